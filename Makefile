@@ -8,8 +8,9 @@ WORKERS ?= 2
 # A file's tests stay together, for what they set up once.
 PYTEST  := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
 # A folder or index with a CPU build of torch saves several GB: make demo TORCH_INDEX=<url or folder>
+# It is the only index that torch comes from, and torch all that comes from it.
 TORCH_INDEX ?=
-TORCH_FROM  := $(if $(TORCH_INDEX),$(if $(wildcard $(TORCH_INDEX)),--find-links $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)))
+TORCH_FROM  := $(if $(TORCH_INDEX),$(if $(wildcard $(TORCH_INDEX)),--find-links $(TORCH_INDEX),--index-url $(TORCH_INDEX)))
 
 # Each target is one command: none of them starts a make that would share its jobs.
 unexport MAKEFLAGS MFLAGS
@@ -130,7 +131,8 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@command -v cargo >/dev/null || { echo "leakbound needs a Rust toolchain (cargo): https://rustup.rs"; exit 1; }
 	$(PIP) --upgrade pip
 	$(PIP) --group dev
-	$(PIP) $(TORCH_FROM) torch
+	$(if $(TORCH_INDEX),$(PIP) --no-deps $(TORCH_FROM) torch)
+	$(PIP) torch
 	VIRTUAL_ENV=$(abspath $(VENV)) $(PIP) --editable '.[dp,hf,io,ml,plot]'
 	@touch $@
 

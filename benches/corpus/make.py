@@ -55,9 +55,13 @@ def main() -> None:
     seed = parser.parse_args().seed
     train, _ = fashion_mnist()
     flat = train.values[:EXAMPLES].reshape(EXAMPLES, -1).astype(np.float32) / 255
-    images, labels = torch.from_numpy(flat), torch.from_numpy(train.labels[:EXAMPLES])
+    images = torch.from_numpy(flat)
+    labels = torch.from_numpy(train.labels[:EXAMPLES])
     member = InclusionPlan.create(EXAMPLES, seed=seed).member
-    columns = {name: losses(images, labels, member, seed, name) for name in NETWORKS}
+    columns = {
+        name: losses(images, labels=labels, member=member, seed=seed, name=name)
+        for name in NETWORKS
+    }
     centred = flat - flat.mean(axis=0)
     _, axes = np.linalg.eigh(centred.T @ centred)
     features = [flat.mean(axis=1), flat.std(axis=1), *(centred @ axes[:, -2:]).T]

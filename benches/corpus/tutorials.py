@@ -20,7 +20,8 @@ from panoramia_run import audit_people
 from shifted import shifted
 
 FOLDER = Path(__file__).parent / "tutorials"
-CLASSES, COMPONENTS = 10, 8
+CLASSES = 10
+COMPONENTS = 8
 
 
 def people() -> dict[str, Any]:
@@ -33,7 +34,7 @@ def people() -> dict[str, Any]:
 
 def images() -> dict[str, Any]:
     """Train a network on images of some classes more than of others, and return its scores."""
-    made = shifted("images, sites", 6_000, 0)
+    made = shifted("images, sites", m=6_000, seed=0)
     classes, components = np.split(made.features[:, : CLASSES + COMPONENTS], [CLASSES], axis=1)
     columns = {f"x{i}": column.astype(np.float32) for i, column in enumerate(components.T)}
     label = classes.argmax(axis=1).astype(np.int8)

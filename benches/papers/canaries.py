@@ -33,7 +33,8 @@ from training import Recipe, Ticks
 CANARIES = 300
 POOL = 600
 """Examples that canaries are made of, and training does without."""
-WIDTH, WORDS = 64, 256
+WIDTH = 64
+WORDS = 256
 OTHER = 1_000
 """Added to the seed of a model, for the reference model."""
 CRAFTED_STEPS = 20
@@ -58,7 +59,8 @@ def canaries_of(
     kind: str, x: NDArray[Any], y: NDArray[Any], taken: NDArray[Any] | None, *, seed: int
 ) -> Canaries:
     """Return examples as canaries, with a coin for each."""
-    taken = np.empty((len(x), 0), dtype=np.int64) if taken is None else taken
+    if taken is None:
+        taken = np.empty((len(x), 0), dtype=np.int64)
     plan = lb.InclusionPlan.create(len(x), seed=seed)
     return Canaries(kind=kind, x=x, y=y.astype(np.int64), taken=taken, plan=plan)
 
@@ -67,7 +69,7 @@ def ordinary(pool: Pool, seed: int) -> Canaries:
     """Examples as they are."""
     x, y = pool
     return canaries_of(
-        "ordinary", x[:CANARIES], y[:CANARIES], np.arange(CANARIES)[:, None], seed=seed
+        "ordinary", x=x[:CANARIES], y=y[:CANARIES], taken=np.arange(CANARIES)[:, None], seed=seed
     )
 
 
@@ -80,7 +82,7 @@ def near_duplicates(pool: Pool, seed: int) -> Canaries:
     noise = np.random.default_rng([seed, 1]).normal(size=x[alone].shape)
     scale = 0.1 * distance.min() / np.sqrt(flat.shape[1])
     made = (x[alone] + scale * noise).astype(x.dtype)
-    return canaries_of("near-duplicates", made, y[alone], alone[:, None], seed=seed)
+    return canaries_of("near-duplicates", x=made, y=y[alone], taken=alone[:, None], seed=seed)
 
 
 def blends(pool: Pool, seed: int) -> Canaries:
@@ -89,13 +91,13 @@ def blends(pool: Pool, seed: int) -> Canaries:
     rng = np.random.default_rng([seed, 2])
     pairs = rng.permutation(len(x))[: 2 * CANARIES].reshape(CANARIES, 2)
     labels = rng.choice(np.unique(y), CANARIES)
-    return canaries_of("blends", x[pairs].mean(axis=1), labels, pairs, seed=seed)
+    return canaries_of("blends", x=x[pairs].mean(axis=1), y=labels, taken=pairs, seed=seed)
 
 
 def reference(recipe: Recipe, pool: Pool, epochs: int, seed: int) -> nn.Module:
     """Return a model of the examples that training does without."""
     data = TensorDataset(*(torch.from_numpy(one) for one in pool))
-    (model,) = recipe.overfit(data, [epochs], OTHER + seed, Ticks(None, epochs))
+    (model,) = recipe.overfit(data, [epochs], OTHER + seed, Ticks(progress=None, total=epochs))
     return model.network.eval()
 
 
@@ -103,8 +105,10 @@ def crafted(pool: Pool, seed: int) -> Canaries:
     """Random pixels and labels, moved to where a reference model finds the label least likely."""
     x, y = pool
     start = canaries.random_pixels(x, y, CANARIES, seed=seed)
-    network, labels = reference(classifier(x.shape[1]), pool, 20, seed), torch.from_numpy(start.y)
-    low, high = float(x.min()), float(x.max())
+    network = reference(classifier(x.shape[1]), pool=pool, epochs=20, seed=seed)
+    labels = torch.from_numpy(start.y)
+    low = float(x.min())
+    high = float(x.max())
     moved = torch.from_numpy(start.x)
     for _ in range(CRAFTED_STEPS):
         moved = moved.detach().requires_grad_()
@@ -112,13 +116,13 @@ def crafted(pool: Pool, seed: int) -> Canaries:
             nn.functional.cross_entropy(network(moved), labels, reduction="sum"), moved
         )
         moved = (moved + (high - low) / CRAFTED_STEPS * slope.sign()).clamp(low, high)
-    return canaries_of("crafted", moved.detach().numpy(), start.y, None, seed=seed)
+    return canaries_of("crafted", x=moved.detach().numpy(), y=start.y, taken=None, seed=seed)
 
 
 def high_temperature(pool: Pool, seed: int) -> Canaries:
     """Samples of a reference model at a high temperature, each of which begins as an example."""
     x, _ = pool
-    network = reference(WRITER, pool, 5, seed)
+    network = reference(WRITER, pool=pool, epochs=5, seed=seed)
     rng = torch.Generator().manual_seed(OTHER + seed)
     made = torch.from_numpy(x[:CANARIES].copy())
     with torch.no_grad():
@@ -126,7 +130,7 @@ def high_temperature(pool: Pool, seed: int) -> Canaries:
             logits = network(made[:, :place])[:, -1, :WORDS] / TEMPERATURE
             made[:, place] = torch.multinomial(logits.softmax(1), 1, generator=rng)[:, 0]
     written = made.numpy()
-    return canaries_of("high temperature", written, written, None, seed=seed)
+    return canaries_of("high temperature", x=written, y=written, taken=None, seed=seed)
 
 
 IMAGES: dict[str, Kind] = {
@@ -177,7 +181,8 @@ def text(seed: int) -> Pool:
 def loss_of_tokens(network: nn.Module, batch: tuple[torch.Tensor, ...]) -> torch.Tensor:
     """Return the mean over examples of the mean loss of the tokens that count."""
     tokens, labels = batch
-    logits, following = network(tokens)[:, :-1], labels[:, 1:]
+    logits = network(tokens)[:, :-1]
+    following = labels[:, 1:]
     losses = nn.functional.cross_entropy(logits.transpose(1, 2), following, reduction="none")
     counted = following != -100
     return (losses.sum(1) / counted.sum(1)).mean()
@@ -185,7 +190,7 @@ def loss_of_tokens(network: nn.Module, batch: tuple[torch.Tensor, ...]) -> torch
 
 def language_model() -> GPT:
     """Return a GPT whose vocabulary has room for new tokens."""
-    network = GPT(LENGTH, WIDTH)
+    network = GPT(length=LENGTH, width=WIDTH)
     network.bytes = nn.Embedding(WORDS + CANARIES, WIDTH)
     network.head = nn.Linear(WIDTH, WORDS + CANARIES, bias=False)
     for module in (network.bytes, network.head):
@@ -210,9 +215,23 @@ WRITER = Recipe(
     optimizer=torch.optim.AdamW,
 )
 TASKS = {
-    "digits": Task(digits, classifier(64), 20, IMAGES, ("logit_margin", "loss_drop")),
-    "fashion": Task(fashion, classifier(196), 20, IMAGES, ("logit_margin", "loss_drop")),
-    "text": Task(text, WRITER, 5, TEXTS, ("cross_entropy", "loss_drop")),
+    "digits": Task(
+        data=digits,
+        recipe=classifier(64),
+        epochs=20,
+        kinds=IMAGES,
+        signals=("logit_margin", "loss_drop"),
+    ),
+    "fashion": Task(
+        data=fashion,
+        recipe=classifier(196),
+        epochs=20,
+        kinds=IMAGES,
+        signals=("logit_margin", "loss_drop"),
+    ),
+    "text": Task(
+        data=text, recipe=WRITER, epochs=5, kinds=TEXTS, signals=("cross_entropy", "loss_drop")
+    ),
 }
 
 
@@ -226,12 +245,16 @@ def bounds(task: Task, kind: Kind, seed: int) -> Iterator[float]:
         torch.from_numpy(np.concatenate([y[POOL:], included[1]])),
     )
     before = task.recipe.new(seed)
-    (model,) = task.recipe.overfit(training, [task.epochs], seed, Ticks(None, task.epochs))
+    (model,) = task.recipe.overfit(
+        training, [task.epochs], seed, Ticks(progress=None, total=task.epochs)
+    )
     data: Any = TensorDataset(torch.from_numpy(made.x), torch.from_numpy(made.y))
     if task.signals[0] == "cross_entropy":
         data = {"input_ids": torch.from_numpy(made.x), "labels": torch.from_numpy(made.y)}
     for signal in task.signals:
-        compared: dict[str, Any] = {"reference": before} if signal == "loss_drop" else {}
+        compared: dict[str, Any] = {}
+        if signal == "loss_drop":
+            compared = {"reference": before}
         scores = score(model.network, data, signal=signal, device="cpu", progress=False, **compared)
         yield lb.audit(scores, lb.Coins(made.plan), sides="both", seed=0).bound
 
@@ -256,7 +279,7 @@ def main() -> None:
             for kind, make in task.kinds.items():
                 if given.kinds and kind not in given.kinds:
                     continue
-                found = [[*bounds(task, make, seed)] for seed in range(given.seeds)]
+                found = [[*bounds(task, kind=make, seed=seed)] for seed in range(given.seeds)]
                 cells = [
                     f"{np.mean(one):.2f} ({min(one):.2f} to {max(one):.2f})"
                     for one in zip(*found, strict=True)

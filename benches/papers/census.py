@@ -72,7 +72,7 @@ class Census:
         )
         high = (rng.random(n) < expit(odds)) ^ (rng.random(n) < FLIPPED)
         table = np.column_stack([age, schooling, sex, occupation, hours, weight, gains])
-        return Samples(table, high.astype(np.int64))
+        return Samples(values=table, labels=high.astype(np.int64))
 
 
 def features(table: FloatArray) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:

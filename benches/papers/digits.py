@@ -88,12 +88,15 @@ class Task:
         rng = generator("demos/digits", seed)
         images, labels = load_digits(return_X_y=True)
         order = rng.permutation(len(labels))
-        images, labels = images[order] / 16 - 0.3, labels[order]
+        images = images[order] / 16 - 0.3
+        labels = labels[order]
         # A wrong label, each of the nine as likely.
         labels[:CANARIES] = (labels[:CANARIES] + rng.integers(1, 10, CANARIES)) % 10
-        x, y = torch.tensor(images, dtype=torch.float32), torch.tensor(labels)
+        x = torch.tensor(images, dtype=torch.float32)
+        y = torch.tensor(labels)
         plan = lb.InclusionPlan.create(CANARIES, seed=seed)
-        clean, test = slice(CANARIES, CANARIES + CLEAN), slice(CANARIES + CLEAN, None)
+        clean = slice(CANARIES, CANARIES + CLEAN)
+        test = slice(CANARIES + CLEAN, None)
         return cls(
             plan=plan,
             canaries=TensorDataset(x[:CANARIES], y[:CANARIES]),
@@ -121,7 +124,7 @@ def run(
     confidence = ceil(1_000 * (1 - ERROR / (len(epochs) + len(epsilons)))) / 1_000
     with reproducible(), bar("Training", total=1) as move:
         progress = lambda what, share: move(description=what, completed=share)  # noqa: E731
-        ticks = Ticks(progress, epochs[-1] + private_epochs * len(epsilons))
+        ticks = Ticks(progress=progress, total=epochs[-1] + private_epochs * len(epsilons))
         task = Task.create(seed)
         models = chain(
             RECIPE.overfit(task.training, epochs, seed, ticks),
@@ -130,7 +133,10 @@ def run(
                 for epsilon in epsilons
             ),
         )
-        rows = [audited(task, model, seed, out, confidence) for model in models]
+        rows = [
+            audited(task, model=model, seed=seed, out=out, confidence=confidence)
+            for model in models
+        ]
     task.plan.save(out / "plan.npz")
     most = max(rows, key=lambda row: row.result.bound)
     most.result.bundle(out / "bundle", scores=most.scores, plan=task.plan)
@@ -161,7 +167,8 @@ def audited(task: Task, model: TrainedModel, seed: int, out: Path, confidence: f
 
 def cells(row: Row) -> tuple[str, ...]:
     """Return a line of the table, below the headings."""
-    result, said = row.result, row.result.summary()
+    result = row.result
+    said = row.result.summary()
     shares = (f"{row.test_accuracy:.3f}", number(row.split.bound), f"{result.auc:.3f}")
     counts = (f"{result.guesses:,}", f"{result.correct:,}")
     return (row.name, *shares, *counts, number(said.epsilon), number(said.ceiling), said.verdict)
@@ -169,7 +176,8 @@ def cells(row: Row) -> tuple[str, ...]:
 
 def together(rows: list[Row]) -> str:
     """Return one statement about all models at once."""
-    worst, models = largest(rows), f"{len(rows)} models"
+    worst = largest(rows)
+    models = f"{len(rows)} models"
     said = worst.simultaneous.summary()
     if not said.refutes:
         return f"No guarantee was refuted for any of the {models}."
@@ -210,7 +218,9 @@ def write(rows: list[Row], out: Path, seed: int) -> None:
             "Auditor": "make demo",
             "Date": date.today().isoformat(),
         },
-        overview=Overview(f"All {len(rows)} models", table, f"{together(rows)} {NOTE}"),
+        overview=Overview(
+            title=f"All {len(rows)} models", table=table, note=f"{together(rows)} {NOTE}"
+        ),
     )
     (out / "report.html").write_text(page, encoding="utf-8")
 
@@ -234,7 +244,7 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     output.prepare(given.out)
     rows = run(given.out, seed=given.seed)
-    write(rows, given.out, given.seed)
+    write(rows, out=given.out, seed=given.seed)
     show(rows)
     sys.stdout.write(f"Report: {given.out / 'report.html'}\n")
 

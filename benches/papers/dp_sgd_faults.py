@@ -37,7 +37,7 @@ class _Noise(DPOptimizer):  # type: ignore[misc]
     def add_noise(self) -> None:
         """Add noise of this scale to sums of clipped gradients."""
         for p in self.params:
-            p.grad = p.summed_grad + _noise(self, p.summed_grad, self.std)
+            p.grad = p.summed_grad + _noise(self, like=p.summed_grad, std=self.std)
 
 
 class NoNoise(_Noise):
@@ -91,7 +91,7 @@ class CorrelatedNoise(DPOptimizer):  # type: ignore[misc]
     def add_noise(self) -> None:
         """Add the scaled sum of new noise and of what was new in the step before."""
         std = self.noise_multiplier * self.max_grad_norm
-        new = [_noise(self, p.summed_grad, std) for p in self.params]
+        new = [_noise(self, like=p.summed_grad, std=std) for p in self.params]
         old = getattr(self, "old", new)
         self.old = new
         for p, one, other in zip(self.params, new, old, strict=True):
@@ -164,7 +164,7 @@ class ClippedMean(DPOptimizer):  # type: ignore[misc]
         factor = (self.max_grad_norm / (norm + 1e-6)).clamp(max=1.0)
         std = self.noise_multiplier * self.max_grad_norm / self.expected_batch_size
         for p, mean in zip(self.params, means, strict=True):
-            p.grad = factor * mean + _noise(self, mean, std)
+            p.grad = factor * mean + _noise(self, like=mean, std=std)
 
     def scale_grad(self) -> None:
         """Do nothing: it is a mean already."""

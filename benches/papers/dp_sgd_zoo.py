@@ -49,7 +49,9 @@ class Recipe:
     @property
     def epsilon(self) -> float:
         """What the mechanism attains at δ = 1e-5: no accountant can say less."""
-        return _attained(self.sampling_rate, self.steps, self.noise_multiplier)
+        return _attained(
+            self.sampling_rate, steps=self.steps, noise_multiplier=self.noise_multiplier
+        )
 
 
 SHORT = Recipe(
@@ -91,10 +93,17 @@ def train(fault: Fault, recipe: Recipe, seed: int) -> DPSGDAudit:
             examples=recipe.examples,
             seed=seed,
         ) as watch:
-            _loop(private, optimizer, _loader(data, fault, recipe, seed), fault, recipe)
+            _loop(
+                private,
+                optimizer=optimizer,
+                loader=_loader(data, fault=fault, recipe=recipe, seed=seed),
+                fault=fault,
+                recipe=recipe,
+            )
         rate = recipe.sampling_rate * fault.accountant_rate
         accounted = Accounted(
-            epsilon=_attained(rate, recipe.steps, recipe.noise_multiplier) * 1.001,
+            epsilon=_attained(rate, steps=recipe.steps, noise_multiplier=recipe.noise_multiplier)
+            * 1.001,
             delta=DELTA,
             source="PLD accountant",
             sampling_rate=rate,
@@ -131,12 +140,12 @@ def _loop(
     recipe: Recipe,
 ) -> None:
     if not fault.virtual:
-        _epoch(network, optimizer, loader)
+        _epoch(network, optimizer=optimizer, loader=loader)
         return
     with BatchMemoryManager(
         data_loader=loader, max_physical_batch_size=recipe.virtual_batch, optimizer=optimizer
     ) as parts:
-        _epoch(network, optimizer, parts)
+        _epoch(network, optimizer=optimizer, loader=parts)
 
 
 def _epoch(
@@ -169,11 +178,15 @@ _STEPS = (
 
 def _zoo(*, full: bool) -> Outcome:
     """Train a network with each fault, and audit every run."""
-    recipe = Recipe() if full else SHORT
+    recipe = SHORT
+    if full:
+        recipe = Recipe()
     rows: list[tuple[Cell, ...]] = []
     for fault in FAULTS:
-        audit = train(fault, recipe, 0)
-        accounted = None if audit.accounted is None else audit.accounted.epsilon
+        audit = train(fault, recipe=recipe, seed=0)
+        accounted = None
+        if audit.accounted is not None:
+            accounted = audit.accounted.epsilon
         proved = (audit.epsilon(), audit.steps.bound, audit.steps.epsilon(DELTA))
         refuted = ", ".join(audit.refuted_by) or "not refuted"
         rows.append((fault.name, accounted, *proved, refuted))
@@ -196,6 +209,8 @@ def _zoo(*, full: bool) -> Outcome:
 
 
 ZOO: dict[str, Reproduction] = {
-    "dp-sgd-zoo": Reproduction("Correct and faulty runs of DP-SGD", "docs/theory/dp-sgd.md", _zoo),
+    "dp-sgd-zoo": Reproduction(
+        title="Correct and faulty runs of DP-SGD", source="docs/theory/dp-sgd.md", compute=_zoo
+    ),
 }
 """Reproductions by name."""

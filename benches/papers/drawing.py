@@ -31,7 +31,9 @@ def svg(outcome: Outcome) -> str:
 
         figure = Figure(figsize=(_PANEL[0] * len(panels), _PANEL[1]), layout="constrained")
         for place, panel in enumerate(panels, start=1):
-            shared = figure.axes[0] if outcome.shared and figure.axes else None
+            shared = None
+            if outcome.shared and figure.axes:
+                shared = figure.axes[0]
             axes = figure.add_subplot(1, len(panels), place, sharey=shared)
             drawn = [line for line in outcome.lines if line.panel == panel]
             for number, line in enumerate(drawn):

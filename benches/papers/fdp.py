@@ -97,13 +97,20 @@ def gdp_bound(
 ) -> float:
     """Return the bound on μ of a count of correct guesses."""
     return fdp_lower_bound(
-        correct, guesses, m, claim=GaussianDP(), tau=tau, k=k, one_sided=one_sided, test=test
+        correct,
+        guesses=guesses,
+        m=m,
+        claim=GaussianDP(),
+        tau=tau,
+        k=k,
+        one_sided=one_sided,
+        test=test,
     )
 
 
 def steinke_bound(m: int, guesses: int, correct: int, delta: float = DELTA) -> float:
     """Return the bound on ε of Theorem 5.2 of Steinke et al., as published."""
-    return one_run_epsilon(correct, guesses, m, delta=delta, beta=TAU, bound="steinke")
+    return one_run_epsilon(correct, guesses=guesses, m=m, delta=delta, beta=TAU, bound="steinke")
 
 
 def _candidates(m: int, count: int = _CANDIDATES) -> list[int]:
@@ -116,7 +123,7 @@ def _best(
     m: int, mu: float, bound: Callable[[int, int], float], rounding: Callable[[float], int]
 ) -> tuple[float, int]:
     """Return the largest bound over numbers of guesses, and the number."""
-    found = [(bound(r, min(r, rounding(_right(m, r, mu)))), r) for r in _candidates(m)]
+    found = [(bound(r, min(r, rounding(_right(m, guesses=r, mu=mu)))), r) for r in _candidates(m)]
     return max(found)
 
 
@@ -134,20 +141,23 @@ def _table_1() -> Outcome:
     rows = []
     for sigma, (m, theory, steinke, pointwise, printed) in _TABLE_1.items():
         mu = 1 / sigma
-        low, guesses = _best(m, mu, partial(gdp_bound, m), math.floor)
-        high, _ = _best(m, mu, partial(gdp_bound, m), math.ceil)
-        correct = math.floor(_right(m, guesses, mu))
+        low, guesses = _best(m, mu=mu, bound=partial(gdp_bound, m), rounding=math.floor)
+        high, _ = _best(m, mu=mu, bound=partial(gdp_bound, m), rounding=math.ceil)
+        correct = math.floor(_right(m, guesses=guesses, mu=mu))
         member, members = _member_only(m, mu)
-        theirs, fixed = _best(m, mu, partial(steinke_bound, m), math.floor)
+        theirs, fixed = _best(m, mu=mu, bound=partial(steinke_bound, m), rounding=math.floor)
         row: list[Cell] = [sigma, m, theory, epsilon_of(mu), steinke, theirs, pointwise]
-        row += [_pointwise(m, fixed, math.floor(_right(m, fixed, mu))), printed]
+        row += [
+            _pointwise(m, guesses=fixed, correct=math.floor(_right(m, guesses=fixed, mu=mu))),
+            printed,
+        ]
         row += [
             epsilon_of(low),
             epsilon_of(high),
-            epsilon_of(gdp_bound(m, guesses, correct, "tight")),
+            epsilon_of(gdp_bound(m, guesses=guesses, correct=correct, test="tight")),
         ]
         row += [epsilon_of(gdp_bound(m, *members, "tight", one_sided=True)), guesses]
-        most, _ = _best(_MOST, mu, partial(gdp_bound, _MOST), math.floor)
+        most, _ = _best(_MOST, mu=mu, bound=partial(gdp_bound, _MOST), rounding=math.floor)
         row.append(epsilon_of(most))
         assert member <= mu
         rows.append(tuple(row))
@@ -185,7 +195,9 @@ def _member_only(m: int, mu: float) -> tuple[float, tuple[int, int]]:
     found = []
     for guesses in _candidates(m // 2):
         correct = math.floor(m * float(np.interp(guesses / m, share, right)))
-        found.append((gdp_bound(m, guesses, correct, one_sided=True), (guesses, correct)))
+        found.append(
+            (gdp_bound(m, guesses=guesses, correct=correct, one_sided=True), (guesses, correct))
+        )
     return max(found)
 
 
@@ -193,10 +205,11 @@ def _pointwise(m: int, guesses: int, correct: int) -> float:
     """Return ε of the least private Gaussian curve that some pair (ε, δ) rejects."""
     best = 0.0
     for delta in 10.0 ** -np.linspace(3, 9, 60):
-        proved = steinke_bound(m, guesses, correct, float(delta))
+        proved = steinke_bound(m, guesses=guesses, correct=correct, delta=float(delta))
         if proved <= epsilon_of(best, float(delta)):
             continue
-        low, high = best, 50.0
+        low = best
+        high = 50.0
         for _ in range(50):
             middle = 0.5 * (low + high)
             low, high = (
@@ -212,9 +225,14 @@ def _figure_1(*, full: bool) -> Outcome:
     for sigma in _TABLE_1:
         mu = 1 / sigma
         for m in sizes:
-            low, guesses = _best(m, mu, partial(gdp_bound, m), math.floor)
-            theirs, _ = _best(m, mu, partial(steinke_bound, m), math.floor)
-            tight = gdp_bound(m, guesses, math.floor(_right(m, guesses, mu)), "tight")
+            low, guesses = _best(m, mu=mu, bound=partial(gdp_bound, m), rounding=math.floor)
+            theirs, _ = _best(m, mu=mu, bound=partial(steinke_bound, m), rounding=math.floor)
+            tight = gdp_bound(
+                m,
+                guesses=guesses,
+                correct=math.floor(_right(m, guesses=guesses, mu=mu)),
+                test="tight",
+            )
             rows.append(
                 (
                     sigma,
@@ -246,10 +264,10 @@ def lines_of_panels(
     panels = dict.fromkeys(row[0] for row in rows)
     return tuple(
         Line(
-            panel(float(first or 0)),
-            name,
-            tuple(float(row[1] or 0) for row in rows if row[0] == first),
-            tuple(float(row[2 + i] or 0) for row in rows if row[0] == first),
+            panel=panel(float(first or 0)),
+            name=name,
+            x=tuple(float(row[1] or 0) for row in rows if row[0] == first),
+            y=tuple(float(row[2 + i] or 0) for row in rows if row[0] == first),
         )
         for first in panels
         for i, name in enumerate(names)
@@ -262,10 +280,11 @@ def _played(mu: float, m: int, k: int, seed: int) -> list[float]:
     chosen = rng.integers(k, size=m)
     scores = rng.standard_normal((m, k))
     scores[np.arange(m), chosen] += mu / math.sqrt(2)
-    design, claim = Choices(chosen, k), GaussianDP()
+    design = Choices(chosen, k)
+    claim = GaussianDP()
     every = audit(scores, design, claim=claim, cuts=Fixed(m), seed=seed)
     some = audit(scores, design, claim=claim, cuts=OutsideIn(), seed=seed)
-    bounds = (gdp_bound(m, m, every.correct, k=k), every.bound, some.bound)
+    bounds = (gdp_bound(m, guesses=m, correct=every.correct, k=k), every.bound, some.bound)
     return [*map(epsilon_of, bounds), every.correct, some.guesses, some.correct]
 
 
@@ -276,7 +295,7 @@ def _figure_5(*, full: bool) -> Outcome:
         for k in values:
             if m * k > 3 * 10**6 and not full:
                 continue
-            games = [_played(mu, m, k, seed) for seed in range(_GAMES[m])]
+            games = [_played(mu, m=m, k=k, seed=seed) for seed in range(_GAMES[m])]
             rows.append((m, k, epsilon_of(mu), *np.mean(games, axis=0).tolist()))
     names = ("theory", "Algorithm 3", "tight test", "with abstention")
     return Outcome(
@@ -292,17 +311,18 @@ def _figure_5(*, full: bool) -> Outcome:
 
 
 def _guesses(*, full: bool) -> Outcome:
-    m, rows = _MOST, []
+    m = _MOST
+    rows = []
     tried = np.rint(np.geomspace(100, m, 31 if full else 16)).astype(int).tolist()
     for sigma in (1.0, 2.0, 4.0, 0.5):
         for guesses in tried:
-            correct = math.floor(_right(m, guesses, 1 / sigma))
-            exact = one_run_epsilon(correct, guesses, m, delta=DELTA, beta=TAU)
+            correct = math.floor(_right(m, guesses=guesses, mu=1 / sigma))
+            exact = one_run_epsilon(correct, guesses=guesses, m=m, delta=DELTA, beta=TAU)
             tested: tuple[Cell, ...] = (
                 epsilon_of(1 / sigma),
-                steinke_bound(m, guesses, correct),
+                steinke_bound(m, guesses=guesses, correct=correct),
                 exact,
-                epsilon_of(gdp_bound(m, guesses, correct)),
+                epsilon_of(gdp_bound(m, guesses=guesses, correct=correct)),
             )
             rows.append((sigma, guesses, *tested, correct))
     names = ("theory", "Steinke et al.", "(ε, δ), exact form", "Algorithm 3")
@@ -317,15 +337,17 @@ def _guesses(*, full: bool) -> Outcome:
 
 @_of_one_size
 def _confidence() -> Outcome:
-    m, guesses, correct = 10**5, 1500, 1429
+    m = 10**5
+    guesses = 1500
+    correct = 1429
     rows: list[tuple[Cell, ...]] = []
     for confidence in (0.8, 0.9, 0.95, 0.99, 0.999):
         tau = 1 - confidence
-        low = gdp_bound(m, guesses, correct, tau=tau)
-        high = gdp_bound(m, guesses, correct, "tight", tau=tau)
+        low = gdp_bound(m, guesses=guesses, correct=correct, tau=tau)
+        high = gdp_bound(m, guesses=guesses, correct=correct, test="tight", tau=tau)
         for delta in 10.0 ** -np.arange(2.0, 10.0):
             theirs = one_run_epsilon(
-                correct, guesses, m, delta=float(delta), beta=tau, bound="steinke"
+                correct, guesses=guesses, m=m, delta=float(delta), beta=tau, bound="steinke"
             )
             ours = (epsilon_of(low, float(delta)), epsilon_of(high, float(delta)))
             rows.append((confidence, float(delta), epsilon_of(1.0, float(delta)), theirs, *ours))
@@ -344,16 +366,24 @@ def _confidence() -> Outcome:
 
 FDP: dict[str, Reproduction] = {
     "fdp-table1": Reproduction(
-        "Empirical ε of the Gaussian mechanism", f"{PAPER}, Table 1", _table_1
+        title="Empirical ε of the Gaussian mechanism", source=f"{PAPER}, Table 1", compute=_table_1
     ),
     "fdp-figure1": Reproduction(
-        "Empirical ε against the number of canaries", f"{PAPER}, Figure 1", _figure_1
+        title="Empirical ε against the number of canaries",
+        source=f"{PAPER}, Figure 1",
+        compute=_figure_1,
     ),
-    "fdp-figure5": Reproduction("Reconstruction among k values", f"{PAPER}, Figure 5", _figure_5),
+    "fdp-figure5": Reproduction(
+        title="Reconstruction among k values", source=f"{PAPER}, Figure 5", compute=_figure_5
+    ),
     "fdp-guesses": Reproduction(
-        "Empirical ε against the number of guesses", f"{PAPER}, Figures 6 to 9", _guesses
+        title="Empirical ε against the number of guesses",
+        source=f"{PAPER}, Figures 6 to 9",
+        compute=_guesses,
     ),
     "fdp-confidence": Reproduction(
-        "Empirical ε at other δ and confidences", f"{PAPER}, Figures 10 and 11", _confidence
+        title="Empirical ε at other δ and confidences",
+        source=f"{PAPER}, Figures 10 and 11",
+        compute=_confidence,
     ),
 }

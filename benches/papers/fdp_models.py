@@ -41,8 +41,10 @@ _GUESSES = (100, 300, 1000, 3000, 12_000)
 _SHARES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 """Guesses that are tried, as shares of the canaries."""
 _TEST = 5000
-_RATE, _STEPS = 0.02, 400
-_BLACK_BOX_RATE, _BLACK_BOX_STEPS = 0.25, 120
+_RATE = 0.02
+_STEPS = 400
+_BLACK_BOX_RATE = 0.25
+_BLACK_BOX_STEPS = 120
 _LEARNING_RATE = 0.5
 _REFERENCES = 2
 
@@ -110,7 +112,7 @@ def images(seed: int) -> Examples:
         )
         for values, labels in pairs
     )
-    return Examples(training, test, 784, 10)
+    return Examples(training=training, test=test, width=784, classes=10)
 
 
 def people(seed: int) -> Examples:
@@ -123,7 +125,7 @@ def people(seed: int) -> Examples:
         TensorDataset(*(tensor[place] for tensor in whole.tensors))
         for place in (slice(None, -_TEST), slice(-_TEST, None))
     )
-    return Examples(training, test, values.shape[1], 2)
+    return Examples(training=training, test=test, width=values.shape[1], classes=2)
 
 
 def _count(scores: FloatArray, member: BoolArray, guesses: int, seed: int) -> int:
@@ -136,9 +138,16 @@ def _count(scores: FloatArray, member: BoolArray, guesses: int, seed: int) -> in
 
 def _bounds(scores: FloatArray, member: BoolArray, guesses: int, seed: int) -> tuple[float, ...]:
     """Return ε by Steinke's bound, Algorithm 3 and the tight test, and the right guesses."""
-    m, correct = member.size, _count(scores, member, guesses, seed)
-    ours = (gdp_bound(m, guesses, correct, test) for test in ("recursion", "tight"))
-    return steinke_bound(m, guesses, correct), *map(epsilon_of, ours), float(correct)
+    m = member.size
+    correct = _count(scores, member=member, guesses=guesses, seed=seed)
+    ours = (
+        gdp_bound(m, guesses=guesses, correct=correct, test=test) for test in ("recursion", "tight")
+    )
+    return (
+        steinke_bound(m, guesses=guesses, correct=correct),
+        *map(epsilon_of, ours),
+        float(correct),
+    )
 
 
 def _rmia(
@@ -161,9 +170,13 @@ def _rmia(
     for one in track(every, "networks", total=len(every), shown=True):
         examples = load(one)
         with reproducible():
-            scores, member, right = _rmia_scores(examples, recipe(examples), epochs, m, one)
+            scores, member, right = _rmia_scores(
+                examples, recipe=recipe(examples), epochs=epochs, m=m, seed=one
+            )
         accuracies.append(right)
-        found.append([_bounds(scores, member, guesses, one) for guesses in tried])
+        found.append(
+            [_bounds(scores, member=member, guesses=guesses, seed=one) for guesses in tried]
+        )
         claims = lb.ApproxDP(delta=DELTA), lb.GaussianDP()
         audits = (
             lb.audit(scores, lb.Coins(member), claim=claim, sides="both", seed=one)
@@ -204,9 +217,10 @@ def _rmia_scores(
     included = TensorDataset(*(tensor[torch.tensor(member)] for tensor in audited.tensors))
     # References learn from the examples after those that are audited, each from half of as many.
     parts = [examples.part(m + i * m // 2, m + (i + 1) * m // 2) for i in range(_REFERENCES)]
-    answers, right = [], 0.0
+    answers = []
+    right = 0.0
     for number, data in enumerate((included, *parts)):
-        ticks = Ticks(None, epochs)
+        ticks = Ticks(progress=None, total=epochs)
         (model,) = recipe.overfit(data, [epochs], derived("papers/network", seed, number), ticks)
         network = model.network.eval()
         right = right or accuracy(network, examples.test)
@@ -238,7 +252,7 @@ def _dp_sgd(network: nn.Module, data: TensorDataset, run: _Run, seed: int, m: in
     )
     loader = DataLoader(data, batch_sampler=batches)
     if not m:
-        _descend(private, optimizer, loader)
+        _descend(private, optimizer=optimizer, loader=loader)
         return None
     with watch_dp_sgd(
         optimizer,
@@ -249,7 +263,7 @@ def _dp_sgd(network: nn.Module, data: TensorDataset, run: _Run, seed: int, m: in
         examples=len(data),
         seed=derived("papers/canaries", seed),
     ) as watch:
-        _descend(private, optimizer, loader)
+        _descend(private, optimizer=optimizer, loader=loader)
     return watch
 
 
@@ -283,50 +297,68 @@ class _Run:
 
 def _white_box(*, full: bool, m: int = 1000, seed: int = 0, seeds: int = 2) -> Outcome:
     """Audit Dirac canaries of DP-SGD: Figure 2."""
-    m = max(m, 5000) if full else m
+    if full:
+        m = max(m, 5000)
 
     def audit(epsilon: float, one: int) -> tuple[float, ...]:
-        run, examples = _Run(epsilon, _RATE, _STEPS), images(one)
+        run = _Run(epsilon=epsilon, rate=_RATE, steps=_STEPS)
+        examples = images(one)
         torch.manual_seed(derived("papers/start", one))
-        network, data = examples.network(32), examples.part(0, 60_000 if full else 6000)
-        watch = _dp_sgd(network, data, run, one, m)
-        scores, member = watch.observed.log_odds, watch.observed.design.member()
+        network = examples.network(32)
+        data = examples.part(0, 60_000 if full else 6000)
+        watch = _dp_sgd(network, data=data, run=run, seed=one, m=m)
+        scores = watch.observed.log_odds
+        member = watch.observed.design.member()
         of_family = watch.audit(claim=lb.SubsampledGaussianDP(sampling_rate=_RATE, steps=_STEPS))
         proved = of_family.membership.epsilon(DELTA)
-        return *_best(scores, member, one), proved, accuracy(network, examples.test)
+        return *_best(scores, member=member, seed=one), proved, accuracy(network, examples.test)
 
     how = f"{m:,} canaries, {_STEPS} steps at sampling rate {_RATE}."
-    return _at_epsilons(audit, "f-DP of DP-SGD, audit", (_WHITE, how), seed, seeds)
+    return _at_epsilons(
+        audit, name="f-DP of DP-SGD, audit", notes=(_WHITE, how), seed=seed, seeds=seeds
+    )
 
 
 def _black_box(*, full: bool, m: int = 1000, seed: int = 0, seeds: int = 2) -> Outcome:
     """Audit canaries of DP-SGD by their losses alone: Figure 3."""
 
     def audit(epsilon: float, one: int) -> tuple[float, ...]:
-        run, examples = _Run(epsilon, _BLACK_BOX_RATE, _BLACK_BOX_STEPS), images(one)
+        run = _Run(epsilon=epsilon, rate=_BLACK_BOX_RATE, steps=_BLACK_BOX_STEPS)
+        examples = images(one)
         torch.manual_seed(derived("papers/start", one))
-        network, start = examples.network(128), examples.network(128)
+        network = examples.network(128)
+        start = examples.network(128)
         start.load_state_dict(network.state_dict())
         x, y = (tensor.numpy() for tensor in examples.training.tensors)
         made = canaries.mislabelled(x[: 4 * m], y[: 4 * m], m, seed=derived("papers/canaries", one))
         every = TensorDataset(torch.from_numpy(made.x), torch.from_numpy(made.y))
         member = made.plan.member
         included = TensorDataset(*map(torch.from_numpy, made.included))
-        _dp_sgd(network, included, run, one)
+        _dp_sgd(network, data=included, run=run, seed=one)
         scores = score(
             network, every, signal="loss_drop", reference=start, device="cpu", progress=False
         ).values
         gaussian = lb.audit(scores, lb.Coins(member), claim=lb.GaussianDP(), sides="both", seed=one)
-        return *_best(scores, member, one), gaussian.epsilon(DELTA), accuracy(network, every)
+        return (
+            *_best(scores, member=member, seed=one),
+            gaussian.epsilon(DELTA),
+            accuracy(network, every),
+        )
 
     how = f"m = {m:,}, {_BLACK_BOX_STEPS} steps at sampling rate {_BLACK_BOX_RATE}."
-    return _at_epsilons(audit, "Gaussian DP, audit", (_BLACK, how), seed, 5 if full else seeds)
+    return _at_epsilons(
+        audit, name="Gaussian DP, audit", notes=(_BLACK, how), seed=seed, seeds=5 if full else seeds
+    )
 
 
 def _best(scores: FloatArray, member: BoolArray, seed: int) -> tuple[float, ...]:
     """Return the largest of each bound over numbers of guesses."""
     tried = [max(2, round(share * member.size)) for share in _SHARES]
-    return tuple(np.max([_bounds(scores, member, one, seed)[:3] for one in tried], axis=0))
+    return tuple(
+        np.max(
+            [_bounds(scores, member=member, guesses=one, seed=seed)[:3] for one in tried], axis=0
+        )
+    )
 
 
 def _at_epsilons(
@@ -359,21 +391,21 @@ def _at_epsilons(
 
 
 def _figure(number: str, title: str, compute: Compute) -> Reproduction:
-    return Reproduction(title, f"{PAPER}, Figure {number}", compute)
+    return Reproduction(title=title, source=f"{PAPER}, Figure {number}", compute=compute)
 
 
 FDP_MODELS: dict[str, Reproduction] = {
-    "fdp-figure2": _figure("2", "White-box audits of DP-SGD", _white_box),
-    "fdp-figure3": _figure("3", "Black-box audits of DP-SGD", _black_box),
+    "fdp-figure2": _figure("2", title="White-box audits of DP-SGD", compute=_white_box),
+    "fdp-figure3": _figure("3", title="Black-box audits of DP-SGD", compute=_black_box),
     "fdp-figure4": _figure(
         "4",
-        "RMIA scores of a network that is not private",
-        partial(_rmia, images, _of_images, 30, "Fashion-MNIST"),
+        title="RMIA scores of a network that is not private",
+        compute=partial(_rmia, images, _of_images, 30, "Fashion-MNIST"),
     ),
     "fdp-figure12": _figure(
         "12",
-        "RMIA scores of a network on a table",
-        partial(_rmia, people, _of_people, 30, "UCI Adult in place of Purchase"),
+        title="RMIA scores of a network on a table",
+        compute=partial(_rmia, people, _of_people, 30, "UCI Adult in place of Purchase"),
     ),
 }
 """Reproductions by name."""

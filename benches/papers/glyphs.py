@@ -60,9 +60,9 @@ class Glyphs:
         """Draw images."""
         rng = generator("demos/glyphs", seed)
         digits = rng.integers(0, 10, n)
-        images = photographs(digits, rng.integers(0, len(FONTS), n), rng)
+        images = photographs(digits, fonts=rng.integers(0, len(FONTS), n), rng=rng)
         labels = noisy_labels(digits, rng)
-        return Samples(images, labels)
+        return Samples(values=images, labels=labels)
 
 
 def photographs(digits: IntArray, fonts: IntArray, rng: np.random.Generator) -> NDArray[np.float32]:
@@ -74,7 +74,7 @@ def photographs(digits: IntArray, fonts: IntArray, rng: np.random.Generator) -> 
     noise = rng.normal(0, NOISE, (n, PIXELS, PIXELS))
     images = np.concatenate(
         [
-            _photograph(_drawings()[drawings[part]], tilts[part], shifts[part])
+            _photograph(_drawings()[drawings[part]], tilts=tilts[part], shifts=shifts[part])
             for part in (slice(start, start + BATCH) for start in range(0, n, BATCH))
         ]
     )
@@ -98,7 +98,8 @@ def _drawings() -> NDArray[np.float32]:
         font.set_text(digit, 0.0)
         font.draw_glyphs_to_bitmap()
         ink = np.asarray(font.get_image(), np.float32) / 255
-        top, left = (CANVAS - ink.shape[0]) // 2, (CANVAS - ink.shape[1]) // 2
+        top = (CANVAS - ink.shape[0]) // 2
+        left = (CANVAS - ink.shape[1]) // 2
         drawing[top : top + ink.shape[0], left : left + ink.shape[1]] = ink
     return drawings
 
@@ -109,13 +110,17 @@ def _photograph(
     """Return the drawings tilted, shifted and averaged down to 8 × 8 pixels."""
     across = np.linspace(-0.5, 0.5, PIXELS * RAYS, endpoint=False) + 0.5 / (PIXELS * RAYS)
     down, right = np.meshgrid(across * CANVAS, across * CANVAS, indexing="ij")
-    cosine, sine = np.cos(tilts)[:, None, None], np.sin(tilts)[:, None, None]
+    cosine = np.cos(tilts)[:, None, None]
+    sine = np.sin(tilts)[:, None, None]
     middle = (CANVAS - 1) / 2
     y = middle + cosine * down - sine * right + shifts[:, 0, None, None]
     x = middle + sine * down + cosine * right + shifts[:, 1, None, None]
-    y, x = np.clip(y, 0, CANVAS - 1.001), np.clip(x, 0, CANVAS - 1.001)
-    row, column = y.astype(np.intp), x.astype(np.intp)
-    lower, upper = (y - row).astype(np.float32), (x - column).astype(np.float32)
+    y = np.clip(y, 0, CANVAS - 1.001)
+    x = np.clip(x, 0, CANVAS - 1.001)
+    row = y.astype(np.intp)
+    column = x.astype(np.intp)
+    lower = (y - row).astype(np.float32)
+    upper = (x - column).astype(np.float32)
     which = np.arange(len(drawings))[:, None, None]
     rays = (1 - lower) * (
         (1 - upper) * drawings[which, row, column] + upper * drawings[which, row, column + 1]

@@ -45,12 +45,20 @@ def ldp_auditor(
 ) -> tuple[float, float]:
     """Return what LDP-Auditor prints at α, and what it would if it halved α once."""
     each = n // 2
-    true, false = (right(randomizer, value, each, rng) for value in (0, randomizer.k - 1))
+    true = right(randomizer, value=0, n=each, rng=rng)
+    false = right(randomizer, value=randomizer.k - 1, n=each, rng=rng)
     found = []
     for beta in (alpha / 4, alpha / 2):
-        low = stats.beta.ppf(beta, true, each - true + 1) if true else 0.0
-        high = stats.beta.isf(beta, false + 1, each - false) if false < each else 1.0
-        found.append(math.log(low / high) if low else -math.inf)
+        low = 0.0
+        if true:
+            low = stats.beta.ppf(beta, true, each - true + 1)
+        high = 1.0
+        if false < each:
+            high = stats.beta.isf(beta, false + 1, each - false)
+        epsilon = -math.inf
+        if low:
+            epsilon = math.log(low / high)
+        found.append(epsilon)
     return found[0], found[1]
 
 
@@ -60,8 +68,10 @@ def ours(
     """Return the default bound, and that of all reports whose log ratio is not 0."""
     member = rng.random(n) < 0.5
     last = randomizer.k - 1
-    scores = randomizer.log_ratio(randomizer.reports(np.where(member, 0, last), rng), 0, last)
-    design, told = lb.Trials(member), int(np.count_nonzero(scores))
+    reports = randomizer.reports(np.where(member, 0, last), rng)
+    scores = randomizer.log_ratio(reports, 0, last)
+    design = lb.Trials(member)
+    told = int(np.count_nonzero(scores))
     default = lb.audit(scores, design, confidence=1 - alpha, seed=seed)
     fixed = lb.audit(scores, design, confidence=1 - alpha, seed=seed, cuts=lb.Fixed(max(told, 1)))
     return default.bound, fixed.bound
@@ -72,21 +82,20 @@ def bounds(randomizer: Any, n: int, alpha: float, games: int) -> np.ndarray[Any,
     found = []
     for seed in range(games):
         rng = np.random.default_rng(seed)
-        theirs = ldp_auditor(randomizer, n, rng, alpha)
-        found.append([*theirs, *ours(randomizer, n, rng, alpha, seed)])
+        theirs = ldp_auditor(randomizer, n=n, rng=rng, alpha=alpha)
+        found.append([*theirs, *ours(randomizer, n=n, rng=rng, alpha=alpha, seed=seed)])
     return np.maximum(found, 0)
 
 
 def proved() -> Iterator[str]:
     """Yield mean bounds over ε at 99 % confidence, the level of LDP-Auditor."""
-    cells, below = 0, [0, 0]
+    cells = 0
+    below = [0, 0]
     for n, kind, k in product((1_000, 10_000, 100_000), PROTOCOLS, KS):
         for epsilon in EPSILONS:
-            mean = bounds(kind(k, epsilon), n, 0.01, GAMES).mean(axis=0)
-            cells, below = (
-                cells + 1,
-                [a + (b < mean[1]) for a, b in zip(below, mean[2:], strict=True)],
-            )
+            mean = bounds(kind(k, epsilon), n=n, alpha=0.01, games=GAMES).mean(axis=0)
+            cells += 1
+            below = [a + (b < mean[1]) for a, b in zip(below, mean[2:], strict=True)]
             shares = " | ".join(f"{one / epsilon:.2f}" for one in mean)
             yield f"{n:,} | {kind.__name__} | {k} | {epsilon:g} | {shares}"
     yield f"below the second column: default {below[0]}, Fixed {below[1]} of {cells} rows"
@@ -95,7 +104,7 @@ def proved() -> Iterator[str]:
 def two() -> Iterator[str]:
     """Yield mean bounds over ε of two values, 10,000 reports and 95 % confidence."""
     for kind, epsilon in product(PROTOCOLS, EPSILONS):
-        mean = bounds(kind(2, epsilon), 10_000, 0.05, GAMES).mean(axis=0) / epsilon
+        mean = bounds(kind(2, epsilon), n=10_000, alpha=0.05, games=GAMES).mean(axis=0) / epsilon
         yield f"{kind.__name__} | {epsilon:g} | " + " | ".join(f"{one:.3f}" for one in mean)
 
 
@@ -103,7 +112,7 @@ def wrong() -> Iterator[str]:
     """Yield how many bounds are above ε, of 2,000 games with 1,000 reports at 95 % confidence."""
     games = 2_000
     for kind, k, epsilon in product(PROTOCOLS, (2, 25), (0.25, 1.0, 4.0)):
-        false = (bounds(kind(k, epsilon), 1_000, 0.05, games) > epsilon).sum(axis=0)
+        false = (bounds(kind(k, epsilon), n=1_000, alpha=0.05, games=games) > epsilon).sum(axis=0)
         yield f"{kind.__name__} | {k} | {epsilon:g} | " + " | ".join(map(str, false.tolist()))
 
 

@@ -27,7 +27,8 @@ from leakbound.mechanisms import (
     audit_mechanism,
 )
 
-AUDITS, MOST = 50, 5000
+AUDITS = 50
+MOST = 5000
 SMALL = lb.ApproxDP(delta=1e-5)
 Score = Callable[[Any], Any] | None
 CLIPPED = partial(np.clip, a_min=0, a_max=1)
@@ -125,7 +126,7 @@ def means() -> Iterator[Row]:
     """Noisy means, as published."""
     for epsilon in (0.01, 0.1):
         yield f"mean, Laplace, ε = {epsilon}", NoisyMean(epsilon), lb.PureDP(), epsilon, None
-        normal = NoisyMean(epsilon, "normal")
+        normal = NoisyMean(epsilon=epsilon, noise="normal")
         yield f"mean, Gaussian, ε = {epsilon}", normal, SMALL, epsilon, None
 
 
@@ -152,7 +153,9 @@ def runs_of(row: Row, seed: int, most: int) -> float:
     how: dict[str, Any] = {"score": score, "most_runs": most, "seed": seed}
     pair = mechanism.d0, mechanism.d1
     result = audit_mechanism(run, *pair, claim, parameter=parameter, **how)
-    return next(calls) if result.bound > parameter else math.inf
+    if result.bound > parameter:
+        return next(calls)
+    return math.inf
 
 
 TABLES = {one.__name__: one for one in (faults, means, right, hard)}
@@ -162,8 +165,11 @@ if __name__ == "__main__":
         print(f"\n{table}: claim | score | median | 90 % | refuted")  # noqa: T201
         for row in TABLES[table]():
             most = {"right": 1000, "hard": 50_000}.get(table, MOST)
-            runs = np.sort([runs_of(row, seed, most) for seed in range(AUDITS)])
-            median, late = runs[AUDITS // 2], runs[9 * AUDITS // 10]
+            runs = np.sort([runs_of(row, seed=seed, most=most) for seed in range(AUDITS)])
+            median = runs[AUDITS // 2]
+            late = runs[9 * AUDITS // 10]
             refuted = f"{np.isfinite(runs).sum()} of {AUDITS}"
-            score = "given" if row[4] else "learnt"
+            score = "learnt"
+            if row[4]:
+                score = "given"
             print(row[0], row[2].name, score, median, late, refuted, sep=" | ", flush=True)  # noqa: T201

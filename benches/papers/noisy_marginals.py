@@ -79,7 +79,8 @@ class NoisyMarginals:
         rng = generator("generators/marginals", self.seed)
         # Replacing one member moves two cells of each table by one.
         rate = self.epsilon / (2 * len(others))
-        stop, counts = -math.expm1(-rate), {}
+        stop = -math.expm1(-rate)
+        counts = {}
         for column in others:
             shape = edges[self.centre].size - 1, edges[column].size - 1
             table = np.zeros(shape, np.int64)
@@ -87,7 +88,7 @@ class NoisyMarginals:
             # The difference of two geometric numbers is the two-sided geometric noise.
             noise = rng.geometric(stop, shape) - rng.geometric(stop, shape)
             counts[column] = np.maximum(table + noise, 0).astype(np.float64)
-        return FittedGenerator(partial(self._draw, edges, counts), counts)
+        return FittedGenerator(draw=partial(self._draw, edges, counts), learnt=counts)
 
     def _draw(
         self, edges: tuple[FloatArray, ...], counts: dict[int, FloatArray], n: int, seed: int
@@ -105,8 +106,11 @@ class NoisyMarginals:
                 cells[:, column] = (rng.random(n)[:, None] >= below[first, :-1]).sum(axis=1)
         values = np.empty(cells.shape)
         for column, edge in enumerate(edges):
-            low, high = edge[cells[:, column]], edge[cells[:, column] + 1]
-            within = 0.0 if column in self.categorical else rng.random(n)
+            low = edge[cells[:, column]]
+            high = edge[cells[:, column] + 1]
+            within: float | FloatArray = 0.0
+            if column not in self.categorical:
+                within = rng.random(n)
             values[:, column] = low + within * (high - low)
         return Samples(values)
 
@@ -118,4 +122,7 @@ class NoisyMarginals:
 
 
 def _shares(counts: FloatArray) -> FloatArray:
-    return counts / counts.sum() if counts.any() else np.full(counts.size, 1 / counts.size)
+    if not counts.any():
+        return np.full(counts.size, 1 / counts.size)
+    shares: FloatArray = counts / counts.sum()
+    return shares

@@ -16,9 +16,11 @@ __all__ = ["NoisySum", "noisy_sum"]
 # Coordinates of members that are drawn at a time: 32 MiB in single precision.
 _BLOCK = 2**23
 # Points where λ is integrated, and the degree of the polynomial between them.
-_NODES, _DEGREE = 200, 24
+_NODES = 200
+_DEGREE = 24
 # Half-width of the integration in deviations, and its points.
-_WIDTHS, _STEPS = 40.0, 801
+_WIDTHS = 40.0
+_STEPS = 801
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -85,12 +87,15 @@ class _Population:
         theta = sigma * rng.normal(size=self.dimension)
         start = 0
         for number, size in enumerate(sizes):
-            block = self._members(seed, number, size)
+            block = self._members(seed, number=number, size=size)
             first[start : start + size] = block[:, : self.features]
             theta += block.sum(axis=0, dtype=np.float64)
             start += size
         single = theta.astype(np.float32)
-        parts = [self._members(seed, number, size) @ single for number, size in enumerate(sizes)]
+        parts = [
+            self._members(seed, number=number, size=size) @ single
+            for number, size in enumerate(sizes)
+        ]
         scores = np.concatenate([*parts, np.empty(0)]).astype(np.float64)
         return first, scores, theta
 
@@ -110,7 +115,8 @@ class _Population:
         """
         if self.ratio == 1 or self.bias == 0:
             return np.zeros(cosine.size)
-        low, high = float(cosine.min()), float(cosine.max())
+        low = float(cosine.min())
+        high = float(cosine.max())
         nodes = np.linspace(low, high, _NODES) if high > low else np.array([low])
         other = self.ratio * self.bias
         values = (
@@ -186,11 +192,13 @@ def noisy_sum(
     """
     # 1. The two populations.
     rng = generator("simulate/noisy-sum", seed)
-    size = m if dimension is None else dimension
-    population = _Population(dimension=size, features=features, bias=bias, ratio=shift)
+    if dimension is None:
+        dimension = m
+    population = _Population(dimension=dimension, features=features, bias=bias, ratio=shift)
     # 2. Members are in the sum; non-members are scored by it.
     member = rng.random(m) < 0.5
-    first, scores = np.empty((m, features)), np.empty(m)
+    first = np.empty((m, features))
+    scores = np.empty(m)
     first[member], scores[member], theta = population.train(rng, int(member.sum()), 1 / mu)
     first[~member], scores[~member] = population.draw(rng, member[~member], theta)
     # 3. Other examples of both populations, and the exact odds of the audited ones.
@@ -204,7 +212,7 @@ def noisy_sum(
         parameter="mu",
         log_odds=log_odds,
         propensity=expit(log_odds),
-        features=first * math.sqrt(size),
-        holdout_features=holdout_features * math.sqrt(size),
+        features=first * math.sqrt(dimension),
+        holdout_features=holdout_features * math.sqrt(dimension),
         holdout_member=others,
     )

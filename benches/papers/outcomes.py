@@ -117,7 +117,7 @@ def read(path: Path) -> Outcome:
     table = parquet.read_table(path)
     rest = json.loads(decompress(b64decode(table.schema.metadata[b"outcome"])))
     lines = tuple(
-        Line(line["panel"], line["name"], tuple(line["x"]), tuple(line["y"]))
+        Line(panel=line["panel"], name=line["name"], x=tuple(line["x"]), y=tuple(line["y"]))
         for line in rest.pop("lines")
     )
     rows = tuple(zip(*(column.to_pylist() for column in table.columns), strict=True))

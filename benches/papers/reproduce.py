@@ -66,7 +66,7 @@ def main(arguments: list[str] | None = None) -> None:
     if given.list:
         write("\n".join(map(heading, names)))
     elif given.workers == 1:
-        compute(names, sizes, given.out)
+        compute(names, sizes=sizes, out=given.out)
     else:
         # What is shown of one run shares it within a process.
         papers = groupby(sorted(names, key=paper), paper)
@@ -122,8 +122,14 @@ def words(cell: Cell) -> str:
     """Return an entry as it is printed."""
     if isinstance(cell, float):
         small = 0 < abs(cell) < 0.01 or 0.995 <= cell < 1
-        return f"{cell:.4g}" if small else f"{cell:.2f}"
-    return "" if cell is None else f"{cell:,}" if isinstance(cell, int) else cell
+        if small:
+            return f"{cell:.4g}"
+        return f"{cell:.2f}"
+    if cell is None:
+        return ""
+    if isinstance(cell, int):
+        return f"{cell:,}"
+    return cell
 
 
 if __name__ == "__main__":

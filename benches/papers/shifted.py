@@ -33,7 +33,9 @@ _STRENGTH = 2.0
 _FEATURES = 50
 """Numbers that propensities are learnt from, as many as the paper keeps of its embeddings."""
 _EPOCHS = 60
-_YEAR, _LABEL, _GROWN = "year", "education", 25
+_YEAR = "year"
+_LABEL = "education"
+_GROWN = 25
 _ONE_YEAR = (
     *("employment", "region before", "state before", "migration in msa", "migration in region"),
     *("migration within region", "same house", "sunbelt before"),
@@ -66,15 +68,19 @@ class Shifted:
     @property
     def propensity(self) -> FloatArray | None:
         """The probability of membership, where it is known."""
-        return None if self.log_odds is None else expit(self.log_odds)
+        if self.log_odds is None:
+            return None
+        return expit(self.log_odds)
 
     @classmethod
     def create(cls, draw: Callable[[int, int], Drawn], m: int, seed: int) -> Shifted:
         """Draw 2m examples, train on the members among them, and score the first half."""
         drawn = draw(2 * m, seed)
-        values, labels = torch.from_numpy(drawn.values), torch.from_numpy(drawn.labels)
+        values = torch.from_numpy(drawn.values)
+        labels = torch.from_numpy(drawn.labels)
         chosen = torch.from_numpy(drawn.member)
-        width, classes = values.shape[1], int(labels.max()) + 1
+        width = values.shape[1]
+        classes = int(labels.max()) + 1
 
         def network() -> nn.Module:
             return nn.Sequential(nn.Linear(width, 256), nn.ReLU(), nn.Linear(256, classes))
@@ -85,13 +91,23 @@ class Shifted:
                 TensorDataset(values[chosen], labels[chosen]),
                 [_EPOCHS],
                 derived("papers/shifted", seed),
-                Ticks(None, _EPOCHS),
+                Ticks(progress=None, total=_EPOCHS),
             )
             audited = TensorDataset(values[:m], labels[:m])
             scores = score(model.network, audited, device="cpu", progress=False).values
-        odds = None if drawn.log_odds is None else drawn.log_odds[:m]
-        features, member = drawn.features, drawn.member
-        return cls(scores, member[:m], features[:m], features[m:], member[m:], odds)
+        odds = None
+        if drawn.log_odds is not None:
+            odds = drawn.log_odds[:m]
+        features = drawn.features
+        member = drawn.member
+        return cls(
+            scores=scores,
+            member=member[:m],
+            features=features[:m],
+            holdout_features=features[m:],
+            holdout_member=member[m:],
+            log_odds=odds,
+        )
 
 
 def _images(n: int, seed: int, *, strength: float) -> Drawn:
@@ -104,7 +120,13 @@ def _images(n: int, seed: int, *, strength: float) -> Drawn:
     odds = (strength * np.linspace(-1, 1, 10))[labels]
     classes = np.eye(10)[labels]
     features = np.concatenate([classes, _components(values, _FEATURES - 10)], axis=1)
-    return Drawn(values, labels, features, rng.random(n) < expit(odds), odds)
+    return Drawn(
+        values=values,
+        labels=labels,
+        features=features,
+        member=rng.random(n) < expit(odds),
+        log_odds=odds,
+    )
 
 
 def _people(n: int, seed: int, *, years: bool) -> Drawn:
@@ -126,12 +148,27 @@ def _people(n: int, seed: int, *, years: bool) -> Drawn:
     def encoded(without: list[int]) -> NDArray[np.float32]:
         names = tuple(np.delete(columns, without).tolist())
         kept = np.delete(answers[rows], without, axis=1)
-        return Table(kept, names, table.categories, labels).encoded()
+        return Table(
+            values=kept, columns=names, categories=table.categories, labels=labels
+        ).encoded()
 
-    values, features = encoded([label]), _components(encoded([]), _FEATURES)
+    values = encoded([label])
+    features = _components(encoded([]), _FEATURES)
     if years:
-        return Drawn(values, labels, features, year[rows] == year.min(), None)
-    return Drawn(values, labels, features, rng.random(n) < 0.5, np.zeros(n))
+        return Drawn(
+            values=values,
+            labels=labels,
+            features=features,
+            member=year[rows] == year.min(),
+            log_odds=None,
+        )
+    return Drawn(
+        values=values,
+        labels=labels,
+        features=features,
+        member=rng.random(n) < 0.5,
+        log_odds=np.zeros(n),
+    )
 
 
 @cache
@@ -139,7 +176,12 @@ def _adults() -> Table:
     """Return the people of the census whose education is over."""
     table = census_income()
     grown = table.values[:, table.columns.index("age")] >= _GROWN
-    return Table(table.values[grown], table.columns, table.categories, table.labels[grown])
+    return Table(
+        values=table.values[grown],
+        columns=table.columns,
+        categories=table.categories,
+        labels=table.labels[grown],
+    )
 
 
 def _components(values: NDArray[Any], number: int) -> FloatArray:

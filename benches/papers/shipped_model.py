@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SHIPPED_MODEL"]
 
-_NAME, _VERSION = "usaddress", "0.5.16"
+_NAME = "usaddress"
+_VERSION = "0.5.16"
 _REFERENCE_OPTIONS = {"c1": 0.1, "c2": 0.01}
 """Penalties of parserator, which trained the model."""
 _SHARE = 0.4
@@ -137,7 +138,8 @@ def _trained(addresses: Sequence[Address], path: Path) -> Any:
 
 def _log_odds(tagger: Any, addresses: Sequence[Address]) -> FloatArray:
     """Return log-odds of the right labels; those of labels that a helper never saw are small."""
-    known, found = set(tagger.labels()), []
+    known = set(tagger.labels())
+    found = []
     for address in addresses:
         labels = [label for _, label in address.parts]
         right = 0.0
@@ -165,7 +167,7 @@ class _Game:
         known, audited = np.split(order, [round(_SHARE * len(every))])
         made = [every[i] for i in known]
         count = len(audited)
-        fake = _generated(made, 2 * count, rng)
+        fake = _generated(made, n=2 * count, rng=rng)
         member = lb.InclusionPlan.create(count, seed=derived("papers/addresses", seed)).member
         shown = [every[audited[i]] if real else fake[i] for i, real in enumerate(member)]
         with TemporaryDirectory() as folder:
@@ -177,9 +179,9 @@ class _Game:
         ]
         length = np.array([len(one.text) for one in shown])
         return cls(
-            member,
-            np.column_stack([np.array(counts), length, *known_odds]).astype(np.float64),
-            _log_odds(_library().TAGGER, shown),
+            member=member,
+            alone=np.column_stack([np.array(counts), length, *known_odds]).astype(np.float64),
+            parser=_log_odds(_library().TAGGER, shown),
         )
 
     def audit(self, seed: int) -> tuple[float, ...]:
@@ -223,9 +225,9 @@ def _parser(*, full: bool, seed: int = 0, seeds: int = 3) -> Outcome:
 
 SHIPPED_MODEL: dict[str, Reproduction] = {
     "shipped-model": Reproduction(
-        "A parser of addresses that was not trained here",
-        "the claim of Zero-Run and PANORAMIA to audit deployed models",
-        _parser,
+        title="A parser of addresses that was not trained here",
+        source="the claim of Zero-Run and PANORAMIA to audit deployed models",
+        compute=_parser,
     ),
 }
 """Reproductions by name."""

@@ -23,7 +23,8 @@ from streams import generator
 
 __all__ = ["SYNTHETIC", "audits"]
 
-PEOPLE, QUICK = 4_000, 600
+PEOPLE = 4_000
+QUICK = 600
 NOISE = 0.02
 """Noise of copies, in standard deviations of each column; codes are copied as they are."""
 FEW = 0.05
@@ -51,8 +52,9 @@ def audits(people: int, seed: int = 0) -> Iterator[tuple[str, SyntheticResult]]:
     codes = (*known.categorical, len(known.columns))
     order = generator("papers/synthetic-split", seed).permutation(len(known.labels))[:people]
     table = np.column_stack([known.values[order], known.labels[order]])
-    members, others = table[: people // 2], table[people // 2 :]
-    for name, made in _tables(members, known, codes, seed):
+    members = table[: people // 2]
+    others = table[people // 2 :]
+    for name, made in _tables(members, known=known, codes=codes, seed=seed):
         tables = (dict(zip(names, part.T, strict=True)) for part in (members, others, made))
         of_codes: dict[str, Any] = {names[code]: "codes" for code in codes}
         yield name, audit_synthetic(*tables, columns=of_codes, seed=seed)
@@ -125,9 +127,9 @@ def _table(*, full: bool, m: int | None = None, seed: int = 0) -> Outcome:
 
 SYNTHETIC: dict[str, Reproduction] = {
     "synthetic-tables": Reproduction(
-        "Generators of tables: bounds and similarity metrics",
-        "docs/theory/synthetic.md",
-        _table,
+        title="Generators of tables: bounds and similarity metrics",
+        source="docs/theory/synthetic.md",
+        compute=_table,
     ),
 }
 """Reproductions by name."""

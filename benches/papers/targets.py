@@ -53,7 +53,7 @@ class Training:
 
     def models(self, data: TensorDataset, seed: int) -> Iterator[TrainedModel]:
         """Train them, and yield copies."""
-        ticks = Ticks(None, 0)
+        ticks = Ticks(progress=None, total=0)
         every = chain(
             self.recipe.overfit(data, list(self.epochs), seed, ticks),
             (
@@ -108,8 +108,8 @@ def audit_targets(
         ]
         found = run(
             {model.name: model.network for model in trained},
-            material.members,
-            generator,
+            members=material.members,
+            generator=generator,
             nonmembers=material.nonmembers,
             initial=trainings[0].recipe.new(seed),
             options=options,
@@ -117,7 +117,7 @@ def audit_targets(
         targets = tuple(
             Target(model.name, model.epsilon, *material.judge(model.network)) for model in trained
         )
-    return Audited(found, targets)
+    return Audited(found=found, targets=targets)
 
 
 def divided(
@@ -133,13 +133,16 @@ def divided(
     inside, outside, others = ((values[part], labels[part]) for part in np.split(order, ends)[:3])
 
     def tensors(values: NDArray[Any], labels: IntArray) -> TensorDataset:
-        x = values if inputs is None else inputs(values)
+        x = values
+        if inputs is not None:
+            x = inputs(values)
         return TensorDataset(torch.tensor(x, dtype=torch.float32), torch.tensor(labels))
 
-    training, test = tensors(*inside), tensors(*others)
+    training = tensors(*inside)
+    test = tensors(*others)
     return Material(
-        inside,
-        outside,
-        training,
-        lambda network: (accuracy(network, training), accuracy(network, test)),
+        members=inside,
+        nonmembers=outside,
+        training=training,
+        judge=lambda network: (accuracy(network, training), accuracy(network, test)),
     )

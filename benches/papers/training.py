@@ -40,7 +40,9 @@ class Ticks:
     """Counts epochs and reports the share of them done."""
 
     def __init__(self, progress: Progress | None, total: int) -> None:
-        self._progress, self._total, self._done = progress, total, 0
+        self._progress = progress
+        self._total = total
+        self._done = 0
 
     def __call__(self, what: str) -> None:
         """Count one more."""
@@ -81,15 +83,20 @@ class Recipe:
         optimizer = self.optimizer(network.parameters(), lr=self.learning_rate)  # type: ignore[call-arg]
         batches = BatchSampler(RandomSampler(data), self.batch_size, drop_last=False)
         loader: Batches = DataLoader(data, sampler=batches, batch_size=None)
-        seconds, last = 0.0, max(marks, default=0)
+        seconds = 0.0
+        last = max(marks, default=0)
         for epoch in range(1, last + 1):
             began = perf_counter()
-            self._train_one_epoch(network, optimizer, loader)
+            self._train_one_epoch(network, optimizer=optimizer, loader=loader)
             seconds += perf_counter() - began
             ticks(f"training, epoch {epoch} of {last}")
             if epoch in marks:
-                name = "1 epoch" if epoch == 1 else f"{epoch} epochs"
-                yield TrainedModel(name, network, epoch, None, seconds)
+                name = f"{epoch} epochs"
+                if epoch == 1:
+                    name = "1 epoch"
+                yield TrainedModel(
+                    name=name, network=network, epochs=epoch, epsilon=None, seconds=seconds
+                )
 
     def privately(
         self, data: TensorDataset, epsilon: float, epochs: int, seed: int, ticks: Ticks
@@ -111,11 +118,17 @@ class Recipe:
                 max_grad_norm=GRADIENT_NORM,
             )
             for epoch in range(1, epochs + 1):
-                self._train_one_epoch(private, optimizer, loader)
+                self._train_one_epoch(private, optimizer=optimizer, loader=loader)
                 ticks(f"DP-SGD at ε = {epsilon:g}, epoch {epoch} of {epochs}")
         trained = private.to_standard_module()
         seconds = perf_counter() - began
-        return TrainedModel(f"DP-SGD, ε = {epsilon:g}", trained, epochs, epsilon, seconds)
+        return TrainedModel(
+            name=f"DP-SGD, ε = {epsilon:g}",
+            network=trained,
+            epochs=epochs,
+            epsilon=epsilon,
+            seconds=seconds,
+        )
 
     def _train_one_epoch(
         self, network: nn.Module, optimizer: torch.optim.Optimizer, loader: Batches

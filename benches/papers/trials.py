@@ -59,7 +59,7 @@ def mean(play: Play, m: int, claim: Claim, games: int) -> tuple[float, float]:
         rng = np.random.default_rng(seed)
         member = rng.random(m) < 0.5
         scores = play(rng, member)
-        results = audited(scores, member, claim, seed)
+        results = audited(scores, member=member, claim=claim, seed=seed)
         found.append([one.epsilon(claim.delta or 1e-5) for one in results])
     trials, coins = np.mean(found, axis=0).tolist()
     return trials, coins
@@ -68,14 +68,14 @@ def mean(play: Play, m: int, claim: Claim, games: int) -> tuple[float, float]:
 def gaussian() -> Iterator[str]:
     """Yield what is proved of the Gaussian mechanism, by the number of runs."""
     for m in (1_000, 10_000, 100_000):
-        trials, coins = mean(shifted(1), m, lb.GaussianDP(), 40)
+        trials, coins = mean(shifted(1), m=m, claim=lb.GaussianDP(), games=40)
         yield f"{m:,} | {coins:.2f} | {trials:.2f}"
 
 
 def shapes() -> Iterator[str]:
     """Yield what is proved of shapes of leaks in 1,000 runs, as Gaussian DP."""
     for name, play in SHAPES.items():
-        trials, coins = mean(play, 1_000, lb.GaussianDP(), 20)
+        trials, coins = mean(play, m=1_000, claim=lb.GaussianDP(), games=20)
         yield f"{name} | {coins:.2f} | {trials:.2f}"
 
 
@@ -86,7 +86,7 @@ def wrong() -> Iterator[str]:
         false = [0, 0]
         for seed in range(games):
             game = lb.simulate.mixture(m, 1.0, seed=seed)
-            found = audited(game.scores, game.member, lb.GaussianDP(), seed)
+            found = audited(game.scores, member=game.member, claim=lb.GaussianDP(), seed=seed)
             false = [n + (one.bound > game.truth) for n, one in zip(false, found, strict=True)]
         yield f"{m:,} | {false[1]} of {games} | {false[0]} of {games}"
 

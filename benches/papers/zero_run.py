@@ -72,7 +72,8 @@ def _shift_sweep(*, full: bool, m: int = 10_000, repetitions: int = 3) -> Outcom
             "The last column of bounds is on ε of pure DP, which this mechanism does not satisfy.",
         ),
         lines=tuple(
-            Line("", name, tuple(1 - s for s in _SHIFTS), curves[name]) for name in names[:-1]
+            Line(panel="", name=name, x=tuple(1 - s for s in _SHIFTS), y=curves[name])
+            for name in names[:-1]
         ),
         axes=("1 - shift", "bound on μ"),
     )
@@ -121,7 +122,9 @@ def _published(found: ZeroRunResult, shift: float) -> float:
 def _audit(
     game: NoisySum, *, propensity: FloatArray | PropensityFit | None = None, **options: Any
 ) -> ZeroRunResult:
-    given = game.propensity if propensity is None else propensity
+    given = propensity
+    if propensity is None:
+        given = game.propensity
     options = {"confidence": 1 - ERROR, "seed": 0} | options
     result = audit_of("zero_run", game.scores, member=game.member, propensity=given, **options)
     assert isinstance(result, ZeroRunResult)
@@ -130,7 +133,9 @@ def _audit(
 
 ZERO_RUN: dict[str, Reproduction] = {
     "zerorun-figure2a": Reproduction(
-        "Bounds against distribution shift", f"{PAPER}, Figure 2(a)", _shift_sweep
+        title="Bounds against distribution shift",
+        source=f"{PAPER}, Figure 2(a)",
+        compute=_shift_sweep,
     ),
 }
 """Reproductions by name."""

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ZERO_RUN_SHIFTS"]
 
-_SIZE, _FULL_SIZE = 2000, 10_000
+_SIZE = 2000
+_FULL_SIZE = 10_000
 _SEEDS = 2
 
 _DATA = (
@@ -96,15 +97,16 @@ def _splits(m: int, seeds: range) -> dict[str, tuple[_Split, ...]]:
     pairs = [(name, seed) for name in SHIFTS for seed in seeds]
     found: dict[str, list[_Split]] = {name: [] for name in SHIFTS}
     for name, seed in track(pairs, "networks", total=len(pairs), shown=True):
-        data = shifted(name, m, seed)
+        data = shifted(name, m=m, seed=seed)
         fit = LogisticPropensity().fit(data.holdout_features, data.holdout_member, seed=seed)
-        found[name].append(_Split(data, fit, seed))
+        found[name].append(_Split(data=data, fit=fit, seed=seed))
     return {name: tuple(splits) for name, splits in found.items()}
 
 
 def _bootstrap(*, full: bool, m: int = _SIZE, seed: int = 0, seeds: int = _SEEDS) -> Outcome:
     """Bootstrap distribution of bounds: Figure 2(b)."""
-    m = _FULL_SIZE if full else m
+    if full:
+        m = _FULL_SIZE
     rows: list[tuple[Cell, ...]] = []
     lines: list[Line] = []
     for name, splits in _splits(m, range(seed, seed + seeds)).items():
@@ -124,10 +126,15 @@ def _bootstrap(*, full: bool, m: int = _SIZE, seed: int = 0, seeds: int = _SEEDS
                 f"{min(_tested(result) for result in over_set):.2g}",
             )
         )
-        density = _smooth("bounds on μ", name, replicates[0])
+        density = _smooth("bounds on μ", name=name, values=replicates[0])
         lines.append(density)
         lines.append(
-            Line("bounds on μ", f"{name}, reported", (quantiles[0],) * 2, (0.0, max(density.y)))
+            Line(
+                panel="bounds on μ",
+                name=f"{name}, reported",
+                x=(quantiles[0],) * 2,
+                y=(0.0, max(density.y)),
+            )
         )
     rows += [
         ("IID (printed)", 1.7, None, None, 0.652, None, None),
@@ -158,7 +165,8 @@ def _bootstrap(*, full: bool, m: int = _SIZE, seed: int = 0, seeds: int = _SEEDS
 
 def _propensities(*, full: bool, m: int = _SIZE, seed: int = 0, seeds: int = _SEEDS) -> Outcome:
     """Distribution of fitted propensities: Figure 2(c)."""
-    m = _FULL_SIZE if full else m
+    if full:
+        m = _FULL_SIZE
     rows: list[tuple[Cell, ...]] = []
     lines: list[Line] = []
     for name, splits in _splits(m, range(seed, seed + seeds)).items():
@@ -168,7 +176,7 @@ def _propensities(*, full: bool, m: int = _SIZE, seed: int = 0, seeds: int = _SE
         fitted = first.fit.predict(first.data.features)
         member = first.data.member
         for kind, chosen in (("members", member), ("non-members", ~member)):
-            lines.append(_density(name, kind, fitted[chosen]))
+            lines.append(_density(name, name=kind, values=fitted[chosen]))
     return Outcome(
         columns=("split", "5 %", "median", "95 %", "share kept", "RMS error of log-odds"),
         rows=tuple(rows),
@@ -184,7 +192,8 @@ def _propensities(*, full: bool, m: int = _SIZE, seed: int = 0, seeds: int = _SE
 
 def _measured(split: _Split) -> tuple[float | None, ...]:
     """Return quantiles of the propensities, what matching keeps, and how far log-odds are off."""
-    data, fit = split.data, split.fit
+    data = split.data
+    fit = split.fit
     low, middle, high = np.quantile(fit.predict(data.features), [0.05, 0.5, 0.95]).tolist()
     kept = fit.overlap(data.features, data.member).m_eff / data.member.size
     if data.log_odds is None:
@@ -194,12 +203,16 @@ def _measured(split: _Split) -> tuple[float | None, ...]:
 
 
 def _tested(result: ZeroRunResult) -> float:
-    return 1.0 if result.tested is None else result.tested
+    if result.tested is None:
+        return 1.0
+    return result.tested
 
 
 def _median(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
-    return round(float(np.median(known)), 3) if known else None
+    if known:
+        return round(float(np.median(known)), 3)
+    return None
 
 
 def _smooth(panel: str, name: str, values: FloatArray) -> Line:
@@ -208,21 +221,21 @@ def _smooth(panel: str, name: str, values: FloatArray) -> Line:
     places = np.linspace(values.min() - 4 * width, values.max() + 4 * width, 60)
     near = np.exp(-(((places[:, None] - values) / width) ** 2) / 2)
     height = near.mean(axis=1) / (width * np.sqrt(2 * np.pi))
-    return Line(panel, name, tuple(map(float, places)), tuple(map(float, height)))
+    return Line(panel=panel, name=name, x=tuple(map(float, places)), y=tuple(map(float, height)))
 
 
 def _density(panel: str, name: str, values: FloatArray) -> Line:
     height, edges = np.histogram(values, bins=30, density=True)
     middle = (edges[1:] + edges[:-1]) / 2
-    return Line(panel, name, tuple(map(float, middle)), tuple(map(float, height)))
+    return Line(panel=panel, name=name, x=tuple(map(float, middle)), y=tuple(map(float, height)))
 
 
 ZERO_RUN_SHIFTS: dict[str, Reproduction] = {
     "zerorun-figure2b": Reproduction(
-        "Bootstrap distribution of bounds", f"{PAPER}, Figure 2(b)", _bootstrap
+        title="Bootstrap distribution of bounds", source=f"{PAPER}, Figure 2(b)", compute=_bootstrap
     ),
     "zerorun-figure2c": Reproduction(
-        "Distribution of propensities", f"{PAPER}, Figure 2(c)", _propensities
+        title="Distribution of propensities", source=f"{PAPER}, Figure 2(c)", compute=_propensities
     ),
 }
 """Reproductions by name."""

@@ -21,7 +21,8 @@ def hull(scores: NDArray[np.float64], member: NDArray[np.bool_]) -> tuple[_Ints,
     wrong = np.arange(right.size) - right
     kept = np.arange(right.size)
     while True:
-        rise, run = np.diff(right[kept]), np.diff(wrong[kept])
+        rise = np.diff(right[kept])
+        run = np.diff(wrong[kept])
         inside = rise[1:] * run[:-1] >= rise[:-1] * run[1:]
         if not inside.any():
             return right[kept], wrong[kept]
@@ -51,7 +52,7 @@ def loop(
 
 def _epsilon(correct: int, guesses: int, m: int, level: float, delta: float, least: float) -> float:
     def excess(epsilon: float) -> float:
-        return _p_value(correct, guesses, m, epsilon, delta) - level
+        return _p_value(correct, guesses=guesses, m=m, epsilon=epsilon, delta=delta) - level
 
     if excess(least) >= 0:
         return least

@@ -21,12 +21,15 @@ from leakbound.audits.dp_sgd.canaries import CanaryDesign, Recorder
 if TYPE_CHECKING:
     from leakbound.claims import Claim
 
-EXAMPLES, BATCH, DELTA = 50_000, 4_096, 1e-5
+EXAMPLES = 50_000
+BATCH = 4_096
+DELTA = 1e-5
 
 
 def noise_for(family: lb.SubsampledGaussianDP, epsilon: float) -> float:
     """Return the noise multiplier of which tests attain an ε."""
-    low, high = 0.5, 20.0
+    low = 0.5
+    high = 20.0
     while high / low > 1 + 1e-5:
         middle = (low * high) ** 0.5
         more = family.attained(1 / middle, "both").epsilon(DELTA) > epsilon
@@ -45,14 +48,16 @@ def play(
         max_steps=family.steps,
         seed=seed,
     )
-    recorder = Recorder(design, noise)
-    rng, dots = np.random.default_rng([seed, 77]), np.zeros(canaries)
+    recorder = Recorder(design=design, planned_noise=noise)
+    rng = np.random.default_rng([seed, 77])
+    dots = np.zeros(canaries)
     for _ in range(family.steps):
         values = noise * rng.normal(size=design.size)
         values[recorder.included()] += 1
         dots += values[:canaries]
         recorder.record(values, noise, int(rng.binomial(EXAMPLES, family.sampling_rate)))
-    seen, member = recorder.observed(), design.member()
+    seen = recorder.observed()
+    member = design.member()
     watched = audit_dp_sgd(seen, examples=(EXAMPLES, EXAMPLES))
     scores = {"dot products": dots, "likelihood ratios": seen.log_odds}
     claims: dict[str, Claim] = {
@@ -79,7 +84,10 @@ def main() -> None:
     family = lb.SubsampledGaussianDP(sampling_rate=BATCH / EXAMPLES, steps=options.steps)
     for epsilon in options.epsilon:
         noise = noise_for(family, epsilon)
-        games = [play(family, noise, options.canaries, seed) for seed in range(options.games)]
+        games = [
+            play(family, noise=noise, canaries=options.canaries, seed=seed)
+            for seed in range(options.games)
+        ]
         sys.stdout.write(f"true ε {epsilon:g}, noise multiplier {noise:.4g}\n")
         for name in games[0]:
             proved = [game[name] for game in games]

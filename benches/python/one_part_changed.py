@@ -44,7 +44,7 @@ def p_values(parts: Parts, seed: int) -> dict[str, float]:
     usual = views.in_order(views.usual(parts.rows), rng)
     found["usual"] = views.at_ends(usual, split, rng).p_value
     if parts.labels is not None:
-        surprise = views.surprising(points, parts.labels, rng)
+        surprise = views.surprising(parts.rows, parts.labels, rng)
         assert surprise is not None
         found["label"] = views.at_ends(views.in_order(surprise, rng), split, rng).p_value
     return {view: SHARES[view].price() * p_value for view, p_value in found.items()}
@@ -74,7 +74,7 @@ def nulls(games: int) -> None:
             rows = np.column_stack([rng.integers(0, 5, (120, 2)), rng.normal(size=(120, 2))])
             labels = (rows[:, 2] + rng.normal(size=120) > 0).astype(np.int64)
             strata = rng.integers(0, 2, 120)
-            surprise = learn(views.ranked(rows), labels, np.random.default_rng(game))
+            surprise = learn(rows, labels, np.random.default_rng(game))
             views.surprising = lambda *_, known=surprise: known
         member = rng.permutation(120) < rng.integers(50, 75)
         units = Units.of(member, strata, None, "mean")
@@ -109,9 +109,8 @@ def standard(splits: int) -> None:
 
 def standard_data() -> dict[str, tuple[NDArray[np.float64], NDArray[np.int64]]]:
     """Return features and labels: of scikit-learn, and of UCI Adult if `make data` has been run."""
-    names = ("breast_cancer", "diabetes", "digits", "iris", "linnerud", "wine")
+    names = ("breast_cancer", "diabetes", "digits", "iris", "wine")
     found = {name: getattr(datasets, f"load_{name}")(return_X_y=True) for name in names}
-    found["linnerud"] = (found["linnerud"][0], found["linnerud"][1][:, 0])
     table = parquet.read_table(CORPUS / "fashion-mnist.parquet").to_pandas()
     found["fashion-mnist, 4 components"] = (
         table[["x0", "x1", "x2", "x3"]].to_numpy(float),
@@ -142,7 +141,7 @@ def seconds() -> None:
         points = views.ranked(rows)
         views.across(views.closest(points, split, rng_), split, rng_)
         views.at_ends(views.in_order(views.usual(rows), rng_), split, rng_)
-        surprise = views.surprising(points, label, rng_)
+        surprise = views.surprising(rows, label, rng_)
         assert surprise is not None
         asked = np.flatnonzero(~np.isnan(surprise))
         views.at_ends(asked[views.in_order(surprise[asked], rng_)], split, rng_)

@@ -110,7 +110,9 @@ def installed(words: str = "") -> dict[str, Audit]:
 def false_claims(play: Callable[[int], simulate.Game], games: int, words: str) -> Iterator[str]:
     """Yield a line for each audit: how often it claims more than the truth, while time lasts."""
     for name, audit in installed(words).items():
-        start, bounds, wrong = time.perf_counter(), [], 0
+        start = time.perf_counter()
+        bounds = []
+        wrong = 0
         for seed in range(games):
             game = play(2 * seed)
             bounds.append(audit(game, 2 * seed + 1))
@@ -119,7 +121,7 @@ def false_claims(play: Callable[[int], simulate.Game], games: int, words: str) -
                 break
         played = len(bounds)
         each = (time.perf_counter() - start) / played
-        luck = stats.binomial_tail(wrong, played, BETA)
+        luck = stats.binomial_tail(wrong, n=played, p=BETA)
         yield (
             f"{name:<26} {100 * wrong / played:6.1f} % of {played:,} games "
             f"(p = {luck:.1e})   mean bound {np.mean(bounds):.3f}   {each:.4f} s each"
@@ -134,7 +136,9 @@ def gaussian(games: int, sizes: list[int], words: str) -> Iterator[str]:
     for size in sizes:
         played = [simulate.gaussian(size, 1.0, seed=seed) for seed in range(games)]
         printed = PRINTED_SPLIT.get(size)
-        note = f"   (Split as measured before: {printed:.2f})" if printed else ""
+        note = ""
+        if printed:
+            note = f"   (Split as measured before: {printed:.2f})"
         yield f"m = {size:,}{note}"
         for name, audit in audits.items():
             bounds = [audit(game, seed) for seed, game in enumerate(played)]
@@ -157,14 +161,16 @@ def main() -> None:
     )
     options = parser.parse_args()
     if options.what == "gaussian":
-        lines = gaussian(options.games or 20, options.m or list(PRINTED_SPLIT), options.only)
+        lines = gaussian(
+            options.games or 20, sizes=options.m or list(PRINTED_SPLIT), words=options.only
+        )
     else:
         size = (options.m or [1000])[0]
         plays: dict[str, Callable[[int], simulate.Game]] = {
             "noise": lambda seed: simulate.null(size, seed=seed),
             "mixture": lambda seed: simulate.mixture(size, seed=seed),
         }
-        lines = false_claims(plays[options.what], options.games or 500, options.only)
+        lines = false_claims(plays[options.what], games=options.games or 500, words=options.only)
     for line in lines:
         say(line)
 

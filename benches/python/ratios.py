@@ -36,7 +36,14 @@ def measure(
     ratios = [ours / theirs for ours, theirs in pairs]
     low, _, high = statistics.quantiles(ratios, n=4)
     seconds = statistics.median(ours for ours, _ in pairs)
-    return Ratio(work, peer, size, seconds, statistics.median(ratios), (high - low) / 2)
+    return Ratio(
+        work=work,
+        peer=peer,
+        size=size,
+        seconds=seconds,
+        ratio=statistics.median(ratios),
+        spread=(high - low) / 2,
+    )
 
 
 def _seconds(run: Callable[[], object]) -> float:

@@ -86,7 +86,8 @@ def timed(run: Work) -> tuple[float, float]:
         ended = resource.getrusage(resource.RUSAGE_CHILDREN)
         return time.process_time() + ended.ru_utime + ended.ru_stime
 
-    start, used = time.perf_counter(), processors()
+    start = time.perf_counter()
+    used = processors()
     run()
     return time.perf_counter() - start, processors() - used
 
@@ -105,7 +106,9 @@ def query(name: str, files: list[Path]) -> str:
 
 def counted(size: int, folder: Path, duckdb: Any) -> Iterator[dict[str, Any]]:
     """Coins: scores in memory, in files, and their tally."""
-    files, out, peak = shards(folder, size), folder / "tally.parquet", 0
+    files = shards(folder, size)
+    out = folder / "tally.parquet"
+    peak = 0
     floor = f"SELECT sum(score) FROM {read(files)}"
     duckdb.execute(query("MACROS", files))
     tally = lb.Tally.from_arrow(duckdb.sql(query("COUNT", files)))
@@ -180,9 +183,9 @@ def main() -> None:
         duckdb = import_module("duckdb").connect(config=limits)
         sizes = [10**power for power in range(3, 10) if 10**power <= given.most]
         for size in sizes:
-            rows += counted(size, Path(temporary), duckdb)
+            rows += counted(size, folder=Path(temporary), duckdb=duckdb)
             if ROWS <= size <= IN_MEMORY:
-                rows += paired(size, Path(temporary), duckdb)
+                rows += paired(size, folder=Path(temporary), duckdb=duckdb)
             lines = ",\n".join(map(json.dumps, rows))
             given.out.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
 

@@ -30,8 +30,11 @@ from leakbound.cli.commands import app
 
 HERE = Path(__file__).parent
 PROGRAM = [sys.executable, "-m", "leakbound", "score"]
-BATCH, ROWS, ROUNDS = 64, 4096, 5
-SIDE, CLASSES = 32, 10
+BATCH = 64
+ROWS = 4096
+ROUNDS = 5
+SIDE = 32
+CLASSES = 10
 
 
 class Images(nn.Module):
@@ -64,7 +67,8 @@ def large() -> nn.Module:
 
 def images(folder: Path, number: int) -> Path:
     """Write images of random bytes, and labels."""
-    rng, path = np.random.default_rng(0), folder / "images.parquet"
+    rng = np.random.default_rng(0)
+    path = folder / "images.parquet"
     kind = pa.list_(pa.list_(pa.list_(pa.uint8(), SIDE), SIDE), 3)
     schema = pa.schema({"id": pa.int64(), "features": kind, "label": pa.int64()})
     with parquet.ParquetWriter(path, schema) as file:
@@ -80,7 +84,8 @@ def images(folder: Path, number: int) -> Path:
 
 def documents(folder: Path, number: int, longest: int) -> Path:
     """Write texts of random words, and coins."""
-    rng, path = np.random.default_rng(0), folder / "documents.parquet"
+    rng = np.random.default_rng(0)
+    path = folder / "documents.parquet"
     words = np.array(["".join(rng.choice([*"abcdefgh"], size)) for size in rng.integers(1, 9, 500)])
     texts = [" ".join(rng.choice(words, size)) for size in rng.integers(2, longest // 4, number)]
     member = rng.random(number) < 0.5
@@ -116,7 +121,9 @@ def language(folder: Path, longest: int, width: int, layers: int) -> Path:
 
 def seconds(run: Callable[[], object]) -> float:
     """Return how long something took; on a CPU, which others use too, the processor's time."""
-    clock = time.perf_counter if torch.cuda.is_available() else time.process_time
+    clock = time.process_time
+    if torch.cuda.is_available():
+        clock = time.perf_counter
     begun = clock()
     run()
     if torch.cuda.is_available():
@@ -135,7 +142,9 @@ def compare(what: str, command: list[str], run: Callable[[], None], number: int)
         rounds.append((ours / theirs, ours, theirs))
     ratios = sorted(ratio for ratio, _, _ in rounds)
     ratio, ours, theirs = sorted(rounds)[ROUNDS // 2]
-    on = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU, processor's time"
+    on = "CPU, processor's time"
+    if torch.cuda.is_available():
+        on = torch.cuda.get_device_name()
     sys.stdout.write(
         f"{number:,} {what} ({on}): {ours:.1f} s, {number / ours:,.0f}/s; a plain forward pass "
         f"{theirs:.1f} s; ratio {ratio:.3f} "
@@ -152,8 +161,13 @@ def plain(model: nn.Module, device: str, batches: Iterator[dict[str, Tensor]]) -
 
 def compare_images(folder: Path, number: int, device: str, *, full: bool) -> None:
     """Compare the command on images."""
-    path, name = images(folder, number), "large" if full else "small"
-    model = (large if full else small)().to(device).eval()
+    path = images(folder, number)
+    name = "small"
+    build = small
+    if full:
+        name = "large"
+        build = large
+    model = build().to(device).eval()
     pixels = torch.randint(256, (ROWS, 3, SIDE, SIDE), dtype=torch.uint8)
 
     def batches() -> Iterator[dict[str, Tensor]]:
@@ -161,16 +175,27 @@ def compare_images(folder: Path, number: int, device: str, *, full: bool) -> Non
             yield {"pixels": pixels[first % ROWS :][: min(BATCH, number - first)]}
 
     words = [f"scoring_job:{name}", str(path), "--device", device]
-    compare("images", words, lambda: plain(model, device, batches()), number)
+    compare(
+        "images",
+        command=words,
+        run=lambda: plain(model, device=device, batches=batches()),
+        number=number,
+    )
 
 
 def compare_sequences(folder: Path, number: int, device: str, *, full: bool) -> None:
     """Compare the command on documents; the peer gets tokens in the same batches."""
     from transformers import AutoTokenizer, GPT2LMHeadModel
 
-    longest = 512 if full else 128
-    path = documents(folder, number, longest)
-    place = language(folder, longest, *((768, 12) if full else (128, 2)))
+    longest = 128
+    width = 128
+    layers = 2
+    if full:
+        longest = 512
+        width = 768
+        layers = 12
+    path = documents(folder, number=number, longest=longest)
+    place = language(folder, longest=longest, width=width, layers=layers)
     tokenizer = AutoTokenizer.from_pretrained(place)
     model: Any = GPT2LMHeadModel.from_pretrained(place)
     model = model.to(device).eval()
@@ -188,14 +213,21 @@ def compare_sequences(folder: Path, number: int, device: str, *, full: bool) -> 
             )
             ready.append({"input_ids": padded, "attention_mask": mask})
     words = [str(place), str(path), "--device", device]
-    compare("sequences", words, lambda: plain(model, device, iter(ready)), number)
+    compare(
+        "sequences",
+        command=words,
+        run=lambda: plain(model, device=device, batches=iter(ready)),
+        number=number,
+    )
 
 
 def kill(folder: Path, number: int) -> None:
     """Kill a run twice, let it go on, and compare its shards with those of another run."""
-    path, place = documents(folder, number, 128), language(folder, 128, 64, 2)
+    path = documents(folder, number=number, longest=128)
+    place = language(folder, longest=128, width=64, layers=2)
     command = [*PROGRAM, str(place), str(path), "--batch-size", str(BATCH), "--out"]
-    whole, out = folder / "whole", folder / "killed"
+    whole = folder / "whole"
+    out = folder / "killed"
     begun = time.perf_counter()
     subprocess.run([*command, str(whole)], check=True)
     spent = time.perf_counter() - begun
@@ -225,14 +257,18 @@ def main() -> None:
     parser.add_argument("--kill", type=int, default=0)
     chosen = parser.parse_args()
     sys.path.insert(0, str(HERE))
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    sizes = (1_000_000, 100_000) if chosen.full else (20_000, 10_000)
+    device = "cpu"
+    if torch.cuda.is_available():
+        device = "cuda"
+    sizes = (20_000, 10_000)
+    if chosen.full:
+        sizes = (1_000_000, 100_000)
     with TemporaryDirectory() as name:
         if chosen.kill:
             kill(Path(name), chosen.kill)
             return
-        compare_images(Path(name), sizes[0], device, full=chosen.full)
-        compare_sequences(Path(name), sizes[1], device, full=chosen.full)
+        compare_images(Path(name), number=sizes[0], device=device, full=chosen.full)
+        compare_sequences(Path(name), number=sizes[1], device=device, full=chosen.full)
 
 
 if __name__ == "__main__":

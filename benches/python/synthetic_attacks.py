@@ -42,7 +42,7 @@ def each(noise: float) -> Made:
 
     def make(members: FloatArray, seed: int) -> FloatArray:
         rng = np.random.default_rng(seed)
-        return _noisy(members, members.std(axis=0) * noise, rng)
+        return _noisy(members, spread=members.std(axis=0) * noise, rng=rng)
 
     return make
 
@@ -53,7 +53,7 @@ def drawn(noise: float) -> Made:
     def make(members: FloatArray, seed: int) -> FloatArray:
         rng = np.random.default_rng(seed)
         picked = members[rng.integers(0, len(members), len(members))]
-        return _noisy(picked, members.std(axis=0) * noise, rng)
+        return _noisy(picked, spread=members.std(axis=0) * noise, rng=rng)
 
     return make
 
@@ -110,7 +110,9 @@ def main() -> None:
     sys.stdout.write("|".join(["generator", *ATTACKS]) + "\n")
     for name, make in GENERATORS.items():
         means = [
-            np.mean([bound(diabetes, make, split, attack) for split in range(SPLITS)])
+            np.mean(
+                [bound(diabetes, make=make, split=split, attacks=attack) for split in range(SPLITS)]
+            )
             for attack in ATTACKS
         ]
         sys.stdout.write("|".join([name, *(f"{mean:.2f}" for mean in means)]) + "\n")
@@ -119,7 +121,10 @@ def main() -> None:
         (load_breast_cancer(return_X_y=True)[0], "cancer"),
     ):
         for name in ("every member once, 2 %", "Gaussian fit"):
-            found = [bound(table, GENERATORS[name], split, "default") for split in range(SPLITS)]
+            found = [
+                bound(table, make=GENERATORS[name], split=split, attacks="default")
+                for split in range(SPLITS)
+            ]
             sys.stdout.write(f"{title}, {name}: {', '.join(f'{one:.2f}' for one in found)}\n")
 
 

@@ -21,9 +21,13 @@ from leakbound.panoramia import Helper, Options, run
 from leakbound.torch.placement import descend, reproducible
 from real_data import adult
 
-MEMBERS, OTHERS, EPOCHS, BATCH = 16_000, 12_000, 20, 128
+MEMBERS = 16_000
+OTHERS = 12_000
+EPOCHS = 20
+BATCH = 128
 PEOPLE = adult()
-MEAN, SPREAD = PEOPLE.values.mean(axis=0), PEOPLE.values.std(axis=0)
+MEAN = PEOPLE.values.mean(axis=0)
+SPREAD = PEOPLE.values.std(axis=0)
 
 
 def features(rows: FloatArray) -> NDArray[np.float32]:
@@ -40,7 +44,8 @@ def features(rows: FloatArray) -> NDArray[np.float32]:
 def trained(rows: IntArray) -> nn.Module:
     """Return a network that learnt some of the people."""
     torch.manual_seed(0)
-    x, y = torch.tensor(features(PEOPLE.values[rows])), torch.tensor(PEOPLE.labels[rows])
+    x = torch.tensor(features(PEOPLE.values[rows]))
+    y = torch.tensor(PEOPLE.labels[rows])
     network = nn.Sequential(nn.Linear(x.shape[1], 256), nn.ReLU(), nn.Linear(256, 2))
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
     for _ in range(EPOCHS):
@@ -60,8 +65,8 @@ def main() -> None:
         for kind in (SequentialCART, ChowLiuTree):
             report = run(
                 networks,
-                (PEOPLE.values[members], PEOPLE.labels[members]),
-                kind(categorical=PEOPLE.categorical),
+                members=(PEOPLE.values[members], PEOPLE.labels[members]),
+                generator=kind(categorical=PEOPLE.categorical),
                 nonmembers=(PEOPLE.values[held_out], PEOPLE.labels[held_out]),
                 options=options,
             )

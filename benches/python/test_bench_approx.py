@@ -27,7 +27,7 @@ def test_audit_beside_the_loop(record: Record, size: int, step: int, rounds: int
 
     def theirs() -> float:
         right, wrong = hull(game.scores, game.member)
-        return loop(right, wrong, size, beta=0.05, delta=1e-5, shares=right.size, step=step)
+        return loop(right, wrong=wrong, m=size, beta=0.05, delta=1e-5, shares=right.size, step=step)
 
     result = ours()
     assert result.bound > theirs()
@@ -51,8 +51,9 @@ def test_the_loop_is_the_published_bound_at_each_threshold() -> None:
     assert right[-1] + wrong[-1] == 500
     at = int((right + wrong > 60).argmax())
     one = slice(at, at + 1)
-    found = loop(right[one], wrong[one], 500, beta=0.05, delta=1e-5, shares=1)
-    correct, guesses = int(right[at]), int(right[at] + wrong[at])
+    found = loop(right[one], wrong=wrong[one], m=500, beta=0.05, delta=1e-5, shares=1)
+    correct = int(right[at])
+    guesses = int(right[at] + wrong[at])
     expected = lb.stats.one_run_epsilon(
         correct, guesses, 500, delta=1e-5, beta=0.05, bound="steinke"
     )

@@ -17,7 +17,8 @@ from ratios import Ratio, measure
 Record: TypeAlias = Callable[[Ratio, Callable[[], object]], None]
 
 ROUNDS = 11
-BATCH, RATE = 256, 0.05
+BATCH = 256
+RATE = 0.05
 CANARIES = 1_000
 CLASSES = 10
 STEPS = {"1,000 canaries, 10,000 steps": 10_000, "1,000 canaries, 400 steps": 400}
@@ -59,7 +60,8 @@ class Training:
 @pytest.mark.parametrize("name", STEPS)
 def test_watched_steps(record: Record, name: str) -> None:
     torch.set_num_threads(1)
-    watched, plain = Training(), Training()
+    watched = Training()
+    plain = Training()
     with lb.watch_dp_sgd(
         watched.optimizer, canaries=CANARIES, sampling_rate=RATE, max_steps=STEPS[name], seed=0
     ) as watch:

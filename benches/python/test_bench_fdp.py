@@ -28,7 +28,8 @@ STEPS = 1000
 
 def printed_steps(m: int, guesses: int, correct: int, mu: float, steps: int) -> tuple[float, float]:
     """Return r and h after so many steps of Algorithm 3, as in the paper's appendix."""
-    r, h = TAU * correct / m, TAU * (guesses - correct) / m
+    r = TAU * correct / m
+    h = TAU * (guesses - correct) / m
     for i in range(correct - 1, correct - 1 - steps, -1):
         following = max(h, norm.cdf(norm.ppf(r) - mu))
         r += i / (guesses - i) * (following - h)
@@ -44,14 +45,16 @@ def test_critical_mu(record: Record, size: int) -> None:
     # What it found is the limit, and the first steps of both agree on which side one is.
     for side, rejected in ((0.999, True), (1.001, False)):
         curve = TradeOff.gaussian(side * mu)
-        assert fdp_rejects(correct, size, size, tradeoff=curve, test="recursion") is rejected
-    r, h = printed_steps(size, size, correct, 0.5 * mu, STEPS)
+        assert (
+            fdp_rejects(correct, guesses=size, m=size, tradeoff=curve, test="recursion") is rejected
+        )
+    r, h = printed_steps(size, guesses=size, correct=correct, mu=0.5 * mu, steps=STEPS)
     assert r + h > 1
     found = measure(
         f"critical mu ({correct} steps a candidate)",
         bound,
         peer="a step of the printed loop",
-        run_peer=lambda: printed_steps(size, size, correct, mu, STEPS),
+        run_peer=lambda: printed_steps(size, guesses=size, correct=correct, mu=mu, steps=STEPS),
         size=size,
         rounds=9,
     )

@@ -31,8 +31,12 @@ SETTINGS = (
 @pytest.mark.parametrize("claim", [lb.PureDP(), lb.GaussianDP()], ids=["epsilon", "mu"])
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)
 def test_learnt_beside_known(setting: Setting, claim: Claim) -> None:
-    truth = 1.0 if isinstance(claim, lb.PureDP) else 0.66
-    leak, bounds, spent = response if truth == 1 else gaussian, [], 0.0
+    truth = 0.66
+    if isinstance(claim, lb.PureDP):
+        truth = 1.0
+    leak = response if truth == 1 else gaussian
+    bounds = []
+    spent = 0.0
     for seed in range(GAMES):
         rng = np.random.default_rng([seed, setting.audited, setting.features])
         game = people(setting, rng)

@@ -64,7 +64,7 @@ def test_audit(record: Record, name: str, size: int) -> None:
     result = audit(scores, member)
     assert 0 <= result.bound < 1
     assert result.m == size
-    beside_argsort(record, name, lambda: audit(scores, member), scores)
+    beside_argsort(record, work=name, run=lambda: audit(scores, member), scores=scores)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -83,7 +83,7 @@ def test_outside_in(record: Record, name: str, size: int) -> None:
         return lb.audit(shifted, lb.Coins(member), claim=claim)
 
     assert 0 < audit().bound < 5
-    beside_argsort(record, name, audit, scores)
+    beside_argsort(record, work=name, run=audit, scores=scores)
 
 
 def test_tally(record: Record) -> None:
@@ -105,11 +105,14 @@ def test_tally(record: Record) -> None:
 @pytest.mark.parametrize("size", [10_000, 100_000, 1_000_000])
 def test_scan_of_every_cut(record: Record, size: int) -> None:
     scores, member = scored(size)
-    every, auto = lb.KLScan(grid="all"), lb.KLScan(grid="auto")
+    every = lb.KLScan(grid="all")
+    auto = lb.KLScan(grid="auto")
     bounds = [lb.audit(scores, lb.Coins(member), cuts=cuts).bound for cuts in (every, auto)]
     assert abs(bounds[0] - bounds[1]) < 0.01
     work = "scan, both sides, grid='all'"
-    beside_argsort(record, work, lambda: lb.audit(scores, lb.Coins(member), cuts=every), scores)
+    beside_argsort(
+        record, work=work, run=lambda: lb.audit(scores, lb.Coins(member), cuts=every), scores=scores
+    )
 
 
 MEMORY = """

@@ -43,7 +43,8 @@ def successes(game: str, m: int, sides: Sides, rng: np.random.Generator) -> Bool
     if sides == "member":
         return ranked
     right = np.empty(m, dtype=np.bool_)
-    right[::2], right[1::2] = ranked[: (m + 1) // 2], ~ranked[::-1][: m // 2]
+    right[::2] = ranked[: (m + 1) // 2]
+    right[1::2] = ~ranked[::-1][: m // 2]
     return right
 
 
@@ -56,13 +57,17 @@ def fixed(guesses: int, correct: int, m: int, sides: Sides, test: FdpTest) -> fl
 def best_fixed(played: list[BoolArray], sides: Sides) -> float:
     """Return the largest mean bound of any one number of guesses."""
     m = played[0].size
-    longest = m // 2 if sides == "member" else m
+    longest = m
+    if sides == "member":
+        longest = m // 2
     numbers = np.unique(np.rint(np.geomspace(8, longest, CANDIDATES)).astype(int)).tolist()
 
     def mean(made: int, test: FdpTest) -> float:
-        return float(
-            np.mean([fixed(made, int(right[:made].sum()), m, sides, test) for right in played])
-        )
+        bounds = []
+        for right in played:
+            correct = int(right[:made].sum())
+            bounds.append(fixed(made, correct=correct, m=m, sides=sides, test=test))
+        return float(np.mean(bounds))
 
     numbers.sort(key=lambda made: mean(made, "recursion"))
     return max(mean(made, "tight") for made in numbers[-TESTED:])
@@ -73,18 +78,24 @@ def best_fixed(played: list[BoolArray], sides: Sides) -> float:
 def test_six_games(m: int, sides: Sides) -> None:
     policy = family_policy(OutsideIn(), GaussianDP(), examples=m, sides=sides)
     (order,) = policy.orders(sides)
-    runs, shares = (20 if m < 100_000 else 10), []
+    runs = 10
+    if m < 100_000:
+        runs = 20
+    shares = []
     for game in GAMES:
         rng = np.random.default_rng([m, GAMES.index(game)])
-        played = [successes(game, m, sides, rng) for _ in range(runs)]
+        played = [successes(game, m=m, sides=sides, rng=rng) for _ in range(runs)]
         start = time.process_time()
-        bounds = [
-            policy.bound(_core.Path.from_successes(right), order, BETA).logit for right in played
-        ]
+        bounds = []
+        for right in played:
+            path = _core.Path.from_successes(right)
+            bounds.append(policy.bound(path, order, BETA).logit)
         spent = (time.process_time() - start) / runs
-        shares.append(float(np.mean(bounds)) / best_fixed(played, sides))
+        mean = float(np.mean(bounds))
+        share = mean / best_fixed(played, sides)
+        shares.append(share)
         print(  # noqa: T201 (the table to report)
-            f"m = {m:>7,} {sides:6} {game:8} {np.mean(bounds):.3f} = {shares[-1]:.3f} of the best "
+            f"m = {m:>7,} {sides:6} {game:8} {mean:.3f} = {share:.3f} of the best "
             f"fixed number, {1e3 * spent:.0f} ms each"
         )
     print(f"m = {m:>7,} {sides:6} mean     {np.mean(shares):.3f}")  # noqa: T201
@@ -110,7 +121,8 @@ CLAIMS: dict[str, tuple[Claim, float, float, float]] = {
 def leak(shape: str, m: int, seed: int) -> tuple[FloatArray, BoolArray]:
     """Play a game of some shape: scores and membership."""
     rng = np.random.default_rng([m, SHAPES.index(shape), seed])
-    member, scores = rng.random(m) < 0.5, rng.normal(size=m)
+    member = rng.random(m) < 0.5
+    scores = rng.normal(size=m)
     chosen = rng.random(m)
     if shape.startswith("N"):
         return scores + member, member
@@ -119,7 +131,11 @@ def leak(shape: str, m: int, seed: int) -> tuple[FloatArray, BoolArray]:
         return -np.where(member & (chosen < 0.1), 1e-4 * losses, losses), member
     if shape.endswith("±4"):
         return scores + np.where(chosen < 0.05, np.where(member, 4, -4), 0), member
-    share, by = (0.2, 3) if shape.startswith("20") else (0.05, 4)
+    share = 0.05
+    by = 4
+    if shape.startswith("20"):
+        share = 0.2
+        by = 3
     return scores + by * (member & (chosen < share)), member
 
 
@@ -128,13 +144,15 @@ def leak(shape: str, m: int, seed: int) -> tuple[FloatArray, BoolArray]:
 @pytest.mark.parametrize("m", [1000, 10_000, 100_000])
 def test_the_default_beside_the_best_side(m: int, name: str, mirrored: str) -> None:
     claim, gaussian, few, many = CLAIMS[name]
-    runs = 20 if m < 100_000 else 10
+    runs = 10
+    if m < 100_000:
+        runs = 20
 
     def bound(scores: FloatArray, member: BoolArray, sides: CoinSides, seed: int) -> float:
         return audit(scores, Coins(member), claim=claim, sides=sides, seed=seed).bound
 
     for shape in SHAPES:
-        played = [leak(shape, m, seed) for seed in range(runs)]
+        played = [leak(shape, m=m, seed=seed) for seed in range(runs)]
         if mirrored:
             played = [(-scores, ~member) for scores, member in played]
         start = time.perf_counter()
@@ -151,5 +169,9 @@ def test_the_default_beside_the_best_side(m: int, name: str, mirrored: str) -> N
             f"m = {m:>7,} {name:9} {mirrored}{shape:30} "
             f"{auto:.2f} = {share:.2f} of the best side, {1e3 * spent:.0f} ms each"
         )
-        least = gaussian if shape == SHAPES[0] else few if m == 1000 else many
+        least = many
+        if m == 1000:
+            least = few
+        if shape == SHAPES[0]:
+            least = gaussian
         assert share >= least, shape

@@ -41,14 +41,14 @@ def test_inverse(record: Record, size: int) -> None:
     p, v = law(size)
     offsets = np.log(p / (1 - p))
     epsilon = stats.poisson_binomial_epsilon(v, offsets, beta=0.05)
-    tail = stats.poisson_binomial_tail_offsets(v, offsets, epsilon)
+    tail = stats.poisson_binomial_tail_offsets(v, offsets=offsets, epsilon=epsilon)
     assert tail == pytest.approx(0.05, rel=1e-9)
     assert tail <= 0.05 * (1 + 1e-13)
     ratio = measure(
         "Poisson-binomial inverse",
         lambda: stats.poisson_binomial_epsilon(v, offsets, beta=0.05),
         peer="one tail",
-        run_peer=lambda: stats.poisson_binomial_tail_offsets(v, offsets, 0.0),
+        run_peer=lambda: stats.poisson_binomial_tail_offsets(v, offsets=offsets, epsilon=0.0),
         size=size,
         rounds=3 * ROUNDS[size],
     )

@@ -49,13 +49,13 @@ def test_refits_beside_scikit_learn(record: Record) -> None:
     draws = fit.bootstrap(audit, K=600)
     for k in (0, TIMED - 1):
         np.testing.assert_allclose(
-            1 / (1 + np.exp(-draws[k])), refit(fit, resamples[k], audit), atol=1e-3
+            1 / (1 + np.exp(-draws[k])), refit(fit, counts=resamples[k], audit=audit), atol=1e-3
         )
     ratio = measure(
         "600 calibrated refits, 50 features",
         lambda: fit.bootstrap(audit, K=600),
         peer=f"a scikit-learn loop ({TIMED} refits timed, scaled)",
-        run_peer=lambda: [refit(fit, counts, audit) for counts in resamples],
+        run_peer=lambda: [refit(fit, counts=counts, audit=audit) for counts in resamples],
         size=10_000,
         rounds=3,
     )

@@ -19,7 +19,9 @@ Batches: TypeAlias = tuple[tuple[Tensor, Tensor], ...]
 
 ROUNDS = 41
 BATCHES = 2
-VOCABULARY, LENGTH, WIDTH = 256, 64, 128
+VOCABULARY = 256
+LENGTH = 64
+WIDTH = 128
 CLASSES = 10
 
 

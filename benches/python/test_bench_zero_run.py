@@ -17,7 +17,11 @@ from leakbound.propensity import LogisticPropensity, PropensityFit
 from leakbound.stats import match
 from ratios import Ratio, measure
 
-SIZE, FEATURES, REPLICATES, TIMED, ROUNDS = 10_000, 50, 600, 20, 3
+SIZE = 10_000
+FEATURES = 50
+REPLICATES = 600
+TIMED = 20
+ROUNDS = 3
 
 
 @pytest.mark.parametrize("correction", ["match", "tamper"])
@@ -28,8 +32,10 @@ def test_bootstrapped_audit(
     features = rng.normal(size=(2 * SIZE, FEATURES))
     odds = features @ np.r_[0.5, rng.normal(0, 0.15, FEATURES - 1)]
     member = rng.random(2 * SIZE) < 1 / (1 + np.exp(-odds))
-    learn, here = features[SIZE:], features[:SIZE]
-    learnt, audited = member[SIZE:], member[:SIZE]
+    learn = features[SIZE:]
+    here = features[:SIZE]
+    learnt = member[SIZE:]
+    audited = member[:SIZE]
     scores = audited + odds[:SIZE] + rng.normal(size=SIZE)
 
     def ours() -> lb.ZeroRunResult:
@@ -45,7 +51,7 @@ def test_bootstrapped_audit(
             model = CalibratedClassifierCV(LogisticRegression(), cv=5, ensemble=False)
             p = model.fit(learn[rows], learnt[rows]).predict_proba(here)[:, 1]
             log_odds = np.log(p / (1 - p))
-            kept.append(int(match(audited, log_odds, rng.random(SIZE)).sum()))
+            kept.append(int(match(audited, log_odds=log_odds, uniforms=rng.random(SIZE)).sum()))
         return kept
 
     result = ours()
@@ -68,12 +74,14 @@ def test_bootstrapped_audit(
 
 def test_pure_epsilon_over_refits(record: Callable[[Ratio, Callable[[], object]], None]) -> None:
     """Every replicate has a scan of its own; the peer is the refits without any."""
-    size, features = 5_000, 10
+    size = 5_000
+    features = 10
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(2 * size, features))
     odds = rows @ np.r_[0.5, rng.normal(0, 0.15, features - 1)]
     member = rng.random(2 * size) < 1 / (1 + np.exp(-odds))
-    here, audited = rows[:size], member[:size]
+    here = rows[:size]
+    audited = member[:size]
     scores = audited + odds[:size] + rng.normal(size=size)
 
     def refits() -> PropensityFit:

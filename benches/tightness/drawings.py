@@ -19,12 +19,14 @@ _MARKS = "osD^vPX*"
 
 def draw_bounds(table: Table, claim: str) -> Figure:
     """Draw mean bounds on a claim against m, the truth (dashed) and the oracle (dotted)."""
-    return _panels(table, claim, lambda _: 3.0, _bounds)
+    return _panels(table, claim=claim, height=lambda _: 3.0, draw=_bounds)
 
 
 def draw_false_claims(table: Table, claim: str) -> Figure:
     """Draw the share of false claims of each bound, with exact limits."""
-    return _panels(table, claim, lambda most: max(3.0, 0.25 * most), _false_claims)
+    return _panels(
+        table, claim=claim, height=lambda most: max(3.0, 0.25 * most), draw=_false_claims
+    )
 
 
 def _panels(
@@ -78,7 +80,9 @@ def _false_claims(ax: Axes, lines: list[Row]) -> None:
     level = 1 - lines[0]["confidence"]
     lines = [line for line in reversed(lines) if line["judged"]]
     for number, line in enumerate(lines):
-        colour = ALERT if line["low"] > level else "C0"
+        colour = "C0"
+        if line["low"] > level:
+            colour = ALERT
         ax.plot((line["low"], line["high"]), (number, number), color=colour)
         ax.plot(line["false_claims"] / line["judged"], number, "o", color=colour)
     ax.set_yticks(range(len(lines)), [f"{method(line)}, m = {line['m']:,}" for line in lines])

@@ -44,12 +44,12 @@ def fixed(
 
 def steinke_theorem_5_2(s: FloatArray, member: BoolArray, claim: Claim, level: float) -> float:
     """Steinke, Nasr, Jagielski (2023), Theorem 5.2."""
-    return fixed(s, member, claim, level, form="steinke")
+    return fixed(s, member=member, claim=claim, level=level, form="steinke")
 
 
 def zero_run_theorem_5_1(s: FloatArray, member: BoolArray, claim: Claim, level: float) -> float:
     """Cebere, Even, Bleistein, Bellet (2026), Theorem 5.1.1, on fair coins."""
-    return fixed(s, member, claim, level, form="zero_run")
+    return fixed(s, member=member, claim=claim, level=level, form="zero_run")
 
 
 def mahloujifar_algorithm_3(s: FloatArray, member: BoolArray, claim: Claim, level: float) -> float:
@@ -97,8 +97,10 @@ def two_samples(
     examples leak together.
     """
     order = np.argsort(-scores, kind="stable")
-    told, wrong = np.cumsum(member[order]), np.cumsum(~member[order])
-    members, others = int(told[-1]), int(wrong[-1])
+    told = np.cumsum(member[order])
+    wrong = np.cumsum(~member[order])
+    members = int(told[-1])
+    others = int(wrong[-1])
     share = level / (2 * tests)
 
     def low(k: Any, n: int) -> Any:
@@ -120,14 +122,14 @@ def clopper_pearson_bonferroni(
     s: FloatArray, member: BoolArray, claim: Claim, level: float
 ) -> float:
     """Clopper-Pearson on two samples, every threshold at its share: examples are independent."""
-    return two_samples(s, member, claim, level, tests=member.size)
+    return two_samples(s, member=member, claim=claim, level=level, tests=member.size)
 
 
 def clopper_pearson_uncorrected(
     s: FloatArray, member: BoolArray, claim: Claim, level: float
 ) -> float:
     """Clopper-Pearson on two samples, the best threshold at the level of one: not valid."""
-    return two_samples(s, member, claim, level, tests=1)
+    return two_samples(s, member=member, claim=claim, level=level, tests=1)
 
 
 def uncorrected_sweep(s: FloatArray, member: BoolArray, claim: Claim, level: float) -> float:
@@ -151,14 +153,19 @@ def product_channel(s: FloatArray, member: BoolArray, claim: Claim, level: float
     """
     if not isinstance(claim, lb.GaussianDP):
         raise OptionError("of Gaussian DP alone")
-    m, right = member.size, int(paths(s, member)[0][-1])
+    m = member.size
+    right = int(paths(s, member)[0][-1])
     p = stats.beta.ppf(level, right, m - right + 1)
-    return max(0.0, 2 * float(stats.norm.ppf(p))) if right else 0.0
+    if right:
+        return max(0.0, 2 * float(stats.norm.ppf(p)))
+    return 0.0
 
 
 def odds(p: float) -> float:
     """Return the log-odds of a probability, 0 where they are negative."""
-    return math.log(p) - math.log1p(-p) if p > 0.5 else 0.0
+    if p > 0.5:
+        return math.log(p) - math.log1p(-p)
+    return 0.0
 
 
 FORMS = (

@@ -40,7 +40,8 @@ __all__ = [
 ]
 
 # Thresholds at which tails are compared: so many deviations about the middle of each component.
-_WIDTH, _STEPS = 12.0, 2001
+_WIDTH = 12.0
+_STEPS = 2001
 
 
 # Fields of a game but for membership.
@@ -117,8 +118,8 @@ class OfCoins(_Mechanism):
 
 def _generator(m: int, seed: int) -> np.random.Generator:
     """Return a stream that no audit of the seed has."""
-    integer(m, "m", least=1, most=MOST_EXAMPLES)
-    named = f"{SCHEME}:simulate/canaries:{integer(seed, 'seed', least=0):x}"
+    integer(m, name="m", least=1, most=MOST_EXAMPLES)
+    named = f"{SCHEME}:simulate/canaries:{integer(seed, name='seed', least=0):x}"
     return np.random.default_rng(int.from_bytes(sha256(named.encode()).digest(), "little"))
 
 
@@ -130,9 +131,9 @@ class Ties(OfCoins):
     values: int = 4
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        chance = 1 / (1 + math.exp(-real(self.epsilon, "epsilon", least=0, below=math.inf)))
+        chance = 1 / (1 + math.exp(-real(self.epsilon, name="epsilon", least=0, below=math.inf)))
         said = member == (rng.random(member.size) < chance)
-        sizes = rng.integers(1, integer(self.values, "values", least=1) + 1, size=member.size)
+        sizes = rng.integers(1, integer(self.values, name="values", least=1) + 1, size=member.size)
         scores = np.where(said, 1.0, -1.0) * sizes
         return {"scores": scores, "truth": self.epsilon, "parameter": "epsilon"}
 
@@ -144,7 +145,7 @@ class Laplace(OfCoins):
     epsilon: float = 1.0
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        epsilon = real(self.epsilon, "epsilon", above=0, below=math.inf)
+        epsilon = real(self.epsilon, name="epsilon", above=0, below=math.inf)
         scores = member + rng.laplace(scale=1 / epsilon, size=member.size)
 
         def profile(claimed: float) -> float:
@@ -164,7 +165,7 @@ class LossesNearZero(OfCoins):
     mu: float = 1.0
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        mu = real(self.mu, "mu", least=0, below=math.inf)
+        mu = real(self.mu, name="mu", least=0, below=math.inf)
         margin = 6 + np.where(member, mu, -mu) + 2 * rng.normal(size=member.size)
         scores = np.log(expit(margin).astype(np.float16).astype(np.float64))
         return {"scores": scores, "truth": mu, "parameter": "mu"}
@@ -186,12 +187,12 @@ class OneSidedTail(OfCoins):
     _others: ClassVar[float] = 0.0
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        share = real(self.share, "share", above=0, most=1)
-        shift = real(self.shift, "shift", above=0, most=30)
+        share = real(self.share, name="share", above=0, most=1)
+        shift = real(self.shift, name="shift", above=0, most=30)
         other = self._others * shift
         shows = rng.random(member.size) < share
         scores = rng.normal(size=member.size) + shows * np.where(member, shift, other)
-        profile = _tail_profile(share, shift, other)
+        profile = _tail_profile(share, inside=shift, outside=other)
         return {"scores": scores, "truth": math.inf, "parameter": "epsilon", "profile": profile}
 
 
@@ -209,7 +210,8 @@ def _tail_profile(share: float, inside: float, outside: float) -> Profile:
     at = np.concatenate([mean + np.linspace(-_WIDTH, _WIDTH, _STEPS) for mean in middles])
 
     def chance(mean: float, sign: int) -> FloatArray:
-        rest, shown = normal_cdf(sign * at), normal_cdf(sign * (at - mean))
+        rest = normal_cdf(sign * at)
+        shown = normal_cdf(sign * (at - mean))
         return np.asarray((1 - share) * rest + share * shown)
 
     # Members are found by high scores, and non-members by low ones.
@@ -235,8 +237,10 @@ class DPSGD(OfCoins):
     steps: int = 50
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        sigma = real(self.noise, "noise", above=0, below=math.inf)
-        rate, m, scores = self.sampling_rate, member.size, np.zeros(member.size)
+        sigma = real(self.noise, name="noise", above=0, below=math.inf)
+        rate = self.sampling_rate
+        m = member.size
+        scores = np.zeros(member.size)
         family = SubsampledGaussianDP(sampling_rate=rate, steps=self.steps)
         for _ in range(self.steps):
             seen = (member & (rng.random(m) < rate)) + sigma * rng.normal(size=m)
@@ -270,9 +274,9 @@ class Shifted(_Mechanism):
 
     def __call__(self, m: int, *, seed: int) -> Game:
         """Play the game of a seed."""
-        mu = real(self.mu, "mu", least=0, below=math.inf)
+        mu = real(self.mu, name="mu", least=0, below=math.inf)
         rng = _generator(m, seed)
-        odds = real(self.shift, "shift", least=0, below=math.inf) * rng.normal(size=m)
+        odds = real(self.shift, name="shift", least=0, below=math.inf) * rng.normal(size=m)
         member = rng.random(m) < expit(odds)
         scores = mu * member + rng.normal(size=m) + odds
         design = partial(ZeroRun, member, expit(odds))
@@ -290,8 +294,8 @@ class Rankings(OfCoins):
     attack: float = 0.8
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        c = logit(real(self.baseline, "baseline", least=0.5, below=1))
-        epsilon = max(0.0, logit(real(self.attack, "attack", least=0.5, below=1)) - c)
+        c = logit(real(self.baseline, name="baseline", least=0.5, below=1))
+        epsilon = max(0.0, logit(real(self.attack, name="attack", least=0.5, below=1)) - c)
         baseline, scores = (
             np.where(member == (rng.random(member.size) < chance), 1, -1)
             * (1 - rng.random(member.size))

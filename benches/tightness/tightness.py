@@ -50,35 +50,45 @@ _NOTHING = 0.2
 _SLOW = "opake GDP"
 """What takes seconds for each game; it plays few of them, at one size."""
 
+_COINS = mechanisms.Noise()
+_NORMAL = mechanisms.Gaussian(mu=1.0)
+_MIXTURE = mechanisms.Mixture(mu=1.0)
+_RESPONSE = mechanisms.RandomizedResponse(epsilon=1.0)
+_LOSSES = mechanisms.LossesNearZero(mu=1.0)
 GAMES: tuple[Any, ...] = (
-    mechanisms.Noise(),
-    mechanisms.Gaussian(mu=1.0),
+    _COINS,
+    _NORMAL,
     mechanisms.Gaussian(mu=3.0),
-    mechanisms.Mixture(mu=1.0),
-    mechanisms.RandomizedResponse(epsilon=1.0),
+    _MIXTURE,
+    _RESPONSE,
     mechanisms.Ties(epsilon=1.0),
     mechanisms.Laplace(epsilon=2.0),
     mechanisms.OneSidedTail(share=0.05, shift=4.0),
     mechanisms.TwoSidedTail(share=0.05, shift=4.0),
     mechanisms.TwoSidedTail(share=0.005, shift=8.0),
-    mechanisms.LossesNearZero(mu=1.0),
+    _LOSSES,
     mechanisms.RandomizedResponse(epsilon=0.0, delta=0.01),
 )
-GAUSSIAN: tuple[Any, ...] = (GAMES[0], GAMES[1], GAMES[3], GAMES[10])
+GAUSSIAN: tuple[Any, ...] = (_COINS, _NORMAL, _MIXTURE, _LOSSES)
 """Games that are Gaussian DP, but for tails and responses."""
-JUDGED: tuple[Any, ...] = (GAMES[0], GAMES[1], GAMES[3], GAMES[4])
+JUDGED: tuple[Any, ...] = (_COINS, _NORMAL, _MIXTURE, _RESPONSE)
 """Where false claims are counted: noise, independent and dependent examples, no Gaussian."""
-OURS: tuple[Any, ...] = (
+_FAMILY: tuple[Any, ...] = (
     SecondLook(),
-    lb.KLScan(),
     lb.OutsideIn(),
-    lb.UnionBound(),
-    lb.UnionBound(grid="geometric"),
-    Audit(lb.KLScan(), sides="member"),
     Audit(lb.OutsideIn(), sides="both"),
     Audit(lb.OutsideIn(), sides="member"),
 )
-_FAMILY: tuple[Any, ...] = (OURS[0], OURS[2], *OURS[-2:])
+_LOOK, _OUTSIDE_IN, *_FROM_SIDES = _FAMILY
+OURS: tuple[Any, ...] = (
+    _LOOK,
+    lb.KLScan(),
+    _OUTSIDE_IN,
+    lb.UnionBound(),
+    lb.UnionBound(grid="geometric"),
+    Audit(lb.KLScan(), sides="member"),
+    *_FROM_SIDES,
+)
 _FOR_GAUSSIAN = tuple(form for form in FORMS if form not in NOT_GAUSSIAN)
 _CLAIMS: tuple[Claim, ...] = (lb.PureDP(), lb.ApproxDP(delta=DELTA))
 
@@ -121,7 +131,7 @@ class Scores:
     def __call__(self, m: int, *, seed: int) -> Game:
         """Play the game of a seed."""
         file = CORPUS / f"{self.source}.parquet"
-        return benchmark.Scores(file, self.column)(m, seed=seed)
+        return benchmark.Scores(source=file, column=self.column)(m, seed=seed)
 
 
 def play(games: Sequence[Any], *what: Any, store: Path | None = None, **options: Any) -> Table:
@@ -197,7 +207,9 @@ def matrix(table: Table, m: int, claim: str) -> str:
     games: dict[str, str] = {}
     for line in table.summary().lines:
         if (line["m"], line["claim"]) == (m, claim) and line["oracle"] > _NOTHING:
-            star = "\\*" if line["judged"] and line["low"] > peers.BETA else ""
+            star = ""
+            if line["judged"] and line["low"] > peers.BETA:
+                star = "\\*"
             shares.setdefault(method(line), {})[line["game"]] = f"{line['of_oracle']:.2f}{star}"
             games[line["game"]] = line["game"].replace("source='fashion-mnist', column=", "")
     rows = [f"| bound | {' | '.join(games.values())} |", f"|---|{'--:|' * len(games)}"]
@@ -214,15 +226,17 @@ def false_claims(table: Table) -> str:
         if line["m"] == 1000 and line["game"] in games and line["judged"]:
             share = f"{line['low']:.1%} to {line['high']:.1%}".replace("%", " %")
             count = f"{line['false_claims']} of {line['judged']} ({share})"
-            name = method(line) + (" (Gaussian DP)" if line["claim"] == "Gaussian DP" else "")
-            wrong = f"**{count}**" if line["low"] > peers.BETA else count
+            name = method(line)
+            if line["claim"] == "Gaussian DP":
+                name += " (Gaussian DP)"
+            wrong = count
+            if line["low"] > peers.BETA:
+                wrong = f"**{count}**"
             told.setdefault(name, {})[line["game"]] = wrong
     rows = [f"| bound | {' | '.join(games)} |", f"|---|{'--:|' * len(games)}"]
-    rows += [
-        f"| {name} | {' | '.join(row.get(game, '-') for game in games)} |"
-        for name, row in told.items()
-        if any(count.startswith("**") for count in row.values())
-    ]
+    for name, row in told.items():
+        if any(count.startswith("**") for count in row.values()):
+            rows.append(f"| {name} | {' | '.join(row.get(game, '-') for game in games)} |")
     return "\n".join(rows)
 
 
@@ -257,7 +271,9 @@ def lost(before: Table, after: Table) -> list[str]:
         if key not in now:
             losses.append((float("inf"), f"no more rows {words}"))
             continue
-        loss = line["bound"] - now[key]["bound"] if line["games"] > line["errors"] else 0.0
+        loss = 0.0
+        if line["games"] > line["errors"]:
+            loss = line["bound"] - now[key]["bound"]
         if not loss <= _LEAST:
             losses.append((loss, f"lost {loss:.3g} {words}"))
     return [words for _, words in sorted(losses, key=lambda one: -one[0])]
@@ -283,11 +299,17 @@ def main() -> None:
         given.out.mkdir(parents=True, exist_ok=True)
         options["store"] = given.out
     if given.page:
-        every = tables([300, 10**3, 3000], given.seeds or 20, _CLAIMS[1:], **options)
+        every = tables([300, 10**3, 3000], seeds=given.seeds or 20, claims=_CLAIMS[1:], **options)
         joined(chain(counted(**options), every, slow(**options))).to_parquet(PAGE)
         return
-    sizes, seeds = ([10**3, 10**4, 10**5], 200) if given.whole else ([10**3], 20)
-    for table in tables(sizes, given.seeds or seeds, _CLAIMS[not given.whole :], **options):
+    sizes = [10**3]
+    seeds = 20
+    if given.whole:
+        sizes = [10**3, 10**4, 10**5]
+        seeds = 200
+    for table in tables(
+        sizes, seeds=given.seeds or seeds, claims=_CLAIMS[not given.whole :], **options
+    ):
         peers.say(shown(table))
     if given.whole:
         peers.say(false_claims(joined(chain(counted(**options), slow(**options)))))

@@ -65,7 +65,7 @@ def _signs(rng: np.random.Generator, size: int) -> FloatArray:
 
 
 def _share(value: float, name: str) -> float:
-    return real(value, name, above=0, below=1)
+    return real(value, name=name, above=0, below=1)
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,8 @@ class Saturated(OfCoins):
     mu: float = 1.0
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        share, mu = _share(self.share, "share"), real(self.mu, "mu", above=0, below=math.inf)
+        share = _share(self.share, "share")
+        mu = real(self.mu, name="mu", above=0, below=math.inf)
         scores = rng.normal(size=member.size) + mu * member
         far = rng.random(member.size) < share
         scores = np.where(far, np.inf * _signs(rng, member.size), scores)
@@ -92,11 +93,13 @@ class Overconfident(OfCoins):
     mu: float = 1.5
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        share, mu = _share(self.share, "share"), real(self.mu, "mu", above=0, below=math.inf)
-        m, epsilon = member.size, real(self.epsilon, "epsilon", least=0, below=math.inf)
+        share = _share(self.share, "share")
+        mu = real(self.mu, name="mu", above=0, below=math.inf)
+        m = member.size
+        epsilon = real(self.epsilon, name="epsilon", least=0, below=math.inf)
         scores = rng.normal(size=m) + mu * (member - 0.5)
         size = 7 + rng.exponential(size=m)
-        said = np.where(_right(rng, m, epsilon), member, ~member)
+        said = np.where(_right(rng, size=m, epsilon=epsilon), member, ~member)
         scores = np.where(rng.random(m) < share, np.where(said, size, -size), scores)
         parts = (share, response_profile(epsilon)), (1 - share, gaussian_profile(mu))
         return _shares(scores, *parts)
@@ -113,10 +116,13 @@ class LabelNoise(OfCoins):
     mu: float = 0.3
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        share, beyond = _share(self.share, "share"), _share(self.next_share, "next_share")
-        mu, m = real(self.mu, "mu", above=0, below=math.inf), member.size
+        share = _share(self.share, "share")
+        beyond = _share(self.next_share, "next_share")
+        mu = real(self.mu, name="mu", above=0, below=math.inf)
+        m = member.size
         scores = rng.normal(size=m) + mu * (member - 0.5)
-        place, size = rng.random(m), rng.exponential(size=m)
+        place = rng.random(m)
+        size = rng.exponential(size=m)
         outer = place < share
         told = place < share + beyond
         mistaken = rng.random(m) < np.where(outer, self.wrong, self.next_wrong)
@@ -142,8 +148,10 @@ class Boilerplate(OfCoins):
     mu: float = 0.3
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        share, known = _share(self.share, "share"), _share(self.memorised, "memorised")
-        mu, m = real(self.mu, "mu", above=0, below=math.inf), member.size
+        share = _share(self.share, "share")
+        known = _share(self.memorised, "memorised")
+        mu = real(self.mu, name="mu", above=0, below=math.inf)
+        m = member.size
         losses = 3 + 0.5 * (rng.normal(size=m) - mu * member)
         low = 0.5 + 0.2 * rng.random(m)
         losses = np.where(member & (rng.random(m) < known), low, losses)
@@ -161,7 +169,7 @@ class Cauchy(OfCoins):
     shift: float = 4.0
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        shift = real(self.shift, "shift", above=0, below=math.inf)
+        shift = real(self.shift, name="shift", above=0, below=math.inf)
         scores = shift * member + rng.standard_cauchy(member.size)
         # The largest likelihood ratio is where its derivative is 0.
         truth = 2 * math.asinh(shift / 2)
@@ -177,11 +185,13 @@ class Plateau(OfCoins):
     epsilon: float = 1.5
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        share, beyond = _share(self.share, "share"), _share(self.next_share, "next_share")
-        epsilon, m = real(self.epsilon, "epsilon", least=0, below=math.inf), member.size
+        share = _share(self.share, "share")
+        beyond = _share(self.next_share, "next_share")
+        epsilon = real(self.epsilon, name="epsilon", least=0, below=math.inf)
+        m = member.size
         place = rng.random(m)
         told = (place >= share) & (place < share + beyond)
-        right = np.where(told, _right(rng, m, epsilon), rng.random(m) < 0.5)
+        right = np.where(told, _right(rng, size=m, epsilon=epsilon), rng.random(m) < 0.5)
         scores = np.where(right == member, 1.0, -1.0) * (1 - place)
         return _shares(scores, (beyond, response_profile(epsilon)))
 
@@ -195,13 +205,16 @@ class Middle(OfCoins):
     outer: float = 0.2
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        share, m = _share(self.share, "share"), member.size
-        epsilon, outer = (
-            real(getattr(self, name), name, least=0, below=math.inf)
-            for name in ("epsilon", "outer")
-        )
+        share = _share(self.share, "share")
+        m = member.size
+        epsilon = real(self.epsilon, name="epsilon", least=0, below=math.inf)
+        outer = real(self.outer, name="outer", least=0, below=math.inf)
         place = rng.random(m)
-        right = np.where(place > 1 - share, _right(rng, m, epsilon), _right(rng, m, outer))
+        right = np.where(
+            place > 1 - share,
+            _right(rng, size=m, epsilon=epsilon),
+            _right(rng, size=m, epsilon=outer),
+        )
         scores = np.where(right == member, 1.0, -1.0) * (1 - place)
         parts = (share, response_profile(epsilon)), (1 - share, response_profile(outer))
         return _shares(scores, *parts)
@@ -221,11 +234,12 @@ class RoundedLaplace(OfCoins):
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
         values, chances = _integers(self.steps)
         outputs = rng.choice(values, member.size, p=chances) + member
-        pilot = integer(self.pilot, "pilot", least=1, most=MOST_EXAMPLES)
+        pilot = integer(self.pilot, name="pilot", least=1, most=MOST_EXAMPLES)
         seen = rng.multinomial(pilot, chances) + 0.5
         likely = np.log(seen + seen[::-1])
         last = values[-1]
-        now, before = (np.clip(one, -last, last) + last for one in (outputs, outputs - 1))
+        now = np.clip(outputs, -last, last) + last
+        before = np.clip(outputs - 1, -last, last) + last
         scores = likely[before] - likely[now]
         # Of the last values, which one in a billion outputs has, nothing is said.
         profile = _of_laws(chances[1:], chances[:-1])
@@ -246,7 +260,7 @@ class LearntRatios(OfCoins):
         tilt = np.where(place % 2 == 0, 1, -1) * np.where(place < 16, self.common, self.rare)
         each = [np.exp(sign * tilt) / (1 + place) ** 1.3 for sign in (-1, 1)]
         laws = [law / law.sum() for law in each]
-        pilot = integer(self.pilot, "pilot", least=1, most=MOST_EXAMPLES)
+        pilot = integer(self.pilot, name="pilot", least=1, most=MOST_EXAMPLES)
         counts = [rng.multinomial(pilot, law) + 0.5 for law in laws]
         learnt = np.log(counts[1] / counts[1].sum()) - np.log(counts[0] / counts[0].sum())
         outputs = [rng.choice(64, member.size, p=law) for law in laws]
@@ -260,8 +274,11 @@ def _of_laws(*laws: FloatArray) -> Profile:
     """Return the profile of an output with one of two laws."""
 
     def profile(epsilon: float) -> float:
-        gaps = (one - math.exp(epsilon) * two for one, two in (laws, laws[::-1]))
-        return max(float(np.maximum(0, gap).sum()) for gap in gaps)
+        largest = 0.0
+        for one, two in (laws, laws[::-1]):
+            gap = one - math.exp(epsilon) * two
+            largest = max(largest, float(np.maximum(0, gap).sum()))
+        return largest
 
     return profile
 
@@ -338,17 +355,17 @@ def means(
     for kind, options in policies:
         design = options.get("design", lb.Coins)
         how = {name: value for name, value in options.items() if name != "design"}
-        bounds = [
-            lb.audit(one.scores, design(one.member), claim=claim, seed=seed, **how).bound
-            for seed, one in enumerate(played)
-        ]
+        bounds = []
+        for seed, one in enumerate(played):
+            result = lb.audit(one.scores, design(one.member), claim=claim, seed=seed, **how)
+            bounds.append(result.bound)
         found[kind] = max(found.get(kind, 0.0), float(np.mean(bounds)))
     return found
 
 
 def row(game: Any, m: int, claim: Claim, seeds: int) -> dict[str, float]:
     """Return mean bounds of the default, of outside-in, and of the best in hindsight."""
-    found = means(game, m, claim, seeds, _policies(claim, m))
+    found = means(game, m=m, claim=claim, seeds=seeds, policies=_policies(claim, m))
     found["best"] = max(found["best"], found["outside-in"])
     return found
 
@@ -358,7 +375,9 @@ def _table(heads: str, rows: Iterable[tuple[str, dict[str, float]]]) -> None:
     peers.say(f"\n| {heads} |\n|{'---|' * (heads.count('|') + 1)}")
     for name, found in rows:
         last = found["best"]
-        share = found["default"] / last if last else math.nan
+        share = math.nan
+        if last:
+            share = found["default"] / last
         said = " | ".join(f"{number:.2f}" for number in [*found.values(), share])
         peers.say(f"| {name} | {said} |")
 
@@ -366,8 +385,13 @@ def _table(heads: str, rows: Iterable[tuple[str, dict[str, float]]]) -> None:
 def _noisy(sizes: list[int], seeds: int | None) -> Iterable[tuple[str, dict[str, float]]]:
     """Yield rows of all untidy games, of fair coins from either end."""
     for claim, game, m in product(_CLAIMS, GAMES, sizes):
-        few = 6 if isinstance(claim, lb.GaussianDP) else 12
-        yield f"{type(game).__name__} | {m:,} | {claim.name}", row(game, m, claim, seeds or few)
+        few = 12
+        if isinstance(claim, lb.GaussianDP):
+            few = 6
+        yield (
+            f"{type(game).__name__} | {m:,} | {claim.name}",
+            row(game, m=m, claim=claim, seeds=seeds or few),
+        )
 
 
 def _fixed_sides(sizes: list[int], seeds: int | None) -> Iterable[tuple[str, dict[str, float]]]:
@@ -380,7 +404,7 @@ def _fixed_sides(sizes: list[int], seeds: int | None) -> Iterable[tuple[str, dic
     union = {"cuts": lb.UnionBound(grid="geometric")}
     for claim, (name, how), m in product(_CLAIMS, ways.items(), sizes):
         policies = [("default", how), ("best", {**how, **union})]
-        found = means(Saturated(), m, claim, seeds or 6, policies)
+        found = means(Saturated(), m=m, claim=claim, seeds=seeds or 6, policies=policies)
         yield f"{name} | {m:,} | {claim.name}", found
 
 
@@ -388,7 +412,9 @@ def _learnt(sizes: list[int], seeds: int | None) -> Iterable[tuple[str, dict[str
     """Yield rows of rounded Laplace noise, beside the scan of all thresholds."""
     policies: list[tuple[str, dict[str, Any]]] = [("default", {}), ("best", {"cuts": lb.KLScan()})]
     for m in sizes:
-        found = means(RoundedLaplace(), m, lb.PureDP(), seeds or 12, policies)
+        found = means(
+            RoundedLaplace(), m=m, claim=lb.PureDP(), seeds=seeds or 12, policies=policies
+        )
         yield f"{m:,}", found
 
 
@@ -404,7 +430,10 @@ def _standard(sizes: list[int], seeds: int | None) -> Iterable[tuple[str, dict[s
         *(OneSidedTail(share=0.05, shift=4.0), TwoSidedTail(share=0.05, shift=4.0)),
     )
     for claim, game, m in product(_CLAIMS, shapes, sizes):
-        yield f"{game!r} | {m:,} | {claim.name}", means(game, m, claim, seeds or 12, policies)
+        yield (
+            f"{game!r} | {m:,} | {claim.name}",
+            means(game, m=m, claim=claim, seeds=seeds or 12, policies=policies),
+        )
 
 
 def main() -> None:
@@ -422,7 +451,9 @@ def main() -> None:
     _table(heads, _noisy(sizes, seeds))
     heads = "default | union bound | share"
     _table(f"Saturated | m | claim | {heads}", _fixed_sides(sizes[1:], seeds))
-    more = [10**5, 2 * 10**5] if given.whole else []
+    more = []
+    if given.whole:
+        more = [10**5, 2 * 10**5]
     heads = "RoundedLaplace, m | default | `KLScan` | share"
     _table(heads, _learnt([10**4, 4 * 10**4, *more], seeds))
     _table(f"{start} | default | `OutsideIn` | share", _standard(sizes, seeds))

@@ -77,7 +77,7 @@ def assert_not_refuted(
     >>> assert_not_refuted(result, epsilon=2.0)
     """
     __tracebackhide__ = True  # a failure shows the sentence, below the caller's own line
-    flag(strict, "strict")
+    flag(strict, name="strict")
     choice(inconclusive, name="inconclusive", allowed=Literal["fail", "skip"])
     instance(result, name="result", types=Result)
     given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "parameter": parameter}
@@ -88,7 +88,10 @@ def assert_not_refuted(
     except TypeError as error:
         raise OptionError(f"a {type(result).__name__} cannot be asked this: {error}") from None
     verdict = result.check(**claimed)
-    said = (result.with_check(**claimed) if claimed else result).summary()
+    checked = result
+    if claimed:
+        checked = result.with_check(**claimed)
+    said = checked.summary()
     answer = said.headline
     if claimed:
         answer = said.answer

@@ -178,6 +178,12 @@ def coins(
     return flat.coins(scores, member, **named(claim, cuts, sides), **options)
 
 
+def trials(data: str, claim: str) -> Any:
+    """Audit the scores of coins as if each was from a separate run."""
+    scores, member = scored(data)
+    return lb.audit(scores, lb.Trials(member), claim=CLAIMS[claim], seed=SEED)
+
+
 def prior(data: str, cuts: str, sides: str) -> Any:
     """Audit biased coins."""
     scores, member, chances = biased(data)

@@ -12,15 +12,36 @@ import numpy as np
 
 from leakbound._base.odds import expit
 from leakbound._base.types import CorrectionChoice, FloatArray, SidesChoice
-from leakbound.audits.zero_run.audit import CORRECTIONS, correction_of
-from leakbound.audits.zero_run.learning import usable
+from leakbound.audits.road import Request
+from leakbound.audits.zero_run.audit import correction_of
+from leakbound.audits.zero_run.correction import Correction
+from leakbound.audits.zero_run.game import ObservedGame, usable
 from leakbound.audits.zero_run.log_odds import OddsSet
-from leakbound.audits.zero_run.matching import Matching
-from leakbound.audits.zero_run.request import ZeroRunRequest
-from leakbound.audits.zero_run.study import ShiftProof, Study
+from leakbound.audits.zero_run.matching import Match, Matching
+from leakbound.audits.zero_run.options import ZeroRunOptions
 from leakbound.claims import Claim
+from leakbound.cuts import Proof
+from leakbound.cuts.shift import Shift
 from leakbound.propensity.confidence import ConfidenceSet
 from leakbound.stats import poisson_binomial_epsilon
+
+
+@dataclass(frozen=True)
+class OverSet:
+    """A correction, the confidence set that it works over, scores with membership, and a level."""
+
+    correction: Correction
+    odds: OddsSet
+    game: ObservedGame
+    level: float
+
+    def proof(self) -> Proof:
+        """Return the least that is proved over the set."""
+        return self.correction.prove(self.odds, self.game, self.level)
+
+    def matching(self) -> Matching:
+        assert isinstance(self.correction, Match)
+        return Matching.of(self.correction, self.odds, self.game, self.level)
 
 
 def over_set(
@@ -33,23 +54,24 @@ def over_set(
     correction: CorrectionChoice = "conditional",
     guide: FloatArray | None = None,
     seed: int = 0,
-) -> Study:
-    """Return the study of scores as they are: nothing is taken off that features predict."""
-    request = ZeroRunRequest(claim=claim, correction=correction, sides=sides, seed=seed)
-    odds = OddsSet(found, np.zeros(scores.size) if guide is None else guide)
-    return Study(
-        request=request,
-        correction=correction_of(request, odds),
-        scores=usable(scores),
-        member=found.member,
-        odds=odds,
-        level=level,
+) -> OverSet:
+    """Return what is tested with scores as they are: nothing is taken off that features predict."""
+    odds = OddsSet(
+        found=found,
+        guide=np.zeros(scores.size) if guide is None else guide,
+        draws_needed=OddsSet.draws_for(seed),
     )
+    request = Request(claim=claim, sides=sides, seed=seed)
+    game = ObservedGame(
+        scores=scores, values=usable(scores), member=found.member, sides=sides, seed=seed
+    )
+    how = correction_of(ZeroRunOptions(correction=correction), request, odds)
+    return OverSet(how, odds, game, level)
 
 
-def least_bound(study: Study) -> ShiftProof:
-    """Return the least bound over the set."""
-    return CORRECTIONS[study.correction](study)
+def shift_of(proof: Proof) -> Shift:
+    assert proof.shift is not None
+    return proof.shift
 
 
 Value = Callable[[FloatArray], FloatArray]
@@ -182,10 +204,11 @@ def _descend(
 
 
 def missed_by_offsets(
-    found: ConfidenceSet, result: ShiftProof, level: float, rng: np.random.Generator
+    found: ConfidenceSet, result: Proof, level: float, rng: np.random.Generator
 ) -> float:
     """Return by how much the exact ε of pure DP is lower at a member found here than reported."""
-    rows, signs, correct = result.rows, result.signs, result.correct
+    shift = shift_of(result)
+    rows, signs, correct = shift.rows, shift.signs, result.best.successes
 
     def value(log_odds: FloatArray) -> FloatArray:
         offsets = log_odds[:, rows] * signs
@@ -201,7 +224,7 @@ def missed_by_offsets(
         slopes[rows] = signs * (expit(tilted + offsets) - expit(epsilon + offsets))
         return slopes
 
-    lowest = least_found(found, result.coefficients, value, slope, rng)
+    lowest = least_found(found, shift.coefficients, value, slope, rng)
     return result.bound - float(value(np.array(lowest)).min())
 
 
@@ -214,14 +237,14 @@ def _tilt(offsets: FloatArray, correct: int) -> float:
     return low
 
 
-def missed_by_matching(matching: Matching, result: ShiftProof, rng: np.random.Generator) -> float:
+def missed_by_matching(matching: Matching, result: Proof, rng: np.random.Generator) -> float:
     """Return by how much less matching proves at a member found here."""
-    found, claim = matching.odds.found, matching.study.claim
+    found, claim, shift = matching.odds.found, matching.correction.claim, shift_of(result)
     right = np.zeros(found.audited, dtype=np.bool_)
-    right[result.rows] = found.member[result.rows] == (result.signs > 0)
+    right[shift.rows] = found.member[shift.rows] == (shift.signs > 0)
     made = np.zeros(found.audited)
     first = slice(2 * matching.guesses)
-    made[result.rows[first]] = result.signs[first]
+    made[shift.rows[first]] = shift.signs[first]
 
     def value(log_odds: FloatArray) -> FloatArray:
         # what the recursion makes of the counts; parts of a correct guess tell equal ones apart
@@ -234,7 +257,7 @@ def missed_by_matching(matching: Matching, result: ShiftProof, rng: np.random.Ge
     def roughly(correct: int, guesses: int, kept: int) -> float:
         if matching.level is not None:
             return matching.level.roughly(correct, kept)
-        level, one_sided = matching.study.draw_level, matching.study.one_sided
+        level, one_sided = matching.draw_level, matching.game.one_sided
         return claim.lower_bound(
             correct, guesses, kept, level, test="recursion", one_sided=one_sided
         )
@@ -246,6 +269,6 @@ def missed_by_matching(matching: Matching, result: ShiftProof, rng: np.random.Ge
         slopes: FloatArray = made * np.where(right, z > 0, z < 0) * kept
         return slopes
 
-    lowest = np.array(least_found(found, result.coefficients, value, slope, rng))
+    lowest = np.array(least_found(found, shift.coefficients, value, slope, rng))
     proved = [matching.proved(*matching.counts(one)) for one in matching.reached(lowest)]
     return result.bound - min(proved)

@@ -22,10 +22,10 @@ from leakbound._base.formatting import share
 from leakbound.audits.dp_sgd.audit import audit_dp_sgd
 from leakbound.audits.dp_sgd.canaries import Observed
 from leakbound.audits.dp_sgd.sampling import audit_batch_sizes, rate_limits
-from leakbound.audits.road import Attacks
-from leakbound.audits.zero_run.audit import ZeroRunAudit
-from leakbound.audits.zero_run.offsets import by_offsets
-from leakbound.audits.zero_run.request import Candidates, ZeroRunRequest
+from leakbound.audits.road import AlignedScores, Attacks, Request
+from leakbound.audits.zero_run.learning import Learning, learnt
+from leakbound.audits.zero_run.log_odds import OddsSet
+from leakbound.audits.zero_run.options import ZeroRunOptions
 from leakbound.benchmark.table import Summary
 from leakbound.errors import FitError
 from leakbound.propensity import (
@@ -38,7 +38,7 @@ from leakbound.propensity import (
 )
 from leakbound.results import DPSGDAudit
 from noisy_steps import EXAMPLES, play
-from set_search import over_set
+from set_search import over_set, shift_of
 from spent_by_rankings import limit, near
 
 __all__ = ["CHECKS", "MORE"]
@@ -83,16 +83,16 @@ def folds_have_equal_parts() -> None:
 
 def the_set_has_a_fifth() -> None:
     """The squared radius is that of the set at a fifth; it falls by 4 ln 2 at twice the level."""
-    request = ZeroRunRequest(confidence=SURE, features=FEATURES, falsify=False, seed=4)
-    candidates = Candidates(request, ExampleOrder(), Attacks({"": SCORES}), MEMBER)
-    known = ZeroRunAudit.prepare(candidates, LogisticPropensity()).known
-    assert known.learnt is not None
-    rows = known.rows
+    request, options = Request(confidence=SURE, seed=4), ZeroRunOptions(falsify=False)
+    examples = AlignedScores(ExampleOrder(), Attacks({"": SCORES}), MEMBER)
+    odds = learnt(examples, Learning(features=FEATURES, seen=FEATURES), options, request)
+    assert isinstance(odds, OddsSet)
+    rows = odds.rows
     fifth, more = (
         ConfidenceSet.fit(FEATURES[rows], MEMBER[rows], level=level, seed=4).squared_radius
         for level in (0.2 * BETA, 0.4 * BETA)
     )
-    near(known.learnt.squared_radius, fifth)
+    near(odds.found.squared_radius, fifth)
     near(fifth - more, 4 * math.log(2))
 
 
@@ -136,11 +136,11 @@ def a_draw_of_a_matched_number_has_half_of_four_fifths() -> None:
 def the_share_of_draws_is_uniform_up_to_a_half() -> None:
     """Half of all draws that reject at twice the level of a draw reject with that chance."""
     found = ConfidenceSet.fit(FEATURES, MEMBER, level=0.02, seed=0)
-    studies = [over_set(SCORES, found, claim=lb.PureDP(), seed=seed) for seed in range(400)]
-    needed = [study.draws_needed for study in studies]
+    tested = [over_set(SCORES, found, claim=lb.PureDP(), seed=seed) for seed in range(400)]
+    needed = [one.odds.draws_needed for one in tested]
     assert max(needed) <= 0.5
     assert stats.kstest(needed, stats.uniform(0, 0.5).cdf).pvalue > 1e-3
-    near(studies[0].draw_level / 0.5, 0.04)
+    near(tested[0].odds.of_draw(tested[0].level) / 0.5, 0.04)
 
 
 def _tail(correct: int, chances: NDArray[np.float64]) -> float:
@@ -154,9 +154,10 @@ def _tail(correct: int, chances: NDArray[np.float64]) -> float:
 def two_numbers_of_guesses_at_a_member_have_half_each() -> None:
     """At the bound, but for 5e-4 of it, the exact tail at the least favourable member is that."""
     found = ConfidenceSet.fit(FEATURES, MEMBER, level=0.02, seed=0)
-    proof = by_offsets(over_set(SCORES, found, claim=lb.PureDP(), level=0.08))
-    odds = found.log_odds(proof.coefficients)[proof.rows] * proof.signs
-    tail = _tail(proof.correct, 1 / (1 + np.exp(-odds - proof.bound - 5e-4)))
+    proof = over_set(SCORES, found, claim=lb.PureDP(), level=0.08).proof()
+    shift = shift_of(proof)
+    odds = found.log_odds(shift.coefficients)[shift.rows] * shift.signs
+    tail = _tail(proof.best.successes, 1 / (1 + np.exp(-odds - proof.bound - 5e-4)))
     assert proof.bound > 0
     near(tail, 0.04, 1e-2)
 

@@ -8,7 +8,6 @@ from typing import Any, Literal, Self, TypeAlias
 from unicodedata import normalize
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakbound._base.checks import (
     check_length,
@@ -20,7 +19,7 @@ from leakbound._base.checks import (
 )
 from leakbound._base.console import one_line
 from leakbound._base.reading import array_of, refuse_masked
-from leakbound._base.types import ArrayInput, BoolArray, HasMember, IntArray
+from leakbound._base.types import AnyArray, ArrayInput, BoolArray, HasMember, IntArray
 from leakbound.errors import InputError, InputTypeError, LeakboundError
 
 _Kind: TypeAlias = Literal["ids", "index"]
@@ -39,7 +38,7 @@ class _Ids:
     one table from each other, and need not be ids.
     """
 
-    values: NDArray[Any]
+    values: AnyArray
     kind: _Kind
     of: str
     plain: bool = False
@@ -62,7 +61,7 @@ class ExampleOrder:
         self._known: list[_Ids] = []
         if ids is not None:
             named = _Ids(
-                values=whole_numbers(vector(ids, "ids", kinds=_KINDS)), kind="ids", of="ids="
+                values=whole_numbers(vector(ids, name="ids", kinds=_KINDS)), kind="ids", of="ids="
             )
             self._known = [one for one in (named, _own(ids, "ids")) if one is not None]
 
@@ -145,14 +144,14 @@ class ExampleOrder:
         rows = self._rows(values, name, across=across)
         if rows is None:
             return values
-        refuse_masked(values, name)
-        array = array_of(values, name, exact=True)
+        refuse_masked(values, name=name)
+        array = array_of(values, name=name, exact=True)
         if across:
             return array[:, rows]
         return array[rows]
 
     @property
-    def ids(self) -> NDArray[Any] | None:
+    def ids(self) -> AnyArray | None:
         """Ids that tell the examples from those of other batches, in their order, if there are any.
 
         Those passed as `ids`, or numbers and text that an argument carries. Not the numbers
@@ -164,7 +163,7 @@ class ExampleOrder:
         return next((values for values in carried if not _is_range(np.sort(values))), None)
 
     @property
-    def distinct_ids(self) -> NDArray[Any] | None:
+    def distinct_ids(self) -> AnyArray | None:
         """The same, if they are passed as `ids` or none occurs twice.
 
         An index repeats where tables were put together that each count their rows: it names none.
@@ -176,7 +175,7 @@ class ExampleOrder:
         return None
 
     @property
-    def told_ids(self) -> NDArray[Any] | None:
+    def told_ids(self) -> AnyArray | None:
         """Ids passed as `ids`, or carried by scores or a plan; an index does not count."""
         told = (known.values for known in self._known if known.kind == "ids")
         return next((values for values in told if not _is_range(values)), None)
@@ -187,7 +186,9 @@ class ExampleOrder:
         if own is None:
             return None
         rows = self._joined(own)
-        self._known.append(own if rows is None else replace(own, values=own.values[rows]))
+        if rows is not None:
+            own = replace(own, values=own.values[rows])
+        self._known.append(own)
         return rows
 
     def _tells(self, own: _Ids | None) -> bool:
@@ -218,7 +219,7 @@ class ExampleOrder:
         return None
 
 
-def row_names(values: object) -> NDArray[Any] | None:
+def row_names(values: object) -> AnyArray | None:
     """Return the index of a pandas object if it names rows: whole numbers or text, each once."""
     own = _own(values, "the rows")
     if own is None or own.kind != "index" or own.plain or not _are_names(own.values, "iuSUT"):
@@ -243,7 +244,7 @@ def picked(items: Any, rows: IntArray) -> Any:
 
 def size_of(items: Any) -> int:
     """Return the number of rows."""
-    refuse_masked(items, "it")
+    refuse_masked(items, name="it")
     words = isinstance(items, str | bytes | bytearray | Mapping)
     shape = getattr(items, "shape", None)
     rows = hasattr(items, "__len__") and hasattr(items, "__getitem__") and shape != ()
@@ -253,7 +254,9 @@ def size_of(items: Any) -> int:
         if lazy:
             hint = "pass its .collect()"
         raise InputTypeError(f"{type(items).__name__} has no rows: {hint}")
-    return int(shape[0] if shape else len(items))
+    if shape:
+        return int(shape[0])
+    return len(items)
 
 
 def gathered(parts: Sequence[Any], rows: IntArray) -> Any:
@@ -317,8 +320,10 @@ def _stacked(parts: list[Any]) -> Any:
 
 
 def _column_names(part: Any) -> list[Any]:
-    names = getattr(part, "column_names", None)  # Arrow's columns are arrays
-    return list(getattr(part, "columns", ()) if names is None else names)
+    names: Any = getattr(part, "column_names", None)  # Arrow's columns are arrays
+    if names is None:
+        names = getattr(part, "columns", ())
+    return list(names)
 
 
 def _arrow_stacked(parts: list[Any], arrow: Any) -> Any:
@@ -336,8 +341,11 @@ def _arrow_stacked(parts: list[Any], arrow: Any) -> Any:
 def _own(values: object, name: str, *, across: bool = False) -> _Ids | None:
     """Return the ids that an argument carries, if any."""
     if hasattr(values, "iloc"):
-        index = getattr(values, "columns" if across else "index", None)
-        name = f"the {'columns' if across else 'index'} of {name}"
+        along = "index"
+        if across:
+            along = "columns"
+        index = getattr(values, along, None)
+        name = f"the {along} of {name}"
         if index is None:
             return None
         values = whole_numbers(np.asarray(index))
@@ -350,11 +358,11 @@ def _own(values: object, name: str, *, across: bool = False) -> _Ids | None:
     return _Ids(values=whole_numbers(np.asarray(ids)), kind="ids", of=name)
 
 
-def _is_range(values: NDArray[Any]) -> bool:
+def _is_range(values: AnyArray) -> bool:
     return values.dtype.kind in "iu" and np.array_equal(values, np.arange(values.size))
 
 
-def _are_names(values: NDArray[Any], kinds: str) -> bool:
+def _are_names(values: AnyArray, kinds: str) -> bool:
     """Return whether values are of some types, or integers that no type of NumPy holds."""
     if values.dtype.kind == "O":
         return all(type(value) is int for value in values.tolist())
@@ -419,12 +427,14 @@ def _unmatched(known: _Ids, own: _Ids) -> str:
     )
 
 
-def _same_letters(one: NDArray[Any], other: NDArray[Any]) -> bool:
+def _same_letters(one: AnyArray, other: AnyArray) -> bool:
     """Return whether two sets of text are the same once letters are composed alike."""
     sets = [{normalize("NFC", str(id_)) for id_ in ids.tolist()} for ids in (one, other)]
     return sets[0] == sets[1] and len(sets[0]) == one.size
 
 
-def _first(values: NDArray[Any]) -> str:
+def _first(values: AnyArray) -> str:
     listed = ", ".join(str(one) for one in values[:_LISTED].tolist())
-    return listed + (", …" if values.size > _LISTED else "")
+    if values.size > _LISTED:
+        listed += ", …"
+    return listed

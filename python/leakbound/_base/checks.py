@@ -6,13 +6,13 @@ import secrets
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from numbers import Integral, Real
-from typing import Any, TypeVar, cast, get_args
+from typing import TypeVar, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.reading import array_of, refuse_masked
-from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, Number
+from leakbound._base.types import AnyArray, ArrayInput, BoolArray, FloatArray, HasMember, Number
 from leakbound.errors import InputError, InputTypeError, OptionError
 
 T = TypeVar("T")
@@ -72,8 +72,10 @@ def integer(value: object, name: str, *, least: int, most: int | None = None) ->
             f"{name} must have at most {_BITS} bits, got an integer of {number.bit_length()}"
         )
     if number < least or (most is not None and number > most):
-        limits = f"at least {least}" + (f" and at most {most}" if most is not None else "")
-        raise OptionError(f"{name} must be {limits}, got {number}")
+        upper = ""
+        if most is not None:
+            upper = f" and at most {most}"
+        raise OptionError(f"{name} must be at least {least}{upper}, got {number}")
     return number
 
 
@@ -109,7 +111,7 @@ def complement(confidence: float) -> float:
     With an error probability of 1 all claims are refuted, and a search for one that is not has no
     end.
     """
-    error = float(1 - Decimal(repr(real(confidence, "confidence", above=0, below=1))))
+    error = float(1 - Decimal(repr(real(confidence, name="confidence", above=0, below=1))))
     if error == 1:
         raise OptionError(f"confidence must be at least 1e-16, got {confidence:g}: use 0.95")
     return error
@@ -180,7 +182,7 @@ def numbers(
     whole: bool = False,
 ) -> NDArray[np.generic]:
     """Read numbers of any shape and check that all lie within limits, both included."""
-    array: NDArray[Any] = _read(values, name=name, kinds=_REAL)
+    array: AnyArray = _read(values, name=name, kinds=_REAL)
     # As float64: a limit beyond the range of float16 would count as infinite.
     valid = (array >= np.float64(least)) & (array <= np.float64(most))
     if whole:
@@ -202,10 +204,10 @@ def reals(
     values: ArrayInput, name: str, *, least: float = -math.inf, most: float = math.inf
 ) -> FloatArray:
     """Read real numbers within limits."""
-    return numbers(values, name, least=least, most=most).astype(np.float64, copy=False)
+    return numbers(values, name=name, least=least, most=most).astype(np.float64, copy=False)
 
 
-def broadcast(*arguments: NDArray[Any]) -> Sequence[NDArray[Any]]:
+def broadcast(*arguments: AnyArray) -> Sequence[AnyArray]:
     """Return arguments in one shape."""
     try:
         return np.broadcast_arrays(*arguments)
@@ -217,7 +219,7 @@ def broadcast(*arguments: NDArray[Any]) -> Sequence[NDArray[Any]]:
         ) from None
 
 
-def vectorised(function: Callable[..., FloatArray], *arguments: NDArray[Any]) -> Number:
+def vectorised(function: Callable[..., FloatArray], *arguments: AnyArray) -> Number:
     """Call a function of vectors with arguments of any shapes that broadcast."""
     together = broadcast(*arguments)
     values = function(*(np.ascontiguousarray(one).ravel() for one in together))
@@ -229,7 +231,7 @@ def vectorised(function: Callable[..., FloatArray], *arguments: NDArray[Any]) ->
 
 def check_scores(scores: ArrayInput, name: str = "scores") -> FloatArray:
     """Read scores as float64: a copy that nobody else can write to."""
-    stored = vector(scores, name)
+    stored = vector(scores, name=name)
     with np.errstate(over="ignore"):
         values = np.array(stored, dtype=np.float64)
     values.flags.writeable = False
@@ -250,10 +252,12 @@ def check_features(
     """Read features as float64, one row for each example."""
     table = _read(features, name=name, kinds=_REAL)
     if table.ndim != 2 or table.size == 0:
+        hint = ""
+        if table.ndim == 1:
+            hint = "; for a single feature pass x[:, None]"
         raise InputError(
             f"{name} must be two-dimensional, one row for each example and one column for each "
-            f"feature, got shape {table.shape}"
-            + ("; for a single feature pass x[:, None]" if table.ndim == 1 else "")
+            f"feature, got shape {table.shape}{hint}"
         )
     if columns is not None and table.shape[1] != columns:
         raise InputError(
@@ -263,11 +267,12 @@ def check_features(
     values: FloatArray = np.ascontiguousarray(table, dtype=np.float64)
     # The sum of finite values may overflow, and then costs a second look; it hides no other.
     if not np.isfinite(values.sum()) and not np.isfinite(values).all():
-        row, column = np.argwhere(~np.isfinite(values))[0].tolist()
-        strange = int((~np.isfinite(values)).any(axis=1).sum())
+        strange = ~np.isfinite(values)
+        row, column = np.argwhere(strange)[0].tolist()
+        rows = int(strange.any(axis=1).sum())
         raise InputError(
             f"{name} must be finite, got {values[row, column]} at row {row}, column {column} "
-            f"({strange} such rows); drop the rows or fill them in"
+            f"({rows} such rows); drop the rows or fill them in"
         )
     return values
 
@@ -284,13 +289,13 @@ def check_membership(member: ArrayInput | HasMember, examples: int) -> BoolArray
             f"member has {values.size} values and there are {examples} scores; if these are the "
             f"rows of the members, pass numpy.isin(numpy.arange({examples}), member)"
         )
-    check_length(values, examples, "member")
+    check_length(values, examples=examples, name="member")
     if values.dtype.kind in "biuf":
-        return booleans(values, "member")
+        return booleans(values, name="member")
     said = [_said(one) for one in values.tolist()]
     read = membership_of(said)
     if None not in read:
-        return booleans(np.array(read, dtype=np.int8), "member")
+        return booleans(np.array(read, dtype=np.int8), name="member")
     row = read.index(None)
     word = said[row]
     raise InputTypeError(
@@ -299,17 +304,17 @@ def check_membership(member: ArrayInput | HasMember, examples: int) -> BoolArray
     )
 
 
-def _are_rows(values: NDArray[Any], examples: int) -> bool:
+def _are_rows(values: AnyArray, examples: int) -> bool:
     """Return whether values are the numbers of some rows, and no membership."""
     within = values.dtype.kind in "iu" and values.min() >= 0 and 1 < values.max() < examples
     return bool(within) and np.unique(values).size == values.size
 
 
-def membership_vector(member: ArrayInput | HasMember) -> NDArray[Any]:
+def membership_vector(member: ArrayInput | HasMember) -> AnyArray:
     """Read membership as a vector of numbers, booleans, text or objects."""
     if isinstance(member, HasMember):
         member = member.member
-    return vector(member, "member", kinds=_REAL + "SUTO")
+    return vector(member, name="member", kinds=_REAL + "SUTO")
 
 
 MEMBERSHIP = (
@@ -347,7 +352,7 @@ def copies_of(drawn: object, copies: int | None) -> int:
     planned = int(getattr(drawn, "copies", 1))
     if copies is None:
         return planned
-    stated = integer(copies, "copies", least=1)
+    stated = integer(copies, name="copies", least=1)
     if planned not in {1, stated}:
         raise OptionError(
             f"copies is {stated}, and the plan was drawn for {planned} copies of each: leave "
@@ -382,7 +387,7 @@ def refuse_copies(drawn: object) -> None:
 
 def check_ids(ids: ArrayInput, member: BoolArray) -> None:
     """Check that every example has a different id."""
-    values = vector(ids, "ids", kinds="biufSUOT")
+    values = vector(ids, name="ids", kinds="biufSUOT")
     check_length(values, examples=member.size, name="ids")
     try:
         _, group, count = np.unique(values, return_inverse=True, return_counts=True)
@@ -394,12 +399,13 @@ def check_ids(ids: ArrayInput, member: BoolArray) -> None:
         return
     included = np.bincount(group, weights=member)
     mixed = (included > 0) & (included < count)
-    repeated = count > 1
-    which = np.flatnonzero(mixed if mixed.any() else repeated)
-    rows = np.flatnonzero(group == which[0])
+    offending = count > 1
     said = "occur more than once"
     if mixed.any():
+        offending = mixed
         said = "are both members and non-members"
+    which = np.flatnonzero(offending)
+    rows = np.flatnonzero(group == which[0])
     raise InputError(
         f"{which.size} ids {said}, the first being {values[rows[0]]!s} at {_rows(rows)}: keep one "
         "row for each example: it is either a member or a non-member"
@@ -417,13 +423,13 @@ def check_length(values: NDArray[np.generic], examples: int, name: str) -> None:
 
 def _read(values: ArrayInput, name: str, kinds: str) -> NDArray[np.generic]:
     if type(values) is np.ndarray:
-        array: NDArray[Any] = values
+        array: AnyArray = values
     else:
-        refuse_masked(values, name)
+        refuse_masked(values, name=name)
         # Whatever may be objects is a name, and two names are one only if they are equal.
-        array = array_of(values, name, exact="O" in kinds)
+        array = array_of(values, name=name, exact="O" in kinds)
     if array.dtype.kind == "O" and "O" not in kinds and array.size and array.ndim:
-        array = _of_numbers(array, name)
+        array = _of_numbers(array, name=name)
     if array.dtype.kind not in kinds and "O" in kinds:
         raise InputTypeError(
             f"{name} must hold numbers or text, got dtype {array.dtype}: pass numbers in their "
@@ -440,7 +446,7 @@ def _read(values: ArrayInput, name: str, kinds: str) -> NDArray[np.generic]:
     return array
 
 
-def _of_numbers(objects: NDArray[Any], name: str) -> NDArray[Any]:
+def _of_numbers(objects: AnyArray, name: str) -> AnyArray:
     """Return objects as doubles if all are numbers, such as decimals, that doubles tell apart."""
     for place, one in enumerate(objects.ravel().tolist()):
         if not isinstance(one, Real | Decimal | np.bool_):
@@ -463,7 +469,9 @@ def _of_numbers(objects: NDArray[Any], name: str) -> NDArray[Any]:
 
 def booleans(values: NDArray[np.generic], name: str) -> BoolArray:
     """Read a vector of {0, 1} or {-1, +1} as booleans that nobody else can write to."""
-    ones = cast("BoolArray", values if values.dtype == np.bool_ else values == 1)
+    ones = cast("BoolArray", values)
+    if values.dtype != np.bool_:
+        ones = cast("BoolArray", values == 1)
     if values.dtype.kind in "biu" and values.size and {values.min(), values.max()} <= {0, 1}:
         ones.flags.writeable = False
         return ones
@@ -488,7 +496,7 @@ def _check_distinct(
     stored: NDArray[np.generic], scores: object, values: FloatArray, name: str
 ) -> None:
     """Check that no scores were merged by the conversion to float64."""
-    exact: NDArray[Any] = stored
+    exact: AnyArray = stored
     if stored.dtype.kind == "f" and stored.dtype.itemsize <= values.dtype.itemsize:
         if not isinstance(scores, Sequence) or np.abs(values).max() < WHOLE:
             return
@@ -511,7 +519,11 @@ def _check_distinct(
 
 def _rows(rows: NDArray[np.intp]) -> str:
     listed = ", ".join(map(str, rows[:_LISTED]))
-    return ("row " if rows.size == 1 else "rows ") + listed + (", …" if rows.size > _LISTED else "")
+    if rows.size == 1:
+        return f"row {listed}"
+    if rows.size > _LISTED:
+        return f"rows {listed}, …"
+    return f"rows {listed}"
 
 
 def seed_of(seed: int | None, *, bits: int = 53) -> int:
@@ -521,4 +533,4 @@ def seed_of(seed: int | None, *, bits: int = 53) -> int:
     """
     if seed is None:
         return secrets.randbits(bits)
-    return integer(seed, "seed", least=0)
+    return integer(seed, name="seed", least=0)

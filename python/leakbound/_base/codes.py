@@ -23,9 +23,9 @@ def by_first_row(
 
 def check_codes(values: ArrayInput, examples: int, name: str) -> NDArray[np.generic]:
     """Read strata or groups: numbers or text, one for each example, none missing."""
-    codes = vector(values, name, kinds="biufSUO")
+    codes = vector(values, name=name, kinds="biufSUO")
     check_length(codes, examples=examples, name=name)
-    missing = missing_of(codes, name)
+    missing = missing_of(codes, name=name)
     if missing.any():
         row = int(missing.argmax())
         raise InputTypeError(

@@ -89,11 +89,20 @@ def failure(error: BaseException, worded: Callable[[str], str] = str) -> int:
         tell("leakbound: interrupted")
         return INTERRUPTED
     # rich turns a broken pipe into an exit with 1.
-    if isinstance(error.__context__ if isinstance(error, SystemExit) else error, BrokenPipeError):
+    cause: BaseException | None = error
+    if isinstance(error, SystemExit):
+        cause = error.__context__
+    if isinstance(cause, BrokenPipeError):
         return BROKEN_PIPE
     if is_refusal(error):
         said = one_line(error)
         tell(f"leakbound: {worded(said) if isinstance(error, LeakboundError) else said}")
+        return BAD_INPUT
+    if isinstance(error, MemoryError):
+        tell(
+            "leakbound: there is not enough memory for this many rows: audit fewer, or count "
+            "scores with leakbound tally, which reads them in batches"
+        )
         return BAD_INPUT
     hint = ""
     if not os.environ.get(_TRACEBACK):

@@ -9,7 +9,7 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from glob import escape
 from pathlib import Path
@@ -17,10 +17,10 @@ from typing import IO, Any, BinaryIO, TypeAlias
 
 import numpy as np
 from numpy.lib.npyio import NpzFile
-from numpy.typing import NDArray
 
-from leakbound._base.locks import locked_folder
+from leakbound._base.locks import hold, locked_folder
 from leakbound._base.streams import SCHEME
+from leakbound._base.types import AnyArray, PathInput
 from leakbound.errors import FormatError, OptionError
 
 # End of the name of a folder that another is replacing.
@@ -28,7 +28,7 @@ _OLD = ".old"
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str], *, secret: bool = False) -> Iterator[BinaryIO]:
+def replacing(path: PathInput, *, secret: bool = False) -> Iterator[BinaryIO]:
     """Open a file that takes the place of `path` when the block ends without an error.
 
     The bytes go to a new file in the same folder, reach the disk, and only then get the name; a
@@ -37,13 +37,20 @@ def replacing(path: str | os.PathLike[str], *, secret: bool = False) -> Iterator
     can read one that is `secret`. Devices and pipes are refused: a name is all that they are.
     """
     target = resolved(path)
-    old = target.stat() if target.exists() else None
+    old = None
+    if target.exists():
+        old = target.stat()
     if old is not None and not stat.S_ISREG(old.st_mode):
-        kind = "a folder" if stat.S_ISDIR(old.st_mode) else "a device or a pipe"
+        kind = "a device or a pipe"
+        if stat.S_ISDIR(old.st_mode):
+            kind = "a folder"
         raise OptionError(f"{path} is {kind}, which a file would replace: choose another name")
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-    mode = None if old is None else stat.S_IMODE(old.st_mode)
-    mode = 0o600 if secret else mode
+    mode = None
+    if old is not None:
+        mode = stat.S_IMODE(old.st_mode)
+    if secret:
+        mode = 0o600
     try:
         temporary.touch(0o666 if mode is None else 0o600, exist_ok=False)
         with temporary.open("wb") as file:
@@ -60,7 +67,7 @@ def replacing(path: str | os.PathLike[str], *, secret: bool = False) -> Iterator
     _sync_folder(target.parent)
 
 
-def resolved(path: str | os.PathLike[str]) -> Path:
+def resolved(path: PathInput) -> Path:
     """Return what the links of a path lead to, which may not be there yet."""
     target = Path(os.path.realpath(path))
     if target.is_symlink():
@@ -76,13 +83,13 @@ def _give_to_owner(file: Path, old: os.stat_result) -> None:
             os.chown(file, old.st_uid, old.st_gid)
 
 
-def write_text(path: str | os.PathLike[str], text: str, *, secret: bool = False) -> None:
+def write_text(path: PathInput, text: str, *, secret: bool = False) -> None:
     """Write `text` as UTF-8 to `path`, all of it or nothing; see `replacing`."""
     with replacing(path, secret=secret) as file:
         file.write(text.encode())
 
 
-def secret_folder(path: str | os.PathLike[str]) -> Path:
+def secret_folder(path: PathInput) -> Path:
     """Make a folder that only its owner reads.
 
     A folder with files stays as it is, for it may be shared, such as the home of a project; secret
@@ -97,7 +104,7 @@ def secret_folder(path: str | os.PathLike[str]) -> Path:
 
 
 @contextmanager
-def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+def replacing_folder(path: PathInput) -> Iterator[Path]:
     """Make a folder that takes the place of `path` when the block ends without an error.
 
     Files go to a new folder beside it, reach the disk, and only then the folder gets the name. A
@@ -145,7 +152,7 @@ def _swap(temporary: Path, target: Path) -> None:
         shutil.rmtree(old, ignore_errors=True)
 
 
-def recover_folder(path: str | os.PathLike[str]) -> None:
+def recover_folder(path: PathInput) -> None:
     """Give a folder its name back if a program that replaced it was killed just then."""
     target = resolved(path)
     if not target.exists() and _old_folders(target):
@@ -179,8 +186,61 @@ def _sync_folder(folder: Path) -> None:
 # more of them may be: scores and memberships pack less well.
 _PLAIN = 1 << 28
 _RATIO = 100
+# Bytes that are read from parquet at once.
+_PIECE = 1 << 16
 # Bytes that fit in memory: if even these do not, the header is wrong.
 _SMALL = 1 << 30
+
+
+class Unpacked:
+    """How much a file unpacks to: a small file must not fill the memory.
+
+    Deflate packs 1,032 bytes into one, and parquet any number, and the size in a file is whatever
+    its writer wants. So what comes out is counted, and refused where it is more than a gigabyte and
+    more than 100 times the file. If `most_rows` is given, rows are counted in its place.
+    """
+
+    def __init__(self, packed: int, most_rows: int | None = None) -> None:
+        self._packed = packed
+        self._most_rows = most_rows
+        self._bytes = 0
+        self.rows = 0
+
+    def add(self, size: int, rows: int = 0) -> None:
+        """Count bytes and rows that came out; raise FormatError where they are too many."""
+        self._bytes += size
+        self.rows += rows
+        most = max(_SMALL, _RATIO * self._packed)
+        if self._most_rows is None and self._bytes > most:
+            raise FormatError(
+                f"it unpacks from {self._packed:,} to more than {most:,} bytes: if this is "
+                "intended, write it with less compression, or say how many rows it has at most, "
+                "--most-rows N"
+            )
+        if self._most_rows is not None and self.rows > self._most_rows:
+            raise FormatError(f"it has more than {self._most_rows:,} rows, which is --most-rows")
+
+
+def parquet_batches(
+    path: PathInput,
+    *,
+    columns: Sequence[str] | None = None,
+    rows: int = 1 << 18,
+    unpacked: Unpacked | None = None,
+) -> tuple[Any, Iterator[Any]]:
+    """Return the schema of a parquet file, and its rows in batches whose size is counted."""
+    from pyarrow import parquet
+
+    total = Unpacked(Path(path).stat().st_size) if unpacked is None else unpacked
+    # By its path, and in pieces that stay in the cache: a third faster than an open file.
+    file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=_PIECE)
+
+    def batches() -> Iterator[Any]:
+        for batch in file.iter_batches(rows, columns=columns):
+            total.add(batch.nbytes, len(batch))
+            yield batch
+
+    return file.schema_arrow, batches()
 
 
 class Archive:
@@ -202,7 +262,7 @@ class Archive:
         self._content = content
         self.names = list(content.files)
 
-    def __getitem__(self, name: str) -> NDArray[Any]:
+    def __getitem__(self, name: str) -> AnyArray:
         """Read one array."""
         if name not in self.names:
             raise FormatError(f"it has no array named {name!r}")
@@ -214,18 +274,16 @@ class Archive:
 
 
 @contextmanager
-def open_archive(
-    source: str | os.PathLike[str] | IO[bytes], *, most: int | None = None
-) -> Iterator[Archive]:
+def open_archive(source: PathInput | IO[bytes], *, most: int | None = None) -> Iterator[Archive]:
     """Open an .npz file; `most` is how many bytes its arrays may have in all, unpacked."""
     with _loaded(source) as content:
         if not isinstance(content, NpzFile):
             raise FormatError("it is not an archive of arrays (.npz)")
         with content:
-            yield Archive(content, most)
+            yield Archive(content=content, most=most)
 
 
-def read_array_file(source: str | os.PathLike[str] | IO[bytes]) -> NDArray[Any]:
+def read_array_file(source: PathInput | IO[bytes]) -> AnyArray:
     """Read an .npy file."""
     with _loaded(source) as array:
         if isinstance(array, np.ndarray):
@@ -234,7 +292,7 @@ def read_array_file(source: str | os.PathLike[str] | IO[bytes]) -> NDArray[Any]:
 
 
 @contextmanager
-def _loaded(source: str | os.PathLike[str] | IO[bytes]) -> Iterator[Any]:
+def _loaded(source: PathInput | IO[bytes]) -> Iterator[Any]:
     """Open a file with NumPy; it stays open for an archive."""
     place: Any = source
     named = isinstance(source, str | os.PathLike)
@@ -259,7 +317,7 @@ def _explained(size: int = 0) -> Iterator[None]:
         raise FormatError(" ".join(str(error).split())[:200] or type(error).__name__) from error
 
 
-Arrays: TypeAlias = dict[str, NDArray[Any]]
+Arrays: TypeAlias = dict[str, AnyArray]
 
 # Of the files; raised with every change that makes older ones unreadable.
 _SCHEME = "leakbound checkpoints, scheme 3"
@@ -276,7 +334,7 @@ class Checkpoints:
     with its name and that record. What is damaged or of another run is refused.
     """
 
-    def __init__(self, folder: str | os.PathLike[str] | None, made_of: Mapping[str, str]) -> None:
+    def __init__(self, folder: PathInput | None, made_of: Mapping[str, str]) -> None:
         content = {"scheme": _SCHEME, "random streams": SCHEME, **made_of}
         self._key = json.dumps(content, sort_keys=True)
         self._folder = None
@@ -285,7 +343,8 @@ class Checkpoints:
         if self._folder is None:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
-        keep_record(self._folder, content=content, kept=self._folder.glob("*.npz"))
+        with writing_alone(self, self._folder):
+            keep_record(self._folder, content=content, kept=self._folder.glob("*.npz"))
 
     def load(self, name: str) -> Arrays | None:
         """Return an outcome if it is kept; refuse one that is damaged or of another name."""
@@ -328,7 +387,7 @@ class Checkpoints:
         return digest(np.array([self._key, name, *outcome]), *outcome.values())
 
 
-def digest(*arrays: NDArray[Any] | None) -> str:
+def digest(*arrays: AnyArray | None) -> str:
     """Return the SHA-256, in hexadecimal, of arrays: their types, shapes and values."""
     total = hashlib.sha256()
     for array in arrays:
@@ -340,15 +399,38 @@ def digest(*arrays: NDArray[Any] | None) -> str:
     return total.hexdigest()
 
 
+@contextmanager
+def writing_alone(owner: object, folder: Path) -> Iterator[None]:
+    """Hold the record of a folder, which the block checks or writes, as long as an owner lives.
+
+    One process writes a folder: what two make at once would be a mixture.
+    """
+    record = folder / RECORD
+    with locked_folder(folder):
+        _hold(owner, record)
+        yield
+        _hold(owner, record)
+
+
+def _hold(owner: object, record: Path) -> None:
+    other = hold(owner, record) if record.exists() else ""
+    if other:
+        raise FormatError(
+            f"{record.parent} is being written by {other}: wait until it ends, or choose another "
+            "folder"
+        )
+
+
 def keep_record(folder: Path, content: Mapping[str, str], kept: Iterable[Path]) -> None:
     """Write what the kept files of a folder are made of, or compare it with what is written."""
     record = folder / RECORD
     if record.exists():
         _check_record(record, content)
         return
-    for file in sorted(kept):
+    first = min(kept, default=None)
+    if first is not None:
         raise FormatError(
-            f"{folder} has {file.name} but no record of its inputs: choose an empty or new folder"
+            f"{folder} has {first.name} but no record of its inputs: choose an empty or new folder"
         )
     write_text(record, json.dumps(content, indent=1) + "\n")
 

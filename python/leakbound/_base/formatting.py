@@ -4,7 +4,8 @@ import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 # The last decimal that is printed, and where a number has all digits of a double before it.
-_STEP, _LARGE = Decimal("0.01"), Decimal(10**15)
+_STEP = Decimal("0.01")
+_LARGE = Decimal(10**15)
 
 
 def number(value: float) -> str:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from leakbound._base.checks import shown
 from leakbound._base.reading import array_of, columns_of, refuse_masked
-from leakbound._base.types import IntArray
+from leakbound._base.types import AnyArray, IntArray
 from leakbound.errors import InputError, InputTypeError
 
 # Codes of the dtypes of labels: booleans, numbers, text, objects and dates.
@@ -19,12 +19,12 @@ _WIDEST = 1000
 _CODES = "numpy.unique(labels, return_inverse=True)[1]"
 
 
-def labels_of(values: Any, name: str) -> NDArray[Any]:
+def labels_of(values: Any, name: str) -> AnyArray:
     """Read one label for each example, none missing: a flat array, a column or a list of rows.
 
     Dates are text then, whatever their unit was.
     """
-    array = targets_of(values, name)
+    array = targets_of(values, name=name)
     if array.ndim != 1:
         hint = ""
         if array.ndim == 2:
@@ -38,7 +38,7 @@ def labels_of(values: Any, name: str) -> NDArray[Any]:
             f"{name} must hold classes, as numbers or text, got dtype {array.dtype}: pass codes, "
             f"{_CODES}"
         )
-    missing = missing_of(array, name)
+    missing = missing_of(array, name=name)
     if missing.any():
         raise InputError(
             f"{name} is missing at index {int(missing.argmax())} ({int(missing.sum())} such rows): "
@@ -49,15 +49,18 @@ def labels_of(values: Any, name: str) -> NDArray[Any]:
     return array
 
 
-def targets_of(values: Any, name: str) -> NDArray[Any]:
+def targets_of(values: Any, name: str) -> AnyArray:
     """Read what is known of each example, of whatever type: flat, if it is one column."""
-    refuse_masked(values, name)
+    refuse_masked(values, name=name)
     dense = values
     if hasattr(values, "tocsr"):
         dense = values.toarray()
     # The column of a frame has a type of its own, where the frame's rows have one for all.
     columns = columns_of(dense)
-    array = array_of(columns[0] if len(columns) == 1 else dense, name, exact=True)
+    column = dense
+    if len(columns) == 1:
+        column = columns[0]
+    array = array_of(column, name=name, exact=True)
     if array.dtype.kind not in _READ:
         raise InputTypeError(f"{name} must hold numbers or text, got dtype {array.dtype}")
     if array.ndim == 2 and array.shape[1] == 1:
@@ -65,7 +68,7 @@ def targets_of(values: Any, name: str) -> NDArray[Any]:
     return array
 
 
-def positions_of(labels: NDArray[Any], classes: NDArray[Any]) -> IntArray:
+def positions_of(labels: AnyArray, classes: AnyArray) -> IntArray:
     """Return the position of each label among some classes, -1 for those that are not there.
 
     Integers are compared exactly, whatever their types; a number is no text.
@@ -78,7 +81,7 @@ def positions_of(labels: NDArray[Any], classes: NDArray[Any]) -> IntArray:
     return found[code]
 
 
-def row_codes(table: NDArray[Any]) -> IntArray | None:
+def row_codes(table: AnyArray) -> IntArray | None:
     """Return which of the different rows each row is; None where rows are too wide for classes.
 
     A missing value is like any other: rows without a class are compared with each other.
@@ -92,14 +95,14 @@ def row_codes(table: NDArray[Any]) -> IntArray | None:
     numbers: dict[Any, int] = {}
     try:
         known = rows.astype(object)
-        known[missing_of(rows.ravel(), "y").reshape(rows.shape)] = None
+        known[missing_of(rows.ravel(), name="y").reshape(rows.shape)] = None
         listed = [numbers.setdefault(tuple(row), len(numbers)) for row in known.tolist()]
     except TypeError:  # of what cannot be compared, such as lists
         return None
     return np.array(listed, dtype=np.int64)
 
 
-def missing_of(array: NDArray[Any], name: str) -> NDArray[np.bool_]:
+def missing_of(array: AnyArray, name: str) -> NDArray[np.bool_]:
     """Return which labels are None, NaN or what other packages have in their place."""
     if array.dtype != object:
         return np.asarray(array != array)

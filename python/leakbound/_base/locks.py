@@ -1,8 +1,9 @@
 """Locks between processes: they end with the process that holds them, however it ends."""
 
 import os
+import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -41,3 +42,44 @@ def locked_folder(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+_HELD: dict[tuple[int, int], list[int]] = {}
+"""Files that this process holds, by device and number: the descriptor, and by how many owners."""
+
+
+def hold(owner: object, file: Path) -> str:
+    """Hold a file for this process as long as an owner lives; return who else holds it, or "".
+
+    The lock belongs to the process: after an interrupt, it can go on with what it began.
+    """
+    descriptor = os.open(file, os.O_RDONLY)
+    status = os.fstat(descriptor)
+    key = status.st_dev, status.st_ino
+    if key in _HELD:
+        os.close(descriptor)
+    elif take(descriptor, wait=False):
+        _HELD[key] = [descriptor, 0]
+    else:
+        os.close(descriptor)
+        return _holder(status.st_ino)
+    _HELD[key][1] += 1
+    weakref.finalize(owner, _release, key)
+    return ""
+
+
+def _release(key: tuple[int, int]) -> None:
+    held = _HELD[key]
+    held[1] -= 1
+    if not held[1]:
+        os.close(_HELD.pop(key)[0])
+
+
+def _holder(number: int) -> str:
+    """Return who locks a file, as far as the system tells."""
+    with suppress(OSError):
+        for line in Path("/proc/locks").read_text(encoding="ascii").splitlines():
+            words = line.split()
+            if len(words) > 5 and words[1] == "FLOCK" and words[5].endswith(f":{number}"):
+                return f"process {words[4]}"
+    return "another process"

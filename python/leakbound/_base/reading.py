@@ -10,8 +10,8 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakbound._base.types import AnyArray
 from leakbound.errors import InputTypeError
 
 # Codes of the dtypes that NumPy gives to lists of several types, whose values it changes: text for
@@ -34,13 +34,13 @@ def readable(values: Any) -> Any:
     return tensor
 
 
-def array_of(values: Any, name: str, *, exact: bool = False) -> NDArray[Any]:
+def array_of(values: Any, name: str, *, exact: bool = False) -> AnyArray:
     """Read values as an array of any type and shape.
 
     With `exact`, lists of several types are arrays of objects: NumPy would write numbers beside
     text as text, and round large integers beside floats.
     """
-    refuse_unread(values, name)
+    refuse_unread(values, name=name)
     try:
         listed = isinstance(values, Sequence) and not isinstance(values, _ONE)
         if listed and len(values) > 0 and hasattr(values[0], "as_py"):
@@ -71,7 +71,9 @@ def refuse_masked(values: Any, name: str) -> None:
     """Refuse arrays with masked entries, which NumPy would read as if they were not masked."""
     if "numpy.ma" not in sys.modules:  # whose import costs 15 ms
         return
-    parts = values if isinstance(values, list | tuple) else (values,)
+    parts: Sequence[Any] = (values,)
+    if isinstance(values, list | tuple):
+        parts = values
     if any(isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part) for part in parts):
         raise InputTypeError(f"{name} has masked entries; drop them first")
 
@@ -107,7 +109,7 @@ def _way_out(values: Any) -> str:
     return ""
 
 
-def _of_one_type(values: Sequence[Any], array: NDArray[Any]) -> NDArray[Any]:
+def _of_one_type(values: Sequence[Any], array: AnyArray) -> AnyArray:
     """Return a list as NumPy reads it, or as objects if this changed some of its values."""
     objects = np.array(values, dtype=object)
     if objects.shape != array.shape:
@@ -122,7 +124,7 @@ def _of_one_type(values: Sequence[Any], array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def _of_columns(frame: Any, array: NDArray[Any]) -> NDArray[Any]:
+def _of_columns(frame: Any, array: AnyArray) -> AnyArray:
     """Return a frame as objects, or as numbers if each of its columns holds numbers."""
     columns = [np.asarray(readable(column)) for column in columns_of(frame)]
     numeric = columns and all(column.dtype.kind in "biuf" for column in columns)

@@ -32,7 +32,7 @@ from typing import (
 import numpy as np
 
 from leakbound._base.files import write_text
-from leakbound._base.types import JsonValue
+from leakbound._base.types import JsonObject, JsonValue, PathInput
 from leakbound.errors import FormatError, LeakboundError
 
 T = TypeVar("T")
@@ -74,12 +74,12 @@ def stored_fields(kind: Any) -> list[Field[Any]]:
 class Record:
     """Something that can be written as JSON, read back, compared and pickled by value."""
 
-    def to_dict(self) -> dict[str, JsonValue]:
+    def to_dict(self) -> JsonObject:
         """Return everything as numbers, strings, lists and dicts; inf is "inf", NaN is None."""
-        return {"schema": SCHEMA, **cast("dict[str, JsonValue]", encode(self))}
+        return {"schema": SCHEMA, **cast("JsonObject", encode(self))}
 
     @classmethod
-    def from_dict(cls, data: dict[str, JsonValue]) -> Self:
+    def from_dict(cls, data: JsonObject) -> Self:
         """Rebuild from what `to_dict` returned.
 
         FormatError says which field is missing, unknown, of another type, or contradicts another.
@@ -94,7 +94,7 @@ class Record:
             )
         return _read(cls, {name: part for name, part in data.items() if name != "schema"})
 
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+    def to_json(self, path: PathInput | None = None) -> str:
         """Return the result as JSON, and write it to the file `path`, all of it, if given."""
         text = json.dumps(self.to_dict(), allow_nan=False, ensure_ascii=False)
         if path is not None:
@@ -102,7 +102,7 @@ class Record:
         return text
 
     @classmethod
-    def from_json(cls, source: str | os.PathLike[str]) -> Self:
+    def from_json(cls, source: PathInput) -> Self:
         """Read a result from JSON: text that starts with a brace, or the path of a file."""
         return cls.from_dict(parsed(text_of(source)))
 
@@ -133,7 +133,7 @@ def encode(value: object) -> JsonValue:
     if isinstance(value, dict):
         return {key: encode(item) for key, item in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
-        content: dict[str, JsonValue] = {"type": type(value).__name__}
+        content: JsonObject = {"type": type(value).__name__}
         for one in stored_fields(value):
             part = getattr(value, one.name)
             default = part is one.default or (isinstance(part, str) and part == one.default)

@@ -1,12 +1,11 @@
 """What scoring and attacks return."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
-from leakbound._base.types import FloatArray
+from leakbound._base.types import AnyArray, FloatArray
 
 TOKENS = "n_tokens"
 """The column of how many tokens of each text a model saw: a feature that challenges a split."""
@@ -32,7 +31,7 @@ class Scores:
     """
 
     values: FloatArray
-    ids: NDArray[Any]
+    ids: AnyArray
     signal: str
 
     def __post_init__(self) -> None:
@@ -48,7 +47,7 @@ class Scores:
         self,
         dtype: DTypeLike | None = None,
         copy: bool | None = None,  # noqa: FBT001 - NumPy's protocol
-    ) -> NDArray[Any]:
+    ) -> AnyArray:
         array = self.values
         if dtype is not None:
             array = self.values.astype(dtype, copy=False)

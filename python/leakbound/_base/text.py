@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.checks import WHOLE, shown
 from leakbound._base.tables import NAMES, Column, ColumnKind, Writing, exact_number, objects
-from leakbound._base.types import BoolArray
+from leakbound._base.types import AnyArray, BoolArray
 from leakbound.errors import InputError
 
 _TRIED = 32  # cells that are read before all of a column are
@@ -86,8 +86,9 @@ def settled(
         words.refuse_thousands()
     read = next(filter(None, map(words.read, tried)), None)
     if read is None:
-        for reading in tried if not codes else ():
-            words.refuse_few_others(reading)
+        if not codes:
+            for reading in tried:
+                words.refuse_few_others(reading)
         read = [replace(column, kind="word") for column in texts]
         if len(texts) == len(columns) == 2 and kind is None:
             _check_alike(texts, name)
@@ -222,7 +223,10 @@ class _Words:
         if self.known.sum() <= _FEW or count < _SHARE * len(cells):
             return ""
         word = next(word for word in cells if _form(word) == form)
-        return f"has {'dates' if form == _DATE else 'numbers'} such as {shown(word)}"
+        written = "numbers"
+        if form == _DATE:
+            written = "dates"
+        return f"has {written} such as {shown(word)}"
 
     def _strange(self, reading: "_Reading") -> BoolArray:
         """Return which words are neither marks of missing values nor of a kind."""
@@ -248,7 +252,7 @@ class _Words:
             limited = _LIMITED.match(word)
         return self._is_read(word[limited.end() :] if limited else word, reading)
 
-    def _split(self, cells: NDArray[Any]) -> list[NDArray[Any]]:
+    def _split(self, cells: AnyArray) -> list[AnyArray]:
         """Return what belongs to the cells of each table."""
         return np.split(cells, np.cumsum([one.values.size for one in self.columns])[:-1])
 
@@ -340,7 +344,10 @@ def thousands_in(words: Iterable[str], sign: str, decimal: str) -> str:
         return found
     # Three decimals in every number are as likely: in either reading numbers have one order.
     many = count >= _GROUPED
-    told = several or len(others) > (_CODES if many else 0)
+    most_codes = 0
+    if many:
+        most_codes = _CODES
+    told = several or len(others) > most_codes
     if told and (decimal == "," or many):
         return found
     return ""
@@ -365,10 +372,10 @@ class _Reading:
     """A kind of values, and what reads distinct words as such: ValueError where it cannot."""
 
     kind: ColumnKind
-    values: Callable[[Sequence[str], Writing, str], NDArray[Any]]
+    values: Callable[[Sequence[str], Writing, str], AnyArray]
 
 
-def _numbers(words: Sequence[str], writing: Writing, _: str) -> NDArray[Any]:
+def _numbers(words: Sequence[str], writing: Writing, _: str) -> AnyArray:
     numbers = [
         _number(word, decimal=writing.decimal, thousands=writing.thousands) for word in words
     ]
@@ -403,7 +410,7 @@ def _flags(words: Sequence[str], _: Writing, __: str) -> NDArray[np.str_]:
     return np.array([word.capitalize() for word in lowered], dtype=np.str_)
 
 
-def _dates(words: Sequence[str], _: Writing, name: str) -> NDArray[Any]:
+def _dates(words: Sequence[str], _: Writing, name: str) -> AnyArray:
     """Read dates of ISO 8601: those with a time zone as UTC."""
     moments = [dt.datetime.fromisoformat(word) for word in words]
     zoned = {moment.tzinfo is not None for moment in moments}
@@ -417,8 +424,8 @@ def _dates(words: Sequence[str], _: Writing, name: str) -> NDArray[Any]:
     return np.array(moments, dtype="datetime64[us]")
 
 
-_NUMBER = _Reading("number", _numbers)
-_READINGS = (_NUMBER, _Reading("flag", _flags), _Reading("date", _dates))
+_NUMBER = _Reading(kind="number", values=_numbers)
+_READINGS = (_NUMBER, _Reading(kind="flag", values=_flags), _Reading(kind="date", values=_dates))
 
 
 def _check_alike(columns: Sequence[Column], name: str) -> None:

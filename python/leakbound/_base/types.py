@@ -1,5 +1,6 @@
 """Names of the types that public functions take and return."""
 
+import os
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict, runtime_checkable
 
@@ -9,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
+AnyArray: TypeAlias = NDArray[Any]
 Number: TypeAlias = Any
 """A float for scalar arguments, else an array of float64: a union would burden every caller."""
 
@@ -21,6 +23,7 @@ class _Readable(Protocol):
 
 
 ArrayInput: TypeAlias = ArrayLike | _Readable | Sequence[object]
+PathInput: TypeAlias = str | os.PathLike[str]
 
 
 @runtime_checkable
@@ -69,6 +72,7 @@ Kind: TypeAlias = Literal[
     "estimate",
 ]
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
+JsonObject: TypeAlias = dict[str, JsonValue]
 
 
 class TailOptions(TypedDict):

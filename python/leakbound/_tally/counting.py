@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from leakbound._base.checks import check_membership, integer
 from leakbound._base.imports import needs
 from leakbound._base.reading import array_of
-from leakbound._base.types import BoolArray, FloatArray, IntArray
+from leakbound._base.types import AnyArray, BoolArray, FloatArray, IntArray
 from leakbound._core import KeyCounts
 from leakbound.errors import InputError, InputTypeError
 
@@ -37,15 +37,15 @@ _NONE: IntArray = np.empty(0, dtype=np.int64)
 
 def check_bits(bits: object) -> int:
     """Check the number of bits of a key."""
-    return integer(bits, "bits", least=_FEWEST, most=_MOST)
+    return integer(bits, name="bits", least=_FEWEST, most=_MOST)
 
 
-def counted(scores: NDArray[Any], member: BoolArray, bits: int) -> Counts:
+def counted(scores: AnyArray, member: BoolArray, bits: int) -> Counts:
     """Count rows by key."""
     return counted_pieces([(scores, member)], bits)
 
 
-def counted_pieces(pieces: Iterable[tuple[NDArray[Any], BoolArray]], bits: int) -> Counts:
+def counted_pieces(pieces: Iterable[tuple[AnyArray, BoolArray]], bits: int) -> Counts:
     """Count pieces of scores and membership by key; messages number rows from the first piece."""
     counts = KeyCounts(bits)
     first = 0
@@ -106,7 +106,7 @@ def check_counts(keys: IntArray, examples: IntArray, members: IntArray, bits: in
 
 def whole(values: Any, name: str) -> IntArray:
     """Read whole numbers as a copy in int64."""
-    array = array_of(values, name)
+    array = array_of(values, name=name)
     if array.dtype.kind not in "iu" or array.ndim != 1:
         raise InputTypeError(
             f"{name} must be one-dimensional and of whole numbers, got {array.dtype}: cast it to "
@@ -115,7 +115,7 @@ def whole(values: Any, name: str) -> IntArray:
     return array.astype(np.int64)
 
 
-def labelled(batch: Any, score: str, member: str) -> tuple[NDArray[Any], BoolArray]:
+def labelled(batch: Any, score: str, member: str) -> tuple[AnyArray, BoolArray]:
     """Return scores and membership of Arrow records."""
     scores, labels = arrow_columns(batch, (score, member))
     if labels.dtype.kind not in "biuf":
@@ -140,7 +140,7 @@ def arrow(what: str) -> Any:
         return import_module("pyarrow")
 
 
-def arrow_columns(batch: Any, names: Sequence[str], first: int = 0) -> list[NDArray[Any]]:
+def arrow_columns(batch: Any, names: Sequence[str], first: int = 0) -> list[AnyArray]:
     """Return columns of Arrow records as arrays; InputTypeError where one is missing or null."""
     columns = [arrow_column(batch, name=name, first=first) for name in names]
     return [column.to_numpy(zero_copy_only=False) for column in columns]

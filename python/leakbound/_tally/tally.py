@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,8 +13,15 @@ from numpy.typing import NDArray
 
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_ids, check_length, instance, vector
-from leakbound._base.files import replacing
-from leakbound._base.types import ArrayInput, FloatArray, HasMember, IntArray, JsonValue
+from leakbound._base.files import parquet_batches, replacing
+from leakbound._base.types import (
+    ArrayInput,
+    FloatArray,
+    HasMember,
+    IntArray,
+    JsonObject,
+    PathInput,
+)
 from leakbound._tally import counting
 from leakbound.errors import InputError, InputTypeError, OptionError
 
@@ -56,12 +62,12 @@ class Stored(ABC):
 
     @property
     @abstractmethod
-    def size(self) -> dict[str, JsonValue]:
+    def size(self) -> JsonObject:
         """What options of a result tell of it."""
 
     @property
     @abstractmethod
-    def audited(self) -> dict[str, JsonValue]:
+    def audited(self) -> JsonObject:
         """What the tallies of all attacks on the same examples share."""
 
     @property
@@ -120,26 +126,33 @@ class Stored(ABC):
         columns = counting.recorded(self._counts, self._columns)
         return columns.replace_schema_metadata({METADATA: json.dumps(described)})
 
-    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+    def to_parquet(self, path: PathInput) -> None:
         """Write what `to_arrow` returns to a parquet file."""
         pa = counting.arrow("writing a tally")
         with replacing(path) as file:
             pa.parquet.write_table(pa.Table.from_batches([self.to_arrow()]), file)
 
     @classmethod
-    def from_parquet(cls, path: str | os.PathLike[str]) -> Self:
-        """Read what `to_parquet` wrote; raise InputError if that is not what it is."""
+    def from_parquet(cls, path: PathInput) -> Self:
+        """Read what `to_parquet` wrote; raise InputError if that is not what it is.
+
+        It is read in batches, and FormatError is raised where they have more than a gigabyte and
+        more than 100 times the bytes of the file.
+        """
         pa = counting.arrow("reading a tally")
         try:
-            table = pa.parquet.read_table(path)
+            schema, batches = parquet_batches(path)
         except pa.ArrowException as error:
             raise InputError(f"{path} is not a tally: {error}") from error
-        if METADATA not in (table.schema.metadata or {}):
+        if METADATA not in (schema.metadata or {}):
             raise InputError(
                 f"{path} is not a tally, since it has no metadata of one: count it with "
                 f"{cls.__name__}.of"
             )
-        return cls.from_arrow(table)
+        try:
+            return cls.from_arrow(pa.RecordBatchReader.from_batches(schema, batches))
+        except pa.ArrowException as error:
+            raise InputError(f"{path} is not a tally: {error}") from error
 
     @classmethod
     def _streamed(cls, data: Any) -> tuple[dict[str, Any] | None, Iterator[counting.Counts]]:
@@ -151,7 +164,9 @@ class Stored(ABC):
             raise InputTypeError(
                 f"data must be Arrow data, such as a pyarrow.Table, got {type(data).__name__}"
             )
-        stream = pa.RecordBatchReader.from_stream(data)
+        stream = data
+        if not isinstance(data, pa.RecordBatchReader):
+            stream = pa.RecordBatchReader.from_stream(data)
 
         def counts() -> Iterator[counting.Counts]:
             for batch in stream:
@@ -231,7 +246,7 @@ class Tally(Stored):
         """Count scores that are in memory: scores and membership as for `audit`, shape (m,)."""
         bits = counting.check_bits(bits)
         order = ExampleOrder()
-        values = vector(order.scores(scores, "scores"), "scores")
+        values = vector(order.scores(scores, "scores"), name="scores")
         included = order.member(member, values.size)
         ids = order.told_ids
         if ids is not None:
@@ -289,12 +304,12 @@ class Tally(Stored):
         return counting.lowest_scores(self.keys, self.bits)
 
     @property
-    def size(self) -> dict[str, JsonValue]:
+    def size(self) -> JsonObject:
         """See `Stored.size`."""
         return {"bits": self.bits, "keys": len(self), "shards": len(self.shards)}
 
     @property
-    def audited(self) -> dict[str, JsonValue]:
+    def audited(self) -> JsonObject:
         """See `Stored.audited`."""
         return {"m": self.m, "members": self.members}
 
@@ -403,9 +418,9 @@ def by_attack(scores: object, kind: type[T]) -> dict[str, T] | None:
 
 def told(
     tallies: Mapping[str, Stored],
-) -> tuple[dict[str, JsonValue], dict[str, NDArray[np.generic]]]:
+) -> tuple[JsonObject, dict[str, NDArray[np.generic]]]:
     """Return what options tell of tallies, and their counts under the names of their digests."""
-    sizes: dict[str, JsonValue] = {name: one.size for name, one in tallies.items()}
+    sizes: JsonObject = {name: one.size for name, one in tallies.items()}
     inputs: dict[str, NDArray[np.generic]] = {
         f"tally {column.removesuffix('_at')}{name and f' of {name}'}": values
         for name, one in tallies.items()

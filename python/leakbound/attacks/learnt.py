@@ -4,7 +4,6 @@ import copy
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_features, check_ids, check_length, check_scores, seed_of
@@ -13,7 +12,7 @@ from leakbound._base.imports import needs
 from leakbound._base.reading import array_of
 from leakbound._base.scores import Scores
 from leakbound._base.streams import Purpose
-from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
+from leakbound._base.types import AnyArray, ArrayInput, BoolArray, FloatArray, HasMember, IntArray
 from leakbound.errors import InputError, InputTypeError
 
 # Members and non-members from which something can be learnt
@@ -99,22 +98,23 @@ def learnt_score(
         rows = order.follow(member, "member")
     if rows is not None:
         table = table[rows]
-    labels = order.member(member, len(table), copies=True)
+    size = len(table)
+    labels = order.member(member, size, copies=True)
     if ids is not None:
         check_ids(ids, labels)
-    codes = {
-        name: by_first_row(check_codes(order.placed(values, name), examples=len(table), name=name))
-        for name, values in (("strata", strata), ("groups", groups))
-        if values is not None
-    }
+    numbered: dict[str, IntArray] = {}
+    for name, values in (("strata", strata), ("groups", groups)):
+        if values is not None:
+            codes = check_codes(order.placed(values, name), examples=size, name=name)
+            _, _, numbered[name] = by_first_row(codes)
     # 2. Halves that do not depend on membership.
-    unit = codes["groups"][2] if "groups" in codes else np.arange(len(table))
-    stratum = codes["strata"][2] if "strata" in codes else np.zeros(len(table), np.int64)
+    unit = numbered.get("groups", np.arange(size))
+    stratum = numbered.get("strata", np.zeros(size, np.int64))
     learning = _halves(unit, stratum=stratum, seed=start)
     found = labels[learning]
     if min(found.sum(), (~found).sum()) < _FEWEST or learning.all():
         raise InputError(
-            f"half of these {len(table)} examples have {int(found.sum())} members and "
+            f"half of these {size} examples have {int(found.sum())} members and "
             f"{int((~found).sum())} non-members to learn from: pass more examples, or use a score "
             "that is not learnt"
         )
@@ -125,15 +125,18 @@ def learnt_score(
     if names is None:
         names = order.told_ids
     if names is None:
-        names = np.arange(len(table))
-    values = check_scores(_values(fitted, table[kept]))
-    return LearntScore(Scores(values=values, ids=names[kept], signal="learnt"), kept)
+        names = np.arange(size)
+    learnt = check_scores(_values(fitted, table[kept]))
+    return LearntScore(scores=Scores(values=learnt, ids=names[kept], signal="learnt"), rows=kept)
 
 
 def _table(outputs: Any) -> FloatArray:
     """Read outputs as a table of one column or several."""
-    array = array_of(outputs, "outputs")
-    return check_features(array[:, None] if array.ndim == 1 else array, "outputs")
+    array = array_of(outputs, name="outputs")
+    columns = array
+    if array.ndim == 1:
+        columns = array[:, None]
+    return check_features(columns, name="outputs")
 
 
 def _halves(unit: IntArray, stratum: IntArray, seed: int) -> BoolArray:
@@ -164,16 +167,19 @@ def _fitted(model: Any, table: FloatArray, member: BoolArray, seed: int) -> Any:
         )
     answers = any(hasattr(model, name) for name in ("predict_proba", "decision_function"))
     if isinstance(model, type) or not hasattr(model, "fit") or not answers:
+        kind = type(model).__name__
+        if isinstance(model, type):
+            kind = model.__name__
         raise InputTypeError(
             "model must be a classifier with fit, and with predict_proba or decision_function, got "
-            f"{model.__name__ if isinstance(model, type) else type(model).__name__}"
+            f"{kind}"
         )
     fitted = copy.deepcopy(model)
     fitted.fit(table, member.astype(np.int64))
     return fitted
 
 
-def _values(fitted: Any, table: FloatArray) -> NDArray[Any]:
+def _values(fitted: Any, table: FloatArray) -> AnyArray:
     """Return the model's scores: the probability of a member, or the decision for one."""
     proba = getattr(fitted, "predict_proba", None)
     answer = np.asarray(fitted.decision_function(table) if proba is None else proba(table))

@@ -4,14 +4,13 @@ from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakbound._base import checks
 from leakbound._base.alignment import size_of
 from leakbound._base.console import one_line
 from leakbound._base.labels import labels_of, positions_of
 from leakbound._base.scores import Scores
-from leakbound._base.types import ArrayInput, BoolArray, FloatArray, IntArray
+from leakbound._base.types import AnyArray, ArrayInput, BoolArray, FloatArray, IntArray
 from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
 
 # What is measured on the answers of a classifier.
@@ -78,7 +77,7 @@ def score(
     if callable(signal):
         name = str(getattr(signal, "__name__", type(signal).__name__))
         measured = _asked(f"signal {name}", signal, _answer(model, ask=ask, x=X), y)
-        values = np.asarray(checks.numbers(measured, "scores"), dtype=np.float64)
+        values = np.asarray(checks.numbers(measured, name="scores"), dtype=np.float64)
         checks.check_length(np.atleast_1d(values), examples=size_of(y), name="scores")
         return as_scores(values, ids=ids, attack=name)
     checks.choice(signal, name="signal", allowed=Answers)
@@ -116,7 +115,7 @@ def margin_threshold(
     z = _table(logits, "logits")
     if z.shape[1] < 2:
         raise InputError(f"logits must have at least two columns, got {z.shape[1]}")
-    own = checks.numbers(labels, "labels", least=0, most=z.shape[1] - 1, whole=True).ravel()
+    own = checks.numbers(labels, name="labels", least=0, most=z.shape[1] - 1, whole=True).ravel()
     checks.check_length(own, examples=len(z), name="labels")
     rows = np.arange(len(z))
     own = own.astype(np.intp)
@@ -164,7 +163,7 @@ def offline_lira(
     >>> offline_lira([3.0, 1.0], [[0.0, 0.0], [2.0, 2.0]]).values.round(3).tolist()
     [1.414, 0.0]
     """
-    own = checks.check_scores(margins, "margins")
+    own = checks.check_scores(margins, name="margins")
     references = _table(reference_margins, name="reference_margins", columns=own.size)
     infinite = np.argwhere(np.isinf(references))
     if infinite.size:
@@ -225,8 +224,8 @@ def rmia(
     >>> rmia(np.log([0.9, 0.5]), np.log([[0.2, 0.5]])).values.round(3).tolist()
     [0.629, -0.3]
     """
-    scale = checks.real(offline_scale, "offline_scale", least=0, below=1)
-    own = checks.check_scores(log_probabilities, "log_probabilities")
+    scale = checks.real(offline_scale, name="offline_scale", least=0, below=1)
+    own = checks.check_scores(log_probabilities, name="log_probabilities")
     references = _table(
         reference_log_probabilities, name="reference_log_probabilities", columns=own.size
     )
@@ -245,15 +244,17 @@ def rmia(
 
 def as_scores(values: FloatArray, ids: ArrayInput | None, attack: str) -> Scores:
     """Return values with their ids and the name of the attack."""
-    scores = checks.check_scores(values, attack)
-    labels = np.arange(values.size) if ids is None else checks.vector(ids, "ids", kinds="biufSUOT")
+    scores = checks.check_scores(values, name=attack)
+    labels = (
+        np.arange(values.size) if ids is None else checks.vector(ids, name="ids", kinds="biufSUOT")
+    )
     checks.check_ids(labels, np.zeros(values.size, dtype=np.bool_))
     return Scores(values=scores, ids=labels, signal=attack)
 
 
 def _table(values: ArrayInput, name: str, columns: int | None = None) -> FloatArray:
     """Read a table with a row for each model and a column for each example."""
-    array = np.atleast_2d(checks.numbers(values, name).astype(np.float64, copy=False))
+    array = np.atleast_2d(checks.numbers(values, name=name).astype(np.float64, copy=False))
     if array.ndim != 2 or not array.size:
         raise InputError(f"{name} must have a row for each model, got shape {array.shape}")
     if columns is not None and array.shape[1] != columns:
@@ -293,20 +294,20 @@ def _by_decision(model: Any, x: Any, y: ArrayInput, signal: str, ids: ArrayInput
     if signal != "logit_margin":
         raise OptionError(f"{kind} has no predict_proba, which {signal!r} needs")
     answer = _answer(model, ask=model.decision_function, x=x)
-    values = np.asarray(checks.numbers(answer, "decision_function"), dtype=np.float64)
+    values = np.asarray(checks.numbers(answer, name="decision_function"), dtype=np.float64)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     logits = values
     if values.ndim == 1:
         logits = np.column_stack([np.zeros(len(values)), values])
     by_class = _one_against_rest(
-        model, x=x, values=logits, classes=labels_of(classes, f"classes_ of {kind}")
+        model, x=x, values=logits, classes=labels_of(classes, name=f"classes_ of {kind}")
     )
     own = _positions(y, classes=classes, columns=by_class.shape[1], ids=ids)
     return as_scores(margin_threshold(by_class, own).values, ids=ids, attack=signal)
 
 
-def _one_against_rest(model: Any, x: Any, values: FloatArray, classes: NDArray[Any]) -> FloatArray:
+def _one_against_rest(model: Any, x: Any, values: FloatArray, classes: AnyArray) -> FloatArray:
     """Return a value for each class, where a model may have answered one for each pair of classes.
 
     Three classes have as many pairs. Whatever the model is wrapped in, its own predictions tell
@@ -319,10 +320,12 @@ def _one_against_rest(model: Any, x: Any, values: FloatArray, classes: NDArray[A
         return values
     readings = [_votes(values, count), _votes(-values, count)]
     if count == values.shape[1]:
-        readings = readings[:1] if _says_pairs(model) else [values, *readings]
+        if _says_pairs(model):
+            return readings[0]
+        readings = [values, *readings]
     if len(readings) == 1 or not hasattr(model, "predict"):
         return readings[0]
-    answer = labels_of(_answer(model, ask=model.predict, x=x), "what the model predicts")
+    answer = labels_of(_answer(model, ask=model.predict, x=x), name="what the model predicts")
     predicted = positions_of(answer, classes)
     return max(readings, key=lambda one: float((one.argmax(1) == predicted).mean()))
 
@@ -334,12 +337,12 @@ def _votes(values: FloatArray, count: int) -> FloatArray:
     scaled to less than a third, as scikit-learn does for `decision_function_shape="ovr"`.
     """
     wins, sums = np.zeros((2, len(values), count))
-    for column, (one, other) in enumerate(zip(*np.triu_indices(count, 1), strict=True)):
-        won = values[:, column] >= 0
+    for column, one, other in zip(values.T, *np.triu_indices(count, 1), strict=True):
+        won = column >= 0
         wins[:, one] += won
         wins[:, other] += ~won
-        sums[:, one] += values[:, column]
-        sums[:, other] -= values[:, column]
+        sums[:, one] += column
+        sums[:, other] -= column
     scaled: FloatArray = wins + sums / (3 * (np.abs(sums) + 1))
     return scaled
 
@@ -367,7 +370,7 @@ def _probabilities(answer: Any) -> FloatArray:
         raise InputError(
             f"the model answers {len(answer)} tables: score one, by a function returning it"
         )
-    chances = np.asarray(checks.numbers(answer, "probabilities", least=0), dtype=np.float64)
+    chances = np.asarray(checks.numbers(answer, name="probabilities", least=0), dtype=np.float64)
     if chances.ndim != 2 or chances.shape[1] < 2 or not chances.size:
         raise InputError(
             f"the model must answer probabilities of shape (m, classes), got {chances.shape}"
@@ -383,8 +386,10 @@ def _probabilities(answer: Any) -> FloatArray:
 
 def _positions(y: Any, classes: Any, columns: int, ids: ArrayInput | None) -> IntArray:
     """Return the column of each example's class."""
-    labels = labels_of(y, "y")
-    names = np.arange(columns) if classes is None else labels_of(classes, "classes_ of the model")
+    labels = labels_of(y, name="y")
+    names = (
+        np.arange(columns) if classes is None else labels_of(classes, name="classes_ of the model")
+    )
     if names.size != columns:
         raise InputError(f"the model has {names.size} classes_ and answers {columns} probabilities")
     positions = positions_of(labels, names)
@@ -393,7 +398,7 @@ def _positions(y: Any, classes: Any, columns: int, ids: ArrayInput | None) -> In
         row = int(wrong[0])
         known = None
         if ids is not None:
-            known = checks.vector(ids, "ids", kinds="biufSUOT")
+            known = checks.vector(ids, name="ids", kinds="biufSUOT")
         place = f"index {row}"
         if known is not None and known.size > row:
             place = f"id {known[row]}"
@@ -406,16 +411,20 @@ def _positions(y: Any, classes: Any, columns: int, ids: ArrayInput | None) -> In
     return positions
 
 
-def _listed(names: NDArray[Any]) -> str:
+def _listed(names: AnyArray) -> str:
     listed = [checks.shown(one) for one in names[:_FEW].tolist()]
-    return ", ".join(listed) + (", …" if names.size > _FEW else "")
+    if names.size > _FEW:
+        listed.append("…")
+    return ", ".join(listed)
 
 
 def _outside(trained_on: ArrayInput | None, shape: tuple[int, int]) -> BoolArray:
     """Read which models were not trained on which examples."""
     if trained_on is None:
         return np.ones(shape, dtype=np.bool_)
-    known = np.atleast_2d(checks.numbers(trained_on, "trained_on", least=0, most=1, whole=True))
+    known = np.atleast_2d(
+        checks.numbers(trained_on, name="trained_on", least=0, most=1, whole=True)
+    )
     if known.shape != shape:
         raise InputError(f"trained_on has shape {known.shape} and the references {shape}")
     covered = np.flatnonzero((known != 0).all(0))

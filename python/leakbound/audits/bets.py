@@ -23,7 +23,8 @@ from leakbound.claims.families import curve_at, search_of
 # How far above the odds of a bet the odds are that it hopes for: e to the power of these
 _HOPES = np.array([[0.4], [1.2], [5.0]])
 # Edges between which bets stay the same: _WIDE (_RATIO^k - 1) above the least parameter
-_WIDE, _RATIO = 0.2, 1.05
+_WIDE = 0.2
+_RATIO = 1.05
 # Edges at most: the last is 3e20 above the least parameter, where a claim promises nothing
 _EDGES = 1000
 # The most probability of a right guess by which odds are chosen
@@ -59,7 +60,9 @@ class Bets:
         if theta >= self.edge(_EDGES):
             return _EDGES
         found = int(math.log1p((theta - search_of(self.claim)[0]) / _WIDE) / math.log(_RATIO))
-        return found + 1 if self.edge(found + 1) <= theta else found
+        if self.edge(found + 1) <= theta:
+            return found + 1
+        return found
 
     def won(self, theta: float, trials: int, counts: IntArray, place: int) -> FloatArray:
         """Return logarithms of what each bet has left of a stake of 1, shape (hopes, sequences).
@@ -99,10 +102,11 @@ class Bets:
         if not self.refuted(low, trials=trials, counts=counts, place=place):
             return least
         # 1. Places that are refuted to their ends, as far as the next one is at its beginning.
-        while self.refuted(high := self.edge(place + 1), trials, counts, place):
-            low, place = high, place + 1
+        while self.refuted(high := self.edge(place + 1), trials=trials, counts=counts, place=place):
+            low = high
+            place += 1
             beyond = low == last or place >= _EDGES
-            if beyond or not self.refuted(low, trials, counts, place):
+            if beyond or not self.refuted(low, trials=trials, counts=counts, place=place):
                 return low
         # 2. Halves of a place.
         width = 0.0

@@ -94,7 +94,7 @@ class Choices(road.Design[road.Listed, AuditResult]):
             raise OptionError(
                 "k is missing: give Choices(chosen, k) the number of candidates, or a plan"
             )
-        k = integer(self.k or planned, "k", least=2, most=MOST_K)
+        k = integer(self.k or planned, name="k", least=2, most=MOST_K)
         if planned not in {0, k}:
             raise OptionError(
                 f"k is {k}, and the plan drew one of {planned} candidates: leave k out"
@@ -118,7 +118,7 @@ class Choices(road.Design[road.Listed, AuditResult]):
         )
         attacks = attacks.taken(order.follow(self.chosen, "chosen"))
         secrets = attacks.examples
-        placed = vector(order.placed(self.chosen, "chosen"), "chosen")
+        placed = vector(order.placed(self.chosen, "chosen"), name="chosen")
         check_length(placed, examples=secrets, name="chosen")
         chosen = _data(placed, "chosen", least=0, most=self.k - 1, whole=True).astype(np.int64)
         if request.ids is not None:
@@ -138,7 +138,7 @@ class Choices(road.Design[road.Listed, AuditResult]):
             assumptions=_assumptions(claim, attacks=attacks, k=self.k, copies=self.copies or 1),
             options={"k": self.k, "secrets": secrets, "relation": "replace", "unit": "candidate"},
             warnings=(*count.warnings(), *road.delta_warnings(claim.delta, secrets)),
-            filled=premises.filled_choices(attacks.scores, chosen, self.k),
+            filled=premises.filled_choices(attacks.scores, chosen=chosen, k=self.k),
             inputs={**attacks.digested, "chosen": chosen},
         ).audit(request, self)
 
@@ -176,7 +176,7 @@ def game_of(scores: FloatArray, chosen: IntArray, seed: int) -> ChoiceGame:
 def _data(values: Any, name: str, **limits: Any) -> NDArray[np.generic]:
     """Read numbers within limits, which are data and no options."""
     try:
-        return numbers(values, name, **limits)
+        return numbers(values, name=name, **limits)
     except OptionError as error:
         raise InputError(str(error)) from error
 
@@ -198,6 +198,9 @@ def _assumptions(
     subject = "ε"
     if isinstance(claim, FAMILIES):
         subject = "The trade-off function"
+    at_delta = ""
+    if claim.delta:
+        at_delta = f" δ is {claim.delta:g}{' for all of them' * (copies > 1)}."
     return (
         Assumption(
             name="independent uniform draws",
@@ -210,9 +213,7 @@ def _assumptions(
             name="replace one candidate",
             statement=f"{subject} refers to replacing the candidate of one secret by another "
             "candidate of that secret. Training that is ε-DP under adding or removing one example "
-            "may reach 2ε here."
-            + grouping.assumed(copies, "candidate")
-            + (f" δ is {claim.delta:g}{' for all of them' * (copies > 1)}." if claim.delta else ""),
+            "may reach 2ε here." + grouping.assumed(copies, "candidate") + at_delta,
             status="declared",
         ),
         *road.assumed(

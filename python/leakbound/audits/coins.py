@@ -1,7 +1,7 @@
 """One training run in which a coin of its own decided on each example, and how many it drew."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +12,7 @@ from leakbound._base.types import ArrayInput, CoinSides, FloatArray, HasMember, 
 from leakbound._tally.tally import Stored, Tally, by_attack, told
 from leakbound.audits import grouping, premises, road
 from leakbound.audits.member_count import MemberCount
-from leakbound.claims import FAMILIES, Claim, PureDP, SubsampledGaussianDP
+from leakbound.claims import FAMILIES, Claim, PureDP
 from leakbound.cuts import ScoreGame, TallyGame
 from leakbound.errors import OptionError
 from leakbound.results import Assumption, AuditResult
@@ -89,8 +89,9 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
     wording: ClassVar[Wording] = COINS
     sides: ClassVar[tuple[CoinSides, ...]] = ("auto", "both", "member")
     member: ArrayInput | HasMember | None = None
-    prior: float | ArrayInput = field(default=0.5, kw_only=True)
-    copies: int | None = field(default=None, kw_only=True)
+    _: KW_ONLY
+    prior: float | ArrayInput = 0.5
+    copies: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "copies", copies_of(self.member, self.copies))
@@ -114,7 +115,7 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
             raise OptionError(
                 "member is missing: give Coins(member), or audit a Tally, which has members"
             )
-        order, attacks, member = road.aligned(scores, self.member, request.ids, copies=True)
+        order, attacks, member = road.read(scores, self.member, request.ids, copies=True)
         prior = None
         if not self._fair:
             prior = self._prior_of(member.size, claim=request.claim, order=order)
@@ -193,11 +194,13 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
     def _prior_of(self, examples: int, claim: Claim, order: ExampleOrder) -> FloatArray | None:
         """Read probabilities of membership, one for all or one each; None if all are ½."""
         if isinstance(self.prior, float | int | np.floating | np.integer):
-            values = np.full(examples, real(self.prior, "prior", above=0, below=1))
+            values = np.full(examples, real(self.prior, name="prior", above=0, below=1))
         else:
             placed = order.placed(self.prior, "prior")
-            check_length(vector(placed, "prior"), examples=examples, name="prior")
-            values = numbers(vector(placed, "prior"), "prior", least=0, most=1).astype(np.float64)
+            check_length(vector(placed, name="prior"), examples=examples, name="prior")
+            values = numbers(vector(placed, name="prior"), name="prior", least=0, most=1).astype(
+                np.float64
+            )
         certain = np.flatnonzero((values <= 0) | (values >= 1))
         if certain.size:
             raise OptionError(
@@ -224,13 +227,9 @@ def _grounds(
 ) -> dict[str, Any]:
     """Return what is said of coins, listed or counted; `halved` warns of an exact half."""
     claim = request.claim
-    family = isinstance(request.claim, FAMILIES)
-    if isinstance(claim, SubsampledGaussianDP) and claim.relation == "replace":
-        raise OptionError(
-            'relation="replace" is for RandomSplit: a coin decides whether an example is added, so '
-            "the bound is on adding or removing one"
-        )
-    theorem = _FAMILY_THEOREM if family else _APPROX_THEOREM if claim.delta else _THEOREM
+    family = isinstance(claim, FAMILIES)
+    road.refuse_replacing(claim)
+    theorem = theorem_of(claim)
     coins = "fair coin"
     odds = "fair coins"
     if prior is not None:
@@ -239,6 +238,15 @@ def _grounds(
         odds = "coins of known odds"
     broken = request.cuts.ties == "broken" if request.cuts else request.sides == "auto"
     parted = prior is not None or not isinstance(claim, PureDP) or broken
+    subject = "ε"
+    if family:
+        subject = "The trade-off function"
+    about_ties = "ties stay together."
+    if parted:
+        about_ties = "ties are broken by the seed."
+    at_delta = ""
+    if claim.delta:
+        at_delta = f" δ is {claim.delta:g}{' for all of them' * (copies > 1)}."
     assumptions = (
         count.assumption(
             f"independent {odds}",
@@ -247,10 +255,10 @@ def _grounds(
         ),
         Assumption(
             name="add or remove one example",
-            statement=f"{'The trade-off function' if family else 'ε'} refers to adding or removing "
+            statement=f"{subject} refers to adding or removing "
             "one training example, including audited ones."
             + grouping.assumed(copies, "example")
-            + (f" δ is {claim.delta:g}{' for all of them' * (copies > 1)}." if claim.delta else ""),
+            + at_delta,
             status="declared",
         ),
         *road.assumed(
@@ -258,19 +266,30 @@ def _grounds(
             attacks,
             "trained model",
             "examples",
-            "Candidate thresholds and the order of guesses depend on scores only; "
-            + ("ties are broken by the seed." if parted else "ties stay together."),
+            "Candidate thresholds and the order of guesses depend on scores only; " + about_ties,
         ),
     )
+    told: JsonValue = _HALF
+    if prior is not None:
+        told = _described(prior)
     return {
         "prior": prior,
         "copies": copies,
         "count": count,
         "theorem": theorem,
         "assumptions": assumptions,
-        "options": {"sides": request.sides, "prior": _HALF if prior is None else _described(prior)},
+        "options": {"sides": request.sides, "prior": told},
         "warnings": (*count.warnings(), *halved, *road.delta_warnings(claim.delta, count.examples)),
     }
+
+
+def theorem_of(claim: Claim) -> str:
+    """Return why a bound from fair coins holds, whatever the cuts."""
+    if isinstance(claim, FAMILIES):
+        return _FAMILY_THEOREM
+    if claim.delta:
+        return _APPROX_THEOREM
+    return _THEOREM
 
 
 def _described(prior: FloatArray) -> JsonValue:
@@ -280,11 +299,3 @@ def _described(prior: FloatArray) -> JsonValue:
     if low == high:
         return low
     return {"least": low, "most": high, "mean": float(prior.mean())}
-
-
-def as_if_fair(scores: FloatArray, member: ArrayInput, request: road.Request) -> AuditResult:
-    """Audit examples as if fair coins had decided, whatever their number says: for other audits."""
-    design = Coins(member)
-    examples = design.listed(scores, request)
-    warnings = road.delta_warnings(request.claim.delta, len(scores))
-    return replace(examples, count=None, exposed=None, warnings=warnings).audit(request, design)

@@ -25,7 +25,7 @@ def curve(proof: Proof) -> Curve:
     """
     shown = proof.drawn
     points = shown.points(POINTS - 1)
-    on_path = shown.best is proof.best and shown.order != "ends"
+    on_path = shown.best is proof.best and shown.order != "ends" and proof.policy.on_path
     # Bounds in the units of the claim; none is above what is reported for the chosen cut.
     if on_path:
         points = _with_cut(points, proof.best)

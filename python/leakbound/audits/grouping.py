@@ -7,26 +7,23 @@ parameter R times smaller.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from leakbound._base.checks import check_copies
-from leakbound._base.types import JsonValue
+from leakbound._base.records import Lazy
+from leakbound._base.types import JsonObject, JsonValue
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
+from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import OptionError
 from leakbound.report.parts import Curve
-
-# Options of an audit that hold bounds of all copies
-_BOUNDS = ("attacks", "attacks_cost")
 
 
 def check(copies: int, claim: Claim, examples: int) -> None:
     """Refuse claims without a conversion, and more copies than examples."""
-    if copies == 1:
-        return
     gaussian = isinstance(claim, GaussianDP) and not claim.delta
     if not gaussian and not isinstance(claim, PureDP | ApproxDP):
         raise OptionError(
@@ -46,41 +43,51 @@ def of_one(bound: float, copies: int) -> float:
     return math.nextafter(part, 0.0)
 
 
-def curve(proved: Curve, copies: int) -> Curve:
+def for_one(
+    fields: dict[str, Any], copies: int, at: Callable[[float], TradeOff | None]
+) -> dict[str, Any]:
+    """Return the fields of a result about all copies at once that differ for one record.
+
+    `at` returns the curve of a family at a bound.
+    """
+    bound = of_one(fields["bound"], copies)
+    of_all: Lazy[float] = fields["_ceiling"]
+    curve_of_all: Lazy[Curve] = fields["_curve"]
+    ceiling = Lazy(lambda: of_one(of_all.value, copies))
+    # Warnings with bounds say that these are of all copies at once.
+    told = f" (of {copies} copies at once)"
+    warnings = [text + told if "perfect attack" in text else text for text in fields["warnings"]]
+    return {
+        "bound": bound,
+        "options": _options(fields["options"], copies),
+        "warnings": tuple(warnings),
+        "theorem": _theorem(fields["claim"], copies) + fields["theorem"],
+        "rejected": at(bound),
+        "_ceiling": ceiling,
+        "_curve": Lazy(lambda: _curve(curve_of_all.value, copies)),
+        "_rejectable": Lazy(lambda: at(ceiling.value)),
+    }
+
+
+def _curve(proved: Curve, copies: int) -> Curve:
     """Return a curve of bounds on all copies at once as one of bounds on a single record."""
-    if copies == 1:
-        return proved
     part = proved.bound / copies
-    return replace(proved, bound=np.where(part * copies <= proved.bound, part, part * (1 - 2**-52)))
+    lower = part * (1 - 2**-52)
+    return replace(proved, bound=np.where(part * copies <= proved.bound, part, lower))
 
 
-def options(proved: Mapping[str, JsonValue], copies: int) -> dict[str, JsonValue]:
+def _options(proved: Mapping[str, JsonValue], copies: int) -> JsonObject:
     """Return options of a proof, the bounds among them for a single record, and the copies."""
-    if copies == 1:
-        return dict(proved)
     several: dict[str, Any] = {**proved, "copies": copies}
-    for name in (one for one in _BOUNDS if one in proved):
-        value = several[name]
-        several[name] = (
-            {attack: of_one(bound, copies) for attack, bound in value.items()}
-            if isinstance(value, dict)
-            else of_one(value, copies)
-        )
+    if "attacks" in proved:
+        bounds = several["attacks"].items()
+        several["attacks"] = {attack: of_one(bound, copies) for attack, bound in bounds}
+        several["attacks_cost"] = of_one(several["attacks_cost"], copies)
     return several
 
 
-def warnings(told: tuple[str, ...], copies: int) -> tuple[str, ...]:
-    """Return warnings of a proof; those with bounds say that they are of all copies at once."""
-    if copies == 1:
-        return told
-    said = f" (of {copies} copies at once)"
-    return tuple(text + said if "perfect attack" in text else text for text in told)
-
-
-def theorem(claim: Claim, copies: int) -> str:
-    """Return how the bound on all copies is converted; empty for one."""
-    if copies == 1:
-        return ""
+def _theorem(claim: Claim, copies: int) -> str:
+    """Return how the bound on all copies is converted."""
     follows = f"{copies} ε"
     if isinstance(claim, GaussianDP):
         follows = f"{copies} μ"

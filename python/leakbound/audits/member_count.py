@@ -80,6 +80,9 @@ class MemberCount:
             return cls._of(members, prior, prior, "coins of these probabilities", _COINS)
         spread = math.sqrt(examples) / 2
         side = max(members, examples - members)
+        ways_out = _COINS
+        if pairs:
+            ways_out = _PAIRS
         return cls(
             members=members,
             examples=examples,
@@ -87,7 +90,7 @@ class MemberCount:
             spread=spread,
             log_p=min(0.0, _doubled(_tail(side, chance=np.full(1, _HALF), coins=examples))),
             given_by=_FAIR,
-            ways_out=_PAIRS if pairs else _COINS,
+            ways_out=ways_out,
         )
 
     @classmethod

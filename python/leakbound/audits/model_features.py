@@ -8,12 +8,11 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakbound._base.reading import array_of
 from leakbound._base.streams import Purpose
 from leakbound._base.tables import read_columns
-from leakbound._base.types import FloatArray
+from leakbound._base.types import AnyArray, FloatArray
 from leakbound.attacks.synthetic.tables import coordinates
 from leakbound.errors import LeakboundError
 
@@ -85,7 +84,7 @@ def _of_table(inputs: Any, seed: int) -> Features | None:
     return Features(found.rows, found.sources)
 
 
-def _columns(inputs: Any, seed: int) -> dict[str, NDArray[Any]] | None:
+def _columns(inputs: Any, seed: int) -> dict[str, AnyArray] | None:
     """Return columns of an array or of a sparse matrix, or some of very many, by their number."""
     if hasattr(inputs, "tocsc"):
         stored = inputs.tocsc()

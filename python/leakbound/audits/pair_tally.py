@@ -9,7 +9,7 @@ import numpy as np
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_length, instance, vector
 from leakbound._base.codes import check_codes
-from leakbound._base.types import ArrayInput, HasMember, IntArray, JsonValue
+from leakbound._base.types import ArrayInput, HasMember, IntArray, JsonObject
 from leakbound._tally.counting import Counts, added, check_counts
 from leakbound._tally.tally import Stored, Tally, reading
 from leakbound.audits.pairing import (
@@ -70,9 +70,9 @@ class PairTally(Stored):
         text. By default the pairing has a new seed and takes its scale from these scores.
         """
         order = ExampleOrder(ids)
-        values = vector(order.scores(scores, "scores"), "scores")
+        values = vector(order.scores(scores, "scores"), name="scores")
         included = order.member(member, values.size)
-        names = vector(ids, "ids", kinds="iuUO")
+        names = vector(ids, name="ids", kinds="iuUO")
         check_length(names, examples=values.size, name="ids")
         codes = None
         stratum = None
@@ -184,13 +184,13 @@ class PairTally(Stored):
         return PairTallyGame(tally=differences, rated_by=shown, seed=seed)
 
     @property
-    def size(self) -> dict[str, JsonValue]:
+    def size(self) -> JsonObject:
         """See `Stored.size`."""
         told = {"keys": len(self.keys), "counted_buckets": self.counted_buckets}
         return asdict(self.pairing) | told
 
     @property
-    def audited(self) -> dict[str, JsonValue]:
+    def audited(self) -> JsonObject:
         """See `Stored.audited`: all but the scale."""
         same = {"pairs": self.pairs, "left_over": self.left_over, **asdict(self.pairing)}
         return {name: one for name, one in same.items() if name not in {"centre", "spread", "bits"}}

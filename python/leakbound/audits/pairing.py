@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.checks import choice, integer, real, seed_of
-from leakbound._base.types import BoolArray, FloatArray, IntArray, Unit
+from leakbound._base.types import AnyArray, BoolArray, FloatArray, IntArray, Unit
 from leakbound._core import hashed_ids
 from leakbound._tally import counting
 from leakbound._tally.tally import Tally
@@ -78,11 +78,11 @@ class Pairing:
 
     def __post_init__(self) -> None:
         checked = {
-            "seed": integer(self.seed, "seed", least=0),
-            "centre": real(self.centre, "centre", above=-math.inf, below=math.inf),
-            "spread": real(self.spread, "spread", above=0, below=math.inf),
+            "seed": integer(self.seed, name="seed", least=0),
+            "centre": real(self.centre, name="centre", above=-math.inf, below=math.inf),
+            "spread": real(self.spread, name="spread", above=0, below=math.inf),
             "bits": counting.check_bits(self.bits),
-            "buckets": integer(self.buckets, "buckets", least=1, most=_MOST_BUCKETS),
+            "buckets": integer(self.buckets, name="buckets", least=1, most=_MOST_BUCKETS),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -115,7 +115,7 @@ class Pairing:
             unit=unit,
         )
 
-    def even(self, scores: NDArray[Any]) -> FloatArray:
+    def even(self, scores: AnyArray) -> FloatArray:
         """Return z (1 + |z| / 4): each operation rounds to a float64, as in any engine."""
         with np.errstate(over="ignore"):
             z = (scores.astype(np.float64) - self.centre) / self.spread
@@ -171,7 +171,7 @@ class Pairing:
         )
         return counting.recorded(counts, names=COLUMNS, like=records)
 
-    def _check_hashed(self, ids: NDArray[Any], hashed: IntArray) -> None:
+    def _check_hashed(self, ids: AnyArray, hashed: IntArray) -> None:
         """Check the hashes that a column holds, by those of the first id and of the last."""
         ends = slice(None, None, max(1, ids.size - 1))
         if not np.array_equal(hashed[ends], hashes(self, ids[ends])):
@@ -180,7 +180,7 @@ class Pairing:
             )
 
 
-def hashes(pairing: Pairing, ids: NDArray[Any]) -> IntArray:
+def hashes(pairing: Pairing, ids: AnyArray) -> IntArray:
     """Return the first 8 bytes of the hash of each id, as words in the same order."""
     dtype = ids.dtype
     listed: list[Any] | IntArray
@@ -206,7 +206,7 @@ def _bucket(pairing: Pairing, hashed: IntArray) -> IntArray:
 
 def matched(
     pairing: Pairing,
-    ids: NDArray[Any],
+    ids: AnyArray,
     hashed: IntArray,
     member: BoolArray,
     strata: NDArray[np.generic] | None = None,
@@ -242,9 +242,9 @@ def matched(
 
 def counted_pairs(
     pairing: Pairing,
-    ids: NDArray[Any],
+    ids: AnyArray,
     hashed: IntArray,
-    scores: NDArray[Any],
+    scores: AnyArray,
     member: BoolArray,
     strata: NDArray[np.generic] | None,
 ) -> counting.Counts:
@@ -271,7 +271,7 @@ def counted_pairs(
     return counting.added([differences, in_pairs, left_over, buckets])
 
 
-def _ordered(pairing: Pairing, ids: NDArray[Any], hashed: IntArray, member: BoolArray) -> IntArray:
+def _ordered(pairing: Pairing, ids: AnyArray, hashed: IntArray, member: BoolArray) -> IntArray:
     """Return examples in the order of their hashes; raise InputError where an id repeats."""
     order = np.argsort(hashed)
     same = np.diff(hashed[order]) == 0

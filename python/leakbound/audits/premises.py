@@ -114,7 +114,9 @@ def filled(
             # of two values in all, the score may be a guess, and a right one
             if size >= _MANY and others.size and others.min() < others.max():
                 shared = int(np.count_nonzero(others == value))
-                said[name] = _words(size, called, f"{value:g}", other, shared)
+                said[name] = _words(
+                    size, called=called, value=f"{value:g}", other=other, shared=shared
+                )
                 break
     return said
 
@@ -123,24 +125,28 @@ def filled_choices(attacks: Mapping[str, FloatArray], chosen: IntArray, k: int) 
     """Return the same of scores of candidates: those that were drawn, and all others."""
     drawn = (np.arange(k) == chosen[:, None]).ravel()
     listed = {name: values.ravel() for name, values in attacks.items()}
-    return filled(listed, drawn, ("drawn candidate", "other candidate"))
+    return filled(listed, member=drawn, parts=("drawn candidate", "other candidate"))
 
 
 def filled_tallies(tallies: Mapping[str, Tally]) -> dict[str, str]:
     """Return the same of scores that are counted: all of one part have one key."""
     said = {}
     for name, tally in tallies.items():
-        members, others = tally.members_at, tally.examples_at - tally.members_at
+        members = tally.members_at
+        others = tally.examples_at - tally.members_at
         for here, there, called, other in (
             (others, members, "non-member", "member"),
             (members, others, "member", "non-member"),
         ):
             keys = np.flatnonzero(here)
-            size, among = int(here.sum()), np.count_nonzero(there)
+            size = int(here.sum())
+            among = np.count_nonzero(there)
             if keys.size != 1 or size < _MANY or among <= 1 or there[keys[0]] > _SHARED:
                 continue
             value = f"{tally.values[keys[0]]:.4g}, or nearly"
-            said[name] = _words(size, called, value, other, int(there[keys[0]]))
+            said[name] = _words(
+                size, called=called, value=value, other=other, shared=int(there[keys[0]])
+            )
             break
     return said
 
@@ -153,7 +159,9 @@ def with_filled(filled: str, warnings: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _words(size: int, called: str, value: str, other: str, shared: int) -> str:
-    who = f"only one {other} has it" if shared else f"no {other} has it"
+    who = f"no {other} has it"
+    if shared:
+        who = f"only one {other} has it"
     return (
         f"all {size:,} {called}s have the score {value}, and {who}: {FILLED}, the bound says "
         "nothing; score all records in the same way"

@@ -156,7 +156,7 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
         if self.groups is not None:
             words = replace(words, unit="user")
         # 1. Scores, membership and what was split as one, in one order.
-        order, attacks, member = road.aligned(scores, self.member, request.ids)
+        order, attacks, member = road.read(scores, self.member, request.ids)
         if self.groups is None:
             premises.refuse_repeated(member, what="membership", cure=_UNITS)
         given = {"strata": self.strata, "groups": self.groups, "labels": self.labels}

@@ -8,9 +8,9 @@ proof is recorded.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import wraps
+from functools import partial, wraps
 from numbers import Real
-from typing import Any, ClassVar, Generic, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,17 +38,10 @@ from leakbound.audits.policies.biased_coins import prior_policy
 from leakbound.audits.policies.f_dp import family_policy
 from leakbound.audits.policies.second_look import second_look
 from leakbound.audits.policies.trials import of_trials
-from leakbound.claims import CLAIMS, FAMILIES, ApproxDP, Claim, PureDP
+from leakbound.claims import CLAIMS, FAMILIES, ApproxDP, Claim, PureDP, SubsampledGaussianDP
 from leakbound.claims.families import least_delta_to_store
 from leakbound.claims.tradeoff import TradeOff
-from leakbound.cuts import (
-    CutPolicy,
-    Game,
-    Policy,
-    Proof,
-    ScoreGame,
-    SecondLook,
-)
+from leakbound.cuts import CutPolicy, Game, Policy, Proof, ScoreGame, SecondLook
 from leakbound.cuts.games import TrialGame
 from leakbound.cuts.policies import check_policy
 from leakbound.cuts.policy import PATH_NAMES, Proved
@@ -56,7 +49,7 @@ from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionE
 from leakbound.results import Assumption, AuditResult, Provenance
 from leakbound.results.base import Result
 from leakbound.results.one_run import Exposed
-from leakbound.results.wording import UNSTATED, Wording
+from leakbound.results.wording import Wording
 
 Listed: TypeAlias = ArrayInput | Mapping[str, ArrayInput]
 """Scores of one attack or of several, one for each example."""
@@ -187,15 +180,16 @@ def audit(
     """
     # 1. Options; what the design decides is filled in.
     _check_design(design)
+    named = isinstance(sides, str)  # an array compares with nothing
     request = Request(
         claim=design.claim if claim is None else claim,
         confidence=confidence,
         cuts=cuts,
-        sides="both" if sides == "auto" and sides not in design.sides else sides,
+        sides="both" if named and sides == "auto" and sides not in design.sides else sides,
         ids=ids,
         seed=checks.seed_of(seed),
     )
-    if sides not in (*design.sides, "auto"):
+    if not named or sides not in (*design.sides, "auto"):
         kind = type(design).__name__
         raise OptionError(f'sides="{sides}" does not apply to {kind}: leave it out')
     # 2. Scores, membership and what else the design holds, in one order: then `Examples.audit`.
@@ -258,21 +252,17 @@ def _are_scores(values: Any) -> bool:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Grounds:
-    """Why a bound holds, under which assumptions, and from which inputs, by its design.
+    """The grounds of a bound: why it holds, if what is true, and what was read.
 
-    `kind` is that of the claim if None, and `wording` that of the design if unstated. Each member
-    was inserted `copies` times: what is proved is about all of them at once, and the record about
-    one.
+    `kind` is that of the claim if None.
     """
 
-    theorem: str
-    assumptions: tuple[Assumption, ...]
-    options: Mapping[str, JsonValue]
-    warnings: tuple[str, ...]
-    inputs: Mapping[str, NDArray[np.generic]]
+    theorem: str = ""
+    assumptions: tuple[Assumption, ...] = ()
+    options: Mapping[str, JsonValue] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    inputs: Mapping[str, NDArray[np.generic]] = field(default_factory=dict)
     kind: Kind | None = None
-    wording: Wording = UNSTATED
-    copies: int = 1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -282,8 +272,9 @@ class Examples(Grounds, Generic[S]):
     `game` makes the game of one attack's scores. `prior` has the probabilities of the coins, None
     if all are fair, and `count` the members that they gave. `exposed` lists the most exposed
     members by the best of several attacks, if coins are fair and independent. Proofs have a part
-    `share` of the probability of error. `filled` has a warning for each attack of which one part
-    has a single score.
+    `share` of the probability of error. Each member was inserted `copies` times: what is proved is
+    about all of them at once, and the record about one. `wording` is that of the design if None.
+    `filled` has a warning for each attack of which one part has a single score.
     """
 
     attacks: "AnyAttacks[S]"
@@ -292,6 +283,8 @@ class Examples(Grounds, Generic[S]):
     count: MemberCount | None = None
     exposed: Callable[[Any, int], Exposed] | None = None
     share: float = 1.0
+    copies: int = 1
+    wording: Wording | None = None
     filled: Mapping[str, str] = field(default_factory=dict)
 
     def audit(self, request: Request, design: Design[Any, Any]) -> AuditResult:
@@ -299,7 +292,8 @@ class Examples(Grounds, Generic[S]):
         # 3. A number of members that the design cannot give is refused.
         if self.count is not None:
             self.count.refuse()
-        grouping.check(self.copies, request.claim, self.count.examples if self.count else 0)
+        if self.copies > 1:
+            grouping.check(self.copies, request.claim, self.count.examples if self.count else 0)
         # 4. Each attack is tested at its share of the level; the best proof counts.
         proof = self.attacks.prove(
             self.share * request.level,
@@ -307,9 +301,11 @@ class Examples(Grounds, Generic[S]):
         )
         # 5. Numbers in a record; words are made of it when somebody asks.
         fields = assemble(proof, self, request)
+        if self.copies > 1:
+            at = partial(curve_at, request.claim, proof.game.sides)
+            fields |= grouping.for_one(fields, self.copies, at)
         fields["options"] |= {"design": design.name, "seed": request.seed}
-        if self.wording is UNSTATED:
-            fields["wording"] = design.wording
+        fields["wording"] = self.wording or design.wording
         filled = self.filled.get(str(proof.options.get("attack", "")), "")
         fields["warnings"] = premises.with_filled(filled, fields["warnings"])
         doubted = self.count is not None and self.count.doubtful
@@ -322,38 +318,46 @@ class Examples(Grounds, Generic[S]):
 
 def assemble(proof: Proof, design: Grounds, request: Request) -> dict[str, Any]:
     """Return the fields of a result: what is proved, and the grounds that a design gives for it."""
-    claim, sides = request.claim, proof.game.sides
-    proved = parts(proof, design.copies)
+    claim = request.claim
+    at = partial(curve_at, claim, proof.game.sides)
+    proved = parts(proof)
     ceiling = proved["_ceiling"]
-
-    def curve_at(bound: float) -> TradeOff | None:
-        """Return the curve of a family at a bound; None if nothing is bounded, or no family."""
-        if not isinstance(claim, FAMILIES) or not bound:
-            return None
-        return claim.attained(bound, sides)
-
     kind: Kind = "family_lower_bound" if isinstance(claim, FAMILIES) else "lower_bound"
     return {
         **proved,
-        "options": {**grouping.options(proof.options, design.copies), **design.options},
-        "warnings": (*grouping.warnings(proof.warnings, design.copies), *design.warnings),
+        "options": {**proof.options, **design.options},
+        "warnings": (*proof.warnings, *design.warnings),
         "kind": design.kind or kind,
-        "wording": design.wording,
         "claim": claim,
         "confidence": request.confidence,
-        "theorem": grouping.theorem(claim, design.copies) + design.theorem + proof.policy.method,
+        "theorem": design.theorem + proof.theorem,
         "assumptions": design.assumptions,
-        "rejected": curve_at(proved["bound"]),
-        "least_delta": least_delta_to_store(claim, sides),
-        "_rejectable": Lazy(lambda: curve_at(ceiling.value)),
+        "rejected": at(proof.bound),
+        "least_delta": least_delta_to_store(claim, proof.game.sides),
+        "_rejectable": Lazy(lambda: at(ceiling.value)),
         "_provenance": Lazy(lambda: Provenance.of(request.seed, **design.inputs)),
     }
 
 
-def aligned(
+def curve_at(claim: Claim, sides: Sides, bound: float) -> TradeOff | None:
+    """Return the curve of a family at a bound; None if nothing is bounded, or no family."""
+    if not isinstance(claim, FAMILIES) or not bound:
+        return None
+    return claim.attained(bound, sides)
+
+
+class AlignedScores(NamedTuple):
+    """Scores of attacks and membership in one order, in which whatever else there is is placed."""
+
+    order: ExampleOrder
+    attacks: "Attacks"
+    member: BoolArray
+
+
+def read(
     scores: Any, member: ArrayInput | HasMember, ids: ArrayInput | None, *, copies: bool = False
-) -> tuple[ExampleOrder, "Attacks", BoolArray]:
-    """Put scores and membership into one order, in which whatever else there is can be placed.
+) -> AlignedScores:
+    """Read scores and membership, and put them into one order.
 
     A plan sets this order, whatever the order of the scores. One of several `copies` of each member
     is refused unless the design knows them.
@@ -372,7 +376,7 @@ def aligned(
     included = order.member(member, attacks.examples, copies=copies)
     if ids is not None:
         checks.check_ids(ids, included)
-    return order, attacks, included
+    return AlignedScores(order, attacks, included)
 
 
 def prove(request: Request, game: Game, level: float, prior: FloatArray | None = None) -> Proof:
@@ -402,14 +406,12 @@ def policy_of(
     return family_policy(cuts, claim, examples=examples, sides=sides, k=k)
 
 
-def parts(proof: Proof, copies: int = 1) -> dict[str, Any]:
-    """Return the fields that every record of a ranking has, on the claim's parameter.
-
-    Bounds are for one record, of which each member has several `copies`.
-    """
-    ranking, best = proof.examples, proof.best
+def parts(proof: Proof) -> dict[str, Any]:
+    """Return the fields that every record of a ranking has, on the claim's parameter."""
+    ranking = proof.examples
+    best = proof.best
     return {
-        "bound": grouping.of_one(proof.bound, copies),
+        "bound": proof.bound,
         "reason": proof.reason,
         "m": ranking.examples,
         "members": ranking.members,
@@ -419,8 +421,8 @@ def parts(proof: Proof, copies: int = 1) -> dict[str, Any]:
         "auc": ranking.auc,
         "guessed": proof.guessed,
         "searched": proof.searched,
-        "_ceiling": Lazy(lambda: grouping.of_one(proof.ceiling, copies)),
-        "_curve": Lazy(lambda: grouping.curve(curve(proof), copies)),
+        "_ceiling": Lazy(lambda: proof.ceiling),
+        "_curve": Lazy(lambda: curve(proof)),
         "_roc": Lazy(lambda: roc(ranking)),
         "_histogram": Lazy(lambda: histogram_of(proof.game.shown())),
     }
@@ -571,6 +573,15 @@ def family_assumption(claim: Claim, of: str = "training") -> tuple[Assumption, .
             "declared",
         ),
     )
+
+
+def refuse_replacing(claim: Claim) -> None:
+    """Refuse a claim about replacing an example, where examples are added or not."""
+    if isinstance(claim, SubsampledGaussianDP) and claim.relation == "replace":
+        raise OptionError(
+            'relation="replace" is for RandomSplit: a coin decides whether an example is added, so '
+            "the bound is on adding or removing one"
+        )
 
 
 def delta_warnings(delta: float, examples: int) -> tuple[str, ...]:

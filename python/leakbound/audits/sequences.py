@@ -8,9 +8,8 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base import shares
-from leakbound._base.types import FloatArray, IntArray, PathOrder, Sides
+from leakbound._base.types import FloatArray, IntArray, PathOrder
 from leakbound.cuts import CurvePoints
-from leakbound.cuts.policy import Procedure
 
 # Guesses and correct guesses at some cuts.
 Cuts: TypeAlias = tuple[IntArray, IntArray]
@@ -97,26 +96,11 @@ def points_of(moments: list[IntArray], index: int, bounds: list[float], points: 
     return guesses, correct, np.array(bounds)[some][rows]
 
 
-@dataclass(frozen=True)
-class AnyTime(Procedure):
-    """The mean of the likelihood ratios of sequences of guesses, looked at after every block."""
-
-    method: str = ""
-    sequences: int = 1
-
-    def searched(
-        self,
-        examples: int,  # noqa: ARG002 (of policies)
-        sides: Sides,  # noqa: ARG002
-        /,
-        *,
-        units: str = "examples",  # noqa: ARG002
-        recall: float = 1.0,  # noqa: ARG002
-    ) -> str:
-        """See `Procedure.searched`: how many sequences were tested."""
-        if self.sequences == 1:
-            return "One sequence of guesses was tested; the confidence holds whenever you stop."
-        return (
-            f"The bound is not from these guesses alone: {self.sequences} sequences of guesses "
-            "were tested together. The confidence accounts for all of them, whenever you stop."
-        )
+def searched(sequences: int) -> str:
+    """Return how many sequences were tested, in sentences of the result."""
+    if sequences == 1:
+        return "One sequence of guesses was tested; the confidence holds whenever you stop."
+    return (
+        f"The bound is not from these guesses alone: {sequences} sequences of guesses were tested "
+        "together. The confidence accounts for all of them, whenever you stop."
+    )

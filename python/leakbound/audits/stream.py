@@ -38,12 +38,12 @@ from leakbound.audits.road import (
     family_assumption,
 )
 from leakbound.audits.sequences import (
-    AnyTime,
     Cuts,
     GuessSequence,
     best_moment,
     points_of,
     ranks_within,
+    searched,
     strongest,
     walk_through,
 )
@@ -51,7 +51,7 @@ from leakbound.audits.trials import INDEPENDENT, NEIGHBOURS
 from leakbound.claims import CLAIMS, FAMILIES, Claim, PureDP
 from leakbound.claims.families import search_of
 from leakbound.cuts import ORDERS, Proof, ScoreGame
-from leakbound.cuts.policy import PATH_NAMES, Best, chance_explains
+from leakbound.cuts.policy import PATH_NAMES, Best, Stated, chance_explains
 from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
 from leakbound.results import Assumption, AuditResult
 from leakbound.results.one_run import as_epsilon, in_code
@@ -261,7 +261,7 @@ class Stream:
         if self._trials:
             options["design"] = "trials"
         proof = Proof(
-            policy=AnyTime(sequences=len(self._sequences)),
+            policy=Stated(thresholds=searched(len(self._sequences))),
             game=ScoreGame(scores=ranks, member=member, sides=self._sides, seed=0),
             ranking=_core.Ranking(ranks, member),
             order=sequence.order,

@@ -41,14 +41,11 @@ NEIGHBOURS = Assumption(
     "declared",
 )
 """The second one: for which inputs the claim is."""
-_BOTH_WAYS = replace(
-    NEIGHBOURS,
-    statement=(
-        "The claim regards the inputs of a run with its example and without as neighbours, in both "
-        "directions. The mechanism of a run may depend on outputs of earlier runs, never on their "
-        "coins."
-    ),
+_BOTH_WAYS = (
+    "The claim regards the inputs of a run with its example and without as neighbours, in both "
+    "directions."
 )
+_EARLIER = " The mechanism of a run may depend on outputs of earlier runs, never on their coins."
 _FIXED = (
     "independent runs, alike",
     (
@@ -157,7 +154,9 @@ class Trials(Design[Listed, AuditResult]):
         theorem = _THEOREM + _CONVERTED if ranks else examples.theorem
         neighbours = NEIGHBOURS
         if failing:
-            theorem, neighbours = _FAILING, _BOTH_WAYS
+            theorem = _FAILING
+            earlier = "" if self.fixed else _EARLIER
+            neighbours = replace(NEIGHBOURS, statement=_BOTH_WAYS + earlier)
         independent = count.assumption(*(_FIXED if self.fixed else INDEPENDENT))
         scored = assumed(claim, attacks, "outputs of the runs", "examples", _ORDER)
         return replace(

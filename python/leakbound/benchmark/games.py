@@ -1,7 +1,6 @@
 """Games of your own attack, and of stored scores: ``game(m, seed=seed)`` plays them."""
 
 import math
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from leakbound._base.checks import check_membership, check_scores, integer, real
+from leakbound._base.files import parquet_batches
 from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
-from leakbound._base.types import ArrayInput, BoolArray, FloatArray
+from leakbound._base.types import ArrayInput, BoolArray, FloatArray, PathInput
 from leakbound.errors import FormatError, OptionError
 from leakbound.simulate import Game
 from leakbound.simulate.games import tossed
@@ -36,8 +36,10 @@ class Attack:
     def __call__(self, m: int, *, seed: int) -> Game:
         """Play the game of a seed."""
         rng, member = tossed(Purpose.USER_GAME, m=m, seed=seed)
-        scores = check_scores(self.attack(member.copy(), int(rng.integers(2**32))), "attack(…)")
-        truth = real(self.truth, "truth", least=0)
+        scores = check_scores(
+            self.attack(member.copy(), int(rng.integers(2**32))), name="attack(…)"
+        )
+        truth = real(self.truth, name="truth", least=0)
         return Game(scores=scores, member=member, truth=truth, parameter="epsilon")
 
 
@@ -55,7 +57,7 @@ class Scores:
         The column of scores.
     """
 
-    source: str | os.PathLike[str]
+    source: PathInput
     column: str = "score"
 
     def __call__(self, m: int, *, seed: int) -> Game:
@@ -67,7 +69,9 @@ class Scores:
         scores, member = _stored(path, column=self.column, _written=written)
         if m > scores.size:
             raise OptionError(f"{path} has only {scores.size:,} examples: m={m:,} is too large")
-        rows = Purpose.CORPUS_ROWS.rng(integer(seed, "seed", least=0)).permutation(scores.size)[:m]
+        rows = Purpose.CORPUS_ROWS.rng(integer(seed, name="seed", least=0)).permutation(
+            scores.size
+        )[:m]
         return Game(scores=scores[rows], member=member[rows], truth=math.nan, parameter="epsilon")
 
 
@@ -80,7 +84,7 @@ def _stored(path: Path, column: str, _written: object) -> tuple[FloatArray, Bool
             raise FormatError(
                 f"{path} has no column {name!r}; its columns are {', '.join(table.column_names)}"
             )
-    scores = check_scores(table[column].to_numpy(), f"{column!r} of {path}")
+    scores = check_scores(table[column].to_numpy(), name=f"{column!r} of {path}")
     return scores, check_membership(table["member"].to_numpy(), scores.size)
 
 
@@ -88,9 +92,11 @@ def read_parquet(path: Path) -> Any:
     """Read a parquet file; an error about a damaged one names it."""
     with needs("io", "leakbound.benchmark"):
         import pyarrow as pa
-        from pyarrow import parquet
     try:
-        return parquet.read_table(path)
+        schema, batches = parquet_batches(path)
+        return pa.Table.from_batches(batches, schema)
+    except FormatError as error:
+        raise FormatError(f"{path} cannot be read: {error}") from error
     except (pa.ArrowException, OSError) as error:
         raise FormatError(
             f"{path} is not a complete parquet file: {' '.join(str(error).split()):.200}"

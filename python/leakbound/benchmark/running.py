@@ -71,7 +71,10 @@ class Named(NamedTuple):
         if bound is None or isinstance(bound, Policy | SecondLook):
             bound = Audit(bound)
         if isinstance(bound, Audit):
-            name, options = words(bound.cuts) if bound.cuts else ("default", "")
+            name = "default"
+            options = ""
+            if bound.cuts:
+                name, options = words(bound.cuts)
             more = words(replace(bound, cuts=None))[1]
             return cls(bound=bound, name=name, options=", ".join(filter(None, (options, more))))
         if not callable(bound) and not hasattr(bound, "audit"):
@@ -135,7 +138,9 @@ def oracle(game: Game, claim: Claim, level: float, seed: int) -> float:
     best = 0.0
     for (seen, sides), guesses in tries:
         with suppress(LeakboundError):  # so many guesses cannot be made
-            best = max(best, Audit(Fixed(guesses), sides).audit(seen, claim, level, seed))
+            best = max(
+                best, Audit(cuts=Fixed(guesses), sides=sides).audit(seen, claim, level, seed)
+            )
     return best
 
 
@@ -219,12 +224,12 @@ def run(
     OptionError, InputTypeError
         If there is nothing to do, or an option is out of range.
     """
-    flag(progress, "progress")
-    flag(reference, "reference")
+    flag(progress, name="progress")
+    flag(reference, name="reference")
     for claim in claims:
-        instance(claim, "claims", CLAIMS)
-    sizes = [integer(one, "m", least=1, most=MOST_EXAMPLES) for one in m]
-    numbers = [integer(one, "seeds", least=0) for one in seeds]
+        instance(claim, name="claims", types=CLAIMS)
+    sizes = [integer(one, name="m", least=1, most=MOST_EXAMPLES) for one in m]
+    numbers = [integer(one, name="seeds", least=0) for one in seeds]
     named = [*map(Named.of, bounds)]
     complement(confidence)
     names: list[list[Any]] = [[*map(label, games)], [one.name for one in claims], sizes, numbers]
@@ -246,7 +251,7 @@ def run(
         )
         for play, size, seed in product(games, sizes, numbers)
     ]
-    played = _played(tasks, integer(processes, "processes", least=1))
+    played = _played(tasks, integer(processes, name="processes", least=1))
     rows = track(played, "Playing games", total=len(tasks), shown=progress)
     return Table.of(chain.from_iterable(rows))
 
@@ -271,14 +276,20 @@ def _play(task: _Task) -> list[Row]:
     game, flaw = _tried(_game, task)
     rows: list[Row] = []
     for claim in task.claims:
-        truth, unknown = (None, flaw) if flaw else _tried(_truth, task, claim, game)
+        truth = None
+        unknown = flaw
+        if not flaw:
+            truth, unknown = _tried(_truth, task, claim, game)
         what = game, claim, complement(task.confidence), task.seed
         best = None
         if task.reference and not unknown:
             best = oracle(*what)
         for bound in task.bounds:
             began = time.perf_counter()
-            value, said = (None, unknown) if unknown else _tried(bound.compute, *what)
+            value = None
+            said = unknown
+            if not unknown:
+                value, said = _tried(bound.compute, *what)
             row = {
                 "game": label(task.play),
                 "m": task.m,

@@ -1,7 +1,6 @@
 """Rows of a benchmark, and their summary."""
 
 import math
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any, TypeAlias
 from leakbound._base import shares
 from leakbound._base.files import replacing
 from leakbound._base.imports import needs
+from leakbound._base.types import PathInput
 from leakbound.benchmark.games import read_parquet
 from leakbound.errors import FormatError
 from leakbound.stats import binomial_tail, clopper_pearson
@@ -72,7 +72,10 @@ class Summary:
             )
             judged = ["-", ""]
             if line["judged"]:
-                judged = [told, "FALSE" if line in self.false else ""]
+                judgement = ""
+                if line in self.false:
+                    judgement = "FALSE"
+                judged = [told, judgement]
             names = [line["game"], line["claim"], method(line), f"{line['m']:,}"]
             rows.append([*names, *digits, *judged, str(line["errors"]), f"{line['seconds']:.2g}"])
         rows = [[cell.replace("|", "\\|") for cell in cells] for cells in rows]
@@ -98,7 +101,7 @@ class Table:
         return cls(pa.Table.from_pylist([*rows], schema=schema))
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> "Table":
+    def read(cls, path: PathInput) -> "Table":
         """Read the rows of a parquet file."""
         table = read_parquet(Path(path))
         if not {*KEY} <= {*table.column_names}:
@@ -111,7 +114,7 @@ class Table:
         """Return the rows as a `pyarrow.Table`."""
         return self.arrow
 
-    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+    def to_parquet(self, path: PathInput) -> None:
         """Write the rows to a parquet file, all of it or nothing."""
         from pyarrow import parquet
 
@@ -137,20 +140,45 @@ def _line(group: Row) -> Row:
     """Return the aggregates of the rows of a group."""
     false = group["false_claim_sum"] or 0
     judged = group["false_claim_count"]
-    found = {name: group[f"{name}_mean"] for name in ("bound", "truth", "oracle")}
-    mean, truth, oracle = (math.nan if one is None else one for one in found.values())
+    mean = _known(group["bound_mean"])
+    truth = _known(group["truth_mean"])
+    oracle = _known(group["oracle_mean"])
+    of_truth = math.nan
+    if 0 < truth < math.inf:
+        of_truth = mean / truth
+    of_oracle = math.nan
+    if oracle > 0:
+        of_oracle = mean / oracle
+    # Clopper-Pearson limits of the share of false claims, and the tail of their number.
+    low = 0.0
+    if false:
+        low = clopper_pearson(false, judged, beta=_BEYOND)
+    high = 1.0
+    if judged > false:
+        high = 1 - clopper_pearson(judged - false, judged, beta=_BEYOND)
+    p_value = 1.0
+    if judged:
+        p_value = binomial_tail(false, n=judged, p=1 - group["confidence"])
     return {
         **{name: group[name] for name in _SAME},
-        **dict(zip(found, (mean, truth, oracle), strict=True)),
-        "of_truth": mean / truth if 0 < truth < math.inf else math.nan,
-        "of_oracle": mean / oracle if oracle > 0 else math.nan,
+        "bound": mean,
+        "truth": truth,
+        "oracle": oracle,
+        "of_truth": of_truth,
+        "of_oracle": of_oracle,
         "false_claims": false,
         "judged": judged,
-        "low": clopper_pearson(false, judged, beta=_BEYOND) if false else 0.0,
-        "high": 1 - clopper_pearson(judged - false, judged, beta=_BEYOND) if judged > false else 1,
-        "p_value": binomial_tail(false, n=judged, p=1 - group["confidence"]) if judged else 1.0,
+        "low": low,
+        "high": high,
+        "p_value": p_value,
         "games": group["count_all"],
         "errors": group["count_all"] - group["bound_count"],
         "error": group["error_max"],
         "seconds": group["seconds_approximate_median"],
     }
+
+
+def _known(mean: float | None) -> float:
+    if mean is None:
+        return math.nan
+    return mean

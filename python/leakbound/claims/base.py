@@ -77,7 +77,7 @@ class Guarantee(ABC):
         >>> round(ApproxDP(delta=1e-5).lower_bound(75, 80, 1000, 0.05), 4)
         1.9277
         """
-        members_only = flag(one_sided, "one_sided")  # 1 would be a hit of the cache for True
+        members_only = flag(one_sided, name="one_sided")  # 1 would be a hit of the cache for True
         return _lower_bound(
             self,
             correct=correct,
@@ -107,15 +107,15 @@ def _lower_bound(
     test: FdpTest,
     one_sided: bool,  # noqa: FBT001 (a cache's key)
 ) -> float:
-    made = integer(guesses, "guesses", least=0, most=claim.most_guesses)
+    made = integer(guesses, name="guesses", least=0, most=claim.most_guesses)
     if not made:
         return 0.0
     choice(form, name="form", allowed=TailBound)
     choice(test, name="test", allowed=FdpTest)
-    right = integer(correct, "correct", least=0, most=made)
-    examples = real(m, "m", above=0, below=math.inf)
+    right = integer(correct, name="correct", least=0, most=made)
+    examples = real(m, name="m", above=0, below=math.inf)
     counts = counts_of(right, guesses=made, m=examples, one_sided=one_sided)
-    error = real(level, "level", least=_SMALLEST, below=1)
+    error = real(level, name="level", least=_SMALLEST, below=1)
     return claim._least_refuted(counts, error, form, test)  # noqa: SLF001
 
 
@@ -178,7 +178,7 @@ class ApproxDP(Guarantee):
     delta: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "delta", real(self.delta, "delta", above=0, below=1))
+        object.__setattr__(self, "delta", real(self.delta, name="delta", above=0, below=1))
 
     @property
     def name(self) -> str:
@@ -188,7 +188,7 @@ class ApproxDP(Guarantee):
     def _least_refuted(
         self, counts: CountOptions, level: float, form: TailBound, _test: FdpTest
     ) -> float:
-        made = integer(counts["guesses"], "guesses", least=1, most=_MOST)
+        made = integer(counts["guesses"], name="guesses", least=1, most=_MOST)
         tail = tail_of(counts, bound=form, delta=self.delta)
         return _core.approx_epsilon(counts["correct"], made, level, tail)
 
@@ -217,8 +217,8 @@ def replacing(epsilon: float, delta: float = 0.0) -> tuple[float, float]:
     >>> round(replacing(1.0, 1e-5)[1] * 1e5, 3)
     3.718
     """
-    loss = real(epsilon, "epsilon", least=0, below=math.inf)
-    failure = real(delta, "delta", least=0, below=1)
+    loss = real(epsilon, name="epsilon", least=0, below=math.inf)
+    failure = real(delta, name="delta", least=0, below=1)
     return 2 * loss, (1 + math.exp(min(loss, 700.0))) * failure
 
 
@@ -247,9 +247,9 @@ def grouped(epsilon: float, delta: float = 0.0, *, copies: int) -> tuple[float, 
     >>> round(grouped(0.5, 1e-6, copies=10)[1] * 1e6, 2)
     227.24
     """
-    loss = real(epsilon, "epsilon", least=0, below=math.inf)
-    failure = real(delta, "delta", least=0, below=1)
-    several = integer(copies, "copies", least=1)
+    loss = real(epsilon, name="epsilon", least=0, below=math.inf)
+    failure = real(delta, name="delta", least=0, below=1)
+    several = integer(copies, name="copies", least=1)
     return several * loss, failure * group_factor(loss, several) if failure else 0.0
 
 

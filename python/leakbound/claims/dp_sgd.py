@@ -71,7 +71,8 @@ def subsampled_gaussian(
     grid = np.concatenate([-half[:0:-1], half])
     delta = _delta(loss, epsilon=grid, order="remove")
     if sides != "member" and not replaced:
-        delta = np.maximum(delta, _delta(loss, epsilon=grid, order="add"))
+        added = _delta(loss, epsilon=grid, order="add")
+        delta = np.maximum(delta, added)
     return TradeOff.profile(grid, np.clip(delta + _NOISE, 0.0, 1.0))
 
 
@@ -83,18 +84,21 @@ def _delta(loss: Any, epsilon: FloatArray, order: str) -> FloatArray:
     the composition itself, and these sums a thousandth of that. It also has no order: its value is
     the larger of both. A test compares the two, and versions of dp-accounting are capped.
     """
-    law = getattr(loss, f"_pmf_{order}").to_dense_pmf()
-    mass: FloatArray = np.maximum(vars(law)["_probs"], 0.0)
-    first = vars(law)["_lower_loss"]
-    step = vars(law)["_discretization"]
-    losses = (first + np.arange(mass.size)) * step
+    law = vars(getattr(loss, f"_pmf_{order}").to_dense_pmf())
+    mass: FloatArray = np.maximum(law["_probs"], 0.0)
+    losses = (law["_lower_loss"] + np.arange(mass.size)) * law["_discretization"]
     # Sums over all losses from each one on, and over none.
-    tail = np.append(np.cumsum(mass[::-1])[::-1], 0.0)
-    scaled = np.append(np.cumsum((mass * np.exp(-losses))[::-1])[::-1], 0.0)
+    tail = np.append(_tail(mass), 0.0)
+    scaled = np.append(_tail(mass * np.exp(-losses)), 0.0)
     above = np.searchsorted(losses, epsilon, side="right")
     delta = tail[above] - np.exp(epsilon) * scaled[above]
-    certain: FloatArray = vars(law)["_infinity_mass"] + np.maximum(delta, 0.0)
+    certain: FloatArray = law["_infinity_mass"] + np.maximum(delta, 0.0)
     return certain
+
+
+def _tail(mass: FloatArray) -> FloatArray:
+    """Return sums from each entry on."""
+    return np.cumsum(mass[::-1])[::-1]
 
 
 @lru_cache(maxsize=512)
@@ -116,11 +120,9 @@ def attained(
     large ones.
     """
     # 1. The loss of one step on a lattice, under P, under Q, and under Q tilted towards P.
-    one = _Step(noise_multiplier, sampling_rate, replaced=relation == "replace")
+    one = _Step(noise=noise_multiplier, rate=sampling_rate, replaced=relation == "replace")
     losses, member, other = _lattice(one, steps)
-    step = 1.0
-    if losses.size > 1:
-        step = float(losses[1] - losses[0])
+    step = _step(losses)
     tilted = other * np.exp(losses)
     scale = float(tilted.sum())
     # 2. A window that holds the sum of all steps but for a chance of e^-37.
@@ -128,32 +130,34 @@ def attained(
     first = round(losses[0] / step)
     sums = step * (start + np.arange(size))
 
-    def beyond(law: FloatArray) -> FloatArray:
+    def of_sum(law: FloatArray) -> FloatArray:
+        """Return the law of the sum of all steps, by the power of its Fourier transform."""
         folded = np.bincount(np.arange(law.size) % size, weights=law, minlength=size)
         mass = np.fft.irfft(np.fft.rfft(folded) ** steps, size)
         return np.roll(mass, steps * first - start)
 
-    def tail(mass: FloatArray) -> FloatArray:
-        return np.cumsum(mass[::-1])[::-1]
-
     # 3. Power and level beyond each threshold, roundings taken off the one and put on the other.
     noise = _NOISE + steps * _PER_STEP
-    power = tail(beyond(member)) - noise
-    level = tail(beyond(other)) + noise
+    power = _tail(of_sum(member)) - noise
+    level = _tail(of_sum(other)) + noise
     # Small levels come from the tilted law, weighted back: there the other one is noise.
     exponent = steps * math.log(scale) - sums
     weights = np.exp(np.minimum(exponent, _STEEP))
-    small = tail(beyond(tilted / scale) * weights) + 2 * noise * weights
+    small = _tail(of_sum(tilted / scale) * weights) + 2 * noise * weights
     level = np.where(exponent < _STEEP, np.minimum(level, small), level)
-    # 4. The curve through these points: lines between them are tests that choose at random.
+    curve = _through(level, power)
+    if sides == "member":
+        return curve
+    return curve.symmetrized()
+
+
+def _through(level: FloatArray, power: FloatArray) -> TradeOff:
+    """Return the curve through tests: lines between them are tests that choose at random."""
     keep = np.flatnonzero((power > level) & (level > 0) & (power < 1))
     keep = keep[:: max(1, keep.size // _THRESHOLDS)]
     x = np.concatenate([[0.0], level[keep], [1.0]])
     y = np.concatenate([[1.0], 1.0 - power[keep], [0.0]])
-    curve = TradeOff.table(*convex_hull(x, y))
-    if sides == "member":
-        return curve
-    return curve.symmetrized()
+    return TradeOff.table(*convex_hull(x, y))
 
 
 @dataclass(frozen=True)
@@ -187,26 +191,31 @@ class _Step:
     def laws(self, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the probabilities of cells under P and Q."""
         without = _cells(edges / self.noise)
-        shifts: tuple[float, ...] = (1.0,)
+
+        def mixed(shift: float) -> FloatArray:
+            sampled = _cells((edges - shift) / self.noise)
+            mixture: FloatArray = (1 - self.rate) * without + self.rate * sampled
+            return mixture
+
         if self.replaced:
-            shifts = (1.0, -1.0)
-        mixed = [
-            (1 - self.rate) * without + self.rate * _cells((edges - shift) / self.noise)
-            for shift in shifts
-        ]
-        return mixed[0], mixed[1] if self.replaced else without
+            return mixed(1.0), mixed(-1.0)
+        return mixed(1.0), without
 
 
 def _lattice(one: _Step, steps: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the rounded losses of one step, and their probabilities under P and Q."""
     far = _DEVIATIONS * one.noise
-    x = np.linspace((-1 if one.replaced else 0) - far, 1 + far, 4001)
+    lowest = 0
+    if one.replaced:
+        lowest = -1
+    x = np.linspace(lowest - far, 1 + far, 4001)
     density = np.exp(-0.5 * (x / one.noise) ** 2)
     exact = one.loss(x)
     spread = math.inf
     for weights in (density, density * np.exp(exact)):
         mean = np.average(exact, weights=weights)
-        spread = min(spread, math.sqrt(np.average((exact - mean) ** 2, weights=weights)))
+        variance = np.average((exact - mean) ** 2, weights=weights)
+        spread = min(spread, math.sqrt(variance))
     widest = float(exact[-1] - exact[0])
     step = max(spread / _FINENESS, widest / _MOST, spread * math.sqrt(steps) / _LONGEST)
     points = np.arange(round(exact[0] / step), round(exact[-1] / step) + 1)
@@ -216,7 +225,9 @@ def _lattice(one: _Step, steps: int) -> tuple[FloatArray, FloatArray, FloatArray
 
 def privacy_loss(x: FloatArray, noise_multiplier: float, sampling_rate: float) -> FloatArray:
     """Return ln(1 - q + q e^((2x - 1)/(2σ²))), which increases with x."""
-    excluded = math.log1p(-sampling_rate) if sampling_rate < 1 else -math.inf
+    excluded = -math.inf
+    if sampling_rate < 1:
+        excluded = math.log1p(-sampling_rate)
     included = math.log(sampling_rate) + (x - 0.5) / noise_multiplier**2
     return np.logaddexp(excluded, included)
 
@@ -231,26 +242,33 @@ def _cells(edges: FloatArray) -> FloatArray:
 
 def _window(losses: FloatArray, steps: int, *laws: FloatArray) -> tuple[int, int]:
     """Return the first point of the lattice, and the number, that hold sums under some laws."""
-    step = 1.0
-    if losses.size > 1:
-        step = float(losses[1] - losses[0])
+    step = _step(losses)
     low = math.inf
     high = -math.inf
     for law in laws:
         mean = float(law @ losses)
-        spread = math.sqrt(max(float(law @ (losses - mean) ** 2), step**2))
+        variance = float(law @ (losses - mean) ** 2)
+        spread = math.sqrt(max(variance, step**2))
         rates = np.geomspace(1e-2, 1e2, 24) / (spread * math.sqrt(steps))
         for sign in (-1.0, 1.0):
+            # Chernoff's bound on the sum, over rates of its exponent.
             centred = sign * (losses - mean)
             cumulants = np.array([_cumulant(law, rate * centred) for rate in rates])
-            beyond = float(np.min((steps * cumulants - _LN_OUTSIDE) / rates))
-            beyond = min(beyond, steps * float(centred.max()))
+            bounds = (steps * cumulants - _LN_OUTSIDE) / rates
+            beyond = min(float(np.min(bounds)), steps * float(centred.max()))
             edge = steps * mean + sign * beyond
             low = min(low, edge)
             high = max(high, edge)
     start = math.floor(low / step) - 1
     stop = math.ceil(high / step) + 1
     return start, 1 << (stop - start).bit_length()
+
+
+def _step(losses: FloatArray) -> float:
+    """Return the distance between points of a lattice; 1 if there is one point."""
+    if losses.size > 1:
+        return float(losses[1] - losses[0])
+    return 1.0
 
 
 def _cumulant(law: FloatArray, exponents: FloatArray) -> float:

@@ -16,6 +16,9 @@ from leakbound.errors import InputTypeError, OptionError
 
 # The walk through a bracket begins with steps of its length halved so often
 _DOUBLINGS = 10
+# Parameters found by values, and not by answers alone, are rounded down to so many steps of a power
+# of two
+_ROUNDED = 2.0**32
 # The law of a sum of more losses takes too much memory, and time
 _MOST_STEPS = 10**6
 # A parameter that promises nothing, of families that have no largest one
@@ -30,7 +33,7 @@ _MOST_NOISE = 50.0
 def checked_rate(value: object) -> float:
     """Check a sampling rate, in whose place a batch size is easily given."""
     try:
-        return real(value, "sampling_rate", above=0, most=1)
+        return real(value, name="sampling_rate", above=0, most=1)
     except OptionError as error:
         raise OptionError(
             f"{error}: it is the probability of an example to be in a batch; divide the mean size "
@@ -111,7 +114,8 @@ class FamilyClaim(Guarantee):
         depends on the answers only.
         """
         low, last = self.search
-        last = last if math.isfinite(last) else _BEYOND
+        if not math.isfinite(last):
+            last = _BEYOND
         if not rejected(low):
             return None
         # 1. Steps that double, until a value is not rejected.
@@ -132,6 +136,42 @@ class FamilyClaim(Guarantee):
             else:
                 high = middle
         return low
+
+    def least_private_near(
+        self, value: Callable[[float], float], most: float, ends: tuple[float, float]
+    ) -> float | None:
+        """Return the same of an increasing positive function that is rejected where at most `most`.
+
+        Between two ends a line through logarithms of its values finds it (regula falsi, Illinois),
+        in fewer steps than halving. Beyond them, it is a walk.
+        """
+        low, high = max(ends[0], self.search[0]), min(ends[1], self.search[1])
+
+        def excess(theta: float) -> float:
+            return math.log(value(theta)) - math.log(most)
+
+        under, over = excess(low), excess(high)
+        if not under <= 0 < over:
+            return self.least_private(lambda theta: value(theta) <= most)
+        narrow, side = self.width / 16, 0
+        while high - low > narrow * high:
+            step = (high - low) * under / (under - over)
+            # At least a little from either end, so that the bracket closes on both sides.
+            least = 0.25 * narrow * high
+            middle = min(max(low + step, low + least), high - least)
+            found = excess(middle)
+            # The end that stays twice counts for half.
+            if found <= 0:
+                low, under = middle, found
+                over *= 0.5 if side < 0 else 1.0
+                side = -1
+            else:
+                high, over = middle, found
+                under *= 0.5 if side > 0 else 1.0
+                side = 1
+        # Values that differ in last bits lead to one answer: it is rounded, to the rejected side.
+        mantissa, exponent = math.frexp(low)
+        return math.ldexp(math.floor(mantissa * _ROUNDED) / _ROUNDED, exponent)
 
     @property
     def _first_step(self) -> float:
@@ -159,12 +199,14 @@ class GaussianDP(FamilyClaim):
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "delta", real(self.delta, "delta", least=0, below=1))
+        object.__setattr__(self, "delta", real(self.delta, name="delta", least=0, below=1))
 
     @property
     def name(self) -> str:
         """How results call the claim."""
-        return "Gaussian DP" + (f" with failures of chance {self.delta:g}" if self.delta else "")
+        if self.delta:
+            return f"Gaussian DP with failures of chance {self.delta:g}"
+        return "Gaussian DP"
 
     def tradeoff(self, theta: float) -> TradeOff:
         """Return the curve at μ, at least 0; 0 is no leakage at all."""
@@ -227,7 +269,9 @@ class SubsampledGaussianDP(FamilyClaim):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sampling_rate", checked_rate(self.sampling_rate))
-        object.__setattr__(self, "steps", integer(self.steps, "steps", least=1, most=_MOST_STEPS))
+        object.__setattr__(
+            self, "steps", integer(self.steps, name="steps", least=1, most=_MOST_STEPS)
+        )
         choice(self.relation, name="relation", allowed=Relation)
 
     @property
@@ -281,7 +325,7 @@ class SubsampledGaussianDP(FamilyClaim):
 
 def _noise(theta: float) -> float:
     """Return the noise multiplier that a value of the parameter stands for."""
-    return 1 / real(theta, "inverse_noise", above=0, below=math.inf)
+    return 1 / real(theta, name="inverse_noise", above=0, below=math.inf)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -331,8 +375,8 @@ class TradeOffFamily(FamilyClaim):
         instance(self.bracket, name="bracket", types=tuple)
         if len(self.bracket) != 2:
             raise OptionError(f"bracket must be two numbers, got {self.bracket!r}")
-        low = real(self.bracket[0], "bracket[0]", least=0, below=math.inf)
-        high = real(self.bracket[1], "bracket[1]", above=low, below=math.inf)
+        low = real(self.bracket[0], name="bracket[0]", least=0, below=math.inf)
+        high = real(self.bracket[1], name="bracket[1]", above=low, below=math.inf)
         object.__setattr__(self, "bracket", (low, high))
 
     @property

@@ -28,7 +28,9 @@ _PARAMETERS: dict[Family, set[str]] = {
 # 64 roundings of numbers near 1
 _CLOSE = 2.0**-46
 # Lines of a polygon, within these deviations of a Gaussian loss and the ±700 that a profile takes
-_LINES, _DEVIATIONS, _FARTHEST = 1025, 8.0, 600.0
+_LINES = 1025
+_DEVIATIONS = 8.0
+_FARTHEST = 600.0
 # From this μ on, losses reach beyond every profile.
 _LARGEST = 1e100
 
@@ -84,8 +86,8 @@ class TradeOff(Record):
     parameters: dict[str, NDArray[np.float64]]
 
     def __post_init__(self) -> None:
-        choice(self.family, "family", Family)
-        instance(self.parameters, "parameters", dict)
+        choice(self.family, name="family", allowed=Family)
+        instance(self.parameters, name="parameters", types=dict)
         self._check_names()
         values = {name: _vector(values, name) for name, values in self.parameters.items()}
         vars(self)["parameters"] = values
@@ -103,19 +105,19 @@ class TradeOff(Record):
             Probability of a failure that tells all, in [0, 1). With G the curve without failures,
             f(α) is then (1 - δ) G(α/(1 - δ)) for α ≤ 1 - δ, and 0 above.
         """
-        mu = real(mu, "mu", least=0, below=math.inf)
-        return cls._of("gaussian", mu=mu, delta=real(delta, "delta", least=0, below=1))
+        mu = real(mu, name="mu", least=0, below=math.inf)
+        return cls._of("gaussian", mu=mu, delta=real(delta, name="delta", least=0, below=1))
 
     @classmethod
     def laplace(cls, epsilon: float) -> "TradeOff":
         """Return the curve of Laplace noise around 0 against around 1, of scale 1/ε, ε ≥ 0."""
-        return cls._of("laplace", epsilon=real(epsilon, "epsilon", least=0, below=math.inf))
+        return cls._of("laplace", epsilon=real(epsilon, name="epsilon", least=0, below=math.inf))
 
     @classmethod
     def approx(cls, epsilon: float, delta: float = 0.0) -> "TradeOff":
         """Return the curve that (ε, δ)-DP allows, ε at least 0, in nats, and δ in [0, 1)."""
-        epsilon = real(epsilon, "epsilon", least=0, below=math.inf)
-        return cls._of("approx", epsilon=epsilon, delta=real(delta, "delta", least=0, below=1))
+        epsilon = real(epsilon, name="epsilon", least=0, below=math.inf)
+        return cls._of("approx", epsilon=epsilon, delta=real(delta, name="delta", least=0, below=1))
 
     @classmethod
     def table(cls, alpha: ArrayLike, f: ArrayLike) -> "TradeOff":
@@ -159,7 +161,10 @@ class TradeOff(Record):
 
     @classmethod
     def _of(cls, family: Family, **parameters: float | FloatArray) -> "TradeOff":
-        return cls(family, {name: np.atleast_1d(value) for name, value in parameters.items()})
+        return cls(
+            family=family,
+            parameters={name: np.atleast_1d(value) for name, value in parameters.items()},
+        )
 
     def _check_names(self) -> None:
         needed = _PARAMETERS[self.family]
@@ -187,6 +192,11 @@ class TradeOff(Record):
         built: _core.TradeOff = getattr(_core.TradeOff, self.family)(**single)
         return built
 
+    @property
+    def _is_closed(self) -> bool:
+        """Whether the curve has a formula, and is its own mirror image."""
+        return self.family not in {"table", "profile"}
+
     def symmetrized(self) -> "TradeOff":
         """Return the curve that allows whatever this one or its mirror image allows.
 
@@ -204,7 +214,7 @@ class TradeOff(Record):
         >>> members_found.symmetrized().f([0.0, 0.25, 0.5]).tolist()
         [0.5, 0.25, 0.0]
         """
-        if self.family not in {"table", "profile"}:
+        if self._is_closed:
             return self
         alpha, f = convex_hull(*self.corners())
         # its own mirror image: points of the inverse lie on the curve, roundings allowed
@@ -220,14 +230,15 @@ class TradeOff(Record):
         Where the curve has no corners, it is the lines of many pairs (ε, δ(ε)), which allow more.
         """
         values = self.parameters
-        if self.family not in {"table", "profile"}:
+        if self._is_closed:
             mu = np.minimum(values.get("mu", 0.0), _LARGEST)
             reach = values["epsilon"] if "epsilon" in values else mu**2 / 2
             reach = reach + _DEVIATIONS * mu
             slopes = np.linspace(-1, 1, _LINES) * np.minimum(reach, _FARTHEST)
             return TradeOff.profile(slopes, self.delta(slopes)).corners()
         if self.family == "table":
-            return values["alpha"], np.minimum(values["f"], 1.0 - values["alpha"])
+            alpha = values["alpha"]
+            return alpha, np.minimum(values["f"], 1.0 - alpha)
         # f is the highest of the lines of all pairs, which cross at the slopes of a hull
         order = np.argsort(values["epsilon"], kind="stable")
         # δ never rises with ε: of pairs that say otherwise the smaller δ holds
@@ -249,31 +260,32 @@ class TradeOff(Record):
         return core
 
     def __repr__(self) -> str:
-        stated = ", ".join(
-            f"{name}={value[0]:g}" if value.size == 1 else f"{name}=<{value.size} values>"
-            for name, value in self.parameters.items()
-            if not (name == "delta" and value.size == 1 and value[0] == 0)
-        )
-        return f"TradeOff.{self.family}({stated})"
+        stated = []
+        for name, value in self.parameters.items():
+            if value.size > 1:
+                stated.append(f"{name}=<{value.size} values>")
+            elif name != "delta" or value[0] != 0:
+                stated.append(f"{name}={value[0]:g}")
+        return f"TradeOff.{self.family}({', '.join(stated)})"
 
     def f(self, alpha: ArrayLike) -> Number:
         """Return f(α), the smallest error of the second kind at levels α in [0, 1]."""
-        return vectorised(self.core.f, reals(alpha, "alpha", least=0, most=1))
+        return vectorised(self.core.f, reals(alpha, name="alpha", least=0, most=1))
 
     def inverse(self, x: ArrayLike) -> Number:
         """Return f̄⁻¹(x), the lowest level of a test of power x in [0, 1], rounded down."""
-        return vectorised(self.core.inverse, reals(x, "x", least=0, most=1))
+        return vectorised(self.core.inverse, reals(x, name="x", least=0, most=1))
 
     def delta(self, epsilon: ArrayLike) -> Number:
         """Return δ(ε), the largest f̄(x) - e^ε x, rounded up: what obeys f is (ε, δ(ε))-DP.
 
         Any real numbers ε, in nats.
         """
-        return vectorised(self.core.delta, reals(epsilon, "epsilon"))
+        return vectorised(self.core.delta, reals(epsilon, name="epsilon"))
 
     def epsilon(self, delta: ArrayLike) -> Number:
         """Return ε(δ), the least ε ≥ 0 with δ(ε) ≤ δ, δ in [0, 1], rounded down; inf if none."""
-        return vectorised(self.core.epsilon, reals(delta, "delta", least=0, most=1))
+        return vectorised(self.core.epsilon, reals(delta, name="delta", least=0, most=1))
 
 
 def least_delta(curve: TradeOff) -> float:
@@ -296,6 +308,6 @@ def least_delta(curve: TradeOff) -> float:
 
 
 def _vector(values: ArrayLike, name: str) -> FloatArray:
-    array = np.array(vector(values, name), dtype=np.float64)
+    array = np.array(vector(values, name=name), dtype=np.float64)
     array.flags.writeable = False
     return array

@@ -6,13 +6,13 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 
 from leakbound import ApproxDP, Coins, PureDP, audit
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_membership, copies_of
 from leakbound._base.console import bar
 from leakbound._base.scores import TOKENS
+from leakbound._base.types import AnyArray
 from leakbound.cli import options
 from leakbound.cli.files import (
     Columns,
@@ -153,24 +153,19 @@ def coins(
     # 3. One file is read whole, and joined with the plan or the protocol; or one of each part.
     file = given[0]
     common |= agreed
-    wanted = [*names, *([chance] if isinstance(chance, str) else [])]
-    needed = [*wanted, *([] if planned else [layout.member_col])]
-    with bar(f"Reading {file}"):
-        if parts.members:
-            table: Columns | TwoFiles = read_parts(given, wanted, layout)
-        else:
-            table = read(file, needed, layout, optional=("id", layout.member_col))
+    wanted = [*names]
+    if isinstance(chance, str):
+        wanted.append(chance)
+    table = _read(given, wanted=wanted, parts=parts, layout=layout, planned=planned is not None)
     with bar(f"Auditing {len(table):,} examples"), about(file):
         ids = _ids_of(table, planned)
-        moved = None
-        if planned is not None:
-            moved = ExampleOrder(ids).follow(planned, "member")
-        rows = slice(None) if moved is None else moved
+        rows = _rows_of(ids, planned)
         scores = scores_of(table, names, named=opened is not None, rows=rows)
-        priors = table.numbers(chance)[rows] if isinstance(chance, str) else chance
-        told = parts.members or layout.member_col in table
+        priors = chance
+        if isinstance(chance, str):
+            priors = table.numbers(chance)[rows]
         member: Any = None
-        if told:
+        if parts.members or layout.member_col in table:
             member = table.member()
         if planned is not None:
             _check_plan(planned, ids=ids, member=member, examples=len(table))
@@ -180,7 +175,8 @@ def coins(
         result = audit(scores, Coins(member, prior=priors, copies=several), ids=ids, **common)
     # 4. A bundle needs the inputs too.
     inputs = {"scores": scores, "plan": opened or member, "ids": ids}
-    inputs |= {"prior": priors} if isinstance(chance, str) else {}
+    if isinstance(chance, str):
+        inputs |= {"prior": priors}
     delivery.conclude(result, file, question.goal, inputs=inputs)
 
 
@@ -259,16 +255,20 @@ def split(
         scores = scores_of(table, names)
         member = table.member()
         inputs: dict[str, Any] = {one: table.words(col) for one, col in labels.items() if col}
-        seen = [table.matrix(known)] if known else []
-        seen += _tokens_in(table) if TOKENS in optional else []
-        inputs |= {"features": np.column_stack(seen)} if seen else {}
+        seen = []
+        if known:
+            seen = [table.matrix(known)]
+        if TOKENS in optional:
+            seen += _tokens_in(table)
+        if seen:
+            inputs |= {"features": np.column_stack(seen)}
         design = RandomSplit(member, aggregate=aggregate, **inputs)
         result = audit(scores, design, ids=table.ids, **common)
     inputs |= {"scores": scores, "plan": member, "ids": table.ids}
     delivery.conclude(result, file, question.goal, relation, inputs)
 
 
-def _tokens_in(table: Columns | TwoFiles) -> list[NDArray[Any]]:
+def _tokens_in(table: Columns | TwoFiles) -> list[AnyArray]:
     """Return the number of tokens of each text, in a list that is empty where it is not told."""
     from leakbound.audits.model_features import can_challenge
 
@@ -312,10 +312,14 @@ def choices(
     k = next(k for k in range(len(table.stored) + 1) if f"{names[0]}_{k}" not in table)
     columns = {name: [f"{name}_{i}" for i in range(max(2, k))] for name in names}
     wanted = [one for listed in columns.values() for one in listed]
-    check_names(file, [*table.stored], wanted if planned is not None else [*wanted, "chosen"])
+    if planned is None:
+        wanted.append("chosen")
+    check_names(file, [*table.stored], wanted)
     with bar(f"Auditing {len(table):,} secrets"), about(file):
         named = {name: table.matrix(listed) for name, listed in columns.items()}
-        scores = named if len(names) > 1 or opened else named[names[0]]
+        scores = named
+        if not (len(names) > 1 or opened):
+            scores = named[names[0]]
         ids = _ids_of(table, planned)
         k = len(columns[names[0]])
         chosen: Any = planned
@@ -389,7 +393,8 @@ def panoramia(
         guarantee = ApproxDP(delta=delta) if delta else PureDP()
         result = audit(scores, design, claim=guarantee, ids=table.ids, **common)
     inputs = {"scores": scores, "baseline": known, "plan": member, "ids": table.ids}
-    inputs |= {} if matrix is None else {"features": matrix}
+    if matrix is not None:
+        inputs |= {"features": matrix}
     delivery.conclude(result, file, goal, inputs=inputs)
 
 
@@ -514,13 +519,37 @@ def _ids_of(table: Columns | TwoFiles, plan: InclusionPlan | ChoicePlan | None) 
     return ids
 
 
+def _read(
+    given: list[Path], wanted: list[str], parts: Parts, layout: Layout, *, planned: bool = False
+) -> Columns | TwoFiles:
+    """Read one file, or one of each part; with a plan, membership may be missing."""
+    file = given[0]
+    with bar(f"Reading {file}"):
+        if parts.members:
+            return read_parts(given, wanted, layout)
+        if planned:
+            return read(file, wanted, layout, optional=("id", layout.member_col))
+        return read(file, [*wanted, layout.member_col], layout)
+
+
+def _rows_of(ids: Any, plan: InclusionPlan | None) -> Any:
+    """Return which rows of a file to take, in the order of a plan if there is one."""
+    if plan is None:
+        return slice(None)
+    rows = ExampleOrder(ids).follow(plan, "member")
+    if rows is None:
+        return slice(None)
+    return rows
+
+
 def _check_plan(plan: InclusionPlan, ids: Any, member: Any, examples: int) -> None:
     """Raise if a file and a plan disagree about membership."""
     planned = ExampleOrder(ids).member(plan, examples, copies=True)
     if member is None:
         return
-    for row in np.flatnonzero(planned != check_membership(member, examples))[:1]:
+    differs = planned != check_membership(member, examples)
+    if differs.any():
         raise InputError(
-            f"column member differs from the plan, first at row {row}: use the plan that "
-            "was trained with, or add a column id if the rows were reordered"
+            f"column member differs from the plan, first at row {differs.argmax()}: use the plan "
+            "that was trained with, or add a column id if the rows were reordered"
         )

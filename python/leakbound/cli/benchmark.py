@@ -75,15 +75,15 @@ def compare(
     names = games or ([] if attack else [*GAMES])
     plays: list[Any] = [_game(name) for name in names]
     if attack:
-        plays.append(benchmark.Attack(_load(attack), truth))
+        plays.append(benchmark.Attack(attack=_load(attack), truth=truth))
     bounds = [_bound(name) for name in bound or ("kl", "outside-in", "geometric")]
     families = [options.parse_family(name) for name in family or ("pure",)]
     # Processes import what was named again, from where they are told to look as they begin.
     with working_folder_last() if workers > 1 else nullcontext():
         rows = benchmark.run(
             plays,
-            bounds,
-            families,
+            bounds=bounds,
+            claims=families,
             m=examples or (1000,),
             seeds=range(seeds),
             confidence=confidence,
@@ -103,7 +103,10 @@ def compare(
             output.say(f"error: {said}", "yellow")
         count = f"{len(summary.false)} of {len(summary.lines)} bounds are false"
         output.say(f"{count} more often than chance explains (family-wise level 0.001).", "bold")
-    raise typer.Exit(1 if summary.false else 0)
+    code = 0
+    if summary.false:
+        code = 1
+    raise typer.Exit(code)
 
 
 def _game(name: str) -> Any:

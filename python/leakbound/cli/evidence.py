@@ -162,8 +162,13 @@ def verify(
         verification = verify_bundle(folder, commitment=published, page=page)
     rows = [(_MARKS[check.passed], check.name, check.words) for check in verification.checks]
     output.say(output.grid([("", False)] * 3, rows))
-    output.say(str(verification), "bold" if verification.valid else "bold red")
-    raise typer.Exit(0 if verification.valid else REFUTED)
+    code = REFUTED
+    style = "bold red"
+    if verification.valid:
+        code = 0
+        style = "bold"
+    output.say(str(verification), style)
+    raise typer.Exit(code)
 
 
 class _TimeIsUp(BaseException):

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.checks import WHOLE, membership_of
-from leakbound._base.files import open_archive
+from leakbound._base.files import Unpacked, open_archive
 from leakbound._base.imports import needs
 from leakbound._base.text import TYPED, grouped, is_mark, thousands_in, typed
 from leakbound.cli.formats import as_utf8, read_csv, read_json, read_parquet
@@ -83,6 +83,15 @@ class Signs:
         str,
         option("NAME", "Encoding of text, such as latin-1. Default: UTF-8, or UTF-16 if it is."),
     ] = ""
+    most_rows: Annotated[
+        int | None,
+        option(
+            "N",
+            "Most rows of a file. Default: any number, but none that unpacks to more than 1 GB "
+            "and 100 times its size.",
+            min=1,
+        ),
+    ] = None
 
     @property
     def sign(self) -> str:
@@ -452,6 +461,7 @@ def opened(path: Path, signs: Signs, at_once: int = _ROWS) -> Iterator[Source]:
     suffix = suffix_of(path)
     if path != PIPE and suffix not in TEXT | {".parquet", ".npz"}:
         raise FormatError(f"{path} has an unknown type: save it as one of {KINDS}")
+    unpacked = Unpacked(0 if path == PIPE else path.stat().st_size, signs.most_rows)
     try:
         if suffix == ".npz":
             with open_archive(path) as archive:
@@ -460,16 +470,21 @@ def opened(path: Path, signs: Signs, at_once: int = _ROWS) -> Iterator[Source]:
                     lambda picked: iter([{one: _array(archive[one]) for one in picked}]),
                 )
             return
-        with needs("io", f"reading {path}"), _stream(path) as stored:
+        with needs("io", f"reading {path}"), _stream(path, unpacked) as stored:
             file = stored if suffix == ".parquet" else as_utf8(stored, signs.encoding)
             if suffix == ".parquet":
-                names, batches = read_parquet(path, at_once)
+                names, batches = read_parquet(path, at_once, unpacked)
             elif suffix in {".jsonl", ".ndjson"}:
-                names, batches = read_json(file)
+                names, batches = read_json(file, unpacked)
             else:
                 sign = signs.sep or ("tab" if suffix == ".tsv" else ",")
-                names, batches = read_csv(file, "\t" if sign == "tab" else sign)
+                names, batches = read_csv(file, "\t" if sign == "tab" else sign, unpacked)
             yield names, lambda picked: _columns(batches(picked), picked)
+    except MemoryError as error:
+        raise FormatError(
+            f"{path} does not fit in memory, at {unpacked.rows:,} rows: audit fewer, or count "
+            "scores with leakbound tally, which reads them in batches"
+        ) from error
     except Exception as error:
         kinds = (FormatError, EOFError, UnicodeError, csv.Error, zlib.error)
         arrow = type(error).__module__.startswith("pyarrow")
@@ -506,12 +521,28 @@ def together(batches: Batches) -> Mapping[str, Any]:
     }
 
 
-def _stream(path: Path) -> Any:
+def _stream(path: Path, unpacked: Unpacked) -> Any:
     if path == PIPE:
         if sys.stdin is None or sys.stdin.closed:
             raise FormatError("standard input is closed: give a file, or pipe a table into it")
         return nullcontext(sys.stdin.buffer)
-    return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")
+    if path.suffix.lower() == ".gz":
+        return _Packed(path, unpacked)
+    return path.open("rb")
+
+
+class _Packed(gzip.GzipFile):
+    """A file packed by gzip, whose bytes are counted as they come out."""
+
+    def __init__(self, path: Path, unpacked: Unpacked) -> None:
+        super().__init__(path)
+        self._unpacked = unpacked
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Return so many bytes."""
+        content = super().read(size)
+        self._unpacked.add(len(content))
+        return content
 
 
 def _columns(batches: Iterable[Any], picked: Sequence[str]) -> Batches:

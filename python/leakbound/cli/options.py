@@ -33,8 +33,8 @@ EXIT_CODES = (
 )
 _PANELS = {
     "Input": "files file table scores protocol members nonmembers reference plan score_col attacks "
-    "baseline_col features member_col member_values sep decimal thousands encoding categorical "
-    "missing inputs label keep",
+    "baseline_col features member_col member_values sep decimal thousands encoding most_rows "
+    "categorical missing inputs label keep",
     "Design": "",
     "Claim": "claim truth target probability family relation confidence cuts sides lenient",
     "Output": "out model auditor json json_full store",

@@ -163,7 +163,10 @@ def _without_curves(stored: Any) -> Any:
 def show(result: Result) -> None:
     """Print one result for people: verdict, evidence, numbers, assumptions, seed, warnings."""
     said = result.summary()
-    say(said.headline, _tone("leaks" if said.leaks else said.verdict))
+    verdict = said.verdict
+    if said.leaks:
+        verdict = "leaks"
+    say(said.headline, _tone(verdict))
     if result.checked is not None and said.answer != said.headline:
         say(said.answer, _tone(result.checked.verdict))
     for text in said.paragraphs:

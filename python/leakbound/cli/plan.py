@@ -65,12 +65,15 @@ class Goal:
         goal = options.parse_claim(self.claim, ("eps", "eps,delta", "mu"))
         half = None
         if self.truth is not None:
-            half = real(self.truth, "--truth", above=0) / 2
-        bound = goal.get("mu", goal.get("eps", half if self.target is None else self.target))
+            half = real(self.truth, name="--truth", above=0) / 2
+        aim = self.target
+        if self.target is None:
+            aim = half
+        bound = goal.get("mu", goal.get("eps", aim))
         if bound is None:
             refuse("give the bound with --target or --claim, or the assumed truth with --truth")
         audited = cast("PlannedClaim", options.guarantee_of(goal, copies=copies))
-        return audited, real(bound, "--target", above=0, below=math.inf)
+        return audited, real(bound, name="--target", above=0, below=math.inf)
 
     @property
     def stated(self) -> PlannedClaim:
@@ -88,7 +91,7 @@ class Goal:
             return {repr(self.truth): truth_of(self.truth, claim)}
         attacks: dict[str, Truth] = {"all, a perfect one": planning.Response(_PERFECT)}
         for times in _WEAKER:
-            strength = real(times * bound, "--target", above=0, below=math.inf)
+            strength = real(times * bound, name="--target", above=0, below=math.inf)
             words = f"{_symbol(claim)} = {strength:.4g}"
             if isinstance(claim, PureDP):
                 words += f", correct in {100 / (1 + math.exp(-strength)):.4g} %"
@@ -132,7 +135,7 @@ def plan(
     """Plan an audit."""
     audited, bound = goal.bounded(copies)
     attacks = goal.attacks(bound)
-    chance = real(probability, "--probability", above=0, below=1)
+    chance = real(probability, name="--probability", above=0, below=1)
     common: dict[str, Any] = {
         "claim": audited,
         "confidence": confidence,
@@ -158,9 +161,13 @@ def plan(
     first = next(iter(plans.values()))
     if json:
         listed = ", ".join(one.to_json() for one in plans.values())
-        typer.echo(f"[{listed}]" if len(plans) > 1 else listed)
+        if len(plans) > 1:
+            listed = f"[{listed}]"
+        typer.echo(listed)
     else:
-        of = units(sides) + (f", each inserted {copies} times," if copies > 1 else "")
+        of = units(sides)
+        if copies > 1:
+            of += f", each inserted {copies} times,"
         _show(plans, claim=goal.stated, goal=bound, of=of, m=m)
         if first.m is not None:
             policy = ""
@@ -170,7 +177,10 @@ def plan(
                 audited, goal=bound, cuts=policy, sides=sides, stated=goal.claim, copies=copies
             )
             output.say(f"Next: {following}", "bold")
-    raise typer.Exit(INCONCLUSIVE if first.m is None else 0)
+    code = 0
+    if first.m is None:
+        code = INCONCLUSIVE
+    raise typer.Exit(code)
 
 
 def _show(
@@ -201,24 +211,33 @@ def _show(
         "ceiling",
         "guesses",
     )
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for words, one in plans.items():
-        power = one.power
-        if power is None:
+        if one.power is None:
             rows.append((words, "out of reach", *["-"] * (len(headings) - 1)))
-            continue
-        few = "> "
-        if one.m or m:
-            few = ""
-        between = f"{number(power.low)} to {number(power.high)}"
-        levels = ""
-        if len(power.levels) > 1:
-            levels = f" of {power.levels[0]:,}…{power.levels[-1]:,}"
-        ends = (number(power.median), number(power.ceiling), f"{power.guesses:,}{levels}")
-        rows.append((words, f"{few}{power.m:,}", _chance(power), between, *ends))
+        else:
+            rows.append((words, *_row(one.power, enough=bool(one.m or m))))
     output.say("")
     columns = [("an attack that finds", False), *((name, True) for name in headings)]
     output.say(output.grid(columns, rows))
+
+
+def _row(power: Power, *, enough: bool) -> tuple[str, ...]:
+    """Return numbers of a plan for one attack, as printed."""
+    canaries = f"{power.m:,}"
+    if not enough:
+        canaries = f"> {canaries}"
+    guesses = f"{power.guesses:,}"
+    if len(power.levels) > 1:
+        guesses += f" of {power.levels[0]:,}…{power.levels[-1]:,}"
+    return (
+        canaries,
+        _chance(power),
+        f"{number(power.low)} to {number(power.high)}",
+        number(power.median),
+        number(power.ceiling),
+        guesses,
+    )
 
 
 def _command(
@@ -230,10 +249,15 @@ def _command(
     elif isinstance(claim, GaussianDP):
         said = f"--claim mu={goal:.6g}"
     else:
-        said = f"--claim eps={goal:g}" + (f",delta={claim.delta:g}" if claim.delta else "")
-    said += f" --copies {copies}" if copies > 1 else ""
-    said += f" --cuts {cuts}" if cuts else ""
-    said += f" --sides {sides}" if sides in {"both", "member"} else ""
+        said = f"--claim eps={goal:g}"
+        if claim.delta:
+            said += f",delta={claim.delta:g}"
+    if copies > 1:
+        said += f" --copies {copies}"
+    if cuts:
+        said += f" --cuts {cuts}"
+    if sides in {"both", "member"}:
+        said += f" --sides {sides}"
     if sides == "pairs":
         return f"leakbound split scores.csv {said} --relation replace --untouched"
     return f"leakbound coins scores.csv {said}"

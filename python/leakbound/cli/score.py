@@ -16,11 +16,11 @@ import typer
 from leakbound import __version__
 from leakbound._base.checks import check_ids
 from leakbound._base.console import bar, tell
-from leakbound._base.files import RECORD, keep_record, replacing
+from leakbound._base.files import RECORD, keep_record, replacing, writing_alone
 from leakbound._base.types import Precision, SignalName
 from leakbound.cli.files import Columns, Signs, about, check_names, is_text, opened, read, suffix_of
 from leakbound.cli.options import argument, command, option, parse_columns, refuse
-from leakbound.cli.shards import KINDS, files_of
+from leakbound.cli.shards import KINDS, MADE_OF, ROWS, SHARD_ROWS, files_of, record_digest
 from leakbound.errors import FormatError, InputError, InputTypeError
 
 if TYPE_CHECKING:
@@ -107,12 +107,13 @@ def score(
         from leakbound.torch import Scorer
 
         scorer = Scorer(scored, label=roles.label, **columns, **vars(measuring))
-        made_of = {"version of leakbound": __version__, "shard_rows": str(shard_rows)}
+        made_of = {"version of leakbound": __version__, SHARD_ROWS: str(shard_rows)}
         job = _Job(
             scorer=scorer, out=out, rows=shard_rows, signs=roles, made_of=scorer.made_of() | made_of
         )
     with bar("Reading ids"):
         sizes = {path: job.size(path) for path in files}
+    job.made_of[ROWS] = ",".join(map(str, sizes.values()))
     # 2. Shards that are not there yet.
     shards = job.begin(sizes)
     try:
@@ -150,6 +151,12 @@ class _Job:
             for part, start in enumerate(range(0, size, self.rows))
         }
         self.out.mkdir(parents=True, exist_ok=True)
+        with writing_alone(self, self.out):
+            self._check_folder(shards)
+        return shards
+
+    def _check_folder(self, shards: Mapping[Path, int]) -> None:
+        """Keep a record of the job in its folder, and refuse files of others."""
         files = [file for file in sorted(self.out.iterdir()) if not file.name.startswith(".")]
         if files == [self.out / RECORD]:
             files.pop().unlink()
@@ -159,7 +166,6 @@ class _Job:
                 raise FormatError(
                     f"{file} is not a shard of these data: choose an empty or new folder"
                 )
-        return shards
 
     def run(self, sizes: Mapping[Path, int], shards: Mapping[Path, int]) -> None:
         """Score what is not scored yet, and show how far that is."""
@@ -228,5 +234,6 @@ class _Job:
         except (InputError, InputTypeError) as error:
             raise type(error)(f"{path}, shard {shard.name}: {error}") from error
         with replacing(shard) as file:
-            parquet.write_table(scored.replace_schema_metadata(seal), file)
+            made_of = {MADE_OF: record_digest(self.made_of).encode()}
+            parquet.write_table(scored.replace_schema_metadata(seal | made_of), file)
         return True

@@ -1,21 +1,25 @@
 """Shards of scores and membership, counted batch by batch: files, folders, globs, a pipe."""
 
+import hashlib
+import json
+import math
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
 from glob import glob, has_magic
 from itertools import islice
 from pathlib import Path
 from threading import Event
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 
 from leakbound._base.checks import check_ids, check_membership
 from leakbound._base.console import bar
-from leakbound._base.types import BoolArray
+from leakbound._base.files import RECORD
+from leakbound._base.types import AnyArray, BoolArray
 from leakbound._core import threads
 from leakbound._tally.counting import TALLY_BITS, arrow, counted_pieces
 from leakbound._tally.tally import METADATA, Tally
@@ -37,6 +41,14 @@ from leakbound.errors import FormatError, InputError, LeakboundError
 app = typer.Typer()
 
 KINDS = TEXT | {".parquet"}
+SHARD_ROWS = "shard_rows"
+"""Name, in the record of a folder of scores, of the rows of a shard."""
+ROWS = "rows of DATA"
+"""Name of the rows of all files, with commas between."""
+MADE_OF = b"leakbound.made_of"
+"""Name, in the metadata of a shard, of the digest of the record."""
+# Shards of a file at most, in what a record says.
+_MOST_SHARDS = 10**6
 # Most examples whose ids are compared: they are held in memory, with their shards.
 _COMPARED = 1 << 20
 # Most shards that are read at once: each takes some 50 megabytes.
@@ -140,11 +152,7 @@ def _is_tally(path: Path) -> bool:
     """Return whether a file is what `to_parquet` of a tally of either kind writes."""
     if path.suffix.lower() != ".parquet" or not path.is_file():
         return False
-    pa = arrow("reading parquet")
-    try:
-        return METADATA in (pa.parquet.read_schema(path).metadata or {})
-    except (pa.ArrowException, OSError):
-        return False  # as the reader of tables says
+    return METADATA in _metadata(path)
 
 
 def files_of(paths: Sequence[Path]) -> Iterator[Path]:
@@ -154,6 +162,7 @@ def files_of(paths: Sequence[Path]) -> Iterator[Path]:
             yield path
             continue
         if path.is_dir():
+            _check_scored(path)
             # Engines skip such names: _SUCCESS, or a file in .cache.
             files = sorted(
                 file
@@ -173,9 +182,53 @@ def files_of(paths: Sequence[Path]) -> Iterator[Path]:
         yield from files
 
 
+def record_digest(made_of: Mapping[str, str]) -> str:
+    """Return the digest of a job of scoring, which its shards have, too."""
+    return hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()
+
+
+def _check_scored(folder: Path) -> None:
+    """Refuse a folder that `leakbound score` has not finished, or with shards of another job."""
+    record = folder / RECORD
+    if not record.is_file():
+        return
+    made_of = dict[str, str]()
+    counts = list[int]()
+    with suppress(ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        made_of = dict(json.loads(record.read_text(encoding="utf-8")))
+        size = int(made_of[SHARD_ROWS])
+        counts = [math.ceil(int(rows) / size) for rows in made_of[ROWS].split(",")]
+    shards = [
+        folder / f"{number:05d}-{part:05d}.parquet"
+        for number, count in enumerate(counts)
+        for part in range(min(count, _MOST_SHARDS))
+    ]
+    missing = [shard for shard in shards if not shard.exists()]
+    if missing:
+        raise FormatError(
+            f"{folder} has {len(shards) - len(missing):,} of {len(shards):,} shards: run the same "
+            "leakbound score command again, which goes on where it stopped"
+        )
+    digest = record_digest(made_of).encode()
+    for shard in shards:
+        if _metadata(shard).get(MADE_OF, digest) != digest:
+            raise FormatError(
+                f"{shard} was not scored by the model and from the data that {record} names: score "
+                "again, into a new folder"
+            )
+
+
+def _metadata(path: Path) -> dict[bytes, bytes]:
+    """Return the metadata of a parquet file; none of a damaged one, which its reader refuses."""
+    pa = arrow("reading parquet")
+    with suppress(pa.ArrowException, OSError):
+        return pa.parquet.read_schema(path).metadata or {}
+    return {}
+
+
 def _rows(
     path: Path, score: str, layout: Layout, stopped: Event
-) -> Iterator[tuple[NDArray[Any], BoolArray]]:
+) -> Iterator[tuple[AnyArray, BoolArray]]:
     """Yield scores and membership of a shard, batch by batch; messages number its rows."""
     first = 0
     with opened(path, layout) as (names, load):

@@ -85,16 +85,22 @@ def synthetic(
     codes = options.parse_columns(columns.categorical, "--categorical")
     roles: dict[str, Any] = dict.fromkeys(codes, "codes")
     if columns.strata:
-        roles[columns.strata] = "stratum of codes" if columns.strata in codes else "stratum"
+        role = "stratum"
+        if columns.strata in codes:
+            role = "stratum of codes"
+        roles[columns.strata] = role
     if columns.groups:
         roles[columns.groups] = "group"
     with bar("Auditing the synthetic table"):
+        tried: Any = names
+        if names == ["default"]:
+            tried = "default"
         result = audit_synthetic(
             inside,
             outside,
             generated,
             reference=third,
-            attacks="default" if names == ["default"] else names,
+            attacks=tried,
             columns=roles,
             **common,
         )

@@ -73,13 +73,9 @@ class LadderPolicy(PathPolicy):
         numbers: IntArray,
         accuracy: FloatArray,
         level: float,
-        _planned: float,
         /,
     ) -> FloatArray:
-        """Return about what numbers of guesses prove at some accuracies, for a choice of them.
-
-        The rule may have been planned for another level.
-        """
+        """Return about what numbers of guesses prove at some accuracies, for a choice of them."""
         correct = np.rint(numbers * accuracy).astype(np.int64)
         counts = zip(numbers.tolist(), correct.tolist(), strict=True)
         return np.array([self.limit(rule, made, right, level) for made, right in counts])
@@ -254,7 +250,6 @@ class OutsideIn(LadderPolicy):
         numbers: IntArray,
         accuracy: FloatArray,
         level: float,
-        _planned: float,
         /,
     ) -> FloatArray:
         """See `LadderPolicy.expected`: Clopper-Pearson limits of all numbers at once."""

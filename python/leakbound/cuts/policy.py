@@ -15,6 +15,7 @@ from leakbound._base.formatting import down
 from leakbound._base.records import encode
 from leakbound._base.types import FloatArray, IntArray, JsonValue, PathName, PathOrder, Sides
 from leakbound.cuts.games import Game, Ties, inverted_warnings, near_ceiling
+from leakbound.cuts.shift import Shift
 
 CurvePoints: TypeAlias = tuple[IntArray, IntArray, FloatArray]
 """Guesses, correct guesses and log-odds bound (not clipped; NaN where not tested) at some cuts."""
@@ -69,7 +70,8 @@ class Proof:
     `scored` still has; `perfect`
     returns what a perfect attack proves, and `points` so many cuts of the path, both in log-odds or
     in what else the policy's bounds are on. Each path had the probability of error `level`.
-    `beside` is a sentence about another test that had a part of the level.
+    `beside` is a sentence about another test that had a part of the level, and `shift` says what
+    was taken out where nobody drew who became a member.
     """
 
     policy: "Procedure"
@@ -83,6 +85,7 @@ class Proof:
     notes: tuple[str, ...] = ()
     scored: _core.Ranking | None = None
     beside: str = ""
+    shift: Shift | None = None
     perfect: Callable[[], float]
     points: Callable[[int], CurvePoints]
 
@@ -107,6 +110,12 @@ class Proof:
     def warnings(self) -> tuple[str, ...]:
         """What a reader should know; none of it changes the bound."""
         return self.notes + self.policy.remarks(self)
+
+    @property
+    def theorem(self) -> str:
+        """Why shift is taken out, if it is, and why the test is valid."""
+        taken_out = "" if self.shift is None else self.shift.theorem
+        return taken_out + self.policy.method
 
     @property
     def drawn(self) -> "Proof":
@@ -144,10 +153,12 @@ class Proved(Protocol):
 
 
 class Procedure(ABC):
-    """Why a test is valid, what it searched, and what its guesses are called, for results."""
+    """A test in words of results: why it is valid, what it searched, how its guesses are called."""
 
     ties: ClassVar[Ties] = "together"
     """They are broken where the number of guesses must not depend on scores."""
+    on_path: ClassVar[bool] = True
+    """Whether the guesses that count are those of the path, up to the chosen cut."""
 
     @property
     @abstractmethod
@@ -172,6 +183,32 @@ class Procedure(ABC):
     def remarks(self, _proof: Proof) -> tuple[str, ...]:
         """Return what a reader of a proof should know."""
         return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stated(Procedure):
+    """A test that says the same whatever was found."""
+
+    theorem: str = ""
+    thresholds: str
+    """How many were tested, and what chose them."""
+
+    @property
+    def method(self) -> str:
+        """See `Procedure.method`."""
+        return self.theorem
+
+    def searched(
+        self,
+        _examples: int,
+        _sides: Sides,
+        /,
+        *,
+        units: str = "examples",  # noqa: ARG002 (of policies)
+        recall: float = 1.0,  # noqa: ARG002 (of policies)
+    ) -> str:
+        """See `Procedure.searched`."""
+        return self.thresholds
 
 
 class Policy(Procedure):

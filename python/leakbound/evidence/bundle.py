@@ -13,7 +13,7 @@ import numpy as np
 from leakbound._base.canonical import is_digest, sha256
 from leakbound._base.files import recover_folder, replacing_folder
 from leakbound._base.formatting import percent
-from leakbound._base.types import ArrayInput, HasMember, JsonValue
+from leakbound._base.types import ArrayInput, HasMember, JsonObject, JsonValue, PathInput
 from leakbound.errors import FormatError, OptionError
 from leakbound.evidence import manifest
 from leakbound.evidence.manifest import MANIFEST, SUMS
@@ -37,7 +37,7 @@ _IMPLIED = {
 
 
 def write_bundle(
-    folder: str | os.PathLike[str],
+    folder: PathInput,
     result: Result,
     *,
     scores: ArrayInput | Mapping[str, ArrayInput],
@@ -81,18 +81,14 @@ def write_bundle(
         )
     drawn: Any = plan
     opening = None
-    if isinstance(drawn, Opening):
-        opening = drawn
-    if opening is not None:
+    if isinstance(plan, Opening):
+        opening = plan
         drawn = opening.plan
         protocol = protocol or opening.protocol
-    if isinstance(drawn, HasMember) and not isinstance(drawn, Plan):
-        several = getattr(drawn, "copies", 1)
-        drawn = InclusionPlan(drawn.member, ids=getattr(drawn, "ids", None), copies=several)
-    if model is not None and not is_digest(model):
-        raise OptionError(
-            f"model must be the SHA-256 of the model, 64 hexadecimal digits, got {model!r:.80}"
-        )
+    elif isinstance(plan, HasMember) and not isinstance(plan, Plan):
+        several = getattr(plan, "copies", 1)
+        drawn = InclusionPlan(plan.member, ids=getattr(plan, "ids", None), copies=several)
+    _check_model(model)
     # 1. The recipe of the audit, which is run once more from the files.
     data = _data_of(scores, plan=drawn, inputs=inputs)
     agreed = None
@@ -105,25 +101,17 @@ def write_bundle(
         "audit.json": _json({"layout": manifest.LAYOUT, **content}),
         "result.json": result.to_json(),
         "assumptions.json": _json(manifest.assumptions_of(result, vouchers or {})),
+        **_agreed_texts(agreed, opening),
     }
-    if agreed is not None:
-        texts["protocol.json"] = _json(agreed)
-    if opening is not None:
-        texts["opening.json"] = opening.to_json()
-        texts["commitment.json"] = opening.commitment.to_json()
-    try:
-        files = {name: f"{text}\n".encode() for name, text in texts.items()}
-    except UnicodeEncodeError:
-        raise FormatError(
-            "an argument holds text that UTF-8 cannot, such as half of a surrogate pair"
-        ) from None
+    files = _as_utf8(texts)
     files["report.html"] = render(result).encode()
     files["inputs.npz"] = written(
         lambda file: np.savez_compressed(file, allow_pickle=False, **arrays)
     )
     tossed = None
     if isinstance(drawn, Plan):
-        files["plan.npz"], tossed = written(drawn.write), drawn.seed
+        files["plan.npz"] = written(drawn.write)
+        tossed = drawn.seed
     # 3. The statement about all files, and the sums over both.
     digests = {name: sha256(file) for name, file in files.items()}
     notes = manifest.notes_of(result, made=manifest.environment(), tossed=tossed)
@@ -132,11 +120,42 @@ def write_bundle(
     _put(place, files)
 
 
+def _check_model(model: str | None) -> None:
+    """Check that what names the model is a digest."""
+    if model is not None and not is_digest(model):
+        raise OptionError(
+            f"model must be the SHA-256 of the model, 64 hexadecimal digits, got {model!r:.80}"
+        )
+
+
+def _agreed_texts(protocol: JsonObject | None, opening: Opening | None) -> dict[str, str]:
+    """Return the files of a protocol and of a commitment, if there are any."""
+    texts = {}
+    if protocol is not None:
+        texts["protocol.json"] = _json(protocol)
+    if opening is not None:
+        texts["opening.json"] = opening.to_json()
+        texts["commitment.json"] = opening.commitment.to_json()
+    return texts
+
+
+def _as_utf8(texts: Mapping[str, str]) -> dict[str, bytes]:
+    """Return the bytes of text files, each with a line break at its end."""
+    try:
+        return {name: f"{text}\n".encode() for name, text in texts.items()}
+    except UnicodeEncodeError:
+        raise FormatError(
+            "an argument holds text that UTF-8 cannot, such as half of a surrogate pair"
+        ) from None
+
+
 def _check_place(place: Path) -> None:
     """Refuse a folder with other files, which would be lost."""
     if not place.exists():
         return
-    held = {one.name for one in place.iterdir()} if place.is_dir() else {place.name}
+    held = {place.name}
+    if place.is_dir():
+        held = {one.name for one in place.iterdir()}
     statement = place / MANIFEST
     ours = statement.is_file() and manifest.STATEMENT.encode() in statement.read_bytes()
     others = held
@@ -238,14 +257,14 @@ def model_index(result: Audit, *, model: str, dataset: str) -> list[JsonValue]:
     tag = f"{KINDS[result.kind].tag} at {percent(result.confidence)} confidence"
     at = said.terms.at.strip() or f"at δ = {result.claim.delta:g}"
     bounds = [("epsilon", said.epsilon, f"ε {at}{said.terms.replaced}: {tag}")]
-    for name, words in _IMPLIED.items() if implied is not None else ():
-        value = float(getattr(implied, name))
-        bounds.append((name, value, f"{words}: {tag}, implied by the refuted curve"))
-    metrics: list[JsonValue] = [
-        {"type": f"{name}_lower_bound", "value": value, "name": words}
-        for name, value, words in bounds
-        if math.isfinite(value)
-    ]
+    if implied is not None:
+        for name, words in _IMPLIED.items():
+            value = float(getattr(implied, name))
+            bounds.append((name, value, f"{words}: {tag}, implied by the refuted curve"))
+    metrics: list[JsonValue] = []
+    for name, value, words in bounds:
+        if math.isfinite(value):
+            metrics.append({"type": f"{name}_lower_bound", "value": value, "name": words})
     audit: JsonValue = {
         "task": {"type": "privacy-audit", "name": "Privacy audit"},
         "dataset": {"type": "canaries", "name": dataset},

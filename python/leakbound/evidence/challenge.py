@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 
@@ -11,14 +10,14 @@ import numpy as np
 
 from leakbound._base.canonical import digest, sha256
 from leakbound._base.files import read_array_file, replacing, replacing_folder
-from leakbound._base.types import ArrayInput, JsonValue
+from leakbound._base.types import ArrayInput, JsonObject, JsonValue, PathInput
 from leakbound.errors import FormatError, OptionError
 from leakbound.evidence.bundle import written
 from leakbound.planning import Commitment, InclusionPlan, Opening, load_opening
 from leakbound.planning.protocol import Agreed, checked_protocol
 from leakbound.results import AuditResult
 
-DEFAULT: dict[str, JsonValue] = {
+DEFAULT: JsonObject = {
     "claim": {"type": "PureDP"},
     "confidence": 0.95,
     "cuts": "auto",
@@ -33,8 +32,8 @@ _FAIR = 0.5
 
 
 def new_challenge(
-    canaries: str | os.PathLike[str],
-    folder: str | os.PathLike[str],
+    canaries: PathInput,
+    folder: PathInput,
     *,
     protocol: Mapping[str, JsonValue] | None = None,
 ) -> Commitment:
@@ -67,7 +66,9 @@ def new_challenge(
     if count < 2:
         raise FormatError(f"{source} has {count} canaries: a challenge needs at least two")
     own = sha256(content)
-    agreed = {"canaries_sha256": own, **(DEFAULT if protocol is None else protocol)}
+    if protocol is None:
+        protocol = DEFAULT
+    agreed = {"canaries_sha256": own, **protocol}
     if agreed["canaries_sha256"] != own:
         raise OptionError(
             f"canaries_sha256 in the protocol differs from the digest of {source}, {own}: leave "
@@ -91,7 +92,7 @@ def new_challenge(
     return opening.commitment
 
 
-def opened_challenge(folder: str | os.PathLike[str]) -> Opening:
+def opened_challenge(folder: PathInput) -> Opening:
     """Open a challenge, and check that coins, protocol and canaries match the commitment.
 
     Parameters
@@ -101,19 +102,20 @@ def opened_challenge(folder: str | os.PathLike[str]) -> Opening:
         was committed to.
     """
     place = Path(folder)
-    opening = load_opening(place / "secret")
+    secret = place / "secret"
+    opening = load_opening(secret)
     Commitment.from_json(place / "public" / "commitment.json").check(opening)
     digests = []
-    for path in (place / "secret").glob("canaries.*"):
+    for path in secret.glob("canaries.*"):
         with path.open("rb") as file:
             digests.append(digest(file))
     if digests != [opening.agreed.canaries_sha256]:
-        raise FormatError(f"the canaries in {place / 'secret'} do not match the commitment")
+        raise FormatError(f"the canaries in {secret} do not match the commitment")
     return opening
 
 
 def judge_challenge(
-    folder: str | os.PathLike[str],
+    folder: PathInput,
     scores: ArrayInput | Mapping[str, ArrayInput],
     *,
     ids: ArrayInput,
@@ -163,25 +165,46 @@ def _records(source: Path, content: bytes) -> tuple[int, Callable[[list[int]], b
     kind = source.suffix.lower()
     try:
         if kind == ".npy":
-            rows = np.atleast_1d(read_array_file(io.BytesIO(content)))
-            _check_distinct([row.tobytes() for row in rows])
-            return len(rows), lambda places: written(
-                lambda file: np.save(file, rows[places], allow_pickle=False)
-            )
+            return _records_of_array(content)
         if kind in {".csv", ".jsonl", ".txt"}:
-            lines = _lines(content.decode("utf-8-sig"))
-            _check_distinct(_rows(lines) if kind == ".csv" else lines)
-            for line in lines if kind == ".jsonl" else ():
-                json.loads(line)
-            header, canaries = (lines[:1], lines[1:]) if kind == ".csv" else ([], lines)
-            return len(canaries), lambda places: "".join(
-                f"{line}\n" for line in (*header, *(canaries[i] for i in places))
-            ).encode()
+            return _records_of_text(content, kind)
     except (ValueError, RecursionError, csv.Error) as error:
         raise FormatError(
             f"{source} cannot be read as canaries: {' '.join(str(error).split())}"
         ) from error
     raise FormatError(f"{source}: canaries must be in a .csv, .jsonl, .txt or .npy file")
+
+
+def _records_of_array(content: bytes) -> tuple[int, Callable[[list[int]], bytes]]:
+    """Return the number of rows, and a function that writes some of them."""
+    rows = np.atleast_1d(read_array_file(io.BytesIO(content)))
+    _check_distinct([row.tobytes() for row in rows])
+
+    def some(places: list[int]) -> bytes:
+        return written(lambda file: np.save(file, rows[places], allow_pickle=False))
+
+    return len(rows), some
+
+
+def _records_of_text(content: bytes, kind: str) -> tuple[int, Callable[[list[int]], bytes]]:
+    """Return the number of lines, without a header, and a function that writes some of them."""
+    canaries = _lines(content.decode("utf-8-sig"))
+    header: list[str] = []
+    if kind == ".csv":
+        _check_distinct(_rows(canaries))
+        header = canaries[:1]
+        canaries = canaries[1:]
+    else:
+        _check_distinct(canaries)
+    if kind == ".jsonl":
+        for line in canaries:
+            json.loads(line)
+
+    def some(places: list[int]) -> bytes:
+        lines = [*header, *(canaries[i] for i in places)]
+        return "".join(f"{line}\n" for line in lines).encode()
+
+    return len(canaries), some
 
 
 def _lines(text: str) -> list[str]:

@@ -15,7 +15,7 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base.canonical import digest, plain, sha256
 from leakbound._base.checks import shown
-from leakbound._base.types import JsonValue
+from leakbound._base.types import JsonObject, JsonValue
 from leakbound.errors import FormatError, OptionError
 from leakbound.results.base import Result
 
@@ -100,15 +100,22 @@ def statement(
     digests: Mapping[str, str], result: Result, notes: Mapping[str, Any], model: str | None
 ) -> bytes:
     """Return the statement about files; `notes` has versions and seeds."""
-    files = [{"name": name, "digest": {"sha256": digests[name]}} for name in sorted(digests)]
-    audit = next(one for one in files if one["name"] == "audit.json")
+    files = {name: _subject(name, digests[name]) for name in sorted(digests)}
+    audit = files["audit.json"]
+    subject = [*files.values()]
+    if model:
+        subject.insert(0, _subject("model", model))
     content = {
         "_type": STATEMENT,
-        "subject": ([{"name": "model", "digest": {"sha256": model}}] if model else []) + files,
+        "subject": subject,
         "predicateType": PREDICATE,
         "predicate": {**_outcome(result), "configuration": [{**audit, "annotations": notes}]},
     }
     return (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def _subject(name: str, sha256: str) -> JsonObject:
+    return {"name": name, "digest": {"sha256": sha256}}
 
 
 def sums(digests: Mapping[str, str]) -> bytes:
@@ -116,10 +123,11 @@ def sums(digests: Mapping[str, str]) -> bytes:
     return "".join(f"{digests[name]}  {name}\n" for name in sorted(digests)).encode()
 
 
-def notes_of(result: Result, made: Mapping[str, str], tossed: int | None) -> dict[str, JsonValue]:
+def notes_of(result: Result, made: Mapping[str, str], tossed: int | None) -> JsonObject:
     """Return the notes on a result: versions, and the seeds of audit and plan."""
-    seeds: dict[str, JsonValue] = {"audit": result.provenance.seed}
-    seeds |= {} if tossed is None else {"plan": str(tossed)}
+    seeds: JsonObject = {"audit": result.provenance.seed}
+    if tossed is not None:
+        seeds["plan"] = str(tossed)
     return {"layout": LAYOUT, **made, "seeds": seeds}
 
 
@@ -159,17 +167,22 @@ def _opened(entry: os.DirEntry[str]) -> IO[bytes]:
     raise FormatError(f"{entry.name} has {status.st_size:,} bytes, and at most {most:,} are read")
 
 
-def _outcome(result: Result) -> dict[str, JsonValue]:
+def _outcome(result: Result) -> JsonObject:
     """Return the outcome of a claim: failed if refuted, passed if it could have been refuted."""
     claimed = result.checked
     tests: dict[str, list[JsonValue]] = {"passedTests": [], "warnedTests": [], "failedTests": []}
     if claimed is None:
         return {"result": "WARNED", **tests}
     name = f"{claimed.parameter} <= {claimed.value!r}"
-    name += f" at delta = {claimed.delta!r}" if claimed.delta else ""
-    name += f" and c <= {claimed.c!r}" if claimed.c is not None else ""
+    if claimed.delta:
+        name += f" at delta = {claimed.delta!r}"
+    if claimed.c is not None:
+        name += f" and c <= {claimed.c!r}"
     doubted = result.warnings or result.summary().contradicted
-    passed = claimed.verdict == "not refuted" and not doubted
-    outcome = "FAILED" if claimed.verdict == "refuted" else "PASSED" if passed else "WARNED"
+    outcome = "WARNED"
+    if claimed.verdict == "refuted":
+        outcome = "FAILED"
+    elif claimed.verdict == "not refuted" and not doubted:
+        outcome = "PASSED"
     tests[f"{outcome.lower()}Tests"].append(name)
     return {"result": outcome, **tests}

@@ -1,17 +1,16 @@
 """How an audit is run again: its design, its options as JSON, and its data as arrays."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Self, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakbound._base.checks import shown
 from leakbound._base.derived import derived
 from leakbound._base.records import encode
-from leakbound._base.types import Design, HasMember, JsonValue
+from leakbound._base.types import AnyArray, Design, HasMember, JsonObject, JsonValue
 from leakbound.audits import Coins, Panoramia, ZeroRun
 from leakbound.audits.designs import DESIGNS, audit_of, is_known, parameters_of
 from leakbound.claims import CLAIMS, TradeOffFamily
@@ -83,11 +82,11 @@ class Recipe:
         result: Result = audit_of(self.audit, **self.arguments)
         return result
 
-    def encoded(self) -> tuple[dict[str, JsonValue], dict[str, NDArray[Any]]]:
+    def encoded(self) -> tuple[JsonObject, dict[str, AnyArray]]:
         """Return the recipe as JSON, and its arrays, named by their arguments."""
-        arrays: dict[str, NDArray[Any]] = {}
-        data: dict[str, JsonValue] = {}
-        options: dict[str, JsonValue] = {}
+        arrays: dict[str, AnyArray] = {}
+        data: JsonObject = {}
+        options: JsonObject = {}
         for name, value in self.arguments.items():
             held = name in _ARRAYS or isinstance(value, np.ndarray)
             if held and not isinstance(value, float | LogisticPropensity | None):
@@ -97,7 +96,7 @@ class Recipe:
         return {"audit": self.audit, "options": options, "data": data}, arrays
 
     @classmethod
-    def decoded(cls, content: Any, arrays: Mapping[str, NDArray[Any]], plan: Any) -> Self:
+    def decoded(cls, content: Any, arrays: Mapping[str, AnyArray], plan: Any) -> Self:
         """Return the recipe stored as JSON and arrays."""
         if not isinstance(content, dict) or content.keys() != {"audit", "options", "data"}:
             raise FormatError("it must have exactly audit, options and data")
@@ -116,13 +115,11 @@ class Recipe:
             raise FormatError(f"{audit} takes no {', '.join(sorted(unknown)):.60}")
         arguments = {name: _read_option(name, value) for name, value in options.items()}
         used: set[str] = set()
-        arguments |= {
-            name: _read_data(name, form=form, arrays=arrays, plan=plan, used=used)
-            for name, form in data.items()
-        }
+        for name, form in data.items():
+            arguments[name] = _read_data(name, form=form, arrays=arrays, plan=plan, used=used)
         if used != set(arrays):
             raise FormatError(f"the arrays {', '.join(sorted(set(arrays) - used))} are no argument")
-        return cls(audit, arguments)
+        return cls(audit=audit, arguments=arguments)
 
 
 def recipe_of(result: Result, data: Mapping[str, Any], options: Mapping[str, Any]) -> Recipe:
@@ -134,13 +131,16 @@ def recipe_of(result: Result, data: Mapping[str, Any], options: Mapping[str, Any
     if "batches" in result.options:
         raise FormatError("a stream has no bundle: keep its batches, and feed them to a new one")
     audit = design_name(result)
-    given = {**data, **{name: one for name, one in options.items() if name != "design"}}
+    given = {**data, **options}
+    if "design" in options:
+        del given["design"]
     if given.get("member") is None and "member" not in parameters_of(audit):
         given.pop("member", None)  # a design from outside may call it otherwise
     own = _own_options(result, audit)
+    chosen = {name: own[name] for name in own if name not in _FILLED_IN}
     differs = ""
-    for stated in ({name: own[name] for name in own if name not in _FILLED_IN}, own):
-        content, arrays = Recipe(audit, stated | given).encoded()
+    for stated in (chosen, own):
+        content, arrays = Recipe(audit=audit, arguments=stated | given).encoded()
         recipe = Recipe.decoded(content, arrays, data.get("member"))
         try:
             wrong = difference(recipe.run(), result)
@@ -179,7 +179,9 @@ def difference(again: Result, result: Result, *, exact: bool = True) -> str:
             continue
         if not _same(one[place], other[place], exact=exact or place[0] in _STATED):
             differs = f"{name} is {shown(other[place])}, but recomputed it is {shown(one[place])}"
-            return differs + (_OTHER_DEFAULT if place == _POLICY else "")
+            if place == _POLICY:
+                differs += _OTHER_DEFAULT
+            return differs
     if result.checked is not None and not exact:  # a verdict that `again` does not give is refused
         type(again).from_dict(again.to_dict() | {"checked": result.to_dict()["checked"]})
     return ""
@@ -190,7 +192,10 @@ def _leaves(content: JsonValue, place: tuple[str | int, ...] = ()) -> Iterator[A
     if not isinstance(content, dict | list) or not content:
         yield place, content
         return
-    for name, part in content.items() if isinstance(content, dict) else enumerate(content):
+    parts: Iterable[tuple[str | int, Any]] = enumerate(content)
+    if isinstance(content, dict):
+        parts = content.items()
+    for name, part in parts:
         yield from _leaves(part, (*place, name))
 
 
@@ -223,7 +228,9 @@ def _own_options(result: Result, audit: str) -> dict[str, Any]:
 
 def _option(name: str, value: Any) -> JsonValue:
     """Return an option as JSON: a claim or a policy as a table of its fields."""
-    content = encode(value.item() if isinstance(value, np.generic) else value)
+    if isinstance(value, np.generic):
+        value = value.item()
+    content = encode(value)
     if isinstance(value, Policy):
         content = stored_policy(value)
     if not isinstance(content, dict):
@@ -250,16 +257,16 @@ def _read_option(name: str, content: Any) -> Any:
     return content
 
 
-def _stored(name: str, value: Any, arrays: dict[str, NDArray[Any]]) -> JsonValue:
+def _stored(name: str, value: Any, arrays: dict[str, AnyArray]) -> JsonValue:
     """Put the arrays of an argument among the others, and say what they make."""
     if isinstance(value, HasMember | Plan):
         return "plan"
-    if isinstance(value, Mapping | tuple):
-        parts = value.values() if isinstance(value, Mapping) else value
-        for place, part in enumerate(parts):
+    if isinstance(value, Mapping):
+        _stored(name, value=tuple(value.values()), arrays=arrays)
+        return [str(key) for key in value]
+    if isinstance(value, tuple):
+        for place, part in enumerate(value):
             _stored(f"{name}.{place}", value=part, arrays=arrays)
-        if isinstance(value, Mapping):
-            return [str(key) for key in value]
         return _LIMITS
     array = np.asarray(value)
     if array.dtype.kind == "O" and {type(part) for part in array.ravel().tolist()} == {str}:
@@ -283,7 +290,8 @@ def _read_data(name: str, form: Any, arrays: Mapping[str, Any], plan: Any, used:
     places = [name]
     if form != "array":
         places = [f"{name}.{i}" for i, _ in enumerate(names or limits)]
-    distinct = all(isinstance(one, str) for one in names) and len(set(names)) == len(names)
+    texts = all(isinstance(one, str) for one in names)
+    distinct = texts and len(set(names)) == len(names)
     if not (places and distinct and set(places) <= arrays.keys()):
         raise FormatError(f"{name} is {form!r:.80}, which is not data of a bundle")
     used |= set(places)
@@ -305,7 +313,10 @@ def departure(agreed: Agreed, result: Result, recipe: Recipe) -> str:
     if recipe.audit not in (known := get_args(Design)):
         return f"a protocol can be for {', '.join(known)}, but this is {recipe.audit}"
     arguments = recipe.arguments
-    arrays = {name for name in (*ARRAYS, "prior") if isinstance(arguments.get(name), np.ndarray)}
+    arrays = set()
+    for name in (*ARRAYS, "prior"):
+        if isinstance(arguments.get(name), np.ndarray):
+            arrays.add(name)
     if arrays != agreed.arrays:
         name = min(arrays ^ agreed.arrays)
         if name in arrays:
@@ -316,22 +327,28 @@ def departure(agreed: Agreed, result: Result, recipe: Recipe) -> str:
     for name in OPTIONS:
         if name in ARRAYS or (name == "seed" and name not in agreed.options):
             continue  # a seed that was not agreed on is the audit's own
-        said, did = (options.get(name, DEFAULTS[name]) for options in (agreed.options, done))
+        default = DEFAULTS[name]
+        said = agreed.options.get(name, default)
+        did = done.get(name, default)
         if encode(said) != encode(did):
             return f"{name}: the protocol has {_shown(name, said)}, the audit {_shown(name, did)}"
-    audited = result.options.get("attacks")
-    names = list(agreed.attacks)
-    listed = []
-    if isinstance(audited, dict):
-        listed = list(audited)
-    if not listed:
-        bare = "scores have no name: give them as {name: scores}"
-        return f"attacks: the protocol has {names}, but {bare}"
-    if names != listed:
-        return f"attacks: the protocol has {names}, but {listed!r:.200} were audited"
+    wrong = _other_attacks(list(agreed.attacks), result)
+    if wrong:
+        return f"attacks: the protocol has {wrong}"
     wrong = _other_check(agreed.checked, result)
     if wrong:
         return f"checked: {wrong}"
+    return ""
+
+
+def _other_attacks(agreed: list[str], result: Result) -> str:
+    """Return how the attacks differ from those agreed on."""
+    audited = result.options.get("attacks")
+    if not isinstance(audited, dict) or not audited:
+        return f"{agreed}, but scores have no name: give them as {{name: scores}}"
+    listed = list(audited)
+    if agreed != listed:
+        return f"{agreed}, but {listed!r:.200} were audited"
     return ""
 
 
@@ -347,8 +364,9 @@ def _other_check(agreed: Any, result: Result) -> str:
     checked: dict[str, Any] = {}
     if one is not None:
         checked = {one.parameter: one.value, "delta": one.delta or 0.0}
-        checked |= {"relation": one.compares or "add_remove"}
-        checked |= {} if one.c is None else {"c": one.c}
+        checked["relation"] = one.compares or "add_remove"
+        if one.c is not None:
+            checked["c"] = one.c
     stated = {}
     if agreed is not None:
         stated = {"delta": 0.0, "relation": "add_remove", **agreed}

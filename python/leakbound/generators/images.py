@@ -1,18 +1,16 @@
 """Images, or anything of fixed shape: a mixture of normals, files of other generators, labels."""
 
-import os
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakbound._base.checks import instance, integer
 from leakbound._base.files import open_archive, read_array_file
 from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
-from leakbound._base.types import ArrayInput
+from leakbound._base.types import AnyArray, ArrayInput, FloatArray, PathInput
 from leakbound.errors import FormatError, InputError, InputTypeError, OptionError
 from leakbound.generators.members import read_array, read_labels
 from leakbound.generators.protocol import FittedGenerator, Samples, joined
@@ -52,7 +50,7 @@ class Labeler:
         # One label needs no classifier, and scikit-learn's refuse to learn from it.
         names = np.unique(classes)
         if names.size == 1:
-            return FittedLabeler(None, names)
+            return FittedLabeler(model=None, classes=names)
         with needs("ml", "Labeler"):
             from sklearn.base import clone
             from sklearn.linear_model import LogisticRegression
@@ -63,7 +61,7 @@ class Labeler:
         if self.classifier is not None:
             model = clone(self.classifier)
         model.fit(array.reshape(len(array), -1), classes)
-        return FittedLabeler(model, names)
+        return FittedLabeler(model=model, classes=names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,15 +69,17 @@ class FittedLabeler:
     """What `Labeler.fit` returns."""
 
     model: Any
-    classes: NDArray[Any]
+    classes: AnyArray
 
-    def label(self, values: NDArray[Any], *, seed: int) -> Samples:
+    def label(self, values: AnyArray, *, seed: int) -> Samples:
         """Return examples with a label drawn for each."""
         chances = np.ones((len(values), 1))
         if self.model is not None:
             chances = np.asarray(self.model.predict_proba(values.reshape(len(values), -1)))
         dice = Purpose.LABELS.rng(seed).random(len(values))[:, None]
-        return Samples(values, self.classes[(dice >= chances.cumsum(1)[:, :-1]).sum(1)])
+        return Samples(
+            values=values, labels=self.classes[(dice >= chances.cumsum(1)[:, :-1]).sum(1)]
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,33 +108,19 @@ class PCAMixture:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        integer(self.components, "components", least=1)
-        integer(self.mixtures, "mixtures", least=1)
+        integer(self.components, name="components", least=1)
+        integer(self.mixtures, name="mixtures", least=1)
         instance(self.labeler, name="labeler", types=Labeler)
-        integer(self.seed, "seed", least=0)
+        integer(self.seed, name="seed", least=0)
 
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> FittedGenerator:
         """Find components and mixture, from at least 20 images: see `Generator.fit`."""
         array = read_array(members)
         classes = read_labels(labels, len(array))
-        with needs("ml", "PCAMixture"):
-            from sklearn.decomposition import PCA
-            from sklearn.mixture import GaussianMixture
         flat = array.reshape(len(array), -1).astype(np.float64)
-        with np.errstate(invalid="ignore"):  # shares of a variance of 0, which are not used
-            pca = PCA(
-                min(self.components, *flat.shape),
-                random_state=Purpose.PRINCIPAL_COMPONENTS.derived(self.seed, bits=32),
-            ).fit(flat)
         # 1. A mixture of normals on the principal components.
+        pca, mixture = self._on_components(flat)
         reduced = pca.transform(flat)
-        mixture = GaussianMixture(
-            min(self.mixtures, len(flat) // 20),
-            reg_covar=RIDGE * (float(reduced.var(0).mean()) or 1.0),
-            random_state=Purpose.MIXTURE_FIT.derived(self.seed, bits=32),
-            max_iter=100,
-            tol=1e-2,
-        ).fit(reduced)
         # 2. What the components leave over is noise in every pixel.
         noise = (flat - pca.inverse_transform(reduced)).std(0)
         wanted = float((noise**2).sum())
@@ -149,30 +135,56 @@ class PCAMixture:
         kind = array.dtype
         shape = array.shape[1:]
         roots = np.linalg.cholesky(mixture.covariances_)
+        directions = pca.components_
 
         def draw(n: int, seed: int) -> Samples:
             rng = Purpose.MIXTURE_SAMPLES.rng(seed)
-            weights = mixture.weights_
-            directions = pca.components_
-            which = rng.choice(weights.size, n, p=weights / weights.sum())
-            drawn = mixture.means_[which]
-            for k in range(weights.size):
-                rows = np.flatnonzero(which == k)
-                drawn[rows] += rng.standard_normal((rows.size, drawn.shape[1])) @ roots[k].T
+            drawn = _mixed(n, rng=rng, mixture=mixture, roots=roots)
             left = rng.standard_normal((n, noise.size)) * noise
             # Noise has no part in the components, which the mixture draws.
             left -= (left @ directions.T) @ directions
             # Within the members' range, and whole where they are.
             flat = np.clip(pca.mean_ + drawn @ directions + scale * left, *limits)
-            whole = flat
             if kind.kind != "f":
-                whole = np.round(flat)
-            values = whole.astype(kind).reshape(-1, *shape)
+                flat = np.round(flat)
+            values = flat.astype(kind).reshape(-1, *shape)
             if labeler is None:
                 return Samples(values)
             return labeler.label(values, seed=seed)
 
         return FittedGenerator(draw)
+
+    def _on_components(self, flat: FloatArray) -> tuple[Any, Any]:
+        """Find principal components, and a mixture of normals on them."""
+        with needs("ml", "PCAMixture"):
+            from sklearn.decomposition import PCA
+            from sklearn.mixture import GaussianMixture
+        pca = PCA(
+            min(self.components, *flat.shape),
+            random_state=Purpose.PRINCIPAL_COMPONENTS.derived(self.seed, bits=32),
+        )
+        with np.errstate(invalid="ignore"):  # shares of a variance of 0, which are not used
+            pca.fit(flat)
+        reduced = pca.transform(flat)
+        mixture = GaussianMixture(
+            min(self.mixtures, len(flat) // 20),
+            reg_covar=RIDGE * (float(reduced.var(0).mean()) or 1.0),
+            random_state=Purpose.MIXTURE_FIT.derived(self.seed, bits=32),
+            max_iter=100,
+            tol=1e-2,
+        )
+        return pca, mixture.fit(reduced)
+
+
+def _mixed(n: int, rng: np.random.Generator, mixture: Any, roots: FloatArray) -> FloatArray:
+    """Draw from a mixture of normals; `roots` are those of the covariances (Cholesky)."""
+    weights = mixture.weights_
+    which = rng.choice(weights.size, n, p=weights / weights.sum())
+    drawn: FloatArray = mixture.means_[which]
+    for k, root in enumerate(roots):
+        rows = np.flatnonzero(which == k)
+        drawn[rows] += rng.standard_normal((rows.size, drawn.shape[1])) @ root.T
+    return drawn
 
 
 IMAGES = (".png", ".jpg", ".jpeg")
@@ -193,7 +205,7 @@ class FolderOfSamples:
         The folder or file, and what labels samples if the members have labels and the files not.
     """
 
-    path: str | os.PathLike[str]
+    path: PathInput
     _: KW_ONLY
     labeler: Labeler = field(default_factory=Labeler)
 
@@ -230,7 +242,7 @@ class FolderOfSamples:
                 return drawn
             return labeler.label(drawn.values, seed=seed)
 
-        return FittedGenerator(draw, pool)
+        return FittedGenerator(draw=draw, learnt=pool)
 
 
 def _files(path: Path) -> list[Path]:
@@ -243,7 +255,7 @@ def _files(path: Path) -> list[Path]:
     return files
 
 
-def _read(file: Path, members: NDArray[Any]) -> Samples:
+def _read(file: Path, members: AnyArray) -> Samples:
     """Return the samples of one file, in the shape and dtype of the members."""
     labels = None
     try:
@@ -271,6 +283,6 @@ def _read(file: Path, members: NDArray[Any]) -> Samples:
             raise OptionError(
                 f"its dtype is {values.dtype}, but that of the members is {wanted}: use one dtype"
             )
-        return Samples(values.astype(wanted), read_labels(labels, len(values)))
+        return Samples(values=values.astype(wanted), labels=read_labels(labels, len(values)))
     except (FormatError, OSError, SyntaxError, ValueError, TypeError) as error:
         raise FormatError(f"{file} cannot be read as samples: {error}") from error

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.checks import MOST_EXAMPLES, check_length, integer, numbers, real, vector
+from leakbound._base.reading import array_of
 from leakbound._base.streams import Purpose
-from leakbound._base.types import ArrayInput, IntArray
+from leakbound._base.types import AnyArray, ArrayInput, IntArray
 from leakbound.errors import InputError, InputTypeError, OptionError
 
 SHARES = {"generator": 0.4, "audit": 0.6}  # the audit needs most: bounds grow with its examples
@@ -19,9 +20,9 @@ LISTED = 5  # ids or positions that a message names
 DEVIATIONS = 5  # of the copies by chance: one generator in some millions is refused by mistake
 
 
-def read_array(members: ArrayInput) -> NDArray[Any]:
+def read_array(members: ArrayInput) -> AnyArray:
     """Read members of any one shape."""
-    array = np.asarray(members)
+    array = array_of(members, "members")
     if array.dtype.kind not in "biuf":
         raise InputTypeError(
             f"members must hold real numbers, got dtype {array.dtype}: encode strings as codes"
@@ -44,11 +45,11 @@ def read_array(members: ArrayInput) -> NDArray[Any]:
     return array
 
 
-def read_labels(labels: ArrayInput | None, examples: int) -> NDArray[Any] | None:
+def read_labels(labels: ArrayInput | None, examples: int) -> AnyArray | None:
     """Read class labels: integers, booleans or strings, one for each example."""
     if labels is None:
         return None
-    classes = vector(labels, "labels", kinds="biufU")
+    classes = vector(labels, name="labels", kinds="biufU")
     if classes.dtype.kind == "f":
         raise InputTypeError(
             f"labels must be classes, got dtype {classes.dtype}: make numbers a column of members"
@@ -91,14 +92,14 @@ def split_members(
     >>> split_members(10, shares={"generator": 3, "train": 2, "test": 5})["generator"]
     array([1, 2, 4])
     """
-    n = integer(n, "n", least=1, most=MOST_EXAMPLES)
-    rng = Purpose.MEMBER_SPLIT.rng(integer(seed, "seed", least=0))
+    n = integer(n, name="n", least=1, most=MOST_EXAMPLES)
+    rng = Purpose.MEMBER_SPLIT.rng(integer(seed, name="seed", least=0))
     if shares is None:
         shares = SHARES
-    sizes = [real(share, f"the share of {name}", above=0) for name, share in shares.items()]
-    pieces_of: NDArray[Any] = np.arange(n)
+    sizes = [real(share, name=f"the share of {name}", above=0) for name, share in shares.items()]
+    pieces_of: AnyArray = np.arange(n)
     if documents is not None:
-        pieces_of = vector(documents, "documents", kinds="biufSUT")
+        pieces_of = vector(documents, name="documents", kinds="biufSUT")
         check_length(pieces_of, examples=n, name="documents")
     _, document, pieces = np.unique(pieces_of, return_inverse=True, return_counts=True)
     # Documents in random order, each in the part where its middle falls.
@@ -147,8 +148,8 @@ def check_duplicates(samples: ArrayInput, members: ArrayInput) -> None:
         ...
     leakbound.errors.InputError: 1 of 2 samples equals a member, at position 1, ...
     """
-    drawn: NDArray[Any] = numbers(samples, "samples")
-    real_members: NDArray[Any] = numbers(members, "members")
+    drawn: AnyArray = numbers(samples, name="samples")
+    real_members: AnyArray = numbers(members, name="members")
     if drawn.shape[1:] != real_members.shape[1:] or not (drawn.size and real_members.size):
         shapes = f"shape {drawn.shape} and members {real_members.shape}"
         raise InputError(f"samples have {shapes}; both need at least one row, of the same shape")
@@ -162,22 +163,29 @@ def check_duplicates(samples: ArrayInput, members: ArrayInput) -> None:
     _, which, count = np.unique(own, return_inverse=True, return_counts=True)
     # Good's estimate of the share of records that repeat by chance, doubled.
     share = 2 * (count[which] > 1).mean()
-    slack = math.sqrt(share * len(drawn)) + len(drawn) * math.sqrt(share / len(real_members))
-    allowed = share * len(drawn) + DEVIATIONS * slack
-    if copies.size > allowed:
-        equal, positions = ("equal", "positions") if copies.size > 1 else ("equals", "position")
-        raise InputError(
-            f"{copies.size} of {len(drawn)} samples {equal} a member, at {positions} "
-            f"{_listed(copies)}, and {math.floor(allowed)} are what chance allows: the generator "
-            "copies what it was trained on"
-        )
+    n = len(drawn)
+    expected = share * n
+    slack = math.sqrt(expected) + n * math.sqrt(share / len(real_members))
+    allowed = expected + DEVIATIONS * slack
+    if copies.size <= allowed:
+        return
+    found = "equals a member, at position"
+    if copies.size > 1:
+        found = "equal a member, at positions"
+    raise InputError(
+        f"{copies.size} of {n} samples {found} {_listed(copies)}, and {math.floor(allowed)} are "
+        "what chance allows: the generator copies what it was trained on"
+    )
 
 
-def _listed(values: NDArray[Any]) -> str:
-    return ", ".join(map(str, values[:LISTED])) + (", …" if values.size > LISTED else "")
+def _listed(values: AnyArray) -> str:
+    listed = ", ".join(map(str, values[:LISTED]))
+    if values.size > LISTED:
+        listed += ", …"
+    return listed
 
 
-def _fingerprints(rows: NDArray[Any]) -> NDArray[np.uint64]:
+def _fingerprints(rows: AnyArray) -> NDArray[np.uint64]:
     """Return 64 bits for each row, equal for equal rows and for no others but by great chance."""
     whole = np.ascontiguousarray(rows.reshape(len(rows), -1) + 0.0)  # -0.0 becomes 0.0
     digests = (hashlib.blake2b(row, digest_size=8).digest() for row in whole)

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakbound._base.checks import MOST_EXAMPLES, integer
-from leakbound._base.types import ArrayInput
+from leakbound._base.types import AnyArray, ArrayInput
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -31,15 +30,15 @@ class Samples:
     array([1, 0])
     """
 
-    values: NDArray[Any]
-    labels: NDArray[Any] | None = None
+    values: AnyArray
+    labels: AnyArray | None = None
 
     def take(self, positions: ArrayInput | slice) -> "Samples":
         """Return some of the samples, such as a part for training and a part for the audit."""
         index = positions if isinstance(positions, slice) else np.asarray(positions)
         if self.labels is None:
             return Samples(self.values[index])
-        return Samples(self.values[index], self.labels[index])
+        return Samples(values=self.values[index], labels=self.labels[index])
 
     def __len__(self) -> int:
         return len(self.values)
@@ -55,8 +54,8 @@ def joined(parts: Sequence[Samples]) -> Samples:
     """Put samples behind each other, with labels if all have some."""
     labels = [part.labels for part in parts if part.labels is not None]
     return Samples(
-        np.concatenate([part.values for part in parts]),
-        np.concatenate(labels) if len(labels) == len(parts) else None,
+        values=np.concatenate([part.values for part in parts]),
+        labels=np.concatenate(labels) if len(labels) == len(parts) else None,
     )
 
 
@@ -99,5 +98,5 @@ class FittedGenerator:
 
     def sample(self, n: int, *, seed: int) -> Samples:
         """Draw new examples: see `Sampler.sample`."""
-        n = integer(n, "n", least=1, most=MOST_EXAMPLES)
-        return self.draw(n, integer(seed, "seed", least=0))
+        n = integer(n, name="n", least=1, most=MOST_EXAMPLES)
+        return self.draw(n, integer(seed, name="seed", least=0))

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakbound._base.checks import integer
 from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
-from leakbound._base.types import ArrayInput, FloatArray, IntArray
+from leakbound._base.types import AnyArray, ArrayInput, FloatArray, IntArray
 from leakbound.errors import InputError, OptionError
 from leakbound.generators.members import LEAST_ROWS, read_array, read_labels
 from leakbound.generators.protocol import FittedGenerator, Samples
@@ -26,7 +25,7 @@ DECIMALS = 4  # values may be rounded to as many decimals; prices and rates have
 
 def read_table(
     members: ArrayInput, labels: ArrayInput | None = None
-) -> tuple[NDArray[Any], NDArray[Any] | None]:
+) -> tuple[AnyArray, AnyArray | None]:
     """Read members that are rows of numbers, and their labels, at least 20 of each."""
     rows = read_array(members)
     if rows.ndim != 2:
@@ -42,7 +41,7 @@ def read_table(
     return rows, classes
 
 
-def categories(rows: NDArray[Any], named: tuple[int, ...]) -> tuple[bool, ...]:
+def categories(rows: AnyArray, named: tuple[int, ...]) -> tuple[bool, ...]:
     """Return which columns hold categories: those named, and those with few values."""
     columns = rows.shape[1]
     for column in named:
@@ -71,7 +70,7 @@ class Marginal:
     decimals: int
 
     @classmethod
-    def fit(cls, column: NDArray[Any], *, categorical: bool) -> "Marginal":
+    def fit(cls, column: AnyArray, *, categorical: bool) -> "Marginal":
         """Learn the distribution of a column."""
         values, counts = np.unique(column.astype(np.float64), return_counts=True)
         # Each distinct value is an interval of shares, as wide as it is frequent.
@@ -81,18 +80,25 @@ class Marginal:
         step = 0.0
         decimals = 0
         if not categorical:
-            once = counts == 1
+            # A value that occurs once stands for all points nearer to it than to its neighbours.
             middle = (values[1:] + values[:-1]) / 2
-            low[1:][once[1:]] = middle[once[1:]]
-            high[:-1][once[:-1]] = middle[once[:-1]]
+            once = counts == 1
+            low[1:] = np.where(once[1:], middle, low[1:])
+            high[:-1] = np.where(once[:-1], middle, high[:-1])
             step, decimals = _step(values, column.dtype)
         return cls(
             values=values, cumulative=cumulative, low=low, high=high, step=step, decimals=decimals
         )
 
-    def codes(self, column: NDArray[Any]) -> IntArray:
+    def codes(self, column: AnyArray) -> IntArray:
         """Return the position of each of the fitted column's values among the distinct ones."""
         return np.searchsorted(self.values, column.astype(np.float64))
+
+    def intervals(self) -> IntArray:
+        """Return the interval of each distinct value, of about equal frequency, from 0 on."""
+        middle = (self.cumulative[1:] + self.cumulative[:-1]) / 2
+        _, interval = np.unique((middle * INTERVALS).astype(np.int64), return_inverse=True)
+        return interval
 
     def place(self, codes: IntArray, within: FloatArray) -> FloatArray:
         """Return points of the neighbourhoods of values."""
@@ -111,7 +117,7 @@ class Columns:
     marginals: tuple[Marginal, ...]
     categorical: tuple[bool, ...]
     dtype: np.dtype[Any]
-    classes: NDArray[Any] | None
+    classes: AnyArray | None
 
     @classmethod
     def fit(
@@ -126,23 +132,29 @@ class Columns:
             classes, label = np.unique(names, return_inverse=True)
             columns = [*columns, label]
             kinds = (*kinds, True)
-        pairs = list(zip(columns, kinds, strict=True))
-        marginals = tuple(Marginal.fit(column, categorical=kind) for column, kind in pairs)
-        codes = [one.codes(column) for one, column in zip(marginals, columns, strict=True)]
-        return cls(
-            marginals=marginals, categorical=kinds, dtype=rows.dtype, classes=classes
-        ), np.column_stack(codes)
+        marginals = []
+        codes = []
+        for column, kind in zip(columns, kinds, strict=True):
+            marginal = Marginal.fit(column, categorical=kind)
+            marginals.append(marginal)
+            codes.append(marginal.codes(column))
+        fitted = cls(
+            marginals=tuple(marginals), categorical=kinds, dtype=rows.dtype, classes=classes
+        )
+        return fitted, np.column_stack(codes)
 
     def samples(self, codes: IntArray, rng: np.random.Generator) -> Samples:
         """Return rows of codes as samples, each value somewhere in its code's neighbourhood."""
         labels = None
+        features = self.marginals
         if self.classes is not None:
             labels = self.classes[codes[:, -1]]
-        width = codes.shape[1] - (self.classes is not None)
-        values = [
-            self.marginals[j].place(codes[:, j], rng.random(len(codes))) for j in range(width)
-        ]
-        return Samples(np.column_stack(values).astype(self.dtype), labels)
+            features = features[:-1]
+        values = []
+        for j, marginal in enumerate(features):
+            within = rng.random(len(codes))
+            values.append(marginal.place(codes[:, j], within))
+        return Samples(values=np.column_stack(values).astype(self.dtype), labels=labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,13 +168,14 @@ class Donors:
     def fit(cls, groups: IntArray, codes: IntArray) -> "Donors":
         """Put members into groups."""
         order = np.argsort(groups, kind="stable")
-        return cls(codes[order], groups[order])
+        return cls(codes=codes[order], groups=groups[order])
 
     def draw(self, groups: IntArray, rng: np.random.Generator) -> IntArray:
         """Draw the value of a member of each group in the list."""
         first = np.searchsorted(self.groups, groups, side="left")
         end = np.searchsorted(self.groups, groups, side="right")
-        return self.codes[first + (rng.random(groups.size) * (end - first)).astype(np.intp)]
+        places = rng.random(groups.size) * (end - first)
+        return self.codes[first + places.astype(np.intp)]
 
 
 def _step(values: FloatArray, dtype: np.dtype[Any]) -> tuple[float, int]:
@@ -171,9 +184,11 @@ def _step(values: FloatArray, dtype: np.dtype[Any]) -> tuple[float, int]:
         scale = 10.0**decimals
         if np.abs(values).max() * scale >= 2**53:  # whole numbers of float64 end here
             break
-        if np.array_equal(np.round(values, decimals).astype(dtype), values.astype(dtype)):
+        rounded = np.round(values, decimals)
+        if np.array_equal(rounded.astype(dtype), values.astype(dtype)):
             whole = np.round(values * scale).astype(np.int64)
-            return float(np.gcd.reduce(np.diff(whole), initial=0)) / scale, decimals
+            divisor = np.gcd.reduce(np.diff(whole), initial=0)
+            return float(divisor) / scale, decimals
     return 0.0, 0
 
 
@@ -203,7 +218,7 @@ class SequentialCART:
     leaf: int = 15
 
     def __post_init__(self) -> None:
-        integer(self.leaf, "leaf", least=1)
+        integer(self.leaf, name="leaf", least=1)
 
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> FittedGenerator:
         """Grow the trees, from at least 20 rows and 20 of each label: see `Generator.fit`."""
@@ -211,27 +226,31 @@ class SequentialCART:
         with needs("ml", "SequentialCART"):
             from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
         # The first column has nothing before it, and no tree.
-        steps: list[tuple[Any, Donors]] = [
-            (None, Donors.fit(np.zeros_like(codes[:, 0]), codes[:, 0]))
-        ]
+        start = codes[:, 0]
+        steps: list[tuple[Any, Donors]] = [(None, Donors.fit(np.zeros_like(start), start))]
         for j in range(1, codes.shape[1]):
-            kind = DecisionTreeRegressor
-            if columns.categorical[j]:
-                kind = DecisionTreeClassifier
+            before = codes[:, :j]
+            target = codes[:, j]
+            kind = DecisionTreeClassifier
+            answer: AnyArray = target
+            if not columns.categorical[j]:
+                # Numbers are predicted by rank, which no outlier dominates.
+                cumulative = columns.marginals[j].cumulative
+                kind = DecisionTreeRegressor
+                answer = (cumulative[1:] + cumulative[:-1])[target]
             tree = kind(
                 min_samples_leaf=self.leaf, random_state=Purpose.CART_TREES.derived(0, bits=32)
             )
-            # Numbers are predicted by rank, which no outlier dominates.
-            cumulative = columns.marginals[j].cumulative
-            ranks = (cumulative[1:] + cumulative[:-1])[codes[:, j]]
-            tree.fit(codes[:, :j], codes[:, j] if columns.categorical[j] else ranks)
-            steps.append((tree, Donors.fit(tree.apply(codes[:, :j]), codes[:, j])))
+            tree.fit(before, answer)
+            steps.append((tree, Donors.fit(tree.apply(before), target)))
 
         def draw(n: int, seed: int) -> Samples:
             rng = Purpose.CART_SAMPLES.rng(seed)
             codes = np.empty((n, len(steps)), np.int64)
             for j, (tree, donors) in enumerate(steps):
-                leaves = np.zeros(n, np.int64) if tree is None else tree.apply(codes[:, :j])
+                leaves = np.zeros(n, np.int64)
+                if tree is not None:
+                    leaves = tree.apply(codes[:, :j])
                 codes[:, j] = donors.draw(leaves, rng)
             return columns.samples(codes, rng)
 
@@ -256,20 +275,17 @@ class ChowLiuTree:
         columns, codes = Columns.fit(members, labels, self.categorical)
         # 1. Columns of measurements become intervals of about equal frequency.
         bins = codes.copy()
-        for j in np.flatnonzero(~np.array(columns.categorical)).tolist():
-            cumulative = columns.marginals[j].cumulative
-            interval = ((cumulative[1:] + cumulative[:-1]) / 2 * INTERVALS).astype(np.int64)
-            bins[:, j] = np.unique(interval, return_inverse=True)[1][codes[:, j]]
+        for j, categorical in enumerate(columns.categorical):
+            if not categorical:
+                bins[:, j] = columns.marginals[j].intervals()[codes[:, j]]
         # 2. The tree, and for each edge the distribution of the child given its parent.
         order, parents = _tree(bins)
         steps = list[tuple[FloatArray, Donors]]()
-        for j, parent in enumerate(parents):
-            above = np.zeros(len(bins), np.int64) if parent < 0 else bins[:, parent]
-            table = np.zeros((above.max() + 1, bins[:, j].max() + 1))
-            np.add.at(table, (above, bins[:, j]), 1)
-            cumulative = np.cumsum(table + PRIOR * table.sum(0) / table.sum(), axis=1)
-            donors = Donors.fit(bins[:, j], codes[:, j])
-            steps.append((cumulative / cumulative[:, -1:], donors))
+        for child, values, parent in zip(bins.T, codes.T, parents, strict=True):
+            above = np.zeros(len(bins), np.int64)
+            if parent >= 0:
+                above = bins[:, parent]
+            steps.append((_conditional(child, above), Donors.fit(child, values)))
 
         def draw(n: int, seed: int) -> Samples:
             rng = Purpose.CHOW_LIU_SAMPLES.rng(seed)
@@ -278,12 +294,22 @@ class ChowLiuTree:
             for j in order:
                 cumulative, donors = steps[j]
                 # Inverse of the distribution function; its last value is 1, and is left out.
-                below = rng.random(n)[:, None] >= cumulative[drawn[:, parents[j]], :-1]
+                of_parent = cumulative[drawn[:, parents[j]], :-1]
+                below = rng.random(n)[:, None] >= of_parent
                 drawn[:, j] = below.sum(1)
                 codes[:, j] = donors.draw(drawn[:, j], rng)
             return columns.samples(codes, rng)
 
         return FittedGenerator(draw)
+
+
+def _conditional(child: IntArray, above: IntArray) -> FloatArray:
+    """Return the distribution function of a column given its parent, one row for each value."""
+    table = np.zeros((above.max() + 1, child.max() + 1))
+    np.add.at(table, (above, child), 1)
+    cumulative = np.cumsum(table + PRIOR * table.sum(0) / table.sum(), axis=1)
+    shares: FloatArray = cumulative / cumulative[:, -1:]
+    return shares
 
 
 def _tree(bins: IntArray) -> tuple[list[int], list[int]]:

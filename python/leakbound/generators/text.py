@@ -1,5 +1,6 @@
 """Text from a causal language model."""
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -7,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leakbound._base.checks import integer, real
+from leakbound._base.checks import integer, real, shown
 from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
-from leakbound._base.types import ArrayInput, IntArray
-from leakbound.errors import InputError, OptionError
+from leakbound._base.types import AnyArray, ArrayInput, IntArray, PathInput
+from leakbound.errors import InputError, InputTypeError, OptionError
 from leakbound.generators.members import read_array
 from leakbound.generators.protocol import FittedGenerator, Samples
 
@@ -75,13 +76,15 @@ def chunk_texts(
     >>> chunk_texts(["to be or not to be, that is the question"] * 3, length=10, most=2)
     Chunks(n=6, length=10, documents=3)
     """
-    length = integer(length, "length", least=2)
-    most = integer(most, "most", least=1)
-    rng = Purpose.CHUNKS.rng(integer(seed, "seed", least=0))
+    length = integer(length, name="length", least=2)
+    most = integer(most, name="most", least=1)
+    rng = Purpose.CHUNKS.rng(integer(seed, name="seed", least=0))
+    if isinstance(texts, str | bytes) or not hasattr(texts, "__len__"):
+        raise InputTypeError(f"texts must be a list of strings, got {shown(texts)}")
     pieces = []
     documents = []
     for number, text in enumerate(texts):
-        tokens = np.asarray(list(text.encode() if encode is None else encode(text)), np.int64)
+        tokens = np.asarray(list((encode or _as_bytes)(text)), np.int64)
         count = tokens.size // length
         first = int(rng.integers(max(count - most, 0) + 1))
         run = tokens[: count * length].reshape(count, length)[first : first + most]
@@ -91,7 +94,17 @@ def chunk_texts(
         raise InputError(
             f"none of {len(texts)} documents has at least {length} tokens, the length of a chunk"
         )
-    return Chunks(np.concatenate(pieces), np.concatenate(documents))
+    return Chunks(values=np.concatenate(pieces), documents=np.concatenate(documents))
+
+
+def _as_bytes(text: object) -> bytes:
+    """Return a text as its bytes in UTF-8."""
+    if not isinstance(text, str):
+        raise InputTypeError(f"texts must be a list of strings, one of which is {shown(text)}")
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"a text has half of a surrogate pair: {shown(text)}") from None
 
 
 @dataclass(frozen=True)
@@ -129,7 +142,7 @@ class LanguageModel:
     Samples(n=5, shape=(8,))
     """
 
-    model: "str | os.PathLike[str] | PretrainedConfig"
+    model: "PathInput | PretrainedConfig"
     _: KW_ONLY
     epochs: int = 10
     batch_size: int = 32
@@ -143,11 +156,11 @@ class LanguageModel:
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "samples_per_prompt", "top_k"):
-            integer(getattr(self, name), name, least=1)
-        real(self.learning_rate, "learning_rate", above=0)
-        real(self.prompts, "prompts", above=0, below=1)
-        real(self.temperature, "temperature", above=0)
-        integer(self.seed, "seed", least=0)
+            integer(getattr(self, name), name=name, least=1)
+        real(self.learning_rate, name="learning_rate", above=0)
+        real(self.prompts, name="prompts", above=0, below=1)
+        real(self.temperature, name="temperature", above=0)
+        integer(self.seed, name="seed", least=0)
 
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> FittedGenerator:
         """Train the model on the first members, and keep the last for prompts.
@@ -171,14 +184,7 @@ class LanguageModel:
         reserved = max(1, round(self.prompts * len(chunks)))
         with reproducible():
             network = _load(self.model, seed=self.seed).to(self.device)
-            tokens = network.get_input_embeddings().num_embeddings
-            both = 2 * chunks.shape[1]
-            places = getattr(network.config, "max_position_embeddings", None) or both
-            if chunks.max() >= tokens or places < both:
-                raise OptionError(
-                    f"the model knows tokens 0 to {tokens - 1} and takes {places} of them; members "
-                    f"hold token {chunks.max()}, and a prompt and a sample are {both} tokens"
-                )
+            _check_fits(network, chunks)
             _train(network, chunks=chunks[:-reserved].astype(np.int64), options=self)
         prompts = chunks[-reserved:]
         each = self.samples_per_prompt
@@ -192,16 +198,17 @@ class LanguageModel:
                     f"give {count * each}"
                 )
             # Every prompt once before any twice.
-            turns = np.concatenate([rng.permutation(count) for _ in range(-(-n // count))])[:n]
+            rounds = math.ceil(n / count)
+            turns = np.concatenate([rng.permutation(count) for _ in range(rounds)])[:n]
             chosen = prompts[rng.permutation(turns)].astype(np.int64)
             with reproducible():
                 written = _continue(network, prompts=chosen, options=self, seed=seed)
             return Samples(written.astype(prompts.dtype))
 
-        return FittedGenerator(draw, (network, prompts))
+        return FittedGenerator(draw=draw, learnt=(network, prompts))
 
 
-def _load(model: "str | os.PathLike[str] | PretrainedConfig", *, seed: int) -> "PreTrainedModel":
+def _load(model: "PathInput | PretrainedConfig", *, seed: int) -> "PreTrainedModel":
     """Return a model from a folder, or a new one of a configuration; torch's seed is changed."""
     import torch
     from transformers import AutoModelForCausalLM, PretrainedConfig
@@ -213,6 +220,18 @@ def _load(model: "str | os.PathLike[str] | PretrainedConfig", *, seed: int) -> "
         return AutoModelForCausalLM.from_config(model)
     with quiet():
         return AutoModelForCausalLM.from_pretrained(os.fspath(model), local_files_only=True)
+
+
+def _check_fits(network: "PreTrainedModel", chunks: AnyArray) -> None:
+    """Check that a model knows the tokens of chunks, and takes a prompt and a sample."""
+    tokens = network.get_input_embeddings().num_embeddings
+    both = 2 * chunks.shape[1]
+    places = getattr(network.config, "max_position_embeddings", None) or both
+    if chunks.max() >= tokens or places < both:
+        raise OptionError(
+            f"the model knows tokens 0 to {tokens - 1} and takes {places} of them; members "
+            f"hold token {chunks.max()}, and a prompt and a sample are {both} tokens"
+        )
 
 
 def _train(network: "PreTrainedModel", chunks: IntArray, options: LanguageModel) -> None:

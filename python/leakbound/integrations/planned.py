@@ -3,8 +3,7 @@
 Loading this module loads PyTorch.
 """
 
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ with needs("torch", "leakbound.integrations"):
     from torch.utils.data import ConcatDataset, DataLoader, IterableDataset, Subset
 
 from leakbound._base.scores import Scores
-from leakbound._base.types import FloatArray
+from leakbound._base.types import FloatArray, PathInput
 from leakbound.audits import Coins, audit
 from leakbound.claims import ApproxDP, Claim, PureDP
 from leakbound.errors import InputTypeError, OptionError
@@ -49,7 +48,7 @@ class PlannedCallback:
         claim: Claim | None = None,
         confidence: float = 0.95,
         accounted: Accounted | Callable[[], Accounted] | None = None,
-        out: str | os.PathLike[str] | None = None,
+        out: PathInput | None = None,
     ) -> None:
         # Everything is checked now, and not after hours of training.
         instance(plan, name="plan", types=InclusionPlan)
@@ -64,7 +63,10 @@ class PlannedCallback:
                 f"accounted goes with plans of one copy, and this one has {plan.copies}: leave it "
                 "out, and compare with callback.result.against(…) after training"
             )
-        for column in canaries.values() if isinstance(canaries, Mapping) else (canaries,):
+        columns: Iterable[Any] = (canaries,)
+        if isinstance(canaries, Mapping):
+            columns = canaries.values()
+        for column in columns:
             plan.included(column)  # which refuses another number than that of the coins
         with needs("plot", "the report of an audit"):
             import matplotlib as mpl  # noqa: F401
@@ -124,7 +126,7 @@ class PlannedCallback:
         else:
             self._score(model, loader=loader, signal=self._signal, first=1)
 
-    def _end(self, model: nn.Module, loader: Any, folder: str | os.PathLike[str]) -> None:
+    def _end(self, model: nn.Module, loader: Any, folder: PathInput) -> None:
         """Score all canaries, audit the scores, and write the result and its report."""
         # 1. Score, as the difference from the beginning where the signal is one.
         if self._before is None:

@@ -112,7 +112,7 @@ class DPSGDWatch:
             raise OptionError("this watch has been used: call watch_dp_sgd again for another run")
         from leakbound.integrations.opacus import WatchedOptimizer
 
-        self._watched = WatchedOptimizer(self._optimizer, self._design)
+        self._watched = WatchedOptimizer(optimizer=self._optimizer, design=self._design)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -195,7 +195,7 @@ def accounted_by(engine: Any, *, delta: float) -> Accounted:
     >>> accounted.source, accounted.steps, round(accounted.epsilon, 1)
     ('opacus prv', 100, 0.7)
     """
-    checked = real(delta, "delta", above=0, below=1)
+    checked = real(delta, name="delta", above=0, below=1)
     with needs("dp", "accounted_by"):
         from opacus import PrivacyEngine
     if not isinstance(engine, PrivacyEngine):

@@ -3,16 +3,13 @@
 import hashlib
 import json
 import math
-import os
-import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakbound._base.checks import MOST_EXAMPLES, instance, integer, real, seed_of, shown
 from leakbound._base.console import bar
@@ -21,7 +18,7 @@ from leakbound._base.imports import needs
 from leakbound._base.odds import logit
 from leakbound._base.reading import array_of, columns_of, readable, refuse_unread
 from leakbound._base.streams import SCHEME, Purpose
-from leakbound._base.types import BoolArray, FloatArray, IntArray
+from leakbound._base.types import AnyArray, BoolArray, FloatArray, IntArray, PathInput
 from leakbound.audits import Stream
 from leakbound.audits.trials import INDEPENDENT, NEIGHBOURS
 from leakbound.claims import CLAIMS, Claim
@@ -56,7 +53,7 @@ def audit_mechanism(
     confidence: float = 0.95,
     most_runs: int = 5000,
     seed: int | None = None,
-    path: str | os.PathLike[str] | None = None,
+    path: PathInput | None = None,
 ) -> AuditResult:
     """Run a mechanism on two neighbouring inputs until a claim about it is refuted.
 
@@ -109,21 +106,23 @@ def audit_mechanism(
     'The claimed ε = 1 is refuted (95 % confidence).'
     """
     instance(claim, name="claim", types=CLAIMS)
-    for name, function in {"run": run, "score": run if score is None else score}.items():
-        if not callable(function):
-            raise InputTypeError(f"{name} must be a function, got {shown(function)}")
-    theta = real(parameter, "parameter", least=0, below=math.inf)
+    _check_function("run", run)
+    scored = "learnt"
+    if score is not None:
+        _check_function("score", score)
+        scored = "given"
+    theta = real(parameter, name="parameter", least=0, below=math.inf)
     stream = Stream(claim=claim, confidence=confidence)
     curve = curve_at(claim, theta=theta, sides="both").delta(np.linspace(0, 5, 11))
     made_of = {
         "claim": [claim.name, digest(curve)],
         "parameter": theta,
         "confidence": float(confidence),
-        "pair of inputs": [_identity(one) for one in (d0, d1)],
-        "score": "learnt" if score is None else "given",
+        "pair of inputs": [_identity(d0), _identity(d1)],
+        "score": scored,
         "random streams": SCHEME,
     }
-    most = integer(most_runs, "most_runs", least=10, most=MOST_EXAMPLES)
+    most = integer(most_runs, name="most_runs", least=10, most=MOST_EXAMPLES)
     runs = _Runs(run=run, inputs=(d0, d1), path=path, made_of=made_of)
     runs.open(seed, most)
     with bar("running the mechanism", total=most) as move:
@@ -153,6 +152,11 @@ def audit_mechanism(
     return found.with_check(parameter=theta)
 
 
+def _check_function(name: str, function: object) -> None:
+    if not callable(function):
+        raise InputTypeError(f"{name} must be a function, got {shown(function)}")
+
+
 class _Runs:
     """The outputs so far, and the file that keeps them."""
 
@@ -160,7 +164,7 @@ class _Runs:
         self,
         run: Callable[..., Any],
         inputs: tuple[Any, Any],
-        path: str | os.PathLike[str] | None,
+        path: PathInput | None,
         made_of: dict[str, Any],
     ) -> None:
         self._run = run
@@ -235,14 +239,14 @@ class _Runs:
         drawn = (rows != np.round(rows)).any(axis=1)
         parts = [rows[drawn & (self.member[: len(rows)] == coin)] for coin in (False, True)]
         repeated = sum(len(part) - len(np.unique(part, axis=0)) for part in parts)
+        if not repeated:
+            return []
         told = (
             f"{repeated} of {len(rows)} outputs repeat an earlier one of the same input, and are "
             "not whole numbers: if runs share seeds or ignore their generator, they are not "
             "independent. Ignore this if the mechanism rounds its outputs"
         )
-        if repeated:
-            return [told]
-        return []
+        return [told]
 
     def _one(self, number: int) -> Any:
         coin = bool(self.member[number])
@@ -251,7 +255,10 @@ class _Runs:
         data = self._inputs[coin]
         try:
             # Copies, as a mechanism may write to its input, and again to its output
-            returned = self._run(data.copy() if isinstance(data, np.ndarray) else data, rng)
+            data_of_run = data
+            if isinstance(data, np.ndarray):
+                data_of_run = data.copy()
+            returned = self._run(data_of_run, rng)
         except Exception as error:
             raise InputError(
                 f"{where} raised {type(error).__name__}: {error}; the same seed repeats it"
@@ -304,7 +311,7 @@ class _Runs:
         return made_of
 
 
-def _numbers_of(returned: Any, where: str) -> NDArray[Any]:
+def _numbers_of(returned: Any, where: str) -> AnyArray:
     """Return a copy of what a run returned, as an array of numbers; raise if it holds others.
 
     No number is changed: what a mask hides, or float64 would round, is refused.
@@ -325,14 +332,14 @@ def _numbers_of(returned: Any, where: str) -> NDArray[Any]:
     return output
 
 
-def _read(returned: Any) -> tuple[NDArray[Any], str]:
+def _read(returned: Any) -> tuple[AnyArray, str]:
     """Return an array of what a run returned, and what is wrong with it."""
-    refuse_unread(returned, "It")
+    refuse_unread(returned, name="It")
     parts = list(_parts(returned))
     if any(np.ma.is_masked(part) for part in parts):
         return np.zeros(0), "It has masked entries: let a number stand for no output"
     # A copy, as mechanisms may write to their output again
-    output = array_of(returned, "It", exact=True).copy()
+    output = array_of(returned, name="It", exact=True).copy()
     if not output.size:
         return output, "It is empty: let a number stand for no output"
     if output.dtype.kind not in "biuf":
@@ -368,10 +375,37 @@ def _is_rounded(part: Any) -> bool:
 
 
 def _identity(data: Any) -> str:
-    """Return a digest of an input, or its type if it cannot be pickled."""
+    """Return a digest of the values of an input, or its type if they cannot be told.
+
+    The pickle of a set of words is another in each process.
+    """
     with suppress(Exception):  # of any object
-        return hashlib.sha256(pickle.dumps(data)).hexdigest()
+        return _digest_of(data).hex()
     return type(data).__name__
+
+
+def _digest_of(data: Any) -> bytes:
+    """Return a digest of type and values, of sets and mappings in any order."""
+    kind = f"{type(data).__module__}.{type(data).__qualname__}"
+    parts: list[bytes]
+    columns = columns_of(data)
+    if data is None or isinstance(data, bool | int | float | complex | str | bytes):
+        parts = [repr(data).encode("utf-8", "surrogatepass")]
+    elif isinstance(data, set | frozenset):
+        parts = sorted(map(_digest_of, data))
+    elif isinstance(data, Mapping):
+        parts = sorted(_digest_of(key) + _digest_of(value) for key, value in data.items())
+    elif isinstance(data, list | tuple):
+        parts = [*map(_digest_of, data)]
+    elif columns:
+        parts = [*map(_digest_of, (list(map(str, data.columns)), *columns))]
+    elif hasattr(data, "__array__"):
+        array = np.asarray(readable(data))
+        held: Any = array.tolist() if array.dtype.hasobject else digest(array)
+        parts = [_digest_of([list(array.shape), held])]
+    else:
+        parts = [_digest_of(vars(data))]
+    return hashlib.sha256(b"".join([kind.encode(), *parts])).digest()
 
 
 def _learnt(outputs: Any, member: BoolArray, seed: int) -> FloatArray:
@@ -389,7 +423,8 @@ def _learnt(outputs: Any, member: BoolArray, seed: int) -> FloatArray:
     known = member.size
     table = outputs.reshape(len(outputs), -1)
     lessons = slice(max(0, known - _LESSONS), known)
-    if member[lessons].all() or not member[lessons].any():
+    coins = member[lessons]
+    if coins.all() or not coins.any():
         return np.zeros(len(table) - known)
     # Ranks among earlier outputs, ties in the middle: outputs may be infinite, or of any scale
     ranks = np.empty(table.shape)
@@ -404,12 +439,12 @@ def _learnt(outputs: Any, member: BoolArray, seed: int) -> FloatArray:
     )
     spline = SplineTransformer(n_knots=_KNOTS, degree=1)
     added = make_pipeline(spline, LogisticRegression(C=_PENALTY))
-    added.fit(ranks[lessons], member[lessons])
-    trees.fit(ranks[lessons], member[lessons])
-    said = _likely(
-        trees.apply(ranks[lessons]), member=member[lessons], asked=trees.apply(ranks[known:])
-    )
-    return np.asarray(added.decision_function(ranks[known:]) + logit(said))
+    earlier = ranks[lessons]
+    asked = ranks[known:]
+    added.fit(earlier, coins)
+    trees.fit(earlier, coins)
+    said = _likely(trees.apply(earlier), member=coins, asked=trees.apply(asked))
+    return np.asarray(added.decision_function(asked) + logit(said))
 
 
 def _likely(learnt: IntArray, member: BoolArray, asked: IntArray) -> FloatArray:

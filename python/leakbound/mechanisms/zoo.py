@@ -53,7 +53,7 @@ class Mechanism:
     epsilon: float = 1.0
 
     def __post_init__(self) -> None:
-        real(self.epsilon, "epsilon", above=0, below=math.inf)
+        real(self.epsilon, name="epsilon", above=0, below=math.inf)
         choice(vars(self)["fault"], name="fault", allowed=get_type_hints(type(self))["fault"])
 
     @property
@@ -78,7 +78,10 @@ class LaplaceNoise(Mechanism):
 
     def run(self, data: float, rng: np.random.Generator) -> float:
         """Return the noisy query."""
-        return data + rng.laplace(scale=(0.5 if self.fault else 1) / self.epsilon)
+        scale = 1 / self.epsilon
+        if self.fault:
+            scale = 0.5 / self.epsilon
+        return data + rng.laplace(scale=scale)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +95,10 @@ class GaussianNoise(LaplaceNoise):
 
     def run(self, data: float, rng: np.random.Generator) -> float:
         """Return the noisy query."""
-        return data + rng.normal(scale=(0.5 if self.fault else 1) / self.epsilon)
+        scale = 1 / self.epsilon
+        if self.fault:
+            scale = 0.5 / self.epsilon
+        return data + rng.normal(scale=scale)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,7 +180,7 @@ class SparseVector(Mechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        integer(self.above, "above", least=1)
+        integer(self.above, name="above", least=1)
 
     def run(self, data: Any, rng: np.random.Generator) -> Any:
         """Return what is said of each query."""
@@ -212,7 +218,9 @@ class NoisyMax(Mechanism):
 
     def run(self, data: Any, rng: np.random.Generator) -> Any:
         """Return the place of the larger count, and with "released_value" the noisy count."""
-        scale = (1 if self.fault == "half_noise" else 2) / self.epsilon
+        scale = 2 / self.epsilon
+        if self.fault == "half_noise":
+            scale = 1 / self.epsilon
         values = data + rng.exponential(scale, len(data))
         place = int(values.argmax())
         if self.fault == "released_value":
@@ -221,7 +229,7 @@ class NoisyMax(Mechanism):
 
 
 def _whole(values: ArrayInput, name: str, most: int) -> IntArray:
-    return numbers(values, name, least=0, most=most, whole=True).astype(np.int64)
+    return numbers(values, name=name, least=0, most=most, whole=True).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -230,8 +238,8 @@ class _Randomizer:
     epsilon: float
 
     def __post_init__(self) -> None:
-        integer(self.k, "k", least=2, most=MOST_K)
-        real(self.epsilon, "epsilon", above=0, most=30)  # random floats are multiples of 2⁻⁵³
+        integer(self.k, name="k", least=2, most=MOST_K)
+        real(self.epsilon, name="epsilon", above=0, most=30)  # random floats are multiples of 2⁻⁵³
 
     def reports(self, values: ArrayInput, rng: np.random.Generator) -> Any:
         """Draw a report for each value, a whole number from 0 to k - 1.
@@ -239,15 +247,17 @@ class _Randomizer:
         Reports are integers of shape (n,) for `GRR`, and booleans of shape (n, k) for the others.
         """
         instance(rng, name="rng", types=np.random.Generator)
-        return self._draw(_whole(vector(values, "values"), name="values", most=self.k - 1), rng)
+        return self._draw(
+            _whole(vector(values, name="values"), name="values", most=self.k - 1), rng
+        )
 
     def log_ratio(self, reports: ArrayInput, value: int, other: int) -> FloatArray:
         """Return ln P(report | value) - ln P(report | other): the best score for an audit.
 
         It is ε, 0 or -ε. `value` is that of users whose coin says member, `other` that of the rest.
         """
-        integer(value, "value", least=0, most=self.k - 1)
-        integer(other, "other", least=0, most=self.k - 1)
+        integer(value, name="value", least=0, most=self.k - 1)
+        integer(other, name="other", least=0, most=self.k - 1)
         if value == other:
             raise OptionError(f"value and other must be different, got {value} twice")
         says, says_other = (self._says(reports, one) for one in (value, other))
@@ -288,7 +298,7 @@ class GRR(_Randomizer):
         return np.where(kept, values, (values + rng.integers(1, self.k, values.size)) % self.k)
 
     def _says(self, reports: ArrayInput, value: int) -> Any:
-        return _whole(vector(reports, "reports"), name="reports", most=self.k - 1) == value
+        return _whole(vector(reports, name="reports"), name="reports", most=self.k - 1) == value
 
 
 class _UnaryEncoding(_Randomizer):

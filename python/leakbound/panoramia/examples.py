@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakbound._base.checks import check_length, numbers, vector
-from leakbound._base.types import BoolArray, FloatArray, IntArray
+from leakbound._base.types import AnyArray, BoolArray, FloatArray, IntArray
 from leakbound.errors import InputError, OptionError
 
 
@@ -15,7 +14,7 @@ from leakbound.errors import InputError, OptionError
 class Examples:
     """Inputs and, where the task has them, labels."""
 
-    x: NDArray[Any]
+    x: AnyArray
     """Rows of a table, images or tokens, shape (n, ...)."""
     y: IntArray | None
     """Labels, shape (n,); None for text, which is its own label."""
@@ -30,18 +29,18 @@ class Examples:
         if isinstance(data, tuple) and len(data) == 2:
             pair = data
         inputs, labels = pair
-        x: NDArray[Any] = numbers(inputs, f"{name}'s inputs")
+        x: AnyArray = numbers(inputs, name=f"{name}'s inputs")
         if not x.size or x.ndim < 2:
             raise InputError(f"{name} must have one row per example, got inputs of shape {x.shape}")
         if labels is None:
-            return cls(x, None)
-        y = vector(labels, f"{name}'s labels", kinds="biu")
+            return cls(x=x, y=None)
+        y = vector(labels, name=f"{name}'s labels", kinds="biu")
         check_length(y, examples=len(x), name=f"{name}'s labels")
-        return cls(x, y.astype(np.int64))
+        return cls(x=x, y=y.astype(np.int64))
 
     def take(self, rows: IntArray | slice) -> "Examples":
         """Return some of the examples."""
-        return Examples(self.x[rows], None if self.y is None else self.y[rows])
+        return Examples(x=self.x[rows], y=None if self.y is None else self.y[rows])
 
     def joined(self, other: "Examples") -> "Examples":
         """Return these examples, and others of the same kind after them."""
@@ -49,7 +48,7 @@ class Examples:
         y = None
         if labelled:
             y = np.concatenate([self.y, other.y])
-        return Examples(np.concatenate([self.x, other.x]), y)
+        return Examples(x=np.concatenate([self.x, other.x]), y=y)
 
     def check_alike(self, others: "Examples", name: str) -> None:
         """Check that others are of the same kind as these, which are members."""

@@ -9,7 +9,7 @@ from leakbound._base import shares
 from leakbound._base.checks import complement
 from leakbound._base.files import Arrays
 from leakbound._base.streams import Purpose
-from leakbound._base.types import FloatArray, IntArray
+from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.errors import OptionError
 from leakbound.panoramia.examples import Examples, Sample
 from leakbound.panoramia.models.attack import FittedAttack
@@ -91,27 +91,21 @@ def play(
 ) -> Arrays:
     """Train baseline and attacks, then flip the coins and score the examples shown."""
     # 1. Pairs that train, choose and are audited.
+    both = members, others
     rows = parts.drawn(len(members), Purpose.GAME_MEMBERS, seed)
     other_rows = parts.drawn(len(others), Purpose.GAME_OTHERS, seed)
-
-    def sample(part: int, target: str | None, pairs: int | None = None) -> Sample:
-        """Return pairs of a part as the attack on a target sees them, members first."""
-        mine = rows[part][:pairs]
-        theirs = other_rows[part][:pairs]
-        return Sample(
-            examples=members.examples.take(mine).joined(others.examples.take(theirs)),
-            signals=np.concatenate([members.signals(target, mine), others.signals(target, theirs)]),
-            member=np.repeat([True, False], mine.size),
-        )
+    lesson, validation, tested = zip(rows, other_rows, strict=True)
+    device = options.device or "cpu"
 
     def fit(target: str | None, pairs: int | None = None, ready: object = None) -> FittedAttack:
+        first_pairs = lesson[0][:pairs], lesson[1][:pairs]
         return options.attack.fit(
-            sample(0, target, pairs),
-            sample(1, target),
+            _sample(both, rows=first_pairs, target=target),
+            _sample(both, rows=validation, target=target),
             seed=seed,
             level=shares.RANKINGS.of(complement(options.confidence), 2),
             cuts=options.cuts,
-            device=options.device or "cpu",
+            device=device,
             prepared=ready,
         )
 
@@ -122,8 +116,12 @@ def play(
         tick(f"seed {seed}: a baseline from {2 * size:,} examples")
         fitted[f"baseline-{size}"] = fit(None, size), None
     tick(f"seed {seed}: the baseline")
-    examples = sample(0, None), sample(1, None)
-    ready = options.attack.prepare(*examples, seed=seed, device=options.device or "cpu")
+    ready = options.attack.prepare(
+        _sample(both, rows=lesson, target=None),
+        _sample(both, rows=validation, target=None),
+        seed=seed,
+        device=device,
+    )
     fitted["baseline"] = fit(None, ready=ready), None
     for name in members.targets:
         tick(f"seed {seed}: the attack on {name}")
@@ -133,15 +131,37 @@ def play(
     row_of_coin = np.arange(coins.size) + np.where(coins, 0, coins.size)
     scores = {}
     for key, (attack, target) in fitted.items():
-        test = sample(2, target)
+        test = _sample(both, rows=tested, target=target)
         scores[key] = attack.score(test.examples.take(row_of_coin), test.signals[row_of_coin])
-    for name in members.targets:
-        falls = members.falls[name][rows[2]], others.falls[name][other_rows[2]]
-        scores[f"losses-{name}"] = np.where(coins, *falls)
+    mine, theirs = tested
     return {
-        "rows": rows[2],
-        "others": other_rows[2],
+        "rows": mine,
+        "others": theirs,
         "coins": coins,
         "baseline-validation": fitted["baseline"][0].validation,
         **scores,
+        **_falls(both, rows=tested, coins=coins),
     }
+
+
+def _falls(sides: tuple[Side, Side], rows: tuple[IntArray, IntArray], coins: BoolArray) -> Arrays:
+    """Return how far the losses of the examples shown fell, by target."""
+    members, others = sides
+    mine, theirs = rows
+    return {
+        f"losses-{name}": np.where(coins, falls[mine], others.falls[name][theirs])
+        for name, falls in members.falls.items()
+    }
+
+
+def _sample(
+    sides: tuple[Side, Side], rows: tuple[IntArray, IntArray], target: str | None
+) -> Sample:
+    """Return pairs as the attack on a target sees them, members first."""
+    members, others = sides
+    mine, theirs = rows
+    return Sample(
+        examples=members.examples.take(mine).joined(others.examples.take(theirs)),
+        signals=np.concatenate([members.signals(target, mine), others.signals(target, theirs)]),
+        member=np.repeat([True, False], mine.size),
+    )

@@ -60,9 +60,13 @@ def losses_of(answers: Mapping[str, FloatArray], targets: Iterable[str]) -> Iter
         low, high = np.quantile(np.concatenate([*losses.values()]), _ENDS)
         if labels:
             low = max(low, np.finfo(np.float64).tiny)
-            edges = np.geomspace(low, high if high > low else 2 * low, _BINS + 1)
+            if high <= low:
+                high = 2 * low
+            edges = np.geomspace(low, high, _BINS + 1)
         else:
-            edges = np.linspace(low, high if high > low else low + 1, _BINS + 1)
+            if high <= low:
+                high = low + 1
+            edges = np.linspace(low, high, _BINS + 1)
         counts = {
             side: np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0]
             for side, values in losses.items()

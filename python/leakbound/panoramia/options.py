@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
-from numpy.typing import NDArray
-
 from leakbound._base.checks import choice, complement, flag, instance, integer, real, seed_of
+from leakbound._base.types import AnyArray
 from leakbound.cuts import CutPolicy, KLScan, SecondLook
 from leakbound.cuts.policies import check_policy
 from leakbound.errors import OptionError
@@ -16,7 +15,7 @@ from leakbound.panoramia.models.attack import StackedAttack
 if TYPE_CHECKING:
     from torch import nn
 
-Inputs: TypeAlias = Callable[[NDArray[Any]], NDArray[Any]]
+Inputs: TypeAlias = Callable[[AnyArray], AnyArray]
 Trained: TypeAlias = Literal["generated", "members", "real"]
 
 
@@ -67,9 +66,9 @@ class Helper:
 
     def __post_init__(self) -> None:
         choice(self.trained_on, name="trained_on", allowed=Trained)
-        integer(self.epochs, "epochs", least=1)
-        integer(self.batch_size, "batch_size", least=1)
-        real(self.learning_rate, "learning_rate", above=0)
+        integer(self.epochs, name="epochs", least=1)
+        integer(self.batch_size, name="batch_size", least=1)
+        real(self.learning_rate, name="learning_rate", above=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,21 +121,21 @@ class Options:
 
     def __post_init__(self) -> None:
         instance(self.attack, name="attack", types=StackedAttack)
-        flag(self.union, "union")
-        flag(self.conditional, "conditional")
+        flag(self.union, name="union")
+        flag(self.conditional, name="conditional")
         for helper in self.helpers:
             instance(helper, name="helper", types=Helper)
-        shares = [real(share, "shares", above=0, below=1) for share in self.shares]
+        shares = [real(share, name="shares", above=0, below=1) for share in self.shares]
         if len(shares) != 3 or sum(shares) >= 1:
             raise OptionError(
                 f"shares must be three numbers that leave members to audit, got {self.shares}"
             )
         if self.helper_examples is not None:
-            integer(self.helper_examples, "helper_examples", least=20)
-        ends = [0.0, *(real(x, "saturation", above=0, below=1) for x in self.saturation)]
+            integer(self.helper_examples, name="helper_examples", least=20)
+        ends = [0.0, *(real(x, name="saturation", above=0, below=1) for x in self.saturation)]
         if any(high <= low for low, high in pairwise(ends)):
             raise OptionError(f"saturation must be increasing, got {self.saturation}")
-        seeds = [integer(seed, "seeds", least=0) for seed in self.seeds]
+        seeds = [integer(seed, name="seeds", least=0) for seed in self.seeds]
         if not seeds or len(set(seeds)) < len(seeds):
             raise OptionError(f"seeds must be different, and at least one, got {self.seeds}")
         complement(self.confidence)

@@ -43,6 +43,8 @@ from leakbound.results.descriptions.panoramia import NOTHING
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from leakbound.results import ZeroRunResult
+
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PanoramiaReport(Composed):
@@ -156,39 +158,26 @@ class PanoramiaReport(Composed):
 def describe(report: PanoramiaReport) -> Description:
     """Describe a run: the target with the largest estimate, and all targets in an overview."""
     lead = largest(report.rows)
-    said = largest(report.rows).estimates[0].summary()
-    estimates = [row for row in report.rows if row.audit == "PANORAMIA"]
+    said = lead.estimates[0].summary()
     assert lead.c_lb is not None
     assert lead.c_plus_epsilon_lb is not None
     c = lead.c_lb
     both = lead.c_plus_epsilon_lb
     estimated_epsilon = str(lead.epsilon_tilde)
-    headline = NOTHING
-    if estimate(lead) > 0:
-        of = f" for “{lead.target}”, the largest of {len(estimates)} targets"
-        headline = (
-            f"Estimated leakage{of if len(estimates) > 1 else ''}: ε̃ = {number(estimate(lead))} in "
-            f"the mean over {len(report.seeds)} seeds. This is not a lower bound on ε."
-        )
     # Grounds of the estimate first, then those of the conditional bounds.
-    own = [
+    sections = [
         Section(
             title="Why the bounds hold",
             paragraphs=said.sections[0].paragraphs[:1],
             assumptions=report.assumptions,
         )
     ]
-    conditional = sorted(
-        (row for row in report.rows if row.conditional), key=lambda row: row.target != lead.target
-    )
+    papers = ["PANORAMIA"]
+    conditional = [row for row in report.rows if row.conditional]
     if conditional:
-        beside = conditional[0].conditional[0]
-        title = "Grounds of the conditional lower bounds"
-        own.append(
-            Section(title=title, paragraphs=(beside.theorem,), assumptions=beside.assumptions)
-        )
-    note = note_of(report.rows)
-    table = [HEADINGS, *report.table()]
+        papers.append("Zero-Run")
+        first = min(conditional, key=lambda row: row.target != lead.target)
+        sections.append(_conditional_grounds(first.conditional[0]))
     return replace(
         said,
         title="PANORAMIA",
@@ -197,7 +186,7 @@ def describe(report: PanoramiaReport) -> Description:
         epsilon=report.bound,
         ceiling=report.ceiling,
         formula=f"ε̃ = {number(report.bound)}, estimate",
-        headline=headline,
+        headline=_headline(report, lead),
         answer=_answer(report),
         paragraphs=(_evidence(report),),
         metrics=(
@@ -214,13 +203,39 @@ def describe(report: PanoramiaReport) -> Description:
             str(c), c_lb=c.mean, both=str(both), both_lb=both.mean, epsilon=estimated_epsilon
         ),
         figures=(saturation_figure(report.saturation), *map(loss_figure, report.losses)),
-        sections=tuple(own),
+        sections=tuple(sections),
         numbers=said.numbers | {"epsilon": report.bound, "epsilon_ceiling": report.ceiling},
-        papers=("PANORAMIA", "Zero-Run") if conditional else ("PANORAMIA",),
+        papers=tuple(papers),
         about={"Parts": ", ".join(f"{count:,} {part}" for part, count in report.sizes.items())},
         overview=Overview(
-            title="All targets", table=table, note=note, figure=audits_figure(report.rows)
+            title="All targets",
+            table=[HEADINGS, *report.table()],
+            note=note_of(report.rows),
+            figure=audits_figure(report.rows),
         ),
+    )
+
+
+def _headline(report: PanoramiaReport, lead: PanoramiaRow) -> str:
+    """Return the largest estimate in a sentence, or that nothing was found."""
+    if estimate(lead) <= 0:
+        return NOTHING
+    targets = sum(row.audit == "PANORAMIA" for row in report.rows)
+    of = ""
+    if targets > 1:
+        of = f" for “{lead.target}”, the largest of {targets} targets"
+    return (
+        f"Estimated leakage{of}: ε̃ = {number(estimate(lead))} in "
+        f"the mean over {len(report.seeds)} seeds. This is not a lower bound on ε."
+    )
+
+
+def _conditional_grounds(result: "ZeroRunResult") -> Section:
+    """Return why a conditional bound holds."""
+    return Section(
+        title="Grounds of the conditional lower bounds",
+        paragraphs=(result.theorem,),
+        assumptions=result.assumptions,
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from leakbound._base.files import Arrays
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.audits.designs import audit_of
-from leakbound.audits.panoramia.conditional import PairAudit, PairCorrection, Shown, columns
+from leakbound.audits.panoramia.conditional import PairAudit, PairCorrection, columns, worded
 from leakbound.audits.zero_run.learning import Learning
 from leakbound.claims import PureDP
 from leakbound.cuts import UnionBound
@@ -116,7 +116,7 @@ def _of(scores: dict[str, FloatArray], target: str) -> FloatArray:
 
 
 def audit_all(
-    scores: Sequence[GameScores], shown: Sequence[Shown], options: Options
+    scores: Sequence[GameScores], shown: Sequence[Learning], options: Options
 ) -> tuple[table.PanoramiaRow, ...]:
     """Audit every target in every way, from the scores of all seeds."""
     generated, real = (
@@ -139,7 +139,11 @@ def audit_all(
         if shown:
             pairs = [
                 PairAudit.prepare(
-                    game.attacks[target], member=game.member, shown=known, seed=game.seed, **level
+                    game.attacks[target],
+                    member=game.member,
+                    learning=known,
+                    seed=game.seed,
+                    **level,
                 )
                 for game, known in zip(generated, shown, strict=True)
             ]
@@ -164,7 +168,7 @@ def saturation_of(
         rankings = [*(game[f"baseline-{size}"] for size in sizes[:-1]), game["baseline"]]
         results = [audit_of("panoramia", x, baseline=x, seed=seed, **known) for x in rankings]
         bounds.append(np.array([result.c_lb for result in results]))
-    return table.Saturation(2 * np.array(sizes, dtype=np.int64), tuple(bounds))
+    return table.Saturation(examples=2 * np.array(sizes, dtype=np.int64), c_lb=tuple(bounds))
 
 
 def withheld_together(results: tuple[ZeroRunResult, ...]) -> tuple[ZeroRunResult, ...]:
@@ -177,7 +181,7 @@ def withheld_together(results: tuple[ZeroRunResult, ...]) -> tuple[ZeroRunResult
     )
 
 
-def shown_of(game: Arrays, features: FloatArray, *, seed: int) -> Shown:
+def shown_of(game: Arrays, features: FloatArray, *, seed: int) -> Learning:
     """Return what is known about the test part of a game without a target.
 
     The baseline is trained on the features, with more examples than the validation part has, so its
@@ -190,8 +194,8 @@ def shown_of(game: Arrays, features: FloatArray, *, seed: int) -> Shown:
     others = columns(known)
     audited = columns(baseline, known)
     guide = LogisticPropensity(calibration=None).fit(others, coins, seed=seed)
-    return Shown(
-        learning=Learning(
+    return worded(
+        Learning(
             features=audited,
             seen=np.column_stack([audited, features]),
             reference=(others, coins),

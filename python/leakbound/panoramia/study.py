@@ -24,10 +24,8 @@ from leakbound.panoramia.scores import GameScores, audit_all, saturation_of, sho
 from leakbound.panoramia.table import NonMembers, warnings_of
 
 if TYPE_CHECKING:
-    import os
-
-    from leakbound._base.types import ArrayInput, IntArray
-    from leakbound.audits.panoramia.conditional import Shown
+    from leakbound._base.types import ArrayInput, IntArray, PathInput
+    from leakbound.audits.zero_run.learning import Learning
     from leakbound.generators import Generator, Sampler
     from leakbound.panoramia.options import Helper, Target, Trained
 
@@ -46,7 +44,7 @@ def run(
     documents: ArrayInput | None = None,
     generator_ids: ArrayInput | None = None,
     options: Options | None = None,
-    checkpoints: str | os.PathLike[str] | None = None,
+    checkpoints: PathInput | None = None,
     progress: Progress | None = None,
 ) -> PanoramiaReport:
     """Audit a trained model, or several that were trained on the same members.
@@ -121,15 +119,11 @@ def run(
         tick=_Ticks(progress),
     )
     study.check()
-    store = Checkpoints(checkpoints, study.ingredients())
+    store = Checkpoints(folder=checkpoints, made_of=study.ingredients())
     # 2. Non-members are generated.
     generated = store.phase("generated", study.generate)
-    samples = Examples(generated["x"], generated.get("y"))
-    examples: dict[str, Examples] = {
-        "members": data.take(study.audited),
-        "generated": samples.take(slice(study.parts.all)),
-        **({} if study.held_out is None else {"real": study.held_out}),
-    }
+    samples = Examples(x=generated["x"], y=generated.get("y"))
+    examples = study.compared(samples)
     # 3. Helpers learn; they and the models are asked of every example.
     answers: Arrays = {}
     for index, helper in enumerate(options.helpers):
@@ -138,16 +132,7 @@ def run(
     answers |= store.phase("targets", partial(study.ask_models, examples))
     # 4. For each seed, members are told from generated and from real non-members.
     sides = {name: study.side(name, part, answers) for name, part in examples.items()}
-    kinds: tuple[NonMembers, ...] = ("generated", "real")
-    if real is None:
-        kinds = ("generated",)
-    games = {
-        (seed, others): store.phase(
-            f"game-{seed}-{others}", partial(study.play, seed, others, sides)
-        )
-        for seed in options.seeds
-        for others in kinds
-    }
+    games = study.games(store, sides)
     # 5. Every model is audited in every way.
     scores = tuple(GameScores.of(*key, game, models) for key, game in games.items())
     generated_games = [games[seed, "generated"] for seed in options.seeds]
@@ -213,7 +198,10 @@ class _Study:
             few = f"needs at least {LEAST} of them, got {self.teaching.size}"
             raise OptionError(f"a helper trained on members of the generator {few}")
         epochs = sum(helper.epochs for helper in options.helpers)
-        games = (1 if others is None else 2) * (1 + len(self.models)) + len(options.saturation)
+        kinds = 2  # generated non-members, and real ones
+        if others is None:
+            kinds = 1
+        games = kinds * (1 + len(self.models)) + len(options.saturation)
         self.tick.total = 2 + len(self.models) + epochs + len(options.seeds) * games
 
     @property
@@ -236,6 +224,16 @@ class _Study:
             return self.nonmembers
         return self.nonmembers.take(slice(len(self.nonmembers) // 2, None))
 
+    def compared(self, samples: Examples) -> dict[str, Examples]:
+        """Return the examples that are told apart: members, generated ones, and real ones."""
+        examples = {
+            "members": self.members.take(self.audited),
+            "generated": samples.take(slice(self.parts.all)),
+        }
+        if self.held_out is not None:
+            examples["real"] = self.held_out
+        return examples
+
     def helped_by(self, examples: Trained) -> bool:
         """Tell whether a helper learns from such examples."""
         return any(helper.trained_on == examples for helper in self.options.helpers)
@@ -251,10 +249,13 @@ class _Study:
 
         others = self.nonmembers
         models = {**self.models, "": self.initial}
+        nonmembers = "none"
+        if others is not None:
+            nonmembers = digest(others.x, others.y)
         return {
             **self.words(),
             "members": digest(self.members.x, self.members.y, self.teaching),
-            "nonmembers": "none" if others is None else digest(others.x, others.y),
+            "nonmembers": nonmembers,
             "models": " ".join(
                 f"{name}:{fingerprint(model)}" for name, model in models.items() if model
             ),
@@ -342,6 +343,20 @@ class _Study:
             falls=falls,
         )
 
+    def games(
+        self, store: Checkpoints, sides: Mapping[str, Side]
+    ) -> dict[tuple[int, NonMembers], Arrays]:
+        """Play the games of each seed, or take them from a run before."""
+        kinds: tuple[NonMembers, ...] = ("generated", "real")
+        if self.nonmembers is None:
+            kinds = ("generated",)
+        played = {}
+        for seed in self.options.seeds:
+            for others in kinds:
+                game = partial(self.play, seed, others, sides)
+                played[seed, others] = store.phase(f"game-{seed}-{others}", game)
+        return played
+
     def play(self, seed: int, others: NonMembers, sides: Mapping[str, Side]) -> Arrays:
         """Play one game; how c grows is asked of generated non-members alone."""
         sizes: tuple[int, ...] = ()
@@ -357,7 +372,7 @@ class _Study:
         sizes = {max(LEAST, round(share * train)) for share in self.options.saturation}
         return tuple(sorted(size for size in sizes if size < train))
 
-    def shown(self, games: Sequence[Arrays], sides: Mapping[str, Side]) -> list[Shown]:
+    def shown(self, games: Sequence[Arrays], sides: Mapping[str, Side]) -> list[Learning]:
         """Return what is known of the audited examples of each game without a target."""
         members = sides["members"].table
         others = sides["generated"].table
@@ -382,11 +397,11 @@ def _teaching(
     """Return the rows of the members that train the generator."""
     if not (hasattr(generator, "fit") or hasattr(generator, "sample")):
         raise InputTypeError(f"generator must have a method fit or sample, got {generator!r}")
-    labels = np.arange(members) if ids is None else vector(ids, "ids", kinds="biufSU")
+    labels = np.arange(members) if ids is None else vector(ids, name="ids", kinds="biufSU")
     check_length(labels, examples=members, name="ids")
     check_ids(labels, np.ones(members, dtype=np.bool_))
     if generator_ids is not None:
-        chosen = vector(generator_ids, "generator_ids", kinds="biufSU")
+        chosen = vector(generator_ids, name="generator_ids", kinds="biufSU")
         unknown = np.setdiff1d(chosen, labels)
         if unknown.size:
             raise OptionError(f"generator_ids has {unknown[0]!r}, which is not the id of a member")

@@ -66,11 +66,11 @@ class Spread:
         """
         mean = float(np.mean(values))
         if len(values) == 1:
-            return cls(mean, None)
+            return cls(mean=mean, half_width=None)
         from scipy.special import stdtrit
 
         error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
-        return cls(mean, float(stdtrit(len(values) - 1, 0.975)) * error)
+        return cls(mean=mean, half_width=float(stdtrit(len(values) - 1, 0.975)) * error)
 
     def __str__(self) -> str:
         if self.half_width is None:

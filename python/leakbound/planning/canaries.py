@@ -6,14 +6,12 @@ Kinds differ in how strongly they leak: see docs/theory/canaries.md.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakbound._base.checks import MOST_EXAMPLES, check_length, integer, numbers, seed_of
 from leakbound._base.streams import Purpose
-from leakbound._base.types import ArrayInput, IntArray
+from leakbound._base.types import AnyArray, ArrayInput, IntArray
 from leakbound.errors import InputError
 from leakbound.planning.inclusion import InclusionPlan
 
@@ -47,13 +45,13 @@ class Canaries:
     """
 
     kind: str
-    x: NDArray[Any]
+    x: AnyArray
     y: IntArray
     taken: IntArray
     plan: InclusionPlan
 
     @property
-    def included(self) -> tuple[NDArray[Any], IntArray]:
+    def included(self) -> tuple[AnyArray, IntArray]:
         """Inputs and labels of the canaries to train on."""
         return self.plan.included(self.x), self.plan.included(self.y)
 
@@ -94,7 +92,7 @@ def mislabelled(x: ArrayInput, y: ArrayInput, n: int, *, seed: int | None = None
     True
     """
     inputs, labels, classes = _data(x, y)
-    size = integer(n, "n", least=1, most=len(inputs))
+    size = integer(n, name="n", least=1, most=len(inputs))
     start = seed_of(seed, bits=128)
     rng = Purpose.CANARY_EXAMPLES.rng(start)
     chosen = rng.permutation(len(inputs))[:size]
@@ -124,7 +122,8 @@ def random_pixels(x: ArrayInput, y: ArrayInput, n: int, *, seed: int | None = No
     (5, 2)
     """
     inputs, _, classes = _data(x, y)
-    size, start = integer(n, "n", least=1, most=MOST_EXAMPLES), seed_of(seed, bits=128)
+    size = integer(n, name="n", least=1, most=MOST_EXAMPLES)
+    start = seed_of(seed, bits=128)
     rng = Purpose.CANARY_PIXELS.rng(start)
     pixels = rng.uniform(inputs.min(), inputs.max(), (size, *inputs.shape[1:]))
     if inputs.dtype.kind in "iu":  # integers stay integers
@@ -133,10 +132,10 @@ def random_pixels(x: ArrayInput, y: ArrayInput, n: int, *, seed: int | None = No
     return _tossed("random pixels", x=pixels.astype(inputs.dtype, copy=False), y=labels, seed=start)
 
 
-def _data(x: ArrayInput, y: ArrayInput) -> tuple[NDArray[Any], IntArray, IntArray]:
+def _data(x: ArrayInput, y: ArrayInput) -> tuple[AnyArray, IntArray, IntArray]:
     """Read inputs and labels, and return the classes in order."""
-    inputs = np.asarray(numbers(x, "x", least=-_LARGEST, most=_LARGEST))
-    labels = np.asarray(numbers(y, "y", whole=True)).astype(np.int64)
+    inputs = np.asarray(numbers(x, name="x", least=-_LARGEST, most=_LARGEST))
+    labels = np.asarray(numbers(y, name="y", whole=True)).astype(np.int64)
     if inputs.ndim < 2 or not inputs.size or labels.ndim != 1:
         raise InputError(
             "x must have a row for each example and y one class, got shapes "
@@ -168,9 +167,9 @@ def random_tokens(n: int, length: int, *, vocabulary: int, seed: int | None = No
     >>> random_tokens(4, 6, vocabulary=100, seed=0).x.shape
     (4, 6)
     """
-    size = integer(n, "n", least=1, most=MOST_EXAMPLES // 2)
-    width = integer(length, "length", least=2, most=MOST_EXAMPLES // size)
-    words = integer(vocabulary, "vocabulary", least=2, most=_MOST_WORDS)
+    size = integer(n, name="n", least=1, most=MOST_EXAMPLES // 2)
+    width = integer(length, name="length", least=2, most=MOST_EXAMPLES // size)
+    words = integer(vocabulary, name="vocabulary", least=2, most=_MOST_WORDS)
     start = seed_of(seed, bits=128)
     tokens = Purpose.CANARY_TOKENS.rng(start).integers(words, size=(size, width))
     return _tossed("random tokens", x=tokens, y=tokens, seed=start)
@@ -208,9 +207,9 @@ def new_tokens(prefixes: ArrayInput, *, vocabulary: int, seed: int | None = None
     >>> canaries.x.tolist(), canaries.y.tolist()
     ([[5, 6, 10], [8, 9, 11]], [[-100, -100, 10], [-100, -100, 11]])
     """
-    words = integer(vocabulary, "vocabulary", least=2, most=_MOST_WORDS)
+    words = integer(vocabulary, name="vocabulary", least=2, most=_MOST_WORDS)
     start = seed_of(seed, bits=128)
-    read = numbers(prefixes, "prefixes", least=0, most=words - 1, whole=True)
+    read = numbers(prefixes, name="prefixes", least=0, most=words - 1, whole=True)
     tokens = np.array(read, dtype=np.int64)
     if tokens.ndim != 2 or tokens.shape[1] < 2:
         raise InputError(
@@ -224,7 +223,7 @@ def new_tokens(prefixes: ArrayInput, *, vocabulary: int, seed: int | None = None
 
 
 def _tossed(
-    kind: str, x: NDArray[Any], y: NDArray[Any], seed: int, *, taken: IntArray | None = None
+    kind: str, x: AnyArray, y: AnyArray, seed: int, *, taken: IntArray | None = None
 ) -> Canaries:
     """Return examples with a coin flip for each."""
     return Canaries(

@@ -13,7 +13,7 @@ import numpy as np
 from leakbound._base.canonical import canonical_json, is_digest, sha256
 from leakbound._base.files import secret_folder, write_text
 from leakbound._base.records import parsed, text_of
-from leakbound._base.types import ArrayInput, JsonValue
+from leakbound._base.types import ArrayInput, JsonObject, JsonValue, PathInput
 from leakbound.audits.road import Listed
 from leakbound.errors import FormatError, OptionError
 from leakbound.planning.protocol import Agreed, checked_protocol
@@ -67,7 +67,7 @@ class Commitment:
                 "one of these three was changed"
             )
 
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+    def to_json(self, path: PathInput | None = None) -> str:
         """Return the commitment as JSON, and write it to the file `path` if given."""
         content = {"scheme": self.scheme, "sha256": self.sha256, "examples": self.examples}
         text = json.dumps(content, indent=1)
@@ -148,22 +148,25 @@ class Opening:
     @property
     def commitment(self) -> Commitment:
         """The digest of nonce, coins, ids and protocol."""
-        return Commitment(sha256(canonical_json(self._content())), len(self.plan))
+        return Commitment(sha256=sha256(canonical_json(self._content())), examples=len(self.plan))
 
-    def _content(self) -> dict[str, JsonValue]:
+    def _content(self) -> JsonObject:
         drawn = self.plan.drawn
         k = self.plan.k
         coins = np.where(drawn, b"1", b"0").astype("S1").tobytes().decode("ascii")
+        copies = {}
+        if self.plan.copies > 1:
+            copies = {"copies": self.plan.copies}
         return {
             "scheme": SCHEME,
             "nonce": self.nonce,
-            **({"copies": self.plan.copies} if self.plan.copies > 1 else {}),
+            **copies,
             **({"choices": drawn.tolist(), "k": k} if k else {"coins": coins}),
             "ids": self.plan.ids.tolist(),
             "protocol": dict(self.protocol),
         }
 
-    def save(self, folder: str | os.PathLike[str]) -> None:
+    def save(self, folder: PathInput) -> None:
         """Write ``plan.npz`` and ``opening.json``, which only their owner can read, to a folder.
 
         A folder that is new or empty becomes the owner's alone.
@@ -192,7 +195,7 @@ def read_opening(source: str | bytes | os.PathLike[str], plan: Any) -> Opening:
         raise FormatError(f"not an opening: {error}") from error
 
 
-def read_protocol(path: str | os.PathLike[str]) -> dict[str, JsonValue]:
+def read_protocol(path: PathInput) -> JsonObject:
     """Read a protocol from TOML, or from JSON if the file is named ``.json``.
 
     Parameters
@@ -226,7 +229,7 @@ def _toml(text: str) -> dict[str, Any]:
     return tomllib.loads(text)
 
 
-def _object(source: Any, names: set[str], what: str) -> dict[str, JsonValue]:
+def _object(source: Any, names: set[str], what: str) -> JsonObject:
     """Read an object of JSON that has certain fields and no others."""
     try:
         table = parsed(text_of(source, _LARGEST))

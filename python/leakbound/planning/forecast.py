@@ -1,6 +1,7 @@
 """Planning an audit before it is run: games are simulated, and no label is needed."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Self, cast
 
@@ -153,18 +154,19 @@ def ceiling(
     >>> ceiling(1000) < ceiling(1000, 1000)  # the search over cuts has its price
     True
     """
-    choice(sides, "sides", Sides)
-    instance(claim, "claim", _CLAIMS)
+    choice(sides, name="sides", allowed=Sides)
+    instance(claim, name="claim", types=_CLAIMS)
     # Without guesses, a ranking of all examples is made.
     least, most = (_FEWEST, MOST_EXAMPLES) if guesses is None else (1, int(WHOLE))
-    integer(m, "m", least=least, most=most)
-    beta, several = complement(confidence), _checked_copies(copies, claim, m, sides)
+    integer(m, name="m", least=least, most=most)
+    beta = complement(confidence)
+    several = _checked_copies(copies, claim=claim, m=m, sides=sides)
     if guesses is None:
         plan = _Plan.of(m, beta, claim, cuts, sides)
         return of_one(plan.ceiling, several)
     if cuts is not None:
         raise OptionError("give either guesses, or cuts, which determine the number of guesses")
-    right = integer(guesses, "guesses", least=1, most=m)
+    right = integer(guesses, name="guesses", least=1, most=m)
     proved = claim.lower_bound(right, right, m, beta, one_sided=sides == "member")
     return of_one(proved, several)
 
@@ -219,12 +221,12 @@ def power(
     >>> forecast.median < 3.0 < forecast.ceiling
     True
     """
-    integer(m, "m", least=_FEWEST, most=MOST_EXAMPLES)
+    integer(m, name="m", least=_FEWEST, most=MOST_EXAMPLES)
     instance(claim, name="claim", types=_CLAIMS)
     choice(sides, name="sides", allowed=Sides)
-    integer(simulations, "simulations", least=1, most=_MOST_SIMULATIONS)
-    seed = integer(seed, "seed", least=0)
-    goal = real(target, "target", least=0, below=math.inf)
+    integer(simulations, name="simulations", least=1, most=_MOST_SIMULATIONS)
+    seed = integer(seed, name="seed", least=0)
+    goal = real(target, name="target", least=0, below=math.inf)
     assumed = truth_of(truth, claim)
     beta = complement(confidence)
     several = _checked_copies(copies, claim=claim, m=m, sides=sides)
@@ -293,9 +295,9 @@ def canaries_needed(
     >>> needed.m is not None and 30 < needed.m < 300
     True
     """
-    goal = real(target, "target", above=0, below=math.inf)
-    enough = real(probability, "probability", above=0, below=1)
-    limit = integer(most, "most", least=_FEWEST, most=MOST_EXAMPLES)
+    goal = real(target, name="target", above=0, below=math.inf)
+    enough = real(probability, name="probability", above=0, below=1)
+    limit = integer(most, name="most", least=_FEWEST, most=MOST_EXAMPLES)
     instance(claim, name="claim", types=_CLAIMS)
     assumed = truth_of(truth, claim)
     several = _checked_copies(copies, claim=claim, m=limit, sides=sides)
@@ -336,10 +338,19 @@ def canaries_needed(
             m=None, power=high, reason=why_short(high.m, forecast=high, sides=sides)
         )
     # 3. Bisect between the last number that is too small and the first that is enough.
-    while high.m - low > max(1.0, (_RATIO - 1) * high.m) and high.m > fewest:
+    least = _least(at, low=low, high=high, enough=enough)
+    return CanariesNeeded(m=least.m, power=least)
+
+
+def _least(at: Callable[[int], Power], low: int, high: Power, enough: float) -> Power:
+    """Return the power of the least number that is enough: above `low`, at most that of `high`."""
+    while high.m - low > max(1.0, (_RATIO - 1) * high.m):
         middle = at((low + high.m) // 2)
-        low, high = (low, middle) if middle.probability >= enough else (middle.m, high)
-    return CanariesNeeded(m=high.m, power=high)
+        if middle.probability >= enough:
+            high = middle
+        else:
+            low = middle.m
+    return high
 
 
 def units(sides: Sides) -> str:
@@ -362,7 +373,7 @@ def why_short(m: int, forecast: Power | float, sides: Sides) -> str:
 
 def _checked_copies(copies: int, claim: PlannedClaim, m: int, sides: Sides) -> int:
     """Check copies of each canary, which pairs of a random split do not have."""
-    several = integer(copies, "copies", least=1)
+    several = integer(copies, name="copies", least=1)
     if several > 1 and sides == "pairs":
         raise OptionError('copies are for canaries, and sides="pairs" is for a random split')
     check(several, claim=claim, examples=m)
@@ -421,7 +432,10 @@ class _Plan:
     @property
     def name(self) -> str:
         """The policy that a caller would name."""
-        return repr(self.policy.base if isinstance(self.policy, DerivedPolicy) else self.policy)
+        policy = self.policy
+        if isinstance(self.policy, DerivedPolicy):
+            policy = self.policy.base
+        return repr(policy)
 
     @property
     def levels(self) -> tuple[int, ...]:

@@ -29,7 +29,15 @@ from leakbound._base.checks import (
 from leakbound._base.files import Archive, open_archive, replacing
 from leakbound._base.reading import readable
 from leakbound._base.streams import Purpose
-from leakbound._base.types import ArrayInput, BoolArray, IntArray, JsonValue
+from leakbound._base.types import (
+    AnyArray,
+    ArrayInput,
+    BoolArray,
+    IntArray,
+    JsonObject,
+    JsonValue,
+    PathInput,
+)
 from leakbound.errors import FormatError, InputError, InputTypeError, LeakboundError
 from leakbound.planning.commitment import NONCE, Opening, read_opening
 
@@ -48,8 +56,8 @@ _MOST = 1 << 32
 class Plan:
     """The draws for each example before training: an `InclusionPlan` or a `ChoicePlan`."""
 
-    drawn: NDArray[Any]
-    ids: NDArray[Any]
+    drawn: AnyArray
+    ids: AnyArray
     seed: int | None
     k: int = 0
     """Candidates of each secret; 0 for coins."""
@@ -71,7 +79,7 @@ class Plan:
             names none.
         """
         # Whoever may choose the seed after scoring can try many, and report the best.
-        seeded: dict[str, JsonValue] = {"seed": secrets.randbelow(2**53), **protocol}
+        seeded: JsonObject = {"seed": secrets.randbelow(2**53), **protocol}
         if self.copies > 1:
             seeded = {"copies": self.copies, **seeded}
         opening = Opening(plan=self, protocol=seeded, nonce=secrets.token_hex(NONCE))
@@ -87,7 +95,9 @@ class Plan:
         rows : array-like of int
             Positions of the examples, in any order. Which these are must not depend on the draws.
         """
-        taken = numbers(vector(rows, "rows"), "rows", least=0, most=len(self) - 1, whole=True)
+        taken = numbers(
+            vector(rows, name="rows"), name="rows", least=0, most=len(self) - 1, whole=True
+        )
         places = taken.astype(np.int64)
         several = {"ids": self.ids[places], "copies": self.copies}
         kind: Any = type(self)
@@ -96,7 +106,7 @@ class Plan:
             more = {"k": self.k}
         return cast("Self", kind(self.drawn[places], **several, **more))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: PathInput) -> None:
         """Write the plan as a NumPy archive ``.npz`` that only its owner can read, or nothing."""
         with replacing(path, secret=True) as file:
             self.write(file)
@@ -106,24 +116,32 @@ class Plan:
         several: dict[str, Any] = {}
         if self.copies > 1:
             several = {"copies": np.int64(self.copies)}
+        seed = ""
+        if self.seed is not None:
+            seed = str(self.seed)
+        scheme = SCHEMA
+        if several:
+            scheme = _OF_COPIES
         np.savez_compressed(
             file,
-            inclusion_plan=np.int64(_OF_COPIES if several else SCHEMA),
+            inclusion_plan=np.int64(scheme),
             drawn=self.drawn,
             k=np.int64(self.k),
             ids=self.ids,
-            seed=np.str_("" if self.seed is None else self.seed),
+            seed=np.str_(seed),
             **several,
         )
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str] | IO[bytes]) -> Self:
+    def load(cls, path: PathInput | IO[bytes]) -> Self:
         """Read a plan that `save` wrote, or raise FormatError. Nothing in the file is executed."""
         try:
             with open_archive(path, most=_MOST) as archive:
                 return cls._of(archive)
         except (LeakboundError, ValueError, TypeError, OverflowError) as error:
-            what = path if isinstance(path, str | os.PathLike) else "the content"
+            what: PathInput = "the content"
+            if isinstance(path, str | os.PathLike):
+                what = path
             message = f"{what} is not an InclusionPlan or ChoicePlan: {error}; write plans "
             raise FormatError(message + "with plan.save(path)") from error
 
@@ -159,21 +177,24 @@ class Plan:
             kind = ChoicePlan
         if not issubclass(kind, cls):
             raise FormatError(f"it is a {kind.__name__}, but a {cls.__name__} is needed")
-        more = {"ids": archive["ids"], "seed": int(seed) if seed else None, "copies": copies}
-        return cast("Self", kind(archive["drawn"], **more, **({"k": k} if k else {})))
+        stored_seed = None
+        if seed:
+            stored_seed = int(seed)
+        more = {"ids": archive["ids"], "seed": stored_seed, "copies": copies}
+        if k:
+            more["k"] = k
+        return cast("Self", kind(archive["drawn"], **more))
 
-    def _hold(
-        self, drawn: NDArray[Any], ids: Any, seed: int | None, copies: int, k: int = 0
-    ) -> None:
+    def _hold(self, drawn: AnyArray, ids: Any, seed: int | None, copies: int, k: int = 0) -> None:
         """Set draws, ids, seed and copies; arrays are read-only."""
-        check_copies(several := integer(copies, "copies", least=1), drawn.size)
+        check_copies(several := integer(copies, name="copies", least=1), drawn.size)
         coins = drawn
         if k:
             coins = np.ones(drawn.size, dtype=np.bool_)
         names = np.arange(drawn.size) if ids is None else _read_ids(ids, coins)
         for array in (drawn, names):
             array.flags.writeable = False
-        seed = None if seed is None else integer(seed, "seed", least=0)
+        seed = None if seed is None else integer(seed, name="seed", least=0)
         vars(self).update(drawn=drawn, ids=names, seed=seed, k=k, copies=several)
 
     @property
@@ -182,7 +203,9 @@ class Plan:
         seed = ""
         if self.seed is not None:
             seed = f", seed={self.seed}"
-        return seed + (f", copies={self.copies}" if self.copies > 1 else "")
+        if self.copies > 1:
+            return f"{seed}, copies={self.copies}"
+        return seed
 
     def _check_items(self, items: Any) -> None:
         single = getattr(items, "shape", None) == ()  # an array without dimensions
@@ -246,7 +269,10 @@ class InclusionPlan(Plan):
         copies: int = 1,
     ) -> None:
         coins = np.array(check_membership(member, membership_vector(member).size))
-        self._hold(coins, row_names(member) if ids is None else ids, seed, copies)
+        names = ids
+        if ids is None:
+            names = row_names(member)
+        self._hold(coins, names, seed, copies)
 
     @classmethod
     def create(
@@ -276,7 +302,7 @@ class InclusionPlan(Plan):
         >>> InclusionPlan.create(8, seed=0).member.astype(int)
         array([0, 1, 1, 1, 1, 0, 1, 0])
         """
-        n = integer(n, "n", least=1, most=MOST_EXAMPLES)
+        n = integer(n, name="n", least=1, most=MOST_EXAMPLES)
         seed = seed_of(seed, bits=128)
         # Bits of the counter-based generator Philox, whose stream NumPy keeps between versions.
         return cls(Purpose.COINS.coins(seed, n), ids=ids, seed=seed, copies=copies)
@@ -363,8 +389,10 @@ class ChoicePlan(Plan):
         seed: int | None = None,
         copies: int = 1,
     ) -> None:
-        k = integer(k, "k", least=2, most=MOST_K)
-        drawn = numbers(vector(chosen, "chosen"), "chosen", least=0, most=k - 1, whole=True)
+        k = integer(k, name="k", least=2, most=MOST_K)
+        drawn = numbers(
+            vector(chosen, name="chosen"), name="chosen", least=0, most=k - 1, whole=True
+        )
         names = ids
         if ids is None:
             names = row_names(chosen)
@@ -385,12 +413,12 @@ class ChoicePlan(Plan):
         At most 10^8 secrets and 10^6 candidates; seed, ids and copies as for
         `InclusionPlan.create`.
         """
-        m = integer(m, "m", least=1, most=MOST_EXAMPLES)
-        k = integer(k, "k", least=2, most=MOST_K)
+        m = integer(m, name="m", least=1, most=MOST_EXAMPLES)
+        k = integer(k, name="k", least=2, most=MOST_K)
         seed = seed_of(seed, bits=128)
         words = Purpose.CHOICES.philox(seed).random_raw(m)
         drawn = (words % np.uint64(k)).astype(np.int64)
-        return cls(drawn, k, ids=ids, seed=seed, copies=copies)
+        return cls(chosen=drawn, k=k, ids=ids, seed=seed, copies=copies)
 
     @property
     def chosen(self) -> IntArray:
@@ -431,14 +459,14 @@ class ChoicePlan(Plan):
             for _ in range(self.copies)
         ]
 
-    def __array__(self, dtype: Any = None, **_: Any) -> NDArray[Any]:
+    def __array__(self, dtype: Any = None, **_: Any) -> AnyArray:
         return np.array(self.chosen, dtype=dtype)
 
     def __repr__(self) -> str:
         return f"ChoicePlan(m={len(self)}, k={self.k}{self._shown})"
 
 
-def load_opening(folder: str | os.PathLike[str]) -> Opening:
+def load_opening(folder: PathInput) -> Opening:
     """Read what `Opening.save` wrote: plan, nonce and protocol.
 
     Parameters
@@ -450,9 +478,9 @@ def load_opening(folder: str | os.PathLike[str]) -> Opening:
     return read_opening(place / "opening.json", Plan.load(place / "plan.npz"))
 
 
-def _read_ids(ids: ArrayInput, member: BoolArray) -> NDArray[Any]:
+def _read_ids(ids: ArrayInput, member: BoolArray) -> AnyArray:
     """Return `ids` as a new array of integers or of fixed-width strings, which need no pickle."""
-    values = whole_numbers(vector(ids, "ids", kinds="iuUTO"))
+    values = whole_numbers(vector(ids, name="ids", kinds="iuUTO"))
     if values.dtype.kind == "O":
         raise InputTypeError("ids must be all 64-bit integers or all strings; convert them first")
     check_ids(values, member)

@@ -7,12 +7,11 @@ from inspect import signature
 from typing import Any, NoReturn, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakbound._base.canonical import is_digest, plain
 from leakbound._base.checks import choice, integer, real, shown
 from leakbound._base.derived import derived
-from leakbound._base.types import Design, JsonValue, Relation
+from leakbound._base.types import AnyArray, Design, JsonObject, JsonValue, Relation
 from leakbound.audits.coins import Coins
 from leakbound.audits.designs import DESIGNS, audit_of, parameters_of
 from leakbound.audits.road import Listed, Request
@@ -70,7 +69,8 @@ class Agreed:
     def of(cls, protocol: Mapping[str, JsonValue]) -> "Agreed":
         """Read a protocol; OptionError says which of its names is wrong, and how."""
         arrays = {name for name in ARRAYS if name in protocol}
-        arrays |= {"prior"} if isinstance(protocol.get("prior"), str) else set()
+        if isinstance(protocol.get("prior"), str):
+            arrays |= {"prior"}
         for name in ("unit", "canaries", *sorted(arrays)):
             if not isinstance(text := protocol[name], str) or not text.strip():
                 _refuse(f"{name} is {shown(text)}: give text")
@@ -81,9 +81,9 @@ class Agreed:
         automatic = protocol["cuts"] == "auto"
         options["cuts"] = None if automatic else build(protocol["cuts"], name="cuts", kinds=_CUTS)
         if "prior" in options:
-            options["prior"] = real(options["prior"], "prior", above=0, below=1)
+            options["prior"] = real(options["prior"], name="prior", above=0, below=1)
         if "copies" in options:
-            options["copies"] = integer(options["copies"], "copies", least=1)
+            options["copies"] = integer(options["copies"], name="copies", least=1)
         digest = protocol.get("canaries_sha256")
         if "canaries_sha256" in protocol and not is_digest(digest):
             _refuse(f"canaries_sha256 is {shown(digest)}; it must have 64 hexadecimal digits")
@@ -115,9 +115,11 @@ class Agreed:
             stated["parameter"] = stated.pop(result.claim.parameter)
         return result.with_check(**stated)
 
-    def rehearse(self, drawn: NDArray[Any], k: int) -> None:
+    def rehearse(self, drawn: AnyArray, k: int) -> None:
         """Audit scores without information: raise OptionError if the audit or its check refuses."""
-        options = dict(self.options) | ({"k": k} if k else {})
+        options = dict(self.options)
+        if k:
+            options["k"] = k
         size = drawn.size
         # Arrays that the protocol only names: each says nothing about membership.
         neutral = {
@@ -127,8 +129,10 @@ class Agreed:
             "features": np.zeros((size, 1)),
         }
         options |= {name: neutral[name] for name in self.arrays}
-        neutral_scores = np.arange(size * max(1, k), dtype=np.float64)
-        scores = dict.fromkeys(self.attacks, neutral_scores.reshape((size, k) if k else size))
+        neutral_scores: Any = np.arange(size * max(1, k), dtype=np.float64)
+        if k:
+            neutral_scores = neutral_scores.reshape(size, k)
+        scores = dict.fromkeys(self.attacks, neutral_scores)
         try:
             self.put_to_test(self.audit(scores, drawn, **options))
         except MissingExtraError:
@@ -140,11 +144,11 @@ class Agreed:
             ) from error
 
 
-def checked_protocol(protocol: Any) -> dict[str, JsonValue]:
+def checked_protocol(protocol: Any) -> JsonObject:
     """Return a copy of a protocol in a form with only one spelling."""
     if not isinstance(protocol, Mapping):
         _refuse(f"a protocol must be a table, got {type(protocol).__name__}")
-    content = cast("dict[str, JsonValue]", plain(dict(protocol), "protocol"))
+    content = cast("JsonObject", plain(dict(protocol), "protocol"))
     missing = [name for name in PROTOCOL if name not in content]
     if missing:
         _refuse(
@@ -236,7 +240,7 @@ def _checked(stated: Any, claim: Any) -> dict[str, Any]:
             "random split"
         )
     for name in stated.keys() - {"relation"}:
-        real(stated[name], f"checked: {name}", least=0)
+        real(stated[name], name=f"checked: {name}", least=0)
     if "relation" in stated:
         choice(stated["relation"], name="checked: relation", allowed=Relation)
     if "epsilon" in stated:

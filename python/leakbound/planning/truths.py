@@ -35,7 +35,7 @@ class Gaussian:
     mu: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mu", real(self.mu, "mu", least=0, below=math.inf))
+        object.__setattr__(self, "mu", real(self.mu, name="mu", least=0, below=math.inf))
 
     def parameter(self, claim: PlannedClaim) -> float:
         """Return the smallest parameter of a claim that is true."""
@@ -69,8 +69,8 @@ class Response:
     fraction: float = 1.0
 
     def __post_init__(self) -> None:
-        epsilon = real(self.epsilon, "epsilon", least=0, below=math.inf)
-        fraction = real(self.fraction, "fraction", above=0, most=1)
+        epsilon = real(self.epsilon, name="epsilon", least=0, below=math.inf)
+        fraction = real(self.fraction, name="fraction", above=0, most=1)
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "fraction", fraction)
 
@@ -101,14 +101,14 @@ def of_copies(truth: Truth, copies: int) -> Truth:
         return truth
     if isinstance(truth, Gaussian):
         return Gaussian(copies * truth.mu)
-    return Response(copies * truth.epsilon, truth.fraction)
+    return Response(epsilon=copies * truth.epsilon, fraction=truth.fraction)
 
 
 def truth_of(truth: float | Truth, claim: PlannedClaim) -> Truth:
     """Return the truth for a number, which is a value of the claim's parameter."""
     if isinstance(truth, Gaussian | Response):
         return truth
-    value = real(truth, "truth", least=0, below=math.inf)
+    value = real(truth, name="truth", least=0, below=math.inf)
     if isinstance(claim, PureDP):
         return Response(value)
     return Gaussian(_gaussian_mu(value, claim.delta) if isinstance(claim, ApproxDP) else value)
@@ -124,7 +124,10 @@ def _gaussian_mu(epsilon: float, delta: float) -> float:
     while high - low > _PRECISION * high:
         middle = (low + high) / 2
         within = gaussian(1, middle, seed=0).delta(epsilon) <= delta
-        low, high = (middle, high) if within else (low, middle)
+        if within:
+            low = middle
+        else:
+            high = middle
     return low
 
 

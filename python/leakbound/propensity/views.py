@@ -46,6 +46,8 @@ _LESSONS = 100
 _TREES, _LEARNT_FROM, _ASKED = 100, 4_000, 20_000
 # Folds of the rows in which a linear model learns them.
 _FOLDS = 5
+# Standard deviations beyond which a feature counts as there.
+_FARTHEST = 10.0
 # Probability of a label below which all are equally surprising.
 _RARE = 1e-3
 
@@ -441,16 +443,16 @@ def _disjoint(pairs: IntArray, distances: FloatArray, rng: np.random.Generator) 
 
 
 def surprising(
-    points: FloatArray, labels: NDArray[np.generic], rng: np.random.Generator
+    features: FloatArray, labels: NDArray[np.generic], rng: np.random.Generator
 ) -> FloatArray | None:
     """Return how surprising the label of each row is; NaN where it was not asked.
 
-    A random forest and a linear model learn labels from coordinates (see `ranked`), of all rows
-    together and without membership. Asked about each row are the trees that have not learnt from
-    it, and a linear model of other rows. The answer is minus the logarithm of the mean of the
-    label's two probabilities or, where labels are numbers with many values, the distance of the
-    label's rank from the mean of two forecasts. None if labels have one value, or are mostly
-    different words, or if there are fewer than 100 rows to learn from.
+    A random forest and a linear model learn labels from standardised features, of all rows
+    together and without membership: such models clean labels, too. Asked about each row are the
+    trees that have not learnt from it, and a linear model of other rows. The answer is minus the
+    logarithm of the mean of the label's two probabilities or, where labels are numbers with many
+    values, the distance of the label's rank from the mean of two forecasts. None if labels have one
+    value, or are mostly different words, or if there are fewer than 100 rows to learn from.
     """
     if labels.size < _LESSONS:
         return None
@@ -471,7 +473,7 @@ def surprising(
         "oob_score": True,
         "random_state": int(rng.integers(2**31)),
     }
-    known = points[asked].astype(np.float32)
+    known = _standardised(features)[asked].astype(np.float32)
     surprise = np.full(code.size, np.nan)
     if numbers:
         target = code[asked] / values.size
@@ -491,6 +493,16 @@ def surprising(
     chance = chances[np.arange(asked.size), target]
     surprise[asked] = -np.log(np.maximum(chance, _RARE))
     return surprise
+
+
+def _standardised(features: FloatArray) -> FloatArray:
+    """Return columns in standard deviations from their means, at most ten of them."""
+    largest = np.abs(features).max(axis=0)
+    shares = features / np.where(largest > 0, largest, 1.0)  # squares of these are finite
+    spread = shares.std(axis=0)
+    apart = (shares - shares.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    clipped: FloatArray = np.clip(apart, -_FARTHEST, _FARTHEST)
+    return clipped
 
 
 def _in_folds(model: Any, known: NDArray[np.float32], target: NDArray[Any]) -> NDArray[Any]:

@@ -100,7 +100,9 @@ class Terms:
 
     def qualified(self, words: str) -> str:
         """Put family and condition behind a few words."""
-        return f"{words}{self.within}" + (f", {self.condition}" if self.condition else "")
+        if self.condition:
+            return f"{words}{self.within}, {self.condition}"
+        return f"{words}{self.within}"
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from leakbound._base.formatting import number
+from leakbound._base.types import FloatArray
 from leakbound.report import style
 from leakbound.report.description import Drawing, Series
 
@@ -43,24 +44,7 @@ def plot_bound(drawing: Drawing, ax: "Axes | None" = None) -> "Axes":
         if drawing.kind == "exploratory_lower_bound":
             relation = "≈"
         for one in series:
-            ranking = one.ranking
-            curve = one.ranking.curve
-            tested = np.isfinite(curve.bound)
-            marker = ""
-            if np.count_nonzero(tested) <= _FEW:
-                marker = "o"
-            cuts = (curve.guesses[tested], curve.bound[tested])
-            ax.plot(*cuts, color=one.colour, marker=marker, markersize=3)
-            text = f"{one.prefix}{one.symbol} {relation} {one.bound}"
-            if ranking.bound <= 0:
-                text += ": nothing refuted"
-            elif len(series) == 1:
-                text += f"; {ranking.correct:,} of {ranking.guesses:,} guesses right"
-            ax.axhline(ranking.bound, color=one.colour, label=text, **_DASHED)
-            if ranking.bound > 0:
-                ax.plot(
-                    ranking.guesses, ranking.bound, "o", color=one.colour, markersize=5, zorder=4
-                )
+            _plot_cuts(ax, one, relation=relation, alone=len(series) == 1)
         ceiling = series[0].ranking.ceiling
         ax.axhline(
             min(ceiling, _FARTHEST), label=f"ceiling {number(ceiling)}: a perfect attack", **_CHANCE
@@ -79,6 +63,26 @@ def plot_bound(drawing: Drawing, ax: "Axes | None" = None) -> "Axes":
             ax, title="Bound against guesses", x="guesses made", y=what, kind=drawing.kind
         )
     return ax
+
+
+def _plot_cuts(ax: "Axes", series: Series, *, relation: str, alone: bool) -> None:
+    """Draw the bound that each cut would give, and the chosen one."""
+    ranking = series.ranking
+    curve = ranking.curve
+    colour = series.colour
+    tested = np.isfinite(curve.bound)
+    marker = ""
+    if np.count_nonzero(tested) <= _FEW:
+        marker = "o"
+    ax.plot(curve.guesses[tested], curve.bound[tested], color=colour, marker=marker, markersize=3)
+    text = f"{series.prefix}{series.symbol} {relation} {series.bound}"
+    if ranking.bound <= 0:
+        text += ": nothing refuted"
+    elif alone:
+        text += f"; {ranking.correct:,} of {ranking.guesses:,} guesses right"
+    ax.axhline(ranking.bound, color=colour, label=text, **_DASHED)
+    if ranking.bound > 0:
+        ax.plot(ranking.guesses, ranking.bound, "o", color=colour, markersize=5, zorder=4)
 
 
 def _plot_profile(drawing: Drawing, ax: "Axes | None") -> "Axes":
@@ -141,18 +145,12 @@ def plot_roc(drawing: Drawing, ax: "Axes | None" = None) -> "Axes":
         # where a rate of zero is drawn
         floor = 0.5 * float(steps[steps > 0].min(initial=1.0))
         grid = np.geomspace(floor, 1.0, 400)
-        for one in series:
-            rates = (one.ranking.roc.false_positive_rate, one.ranking.roc.true_positive_rate)
-            false_positive, true_positive = (np.maximum([0.0, *rate], floor) for rate in rates)
+        for one, roc in zip(series, rocs, strict=True):
+            false_positive = np.maximum([0.0, *roc.false_positive_rate], floor)
+            true_positive = np.maximum([0.0, *roc.true_positive_rate], floor)
             ax.plot(false_positive, true_positive, color=one.colour, label=one.name)
-        rejected = drawing.together or drawing.rejected
         for one in series:
-            most = None
-            if rejected is not None:
-                most = 1 - np.asarray(rejected.f(grid))
-            elif not drawing.family and one.ranking.bound > 0:
-                bound = drawing.copies * one.ranking.bound
-                most = np.minimum(np.exp(bound) * grid, 1 - np.exp(-bound) * (1 - grid))
+            most = _most_true(drawing, bound=one.ranking.bound, false_positive=grid)
             if most is not None:
                 several = ""
                 if drawing.copies > 1:
@@ -167,6 +165,20 @@ def plot_roc(drawing: Drawing, ax: "Axes | None" = None) -> "Axes":
         rates_of = ("false-positive rate", "true-positive rate")
         style.name_axes(ax, "ROC, logarithmic", *rates_of, drawing.kind)
     return ax
+
+
+def _most_true(drawing: Drawing, bound: float, false_positive: FloatArray) -> FloatArray | None:
+    """Return the largest true positive rates that a bound allows; None if there is no bound."""
+    rejected = drawing.together or drawing.rejected
+    if rejected is not None:
+        return 1 - np.asarray(rejected.f(false_positive))
+    if drawing.family or bound <= 0:
+        return None
+    of_all = drawing.copies * bound
+    by_ratio = np.exp(of_all) * false_positive
+    by_complement = 1 - np.exp(-of_all) * (1 - false_positive)
+    most: FloatArray = np.minimum(by_ratio, by_complement)
+    return most
 
 
 def plot_histogram(drawing: Drawing, ax: "Axes | None" = None) -> "Axes":

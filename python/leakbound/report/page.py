@@ -64,11 +64,14 @@ def render(
     digests = {f"SHA-256 of {name}": digest for name, digest in source.sha256.items()}
     # 2. The template does the layout.
     template = environment().get_template("report.html.j2")
+    threshold = ""
+    if KINDS[said.kind].proves:
+        threshold = number(SMALL)
     page: str = template.render(
         title=title or said.title,
         summary=summary,
         about={**(about or {}), **said.about, "Design": said.design},
-        threshold=number(SMALL) if KINDS[said.kind].proves else "",
+        threshold=threshold,
         said=said,
         tag=KINDS[said.kind].tag,
         # Exploratory numbers look like estimates.
@@ -108,18 +111,25 @@ def _range(said: Description) -> dict[str, Any]:
     Parts of zero length have no name.
     """
     first, second = (min(one, _FARTHEST) for one in (said.levels.first, said.levels.second))
-    claimed = None if said.claimed is None else min(said.claimed, _FARTHEST)
+    claimed = None
+    if said.claimed is not None:
+        claimed = min(said.claimed, _FARTHEST)
     top = 1.12 * max(0.1, first, second, claimed or 0.0)
     there = {"first": first > 0, "second": second > first, "rest": True}
     parts = zip(there, said.levels.names, strict=True)
+    at = None
+    words = ""
+    if claimed is not None:
+        at = 100 * claimed / top
+        words = f"claimed {said.claimed:g}"
     return {
         "first": 100 * first / top,
         "second": 100 * second / top,
         "low": number(said.levels.first) if there["first"] else "",
         "high": number(said.levels.second) if there["second"] else "",
         "names": {part: text for part, text in parts if there[part]},
-        "claimed": None if claimed is None else 100 * claimed / top,
-        "claim": "" if said.claimed is None else f"claimed {said.claimed:g}",
+        "claimed": at,
+        "claim": words,
     }
 
 

@@ -51,7 +51,10 @@ def name_axes(ax: "Axes", title: str, x: str, y: str, kind: Kind = "lower_bound"
     words = ""
     if kind != "lower_bound":
         words = KINDS[kind].tag
-    ax.set_title(title, pad=20 if words else 8)
+    room = 8
+    if words:
+        room = 20
+    ax.set_title(title, pad=room)
     ax.set(xlabel=x, ylabel=y)
     ax.tick_params(which="both", length=0)
     ax.minorticks_off()

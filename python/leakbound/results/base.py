@@ -5,7 +5,6 @@ result. That function is in a separate module, which is imported when words are 
 """
 
 import datetime as dt
-import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -19,7 +18,7 @@ import numpy as np
 from leakbound._base.checks import real, shown
 from leakbound._base.files import write_text
 from leakbound._base.records import Record
-from leakbound._base.types import Kind, Relation, Verdict
+from leakbound._base.types import Kind, PathInput, Relation, Verdict
 from leakbound.claims import FAMILIES, Claim
 from leakbound.claims.families import check_epsilon_at
 from leakbound.claims.tradeoff import TradeOff
@@ -138,9 +137,18 @@ class Result(Record, _Numbers):
         compares = claimed.get("relation")
         if (parameter := claimed.get("parameter")) is not None:
             name = self.claim.parameter
-            return Checked(name, float(parameter), None, verdict, compares=compares)
-        value, delta = float(claimed["epsilon"]), claimed.get("delta")
-        at = 0.0 if delta is None else float(delta)
+            return Checked(
+                parameter=name,
+                value=float(parameter),
+                delta=None,
+                verdict=verdict,
+                compares=compares,
+            )
+        value = float(claimed["epsilon"])
+        delta = claimed.get("delta")
+        at = 0.0
+        if delta is not None:
+            at = float(delta)
         c = claimed.get("c")
         joint = None
         if c is not None:
@@ -192,7 +200,7 @@ class Result(Record, _Numbers):
 
     def report(
         self,
-        path: str | os.PathLike[str],
+        path: PathInput,
         *,
         title: str = "",
         model: str = "",
@@ -309,13 +317,15 @@ class Audit(Result, ABC):
         """
         if not KINDS[self.kind].proves or self.relation == "replace":
             return None
-        return implied_by(self._refuted_curve() if self.refutes else None)
+        if self.refutes:
+            return implied_by(self._refuted_curve())
+        return implied_by(None)
 
     def _refuted_curve(self) -> TradeOff:
         """Return the least private curve that is refuted, failures of the claim left out."""
         return TradeOff.approx(self.bound)
 
-    def bundle(self, folder: str | os.PathLike[str], **given: Any) -> None:
+    def bundle(self, folder: PathInput, **given: Any) -> None:
         """Write everything needed to recompute this result to a folder, completely or not at all.
 
         The audit is repeated first, so that `leakbound verify` will accept the folder.
@@ -387,7 +397,7 @@ def check_delta(delta: float, claim: Claim) -> None:
     if isinstance(claim, FAMILIES):
         check_epsilon_at(claim, delta)
         return
-    if real(delta, "delta", least=0, below=1) > claim.delta:
+    if real(delta, name="delta", least=0, below=1) > claim.delta:
         limit = "only delta = 0"
         if claim.delta:
             limit = f"at most {claim.delta:g}"

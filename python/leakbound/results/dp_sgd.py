@@ -212,7 +212,7 @@ class StepsResult(Record):
         delta : float
             δ, in (0, 1), of adding or removing one example.
         """
-        checked = real(delta, "delta", above=0, below=1)
+        checked = real(delta, name="delta", above=0, below=1)
         if self.varies:
             raise OptionError(
                 "the noise multiplier varied from step to step: the bound is on its smallest "
@@ -262,15 +262,17 @@ class Accounted(Record):
         instance(self.source, name="source", types=str)
         choice(self.relation, name="relation", allowed=Relation)
         values: dict[str, float] = {
-            "epsilon": real(self.epsilon, "epsilon", least=0),
-            "delta": real(self.delta, "delta", above=0, below=1),
+            "epsilon": real(self.epsilon, name="epsilon", least=0),
+            "delta": real(self.delta, name="delta", above=0, below=1),
         }
         if self.sampling_rate is not None:
             values["sampling_rate"] = checked_rate(self.sampling_rate)
         if self.steps is not None:
-            values["steps"] = integer(self.steps, "steps", least=1)
+            values["steps"] = integer(self.steps, name="steps", least=1)
         if self.noise_multiplier is not None:
-            values["noise_multiplier"] = real(self.noise_multiplier, "noise_multiplier", above=0)
+            values["noise_multiplier"] = real(
+                self.noise_multiplier, name="noise_multiplier", above=0
+            )
         vars(self).update(values)
 
     @property
@@ -333,7 +335,9 @@ class DPSGDAudit(Composed):
 
     def epsilon(self, delta: float | None = None) -> float:
         """Return the ε that the audit of membership proves at a δ, by default that of the audit."""
-        return self.membership.epsilon(self.delta if delta is None else delta)
+        if delta is None:
+            delta = self.delta
+        return self.membership.epsilon(delta)
 
     def check(
         self,

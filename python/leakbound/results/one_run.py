@@ -176,7 +176,7 @@ class AuditResult(Audit, ScoreAudit):
         if self.copies == 1 or not self.claim.delta:
             return super().epsilon(delta)
         # What was refuted of all copies is δ = that of the claim, and smaller ones.
-        at = real(delta, "delta", least=0, below=1)
+        at = real(delta, name="delta", least=0, below=1)
         self._check_delta(0.0, at)
         return loss_of_one(self.bound, delta=at, within=self.claim.delta, copies=self.copies)
 
@@ -229,12 +229,14 @@ class AuditResult(Audit, ScoreAudit):
                 "claim epsilon and delta"
             )
         if parameter is not None:
-            claimed = real(parameter, "parameter", least=0)
+            claimed = real(parameter, name="parameter", least=0)
             if converted:
                 claimed = self._parameter_for_replacing(claimed)
             return self._judged(self.bound > claimed, lambda: self.ceiling > claimed)
-        claimed = real(epsilon, "epsilon", least=0)
-        at = 0.0 if delta is None else real(delta, "delta", least=0, below=1)
+        claimed = real(epsilon, name="epsilon", least=0)
+        at = 0.0
+        if delta is not None:
+            at = real(delta, name="delta", least=0, below=1)
         if isinstance(self.claim, FAMILIES):  # an ε is that of the rejected curve
             return self._judged(
                 self._converted(self.rejected, at, halved=converted) > claimed,
@@ -298,7 +300,7 @@ class AuditResult(Audit, ScoreAudit):
 
         Every ε of a family comes from here, and so does the refusal of a δ at which it has none.
         """
-        checked = real(delta, "delta", least=0, below=1)
+        checked = real(delta, name="delta", least=0, below=1)
         check_epsilon_at(self.claim, delta=checked, least=self._least_delta)
         if curve is not None and halved:
             curve = TradeOff.gaussian(curve.parameters["mu"].item() / 2)
@@ -355,8 +357,8 @@ class AuditResult(Audit, ScoreAudit):
         >>> beside.summary().answer.split(",")[0]
         'Accounted ε = 8 at δ = 1e-05'
         """
-        stated = real(epsilon, "epsilon", least=0, below=math.inf)
-        at = real(delta, "delta", least=0, below=1)
+        stated = real(epsilon, name="epsilon", least=0, below=math.inf)
+        at = real(delta, name="delta", least=0, below=1)
         instance(source, name="source", types=str)
         if not KINDS[self.kind].proves:
             raise OptionError(
@@ -421,7 +423,9 @@ class AuditResult(Audit, ScoreAudit):
         return claim.attained(self.bound, "member")  # that of guesses of members
 
     def _kinds(self) -> set[Kind]:
-        return {"family_lower_bound" if isinstance(self.claim, FAMILIES) else "lower_bound"}
+        if isinstance(self.claim, FAMILIES):
+            return {"family_lower_bound"}
+        return {"lower_bound"}
 
     def _flaw(self) -> str:
         known = self.options.get("relation", "add_remove") in get_args(Relation)

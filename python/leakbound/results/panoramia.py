@@ -127,11 +127,11 @@ class PanoramiaResult(Audit):
             The claimed closeness of the generator, at least 0. Without it only a result of kind
             "lower_bound" can refute anything.
         """
-        claimed = real(epsilon, "epsilon", least=0)
+        claimed = real(epsilon, name="epsilon", least=0)
         check_delta(delta, self.claim)
         # Together with c, each of the two bounds may refute the pair.
         if c is not None:
-            total = claimed + real(c, "c", least=0)
+            total = claimed + real(c, name="c", least=0)
             refuted = self.c_lb > c or self.c_plus_epsilon_lb > total
             alone = 0.0
             if not self.options["real_nonmembers"]:

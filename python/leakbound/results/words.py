@@ -38,21 +38,23 @@ _ORDERS: dict[PathName, str] = {
 # What a number that is not a bound says
 MEANINGS: dict[Kind, Meaning] = {
     "estimate": Meaning(
-        (
+        says=(
             "Two lower bounds hold together at the stated confidence: one on c, the distance of "
             "the generator from the data, and one on c + ε, what the attack shows with the model.",
             "ε̃ is their difference. If c equals its bound, the model is not ε-DP for any smaller "
             "ε. Here ε is for replacing one example by another.",
         ),
-        (
+        does_not_say=(
             "ε̃ is not a lower bound on ε. It overstates leakage if c is larger than its bound, for "
             "example because the baseline had too little training data.",
             "ε̃ = 0 is not evidence of privacy.",
         ),
     ),
     "exploratory_lower_bound": Meaning(
-        ("What the audit finds if the learnt propensities, or most of their refits, are right.",),
-        (
+        says=(
+            "What the audit finds if the learnt propensities, or most of their refits, are right.",
+        ),
+        does_not_say=(
             "It is not a lower bound at the stated confidence. With many features and few examples "
             "to learn propensities from, it can report leakage where there is none.",
             "An exploratory number of 0 is not evidence of privacy.",
@@ -60,11 +62,11 @@ MEANINGS: dict[Kind, Meaning] = {
     ),
 }
 _WITHHELD = Meaning(
-    (
+    says=(
         "Nothing about this model. The data contradict an assumption of the bound, so it is "
         "withheld: features alone may explain the correct guesses.",
     ),
-    ("That the model is private, or that it leaks.",),
+    does_not_say=("That the model is private, or that it leaks.",),
 )
 NO_UPPER_LIMIT = "The true ε may be much larger: no audit gives an upper bound."
 
@@ -123,7 +125,7 @@ def meaning_of(
         not_said.append(
             f"It holds only {terms.condition}. Otherwise features alone may explain the guesses."
         )
-    return Meaning((*says, *filter(None, [searched])), tuple(not_said))
+    return Meaning(says=(*says, *filter(None, [searched])), does_not_say=tuple(not_said))
 
 
 @dataclass(frozen=True)
@@ -258,7 +260,10 @@ def scale_of(claim: Claim) -> Scale:
 def asked(claim: Claim, one: Checked) -> str:
     """Return what was claimed of the parameter, such as "μ = 1"."""
     scale = scale_of(claim) if one.delta is None else Scale("ε")
-    return f"{scale.name} {'≥' if scale.inverse else '='} {scale.value(one.value):g}"
+    sign = "="
+    if scale.inverse:
+        sign = "≥"
+    return f"{scale.name} {sign} {scale.value(one.value):g}"
 
 
 def claimed_delta(claim: Claim, one: Checked) -> float | None:

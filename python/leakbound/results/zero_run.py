@@ -7,27 +7,18 @@ import numpy as np
 
 from leakbound._base.records import IF_ANY, Lazy
 from leakbound._base.types import Correction, FloatArray, IntArray, Kind
+from leakbound.cuts.shift import Bootstrap
 from leakbound.propensity import Falsification, FormTest, Overlap
 from leakbound.results.base import flaw_of
 from leakbound.results.one_run import AuditResult
+
+__all__ = ["Bootstrap", "LearntLogOdds", "ZeroRunResult"]
 
 # The options of uncertainty that give each kind of number
 _UNCERTAINTY: dict[Kind, tuple[str, ...]] = {
     "conditional_lower_bound": ("given", "set"),
     "exploratory_lower_bound": ("bootstrap", "none"),
 }
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Bootstrap:
-    """How the bound moves with the propensities."""
-
-    bounds: FloatArray
-    """The bound under each replicate of the propensities, everything drawn held fixed."""
-    estimate: float
-    """The bound at the point estimate of the propensities."""
-    p: float
-    """Share of the error probability that the replicates take."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -60,18 +60,20 @@ class Game:
     def _profile(self) -> Profile:
         if self.profile is not None:
             return self.profile
-        return (gaussian_profile if self.parameter == "mu" else response_profile)(self.truth)
+        if self.parameter == "mu":
+            return gaussian_profile(self.truth)
+        return response_profile(self.truth)
 
     def delta(self, epsilon: float) -> float:
         """Return the smallest δ with which the mechanism is (ε, δ)-DP, for ε ≥ 0."""
-        return self._profile(real(epsilon, "epsilon", least=0, below=math.inf))
+        return self._profile(real(epsilon, name="epsilon", least=0, below=math.inf))
 
     def epsilon(self, delta: float) -> float:
         """Return the smallest ε with which the mechanism is (ε, δ)-DP: what no bound may exceed.
 
         For δ in [0, 1); rounded up by less than 1e-12 relative, inf if no ε will do.
         """
-        delta = real(delta, "delta", least=0, below=1)
+        delta = real(delta, name="delta", least=0, below=1)
         if self._profile(0.0) <= delta:
             return 0.0
         high = 1.0
@@ -82,7 +84,10 @@ class Game:
         low = 0.0
         while high - low > _PRECISION * high:
             middle = (low + high) / 2
-            low, high = (low, middle) if self._profile(middle) <= delta else (middle, high)
+            if self._profile(middle) <= delta:
+                high = middle
+            else:
+                low = middle
         return high
 
     def least(self, claim: Claim) -> float:
@@ -111,7 +116,10 @@ class Game:
             return math.inf
         while high - low > _SLACK + 1e-6 * high:
             middle = (low + high) / 2
-            low, high = (low, middle) if holds(middle) else (middle, high)
+            if holds(middle):
+                high = middle
+            else:
+                low = middle
         return high
 
     def __repr__(self) -> str:
@@ -120,8 +128,8 @@ class Game:
 
 def tossed(purpose: Purpose, m: int, seed: int) -> tuple[np.random.Generator, BoolArray]:
     """Return the generator of a game of m examples, and the fair coins that it tossed first."""
-    rng = purpose.rng(integer(seed, "seed", least=0))
-    return rng, rng.random(integer(m, "m", least=1, most=MOST_EXAMPLES)) < 0.5
+    rng = purpose.rng(integer(seed, name="seed", least=0))
+    return rng, rng.random(integer(m, name="m", least=1, most=MOST_EXAMPLES)) < 0.5
 
 
 def null(m: int, *, seed: int) -> Game:
@@ -170,7 +178,7 @@ def gaussian(m: int, mu: float, *, seed: int) -> Game:
     4.377
     """
     rng, member = tossed(Purpose.GAUSSIAN_GAME, m=m, seed=seed)
-    mu = real(mu, "mu", least=0, below=math.inf)
+    mu = real(mu, name="mu", least=0, below=math.inf)
     return Game(
         scores=np.where(member, mu / 2, -mu / 2) + rng.normal(size=m),
         member=member,
@@ -212,8 +220,8 @@ def mixture(m: int, mu: float = 1.0, *, dependence: float = 0.95, seed: int) -> 
     (1.0, 4.377)
     """
     rng, member = tossed(Purpose.MIXTURE_GAME, m=m, seed=seed)
-    mu = real(mu, "mu", least=0, below=math.inf)
-    share = real(dependence, "dependence", least=0, most=1)
+    mu = real(mu, name="mu", least=0, below=math.inf)
+    share = real(dependence, name="dependence", least=0, most=1)
     common = rng.normal()
     own = rng.normal(size=m)
     reliability = np.abs(mu / 2 + math.sqrt(share) * common + math.sqrt(1 - share) * own)
@@ -260,9 +268,9 @@ def randomized_response(
     (1.5, True)
     """
     rng, member = tossed(Purpose.RESPONSE_GAME, m=m, seed=seed)
-    epsilon = real(epsilon, "epsilon", least=0, below=math.inf)
-    failure = real(delta, "delta", least=0, below=1)
-    share = real(fraction, "fraction", above=0, most=1)
+    epsilon = real(epsilon, name="epsilon", least=0, below=math.inf)
+    failure = real(delta, name="delta", least=0, below=1)
+    share = real(fraction, name="fraction", above=0, most=1)
     answered = rng.permutation(m) < math.ceil(share * m)
     plain = answered & (rng.random(m) < failure)
     honest = rng.random(m) * (1 + math.exp(-epsilon)) < 1

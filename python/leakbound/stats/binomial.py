@@ -1,7 +1,6 @@
 """Normal, binomial and Poisson-binomial probabilities, their quantiles and limits."""
 
 import sys
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 import leakbound._core as _core
 from leakbound._base.checks import broadcast, flag, numbers, real, reals, vector, vectorised
 from leakbound._base.reading import array_of
-from leakbound._base.types import ArrayInput, FloatArray, IntArray, Number
+from leakbound._base.types import AnyArray, ArrayInput, FloatArray, IntArray, Number
 from leakbound.errors import InputError
 
 
@@ -26,7 +25,7 @@ def normal_cdf(x: ArrayLike) -> Number:
     >>> normal_cdf(0.0)
     0.5
     """
-    return vectorised(_core.normal_cdf, reals(x, "x"))
+    return vectorised(_core.normal_cdf, reals(x, name="x"))
 
 
 def normal_quantile(p: ArrayLike) -> Number:
@@ -42,7 +41,7 @@ def normal_quantile(p: ArrayLike) -> Number:
     >>> round(normal_quantile(0.975), 6)
     1.959964
     """
-    return vectorised(_core.normal_quantile, reals(p, "p", least=0, most=1))
+    return vectorised(_core.normal_quantile, reals(p, name="p", least=0, most=1))
 
 
 def log_normal_cdf(x: ArrayLike) -> Number:
@@ -58,7 +57,7 @@ def log_normal_cdf(x: ArrayLike) -> Number:
     >>> round(log_normal_cdf(-40.0), 4)
     -804.6084
     """
-    return vectorised(_core.log_normal_cdf, reals(x, "x"))
+    return vectorised(_core.log_normal_cdf, reals(x, name="x"))
 
 
 def binomial_tail(v: ArrayLike, n: ArrayLike, p: ArrayLike, *, log: bool = False) -> Number:
@@ -80,12 +79,12 @@ def binomial_tail(v: ArrayLike, n: ArrayLike, p: ArrayLike, *, log: bool = False
     >>> round(binomial_tail(8, 10, 0.5), 6)
     0.054688
     """
-    logarithm = flag(log, "log")
+    logarithm = flag(log, name="log")
     return vectorised(
         lambda v, n, p: _core.binomial_tail(v, n, p, log=logarithm),
         counts(v, "v"),
         counts(n, "n", least=0),
-        reals(p, "p", least=0, most=1),
+        reals(p, name="p", least=0, most=1),
     )
 
 
@@ -107,8 +106,8 @@ def clopper_pearson(v: ArrayLike, n: ArrayLike, *, beta: ArrayLike) -> Number:
     0.948466
     """
     successes, trials = broadcast(counts(v, "v", least=0), counts(n, "n", least=1))
-    numbers(np.subtract(trials, successes, dtype=np.float64), "n - v", least=0)
-    level = reals(beta, "beta", least=1e-300, most=1 - sys.float_info.epsilon)
+    numbers(np.subtract(trials, successes, dtype=np.float64), name="n - v", least=0)
+    level = reals(beta, name="beta", least=1e-300, most=1 - sys.float_info.epsilon)
     return vectorised(
         lambda v, n, beta: _core.clopper_pearson(v, n, beta=beta), successes, trials, level
     )
@@ -120,7 +119,7 @@ LARGEST = 2**53
 
 def counts(values: ArrayLike, name: str, *, least: int = -LARGEST) -> NDArray[np.uint64]:
     """Read counts; those below 0 mean what 0 means."""
-    whole = numbers(values, name, least=least, most=LARGEST, whole=True)
+    whole = numbers(values, name=name, least=least, most=LARGEST, whole=True)
     counts: NDArray[np.uint64] = np.maximum(whole, 0).astype(np.uint64)
     return counts
 
@@ -224,8 +223,8 @@ def poisson_binomial_epsilon(
     >>> round(epsilon, 9), poisson_binomial_tail_offsets(75, [0.0] * 100, epsilon) <= 0.01
     (0.555871167, True)
     """
-    level = real(beta, "beta", above=0, below=1)
-    rows = numbers(_table(offsets, "offsets"), "offsets")
+    level = real(beta, name="beta", above=0, below=1)
+    rows = numbers(_table(offsets, "offsets"), name="offsets")
     table = np.ascontiguousarray(rows, dtype=np.float64)
     groups = None
     if counts is not None:
@@ -249,13 +248,13 @@ def _tails(
     log: bool,
 ) -> Number:
     """Return tails or their logarithms in the shape of `v` broadcast against `epsilon`."""
-    in_logs = flag(log, "log")
+    in_logs = flag(log, name="log")
     thresholds, epsilons = broadcast(
-        _thresholds(v), numbers(epsilon, "epsilon", least=-_FINITE, most=_FINITE)
+        _thresholds(v), numbers(epsilon, name="epsilon", least=-_FINITE, most=_FINITE)
     )
     groups = None
     if counts is not None:
-        groups = _whole(vector(counts, "counts"), "counts")
+        groups = _whole(vector(counts, name="counts"), "counts")
     tails, logarithms, _ = _core.poisson_binomial_tail(
         values,
         np.ascontiguousarray(thresholds).ravel(),
@@ -276,32 +275,36 @@ def _replicates(
     v: ArrayLike, offsets: FloatArray, counts: NDArray[np.uint64] | None, beta: float
 ) -> FloatArray:
     """Return one ε for each row of offsets, of counts, or of both."""
-    thresholds = _thresholds(vector(np.atleast_1d(array_of(v, "v")), "v"))
-    rows, terms = thresholds.size, offsets.shape[-1]
+    thresholds = _thresholds(vector(np.atleast_1d(array_of(v, name="v")), name="v"))
+    rows = thresholds.size
+    terms = offsets.shape[-1]
     # Rows belong to replicates, columns to terms; what has no rows is shared by all.
-    tables: list[tuple[str, NDArray[Any] | None]] = [("offsets", offsets), ("counts", counts)]
+    tables: list[tuple[str, AnyArray | None]] = [("offsets", offsets), ("counts", counts)]
     for name, table in tables:
         if table is not None and table.shape not in {(terms,), (rows, terms)}:
             raise InputError(
                 f"{name} has shape {table.shape}, and needs ({terms},) or ({rows}, {terms})"
             )
+    flat_counts = None
+    if counts is not None:
+        flat_counts = counts.ravel()
     return _core.replicated_epsilon(
         offsets.ravel(),
         thresholds,
         beta=beta,
-        counts=None if counts is None else counts.ravel(),
+        counts=flat_counts,
         terms=terms,
     )
 
 
 def _vector(values: ArrayInput, name: str) -> FloatArray:
     # the core checks entries and lengths, and names the first that is wrong
-    return np.ascontiguousarray(vector(values, name), dtype=np.float64)
+    return np.ascontiguousarray(vector(values, name=name), dtype=np.float64)
 
 
-def _table(values: ArrayInput, name: str) -> NDArray[Any]:
+def _table(values: ArrayInput, name: str) -> AnyArray:
     """Read one row or several, at least one column each; their entries are checked later."""
-    array = array_of(values, name)
+    array = array_of(values, name=name)
     if array.ndim not in {1, 2} or array.size == 0:
         raise InputError(
             f"{name} must be a vector or a matrix of rows and not empty, got {array.shape}"
@@ -310,10 +313,10 @@ def _table(values: ArrayInput, name: str) -> NDArray[Any]:
 
 
 def _thresholds(v: ArrayLike) -> IntArray:
-    whole = numbers(v, "v", least=-LARGEST, most=LARGEST, whole=True)
+    whole = numbers(v, name="v", least=-LARGEST, most=LARGEST, whole=True)
     return np.ascontiguousarray(whole, dtype=np.int64).reshape(whole.shape)
 
 
-def _whole(values: NDArray[Any], name: str) -> NDArray[np.uint64]:
-    counts = numbers(values, name, least=0, most=LARGEST, whole=True)
+def _whole(values: AnyArray, name: str) -> NDArray[np.uint64]:
+    counts = numbers(values, name=name, least=0, most=LARGEST, whole=True)
     return np.ascontiguousarray(counts, dtype=np.uint64)

@@ -58,7 +58,9 @@ def match(member: ArrayInput | HasMember, log_odds: ArrayInput, uniforms: ArrayI
     order = ExampleOrder()
     odds = _log_odds(order.placed(log_odds, "log_odds"))
     sign = np.where(order.member(member, odds.size), 1.0, -1.0)
-    drawn = checks.numbers(checks.vector(uniforms, "uniforms"), "uniforms", least=0, most=1)
+    drawn = checks.numbers(
+        checks.vector(uniforms, name="uniforms"), name="uniforms", least=0, most=1
+    )
     checks.check_length(drawn, examples=odds.size, name="uniforms")
     kept: BoolArray = drawn < np.exp(np.minimum(0.0, -sign * odds))
     return kept
@@ -99,14 +101,14 @@ def tamper_probability(
     [0.6839, 1.0]
     """
     order = ExampleOrder()
-    given = checks.vector(order.placed(guesses, "guesses"), "guesses")
-    made = checks.numbers(given, "guesses", least=-1, most=1, whole=True).astype(np.int64)
+    given = checks.vector(order.placed(guesses, "guesses"), name="guesses")
+    made = checks.numbers(given, name="guesses", least=-1, most=1, whole=True).astype(np.int64)
     odds = _log_odds(order.placed(log_odds, "log_odds"))
     checks.check_length(made, examples=odds.size, name="guesses")
     checks.choice(variant, name="variant", allowed=TamperVariant)
     claimed = 0.0
     if epsilon is not None:
-        claimed = checks.real(epsilon, "epsilon", least=0)
+        claimed = checks.real(epsilon, name="epsilon", least=0)
     if variant == "paper":
         size = np.abs(odds)
         if epsilon is None:
@@ -136,7 +138,10 @@ def surviving_guesses(probabilities: FloatArray, share: float) -> int:
         middle = (low + high + 1) // 2
         # a tail may come out 1e-15 too small
         enough = poisson_binomial_tail(middle, probabilities) >= share - 1e-14
-        low, high = (middle, high) if enough else (low, middle - 1)
+        if enough:
+            low = middle
+        else:
+            high = middle - 1
     return low
 
 
@@ -167,12 +172,12 @@ def residual_scores(
     order = ExampleOrder()
     values = checks.check_scores(order.placed(scores, "scores"))
     shift = _log_odds(order.placed(log_odds, "log_odds"))
-    checks.numbers(shift, "log_odds", least=-1e300, most=1e300)
+    checks.numbers(shift, name="log_odds", least=-1e300, most=1e300)
     checks.check_length(shift, examples=values.size, name="log_odds")
     if prior is None:
         share = expit(shift)
     else:
-        share = np.full(values.size, checks.real(prior, "prior", above=0, below=1))
+        share = np.full(values.size, checks.real(prior, name="prior", above=0, below=1))
     finite = np.isfinite(values)
     if not finite.any():
         raise AbstentionError(
@@ -212,9 +217,9 @@ def _line(x: FloatArray, y: FloatArray, finite: BoolArray) -> FloatArray:
 
 
 def _log_odds(values: ArrayInput) -> FloatArray:
-    odds: FloatArray = checks.numbers(checks.vector(values, "log_odds"), "log_odds").astype(
-        np.float64
-    )
+    odds: FloatArray = checks.numbers(
+        checks.vector(values, name="log_odds"), name="log_odds"
+    ).astype(np.float64)
     return odds
 
 
@@ -237,9 +242,9 @@ def bootstrap_quantile(values: ArrayInput, *, p: float) -> float:
     >>> bootstrap_quantile(range(600), p=0.025)
     14.0
     """
-    bounds = checks.check_scores(values, "values")
+    bounds = checks.check_scores(values, name="values")
     # p as it is written: ⌊0.29 · 100⌋ of doubles is 28
-    share = Decimal(repr(checks.real(p, "p", above=0, below=1)))
+    share = Decimal(repr(checks.real(p, name="p", above=0, below=1)))
     rank = int(share * (bounds.size + 1))
     if rank == 0:
         needed = math.ceil(1 / share) - 1
@@ -295,7 +300,7 @@ def composition_bound(
     1.6724
     """
     checks.instance(claim, name="claim", types=(PureDP, ApproxDP, GaussianDP))
-    failures = checks.real(delta_ds, "delta_ds", least=0, below=1)
+    failures = checks.real(delta_ds, name="delta_ds", least=0, below=1)
     if (epsilon_ds is None) == (mu_ds is None):
         raise OptionError("give either epsilon_ds or mu_ds, the worst leakage of features")
     # Either may fail: the model, or the limit on what features say.
@@ -304,14 +309,16 @@ def composition_bound(
         family = GaussianDP(delta=delta)
         together = fdp_lower_bound(correct, guesses=guesses, m=m, claim=family, tau=tau, test=test)
         shift = (
-            shift_mu(epsilon_ds) if epsilon_ds is not None else checks.real(mu_ds, "mu_ds", least=0)
+            shift_mu(epsilon_ds)
+            if epsilon_ds is not None
+            else checks.real(mu_ds, name="mu_ds", least=0)
         )
         return _apart(together, shift)
     if epsilon_ds is None:
         raise OptionError(f"mu_ds is for GaussianDP(), got {claim!r}: give epsilon_ds")
     together = one_run_epsilon(correct, guesses=guesses, m=m, delta=delta, beta=tau)
     return remaining_leakage(
-        together, epsilon_ds=checks.real(epsilon_ds, "epsilon_ds", least=0), claim=claim
+        together, epsilon_ds=checks.real(epsilon_ds, name="epsilon_ds", least=0), claim=claim
     )
 
 
@@ -335,7 +342,7 @@ def shift_mu(epsilon_ds: float) -> float:
     >>> round(shift_mu(1.0), 6)
     1.232035
     """
-    epsilon = checks.real(epsilon_ds, "epsilon_ds", least=0)
+    epsilon = checks.real(epsilon_ds, name="epsilon_ds", least=0)
     if epsilon == 0:
         return 0.0
     if epsilon > 700:
@@ -363,7 +370,7 @@ def shift_delta(log_odds: ArrayInput, member: ArrayInput | HasMember, epsilon: f
     >>> round(shift_delta([2.0, 0.0, -2.0, 0.0], [1, 1, 0, 0], 1.0), 6)
     0.31606
     """
-    claimed = checks.real(epsilon, "epsilon", least=0)
+    claimed = checks.real(epsilon, name="epsilon", least=0)
     order = ExampleOrder()
     odds = _log_odds(order.placed(log_odds, "log_odds"))
     included = order.member(member, odds.size)

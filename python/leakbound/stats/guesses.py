@@ -67,7 +67,7 @@ def one_run_p_value(
     """
     counts = read_counts(correct, guesses=guesses, m=m, k=k, one_sided=one_sided)
     options = _options(counts, delta=delta, bound=bound)
-    claimed = checks.real(epsilon, "epsilon", least=0, below=math.inf)
+    claimed = checks.real(epsilon, name="epsilon", least=0, below=math.inf)
     return _core.approx_p_value(counts["correct"], counts["guesses"], claimed, options)
 
 
@@ -98,20 +98,20 @@ def one_run_epsilon(
     """
     counts = read_counts(correct, guesses=guesses, m=m, k=k, one_sided=one_sided)
     options = _options(counts, delta=delta, bound=bound)
-    level = checks.real(beta, "beta", above=0, below=1)
+    level = checks.real(beta, name="beta", above=0, below=1)
     return _core.approx_epsilon(counts["correct"], counts["guesses"], level, options)
 
 
 def read_counts(correct: int, guesses: int, m: float, k: int, *, one_sided: bool) -> CountOptions:
     """Check counts of guesses about examples of k values."""
-    made = checks.integer(guesses, "guesses", least=1, most=_MOST)
-    members_only = checks.flag(one_sided, "one_sided")
-    if checks.integer(k, "k", least=2, most=_MOST) > 2 and members_only:
+    made = checks.integer(guesses, name="guesses", least=1, most=_MOST)
+    members_only = checks.flag(one_sided, name="one_sided")
+    if checks.integer(k, name="k", least=2, most=_MOST) > 2 and members_only:
         raise OptionError(
             f"one_sided=True is for membership, k=2, got k={k}: leave it out, or set k=2"
         )
-    right = checks.integer(correct, "correct", least=0, most=made)
-    examples = checks.real(m, "m", above=0, below=math.inf)
+    right = checks.integer(correct, name="correct", least=0, most=made)
+    examples = checks.real(m, name="m", above=0, below=math.inf)
     return counts_of(right, guesses=made, m=examples, one_sided=members_only, k=k)
 
 
@@ -119,7 +119,7 @@ def _options(counts: CountOptions, delta: float, bound: TailBound) -> TailOption
     checks.choice(bound, name="bound", allowed=TailBound)
     if counts["k"] > 2 and bound != "exact":
         raise OptionError(f'bound="{bound}" is for membership, k=2, got k={counts["k"]}: set k=2')
-    return tail_of(counts, bound=bound, delta=checks.real(delta, "delta", least=0, below=1))
+    return tail_of(counts, bound=bound, delta=checks.real(delta, name="delta", least=0, below=1))
 
 
 def fdp_rejects(
@@ -170,7 +170,7 @@ def fdp_rejects(
     counts = _counts(correct, guesses=guesses, m=m, k=k, one_sided=one_sided)
     checks.choice(test, name="test", allowed=FdpTest)
     return _core.fdp_rejects(
-        counts, _tested(tradeoff, counts).core, checks.real(tau, "tau", above=0, below=1), test
+        counts, _tested(tradeoff, counts).core, checks.real(tau, name="tau", above=0, below=1), test
     )
 
 
@@ -236,7 +236,7 @@ def fdp_lower_bound(
     counts = _counts(correct, guesses=guesses, m=m, k=k, one_sided=one_sided)
     checks.instance(claim, name="claim", types=FAMILIES)
     checks.choice(test, name="test", allowed=FdpTest)
-    return claim.critical(counts, checks.real(tau, "tau", above=0, below=1), test) or 0.0
+    return claim.critical(counts, checks.real(tau, name="tau", above=0, below=1), test) or 0.0
 
 
 def _tested(tradeoff: TradeOff, counts: CountOptions) -> TradeOff:
@@ -249,7 +249,7 @@ def _tested(tradeoff: TradeOff, counts: CountOptions) -> TradeOff:
 
 
 def _counts(correct: int, guesses: int, m: float, k: int, *, one_sided: bool) -> CountOptions:
-    made = checks.integer(guesses, "guesses", least=1)
+    made = checks.integer(guesses, name="guesses", least=1)
     most = FamilyClaim.most_guesses
     if made > most:
         raise OptionError(
@@ -293,17 +293,19 @@ def kl_scan_offsets(
     -0.5
     """
     path = _core.Path.from_successes(
-        checks.booleans(checks.vector(successes, "successes"), "successes")
+        checks.booleans(checks.vector(successes, name="successes"), name="successes")
     )
-    least = checks.integer(min_guesses, "min_guesses", least=1)
+    least = checks.integer(min_guesses, name="min_guesses", least=1)
     policy = KLScan(kappa=kappa, min_guesses=least)
     policy.check(path.guesses)
-    values = checks.reals(checks.vector(offsets, "offsets"), "offsets", least=-300, most=300)
+    values = checks.reals(
+        checks.vector(offsets, name="offsets"), name="offsets", least=-300, most=300
+    )
     checks.check_length(values, examples=path.guesses, name="offsets")
     return _core.kl_scan_offsets(
         path,
         values,
-        beta=checks.real(beta, "beta", above=0, below=1),
+        beta=checks.real(beta, name="beta", above=0, below=1),
         kappa=policy.kappa,
         min_guesses=least,
     )

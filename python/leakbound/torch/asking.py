@@ -274,9 +274,9 @@ def _read_off(batch: Batch) -> set[bool]:
     inputs = inputs.to(labels.device)
     counted = labels != IGNORED
     same = (labels == inputs) | ~counted
-    following = (labels[:, :-1] == inputs[:, 1:]) | ~counted[:, :-1]
-    some = bool(counted[:, :-1].any())
-    holds = {True: bool(same.all()), False: some and bool(following.all())}
+    predicted = counted[:, :-1]
+    following = (labels[:, :-1] == inputs[:, 1:]) | ~predicted
+    holds = {True: bool(same.all()), False: bool(predicted.any() and following.all())}
     return {kind for kind in holds if holds[kind]}
 
 

@@ -6,14 +6,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import default_collate
 
+from leakbound._base.types import AnyArray
 from leakbound.errors import InputError, InputTypeError
 
 IGNORED = -100  # the label of a token that does not count, as in torch and in transformers
-Column: TypeAlias = Tensor | NDArray[Any]
+Column: TypeAlias = Tensor | AnyArray
 
 
 def columns_of(data: Mapping[str, Any]) -> dict[str, Column]:
@@ -84,7 +84,7 @@ def column(values: Any, name: str) -> Column:
     return array
 
 
-def _tokens(values: Any) -> list[NDArray[Any]]:
+def _tokens(values: Any) -> list[AnyArray]:
     """Return rows of integers one by one, if that is what they are and NumPy does not see it."""
     if isinstance(values, Tensor) or getattr(values, "dtype", None) in (int, float, bool):
         return []
@@ -106,10 +106,10 @@ def _listed(values: Any) -> Sequence[Any]:
     return listed
 
 
-def _padded(ragged: dict[str, list[NDArray[Any]]], *, masked: bool) -> dict[str, NDArray[Any]]:
+def _padded(ragged: dict[str, list[AnyArray]], *, masked: bool) -> dict[str, AnyArray]:
     """Pad rows of tokens on the right, and say in an attention mask where they end."""
     lengths = {name: [len(row) for row in rows] for name, rows in ragged.items()}
-    found: dict[str, NDArray[Any]] = {}
+    found: dict[str, AnyArray] = {}
     for name, rows in ragged.items():
         fill = 0
         if name == "labels":
@@ -120,8 +120,8 @@ def _padded(ragged: dict[str, list[NDArray[Any]]], *, masked: bool) -> dict[str,
     sizes = lengths.get("input_ids")
     if sizes is None or len({*sizes}) == 1:
         return found
-    for number in np.flatnonzero(np.array(sizes) == 0)[:1]:
-        raise InputError(f"input_ids has no token in row {number}: leave out what is empty")
+    if 0 in sizes:
+        raise InputError(f"input_ids has no token in row {sizes.index(0)}: leave out what is empty")
     if lengths.get("attention_mask", sizes) != sizes:
         raise InputError("attention_mask must have one entry for each of input_ids in every row")
     if not masked and "attention_mask" not in found:

@@ -6,7 +6,6 @@ from typing import Any, Self, cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.data import (
     BatchSampler,
@@ -21,7 +20,7 @@ from torch.utils.data import (
 
 from leakbound._base.alignment import gathered
 from leakbound._base.console import one_line
-from leakbound._base.types import IntArray
+from leakbound._base.types import AnyArray, IntArray
 from leakbound.errors import InputError, InputTypeError, LeakboundError
 from leakbound.torch.columns import IGNORED, Column, column, columns_of, dense, tensor_of, together
 from leakbound.torch.placement import precision, to_device
@@ -40,7 +39,7 @@ class Batch:
     targets: Tensor
     device: torch.device
     first: int
-    ids: NDArray[Any] | None
+    ids: AnyArray | None
     labelled: bool = True
     """Whether the targets came with the data, or are its tokens."""
 
@@ -97,7 +96,7 @@ class Batches:
     examples: int | None
     batches: int | None
 
-    def on(self, device: torch.device, ids: NDArray[Any] | None = None) -> Iterator[Batch]:
+    def on(self, device: torch.device, ids: AnyArray | None = None) -> Iterator[Batch]:
         """Yield the batches, each with the rows that it has."""
         first = 0
         for item in _drawn(self.items):
@@ -159,7 +158,7 @@ def joined(parts: Sequence[Any], order: IntArray) -> Batches:
     )
 
 
-def noting(batches: Batches, seen: list[Tensor], shown: list[NDArray[Any]]) -> Batches:
+def noting(batches: Batches, seen: list[Tensor], shown: list[AnyArray]) -> Batches:
     """Return the same batches, of which it lists what it can as they pass.
 
     `seen` gets their targets, but for tokens; `shown` gets rows of numbers, and numbers of tokens.
@@ -183,7 +182,7 @@ def noting(batches: Batches, seen: list[Tensor], shown: list[NDArray[Any]]) -> B
     return replace(batches, items=passing())
 
 
-def _lengths(tokens: Tensor, attention_mask: Tensor | None) -> NDArray[Any]:
+def _lengths(tokens: Tensor, attention_mask: Tensor | None) -> AnyArray:
     """Return the number of tokens of each text, padding not counted where it is marked."""
     if attention_mask is None:
         return np.full(len(tokens), tokens[0].numel() if len(tokens) else 0)

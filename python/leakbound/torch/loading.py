@@ -79,8 +79,10 @@ def _load(name: str, dtype: str | None, device: torch.device, _: object) -> Load
             with working_folder_last():
                 home = import_module(package)
                 made = attrgetter(path)(home)
-                module = made if isinstance(made, nn.Module) else made()
-            instance(module, f"what {name} returns", nn.Module)
+                module = made
+                if not isinstance(made, nn.Module):
+                    module = made()
+            instance(module, name=f"what {name} returns", types=nn.Module)
             file = Path(getattr(home, "__file__", None) or ".")
             code = ""
             if file.is_file():
@@ -115,9 +117,10 @@ def _transformers(name: str, dtype: torch.dtype) -> Loaded:
         model, report = getattr(transformers, kind).from_pretrained(
             name, dtype=dtype, output_loading_info=True, **_LOCAL
         )
-        for missing in sorted(report["missing_keys"])[:1]:
+        missing = report["missing_keys"]
+        if missing:
             raise OptionError(
-                f"model {name!r} lacks weights, such as {missing}: save it as it was trained"
+                f"model {name!r} lacks weights, such as {min(missing)}: save it as it was trained"
             )
         model.config.use_cache = False  # a pass over whole texts needs none
         if kind not in {_CAUSAL, _TEXTS}:

@@ -13,7 +13,7 @@ from leakbound._base.checks import choice, instance, integer
 from leakbound._base.console import one_line, track
 from leakbound._base.scores import TOKENS
 from leakbound._base.streams import Purpose
-from leakbound._base.types import FloatArray, IntArray, Precision
+from leakbound._base.types import AnyArray, FloatArray, IntArray, Precision, SignalName
 from leakbound._tally.counting import arrow, arrow_column
 from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
 from leakbound.torch.data import Batches, read
@@ -93,8 +93,8 @@ class Scorer:
             signal_name(self.signal)
         if self.dtype is not None:
             choice(self.dtype, name="dtype", allowed=Precision)
-        integer(2 if self.max_length is None else self.max_length, "max_length", least=2)
-        integer(self.batch_size, "batch_size", least=1)
+        integer(2 if self.max_length is None else self.max_length, name="max_length", least=2)
+        integer(self.batch_size, name="batch_size", least=1)
         if {"id", "score", TOKENS} & {*self.keep} or self.label in self.inputs:
             raise OptionError(
                 f"a column can have only one role: id, score, {TOKENS}, one of inputs, label or "
@@ -127,10 +127,14 @@ class Scorer:
     def columns(self) -> dict[str, bool]:
         """Return the columns that scores are computed from, and whether each holds numbers."""
         model, _, _ = self._parts()
-        inputs = self.inputs or ("text" if model.tokens else "features",)
-        return dict.fromkeys(inputs, not model.tokens) | (
-            {} if model.causal else {self.label: True}
-        )
+        column = "features"
+        if model.tokens:
+            column = "text"
+        inputs = self.inputs or (column,)
+        columns = dict.fromkeys(inputs, not model.tokens)
+        if not model.causal:
+            columns[self.label] = True
+        return columns
 
     def made_of(self) -> dict[str, str]:
         """Return what scores depend on besides the records: digests of models, and options."""
@@ -149,7 +153,10 @@ class Scorer:
         """Return the model, the one to compare it with or itself, and the signal."""
         model = load(self.model, dtype=self.dtype, device=self.device)
         other = None
-        signal = self.signal or ("cross_entropy" if model.causal else "logit_margin")
+        usual: SignalName = "logit_margin"
+        if model.causal:
+            usual = "cross_entropy"
+        signal = self.signal or usual
         if self.reference is not None:
             other = load(self.reference, dtype=self.dtype, device=self.device).module
         return model, compared(model.module, signal=signal, reference=other), signal
@@ -177,8 +184,9 @@ class Scorer:
         alone, *_ = replace(self, batch_size=2)._scored(records.take(twice), labels[twice])  # noqa: SLF001
         if np.array_equal(alone[::2], alone[1::2]):
             weight = next(self._parts()[1].parameters(), torch.empty(0))
-            exact = weight.element_size() >= torch.float32.itemsize
-            return check_alone(values[spread], alone[::2], *([_EXACT] if exact else []))
+            if weight.element_size() >= torch.float32.itemsize:
+                return check_alone(values[spread], alone=alone[::2], near=_EXACT)
+            return check_alone(values[spread], alone[::2])
         copies = np.repeat(order[:1], min(values.size, self.batch_size))
         again, *_ = self._scored(records.take(copies), labels[copies])
         return check_alone(values[order[0]], again[0])
@@ -212,9 +220,7 @@ class Scorer:
         model = self._parts()[0]
         targets = None
         if not model.causal:
-            targets = _array(columns.pop(self.label), self.label)
-            if targets.ndim == 1 and (targets == np.floor(targets)).all():
-                targets = targets.astype(np.int64)
+            targets = _targets(columns.pop(self.label), self.label)
         if not model.tokens:
             arrays = [_array(column, name) for name, column in columns.items()]
             inputs = arrays[0] if len(arrays) == 1 else np.column_stack(arrays)
@@ -224,32 +230,48 @@ class Scorer:
             raise OptionError(f"the model takes one column of texts, got {', '.join(columns)}")
         tokens = _tokens(column, name=name, model=model, longest=self.max_length or model.longest)
         lengths = np.array([*map(len, tokens["input_ids"])])
-        least = 1 + model.causal
-        for row in np.flatnonzero(lengths < least)[:1]:
-            raise InputError(
-                f"{name!r} of id {labels[row]} has too few tokens, {lengths[row]}: leave out "
-                f"what is shorter than {least}"
-            )
+        _check_tokens(lengths, least=1 + model.causal, name=name, labels=labels)
         order = np.argsort(-lengths, kind="stable")
         filling = {"input_ids": model.padding}
 
         def batch(start: int) -> dict[str, Tensor]:
             rows = order[start : start + self.batch_size]
             made = {
-                part: pad_sequence(
-                    [torch.tensor(lists[row]) for row in rows],
-                    batch_first=True,
-                    padding_value=filling.get(part, 0),
-                )
+                part: _padded(lists, rows=rows, filling=filling.get(part, 0))
                 for part, lists in tokens.items()
             }
-            if targets is None:
-                return made
-            return made | {"labels": torch.tensor(targets[rows])}
+            if targets is not None:
+                made["labels"] = torch.tensor(targets[rows])
+            return made
 
         starts = range(0, len(order), self.batch_size)
         batches = Batches(items=map(batch, starts), examples=len(order), batches=len(starts))
         return batches, order, lengths
+
+
+def _targets(column: Any, name: str) -> AnyArray:
+    """Return labels: whole numbers as integers, which are classes."""
+    targets = _array(column, name)
+    if targets.ndim == 1 and (targets == np.floor(targets)).all():
+        return targets.astype(np.int64)
+    return targets
+
+
+def _padded(lists: Any, rows: IntArray, filling: int) -> Tensor:
+    """Return some of the lists as rows of one length."""
+    some = [torch.tensor(lists[row]) for row in rows]
+    return pad_sequence(some, batch_first=True, padding_value=filling)
+
+
+def _check_tokens(lengths: IntArray, least: int, name: str, labels: NDArray[np.str_]) -> None:
+    """Check that no text has too few tokens to be scored."""
+    few = lengths < least
+    if few.any():
+        row = few.argmax()
+        raise InputError(
+            f"{name!r} of id {labels[row]} has too few tokens, {lengths[row]}: leave out "
+            f"what is shorter than {least}"
+        )
 
 
 def _tokens(column: Any, name: str, model: Loaded, longest: int | None) -> dict[str, Any]:
@@ -269,7 +291,7 @@ def _tokens(column: Any, name: str, model: Loaded, longest: int | None) -> dict[
     return {"input_ids": rows, "attention_mask": [[1] * len(row) for row in rows]}
 
 
-def _array(column: Any, name: str) -> NDArray[Any]:
+def _array(column: Any, name: str) -> AnyArray:
     """Return numbers, or lists of numbers of one length, as an array with a row for each record."""
     pa = arrow("scoring Arrow records")
     kind = column.type

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, Dataset
 from leakbound._base.checks import check_ids, check_length, flag, instance, integer, vector
 from leakbound._base.console import track
 from leakbound._base.scores import Scores
-from leakbound._base.types import ArrayInput, FloatArray
+from leakbound._base.types import AnyArray, ArrayInput, FloatArray
 from leakbound.errors import DeviceMemoryError, InputError, OptionError
 from leakbound.torch import signals
 from leakbound.torch.asking import Asked
@@ -112,9 +112,9 @@ def score(
     >>> len(scores), scores.values.dtype
     (5, dtype('float64'))
     """
-    flag(progress, "progress")
+    flag(progress, name="progress")
     if next_token is not None:
-        flag(next_token, "next_token")
+        flag(next_token, name="next_token")
     name = signals.signal_name(signal)
     before = compared(model, signal=signal, reference=reference)
     # 1. Whatever can be checked before the pass.
@@ -162,7 +162,7 @@ def token_losses(
         Losses in nats, at least 0, in the precision of the logits but at least float32; NaN where
         a token does not count, or a sequence is over.
     """
-    flag(progress, "progress")
+    flag(progress, name="progress")
     batches, labels = _read(model, data=data, batch_size=batch_size, ids=None)
     parts: list[NDArray[np.floating]] = []
     asked = Asked(model, otherwise=True)
@@ -203,13 +203,13 @@ def compared(model: nn.Module, signal: signals.Signal, reference: nn.Module | No
 
 def _read(
     model: nn.Module, data: Data, batch_size: int, ids: ArrayInput | None
-) -> tuple[Batches, NDArray[Any] | None]:
+) -> tuple[Batches, AnyArray | None]:
     """Check what there is to check before the pass."""
     instance(model, name="model", types=nn.Module)
-    batches = read(data, batch_size=integer(batch_size, "batch_size", least=1))
+    batches = read(data, batch_size=integer(batch_size, name="batch_size", least=1))
     labels = None
     if ids is not None:
-        labels = vector(ids, "ids", kinds="biufSUOT")
+        labels = vector(ids, name="ids", kinds="biufSUOT")
     if labels is not None and batches.examples is not None:
         check_length(labels, examples=batches.examples, name="ids")
     return batches, labels

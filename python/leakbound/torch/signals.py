@@ -5,12 +5,11 @@ from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
 from leakbound._base.checks import choice
-from leakbound._base.types import FloatArray, SignalName
+from leakbound._base.types import AnyArray, FloatArray, SignalName
 from leakbound.errors import InputError
 from leakbound.torch.asking import Asked, unwrapped
 from leakbound.torch.columns import IGNORED
@@ -173,7 +172,10 @@ def _token_cross_entropy(logits: Tensor, predicted: Tensor) -> Tensor:
     In the precision of the logits but at least float32; a block of logits at a time.
     """
     precision = torch.promote_types(logits.dtype, torch.float32)
-    rows = max(1, (_CACHED if logits.device.type == "cpu" else _BOUNDED) // logits.shape[-1])
+    most = _BOUNDED
+    if logits.device.type == "cpu":
+        most = _CACHED
+    rows = max(1, most // logits.shape[-1])
     tables = logits.flatten(0, 1), predicted.flatten()
     blocks = zip(*(torch.split(table, rows) for table in tables), strict=True)
     losses = [
@@ -242,7 +244,7 @@ def _one_each(values: object, name: str, examples: int) -> Tensor:
     )
 
 
-def check_nan(values: FloatArray, ids: NDArray[Any], name: str) -> None:
+def check_nan(values: FloatArray, ids: AnyArray, name: str) -> None:
     """Check that every score is a number."""
     rows = np.flatnonzero(np.isnan(values))
     if rows.size:
@@ -298,8 +300,10 @@ def _named(rows: list[int], batch: Batch) -> str:
     return _listed(batch.ids[places] if batch.ids is not None and known else places)
 
 
-def _listed(ids: NDArray[Any]) -> str:
-    more = ""
+def _listed(ids: AnyArray) -> str:
+    listed = ", ".join(map(str, ids[:_LISTED]))
+    if len(ids) == 1:
+        return f"id {listed}"
     if len(ids) > _LISTED:
-        more = ", …"
-    return ("id " if len(ids) == 1 else "ids ") + ", ".join(map(str, ids[:_LISTED])) + more
+        return f"ids {listed}, …"
+    return f"ids {listed}"

@@ -2,7 +2,7 @@
 
 use leakbound_core::{AuditError, Interrupt};
 use leakbound_math::MathError;
-use leakbound_math::poisson_binomial::{Tail, Terms, Weighted, replicate_epsilons};
+use leakbound_math::poisson_binomial::{RUN, Tail, Terms, Weighted, replicate_epsilons};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use rayon::prelude::*;
@@ -79,9 +79,18 @@ pub(crate) fn poisson_binomial_epsilon<'py>(
 ) -> PyResult<Column<'py>> {
     let (offsets, v) = (&*offsets, &*v);
     let counts = counts.as_deref();
-    let epsilons = enter(py, |_| {
+    let epsilons = enter(py, |interrupt| {
         let terms = Terms::from_grouped_offsets(offsets, counts)?;
-        Ok(terms.epsilons(v, beta)?)
+        terms.epsilons(&[], beta)?; // β is checked, also where there is no v
+        // Ctrl-C is answered between runs, which share their search.
+        let runs: Result<Vec<Vec<f64>>, AuditError> = v
+            .par_chunks(RUN)
+            .map(|run| {
+                interrupt.check()?;
+                Ok(terms.epsilons(run, beta)?)
+            })
+            .collect();
+        Ok(runs?.concat())
     })?;
     Ok(PyArray1::from_vec(py, epsilons))
 }

@@ -196,6 +196,28 @@ def test_a_mechanism_may_depend_on_earlier_outputs_and_not_on_coins() -> None:
     assert stats.binom.sf(above["outputs"] - 1, 100, 0.1) > 1e-3
 
 
+def test_one_direction_is_not_enough() -> None:
+    """A third of the others is told: P(with) ≤ 1.5 P(without), and the converse has no ε."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        member = rng.random(200) < 0.5
+        told = ~member & (rng.random(200) < 1 / 3)
+        scores = rng.random(200) - 2 * told
+        found = lb.audit(scores, lb.Trials(member), claim=lb.ApproxDP(delta=1e-4), seed=seed)
+        assert found.bound > math.log(1.5)
+
+
+def test_a_number_of_guesses_chosen_by_their_own_coins_is_wrong() -> None:
+    """The number that proves most in hindsight; at most 20 % may be wrong."""
+    allowance, wrong = _core.Allowance(60, 0.02, 0.2), 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        right = (rng.random(60) < 0.02) | (rng.random(60) < 1 / (1 + math.exp(-1)))
+        made = enumerate(np.cumsum(right).tolist(), start=1)
+        wrong += max(allowance.limit(n, count) for n, count in made) > 1
+    assert stats.binom.sf(wrong - 1, 200, 0.2) < 1e-3
+
+
 def _failing(rng: np.random.Generator, member: BoolArray, told: float) -> FloatArray:
     """(1, 0.02)-DP at the boundary; failures stand out by `told`."""
     fails = rng.random(member.size) < 0.02
@@ -300,6 +322,10 @@ def test_results_say_the_condition_the_levels_and_what_was_tested() -> None:
     for said in ("(ε, δ)-DP in both directions", "outputs of earlier trials, never on their coins"):
         assert said in found.theorem
     assert "in both directions" in found.assumptions[1].statement
+    assert "outputs of earlier runs, never on their coins" in found.assumptions[1].statement
+    alike = lb.audit(scores, lb.Trials(member, fixed=True), claim=claim, seed=0)
+    assert "in both directions" in alike.assumptions[1].statement
+    assert "earlier" not in alike.assumptions[1].statement
     told: Any = found.options["outside_in"]
     assert [tuple(one) for one in told["failures"]] == levels(1_000, 1e-3, 0.95 * 0.05)
     assert found.check(epsilon=found.bound - 0.01, delta=1e-3) == "refuted"

@@ -252,7 +252,7 @@ def test_what_no_parameter_explains_ends_at_the_last(
 ) -> None:
     asked = list[float]()
 
-    def always(_: object, theta: float, *__: object) -> bool:
+    def always(_: object, theta: float, **_counts: object) -> bool:
         asked.append(theta)
         return True
 

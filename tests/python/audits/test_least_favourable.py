@@ -1,18 +1,17 @@
 """Bounds over a confidence set of log-odds: right whatever the log-odds, and not for nothing."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import leakbound as lb
-from leakbound.audits.zero_run.log_odds import OddsSet
-from leakbound.audits.zero_run.matching import Matching
-from leakbound.audits.zero_run.study import ShiftProof
+from leakbound.cuts import Proof
 from leakbound.errors import FitError, InputError
 from leakbound.propensity import LogisticPropensity
 from leakbound.propensity.confidence import ConfidenceSet
-from set_search import least_bound, missed_by_matching, missed_by_offsets, over_set
+from set_search import missed_by_matching, missed_by_offsets, over_set, shift_of
 from validity.nuisance import (
     KNOWLEDGE,
     SEARCHED,
@@ -35,13 +34,13 @@ def estimated(game: People) -> Any:
         return np.zeros(game.member.size)
 
 
-def audited(game: People, scores: Any, claim: Any, seed: int = 0, **options: Any) -> ShiftProof:
+def audited(game: People, scores: Any, claim: Any, seed: int = 0, **options: Any) -> Proof:
     """The set takes a fifth of 5 %, the bound what is left."""
     found = ConfidenceSet.fit(
         game.features, game.member, reference=game.reference, level=0.01, seed=seed
     )
     guide = estimated(game)
-    return least_bound(over_set(scores, found, claim=claim, guide=guide, seed=seed, **options))
+    return over_set(scores, found, claim=claim, guide=guide, seed=seed, **options).proof()
 
 
 @pytest.mark.parametrize("what", KNOWLEDGE)
@@ -83,10 +82,10 @@ def test_every_claim_and_side_is_audited(claim: Any, correction: Any, sides: Any
     again = audited(game, scores, claim, **options)
     assert result.bound == again.bound
     assert result.bound > 0 or correction == "composition"
-    assert result.correct <= result.guesses <= 800
-    assert result.study.correction == correction
+    assert result.best.successes <= result.best.cut <= 800
+    assert shift_of(result).correction == correction
     if sides == "member":
-        assert (result.signs > 0).all()
+        assert (shift_of(result).signs > 0).all()
 
 
 @pytest.mark.parametrize("correction", ["match", "tamper"])
@@ -97,12 +96,12 @@ def test_fewer_draws_that_must_agree_prove_no_less(correction: Any) -> None:
     found = ConfidenceSet.fit(game.features, game.member, reference=game.reference, seed=0)
     scores, bounds, shares = gaussian(game, 2.0, rng), [], []
     for seed in range(200):
-        study = over_set(scores, found, claim=lb.GaussianDP(), correction=correction, seed=seed)
-        shares.append(study.draws_needed)
+        tested = over_set(scores, found, claim=lb.GaussianDP(), correction=correction, seed=seed)
+        shares.append(tested.odds.draws_needed)
     assert all(np.mean(np.array(shares) <= s) <= 2 * s + 0.1 for s in np.linspace(0, 0.5, 11))
     for share in (0.5, 0.2, 0.01):
-        vars(study)["draws_needed"] = share
-        bounds.append(least_bound(study).bound)
+        odds = replace(tested.odds, draws_needed=share)
+        bounds.append(replace(tested, odds=odds).proof().bound)
     assert 0 < bounds[0] < bounds[2]
     assert bounds == sorted(bounds)
 
@@ -126,16 +125,15 @@ def searched(seed: int, claim: Any, share: float | None = None) -> tuple[float, 
     }
     if isinstance(claim, lb.PureDP):
         scores = response(game, 1.0, rng) if seed % 2 else gaussian(game, 2.5, rng)
-        result = least_bound(over_set(scores, found, **options))
+        result = over_set(scores, found, **options).proof()
         return result.bound, missed_by_offsets(found, result, 0.02, rng)
-    study = over_set(gaussian(game, 1.5, rng), found, **options)
-    vars(study).update({} if share is None else {"draws_needed": share})
-    result = least_bound(study)
+    tested = over_set(gaussian(game, 1.5, rng), found, **options)
+    if share is not None:
+        tested = replace(tested, odds=replace(tested.odds, draws_needed=share))
+    result = tested.proof()
     if result.bound == 0:
         return 0.0, 0.0
-    assert isinstance(study.odds, OddsSet)
-    matching = Matching.of(study, study.odds)
-    return result.bound, missed_by_matching(matching, result, rng)
+    return result.bound, missed_by_matching(tested.matching(), result, rng)
 
 
 def test_another_search_finds_no_lower_epsilon() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from leakbound.audits.zero_run.learning import beyond_features
+from leakbound.audits.zero_run.game import beyond_features
 
 M, FEATURES = 1500, 30
 

@@ -10,12 +10,10 @@ import flat
 import leakbound as lb
 from leakbound._base.odds import expit
 from leakbound._base.types import BoolArray, FloatArray, SidesChoice
-from leakbound.audits.zero_run.log_odds import OddsSet
-from leakbound.audits.zero_run.matching import Level, Matching
-from leakbound.audits.zero_run.study import Study
+from leakbound.audits.zero_run.matching import Level
 from leakbound.propensity import ConfidenceSet, LogisticPropensity
 from leakbound.stats.distribution_shift import match
-from set_search import over_set
+from set_search import OverSet, over_set
 
 M = 1500
 
@@ -29,16 +27,15 @@ def game(seed: int, mu: float) -> tuple[FloatArray, BoolArray, FloatArray, Float
     return scores, member[:M], features[:M], features[M:], member[M:]
 
 
-def study(claim: Any, sides: SidesChoice, mu: float, **more: Any) -> Study:
+def over_plausible(claim: Any, sides: SidesChoice, mu: float) -> OverSet:
     scores, member, features, others, known = game(0, mu)
     found = ConfidenceSet.fit(features, member, reference=(others, known), level=0.01, seed=0)
     guide = LogisticPropensity().fit(others, known).log_odds(features)
-    return replace(over_set(scores, found, claim=claim, sides=sides, guide=guide), **more)
+    return over_set(scores, found, claim=claim, sides=sides, guide=guide, correction="match")
 
 
-def chosen_level(one: Study) -> Level | None:
-    assert isinstance(one.odds, OddsSet)
-    return Matching.of(one, one.odds).level
+def chosen_level(one: OverSet) -> Level | None:
+    return one.matching().level
 
 
 @pytest.mark.parametrize(
@@ -48,14 +45,14 @@ def test_the_choice_reads_no_label_within(claim: Any, sides: SidesChoice) -> Non
     """Labels of all who may be guessed about are turned at random: the level stays."""
     rng, met = np.random.default_rng(2), set()
     for mu in (0.0, 1.0, 2.0, 6.0):
-        one = study(claim, sides, mu)
+        one = over_plausible(claim, sides, mu)
         chosen = chosen_level(one)
         assert chosen is not None
         met.add(chosen.index)
         for chance in (0.0, 0.5, 1.0):
-            member = one.member.copy()
+            member = one.game.member.copy()
             member[chosen.inside] = rng.random(int(chosen.inside.sum())) < chance
-            again = chosen_level(replace(one, member=member))
+            again = chosen_level(replace(one, game=replace(one.game, member=member)))
             assert again is not None
             assert again.index == chosen.index
             assert (again.inside == chosen.inside).all()
@@ -66,7 +63,7 @@ def test_the_choice_reads_no_label_within(claim: Any, sides: SidesChoice) -> Non
 @pytest.mark.parametrize("sides", ["both", "member"])
 def test_guesses_stay_within_their_set(sides: SidesChoice) -> None:
     """Where few are kept, fewer guesses are made: none about an example that was looked at."""
-    one = study(lb.GaussianDP(), sides, 2.0)
+    one = over_plausible(lb.GaussianDP(), sides, 2.0)
     chosen = chosen_level(one)
     assert chosen is not None
     order = np.argsort(-chosen.ranks())
@@ -80,21 +77,21 @@ def test_guesses_stay_within_their_set(sides: SidesChoice) -> None:
     # nearly always as many are kept as there are guesses
     log_odds = game(0, 2.0)[2][:, 0]
     for uniforms in np.random.default_rng(3).random((200, M)):
-        kept = match(one.member, log_odds, uniforms)
+        kept = match(one.game.member, log_odds, uniforms)
         assert (kept & chosen.inside).sum() >= 0.97 * chosen.guesses
 
 
 def test_there_is_nothing_to_choose_where_nothing_tells_how_many_are_kept() -> None:
-    one = study(lb.GaussianDP(), "both", 1.0)
-    assert isinstance(one.odds, OddsSet)
-    fixed = replace(one.request, cuts=lb.Fixed(100))
-    assert chosen_level(replace(one, odds=OddsSet(one.odds.found, np.zeros(M)))) is None
-    assert chosen_level(replace(one, request=fixed)) is None
-    assert chosen_level(study(lb.PureDP(), "both", 1.0)) is None
+    one = over_plausible(lb.GaussianDP(), "both", 1.0)
+    unguided = replace(one.odds, guide=np.zeros(M))
+    fixed = replace(one.correction, cuts=lb.Fixed(100))
+    assert chosen_level(replace(one, odds=unguided)) is None
+    assert chosen_level(replace(one, correction=fixed)) is None
+    assert chosen_level(over_plausible(lb.PureDP(), "both", 1.0)) is None
 
 
 def test_fewer_kept_than_guesses_is_a_level_of_its_own() -> None:
-    one = study(lb.GaussianDP(), "both", 6.0)
+    one = over_plausible(lb.GaussianDP(), "both", 6.0)
     chosen = chosen_level(one)
     assert chosen is not None
     kept = chosen.guesses - 10
@@ -102,7 +99,8 @@ def test_fewer_kept_than_guesses_is_a_level_of_its_own() -> None:
     assert bounds[0] > 0
     assert bounds == sorted(set(bounds))
     # as many guesses as examples: the number by itself proves nearly as much
-    assert 0.9 * one.proved(kept, kept, kept) < bounds[-1] < 1.01 * one.proved(kept, kept, kept)
+    alone = one.correction.counted(one.game, (kept, kept, kept), one.odds.of_draw(one.level))
+    assert 0.9 * alone < bounds[-1] < 1.01 * alone
     assert chosen.proved(2, 2) == 0
 
 

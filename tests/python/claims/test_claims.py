@@ -77,3 +77,30 @@ def test_counts_and_levels_out_of_range_are_refused(claim: Claim) -> None:
             claim.lower_bound(correct, guesses, m, level)
     with pytest.raises(OptionError, match="form"):
         claim.lower_bound(1, 5, 10, 0.05, form="closed")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("near", [0.5, 0.97, 1.0, 1.03, 3.0])
+@pytest.mark.parametrize("shape", ["smooth", "steep", "step"])
+def test_a_search_near_its_end_finds_what_a_walk_does(shape: str, near: float) -> None:
+    end, most = 1.2345678, 0.05
+    asked: list[float] = []
+
+    def value(theta: float) -> float:
+        asked.append(theta)
+        if shape == "step":
+            return 0.01 if theta <= end else 0.9
+        rate = 3 if shape == "smooth" else 300
+        return min(1.0, most * math.exp(min(700.0, rate * (theta - end))))
+
+    claim = GaussianDP()
+    ends = (0.96 * near * end, 1.04 * near * end)
+    found = claim.least_private_near(value, most, ends)
+    assert found is not None
+    assert value(found) <= most
+    assert found == pytest.approx(end, rel=2e-9)
+    if shape == "smooth" and ends[0] < end < ends[1]:
+        assert len(asked) < 14
+
+
+def test_a_search_that_nothing_is_rejected_in_says_so() -> None:
+    assert GaussianDP().least_private_near(lambda _: 0.5, 0.05, (0.9, 1.1)) is None

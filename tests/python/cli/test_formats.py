@@ -57,7 +57,7 @@ def test_no_thread_reads_that_may_outlive_python(
     text = text * 2 if odd else text  # a second header is no number
     file = Watched((text + (",," if odd else "")).encode())
     monkeypatch.setattr(formats, "_BLOCK", 256)
-    monkeypatch.setattr(files, "_stream", lambda _: nullcontext(file))
+    monkeypatch.setattr(files, "_stream", lambda *_: nullcontext(file))
     (tmp_path / f"a{suffix}").touch()
     with suppress(LeakboundError):
         table = read(tmp_path / f"a{suffix}", ["loss", "label"], Layout(member_col="label"))

@@ -14,12 +14,16 @@ import leakbound._core as _core
 import leakbound.cuts.look as look_module
 from leakbound._base.odds import expit
 from leakbound._base.types import BoolArray, CoinSides, FloatArray, Sides
+from leakbound.audits.policies import approximate_dp
+from leakbound.audits.policies.approximate_dp import failure_share
+from leakbound.audits.policies.f_dp import OutsideInFamily
 from leakbound.audits.policies.second_look import second_look
 from leakbound.audits.road import policy_of
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.cuts import KLScan, OutsideIn, Proof, SecondLook, UnionBound
 from leakbound.cuts.games import Game, PairGame, ScoreGame
 from leakbound.cuts.look import Look, Parts
+from leakbound.cuts.outside_in import LadderPolicy, planned_rule
 from leakbound.errors import OptionError
 from leakbound.panoramia import Options
 
@@ -173,7 +177,7 @@ def test_a_number_that_labels_chose_has_the_joint_test(claim: Claim, sides: Side
     assert 0 < proof.bound < fixed
     # Of the ladder's own policy, which linear programmes confirm, it is the very same test.
     assert isinstance(look, Look)
-    rule = look.ladder.rule(1000, look.planned * LEVEL, sides)
+    rule = look.ladder.rule(1000, LEVEL, sides)
     assert made in rule.levels
     assert proof.bound == look.ladder.limit(rule, made, right, LEVEL)
 
@@ -208,6 +212,69 @@ def test_a_part_that_is_not_computed_counts_as_nothing() -> None:
     assert look["guesses"] > 0
     assert look["bound"] == 0 < first["bound"]
     assert policy.parts[1].policy.audit(game(scores, member, "auto"), look["level"]).bound > 0
+
+
+@pytest.mark.parametrize("claim", CLAIMS[1:], ids=lambda claim: claim.name)
+def test_all_parts_have_the_plan_of_the_whole_level(claim: Claim) -> None:
+    """At a part of the level a ladder may begin elsewhere, which cost a tenth of 1,000 examples."""
+    alone = policy_of(claim, OutsideIn(), 1000, "auto", LEVEL)
+    parts = second_look(SecondLook(), claim, examples=1000, sides="auto", level=LEVEL).parts
+    first, look = parts[0].policy, parts[1].policy
+    assert isinstance(alone, LadderPolicy)
+    assert isinstance(first, LadderPolicy)
+    assert isinstance(look, Look)
+    whole = alone.rule(1000, LEVEL, "auto").levels
+    assert first.rule(1000, 0.95 * LEVEL, "auto").levels == whole
+    assert look.ladder.rule(1000, 0.05 * LEVEL, "auto").levels == whole
+
+
+def test_one_plan_is_made_for_both_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of failures the look has a share for its own level, which is far from that of the whole."""
+    planned: list[float] = []
+    failed: list[float] = []
+
+    def rule(_cuts: OutsideIn, examples: int, level: float, *options: Any) -> _core.OutsideIn:
+        planned.append(level)
+        return planned_rule(OutsideIn(), examples, level, *options)
+
+    def share(examples: int, level: float, *options: Any) -> float:
+        failed.append(level)
+        return failure_share(examples, level, *options)
+
+    monkeypatch.setattr(approximate_dp, "planned_rule", rule)
+    monkeypatch.setattr(approximate_dp, "failure_share", share)
+    scores, member = saturated(1000, 5)
+    lb.audit(scores, lb.Coins(member), claim=ApproxDP(delta=1e-5), seed=0)
+    assert sorted(set(planned)) == pytest.approx([LEVEL])
+    assert sorted(set(failed)) == pytest.approx([0.05 * LEVEL, LEVEL])
+
+
+def test_a_tail_at_one_end_loses_little() -> None:
+    """OutsideIn at 95 % of the level planned from 13 guesses, in place of 11, and lost 9 %."""
+    found: dict[str, list[float]] = {"default": [], "alone": []}
+    for seed in range(20):
+        rng = np.random.default_rng([4, seed])
+        member = rng.random(1000) < 0.5
+        scores = rng.normal(size=1000) + 4 * (member & (rng.random(1000) < 0.05))
+        for name, cuts in (("default", None), ("alone", OutsideIn())):
+            result = lb.audit(scores, lb.Coins(member), claim=GaussianDP(), cuts=cuts, seed=seed)
+            found[name].append(result.bound)
+    assert np.mean(found["default"]) >= 0.97 * np.mean(found["alone"])
+
+
+def test_the_look_weighs_numbers_as_smaller_ones_are_planned() -> None:
+    parts = second_look(SecondLook(), GaussianDP(), examples=1000, sides="auto", level=LEVEL).parts
+    first, look = parts[0].policy, parts[1].policy
+    assert isinstance(first, OutsideInFamily)
+    assert isinstance(look, Look)
+    ladder = look.ladder
+    assert isinstance(ladder, OutsideInFamily)
+    rule = first.rule(1000, LEVEL, "auto")
+    np.testing.assert_array_equal(first.weights(rule), rule.shares)
+    levels = np.array(rule.levels)
+    large = levels >= 4 * levels[0]
+    expected = np.interp(levels[large] / 4, levels, rule.shares)
+    np.testing.assert_allclose(ladder.weights(rule)[large], expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])

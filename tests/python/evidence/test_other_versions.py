@@ -1,19 +1,22 @@
 """Bundles of other versions may differ in the last places, and in nothing else."""
 
+import os
 import re
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import leakbound as lb
 from bundles import NOTES, change, resealed, tampered, why
-from command_line import leakbound
+from command_line import PROGRAM, leakbound
 from commitments import scored
 from leakbound.errors import FormatError
 from leakbound.evidence import verify_bundle
-from leakbound.evidence.recipe import difference
+from leakbound.evidence.recipe import Recipe, difference
 
 
 def by_other(bundle: Path, what: str = "instructions") -> None:
@@ -165,3 +168,62 @@ def test_a_layout_of_another_version_is_named(bundle: Path) -> None:
 
     tampered(bundle, "manifest.json", renumbered)
     assert why(bundle) == "manifest: layout 2: this version of leakbound reads 1"
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, lb.ZeroRunResult]:
+    """A bundle of an audit that fits a model of membership to 20 features."""
+    rng = np.random.default_rng(820)
+    features = rng.normal(size=(800, 20))
+    member = rng.random(800) < 1 / (1 + np.exp(-features[:, 0]))
+    scores = rng.normal(size=800) + 1.5 * member
+    result = lb.audit(scores, lb.ZeroRun(member, features=features), seed=1)
+    place = tmp_path_factory.mktemp("fitted") / "bundle"
+    result.bundle(place, scores=scores, plan=member, features=features)
+    return place, result
+
+
+@pytest.mark.parametrize("kernel", ["Prescott", "Nehalem", "Haswell"])
+def test_a_fitted_audit_verifies_under_another_kernel_of_linear_algebra(
+    kernel: str, fitted: tuple[Path, lb.ZeroRunResult]
+) -> None:
+    run = subprocess.run(
+        [*PROGRAM, "verify", str(fitted[0]), "--no-page"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"OPENBLAS_CORETYPE": kernel},
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("by", [1e-12, 1e-8])
+def test_numbers_of_a_fitted_audit_agree_to_a_billionth(
+    by: float,
+    fitted: tuple[Path, lb.ZeroRunResult],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    place, result = fitted
+    again = lb.ZeroRunResult.from_dict(overlaid(result.to_dict(), {"auc": result.auc * (1 + by)}))
+    monkeypatch.setattr(Recipe, "run", lambda _: again)
+    said = why(place, page=False)
+    assert (said == "") == (by < 1e-9)
+    if said:
+        assert "auc is " in said
+        assert ", but recomputed it is " in said
+        assert "here linear algebra is by " in said
+
+
+def test_an_audit_that_fits_nothing_agrees_bit_for_bit(
+    bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Recipe.run
+
+    def other(recipe: Recipe) -> Any:
+        result: Any = run(recipe)
+        return type(result).from_dict(
+            overlaid(result.to_dict(), {"auc": float(np.nextafter(result.auc, 0.0))})
+        )
+
+    monkeypatch.setattr(Recipe, "run", other)
+    assert "auc is " in why(bundle)

@@ -1,5 +1,8 @@
 """Audits of mechanisms: what is refuted, what is not, what resumes, and what bad input says."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from itertools import count
@@ -14,7 +17,7 @@ import leakbound as lb
 from leakbound import errors, mechanisms, report
 from leakbound.claims import Claim
 from leakbound.mechanisms import FloatLaplace, LaplaceNoise, NoisyMax, SparseVector, audit_mechanism
-from leakbound.mechanisms.audit import _learnt
+from leakbound.mechanisms.audit import _identity, _learnt
 from leakbound.results import Checked
 from pages import words_of
 
@@ -363,3 +366,49 @@ def test_rare_outputs_do_not_lead_the_learnt_ranking() -> None:
         right.append(chances[first].mean())
     best = 1 / (1 + np.exp(-0.51))
     assert np.mean(right) > best - 0.01
+
+
+IDENTITIES = """
+import numpy as np, pandas as pd, torch
+from dataclasses import dataclass
+from leakbound.mechanisms.audit import _identity
+@dataclass
+class Held:
+    words: set
+class Slots:
+    __slots__ = ("words",)
+words = {"a", "b", "an", "ill", "omen", "\\ud800"}
+frame = pd.DataFrame({"a": [1, 2], "b": ["x", "y"]})
+inputs = [words, frozenset(words), {"w": words, "v": [words, (1, None)]}, Held(words), frame,
+          np.array([{"a", "b", "c"}, "x"], dtype=object), torch.ones(3), np.arange(3.0), Slots()]
+print([_identity(one) for one in inputs])
+"""
+
+
+def test_an_input_has_one_identity_in_every_process() -> None:
+    """A set of words is stored in another order by each."""
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", IDENTITIES],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=os.environ | {"PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(said) == 1
+    assert said.pop().count("'Slots'") == 1
+
+
+def test_inputs_of_other_values_have_other_identities() -> None:
+    looped: list[object] = []
+    looped.append(looped)
+    inputs: list[object] = [
+        *(1, 1.0, True, "1", b"1", None, [1], (1,), {1}, {1: 2}, {2: 1}, [1, 2], [2, 1]),
+        *(np.array([1]), np.array([1.0]), np.array([[1]]), np.array([1, "a"], dtype=object)),
+        *([], {}, set(), [[], []], [[[]]]),
+    ]
+    assert len({_identity(one) for one in inputs}) == len(inputs)
+    assert _identity({"a": 1, "b": 2}) == _identity({"b": 2, "a": 1})
+    assert _identity(looped) == "list"

@@ -53,7 +53,7 @@ class Twins(road.Design[road.Listed, results.AuditResult]):
     member: ArrayInput
 
     def audit(self, scores: road.Listed, request: road.Request, /) -> results.AuditResult:
-        _, attacks, first = road.aligned(scores, self.member, request.ids)
+        _, attacks, first = road.read(scores, self.member, request.ids)
         fair = results.Assumption("fair coins", "A coin chose each twin.", "declared")
         return road.Examples(
             attacks=attacks,

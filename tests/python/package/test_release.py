@@ -74,3 +74,27 @@ def test_one_version() -> None:
         for name, crate in toml("Cargo.toml")["workspace"]["dependencies"].items()
         if name.startswith("leakbound-")
     } == {version}
+
+
+def test_actions_are_named_by_hash() -> None:
+    """A tag is moved by whoever owns it; the hash of a commit is not."""
+    files = [
+        *WORKFLOWS,
+        *(ROOT / ".github" / "actions").rglob("*.yml"),
+        ROOT / "docs" / "audit.yml",
+    ]
+    used = [
+        line.partition("uses:")[2].strip()
+        for file in files
+        for line in file.read_text(encoding="utf-8").splitlines()
+        if "uses:" in line
+    ]
+    others = [one for one in used if not one.startswith(("./", "OWNER/leakbound/"))]
+    assert len(others) > 10
+    assert [one for one in others if not re.search(r"@[0-9a-f]{40} # v\d+\.\d+", one)] == []
+
+
+def test_packages_come_from_one_index() -> None:
+    """Of two indices, either can offer a package of any name."""
+    files = [ROOT / "Makefile", ROOT / ".ci" / "run", *WORKFLOWS]
+    assert [file.name for file in files if "--extra-index-url" in file.read_text("utf-8")] == []

@@ -9,7 +9,6 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats as scipy_stats
 
-from leakbound.audits.zero_run.log_odds import OddsSet
 from leakbound.claims import PureDP
 from leakbound.errors import FitError, InputError, OptionError
 from leakbound.propensity import ConfidenceSet, bet_against_set, link_bent, products_missing
@@ -120,9 +119,8 @@ def test_guesses_are_balanced_against_features() -> None:
         return float(np.linalg.norm(np.sign(values) @ game.features))
 
     noisy = game.log_odds + np.random.default_rng(6).normal(size=2000)
-    study = over_set(noisy, ConfidenceSet.fit(game.features, game.member), claim=PureDP())
-    assert isinstance(study.odds, OddsSet)
-    residuals = study.balanced(study.odds, weights, 2000)
+    tested = over_set(noisy, ConfidenceSet.fit(game.features, game.member), claim=PureDP())
+    residuals = tested.odds.balanced(tested.game, weights, 2000)
     assert lean(residuals) < 0.02 * lean(noisy)
 
 

@@ -28,7 +28,7 @@ def p_value(view: str, parts: Parts, seed: int) -> float:
     values: NDArray[np.float64] | None = views.usual(parts.rows)
     if view == "label":
         assert parts.labels is not None
-        values = views.surprising(points, parts.labels, rng)
+        values = views.surprising(parts.rows, parts.labels, rng)
     assert values is not None
     return views.at_ends(views.in_order(values, rng), split, rng).p_value
 
@@ -221,7 +221,7 @@ def test_numbers_are_learnt_as_numbers() -> None:
     x = rng.normal(size=400)
     y = x + 0.1 * rng.normal(size=400)
     y[:5] = -3 * np.sign(x[:5])
-    surprise = views.surprising(views.ranked(x[:, None]), y, rng)
+    surprise = views.surprising(x[:, None], y, rng)
     assert surprise is not None
     assert surprise[:5].min() > np.quantile(surprise, 0.9)
 

@@ -51,6 +51,22 @@ except KeyboardInterrupt:
     print("interrupted")
 """
 
+SUMS_INTERRUPTED = """
+import os, signal, threading, time
+import numpy as np
+from leakbound import stats
+
+offsets = np.random.default_rng(0).normal(size=300_000)
+threading.Timer(2.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+begun = time.monotonic()
+try:
+    stats.poisson_binomial_epsilon(np.arange(100_000, 200_000), offsets, beta=0.05)
+except KeyboardInterrupt:
+    assert time.monotonic() - begun < 20
+    assert stats.poisson_binomial_epsilon(2, [0.1, 0.2, 0.3], beta=0.5) < 9  # the pool is usable
+    print("interrupted")
+"""
+
 
 FORKED = """
 import os
@@ -71,7 +87,12 @@ print("the same")
 
 
 @pytest.mark.parametrize(
-    ("program", "said"), [(INTERRUPTED, "interrupted\n"), (FORKED, "the same\n")]
+    ("program", "said"),
+    [
+        (INTERRUPTED, "interrupted\n"),
+        (SUMS_INTERRUPTED, "interrupted\n"),
+        (FORKED, "the same\n"),
+    ],
 )
 def test_ctrl_c_ends_a_long_scan_and_a_forked_child_audits_too(program: str, said: str) -> None:
     command = [sys.executable, "-c", program]

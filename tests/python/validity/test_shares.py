@@ -80,14 +80,14 @@ ELSEWHERE = {
     ("claims/base.py", "level * counts['correct']"): "Markov's inequality, the level being whole",
     ("audits/policies/trials.py", "total * level"): "how many simulations may reach a statistic",
     ("audits/policies/trials.py", "seen * level"): "the same of fewer simulations",
-    ("audits/policies/f_dp.py", "share * level"): "weights of levels: one certificate spends it",
+    ("audits/policies/f_dp.py", "level * self.weights(rule)"): "one certificate spends it",
+    ("audits/policies/f_dp.py", "level * self.weights(rule)[places]"): "the same, for a choice",
     ("audits/policies/f_dp.py", "level / test.examples"): "a δ that a search may round",
-    ("audits/zero_run/matching.py", "share * level"): "the same after matching",
-    ("audits/zero_run/audit.py", "what.share * complement(request.confidence)"): "of AT_MEMBER",
+    ("audits/zero_run/matching.py", "part * self.draw_level"): "the same after matching",
+    ("audits/zero_run/audit.py", "odds.share * request.level"): "of AT_MEMBER",
     ("results/dp_sgd.py", "(1 - self.confidence) * (1 + ROUNDING)"): "an allowance for rounding",
     ("audits/road.py", "self.share * request.level"): "of FIXED_RUNS",
     ("audits/policies/second_look.py", "share * level"): "κ of the scan at its part of PARTS",
-    ("cuts/look.py", "self.planned * level"): "the level that a plan was made for",
 }
 """Products and quotients of a level that share nothing, and why."""
 

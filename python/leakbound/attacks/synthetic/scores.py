@@ -234,22 +234,22 @@ def classifier(tables: Tables, *, folds: int = 5) -> Scores:
     folds = next((f for f in range(2, folds) if size - -(-size // f) >= MOST_LESSONS), folds)
     fold = rng.permutation(np.arange(size) % folds)
     found = np.zeros(size)
-    for part in track(range(folds), "Classifiers", total=folds, shown=tables.progress):
-        kept, left = np.flatnonzero(fold != part), np.flatnonzero(fold == part)
-        if not kept.size or not left.size:
-            continue
-        # Equal records are repeated: with weights, each quantile of a column is another sort.
-        real = some(np.repeat(kept, tables.counts[kept]), MOST_LESSONS, rng)
-        made = some(np.arange(len(tables.synthetic)), MOST_LESSONS, rng)
-        trees = HistGradientBoostingClassifier(
-            max_iter=ROUNDS,
-            early_stopping=False,
-            random_state=Purpose.SYNTHETIC_TREES.derived(tables.seed, part, bits=32),
-        )
-        lesson = np.concatenate([tables.points[real], tables.synthetic[made]])
-        with threadpool_limits(1):  # trees this small wait for other threads longer than they work
+    with threadpool_limits(1):  # trees this small wait for other threads longer than they work
+        for part in track(range(folds), "Classifiers", total=folds, shown=tables.progress):
+            kept, left = np.flatnonzero(fold != part), np.flatnonzero(fold == part)
+            if not kept.size or not left.size:
+                continue
+            # Equal records are repeated: with weights, each quantile of a column is another sort.
+            real = some(np.repeat(kept, tables.counts[kept]), MOST_LESSONS, rng)
+            made = some(np.arange(len(tables.synthetic)), MOST_LESSONS, rng)
+            trees = HistGradientBoostingClassifier(
+                max_iter=ROUNDS,
+                early_stopping=False,
+                random_state=Purpose.SYNTHETIC_TREES.derived(tables.seed, part, bits=32),
+            )
+            lesson = np.concatenate([tables.points[real], tables.synthetic[made]])
             trees.fit(lesson, np.arange(len(lesson)) >= real.size)
-        found[left] = trees.decision_function(tables.points[left])
+            found[left] = trees.decision_function(tables.points[left])
     return _named(tables, found, "classifier")
 
 

@@ -53,34 +53,33 @@ def audit_dp_sgd(
         raise AbstentionError(
             "no step was watched: call step() of the optimizer that was passed, in the block"
         )
-    run = _Run(observed, stated)
+    run = _Run(observed=observed, accounted=stated)
     delta = DELTA
     if stated is not None:
         delta = stated.delta
     audited = claim or (ApproxDP(delta=delta) if run.varies else run.family)
-    family = isinstance(audited, FAMILIES)
-    if stated is not None and not family and audited.delta != stated.delta:
-        raise OptionError(
-            f"the claim is about δ = {audited.delta:g}, and the accountant's ε about "
-            f"δ = {stated.delta:g}: audit ApproxDP(delta={stated.delta:g})"
-        )
     if stated is not None:
-        check_epsilon_at(audited, stated.delta)
+        _check_delta(audited, stated.delta)
     # 2. Batches: are they Poisson samples, and at what rate at least?
     sampling = audit_batch_sizes(observed, examples=examples, confidence=confidence)
     rate = 0.0
     left = level
-    limit = None
+    source: dp_sgd.RateSource = "stated"
+    sampled_at_least = observed.design.sampling_rate
     if sampling.lower_rate is not None:
         rate = shares.RATE.of(level)
         left = shares.STEPS.of(level)
-        limit = rate_limits(
+        source = "lower limit"
+        sampled_at_least, _ = rate_limits(
             observed.batch_sizes, examples=sampling.most_examples, confidence=1 - 2 * rate
-        )[0]
+        )
     # 3. Noise and coins of the steps; the rate has its part of the error already.
     noise, betting, game = run.steps_tests(left)
     each = shares.DP_SGD_PARTS.of(level, PARTS_TESTED)
     # 4. Who was in training, and whether any audit contradicts what was stated.
+    limits = None
+    if examples is not None:
+        limits = list(examples)
     return dp_sgd.DPSGDAudit(
         membership=run.membership(audited, confidence),
         steps=dp_sgd.StepsResult(
@@ -88,8 +87,8 @@ def audit_dp_sgd(
             noise_multiplier=run.least_noise,
             largest_noise_multiplier=float(run.noise.max()),
             steps=observed.steps,
-            sampling_rate=observed.design.sampling_rate if limit is None else limit,
-            rate_source="stated" if limit is None else "lower limit",
+            sampling_rate=sampled_at_least,
+            rate_source=source,
             confidence=confidence,
             game=game,
             betting=betting,
@@ -103,12 +102,22 @@ def audit_dp_sgd(
         confidence=float(confidence),
         options=asdict(observed.design)
         | {
-            "examples": None if examples is None else list(examples),
+            "examples": limits,
             "rate_level": rate,
             "joint_level": each,
         },
         warnings=tuple(run.warnings(sampling)),
     )
+
+
+def _check_delta(claim: Claim, delta: float) -> None:
+    """Check that a claim says something about the accountant's δ."""
+    if not isinstance(claim, FAMILIES) and claim.delta != delta:
+        raise OptionError(
+            f"the claim is about δ = {claim.delta:g}, and the accountant's ε about "
+            f"δ = {delta:g}: audit ApproxDP(delta={delta:g})"
+        )
+    check_epsilon_at(claim, delta)
 
 
 class _Run:

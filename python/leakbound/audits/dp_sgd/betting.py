@@ -132,5 +132,8 @@ def largest_refuted(plan: Plan, correct: IntArray, coins: int, level: float) -> 
         high = 2 * high
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if refuted(middle) else (low, middle)
+        if refuted(middle):
+            low = middle
+        else:
+            high = middle
     return low

@@ -60,13 +60,13 @@ class CanaryDesign:
         seed: int | None,
     ) -> Self:
         """Check the options, and fill in the ones that were left out."""
-        steps = integer(max_steps, "max_steps", least=1, most=_MOST_STEPS)
+        steps = integer(max_steps, name="max_steps", least=1, most=_MOST_STEPS)
         if step_canaries is None:
             long = min(_STEP_CANARIES, -(-_COINS // steps))
             step_canaries = min(_MOST_STEP_CANARIES, max(long, -(-_FEWEST_COINS // steps)))
         design = cls(
-            canaries=integer(canaries, "canaries", least=2, most=MOST_EXAMPLES),
-            step_canaries=integer(step_canaries, "step_canaries", least=2),
+            canaries=integer(canaries, name="canaries", least=2, most=MOST_EXAMPLES),
+            step_canaries=integer(step_canaries, name="step_canaries", least=2),
             sampling_rate=checked_rate(sampling_rate),
             max_steps=steps,
             seed=seed_of(seed, bits=128),
@@ -178,7 +178,7 @@ class Recorder:
         self._released: list[np.ndarray[tuple[int, ...], np.dtype[np.float32]]] = []
         self._noise: list[float] = []
         self._present = np.zeros(0, dtype=np.int64)
-        self._predictor = Predictor(design.size, planned_noise)
+        self._predictor = Predictor(size=design.size, noise=planned_noise)
         self._squares: list[float] = []
         self._sizes: list[list[int]] = []
         self.beyond = 0
@@ -244,6 +244,9 @@ class Recorder:
         sizes = np.zeros((self.steps, passes), dtype=np.int64)
         for step, of_passes in enumerate(self._sizes):
             sizes[step, : len(of_passes)] = of_passes
+        pass_sizes = None
+        if passes > 1:
+            pass_sizes = sizes
         return Observed(
             design=self.design,
             log_odds=self._log_odds,
@@ -255,5 +258,5 @@ class Recorder:
             planned_noise=self.planned_noise,
             batch_sizes=sizes.sum(axis=1),
             steps_beyond=self.beyond,
-            pass_sizes=sizes if passes > 1 else None,
+            pass_sizes=pass_sizes,
         )

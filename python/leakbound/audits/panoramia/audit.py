@@ -1,8 +1,8 @@
 """PANORAMIA: audits of a trained model against generated non-members, without retraining."""
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
@@ -13,13 +13,13 @@ from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_features, check_ids, check_length, check_scores, flag, real
 from leakbound._base.formatting import down
 from leakbound._base.records import Lazy
-from leakbound._base.types import ArrayInput, HasMember, JsonValue, Relaxation
+from leakbound._base.types import ArrayInput, HasMember, JsonValue, Kind, Relaxation
 from leakbound._tally.tally import Stored, Tally, by_attack, told
 from leakbound.audits import premises
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.pair_tally import PairTally
 from leakbound.audits.pairs import Pairs, Units
-from leakbound.audits.panoramia.conditional import REPLACED, PairAudit, Shown
+from leakbound.audits.panoramia.conditional import REPLACED, PairAudit, of_audited
 from leakbound.audits.panoramia.rankings import Rankings, Relaxed
 from leakbound.audits.road import Design, Request, delta_warnings
 from leakbound.claims import ApproxDP, PureDP
@@ -102,13 +102,14 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
     name: ClassVar[str] = "panoramia"
     wording: ClassVar[Wording] = PAIRS
     member: ArrayInput | HasMember | None = None
-    baseline: ArrayInput | Tally | PairTally = field(kw_only=True)
-    gamma: float = field(default=0.0, kw_only=True)
-    relaxation: Relaxation = field(default="knapsack", kw_only=True)
-    max_recall: float = field(default=1.0, kw_only=True)
-    real_nonmembers: bool = field(default=False, kw_only=True)
-    c_upper: float | None = field(default=None, kw_only=True)
-    features: ArrayInput | None = field(default=None, kw_only=True)
+    _: KW_ONLY
+    baseline: ArrayInput | Tally | PairTally
+    gamma: float = 0.0
+    relaxation: Relaxation = "knapsack"
+    max_recall: float = 1.0
+    real_nonmembers: bool = False
+    c_upper: float | None = None
+    features: ArrayInput | None = None
 
     def audit(self, scores: ArrayInput | Tally | PairTally, request: Request, /) -> PanoramiaResult:
         """See `Design.audit`."""
@@ -117,7 +118,7 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
         if not isinstance(claim, PureDP | ApproxDP):
             raise OptionError(f"Panoramia bounds PureDP() or ApproxDP(delta=…), not {claim.name}")
         relaxed = Relaxed.read(self.gamma, claim=claim, relaxation=self.relaxation)
-        exchangeable = flag(self.real_nonmembers, "real_nonmembers")
+        exchangeable = flag(self.real_nonmembers, name="real_nonmembers")
         limit = self._limit(exchangeable=exchangeable)
         # 1. Both rankings, of examples or of counts, and whether fair coins give their members.
         if isinstance(scores, Stored) or isinstance(self.baseline, Stored):
@@ -138,39 +139,33 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
         c_lb = 0.0
         if not exchangeable:
             c_lb = proof.baseline.bound
-        bound = max(0.0, attack.bound - (c_lb if limit is None else limit))
-        doubts = [
-            "the conditional lower bound is withheld: the propensity model was refuted (p = "
-            f"{one.tested:.2g}), so the examples reveal more about membership than a logistic "
-            "regression on the baseline's score and the features"
-            for one in conditional[:1]
-            if one.withheld
-        ]
-        options: dict[str, Any] = {
-            "cuts": attack.options["cuts"],
-            "level": proof.level,
-            "gamma": relaxed.gamma,
-            "delta": claim.delta,
-            "relaxation": relaxed.how,
-            "max_recall": proof.recall,
-            "real_nonmembers": exchangeable,
-            "seed": request.seed,
-            **seen.options,
-        }
+        beyond_baseline = max(0.0, attack.bound - c_lb)
+        kind: Kind = "estimate"
+        bound = beyond_baseline
+        lower_bound = None
+        if limit is not None:
+            kind = "lower_bound"
+            bound = max(0.0, attack.bound - limit)
+            lower_bound = bound
+        reason = ""
+        if not bound:
+            reason = _nothing(limit)
+        options = _options(proof, relaxed=relaxed, request=request, exchangeable=exchangeable)
+        options |= seen.options
         if exchangeable:
             options["pairs"] = proof.guesses
         return PanoramiaResult(
-            kind="estimate" if limit is None else "lower_bound",
+            kind=kind,
             claim=claim,
             bound=bound,
-            reason="" if bound else _nothing(limit),
+            reason=reason,
             confidence=confidence,
             m=attack.m,
             c_lb=c_lb,
             c_plus_epsilon_lb=attack.bound,
-            epsilon_tilde=max(0.0, attack.bound - c_lb),
+            epsilon_tilde=beyond_baseline,
             c_upper=limit,
-            lower_bound=None if limit is None else bound,
+            lower_bound=lower_bound,
             baseline=proof.baseline,
             attack=attack,
             theorem=proof.theorem + _meaning(limit, exchangeable=exchangeable),
@@ -181,7 +176,10 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
                 *seen.assumed,
             ),
             options=options,
-            warnings=(*_warnings(proof, seen, limit, claim.delta), *doubts),
+            warnings=(
+                *_warnings(proof, seen=seen, limit=limit, delta=claim.delta),
+                *_doubts(conditional),
+            ),
             conditional=next(iter(conditional), None),
             conditional_by_match=next(iter(conditional[1:]), None),
             _provenance=Lazy(lambda: Provenance.of(request.seed, **seen.inputs)),
@@ -192,8 +190,8 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
         if self.member is None:
             raise OptionError("member is missing: give Panoramia(member, ...), or audit tallies")
         order = ExampleOrder(request.ids)
-        attack_scores = check_scores(order.scores(scores, "scores"), "scores")
-        baseline_scores = check_scores(order.scores(self.baseline, "baseline"), "baseline")
+        attack_scores = check_scores(order.scores(scores, "scores"), name="scores")
+        baseline_scores = check_scores(order.scores(self.baseline, "baseline"), name="baseline")
         check_length(baseline_scores, examples=attack_scores.size, name="baseline")
         member = order.member(self.member, attack_scores.size)
         if request.ids is not None:
@@ -203,13 +201,12 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
         # What holds given features: by each example's own odds, or after matching for δ > 0.
         conditional: list[ZeroRunResult] = []
         if self.features is not None:
-            table = check_features(order.placed(self.features, "features"), "features")
+            table = check_features(order.placed(self.features, "features"), name="features")
             check_length(table[:, 0], examples=member.size, name="features")
-            shown = Shown.of_audited(baseline_scores, table)
             audit = PairAudit.prepare(
                 attack_scores,
-                member=member,
-                shown=shown,
+                member,
+                of_audited(baseline_scores, table),
                 confidence=request.confidence,
                 seed=request.seed,
             )
@@ -230,9 +227,9 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
             games = game(scores=baseline_scores), game(scores=attack_scores)
         inputs = {"baseline_scores": baseline_scores, "attack_scores": attack_scores}
         return _Seen(
-            games,
-            count,
-            {**inputs, "member": member},
+            games=games,
+            count=count,
+            inputs={**inputs, "member": member},
             conditional=tuple(conditional),
             filled=premises.filled({"": attack_scores}, member).get("", ""),
         )
@@ -240,8 +237,9 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
     def _counted(self, scores: Any, request: Request) -> "_Seen":
         """Read counts of both rankings: no bound but the conditional one needs them together."""
         given = {"member": self.member, "features": self.features, "ids": request.ids}
-        for name in (name for name, value in given.items() if value is not None):
-            raise OptionError(f"tallies have counts, not single examples: leave out {name}")
+        needless = [name for name, value in given.items() if value is not None]
+        if needless:
+            raise OptionError(f"tallies have counts, not single examples: leave out {needless[0]}")
         kind: type[Tally | PairTally] = Tally
         if self.real_nonmembers:
             kind = PairTally
@@ -272,12 +270,14 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
         if not exchangeable:
             if self.c_upper is None:
                 return None
-            return real(self.c_upper, "c_upper", least=0, below=math.inf)
-        for name, value in (("gamma", self.gamma), ("c_upper", self.c_upper)):
-            if value:
-                raise OptionError(
-                    f"real_nonmembers=True means c = 0 and gamma = 0: leave out {name}="
-                )
+            return real(self.c_upper, name="c_upper", least=0, below=math.inf)
+        needless = "c_upper"
+        if self.gamma:
+            needless = "gamma"
+        if self.gamma or self.c_upper:
+            raise OptionError(
+                f"real_nonmembers=True means c = 0 and gamma = 0: leave out {needless}="
+            )
         return 0.0
 
 
@@ -315,6 +315,33 @@ def _meaning(limit: float | None, *, exchangeable: bool) -> str:
             "is tight, the model is not ε̃-DP (section 4.2)."
         )
     return f" Where c is at most {limit:g}, ε is at least the bound on c + ε minus {limit:g}."
+
+
+def _options(
+    proof: Rankings, relaxed: Relaxed, request: Request, *, exchangeable: bool
+) -> dict[str, Any]:
+    """Return what was asked, and how, as results store it."""
+    return {
+        "cuts": proof.attack.options["cuts"],
+        "level": proof.level,
+        "gamma": relaxed.gamma,
+        "delta": request.claim.delta,
+        "relaxation": relaxed.how,
+        "max_recall": proof.recall,
+        "real_nonmembers": exchangeable,
+        "seed": request.seed,
+    }
+
+
+def _doubts(conditional: Sequence[ZeroRunResult]) -> Iterator[str]:
+    """Say that the first conditional bound is withheld, if it is."""
+    for one in conditional[:1]:
+        if one.withheld:
+            yield (
+                "the conditional lower bound is withheld: the propensity model was refuted (p = "
+                f"{one.tested:.2g}), so the examples reveal more about membership than a logistic "
+                "regression on the baseline's score and the features"
+            )
 
 
 def _warnings(proof: Rankings, seen: _Seen, limit: float | None, delta: float) -> tuple[str, ...]:

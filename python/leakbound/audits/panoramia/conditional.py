@@ -10,10 +10,11 @@ import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.types import BoolArray, FloatArray
-from leakbound.audits.road import Attacks
-from leakbound.audits.zero_run.audit import ZeroRunAudit
-from leakbound.audits.zero_run.learning import Learning
-from leakbound.audits.zero_run.request import Candidates, ZeroRunRequest
+from leakbound.audits.road import AlignedScores, Attacks, Request
+from leakbound.audits.zero_run.audit import bound
+from leakbound.audits.zero_run.learning import Learning, learnt
+from leakbound.audits.zero_run.log_odds import Odds
+from leakbound.audits.zero_run.options import ZeroRunOptions
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.report.parts import Assumption
 from leakbound.results.zero_run import ZeroRunResult
@@ -30,29 +31,44 @@ REPLACED = Assumption(
     "Training that is ε-DP for adding or removing one may reach 2ε here.",
     "declared",
 )
-_MODEL = "logistic regression on the baseline's score and the features"
-_LEARNT = "the coins of the audited examples themselves"
+_PAIRED = (
+    Assumption(
+        "independent memberships",
+        "Members are independent draws from one population, non-members from the generator, and "
+        "each coin is fair and separate: given what is shown, coins are independent of each other "
+        "and of the rest of training.",
+        "declared",
+    ),
+    REPLACED,
+)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Shown:
-    """What is known of the examples that the coins show, without the model.
+def worded(learning: Learning, *, model: str, learnt_from: str) -> Learning:
+    """Name the model of what the coins show without the audited one, and what it is learnt from."""
+    return replace(
+        learning,
+        model=f"{model}, learnt from {learnt_from}",
+        form=f" The model is a {model}: its inputs must contain everything about an example that "
+        "predicts its coin, in this form.",
+        source=f"The propensities were learnt from {learnt_from}, which the confidence set allows "
+        "for. The audited model was not used",
+    )
 
-    `learning` has what log-odds that each is a member are linear in, and other coins to learn them
-    from; `model` and `learnt_from` say so in words.
-    """
 
-    learning: Learning
-    model: str
-    learnt_from: str
-
-    @classmethod
-    def of_audited(cls, baseline: FloatArray, features: FloatArray) -> "Shown":
-        """Learn from the audited coins, given the baseline's scores and features."""
-        finite = baseline[np.isfinite(baseline)]
-        low, high = (finite.min(), finite.max()) if finite.size else (-1.0, 1.0)
-        table = columns(np.column_stack([np.clip(baseline, low, high), features]))
-        return cls(learning=Learning(features=table, seen=table), model=_MODEL, learnt_from=_LEARNT)
+def of_audited(baseline: FloatArray, features: FloatArray) -> Learning:
+    """Learn from the audited coins, given the baseline's scores and features."""
+    finite = baseline[np.isfinite(baseline)]
+    low = -1.0
+    high = 1.0
+    if finite.size:
+        low = finite.min()
+        high = finite.max()
+    table = columns(np.column_stack([np.clip(baseline, low, high), features]))
+    return worded(
+        Learning(features=table, seen=table),
+        model="logistic regression on the baseline's score and the features",
+        learnt_from="the coins of the audited examples themselves",
+    )
 
 
 def columns(values: FloatArray, known: FloatArray | None = None) -> FloatArray:
@@ -83,50 +99,27 @@ class PairAudit:
     replacement. The proof is in `docs/theory/panoramia.md`.
     """
 
-    prepared: ZeroRunAudit
-    shown: Shown
+    examples: AlignedScores
+    odds: Odds
+    request: Request
 
     @classmethod
     def prepare(
-        cls, scores: FloatArray, member: BoolArray, shown: Shown, *, confidence: float, seed: int
+        cls,
+        scores: FloatArray,
+        member: BoolArray,
+        learning: Learning,
+        *,
+        confidence: float,
+        seed: int,
     ) -> "PairAudit":
         """Find the log-odds that the coins do not rule out, once for every correction."""
-        request = ZeroRunRequest(confidence=confidence, seed=seed)
-        candidates = Candidates(request, ExampleOrder(), Attacks({"": scores}), member)
-        return cls(ZeroRunAudit.prepare(candidates, shown.learning), shown)
+        request = Request(confidence=confidence, seed=seed)
+        examples = AlignedScores(ExampleOrder(), Attacks({"": scores}), member)
+        return cls(examples, learnt(examples, learning, ZeroRunOptions(), request), request)
 
     def bound(self, claim: PureDP | ApproxDP, correction: PairCorrection) -> ZeroRunResult:
         """Return a bound of kind "conditional_lower_bound", for replacing one example."""
-        prepared, shown = self.prepared, self.shown
-        request = replace(prepared.candidates.request, claim=claim, correction=correction)
-        result = prepared(request)
-        return replace(
-            result,
-            assumptions=tuple(_of_pairs(one, shown) for one in result.assumptions),
-            options=result.options
-            | {"propensity": f"{shown.model}, learnt from {shown.learnt_from}"},
-        )
-
-
-def _of_pairs(assumption: Assumption, shown: Shown) -> Assumption:
-    """Word for pairs what is otherwise about examples that joined training or not."""
-    words = {
-        "propensities": (
-            f"{assumption.statement} The model is a {shown.model}: its inputs must contain "
-            "everything about an example that predicts its coin, in this form."
-        ),
-        "independent memberships": (
-            "Members are independent draws from one population, non-members from the generator, "
-            "and each coin is fair and separate: given what is shown, coins are independent of "
-            "each other and of the rest of training."
-        ),
-        "propensities learned from labels only": (
-            f"The propensities were learnt from {shown.learnt_from}, which the confidence set "
-            "allows for. The audited model was not used."
-        ),
-        "add or remove one example": REPLACED.statement,
-    }
-    name = "replace one example" if assumption.name.startswith("add or") else assumption.name
-    return replace(
-        assumption, name=name, statement=words.get(assumption.name, assumption.statement)
-    )
+        options = ZeroRunOptions(correction=correction)
+        request = replace(self.request, claim=claim)
+        return bound(self.examples, self.odds, options, request, drawn=_PAIRED)

@@ -64,7 +64,9 @@ class Relaxed:
     def read(cls, gamma: float, claim: PureDP | ApproxDP, relaxation: Relaxation) -> "Relaxed":
         """Check the options."""
         choice(relaxation, name="relaxation", allowed=Relaxation)
-        relaxed = cls(gamma=real(gamma, "gamma", least=0, below=1), claim=claim, how=relaxation)
+        relaxed = cls(
+            gamma=real(gamma, name="gamma", least=0, below=1), claim=claim, how=relaxation
+        )
         if relaxation == "published" and not relaxed.together:
             raise OptionError('relaxation="published" is for gamma or delta above 0: leave it out')
         return relaxed
@@ -172,7 +174,7 @@ def _policy(
 
 def _recall(max_recall: float, cuts: policies.CutPolicy | None, examples: int) -> float:
     """Check the largest share of the examples that a cut may guess."""
-    recall = real(max_recall, "max_recall", above=0, most=1)
+    recall = real(max_recall, name="max_recall", above=0, most=1)
     fixed = isinstance(cuts, policies.Fixed) and cuts.guesses > recall * examples
     if recall < 1 and (fixed or isinstance(cuts, policies.Weighted)):
         raise OptionError(f"max_recall={recall:g} does not go with cuts={cuts!r}: leave it out")

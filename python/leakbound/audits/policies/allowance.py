@@ -11,7 +11,7 @@ from typing import ClassVar, cast
 
 import leakbound._core as _core
 from leakbound._base import shares
-from leakbound._base.types import JsonValue, Sides
+from leakbound._base.types import JsonObject, JsonValue, Sides
 from leakbound.claims import ApproxDP
 from leakbound.cuts import OutsideIn, SecondLook
 from leakbound.cuts.look import Look, Part, Parts
@@ -57,15 +57,15 @@ class TrialsOutsideIn(LadderPolicy, DerivedPolicy[OutsideIn]):
         """See `LadderPolicy.limit`."""
         return self._levels(level).limit(guesses, correct)
 
-    def told(self, best: BestCut, level: float, /) -> dict[str, JsonValue]:
+    def told(self, best: BestCut, level: float, /) -> JsonObject:
         """See `PathPolicy.told`: numbers of failures too, and the level of each."""
-        said = cast("dict[str, JsonValue]", super().told(best, level)["outside_in"])
+        said = cast("JsonObject", super().told(best, level)["outside_in"])
         failures: list[JsonValue] = [[most, part] for most, part in self.allowed(level)]
         return {"outside_in": said | {"failures": failures}}
 
     def _levels(self, level: float) -> _core.Allowance:
         """Return the levels for each number of failures, which no score and no label chose."""
-        return _allowance(self.trials, self.delta, shares.ALLOWANCE.of(level))
+        return _allowance(self.trials, delta=self.delta, level=shares.ALLOWANCE.of(level))
 
 
 @lru_cache(maxsize=256)

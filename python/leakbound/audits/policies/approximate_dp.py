@@ -110,6 +110,7 @@ def _one_sided(order: PathOrder) -> bool:
     return order not in {"interleaved", "pairs"}
 
 
+@dataclass(frozen=True, kw_only=True)
 class _ApproxOutsideIn(LadderPolicy, ApproxPolicy[policies.OutsideIn]):
     """The number of guesses chosen by labels from the outside in, under one joint bound."""
 
@@ -120,12 +121,15 @@ class _ApproxOutsideIn(LadderPolicy, ApproxPolicy[policies.OutsideIn]):
         "3.1 of Mahloujifar et al. (2025) allows number and count together for the tradeoff curve "
         "e^ε x + δ, in closed form."
     )
+    planned: float | None = None
+    """The level that numbers of guesses are planned for; None for that of the test."""
 
     def told(self, best: policies.BestCut, level: float, /) -> dict[str, JsonValue]:
         said = cast("dict[str, JsonValue]", super().told(best, level)["outside_in"])
         return {"outside_in": said | {"failures": self._failures(level)}}
 
     def rule(self, _examples: int, level: float, _sides: Sides, /) -> _core.OutsideIn:
+        level = self.planned or level
         size, share = self.examples, self._failures(level)
         form = ("approximate", self.delta, share, self.k)
         return planned_rule(self.base, size, level, self.sides, *form)
@@ -139,7 +143,12 @@ class _ApproxOutsideIn(LadderPolicy, ApproxPolicy[policies.OutsideIn]):
         return _core.approx_joint_epsilon(counts, self.delta, level, failures)
 
     def _failures(self, level: float) -> float:
-        """Return the share of the level that failures have, fixed before labels are seen."""
+        """Return the share of the level that failures have, fixed before labels are seen.
+
+        It is about the same at most of the level that numbers of guesses are planned for.
+        """
+        if self.planned and level > self.planned / 2:
+            level = self.planned
         return failure_share(self.examples, level, self.delta, self.sides, self.k)
 
 

@@ -36,7 +36,10 @@ def reference(sides: Sides, k: int = 2, *, mu: float = 1.0) -> Curve:
         wrong = normal_cdf(-apart - threshold)
         return right + wrong, right
     reach = 7.5 + mu / 2
-    threshold = np.linspace(reach, -reach if sides == "member" else 0.0, 4001)
+    last = 0.0
+    if sides == "member":
+        last = -reach
+    threshold = np.linspace(reach, last, 4001)
     right = normal_cdf(mu / 2 - threshold)
     wrong = normal_cdf(-mu / 2 - threshold)
     scale = 1.0

@@ -1,15 +1,19 @@
 """The default: outside-in, and beside it a second look that needs no order of confidence."""
 
-from typing import cast
+from dataclasses import replace
+from typing import Any
 
 from leakbound._base.types import Sides
 from leakbound.audits.policies.approximate_dp import approx_policy
-from leakbound.audits.policies.f_dp import family_policy
-from leakbound.claims import FAMILIES, ApproxDP, Claim, PureDP
-from leakbound.cuts import KLScan, OutsideIn, Policy, SecondLook
+from leakbound.audits.policies.f_dp import OutsideInFamily, family_policy
+from leakbound.claims import ApproxDP, Claim, PureDP
+from leakbound.cuts import KLScan, OutsideIn, SecondLook
 from leakbound.cuts.look import Look, Part, Parts
 from leakbound.cuts.outside_in import LadderPolicy
 from leakbound.cuts.policies import default_scan
+
+# The look of a family weighs numbers of guesses as the plan weighs those so many times smaller.
+_LARGER = 4.0
 
 
 def second_look(
@@ -21,20 +25,17 @@ def second_look(
     if scans:
         scan = cuts.scan
     share = 1 - cuts.look - scan
-    ladder = _ladder(claim, examples=examples, sides=sides, k=k)
-    cuts_alone = first_cuts(claim, sides=sides, level=share * level)
+    ladder = _ladder(claim, examples=examples, sides=sides, level=level, k=k)
+    cuts_alone = first_cuts(claim, sides, share * level)
     first = Part("outside-in", ladder, share)
     if isinstance(cuts_alone, KLScan):
         first = Part("scan", cuts_alone, share)
-    # A plan of a family is slow: the look takes that of the first test.
-    planned = 1.0
-    if isinstance(claim, FAMILIES):
-        planned = share / cuts.look
-    look = Part("look", Look(ladder=ladder, planned=planned), cuts.look)
-    parts = (first, look)
-    if scans:
-        return Parts(base=cuts, parts=(*parts, Part("scan", KLScan(), scan)))
-    return Parts(base=cuts, parts=parts)
+    if isinstance(ladder, OutsideInFamily):
+        # What the look is for is noise at few ranks, where fewer guesses prove nothing.
+        ladder = replace(ladder, larger=_LARGER)
+    look = Part("look", Look(ladder=ladder), cuts.look)
+    last = (Part("scan", KLScan(), scan),) if scans else ()
+    return Parts(base=cuts, parts=(first, look, *last))
 
 
 def first_cuts(claim: Claim, sides: Sides, level: float) -> KLScan | OutsideIn:
@@ -44,12 +45,15 @@ def first_cuts(claim: Claim, sides: Sides, level: float) -> KLScan | OutsideIn:
     return OutsideIn()
 
 
-def _ladder(claim: Claim, *, examples: int, sides: Sides, k: int) -> LadderPolicy:
-    """Return the form that a claim has of `OutsideIn`."""
+def _ladder(claim: Claim, *, examples: int, sides: Sides, level: float, k: int) -> LadderPolicy:
+    """Return the form that a claim has of `OutsideIn`: both tests have one plan for the level."""
     ladder = OutsideIn()
-    policy: Policy = ladder
+    if isinstance(claim, PureDP):
+        return ladder
+    policy: Any
     if isinstance(claim, ApproxDP):
         policy = approx_policy(ladder, claim.delta, examples=examples, sides=sides, k=k)
-    elif not isinstance(claim, PureDP):
+    else:
         policy = family_policy(ladder, claim, examples=examples, sides=sides, k=k)
-    return cast("LadderPolicy", policy)
+    planned: LadderPolicy = replace(policy, planned=level)
+    return planned

@@ -3,65 +3,90 @@
 Cebere, Even, Bleistein and Bellet, "Privacy auditing with zero (0) training run".
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 
-import leakbound._core as _core
 from leakbound._base import shares
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import complement
 from leakbound._base.records import Lazy, encode
-from leakbound._base.types import ArrayInput, CoinSides, Correction, FloatArray, HasMember
+from leakbound._base.types import (
+    ArrayInput,
+    CoinSides,
+    FloatArray,
+    HasMember,
+    JsonValue,
+    Uncertainty,
+)
+from leakbound._base.types import Correction as CorrectionName
 from leakbound.audits import premises
-from leakbound.audits.figures import histogram
+from leakbound.audits.figures import histogram_of
+from leakbound.audits.policies.second_look import first_cuts
 from leakbound.audits.road import (
+    AlignedScores,
+    AnyAttacks,
     Design,
     Listed,
     Request,
-    aligned,
+    assemble,
+    curve_at,
     delta_warnings,
     family_assumption,
+    read,
+    refuse_replacing,
 )
+from leakbound.audits.zero_run.correction import Correction, fair
+from leakbound.audits.zero_run.game import ObservedGame
 from leakbound.audits.zero_run.learning import Learning, check_folds, learnt
-from leakbound.audits.zero_run.log_odds import Knowledge, OddsBox, OddsSet, known
-from leakbound.audits.zero_run.matching import by_matching
-from leakbound.audits.zero_run.offsets import by_offsets
-from leakbound.audits.zero_run.request import Candidates, ZeroRunOptions, ZeroRunRequest, conditions
-from leakbound.audits.zero_run.study import ShiftProof, Study
-from leakbound.audits.zero_run.tampering import by_composition, by_tampering
-from leakbound.claims import FAMILIES, ApproxDP, Claim, GaussianDP, PureDP
+from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet, known
+from leakbound.audits.zero_run.matching import Match
+from leakbound.audits.zero_run.offsets import PoissonBinomial
+from leakbound.audits.zero_run.options import ZeroRunOptions
+from leakbound.audits.zero_run.tampering import Composition, Tamper
+from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.claims.families import least_delta_to_store
-from leakbound.claims.tradeoff import TradeOff
-from leakbound.cuts import Fixed, SecondLook, Weighted
-from leakbound.cuts.games import tie_warnings
+from leakbound.cuts import Fixed, Proof, SecondLook, Weighted
+from leakbound.cuts.games import ScoreGame, tie_warnings
+from leakbound.cuts.shift import Shift
 from leakbound.errors import OptionError
 from leakbound.propensity import CrossFit, LogisticPropensity, PropensityFit, SklearnPropensity
-from leakbound.results import Provenance
+from leakbound.results import Assumption, Provenance
+from leakbound.results.one_run import as_epsilon
 from leakbound.results.wording import GIVEN, Wording
-from leakbound.results.zero_run import Bootstrap, ZeroRunResult
-from leakbound.stats.distribution_shift import bootstrap_quantile
+from leakbound.results.zero_run import LearntLogOdds, ZeroRunResult
 
 Propensities: TypeAlias = (
     ArrayInput | PropensityFit | CrossFit | LogisticPropensity | tuple[ArrayInput, ArrayInput]
 )
-CORRECTIONS: dict[Correction, Callable[[Study], ShiftProof]] = {
-    "match": by_matching,
-    "poisson_binomial": by_offsets,
-    "tamper": by_tampering,
-    "composition": by_composition,
+CORRECTIONS: dict[CorrectionName, type[Correction]] = {
+    one.name: one for one in (Match, PoissonBinomial, Tamper, Composition)
 }
-"""What takes shift out of a study."""
-# What a result has from the audit of the guesses.
-_SHOWN = ("guesses", "correct", "path", "auc", "guessed", "searched", "_ceiling", "_curve", "_roc")
+"""What takes shift out of a proof."""
 # Share of examples kept below which most of them are wasted.
 _SCARCE = 0.1
 _WITHHELD = (
     "the propensity model was refuted, so the bound is withheld: fit a richer one, or pass "
     "release_refuted=True to see the bound"
 )
+
+
+OBSERVED = (
+    Assumption(
+        "independent memberships",
+        "Given the features, each audited example was in the training set independently of the "
+        "others, with its propensity. The rest of training does not depend on which were.",
+        "declared",
+    ),
+    Assumption(
+        "add or remove one example",
+        "The claim is about adding or removing one training example. Each candidate joined "
+        "training independently, and the audit set was chosen without knowing which did.",
+        "declared",
+    ),
+)
+"""What is assumed of memberships that nobody drew, and what they change of training."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,203 +177,162 @@ class ZeroRun(ZeroRunOptions, Design[Listed, ZeroRunResult]):
             raise OptionError(
                 f"cuts={request.cuts!r} is not for Zero-Run: use one that is fixed in advance"
             )
-        shared = {one.name: getattr(request, one.name) for one in fields(request) if one.init}
-        own = {one.name: getattr(self, one.name) for one in fields(ZeroRunOptions)}
-        asked = ZeroRunRequest(**shared, **own)
-        candidates = Candidates(asked, *aligned(scores, self.member, request.ids))
-        if isinstance(self.propensity, CrossFit) and not _by_set(self.propensity, asked):
-            return _by_folds(candidates, self.propensity)
-        return ZeroRunAudit.prepare(candidates, self.propensity)(asked)
-
-
-@dataclass(frozen=True, eq=False)
-class ZeroRunAudit:
-    """Examples and what is known of their log-odds: all but the claim and the correction."""
-
-    candidates: Candidates
-    known: Knowledge
-
-    @classmethod
-    def prepare(cls, candidates: Candidates, propensity: Propensities | Learning) -> "ZeroRunAudit":
-        """Read the propensities, choose what is audited, and try to refute them."""
-        if isinstance(propensity, Learning):
-            return cls(candidates, learnt(candidates, propensity))
-        if _by_set(propensity, candidates.request):
+        refuse_replacing(request.claim)
+        examples = read(scores, self.member, request.ids)
+        propensity = self.propensity
+        if _by_set(propensity, self.uncertainty):
             logistic = cast("PropensityFit | CrossFit | LogisticPropensity", propensity)
-            return cls(candidates, learnt(candidates, Learning.of(logistic, candidates)))
-        return cls(candidates, known(candidates, propensity))
+            learning = Learning.of(logistic, examples, self)
+            return bound(examples, learnt(examples, learning, self, request), self, request)
+        if isinstance(propensity, CrossFit):
+            return self._by_folds(examples, propensity, request)
+        return bound(examples, known(examples, propensity, self, request), self, request)
 
-    def __call__(self, request: ZeroRunRequest) -> ZeroRunResult:
-        """Audit a claim by a correction, every attack at its share of the level."""
-        what, attacks, claim = self.known, self.candidates.attacks, request.claim
-        # 1. What is proved at the level that the error of log-odds leaves.
-        proof = self._proof(request)
-        # 2. The guesses, in the words of every other audit: of the scores as they were given.
-        name = str(proof.options.get("attack", ""))
-        scores, member = attacks.scores[name][what.rows], self.candidates.member[what.rows]
-        audit = proof.audit(scores)
-        # 3. Nothing is reported where the propensities were refuted.
-        withheld = what.refuted and not request.release_refuted
+    def _by_folds(
+        self, examples: AlignedScores, crossed: CrossFit, request: Request
+    ) -> ZeroRunResult:
+        """Audit every fold at its share of the level, by the model that did not see it.
 
-        def tampered() -> float | None:
-            """Return what tampering proves in place of matching, all else the same."""
-            study, cuts = proof.study, proof.study.request.cuts
-            if withheld or study.correction != "match":
-                return None
-            fixed = cuts if isinstance(cuts, Fixed) else None
-            asked = replace(study.request, adversary=None, cuts=fixed)
-            return _proved(replace(study, request=asked, correction="tamper")).bound
-
-        told = premises.filled({name: scores}, member).get(name, "")
-        kept = f"matching keeps {proof.kept} of {scores.size} examples"
-        scarce = f"{kept}: members and non-members hardly overlap"
-        first, source = what.assumptions
-        least: dict[str, Any] = {
-            "coefficients": proof.coefficients,
-            "at_estimate": proof.at_estimate,
-        }
-        return ZeroRunResult(
-            claim=claim,
-            confidence=float(request.confidence),
-            kind=what.kind,
-            bound=0.0 if withheld else proof.bound,
-            reason=_WITHHELD if withheld else proof.reason,
-            theorem=what.theorem + proof.theorem,
-            assumptions=(
-                first,
-                *conditions(source, request, attacks.others),
-                *family_assumption(claim),
-            ),
-            m=scores.size,
-            members=int(member.sum()),
-            **{name: getattr(audit, name) for name in _SHOWN},
-            options=audit.options
-            | {
-                "correction": proof.study.correction,
-                "sides": request.sides,
-                "adversary": proof.study.adversary,
-                "variant": request.variant,
-                "max_log_odds": request.max_log_odds,
-                "level": proof.study.level,
-                "seed": request.seed,
-                "claim": encode(claim),
-            }
-            | what.options
-            | proof.options,
-            warnings=(
-                *(() if withheld else premises.with_filled(told, audit.warnings)),
-                *tie_warnings(_core.Ranking(scores, member)),
-                *what.warnings,
-                *((scarce,) if proof.kept < _SCARCE * scores.size else ()),
-                *delta_warnings(claim.delta, scores.size),
-            ),
-            rejected=_curve(request, 0.0 if withheld else proof.bound),
-            least_delta=least_delta_to_store(claim, request.sides),
-            correction=proof.study.correction,
-            kept=proof.kept,
-            m_eff=proof.m_eff,
-            abstained=what.abstained,
-            bootstrap=proof.bootstrap,
-            falsification=what.falsification,
-            withheld=withheld,
-            learnt=None if what.learnt is None else replace(what.learnt, **least),
-            _rejectable=Lazy(lambda: _curve(request, audit.ceiling)),
-            _histogram=Lazy(lambda: histogram(scores, member)),
-            _naive=Lazy(lambda: self.candidates.naive(request)),
-            _overlap=what.overlap,
-            _by_tampering=Lazy(tampered),
-            _provenance=Lazy(
-                lambda: Provenance.of(
-                    request.seed, **attacks.digested, member=self.candidates.member, **what.digested
-                )
-            ),
+        Given the memberships of the other folds, the propensities of a fold are fixed and its own
+        memberships independent of them. The best fold counts; if the propensities of any were
+        refuted, its result is returned instead, since all models are of one kind.
+        """
+        check_folds(crossed, examples, self)
+        attacks = examples.attacks
+        level = shares.FOLDS.of(request.level, len(crossed.fits))
+        asked = replace(request, confidence=1 - level, ids=None)
+        results = []
+        for rows, model in crossed.parts():
+            own = replace(self, features=crossed.features[rows])
+            part = AlignedScores(ExampleOrder(), attacks.taken(rows), examples.member[rows])
+            results.append(bound(part, known(part, model, own, asked), own, asked))
+        withheld = [fold for fold, result in enumerate(results) if result.withheld]
+        bounds = np.array([result.bound for result in results])
+        chosen = withheld[0] if withheld else int(np.argmax(bounds))
+        inputs = attacks.digested | {"member": examples.member, "features": crossed.features}
+        best = results[chosen]
+        return replace(
+            best,
+            options=best.options | {"fold": chosen, "folds": bounds.tolist(), "folds_level": level},
+            confidence=request.confidence,
+            _naive=Lazy(lambda: naive(examples, request)),
+            _provenance=Lazy(lambda: Provenance.of(request.seed, **inputs)),
         )
 
-    def _proof(self, request: ZeroRunRequest) -> ShiftProof:
-        """Return what the best attack proves."""
-        what = self.known
-        replicated = isinstance(what.odds, OddsBox) and what.odds.draws is not None
-        correction = correction_of(request, what.odds)
 
-        def prove(values: FloatArray, level: float) -> ShiftProof:
-            study = Study(
-                request=request,
-                correction=correction,
-                scores=values,
-                member=self.candidates.member[what.rows],
-                odds=what.odds,
-                level=shares.AT_REPLICATE.of(level) if replicated else level,
-                percentile=shares.PERCENTILE.of(level) if replicated else 0.0,
-                refusal=what.refusal,
-            )
-            return _proved(study)
+def bound(
+    examples: AlignedScores,
+    odds: Odds,
+    options: ZeroRunOptions,
+    request: Request,
+    drawn: tuple[Assumption, Assumption] = OBSERVED,
+) -> ZeroRunResult:
+    """Audit a claim by a correction, every attack at its share of the level.
 
-        level = what.share * complement(request.confidence)
-        return replace(self.candidates.attacks, scores=what.scores).prove(level, prove)
-
-
-def _proved(study: Study) -> ShiftProof:
-    """Correct a study, and allow for the uncertainty of propensities with replicates."""
-    if study.refusal:
-        return study.proof(0.0, 0, 0, theorem="", reason=study.refusal)
-    proof = CORRECTIONS[study.correction](study)
-    draws = study.odds.draws if isinstance(study.odds, OddsBox) else None
-    if draws is None or proof.bounds is None:
-        return proof
-    p = study.percentile
-    replicates = Bootstrap(bounds=proof.bounds(draws), estimate=proof.bound, p=p)
-    bound = bootstrap_quantile(replicates.bounds, p=p)
-    reason = proof.reason or (
-        f"the propensities are too uncertain: the bound is {replicates.estimate:.3g} at their "
-        f"estimate, and {bound:.3g} under enough of their replicates"
-    )
-    # the audit is that at the estimate
-    audit = proof.audit(study.scores)
-    return replace(
-        proof, bound=bound, reason="" if bound > 0 else reason, own=audit, bootstrap=replicates
-    )
-
-
-def _by_folds(candidates: Candidates, crossed: CrossFit) -> ZeroRunResult:
-    """Audit every fold at its share of the error probability, by the model that did not see it.
-
-    Given the memberships of the other folds, the propensities of a fold are fixed and its own
-    memberships independent of them. The best fold counts; if the propensities of any were refuted,
-    its result is returned instead, since all models are of one kind.
+    `drawn` is what is assumed of memberships, and of what they change.
     """
-    check_folds(crossed, candidates)
-    attacks, request = candidates.attacks, candidates.request
-    level = shares.FOLDS.of(complement(request.confidence), len(crossed.fits))
-    results = []
-    for rows, model in crossed.parts():
-        own = replace(request, confidence=1 - level, features=crossed.features[rows], ids=None)
-        part = replace(attacks, scores={name: v[rows] for name, v in attacks.scores.items()})
-        fold = Candidates(own, ExampleOrder(), part, candidates.member[rows])
-        results.append(ZeroRunAudit.prepare(fold, model)(own))
-    refuted = [number for number, result in enumerate(results) if result.withheld]
-    bounds = np.array([result.bound for result in results])
-    chosen = refuted[0] if refuted else int(np.argmax(bounds))
-    return replace(
-        results[chosen],
-        options=results[chosen].options
-        | {"fold": chosen, "folds": bounds.tolist(), "folds_level": level},
-        confidence=float(request.confidence),
-        _naive=Lazy(lambda: candidates.naive(request)),
-        _provenance=Lazy(
-            lambda: Provenance.of(
-                request.seed,
-                **attacks.digested,
-                member=candidates.member,
-                features=crossed.features,
-            )
+    claim = request.claim
+    level = odds.share * request.level
+    correction = correction_of(options, request, odds)
+
+    def game_of(name: str) -> ObservedGame:
+        return ObservedGame(
+            scores=examples.attacks.scores[name][odds.rows],
+            values=odds.scores[name],
+            member=examples.member[odds.rows],
+            sides=request.sides,
+            seed=request.seed,
+        )
+
+    # 1. What is proved at the level that the error of log-odds leaves.
+    games = {name: game_of(name) for name in odds.scores}
+    proof = AnyAttacks(games).prove(level, partial(correction.prove, odds))
+    shift = proof.shift
+    assert shift is not None
+    game = games[str(proof.options.get("attack", ""))]
+    # 2. The grounds for it.
+    at_attack = shares.ATTACKS.of(level, len(games))
+    own: dict[str, JsonValue] = {
+        "correction": shift.correction,
+        "sides": request.sides,
+        "adversary": shift.adversary,
+        "variant": options.variant,
+        "max_log_odds": options.max_log_odds,
+        "level": odds.of_test(at_attack),
+        "seed": request.seed,
+        "claim": encode(claim),
+    }
+    notes = [*tie_warnings(game.ranked()), *odds.warnings]
+    if shift.kept < _SCARCE * game.examples:
+        notes.append(
+            f"matching keeps {shift.kept} of {game.examples} examples: members and non-members "
+            "hardly overlap"
+        )
+    notes += delta_warnings(claim.delta, game.examples)
+    design = replace(
+        odds,
+        assumptions=(
+            *conditions(odds, drawn, options, examples.attacks.others),
+            *family_assumption(claim),
         ),
+        options={**own, **odds.options},
+        warnings=tuple(notes),
+        inputs={**examples.attacks.digested, "member": examples.member, **odds.inputs},
+    )
+    fields = assemble(proof, design, request)
+    fields["wording"] = GIVEN
+    told = premises.filled({"": game.scores}, game.member).get("", "")
+    fields["warnings"] = premises.with_filled(told, fields["warnings"])
+    # 3. Nothing is reported where the propensities were refuted.
+    withheld = odds.refuted and not options.release_refuted
+    if withheld:
+        fields |= {"bound": 0.0, "reason": _WITHHELD, "rejected": None, "warnings": design.warnings}
+
+    def by_tampering() -> float | None:
+        """Return what tampering proves in place of matching, all else the same."""
+        if withheld or shift.correction != "match":
+            return None
+        cuts = correction.cuts if isinstance(correction.cuts, Fixed) else None
+        tamper = Tamper(claim=claim, cuts=cuts, variant=options.variant)
+        return tamper.prove(odds, game, at_attack).bound
+
+    # Of what was audited, whatever matching keeps.
+    fields |= {
+        "m": game.examples,
+        "members": int(game.member.sum()),
+        "_histogram": Lazy(lambda: histogram_of(game.shown())),
+    }
+    return ZeroRunResult(
+        **fields,
+        correction=shift.correction,
+        kept=shift.kept,
+        m_eff=shift.effective,
+        abstained=odds.abstained,
+        bootstrap=shift.bootstrap,
+        falsification=odds.falsification,
+        withheld=withheld,
+        learnt=_least_favourable(odds, shift, request),
+        _naive=Lazy(lambda: naive(examples, request)),
+        _overlap=Lazy(lambda: odds.overlap(examples.member)),
+        _by_tampering=Lazy(by_tampering),
     )
 
 
-def correction_of(request: ZeroRunRequest, odds: OddsBox | OddsSet) -> Correction:
+def correction_of(options: ZeroRunOptions, request: Request, odds: Odds) -> Correction:
     """Return how shift is taken out."""
-    claim, correction = request.claim, request.correction
-    if request.variant == "untampered":
+    name = _name_of(options, request.claim, odds)
+    adversary = options.adversary
+    if adversary is None:
+        composed = name == "composition" and isinstance(odds, OddsBox)
+        adversary = "raw" if composed else "residual"
+    return CORRECTIONS[name](
+        claim=request.claim, cuts=request.cuts, adversary=adversary, variant=options.variant
+    )
+
+
+def _name_of(options: ZeroRunOptions, claim: Claim, odds: Odds) -> CorrectionName:
+    correction = options.correction
+    if options.variant == "untampered":
         if isinstance(claim, ApproxDP) and correction in {"conditional", "poisson_binomial"}:
             return "poisson_binomial"
         raise OptionError(
@@ -359,20 +343,78 @@ def correction_of(request: ZeroRunRequest, odds: OddsBox | OddsSet) -> Correctio
         return correction
     if isinstance(claim, PureDP):
         return "poisson_binomial"
-    return "tamper" if isinstance(odds, OddsBox) and odds.limited else "match"
+    limited = isinstance(odds, OddsBox) and odds.limited
+    return "tamper" if limited else "match"
 
 
-def _curve(request: ZeroRunRequest, bound: float) -> TradeOff | None:
-    """Return the curve of a family at a bound; None if nothing is bounded, or no family."""
+def naive(examples: AlignedScores, request: Request) -> float:
+    """Return the ε claimed by an audit that takes every membership for a fair coin."""
     claim = request.claim
-    if not isinstance(claim, FAMILIES) or not bound:
+
+    def prove(scores: FloatArray, level: float) -> Proof:
+        game = ScoreGame(
+            scores=scores, member=examples.member, sides=request.sides, seed=request.seed
+        )
+        return fair(claim, cuts, game, level)
+
+    cuts = first_cuts(claim, request.sides, request.level)
+    proved = examples.attacks.prove(request.level, prove).bound
+    curve = curve_at(claim, request.sides, proved)
+    return as_epsilon(claim, proved, curve, least_delta_to_store(claim, request.sides))
+
+
+def _least_favourable(odds: Odds, shift: Shift, request: Request) -> LearntLogOdds | None:
+    """Return the confidence set, with the member at which least is proved."""
+    if not isinstance(odds, OddsSet):
         return None
-    return claim.attained(bound, request.sides)
+    found = odds.found
+    return LearntLogOdds(
+        level=found.level,
+        test_level=shares.AT_MEMBER.of(request.level),
+        reference=found.reference,
+        estimate=found.coefficients,
+        squared_radius=found.squared_radius,
+        coefficients=shift.coefficients,
+        at_estimate=shift.at_estimate,
+        columns=odds.columns,
+        tests=odds.tests,
+    )
 
 
-def _by_set(propensity: Propensities, request: ZeroRunRequest) -> bool:
+def conditions(
+    odds: Odds, drawn: tuple[Assumption, Assumption], options: ZeroRunOptions, others: str
+) -> tuple[Assumption, ...]:
+    """Return what must be true for the bound to mean what it says.
+
+    `drawn` is what is assumed of memberships and of what they change, and `others` what is assumed
+    of other attacks, but for the verb's object.
+    """
+    model, source = odds.assumptions
+    abstention = "for no reason."
+    if options.max_log_odds is not None:
+        abstention = f"if their log-odds are beyond {options.limit:g}, whatever their score."
+    return (
+        model,
+        *drawn,
+        source,
+        Assumption(
+            "scores without membership",
+            "The scores come from the trained model and the examples only, and options were chosen "
+            f"before anybody looked at membership; {others} tried on it.",
+            "declared",
+        ),
+        Assumption(
+            "abstention by features only",
+            "Guesses and their order depend on scores and propensities only. Examples are left "
+            f"out {abstention}",
+            "checked",
+        ),
+    )
+
+
+def _by_set(propensity: Propensities, asked: Uncertainty | None) -> bool:
     """Return whether log-odds are learnt over a confidence set, or refuse what has none."""
-    asked, given = request.uncertainty, cast("Any", propensity)
+    given = cast("Any", propensity)
     fitted = isinstance(given, PropensityFit | CrossFit)
     logistic = given.logistic if fitted else isinstance(given, LogisticPropensity)
     if logistic and asked in {None, "set"}:

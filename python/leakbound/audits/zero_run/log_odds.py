@@ -1,111 +1,237 @@
-"""Log-odds of membership given features alone that are known: values, limits, replicates, a model.
+"""Log-odds of membership given features alone: known ones, or a confidence set.
+
+They are known as values, limits, replicates or a fitted model; `learning` finds the set.
 
 Known log-odds are a set with one member, limits a set that is a box: a bound over either counts the
 worst log-odds of each guess.
 """
 
 import math
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+import leakbound._core as _core
+from leakbound._base import shares
 from leakbound._base.checks import check_length, numbers, vector
-from leakbound._base.odds import logit
-from leakbound._base.records import Lazy
-from leakbound._base.types import ArrayInput, BoolArray, FloatArray, IntArray, JsonValue, Kind
+from leakbound._base.odds import expit, logit
+from leakbound._base.streams import Purpose
+from leakbound._base.types import ArrayInput, BoolArray, FloatArray, IntArray
 from leakbound.audits.member_count import MemberCount
-from leakbound.audits.zero_run.request import Candidates, ZeroRunRequest, no_overlap
+from leakbound.audits.road import AlignedScores, Grounds, Request
+from leakbound.audits.zero_run.game import Guesses, ObservedGame, distinct_ranks
+from leakbound.audits.zero_run.options import (
+    ZeroRunOptions,
+    audited,
+    no_overlap,
+    placed_features,
+)
 from leakbound.errors import InputError, OptionError
-from leakbound.propensity import ConfidenceSet, Falsification, Overlap, PropensityFit, falsify
+from leakbound.propensity import (
+    ConfidenceSet,
+    Falsification,
+    FormTest,
+    Overlap,
+    PropensityFit,
+    falsify,
+)
 from leakbound.propensity.fit import overlap
 from leakbound.results import Assumption
-from leakbound.results.zero_run import LearntLogOdds
 
 REPLICATES = 600
 """Refits of a propensity model, as in the paper."""
 # Log-odds beyond which a guess could never count; a double rounds the probability to 0 or 1.
 _LARGEST = 300.0
+# The most of all draws that must agree: by Markov's inequality the level of a draw is this part of
+# the whole, `shares.DRAW`.
+_AGREEING = 0.5
 # Standard errors at which two shares of members are plainly not the same.
 _MISMATCH = 5.0
 
 
-@dataclass(frozen=True, eq=False)
-class OddsBox:
-    """Log-odds of examples: an estimate, limits of each, and replicates of all if there are any."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Odds(Grounds, ABC):
+    """What is known of the log-odds of membership given features, and the examples audited by it.
+
+    `rows` are these examples, and `scores` are those of each attack that guesses about them are
+    ranked by. `share` of the probability of error is left by what is not known of the log-odds.
+    `refusal` says why there is no confidence set, if there should be one.
+    """
+
+    rows: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    scores: dict[str, FloatArray] = field(default_factory=dict)
+    abstained: int = 0
+    share: float = 1.0
+    refuted: bool = False
+    refusal: str = ""
+    falsification: Falsification | None = None
+
+    @property
+    @abstractmethod
+    def likeliest(self) -> FloatArray:
+        """The log-odds that are thought likeliest."""
+
+    def of_test(self, level: float) -> float:
+        """Return the part of a level that a test has at any one of the log-odds."""
+        return level
+
+    def of_draw(self, level: float) -> float:
+        """Return the part of a test's level that one draw has of what is kept, or stands."""
+        return level
+
+    @abstractmethod
+    def ties(self, game: ObservedGame) -> IntArray:
+        """Return what comes first among equal scores."""
+
+    @abstractmethod
+    def overlap(self, member: BoolArray) -> Overlap:
+        """Return how far members and non-members can be compared."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OddsBox(Odds):
+    """Log-odds of examples: an estimate, limits of each, and replicates of all if there are any.
+
+    `everywhere` is the estimate of all examples, those that are not audited among them.
+    """
 
     estimate: FloatArray
     low: FloatArray
     high: FloatArray
     draws: FloatArray | None = None
     limited: bool = False
+    everywhere: FloatArray = field(default_factory=lambda: np.empty(0))
 
     @classmethod
     def of_member(cls, log_odds: FloatArray, draws: FloatArray | None = None) -> "OddsBox":
         """Return the box of a single member."""
-        return cls(log_odds, log_odds, log_odds, draws)
+        return cls(estimate=log_odds, low=log_odds, high=log_odds, draws=draws)
 
-    def part(self, rows: IntArray) -> "OddsBox":
-        """Return the same for some examples, in the order given."""
-        draws = None if self.draws is None else np.ascontiguousarray(self.draws[:, rows])
-        ends = (self.estimate[rows], self.low[rows], self.high[rows])
-        return OddsBox(*ends, draws, self.limited)
+    @property
+    def likeliest(self) -> FloatArray:
+        """See `Odds.likeliest`."""
+        return self.estimate
 
     @cached_property
     def largest(self) -> FloatArray:
         """The largest |λ| that each example may have."""
         return np.maximum(np.abs(self.low), np.abs(self.high))
 
-    def toward(self, rows: IntArray, signs: IntArray) -> FloatArray:
+    def toward(self, guesses: Guesses) -> FloatArray:
         """Return Tλ at the limit where guesses T = ±1 are likeliest right by shift alone."""
-        worst: FloatArray = np.where(signs > 0, self.high[rows], -self.low[rows])
+        high = self.high[guesses.rows]
+        low = self.low[guesses.rows]
+        worst: FloatArray = np.where(guesses.signs > 0, high, -low)
         return worst
 
+    def of_test(self, level: float) -> float:
+        """See `Odds.of_test`: a percentile over replicates has the rest of the level."""
+        return level if self.draws is None else shares.AT_REPLICATE.of(level)
 
-@dataclass(frozen=True, eq=False)
-class OddsSet:
-    """A confidence set, and log-odds to plan with in which no audited label had a part, or 0."""
+    def ties(self, game: ObservedGame) -> IntArray:
+        """See `Odds.ties`: the order of the examples is random."""
+        return -np.arange(game.examples)
+
+    def overlap(self, member: BoolArray) -> Overlap:
+        """See `Odds.overlap`: of all examples, if there are log-odds of all."""
+        if self.refusal:
+            return overlap(self.estimate, member[self.rows])
+        return overlap(self.everywhere, member)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OddsSet(Odds):
+    """A confidence set, and log-odds to plan with in which no audited label had a part, or 0.
+
+    A share of all draws must reach a bound at each of its members: it is uniform up to a half by
+    the seed. A share of S draws rejects the true member at half of the level, so that the mean of S
+    is at most that, and S is as large as the share needed with probability 2S (Markov's inequality;
+    Ramdas and Manole 2023).
+    """
 
     found: ConfidenceSet
     guide: FloatArray
+    draws_needed: float
+    columns: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    tests: tuple[FormTest, ...] = ()
+
+    @staticmethod
+    def draws_for(seed: int) -> float:
+        """Return the share of all draws that must reach a bound."""
+        return _AGREEING * float(Purpose.DRAWS_NEEDED.rng(seed).random())
+
+    @property
+    def likeliest(self) -> FloatArray:
+        """See `Odds.likeliest`."""
+        return self.found.log_odds()
+
+    @property
+    def kept(self) -> FloatArray:
+        """How likely matching keeps each example, or tampering a guess about it, by the guide."""
+        return 2 * expit(-np.abs(self.guide))
+
+    def of_draw(self, level: float) -> float:
+        """See `Odds.of_draw`: half of it, as a share of all draws must agree."""
+        return shares.DRAW.of(level)
+
+    def ties(self, game: ObservedGame) -> IntArray:
+        """See `Odds.ties`: a random order."""
+        return Purpose.SET_TIES.rng(game.seed).permutation(game.examples)
+
+    def overlap(self, member: BoolArray) -> Overlap:
+        """See `Odds.overlap`: of the audited examples."""
+        return overlap(self.likeliest, member[self.rows])
+
+    def balanced(
+        self,
+        game: ObservedGame,
+        weights: FloatArray,
+        number: int,
+        *,
+        odd: FloatArray | None = None,
+        counts: FloatArray | None = None,
+    ) -> FloatArray:
+        """Return scores less a linear function of features, such that guesses tell little of them.
+
+        So what guesses are right hardly depends on which member of the set is the true one.
+        """
+        found = self.found
+        nothing = np.empty(0)
+        return _core.balanced_scores(
+            game.values,
+            found.features,
+            weights,
+            nothing if odd is None else odd,
+            nothing if counts is None else counts,
+            guesses=float(number),
+            labels=(found.audited + found.reference) / game.examples,
+            one_sided=game.one_sided,
+        )
+
+    def matched(self, game: ObservedGame, number: int) -> FloatArray:
+        """Return ranks balanced for guesses that matching, or tampering, leaves alone."""
+        balanced = self.balanced(game, self.kept / 4, number, counts=self.kept)
+        return distinct_ranks(balanced, self.ties(game))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Knowledge:
-    """What is known of log-odds of membership, and the examples audited by it.
-
-    `share` of the probability of error is left by what is not known; `scores` are those of each
-    attack that guesses are ranked by.
-    """
-
-    odds: OddsBox | OddsSet
-    rows: IntArray
-    scores: dict[str, FloatArray]
-    abstained: int
-    kind: Kind
-    refuted: bool
-    assumptions: tuple[Assumption, Assumption]
-    warnings: tuple[str, ...]
-    options: dict[str, JsonValue]
-    overlap: Lazy[Overlap]
-    digested: dict[str, FloatArray | BoolArray]
-    share: float = 1.0
-    theorem: str = ""
-    refusal: str = ""
-    falsification: Falsification | None = None
-    learnt: LearntLogOdds | None = None
-
-
-def known(candidates: Candidates, propensity: Any) -> Knowledge:
+def known(
+    examples: AlignedScores, propensity: Any, options: ZeroRunOptions, request: Request
+) -> OddsBox:
     """Read propensities, choose what is audited, and try to refute them."""
-    request, member, order = candidates.request, candidates.member, candidates.order
-    features = candidates.features()
+    member = examples.member
+    order = examples.order
+    features = None
+    if options.features is not None:
+        features = order.placed(options.features, "features")
     # 1. Log-odds of all examples.
     notes: tuple[str, ...] = ()
     if isinstance(propensity, PropensityFit):
-        table = candidates.features_for(propensity)
-        box, notes = _of_model(propensity, member, table, request)
+        table = placed_features(examples, options, propensity)
+        box = _of_model(propensity, table, member.size, options, request.seed)
+        notes = other_share(propensity, member)
     elif isinstance(propensity, tuple):
         limits = [order.placed(one, f"propensity[{i}]") for i, one in enumerate(propensity)]
         box = _of_limits(limits, member.size)
@@ -113,43 +239,56 @@ def known(candidates: Candidates, propensity: Any) -> Knowledge:
         rows = getattr(propensity, "ndim", 1) == 2
         box = _of_values(order.placed(propensity, "propensity", across=rows), member.size)
     # 2. Those that are audited, and whether their number of members is one that log-odds allow.
-    _check_certain(box.largest, request)
-    audited, allowed = candidates.audited(box.largest), box.largest <= request.limit
+    _check_certain(box.largest, options)
+    rows = audited(examples, box.largest, options, request)
+    allowed = box.largest <= options.limit
     count = MemberCount.of_propensities(member[allowed], box.low[allowed], box.high[allowed])
     learnt = isinstance(propensity, PropensityFit) or box.draws is not None
     if not learnt:
         count.refuse()
     # 3. Whether features say more.
     tried = None
-    if request.falsify and features is not None and not box.limited:
+    if options.falsify and features is not None and not box.limited:
         tried = falsify(box.estimate, features, member, seed=request.seed)
-    refuted = tried is not None and tried.refuted
-    warnings = [*notes, *count.warnings()]
-    if tried is not None and refuted:
-        warnings.append(
+    uncertainty = "given"
+    if learnt:
+        uncertainty = "none" if box.draws is None else "bootstrap"
+    draws = None if box.draws is None else np.ascontiguousarray(box.draws[:, rows])
+    return replace(
+        box,
+        estimate=box.estimate[rows],
+        low=box.low[rows],
+        high=box.high[rows],
+        draws=draws,
+        everywhere=box.estimate,
+        rows=rows,
+        scores={name: values[rows] for name, values in examples.attacks.scores.items()},
+        abstained=member.size - rows.size,
+        kind="exploratory_lower_bound" if learnt else "conditional_lower_bound",
+        refuted=count.impossible or (tried is not None and tried.refuted),
+        falsification=tried,
+        assumptions=_assumptions(box, count, tried, learnt=learnt),
+        warnings=(*notes, *count.warnings(), *_warnings(tried, learnt=learnt)),
+        options={"uncertainty": uncertainty},
+        inputs={"log_odds": box.estimate},
+    )
+
+
+def _warnings(tried: Falsification | None, *, learnt: bool) -> tuple[str, ...]:
+    """Say that propensities were refuted, or not tested; often nothing."""
+    if tried is not None and tried.refuted:
+        note = (
             f"propensity model refuted (p = {tried.p_value:.2g}): features predict membership "
             "better than the model does, which may explain correct guesses"
         )
+        return (note,)
     if tried is None and learnt:
-        warnings.append(
+        note = (
             "the propensities were learnt but not tested: pass features= to test them. Scores "
             "that depend on the errors of the propensities can show too much leakage"
         )
-    unsure = "none" if box.draws is None else "bootstrap"
-    return Knowledge(
-        odds=box.part(audited),
-        rows=audited,
-        scores={name: values[audited] for name, values in candidates.attacks.scores.items()},
-        abstained=member.size - audited.size,
-        kind="exploratory_lower_bound" if learnt else "conditional_lower_bound",
-        refuted=refuted or count.impossible,
-        assumptions=_assumptions(box, count, tried, learnt=learnt),
-        warnings=tuple(warnings),
-        options={"uncertainty": unsure if learnt else "given"},
-        overlap=Lazy(lambda: overlap(box.estimate, member)),
-        digested={"log_odds": box.estimate},
-        falsification=tried,
-    )
+        return (note,)
+    return ()
 
 
 def _assumptions(
@@ -201,18 +340,23 @@ def other_share(model: PropensityFit, member: BoolArray) -> tuple[str, ...]:
 
 
 def _of_model(
-    model: PropensityFit, member: BoolArray, features: ArrayInput, request: ZeroRunRequest
-) -> tuple[OddsBox, tuple[str, ...]]:
+    model: PropensityFit,
+    features: ArrayInput,
+    size: int,
+    options: ZeroRunOptions,
+    seed: int,
+) -> OddsBox:
     if model.share_of_reference == "unknown":
         raise OptionError(
             "the share of members in the audit was declared unknown, so that log-odds are known up "
             'to a constant only: take a logistic model and uncertainty="set"'
         )
-    estimate, draws = model.log_odds(features), None
-    check_length(estimate, member.size, "features")
-    if request.uncertainty != "none":
-        draws = model.bootstrap(features, K=REPLICATES, seed=request.seed)
-    return OddsBox.of_member(estimate, draws), other_share(model, member)
+    estimate = model.log_odds(features)
+    check_length(estimate, size, "features")
+    draws = None
+    if options.uncertainty != "none":
+        draws = model.bootstrap(features, K=REPLICATES, seed=seed)
+    return OddsBox.of_member(estimate, draws)
 
 
 def _of_values(propensity: ArrayInput, examples: int) -> OddsBox:
@@ -247,16 +391,16 @@ def _of_limits(limits: list[Any], examples: int) -> OddsBox:
     # the middle, where that is a number
     finite = np.where(np.isinf(low), high, low)
     middle = np.where(np.isinf(low) | np.isinf(high), finite, (low + high) / 2)
-    return OddsBox(middle, low, high, limited=True)
+    return OddsBox(estimate=middle, low=low, high=high, limited=True)
 
 
-def _check_certain(largest: FloatArray, request: ZeroRunRequest) -> None:
+def _check_certain(largest: FloatArray, options: ZeroRunOptions) -> None:
     """Check that no example is certain to be a member, or not, unless a limit makes it abstain."""
     certain = np.flatnonzero(largest > _LARGEST)
     if certain.size == largest.size:
         why = "every propensity is 0 or 1"
         raise no_overlap(why)
-    if certain.size and request.max_log_odds is None:
+    if certain.size and options.max_log_odds is None:
         raise OptionError(
             f"propensity must be strictly between 0 and 1, but {certain.size} of {largest.size} "
             f"are 0 or 1 to within 1e-130, the first at index {certain[0]}: set max_log_odds, for "

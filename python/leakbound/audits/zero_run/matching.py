@@ -16,27 +16,32 @@ So the joint certificate holds, and with it the least bound over the set.
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 
 import leakbound._core as _core
 from leakbound._base import shares
 from leakbound._base.console import track
-from leakbound._base.odds import expit
 from leakbound._base.records import encode
 from leakbound._base.types import BoolArray, FloatArray, IntArray, JsonValue
+from leakbound._base.types import Correction as CorrectionName
+from leakbound.audits.coins import theorem_of
 from leakbound.audits.policies.approximate_dp import failure_share
 from leakbound.audits.policies.f_dp import JointTest
+from leakbound.audits.zero_run.correction import AT_A_MEMBER, Correction, Tested, fair
+from leakbound.audits.zero_run.game import Guesses, ObservedGame, distinct_ranks
 from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
-from leakbound.audits.zero_run.request import no_overlap
-from leakbound.audits.zero_run.study import AT_A_MEMBER, ShiftProof, Study, distinct_ranks
+from leakbound.audits.zero_run.options import no_overlap
 from leakbound.claims import AnyFamily, ApproxDP, PureDP
 from leakbound.claims.base import counts_of
-from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn
+from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn, Proof
+from leakbound.cuts.games import ScoreGame
 from leakbound.cuts.outside_in import Form, planned_rule
+from leakbound.cuts.policy import Best
+from leakbound.cuts.shift import Shift
 from leakbound.errors import OptionError
 from leakbound.stats.distribution_shift import match, residual_scores
 
@@ -46,9 +51,12 @@ _PARTS = 200
 _FEWEST = 2.0
 # Correct guesses that the least number found is lowered by: what ascents may have left.
 _LEFT = 0.15
-# Random steps from the lowest member that ascents found, members looked at in each, and how their
-# reach, in radii of the set, changes.
-_STEPS, _NEAR, _GROWS, _SHRINKS = 20, 8, 1.5, 0.7
+# Random steps from the lowest member that ascents found, and members looked at in each.
+_STEPS = 20
+_NEAR = 8
+# How the reach of steps, in radii of the set, changes where one found less, or found nothing.
+_GROWS = 1.5
+_SHRINKS = 0.7
 # Most examples of which ascents are priced twice: of many, one guess is worth less.
 _PRICED_TWICE = 5000
 # Members of the set whose bounds are computed beside the estimate's.
@@ -66,142 +74,166 @@ _THEOREM = (
     "an audit of one run applies to them. "
 )
 
-
-def by_matching(study: Study) -> ShiftProof:
-    """Audit the examples that matching keeps as in an audit of one run."""
-    if isinstance(study.odds, OddsBox):
-        return _OneDraw.of(study, study.odds).proof(study.odds.estimate)
-    return _least(Matching.of(study, study.odds))
+Counts: TypeAlias = tuple[int, int, int]
+"""Correct guesses, all of them and examples kept."""
 
 
-@dataclass(frozen=True, eq=False)
-class _OneDraw:
-    """Bounds of examples that one draw keeps, under any log-odds."""
+class Match(Correction):
+    """Examples are kept so that the membership of each is a fair coin."""
 
-    study: Study
-    box: OddsBox
-    cuts: CutPolicy | None
+    name: ClassVar[CorrectionName] = "match"
 
-    @classmethod
-    def of(cls, study: Study, box: OddsBox) -> "_OneDraw":
+    def at_known(self, odds: OddsBox, game: ObservedGame, level: float) -> Proof:
+        """See `Correction.at_known`: one draw is audited as an audit of one run."""
+        cuts = self._checked(odds, game, level)
+        proof = self._one_draw(odds.estimate, game, level, cuts)
+
+        def bounds(draws: FloatArray) -> FloatArray:
+            if isinstance(cuts, Fixed):
+                return self._counted_bounds(draws, game, level, cuts.guesses)
+            proofs = (self._one_draw(log_odds, game, level, cuts) for log_odds in draws)
+            return np.array([one.bound for one in proofs])
+
+        assert proof.shift is not None
+        return replace(proof, shift=replace(proof.shift, bounds=bounds))
+
+    def over_set(self, odds: OddsSet, game: ObservedGame, level: float) -> Proof:
+        """See `Correction.over_set`: what a share of all draws reaches, at half the level."""
+        matching = Matching.of(self, odds, game, level)
+        counts = matching.counts(matching.reached(odds.likeliest[None])[0])
+        estimate = matching.proved(*counts)
+        bound = estimate
+        coefficients = odds.found.coefficients
+        for place, reached in matching.lowest(estimate, counts):
+            here = matching.counts(reached, left=_LEFT)
+            proved = matching.proved(*here)
+            if proved < bound:
+                bound = proved
+                counts = here
+                coefficients = place
+        correct, made, kept = counts
+        shift = replace(
+            self._kept(game, kept),
+            effective=kept / 2 if game.one_sided else float(kept),
+            at_estimate=estimate,
+            coefficients=coefficients,
+        )
+        tested = Tested(
+            guesses=matching.order, theorem=_THEOREM + AT_A_MEMBER, options=matching.options
+        )
+        return self.proof(
+            game,
+            Best(bound, made, correct),
+            shift,
+            tested,
+            level=level,
+        )
+
+    def _checked(self, odds: OddsBox, game: ObservedGame, level: float) -> CutPolicy | None:
         """Check what is asked, and choose the cuts."""
-        if box.limited:
+        if odds.limited:
             raise OptionError(
                 'correction="match" needs propensities, not limits: use "tamper" or '
                 '"poisson_binomial", which use the worst one for each guess'
             )
-        if study.adversary == "paper_aware":
+        if self.adversary == "paper_aware":
             raise OptionError(
                 'adversary="paper_aware" weighs guesses that tampering may drop, but matching '
                 'drops none: use "residual" or "raw"'
             )
-        expected = float((2 / (1 + np.exp(np.abs(box.estimate)))).sum())
+        expected = float((2 / (1 + np.exp(np.abs(odds.estimate)))).sum())
         if expected < _FEWEST:
-            why = f"matching keeps {expected:.2g} of {study.examples} examples, on average"
+            why = f"matching keeps {expected:.2g} of {game.examples} examples, on average"
             raise no_overlap(why)
-        cuts = study.request.cuts
-        if cuts is None and not isinstance(study.claim, PureDP):
-            # replicates, which prove nothing, are compared at one number of guesses: that for the
-            # mean number kept, since the number kept depends on labels
-            replicated = box.draws is not None
-            cuts = Fixed(study.planned(round(expected), study.level)) if replicated else OutsideIn()
+        cuts = self.cuts
+        if cuts is None and not isinstance(self.claim, PureDP):
+            cuts = OutsideIn()
+            if odds.draws is not None:
+                # replicates, which prove nothing, are compared at one number of guesses: that for
+                # the mean number kept, since the number kept depends on labels
+                cuts = Fixed(self.planned(game, round(expected), level))
         if isinstance(cuts, KLScan | OutsideIn):
-            cuts.check(study.examples)
-        return cls(study, box, cuts)
+            cuts.check(game.examples)
+        return cuts
 
-    def proof(self, log_odds: FloatArray) -> ShiftProof:
+    def _one_draw(
+        self, log_odds: FloatArray, game: ObservedGame, level: float, cuts: CutPolicy | None
+    ) -> Proof:
         """Audit the examples kept under some log-odds."""
-        study, cuts = self.study, self.cuts
-        kept = match(study.member, log_odds, study.uniforms)
-        values, size = study.scores[kept], int(kept.sum())
-        halved = study.one_sided and not isinstance(study.claim, PureDP)
-        fields: dict[str, Any] = {"kept": size, "m_eff": size / 2 if halved else float(size)}
-        if size < self.least:
-            of = f"{size} of {study.examples} examples"
-            options = {"cuts": None if cuts is None else encode(cuts)}
-            reason = f"matching keeps {of}, too few for the tested thresholds"
-            fields |= {"options": options, "reason": reason, "bounds": self.bounds}
-            return study.proof(0.0, 0, 0, theorem=_THEOREM, **fields)
-        if study.adversary == "residual" and np.isfinite(values).any():
+        kept = match(game.member, log_odds, game.uniforms)
+        values = game.values[kept]
+        size = values.size
+        shift = self._kept(game, size)
+        if size < _least(cuts):
+            return self._too_few(game, shift, level, cuts)
+        if self.adversary == "residual" and np.isfinite(values).any():
             values = residual_scores(values, log_odds[kept], prior=0.5)
         if isinstance(cuts, Fixed) and cuts.guesses > size:
             cuts = Fixed(size)
         ranks = distinct_ranks(values, -np.arange(size))
-        own = study.as_coins(ranks, study.member[kept], cuts)
-        return study.proof(
-            own.bound,
-            own.correct,
-            own.guesses,
-            theorem=_THEOREM + own.theorem,
-            reason=own.reason,
-            own=own,
-            bounds=self.bounds,
-            **fields,
+        coins = ScoreGame(scores=ranks, member=game.member[kept], sides=game.sides, seed=game.seed)
+        proof = fair(self.claim, cuts, coins, level)
+        return replace(proof, shift=replace(shift, theorem=_THEOREM + theorem_of(self.claim)))
+
+    def _kept(self, game: ObservedGame, kept: int) -> Shift:
+        """Return that so many examples are kept."""
+        halved = game.one_sided and not isinstance(self.claim, PureDP)
+        return replace(self.shift(game, kept), effective=kept / 2 if halved else float(kept))
+
+    def _too_few(
+        self, game: ObservedGame, shift: Shift, level: float, cuts: CutPolicy | None
+    ) -> Proof:
+        """Return that nothing is proved of the few examples that are kept."""
+        of = f"{shift.kept} of {game.examples} examples"
+        tested = Tested(
+            guesses=game.guessed(game.values, 0),
+            theorem=_THEOREM,
+            reason=f"matching keeps {of}, too few for the tested thresholds",
+            options={"cuts": None if cuts is None else encode(cuts)},
         )
+        return self.proof(game, Best(0.0, 0, 0), shift, tested, level=level)
 
-    @property
-    def least(self) -> int:
-        """How many examples the cuts take: how many are kept depends on labels."""
-        if isinstance(self.cuts, KLScan):
-            return max(2, self.cuts.min_guesses or 1)
-        levels = self.cuts.levels if isinstance(self.cuts, OutsideIn) else None
-        return max(2, *(levels or [2]))
-
-    def bounds(self, draws: FloatArray) -> FloatArray:
-        """Return the bound under each row of log-odds."""
-        study = self.study
-        if not isinstance(self.cuts, Fixed):
-            return np.array([self.proof(odds).bound for odds in draws])
+    def _counted_bounds(
+        self, draws: FloatArray, game: ObservedGame, level: float, number: int
+    ) -> FloatArray:
+        """Return the bound of a fixed number of guesses under each row of log-odds."""
         counts = _core.matched_counts(
-            study.scores,
-            study.member,
+            game.values,
+            game.member,
             np.ravel(draws),
-            study.uniforms,
-            guesses=self.cuts.guesses,
-            one_sided=study.one_sided,
-            residual=study.adversary == "residual",
+            game.uniforms,
+            guesses=number,
+            one_sided=game.one_sided,
+            residual=self.adversary == "residual",
         )
-        step = max(1, study.examples // _PARTS) if draws.shape[0] > 1 else 1
-        bounds = [
-            study.proved(int(right), int(made), -(-int(kept) // step) * step)
-            for kept, made, right in zip(*counts, strict=True)
-        ]
+        step = max(1, game.examples // _PARTS) if draws.shape[0] > 1 else 1
+        bounds = []
+        for kept, made, right in zip(*counts, strict=True):
+            rounded_up = -(-int(kept) // step) * step
+            bounds.append(self.counted(game, (int(right), int(made), rounded_up), level))
         return np.array(bounds)
 
 
-def _least(matching: "Matching") -> ShiftProof:
-    """Match at the least favourable members: what draws reach, at half the level."""
-    study, found = matching.study, matching.odds.found
-    counts = matching.counts(matching.reached(found.log_odds()[None])[0])
-    estimate = bound = matching.proved(*counts)
-    coefficients = found.coefficients
-    for place, reached in matching.lowest(estimate, counts):
-        here = matching.counts(reached, left=_LEFT)
-        if matching.proved(*here) < bound:
-            bound, counts, coefficients = matching.proved(*here), here, place
-    correct, made, kept = counts
-    return study.proof(
-        bound,
-        correct,
-        made,
-        rows=matching.rows,
-        signs=matching.signs,
-        theorem=_THEOREM + AT_A_MEMBER,
-        ceiling=lambda: by_matching(study.perfect()).bound,
-        kept=kept,
-        m_eff=kept / 2 if study.one_sided else float(kept),
-        options=matching.options,
-        at_estimate=estimate,
-        coefficients=coefficients,
-    )
+def _least(cuts: CutPolicy | None) -> int:
+    """How many examples the cuts take: how many are kept depends on labels."""
+    if isinstance(cuts, KLScan):
+        return max(2, cuts.min_guesses or 1)
+    if isinstance(cuts, OutsideIn) and cuts.levels is not None:
+        return max(2, *cuts.levels)
+    return 2
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Level:
-    """A level, the examples that may be guessed about, and what counts at it prove."""
+    """A level, the examples that may be guessed about, and what counts at it prove.
 
-    study: Study
+    `draw_level` is the probability of error that one draw has.
+    """
+
+    correction: Match
     odds: OddsSet
+    game: ObservedGame
+    draw_level: float
     levels: tuple[int, ...]
     shares: tuple[float, ...]
     index: int
@@ -215,9 +247,10 @@ class Level:
 
     def ranks(self) -> FloatArray:
         """Return ranks balanced for so many guesses, examples not to guess about in the middle."""
-        order = np.argsort(-self.study.matched(self.odds, self.guesses), kind="stable")
-        within, others = order[self.inside[order]], order[~self.inside[order]]
-        top = within.size if self.study.one_sided else (within.size + 1) // 2
+        order = np.argsort(-self.odds.matched(self.game, self.guesses), kind="stable")
+        within = order[self.inside[order]]
+        others = order[~self.inside[order]]
+        top = within.size if self.game.one_sided else (within.size + 1) // 2
         ranks = np.empty(order.size)
         ranks[np.concatenate([within[:top], others, within[top:]])] = np.arange(order.size, 0, -1)
         return ranks
@@ -227,85 +260,89 @@ class Level:
 
         Where fewer examples are kept than a level has guesses, the level has so many.
         """
-        study = self.study
-        if isinstance(study.claim, ApproxDP):
+        claim = self.correction.claim
+        if isinstance(claim, ApproxDP):
             made = min(self.guesses, kept)
-            counts = counts_of(correct, made, kept, one_sided=study.one_sided)
-            level = shares.JOINT.of(study.draw_level)
-            limit = _core.approx_joint_epsilon(counts, study.claim.delta, level, self.failures)
+            counts = counts_of(correct, made, kept, one_sided=self.game.one_sided)
+            level = shares.JOINT.of(self.draw_level)
+            limit = _core.approx_joint_epsilon(counts, claim.delta, level, self.failures)
             return max(0.0, limit)
         test, index = self._test(kept)
         return test.bound(index, correct)
 
     def roughly(self, correct: int, kept: int) -> float:
         """Return a number that moves with the counts as `proved` does, and no more."""
-        if isinstance(self.study.claim, ApproxDP):
+        if isinstance(self.correction.claim, ApproxDP):
             return self.proved(correct, kept)
         test, index = self._test(kept)
         return test.rough(index, correct)
 
     def _test(self, kept: int) -> tuple[JointTest, int]:
         """Return the joint test of the levels if so many examples are kept, and the one chosen."""
-        study, level = self.study, self.study.draw_level
         levels = [made for made in self.levels if made < kept]
         index = min(self.index, len(levels))
         if len(levels) < len(self.levels):
             levels.append(kept)
+        parts = self.shares[: len(levels)]
         test = JointTest(
-            claim=cast("AnyFamily", study.claim),
+            claim=cast("AnyFamily", self.correction.claim),
             levels=tuple(levels),
-            tau=tuple(share * level for share in self.shares[: len(levels)]),
+            tau=tuple(part * self.draw_level for part in parts),
             examples=kept,
-            sides=study.request.sides,
-            level=level,
+            sides=self.game.sides,
+            level=self.draw_level,
         )
         return test, index
 
 
-def choose_level(study: Study, odds: OddsSet) -> Level | None:
+def choose_level(
+    correction: Match, odds: OddsSet, game: ObservedGame, draw_level: float
+) -> Level | None:
     """Choose how many kept examples to guess about, by labels from the outside in.
 
     None where so few examples are kept that no level is reached.
     """
-    claim, audited, level = study.claim, study.examples, study.draw_level
-    chance = 2 * expit(-np.abs(odds.guide))
+    claim = correction.claim
+    audited = game.examples
+    chance = odds.kept
     expected = min(audited, max(2, int(chance.sum())))
-    rows, signs = study.guessed(study.matched(odds, study.planned(expected, level)), audited)
-    here = chance[rows]
-    sure = _SHARE * np.cumsum(here) - _DEVIATIONS * np.sqrt(np.cumsum(here * (1 - here)))
-    sides, failures = study.request.sides, 0.5
+    number = correction.planned(game, expected, draw_level)
+    order = game.guessed(odds.matched(game, number), audited)
+    # 1. So many examples of each set are kept for sure: some deviations below the mean.
+    here = chance[order.rows]
+    mean = np.cumsum(here)
+    variance = np.cumsum(here * (1 - here))
+    sure = _SHARE * mean - _DEVIATIONS * np.sqrt(variance)
+    # 2. Levels as planned for the examples expected, and the sets that reach them.
+    failures = 0.5
+    form: Form = "family"
     if isinstance(claim, ApproxDP):
-        failures = failure_share(expected, level, claim.delta, sides)
+        failures = failure_share(expected, draw_level, claim.delta, game.sides)
+        form = "approximate"
 
     def planned(levels: list[int] | None) -> _core.OutsideIn:
-        form: Form = "approximate" if isinstance(claim, ApproxDP) else "family"
-        how = (sides, form, claim.delta, failures)
-        return planned_rule(OutsideIn(levels), expected, level, *how)
+        how = (game.sides, form, claim.delta, failures)
+        return planned_rule(OutsideIn(levels), expected, draw_level, *how)
 
     levels = np.array(planned(None).levels)
     ends = np.searchsorted(np.maximum.accumulate(sure), levels) + 1
     reached = ends < audited
     if not reached.any():
         return None
-    levels, ends = levels[reached], ends[reached]
+    levels = levels[reached]
+    ends = ends[reached]
     plan = planned(levels.tolist())
-    # as if no more examples than will be kept were there: some of each shell, evenly spaced
-    shells = zip(
-        pairwise([0, *levels.tolist(), expected]),
-        pairwise([0, *ends.tolist(), audited]),
-        strict=True,
-    )
-    seen = [
-        np.linspace(first, last, made - before, endpoint=False).astype(np.int64)
-        for (before, made), (first, last) in shells
-    ]
-    right = study.right(rows, signs)[np.concatenate(seen)]
+    # 3. The choice, as if no more examples than will be kept were there.
+    seen = _seen([*levels.tolist(), expected], [*ends.tolist(), audited])
+    right = game.right(order)[seen]
     index = plan.choose(_core.Path.from_successes(right))
     inside = np.zeros(audited, dtype=np.bool_)
-    inside[rows[: ends[index]]] = True
+    inside[order.rows[: ends[index]]] = True
     return Level(
-        study=study,
+        correction=correction,
         odds=odds,
+        game=game,
+        draw_level=draw_level,
         levels=tuple(plan.levels),
         shares=tuple(plan.shares),
         index=index,
@@ -314,74 +351,90 @@ def choose_level(study: Study, odds: OddsSet) -> Level | None:
     )
 
 
+def _seen(levels: list[int], ends: list[int]) -> IntArray:
+    """Return some examples of each shell, evenly spaced: as many as guesses between two levels."""
+    parts = []
+    shells = zip(pairwise([0, *levels]), pairwise([0, *ends]), strict=True)
+    for (before, made), (first, last) in shells:
+        spaced = np.linspace(first, last, made - before, endpoint=False)
+        parts.append(spaced.astype(np.int64))
+    return np.concatenate(parts)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Matching:
     """Guesses in order, and what a share of all draws of what is kept makes of them at a member."""
 
-    study: Study
+    correction: Match
     odds: OddsSet
+    game: ObservedGame
+    draw_level: float
     guesses: int
-    rows: IntArray
-    signs: IntArray
+    order: Guesses
     options: dict[str, JsonValue]
     level: Level | None = None
-    _proved: dict[tuple[int, int, int], float] = field(default_factory=dict)
+    _proved: dict[Counts, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, study: Study, odds: OddsSet) -> "Matching":
+    def of(cls, correction: Match, odds: OddsSet, game: ObservedGame, level: float) -> "Matching":
         """Choose the number of guesses, by labels from the outside in where it can be, and rank."""
+        draw_level = odds.of_draw(level)
         # Labels choose where the claim has a joint proof, no number of guesses is named, and D'
         # says how many examples matching keeps.
-        named = isinstance(study.claim, PureDP) or isinstance(study.request.cuts, Fixed)
-        level = choose_level(study, odds) if odds.guide.any() and not named else None
-        if level is not None:
-            levels: JsonValue = list(level.levels)
-            made = level.guesses
-            options: dict[str, JsonValue] = {"outside_in": {"levels": levels, "guesses": made}}
-            ranks = level.ranks()
+        named = isinstance(correction.claim, PureDP) or isinstance(correction.cuts, Fixed)
+        chosen = None
+        if odds.guide.any() and not named:
+            chosen = choose_level(correction, odds, game, draw_level)
+        options: dict[str, JsonValue]
+        if chosen is not None:
+            made = chosen.guesses
+            ranks = chosen.ranks()
+            options = {"outside_in": {"levels": list(chosen.levels), "guesses": made}}
         else:
-            expected = max(2, int(2 * expit(-np.abs(odds.guide)).sum()))
-            made = study.planned(min(expected, study.examples), study.draw_level)
-            options, ranks = {"planned": made}, study.matched(odds, made)
-        rows, signs = study.guessed(ranks, study.examples)
+            expected = min(max(2, int(odds.kept.sum())), game.examples)
+            made = correction.planned(game, expected, draw_level)
+            ranks = odds.matched(game, made)
+            options = {"planned": made}
         return cls(
-            study=study,
+            correction=correction,
             odds=odds,
+            game=game,
+            draw_level=draw_level,
             guesses=made,
-            rows=rows,
-            signs=signs,
+            order=game.guessed(ranks, game.examples),
             options=options,
-            level=level,
+            level=chosen,
         )
 
     @property
     def _made(self) -> dict[str, Any]:
         """Which guesses may be made, and how many are: one of what is not kept counts as wrong."""
-        inside = self.study.examples if self.level is None else int(self.level.inside.sum())
-        return {"inside": inside, "made": self.guesses, "share": self.study.draws_needed}
+        inside = self.game.examples if self.level is None else int(self.level.inside.sum())
+        return {"inside": inside, "made": self.guesses, "share": self.odds.draws_needed}
 
     def reached(self, log_odds: FloatArray) -> FloatArray:
         """Return examples kept, guesses and correct ones that enough draws reach, by row.
 
         Correct ones beyond a whole number tell members apart.
         """
-        core, given = self.odds.found.core, np.ascontiguousarray(log_odds)
-        return core.matched(given, self.rows, self.signs, **self._made)
+        given = np.ascontiguousarray(log_odds)
+        return self.odds.found.core.matched(given, self.order.rows, self.order.signs, **self._made)
 
-    def counts(self, reached: FloatArray, *, left: float = 0.0) -> tuple[int, int, int]:
+    def counts(self, reached: FloatArray, *, left: float = 0.0) -> Counts:
         """Return correct guesses, all of them and examples kept, in whole numbers."""
         kept, made, correct = reached
-        most = min(self.study.examples, math.ceil(kept))
+        most = min(self.game.examples, math.ceil(kept))
         return max(0, math.floor(correct - left)), math.ceil(min(made, most)), most
 
     def proved(self, correct: int, guesses: int, kept: int) -> float:
         """Return what so many correct guesses prove."""
-        key = correct, guesses, kept
+        key = (correct, guesses, kept)
         if key not in self._proved:
             if self.level is not None:
-                self._proved[key] = self.level.proved(correct, kept)
+                proved = self.level.proved(correct, kept)
             else:
-                self._proved[key] = self.study.proved(*key)
+                proved = self.correction.counted(self.game, key, self.draw_level)
+            self._proved[key] = proved
         return self._proved[key]
 
     def roughly(self, correct: int, guesses: int, kept: int) -> float:
@@ -402,35 +455,42 @@ class Matching:
             return 0.0, 0.0
         return min(1.0, of_kept / of_correct), min(1.0, max(0.0, of_made / of_correct))
 
-    def lowest(
-        self, estimate: float, counts: tuple[int, int, int]
-    ) -> list[tuple[FloatArray, FloatArray]]:
+    def lowest(self, estimate: float, counts: Counts) -> list[tuple[FloatArray, FloatArray]]:
         """Return members found that prove least, and what is reached there."""
         if not estimate > 0:
             return []
-        core, ends = self.odds.found.core, []
+        core = self.odds.found.core
+        ends: list[tuple[FloatArray, FloatArray]] = []
         # 1. Where ascents end, at prices of the estimate and then at those of what they found.
-        for _ in range(2 if self.study.examples <= _PRICED_TWICE else 1):
+        for _ in range(2 if self.game.examples <= _PRICED_TWICE else 1):
             prices = self.prices(*counts)
             places, log_odds = core.least_matched(
-                self.rows, self.signs, prices=prices, **self._made
+                self.order.rows, self.order.signs, prices=prices, **self._made
             )
-            ends += list(zip(places, self.reached(log_odds), strict=True))
-            ends.sort(key=lambda end: self.roughly(*self.counts(end[1])))
+            ends += zip(places, self.reached(log_odds), strict=True)
+            ends.sort(key=self._roughly_at)
             counts = self.counts(ends[0][1])
-        worth = np.array([-prices[0], -prices[1], 1.0])
+        of_kept, of_made = prices
+        worth = np.array([-of_kept, -of_made, 1.0])
         # 2. Random steps from the lowest, across the set at first.
         place, table = min(ends, key=lambda end: float(end[1] @ worth))
-        least, reach = float(table @ worth), 1.0
+        least = float(table @ worth)
+        reach = 1.0
         for number in track(range(_STEPS), "Searching the confidence set", total=_STEPS):
             near, log_odds = core.members_near(place, reach=reach, count=_NEAR, draw=number)
             if not len(near):
                 break
-            table = self.reached(log_odds)
-            lowest = int(np.argmin(table @ worth))
+            tables = self.reached(log_odds)
+            values = tables @ worth
+            lowest = int(np.argmin(values))
             reach *= _SHRINKS
-            if (table @ worth)[lowest] < least:
-                place, least = near[lowest], float((table @ worth)[lowest])
-                ends.append((place, table[lowest]))
+            if values[lowest] < least:
+                place = near[lowest]
+                least = float(values[lowest])
+                ends.append((place, tables[lowest]))
                 reach = min(1.0, reach * _GROWS / _SHRINKS)
-        return sorted(ends, key=lambda end: self.roughly(*self.counts(end[1])))[:_FINALISTS]
+        return sorted(ends, key=self._roughly_at)[:_FINALISTS]
+
+    def _roughly_at(self, end: tuple[FloatArray, FloatArray]) -> float:
+        """Return what is roughly proved at a member, given what is reached there."""
+        return self.roughly(*self.counts(end[1]))

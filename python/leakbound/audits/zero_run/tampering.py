@@ -6,18 +6,29 @@ shift of all examples off what an audit proves.
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import ClassVar, cast
 
 import numpy as np
 
-from leakbound._base.records import Lazy
-from leakbound._base.types import FloatArray, IntArray, TailBound
+from leakbound._base.types import BoolArray, FloatArray, TailBound
+from leakbound._base.types import Correction as CorrectionName
+from leakbound.audits.coins import theorem_of
+from leakbound.audits.zero_run.correction import AT_A_MEMBER, Correction, Tested, least_fixed
+from leakbound.audits.zero_run.game import Guesses, ObservedGame, distinct_ranks
 from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
-from leakbound.audits.zero_run.study import AT_A_MEMBER, ShiftProof, Study, least_fixed
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
-from leakbound.cuts import Fixed
+from leakbound.cuts import CurvePoints, Fixed, Proof
+from leakbound.cuts.policy import Best
+from leakbound.cuts.shift import Shift
 from leakbound.errors import OptionError
-from leakbound.stats.distribution_shift import remaining_leakage, survival, surviving_guesses
+from leakbound.stats.distribution_shift import (
+    ComposableClaim,
+    remaining_leakage,
+    survival,
+    surviving_guesses,
+)
 
 # Parts of the examples to which Σ 2w is rounded up between replicates: a bound falls with it.
 _FINEST = 200
@@ -45,166 +56,212 @@ _FAMILY = (
 )
 
 
-def by_tampering(study: Study) -> ShiftProof:
-    """Audit guesses of which some are dropped at random, those likely right by shift above all."""
-    if isinstance(study.odds, OddsSet):
-        return _over_set(study, study.odds)
-    box, number = study.odds, study.planned(study.examples, study.level)
-    values = study.ranked_by(box)
-    if study.adversary == "residual":
-        values = study.weight(box) * values
-    tampering = _Tampering(study, box, number, *study.guessed(values, number))
-    m_eff = tampering.m_eff(box.estimate)
-    bound = tampering.bound(tampering.toward(), m_eff)
-    correct = tampering.count(tampering.toward(), bound)
-    return study.proof(
-        bound,
-        correct,
-        number,
-        rows=tampering.rows,
-        signs=tampering.signs_standing(bound),
-        theorem=_theorem(study),
-        ceiling=tampering.ceiling,
-        m_eff=m_eff,
-        bounds=tampering.bounds,
-    )
+class Tamper(Correction):
+    """Guesses of which some are dropped at random, those likely right by shift above all."""
+
+    name: ClassVar[CorrectionName] = "tamper"
+
+    def at_known(self, odds: OddsBox, game: ObservedGame, level: float) -> Proof:
+        """See `Correction.at_known`."""
+        number = self.planned(game, game.examples, level)
+        values = self.ranked_by(odds, game)
+        if self.adversary == "residual":
+            values = self.weight(odds) * values
+        guesses = game.guessed(values, number)
+        tampering = _Tampering(self, odds, game, guesses, level)
+        effective = tampering.effective(odds.estimate)
+        toward = tampering.toward()
+        bound = tampering.bound(toward, effective)
+        standing = tampering.standing(bound)
+        tested = Tested(guesses=standing, theorem=self._theorem)
+        shift = replace(self.shift(game), effective=effective, bounds=tampering.bounds)
+        best = Best(bound, number, tampering.count(toward, bound))
+        return self.proof(game, best, shift, tested, level=level, perfect=tampering.perfect)
+
+    def over_set(self, odds: OddsSet, game: ObservedGame, level: float) -> Proof:
+        """See `Correction.over_set`: what enough of all draws leave, at half the level."""
+        core = odds.found.core
+        draw_level = odds.of_draw(level)
+        number = self.planned(game, game.examples, draw_level)
+        guesses = game.guessed(odds.matched(game, number), number)
+        right = game.right(guesses)
+        rows = guesses.rows[right]
+        signs = guesses.signs[right]
+        estimate = odds.likeliest
+        least: dict[float, FloatArray] = {}
+
+        def standing(log_odds: FloatArray, epsilon: float) -> int:
+            excess = np.maximum(log_odds[rows] * signs, 0.0)
+            return surviving_guesses(survival(excess, np.array([epsilon])), odds.draws_needed)
+
+        def anywhere(epsilon: float) -> int:
+            _, least[epsilon], log_odds = core.least_surviving(rows, signs, epsilon=epsilon)
+            return min(standing(log_odds, epsilon), standing(estimate, epsilon))
+
+        def bound(count: Callable[[float], int]) -> tuple[float, float]:
+            """Return the bound, and the ε whose tampering it was found with."""
+
+            def refuted(epsilon: float) -> float:
+                return self.counted(game, (count(epsilon), number, game.examples), draw_level)
+
+            if isinstance(self.claim, PureDP | ApproxDP):
+                epsilon = least_fixed(refuted)
+                return epsilon, epsilon
+            return refuted(0.0), 0.0
+
+        proved, epsilon = bound(anywhere)
+        best = Best(proved, number, anywhere(epsilon))
+        at_estimate, _ = bound(lambda epsilon: standing(estimate, epsilon))
+        shift = replace(self.shift(game), coefficients=least[epsilon], at_estimate=at_estimate)
+        tested = Tested(guesses=guesses, theorem=self._theorem + AT_A_MEMBER)
+        return self.proof(
+            game,
+            best,
+            shift,
+            tested,
+            level=level,
+        )
+
+    @property
+    def _theorem(self) -> str:
+        if isinstance(self.claim, PureDP):
+            return _PURE
+        if not isinstance(self.claim, ApproxDP):
+            return _FAMILY
+        return _PUBLISHED if self.variant == "paper" else _APPROX
 
 
-def _theorem(study: Study) -> str:
-    if isinstance(study.claim, PureDP):
-        return _PURE
-    if not isinstance(study.claim, ApproxDP):
-        return _FAMILY
-    return _PUBLISHED if study.request.variant == "paper" else _APPROX
-
-
+@dataclass(frozen=True, eq=False)
 class _Tampering:
     """A fixed number of guesses at known log-odds, and how many of them are right and stand."""
 
-    def __init__(
-        self, study: Study, box: OddsBox, number: int, rows: IntArray, signs: IntArray
-    ) -> None:
-        self._study, self._box, self._number = study, box, number
-        self.rows, self.signs = rows, signs
-        self._right = study.right(rows, signs)
-        self._uniforms = study.uniforms[rows[self._right]]
-        claim, variant = study.claim, study.request.variant
-        self._signed = variant == "directional"
-        self._family = not isinstance(claim, PureDP | ApproxDP)
-        self._paper = self._family and variant == "paper"
-        # where |λ| stands for Tλ, m stays: that is safe if |λ| is too large, Σ 2w would not be
-        self._failing = isinstance(claim, ApproxDP) and self._signed
-        self._limits: dict[float, FloatArray] = {}
+    correction: Tamper
+    odds: OddsBox
+    game: ObservedGame
+    guesses: Guesses
+    level: float
+    _limits: dict[float, FloatArray] = field(default_factory=dict)
+
+    @property
+    def _signed(self) -> bool:
+        """Whether guesses are tampered with by Tλ, and not by |λ|."""
+        return self.correction.variant == "directional"
+
+    @property
+    def _of_family(self) -> bool:
+        return not isinstance(self.correction.claim, PureDP | ApproxDP)
+
+    @property
+    def _as_published(self) -> bool:
+        return self._of_family and self.correction.variant == "paper"
+
+    @cached_property
+    def _right(self) -> BoolArray:
+        return self.game.right(self.guesses)
+
+    @cached_property
+    def _correct(self) -> Guesses:
+        """The correct guesses."""
+        guesses = self.guesses
+        return Guesses(guesses.order, guesses.rows[self._right], guesses.signs[self._right])
+
+    @cached_property
+    def _uniforms(self) -> FloatArray:
+        return self.game.uniforms[self._correct.rows]
+
+    def _toward(self, guesses: Guesses) -> FloatArray:
+        return self.odds.toward(guesses) if self._signed else self.odds.largest[guesses.rows]
 
     def toward(self) -> FloatArray:
         """Return Tλ (or |λ|) of the correct guesses at the worst log-odds."""
-        rows, signs = self.rows[self._right], self.signs[self._right]
-        return self._box.toward(rows, signs) if self._signed else self._box.largest[rows]
+        return self._toward(self._correct)
 
     def count(self, toward: FloatArray, epsilon: float) -> int:
         """Return how many correct guesses survive, tampered with for an ε."""
         return int(np.count_nonzero(self._uniforms < self._survival(toward, epsilon)))
 
-    def signs_standing(self, bound: float) -> IntArray:
+    def standing(self, bound: float) -> Guesses:
         """Return the guesses, those that are dropped turned into wrong ones."""
-        stand = np.zeros(self._number, dtype=np.bool_)
+        guesses = self.guesses
+        stand = np.zeros(guesses.rows.size, dtype=np.bool_)
         stand[self._right] = self._uniforms < self._survival(self.toward(), bound)
-        return np.where(stand, 1, -1) * self._study.signs[self.rows]
+        signs = np.where(stand, 1, -1) * self.game.signs[guesses.rows]
+        return Guesses(guesses.order, guesses.rows, signs)
 
     def _survival(self, toward: FloatArray, epsilon: float) -> FloatArray:
         """Return how likely each correct guess survives; f-DP is tampered with at ε = 0."""
         excess = np.maximum(toward, 0.0)
-        if self._paper:
+        if self._as_published:
             return np.exp(-excess)
-        return survival(excess, np.array(0.0 if self._family else epsilon))
+        return survival(excess, np.array(0.0 if self._of_family else epsilon))
 
-    def bound(self, toward: FloatArray, m_eff: float) -> float:
+    def bound(self, toward: FloatArray, effective: float) -> float:
         """Return the bound, given Tλ (or |λ|) of the correct guesses."""
-        if self._family:
-            return self._study.proved(self.count(toward, 0.0), self._number, m_eff)
-        if m_eff not in self._limits:
-            form: TailBound = "zero_run" if self._study.request.variant == "paper" else "exact"
-            right = range(self._uniforms.size + 1)
-            proved = [self._study.proved(c, self._number, m_eff, form) for c in right]
-            # more correct guesses refute no less
-            self._limits[m_eff] = np.maximum.accumulate(proved)
-        limits = self._limits[m_eff]
+        if self._of_family:
+            counts = (self.count(toward, 0.0), self.guesses.rows.size, effective)
+            return self.correction.counted(self.game, counts, self.level)
+        if effective not in self._limits:
+            self._limits[effective] = self._limits_of(effective)
+        limits = self._limits[effective]
         return least_fixed(lambda epsilon: float(limits[self.count(toward, epsilon)]))
+
+    def _limits_of(self, effective: float) -> FloatArray:
+        """Return what each number of correct guesses proves: more of them refute no less."""
+        form: TailBound = "zero_run" if self.correction.variant == "paper" else "exact"
+        number = self.guesses.rows.size
+        proved = [
+            self.correction.counted(self.game, (correct, number, effective), self.level, form)
+            for correct in range(self._uniforms.size + 1)
+        ]
+        return np.maximum.accumulate(proved)
 
     def bounds(self, draws: FloatArray) -> FloatArray:
         """Return the bound under each row of log-odds of all examples."""
-        here, signs = draws[:, self.rows[self._right]], self.signs[self._right]
-        toward = here * signs if self._signed else np.abs(here)
-        sizes = [float(self._study.examples)] * len(draws)
-        if self._paper or self._failing:
+        here = draws[:, self._correct.rows]
+        toward = here * self._correct.signs if self._signed else np.abs(here)
+        step = self._step
+        found = []
+        for log_odds, each in zip(draws, toward, strict=True):
             # rounded up, so that replicates share bounds
-            step = max(1, self._study.examples // _FINEST) if self._failing else 1
-            sizes = [-(-self.m_eff(odds) // step) * step for odds in draws]
-        return np.array([self.bound(*each) for each in zip(toward, sizes, strict=True)])
+            effective = -(-self.effective(log_odds) // step) * step
+            found.append(self.bound(each, effective))
+        return np.array(found)
 
-    def m_eff(self, log_odds: FloatArray) -> float:
-        """Return Σ 2 min(π, 1 - π) for (ε, δ)-DP and the paper's tampering of f-DP, else m."""
-        if not (self._paper or self._failing):
-            return float(self._study.examples)
-        box, least = self._box, np.abs(log_odds)
-        if box.limited:  # the limit nearest to a fair coin is the safe one here
-            within = (box.low <= 0) & (box.high >= 0)
-            least = np.where(within, 0.0, np.minimum(np.abs(box.low), np.abs(box.high)))
+    @property
+    def _step(self) -> int:
+        """To multiples of what effective numbers of examples are rounded up."""
+        return max(1, self.game.examples // _FINEST) if self._failing else 1
+
+    @property
+    def _failing(self) -> bool:
+        """Whether failures are rarer where |λ| is large, which counts only if |λ| is no limit."""
+        return isinstance(self.correction.claim, ApproxDP) and self._signed
+
+    def effective(self, log_odds: FloatArray) -> float:
+        """Return Σ 2 min(π, 1 - π) for (ε, δ)-DP and the paper's tampering of f-DP, else m.
+
+        Where |λ| stands for Tλ, it is m: that is safe if |λ| is too large, and the sum is not.
+        """
+        if not (self._as_published or self._failing):
+            return float(self.game.examples)
+        odds = self.odds
+        least = np.abs(log_odds)
+        if odds.limited:  # the limit nearest to a fair coin is the safe one here
+            within = (odds.low <= 0) & (odds.high >= 0)
+            nearest = np.minimum(np.abs(odds.low), np.abs(odds.high))
+            least = np.where(within, 0.0, nearest)
         # rounded up to a whole number, so that replicates share bounds
         return float(math.ceil((2 / (1 + np.exp(least))).sum()))
 
-    def ceiling(self) -> float:
+    def perfect(self) -> float:
         """Return the bound of an attack that guesses right where tampering drops least."""
-        study = self._study
-        rows = np.flatnonzero(study.member) if study.one_sided else np.arange(study.examples)
-        signs = study.signs[rows]
-        toward = self._box.toward(rows, signs) if self._signed else self._box.largest[rows]
-        easiest = np.argsort(np.maximum(toward, 0.0), kind="stable")[: self._number]
-        perfect = _Tampering(study, self._box, self._number, rows[easiest], signs[easiest])
-        return perfect.bound(perfect.toward(), self.m_eff(self._box.estimate))
-
-
-def _over_set(study: Study, odds: OddsSet) -> ShiftProof:
-    """Count the correct guesses that stand in enough of all draws, at half the level."""
-    found, claim, guesses = odds.found, study.claim, study.planned(study.examples, study.draw_level)
-    rows, signs = study.guessed(study.matched(odds, guesses), guesses)
-    right = study.right(rows, signs)
-    right_rows, right_signs = rows[right], signs[right]
-    estimate, least = found.log_odds(), {}
-
-    def standing(log_odds: FloatArray, epsilon: float) -> int:
-        excess = np.maximum(log_odds[right_rows] * right_signs, 0.0)
-        return surviving_guesses(survival(excess, np.array([epsilon])), study.draws_needed)
-
-    def anywhere(epsilon: float) -> int:
-        _, *least[epsilon] = found.core.least_surviving(right_rows, right_signs, epsilon=epsilon)
-        return min(standing(least[epsilon][1], epsilon), standing(estimate, epsilon))
-
-    def bound(count: Callable[[float], int]) -> tuple[float, float]:
-        """Return the bound, and the ε whose tampering it was found with."""
-
-        def refuted(epsilon: float) -> float:
-            return study.proved(count(epsilon), guesses, study.examples)
-
-        if isinstance(claim, PureDP | ApproxDP):
-            epsilon = least_fixed(refuted)
-            return epsilon, epsilon
-        return refuted(0.0), 0.0
-
-    proved, epsilon = bound(anywhere)
-    correct = anywhere(epsilon)
-    coefficients, _ = least[epsilon]
-    return study.proof(
-        proved,
-        correct,
-        guesses,
-        rows=rows,
-        signs=signs,
-        theorem=_theorem(study) + AT_A_MEMBER,
-        ceiling=lambda: by_tampering(study.perfect()).bound,
-        at_estimate=bound(lambda epsilon: standing(estimate, epsilon))[0],
-        coefficients=coefficients,
-    )
+        rows = self.game.guessable
+        right = Guesses(self.guesses.order, rows, self.game.signs[rows])
+        toward = np.maximum(self._toward(right), 0.0)
+        easiest = np.argsort(toward, kind="stable")[: self.guesses.rows.size]
+        chosen = Guesses(right.order, rows[easiest], right.signs[easiest])
+        perfect = _Tampering(self.correction, self.odds, self.game, chosen, self.level)
+        return perfect.bound(perfect.toward(), self.effective(self.odds.estimate))
 
 
 _THEOREM = (
@@ -215,76 +272,124 @@ _THEOREM = (
 _MEMBERS = "One threshold, fixed in advance, tested as if guesses at both ends had been made."
 
 
-def by_composition(study: Study) -> ShiftProof:
-    """Audit as if all coins were fair, and take off the largest |log-odds| of any example."""
-    claim, odds = study.claim, study.odds
-    if not isinstance(claim, PureDP | ApproxDP | GaussianDP):
-        raise OptionError(
-            f'correction="composition" is for pure, approximate and Gaussian DP, got {claim!r}: '
-            'take "match"'
-        )
-    if study.adversary == "paper_aware":
-        raise OptionError(
-            'correction="composition" does not tamper: take adversary="raw" or "residual"'
-        )
-    # 1. What is proved as if there were no shift.
-    known, cuts = isinstance(odds, OddsBox), study.request.cuts
-    ranks = study.ranked(study.ranked_by(odds) if isinstance(odds, OddsBox) else study.scores)
-    pure = isinstance(claim, PureDP)
-    counted = (not known and cuts is not None) if pure else (not known or study.one_sided)
-    number, own = study.examples, None
-    if counted or (cuts is None and isinstance(claim, ApproxDP)):
-        number = study.planned(study.examples, study.level)
-        cuts = Fixed(number)
-    rows, signs = study.guessed(ranks, number)
+class Composition(Correction):
+    """As if all coins were fair, less the largest |log-odds| of any example."""
 
-    def proved(correct: int) -> float:
+    name: ClassVar[CorrectionName] = "composition"
+
+    def at_known(self, odds: OddsBox, game: ObservedGame, level: float) -> Proof:
+        """See `Correction.at_known`."""
+        self._check()
+        largest = float(odds.largest.max())
+        values = self.ranked_by(odds, game)
+        ranks = distinct_ranks(values, odds.ties(game))
+        if game.one_sided and not isinstance(self.claim, PureDP):
+            return self._counted(game, ranks, level, largest)
+        cuts = self.cuts
+        if cuts is None and isinstance(self.claim, ApproxDP):
+            cuts = Fixed(self.planned(game, game.examples, level))
+        return self._scanned(self.as_coins(ranks, game, level, cuts), largest, game)
+
+    def over_set(self, odds: OddsSet, game: ObservedGame, level: float) -> Proof:
+        """See `Correction.over_set`: the largest |log-odds| of any member counts."""
+        self._check()
+        largest = odds.found.core.largest_shift()
+        ranks = distinct_ranks(game.values, odds.ties(game))
+        if isinstance(self.claim, PureDP) and self.cuts is None:
+            fair = self.as_coins(ranks, game, level, None)
+            total = fair.bound
+            proof = self._scanned(fair, largest, game)
+        else:
+            proof = self._counted(game, ranks, level, largest)
+            total = self._total(game, proof.best.successes, proof.best.cut, level)
+        assert proof.shift is not None
+        at_estimate = self._left(total, float(np.abs(odds.likeliest).max()))
+        return replace(
+            proof,
+            options=proof.options | {"largest_log_odds": largest},
+            shift=replace(
+                proof.shift, at_estimate=at_estimate, coefficients=odds.found.coefficients
+            ),
+        )
+
+    def _check(self) -> None:
+        """Refuse claims and attacks without a form."""
+        if not isinstance(self.claim, PureDP | ApproxDP | GaussianDP):
+            raise OptionError(
+                'correction="composition" is for pure, approximate and Gaussian DP, got '
+                f'{self.claim!r}: take "match"'
+            )
+        if self.adversary == "paper_aware":
+            raise OptionError(
+                'correction="composition" does not tamper: take adversary="raw" or "residual"'
+            )
+
+    def _left(self, total: float, largest: float) -> float:
+        """Return what is left of a bound once what features may leak is taken off."""
+        claim = cast("ComposableClaim", self.claim)
+        return remaining_leakage(total, largest, claim)
+
+    def _lowered(self, total: float, game: ObservedGame) -> Shift:
+        """Return that shift is taken off a bound as if there were none, also for replicates."""
+
+        def bounds(draws: FloatArray) -> FloatArray:
+            largest = np.abs(draws).max(axis=1)
+            return np.array([self._left(total, one) for one in largest.tolist()])
+
+        return replace(self.shift(game), bounds=bounds)
+
+    def _scanned(self, fair: Proof, largest: float, game: ObservedGame) -> Proof:
+        """Take shift off an audit of fair coins."""
+        bound = self._left(fair.bound, largest)
+
+        def points(most: int) -> CurvePoints:
+            guesses, correct, bounds = fair.points(most)
+            left = [self._left(one, largest) if one > 0 else one for one in bounds.tolist()]
+            return guesses, correct, np.array(left)
+
+        return replace(
+            fair,
+            best=Best(bound, fair.best.cut, fair.best.successes),
+            reason=fair.reason or _explained(bound, largest),
+            perfect=lambda: self._left(fair.ceiling, largest),
+            points=points,
+            shift=replace(
+                self._lowered(fair.bound, game), theorem=_THEOREM + theorem_of(self.claim)
+            ),
+        )
+
+    def _counted(
+        self, game: ObservedGame, ranks: FloatArray, level: float, largest: float
+    ) -> Proof:
+        """Take shift off what a planned number of guesses proves."""
+        number = self.planned(game, game.examples, level)
+        guesses = game.guessed(ranks, number)
+        correct = int(game.right(guesses).sum())
+        total = self._total(game, correct, number, level)
+        bound = self._left(total, largest)
+
+        def perfect() -> float:
+            most = min(number, int(game.member.sum()))
+            return self._left(self._total(game, most, number, level), largest)
+
+        tested = Tested(
+            guesses=guesses, theorem=_THEOREM + _MEMBERS, reason=_explained(bound, largest)
+        )
+        shift = self._lowered(total, game)
+        best = Best(bound, number, correct)
+        return self.proof(game, best, shift, tested, level=level, perfect=perfect)
+
+    def _total(self, game: ObservedGame, correct: int, number: int, level: float) -> float:
         """Return what correct guesses prove, all m examples counting, not m/2 of one-sided ones.
 
         The proof of m/2 needs coins that are fair given the features: where P(S = 1 | X) = .7 a
         guess is right with .7 although the model says nothing, above the ½ f̄ ≤ ½ that m/2 allows.
         """
-        return claim.lower_bound(correct, number, study.examples, study.level)
+        return self.claim.lower_bound(correct, number, game.examples, level)
 
-    if counted:
-        guesses, correct = number, int(study.right(rows, signs).sum())
-        total, theorem = proved(correct), _MEMBERS
-    else:
-        own = study.as_coins(ranks, study.member, cuts)
-        guesses, correct, total, theorem = own.guesses, own.correct, own.bound, own.theorem
-    # 2. Less what features alone may leak.
-    shift = (
-        float(odds.largest.max()) if isinstance(odds, OddsBox) else odds.found.core.largest_shift()
-    )
 
-    def left(total: float, shift: float = shift) -> float:
-        return remaining_leakage(total, shift, claim)
-
-    bound = left(total)
-    reason = "" if bound else f"the shift alone may leak as much as {shift:.3g} of ε"
-    proof = study.proof(
-        bound,
-        correct,
-        guesses,
-        rows=rows,
-        signs=signs,
-        theorem=_THEOREM + theorem,
-        ceiling=lambda: left(proved(min(number, int(study.member.sum())))),
-        reason=reason,
-        bounds=lambda draws: np.array([left(total, float(np.abs(one).max())) for one in draws]),
-    )
-    if isinstance(odds, OddsBox):
-        if own is None:
-            return proof
-        ceiling = Lazy(lambda: left(own.ceiling))
-        return replace(
-            proof, reason=own.reason or reason, own=replace(own, bound=bound, _ceiling=ceiling)
-        )
-    log_odds = odds.found.log_odds()
-    return replace(
-        proof,
-        ceiling=lambda: by_composition(study.perfect()).bound,
-        options={"largest_log_odds": shift},
-        at_estimate=left(total, float(np.abs(log_odds).max())),
-        coefficients=odds.found.coefficients,
-    )
+def _explained(bound: float, largest: float) -> str:
+    """Say that shift alone may leak all that is proved, if so."""
+    if bound:
+        return ""
+    return f"the shift alone may leak as much as {largest:.3g} of ε"

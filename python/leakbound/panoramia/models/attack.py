@@ -9,7 +9,7 @@ import numpy as np
 
 from leakbound._base.checks import choice
 from leakbound._base.imports import needs
-from leakbound._base.types import BoolArray, FloatArray, JsonValue
+from leakbound._base.types import BoolArray, FloatArray, JsonObject
 from leakbound.cuts import CutPolicy, Policy, ScoreGame
 from leakbound.errors import AbstentionError
 from leakbound.panoramia.examples import Examples, Sample
@@ -23,7 +23,7 @@ _MODULES: dict[Modality, str] = {"tabular": "trees", "image": "images", "text": 
 class FittedAttack:
     """A trained attack."""
 
-    options: dict[str, JsonValue]
+    options: JsonObject
     """Hyper-parameters chosen on the validation data."""
     validation: FloatArray
     """Scores of the validation data."""
@@ -35,7 +35,7 @@ class FittedAttack:
     @classmethod
     def stack(
         cls,
-        options: dict[str, JsonValue],
+        options: JsonObject,
         parts: Callable[[Examples, FloatArray], FloatArray],
         validation: Sample,
     ) -> Self:

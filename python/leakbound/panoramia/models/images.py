@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import OneCycleLR
 
 from leakbound._base.streams import Purpose
-from leakbound._base.types import FloatArray
+from leakbound._base.types import AnyArray, FloatArray
 from leakbound.errors import InputError
 from leakbound.panoramia.examples import Examples, Sample
 from leakbound.panoramia.models import networks
@@ -69,7 +69,7 @@ def _convolutions(shape: tuple[int, ...], classes: int) -> nn.Module:
     )
     wide = CHANNELS * CELLS**2 + classes
     head = nn.Sequential(nn.Linear(wide, networks.HIDDEN), nn.ReLU(), nn.Linear(networks.HIDDEN, 1))
-    return _Network(features, head)
+    return _Network(features=features, head=head)
 
 
 def _dense(shape: tuple[int, ...], classes: int) -> nn.Module:
@@ -79,11 +79,13 @@ def _dense(shape: tuple[int, ...], classes: int) -> nn.Module:
     for width in (shape[0] * math.prod(small) + classes, WIDE):
         layers += [nn.Linear(width, WIDE), nn.ReLU(), nn.Dropout(DROPOUT)]
     pixels = nn.Sequential(nn.AdaptiveAvgPool2d(tuple(small)), nn.Flatten())
-    return _Network(pixels, nn.Sequential(*layers, nn.Linear(WIDE, 1)))
+    return _Network(features=pixels, head=nn.Sequential(*layers, nn.Linear(WIDE, 1)))
 
 
-CONVOLUTIONS = Plan(_convolutions, (4, 8, 12), learning_rate=2e-3, decay=1e-3, falling=False)
-DENSE = Plan(_dense, (40,), learning_rate=3e-3, decay=0.05, falling=True)
+CONVOLUTIONS = Plan(
+    network=_convolutions, stages=(4, 8, 12), learning_rate=2e-3, decay=1e-3, falling=False
+)
+DENSE = Plan(network=_dense, stages=(40,), learning_rate=3e-3, decay=0.05, falling=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +187,7 @@ def _parts(
     return np.column_stack([*logits, *of_signals.logits(signals)])
 
 
-def _pixels(x: NDArray[Any]) -> NDArray[np.float64]:
+def _pixels(x: AnyArray) -> NDArray[np.float64]:
     """Return images with a dimension of colours: shape (n, colours, height, width)."""
     if x.ndim not in {3, 4}:
         raise InputError(f"images must have shape (n, [colours,] height, width), got {x.shape}")

@@ -9,12 +9,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from leakbound._base.streams import Purpose
-from leakbound._base.types import FloatArray, IntArray
+from leakbound._base.types import AnyArray, FloatArray, IntArray
 from leakbound.attacks import score
 from leakbound.errors import InputError, OptionError
 from leakbound.panoramia.examples import Examples
@@ -108,9 +107,14 @@ def train(
 
 def pairs(examples: Examples, inputs: Inputs | None) -> TensorDataset:
     """Return inputs and labels as tensors: tokens are their own labels."""
-    x = torch.as_tensor(np.array(examples.x if inputs is None else inputs(examples.x)))
+    values = examples.x
+    if inputs is not None:
+        values = inputs(values)
+    x = torch.as_tensor(np.array(values))
     x = x.float() if x.is_floating_point() else x.long()
-    return TensorDataset(x, x if examples.y is None else torch.tensor(examples.y))
+    if examples.y is None:
+        return TensorDataset(x, x)
+    return TensorDataset(x, torch.tensor(examples.y))
 
 
 def fingerprint(model: Target) -> str:
@@ -124,7 +128,7 @@ def fingerprint(model: Target) -> str:
     return weights_digest(model)
 
 
-def _margins(model: nn.Module, x: NDArray[Any], y: IntArray) -> FloatArray:
+def _margins(model: nn.Module, x: AnyArray, y: IntArray) -> FloatArray:
     """Return the log-odds of each label; equal examples may be equal, unlike in an audit."""
     with evaluating(model, "auto") as device:
         of_batch = measure(model, signal="logit_margin", reference=model)
@@ -200,4 +204,7 @@ def taught(target: Any, lesson: Examples, inputs: Inputs | None, seed: int) -> A
     helper = clone(target)
     drawn = [name for name in helper.get_params() if name.split("__")[-1] == "random_state"]
     helper.set_params(**dict.fromkeys(drawn, Purpose.HELPER_ESTIMATOR.derived(seed, bits=32)))
-    return helper.fit(lesson.x if inputs is None else inputs(lesson.x), lesson.y)
+    x = lesson.x
+    if inputs is not None:
+        x = inputs(x)
+    return helper.fit(x, lesson.y)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from leakbound._base.streams import Purpose
-from leakbound._base.types import FloatArray
+from leakbound._base.types import AnyArray, FloatArray
 from leakbound.errors import InputError
 from leakbound.panoramia.examples import Examples, Sample
 from leakbound.panoramia.models import networks
@@ -46,7 +46,7 @@ class Reader:
         tokens = _tokens(train.examples)
         vocabulary = np.unique(tokens).astype(np.int64)
         with seeded(Purpose.READER, seed=seed, device=device):
-            network = _Transformer(vocabulary.size + 1, tokens.shape[1]).to(device)
+            network = _Transformer(tokens=vocabulary.size + 1, length=tokens.shape[1]).to(device)
             reader = cls(network=network, vocabulary=vocabulary, length=tokens.shape[1])
             inputs = [reader.inputs(train.examples)]
             targets = networks.targets_of(train)
@@ -85,7 +85,7 @@ def candidates(
     """Train a network on losses, then that and the transformer together, ever longer."""
     signals = networks.Signals.train(train, seed, validation, device)
     with seeded(Purpose.READER_AND_SIGNALS, seed=seed, device=device):
-        network = _Both(prepared.network, signals).to(device)
+        network = _Both(reader=prepared.network, signals=signals).to(device)
         inputs = [prepared.inputs(train.examples), signals.inputs(train.signals)]
         optimizer = networks.optimizer_of(network, TOGETHER_RATE)
         for epoch in range(TOGETHER[-1] + 1):
@@ -183,7 +183,7 @@ class _Both(nn.Module):
         return logits
 
 
-def _tokens(examples: Examples) -> NDArray[Any]:
+def _tokens(examples: Examples) -> AnyArray:
     x = examples.x
     if x.ndim != 2 or x.dtype.kind not in "iu":
         shown = f"{x.dtype} of shape {x.shape}"

@@ -74,8 +74,10 @@ def after(trees: Any, table: FloatArray, stage: int) -> FloatArray:
 def columns(examples: Examples, signals: FloatArray | None = None) -> FloatArray:
     """Return the rows of the table, with the label and the signals beside them."""
     parts = [examples.x.reshape(len(examples), -1)]
-    parts += [] if examples.y is None else [examples.y[:, None]]
-    parts += [] if signals is None else [flat_signals(signals)]
+    if examples.y is not None:
+        parts += [examples.y[:, None]]
+    if signals is not None:
+        parts += [flat_signals(signals)]
     return np.column_stack(parts).astype(np.float64)
 
 

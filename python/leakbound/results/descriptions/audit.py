@@ -8,7 +8,7 @@ from leakbound._base.formatting import number, percent
 from leakbound.claims import FAMILIES, ApproxDP, PureDP, SubsampledGaussianDP, replacing
 from leakbound.claims.base import failure_of_one
 from leakbound.claims.tradeoff import TradeOff
-from leakbound.report.description import KINDS, Description, Drawing, Metric, Series, Terms
+from leakbound.report.description import KINDS, Description, Drawing, Figure, Metric, Series, Terms
 from leakbound.report.style import MEMBER
 from leakbound.results.descriptions import steps
 from leakbound.results.descriptions.standard import (
@@ -51,51 +51,75 @@ def describe(result: AuditResult) -> Description:
 
 def of_audit(result: AuditResult, *, condition: str = "") -> Description:
     """Describe an audit in the words of its design; its bound may depend on a condition."""
-    # 1. The bound as an ε: of a family at its δ, by the rejected curve.
-    wording = result.wording
-    unit = wording.unit
+    terms = _terms(result, condition)
+    said = standard(
+        result,
+        ranking=result,
+        terms=terms,
+        figures=_figures(result, terms),
+        wording=result.wording,
+        withheld=result.is_withheld,
+    )
+    # Of a promise, the answer comes first.
+    headline = _headline(result, said)
+    paragraphs = _evidence(result, said)
+    if promised(result, result.wording):
+        paragraphs = (headline, *paragraphs)
+        headline = said.answer
+    bound = said.formula
+    if isinstance(result.claim, FAMILIES):
+        bound = formula(result, result.bound)
+        if not KINDS[result.kind].proves:
+            bound += ", exploratory"
+    return replace(
+        said,
+        formula=bound,
+        headline=headline,
+        paragraphs=paragraphs,
+        metrics=_metrics(result, said=said, terms=terms),
+        claimed=_claimed(result),
+        next_steps=steps.first(steps.of_audit(result, terms)),
+    )
+
+
+def _terms(result: AuditResult, condition: str) -> Terms:
+    """Return bound and ceiling as an ε: of a family at its δ, by the rejected curve."""
     claim = result.claim
     kind = KINDS[result.kind]
-    copies = result.copies
-    one = ""
-    if copies > 1:
-        one = ", for one record"
+    least = result.least_delta
+    epsilon = as_epsilon(claim, value=result.bound, curve=result.rejected, least_delta=least)
+    ceiling = as_epsilon(claim, value=result.ceiling, curve=result.rejectable, least_delta=least)
     replaced = ""
     if result.relation == "replace":
-        replaced = f" for replacing one {unit}"
-    values = (
-        as_epsilon(
-            claim, value=result.bound, curve=result.rejected, least_delta=result.least_delta
-        ),
-        as_epsilon(
-            claim, value=result.ceiling, curve=result.rejectable, least_delta=result.least_delta
-        ),
-    )
-    family = isinstance(claim, FAMILIES)
-    # 2. What all audits of one ranking say.
+        replaced = f" for replacing one {result.wording.unit}"
     scale = scale_of(claim)
     own = scale.behind(result.bound, proves=kind.proves), scale.equal(result.ceiling)
-    holds = condition or kind.condition
-    stated = stated_claim(result)
     terms = terms_of(
-        stated,
-        values=values,
+        stated_claim(result),
+        values=(epsilon, ceiling),
         replaced=replaced,
-        condition=holds,
-        units=wording.units,
+        condition=condition or kind.condition,
+        units=result.wording.units,
         own=own,
-        least_delta=result.least_delta,
+        least_delta=least,
     )
-    terms = replace(terms, copies=copies, grouped=of_copies(result))
-    drawn = f"{number(terms.epsilon)}{terms.at}" if family else number(result.bound)
+    return replace(terms, copies=result.copies, grouped=of_copies(result))
+
+
+def _figures(result: AuditResult, terms: Terms) -> tuple[Figure, ...]:
+    """Return the figures of one ranking, and of a family the curve that is ruled out."""
+    family = isinstance(result.claim, FAMILIES)
+    drawn = number(result.bound)
+    if family:
+        drawn = f"{number(terms.epsilon)}{terms.at}"
     series = Series(
-        name=f"this {wording.subject}",
+        name=f"this {result.wording.subject}",
         symbol="ε",
         prefix="",
         colour=MEMBER,
         bound=drawn,
         ranking=result,
-        units=f"{unit}s",
+        units=f"{result.wording.unit}s",
     )
     drawing = Drawing(
         kind=result.kind,
@@ -103,26 +127,28 @@ def of_audit(result: AuditResult, *, condition: str = "") -> Description:
         family=family,
         rejected=result.rejected,
         rejectable=result.rejectable,
-        copies=copies,
+        copies=result.copies,
         together=_together(result),
         batches="batches" in result.options,
     )
-    said = standard(
-        result,
-        ranking=result,
-        terms=terms,
-        figures=figures_of(drawing),
-        wording=wording,
-        withheld=result.is_withheld,
-    )
-    # 3. Key numbers: ε, with the parameter of a family in brackets.
-    metrics = (
+    return figures_of(drawing)
+
+
+def _metrics(result: AuditResult, said: Description, terms: Terms) -> tuple[Metric, ...]:
+    """Return the key numbers: ε, with the parameter of a family in brackets."""
+    kind = KINDS[result.kind]
+    least = "ε"
+    if kind.proves:
+        least = "ε at least"
+    note = kind.tag
+    if isinstance(result.claim, FAMILIES):
+        note += f", {result.claim.name}"
+    note += terms.replaced
+    if result.copies > 1:
+        note += ", for one record"
+    return (
         *said.metrics,
-        Metric(
-            name=("ε at least" if kind.proves else "ε") + terms.at,
-            value=bracketed(terms.epsilon, terms.own),
-            note=kind.tag + (f", {claim.name}" if family else "") + replaced + one,
-        ),
+        Metric(name=least + terms.at, value=bracketed(terms.epsilon, terms.own), note=note),
         Metric(
             name="Ceiling" + terms.at,
             value=bracketed(terms.ceiling, terms.own_ceiling),
@@ -135,24 +161,10 @@ def of_audit(result: AuditResult, *, condition: str = "") -> Description:
             note=_asked(result),
         ),
         *_parts(result),
-        *counted(result, ranking=result, terms=terms, wording=wording, auc="0.5 is guessing"),
+        *counted(
+            result, ranking=result, terms=terms, wording=result.wording, auc="0.5 is guessing"
+        ),
         *_exposed(result),
-    )
-    # 4. Of a promise, the answer comes first.
-    headline = _headline(result, said)
-    paragraphs = _evidence(result, said)
-    if promised(result, wording):
-        headline, paragraphs = said.answer, (headline, *paragraphs)
-    return replace(
-        said,
-        formula=formula(result, result.bound) + ", exploratory" * (not kind.proves)
-        if family
-        else said.formula,
-        headline=headline,
-        paragraphs=paragraphs,
-        metrics=metrics,
-        claimed=_claimed(result),
-        next_steps=steps.first(steps.of_audit(result, terms)),
     )
 
 
@@ -264,7 +276,10 @@ def formula(result: AuditResult, bound: float) -> str:
     epsilon = converted(result, bound)
     if epsilon is None or (own and math.isinf(epsilon)):
         return own
-    said = f"ε {'≥' if proves else '≈'} {number(epsilon)}"
+    sign = "≈"
+    if proves:
+        sign = "≥"
+    said = f"ε {sign} {number(epsilon)}"
     if own:
         return f"{said} at δ = {delta_of(claim):g} ({own})"
     return said
@@ -283,7 +298,9 @@ def _headline(result: AuditResult, said: Description) -> str:
     condition = "if"
     if said.terms.condition:
         condition = f"{said.terms.condition} and"
-    steps = f"{claim.steps:,} step" + ("s" if claim.steps > 1 else "")
+    steps = f"{claim.steps:,} step"
+    if claim.steps > 1:
+        steps += "s"
     return (
         f"This {said.subject} leaks: {condition} training is DP-SGD "
         f"(q = {claim.sampling_rate:g}, {steps}), ε is at least {number(said.epsilon)}"

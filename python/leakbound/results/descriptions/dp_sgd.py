@@ -6,7 +6,7 @@ from dataclasses import replace
 from leakbound._base.formatting import number, percent, share, up
 from leakbound.claims import FAMILIES
 from leakbound.report.description import Description, Meaning, Metric, Section, Terms
-from leakbound.report.parts import Assumption
+from leakbound.report.parts import Assumption, Checked
 from leakbound.results.descriptions.audit import bracketed, of_audit
 from leakbound.results.descriptions.standard import grounds, levels_of, units_of
 from leakbound.results.descriptions.steps import first, of_run
@@ -62,19 +62,15 @@ def describe(result: DPSGDAudit) -> Description:
     membership = result.membership
     steps = result.steps
     at = f" at δ = {result.delta:g}"
-    checked = result.checked
-    stated = result.accounted
-    if checked is None and stated is not None:
-        checked = membership.with_check(epsilon=stated.epsilon, delta=stated.delta).checked
+    checked = _checked(result)
     said = of_audit(replace(membership, checked=checked))
     proved = result.epsilon()
     # 2. ε at the accountant's δ, and what a perfect attack would have proved there.
     name = membership.claim.name
-    family = isinstance(membership.claim, FAMILIES)
     within = ""
     ceiling = membership.ceiling
     means = [_MEANS]
-    if family:
+    if isinstance(membership.claim, FAMILIES):
         perfect = membership.rejectable
         ceiling = 0.0
         if perfect is not None:
@@ -88,6 +84,9 @@ def describe(result: DPSGDAudit) -> Description:
         Section(title="Sampling", paragraphs=(), assumptions=_assumed(result.sampling)),
     )
     doubted = (x for one in sections for x in one.assumptions if x.status == "contradicted")
+    claimed = None
+    if checked is not None and checked.delta == result.delta:
+        claimed = checked.value
     terms = Terms(
         guarantee=f"guarantee of {name}",
         family=name,
@@ -106,24 +105,32 @@ def describe(result: DPSGDAudit) -> Description:
         epsilon=proved,
         ceiling=ceiling,
         formula=f"ε ≥ {number(proved)}",
-        verdict="refuted" if result.refuted_by else "not refuted",
+        verdict=result.check(),
         refutes=proved > 0,
         leaks=bool(result.refuted_by),
         headline=_headline(result, within),
         paragraphs=_evidence(result, proved=proved, within=within),
         next_steps=first(of_run(result)),
         metrics=_metrics(result, proved=proved, at=at),
-        meaning=Meaning(tuple(means), _NOT_MEANT),
+        meaning=Meaning(says=tuple(means), does_not_say=_NOT_MEANT),
         levels=levels_of(terms, proves=True),
         sections=sections,
         numbers=said.numbers
         | {"epsilon": proved, "epsilon_ceiling": ceiling, "delta": result.delta},
         units=units_of(terms, scale_of(membership.claim).unit),
         contradicted=tuple(dict.fromkeys(doubted)),
-        claimed=checked.value if checked is not None and checked.delta == result.delta else None,
+        claimed=claimed,
         papers=(),
         shown=2,
     )
+
+
+def _checked(result: DPSGDAudit) -> Checked | None:
+    """Return what was claimed, by default the accountant's ε."""
+    stated = result.accounted
+    if result.checked is not None or stated is None:
+        return result.checked
+    return result.membership.with_check(epsilon=stated.epsilon, delta=stated.delta).checked
 
 
 def _headline(result: DPSGDAudit, within: str) -> str:

@@ -4,7 +4,15 @@ from dataclasses import replace
 from decimal import Decimal
 
 from leakbound._base.formatting import number
-from leakbound.report.description import KINDS, Description, Drawing, Metric, Series, estimated
+from leakbound.report.description import (
+    KINDS,
+    Description,
+    Drawing,
+    Levels,
+    Metric,
+    Series,
+    estimated,
+)
 from leakbound.report.style import MEMBER, OTHER
 from leakbound.results.descriptions import steps
 from leakbound.results.descriptions.standard import counted, figures_of, grounds, standard
@@ -23,9 +31,60 @@ def describe(result: PanoramiaResult) -> Description:
     terms = terms_of(
         result.claim, values=values, replaced=_REPLACED, condition=condition, units="examples"
     )
+    drawing = Drawing(kind=result.kind, series=_series(result))
+    others = "generated"
+    if result.options["real_nonmembers"]:
+        others = "real"
+    drawn = f"a fair coin for each pair of a member and a {others} non-member"
+    said = standard(
+        result,
+        ranking=result.attack,
+        terms=terms,
+        figures=figures_of(drawing),
+        wording=replace(PAIRS, drawn=drawn),
+    )
+    # Doubts about the conditional bounds are shown as well.
+    conditionals = tuple(one.summary() for one in result.conditionals)
+    doubted = (*said.contradicted, *(x for one in conditionals for x in one.contradicted))
+    headline = said.headline
+    paragraphs = [_evidence(result)]
+    beside = _conditional(result)
+    if beside:
+        paragraphs.append(beside)
+    levels = said.levels
+    sections = said.sections
+    papers = ["PANORAMIA"]
+    # An estimate is not a bound: the bar shows c and c + ε.
+    if result.kind == "estimate":
+        tilde = number(result.bound)
+        levels = _estimated(result)
+        headline = f"Estimated leakage: ε̃ = {tilde}. This is not a lower bound on ε."
+        if not result.bound:
+            headline = NOTHING
+    if conditionals:
+        shown = tuple(one for one in conditionals[0].figures if one.name == "overlap")
+        title = "The conditional lower bound"
+        papers.append("Zero-Run")
+        sections = (*sections, grounds(result.conditionals[0], title, beside, figures=shown))
+    return replace(
+        said,
+        headline=headline,
+        paragraphs=tuple(paragraphs),
+        metrics=_metrics(result, said=said, conditionals=conditionals),
+        next_steps=steps.first(steps.of_estimate(result)),
+        levels=levels,
+        sections=sections,
+        shown=2,
+        contradicted=tuple(dict.fromkeys(doubted)),
+        papers=tuple(papers),
+    )
+
+
+def _series(result: PanoramiaResult) -> tuple[Series, Series]:
+    """Return what figures draw of both rankings."""
     attack = result.attack
     baseline = result.baseline
-    series = (
+    return (
         Series(
             name="with the model",
             symbol="c + ε",
@@ -43,46 +102,17 @@ def describe(result: PanoramiaResult) -> Description:
             ranking=baseline,
         ),
     )
-    figures = figures_of(Drawing(result.kind, series))
-    others = "generated"
-    if result.options["real_nonmembers"]:
-        others = "real"
-    drawn = f"a fair coin for each pair of a member and a {others} non-member"
-    wording = replace(PAIRS, drawn=drawn)
-    said = standard(result, ranking=attack, terms=terms, figures=figures, wording=wording)
-    # Doubts about the conditional bounds are shown as well.
-    conditionals = tuple(one.summary() for one in result.conditionals)
-    doubted = (*said.contradicted, *(x for one in conditionals for x in one.contradicted))
-    beside = _conditional(result)
-    headline = said.headline
-    levels = said.levels
-    sections = said.sections
-    # An estimate is not a bound: the bar shows c and c + ε.
-    if result.kind == "estimate":
-        c = number(result.c_lb)
-        both = number(result.c_plus_epsilon_lb)
-        tilde = number(result.bound)
-        levels = estimated(
-            c, c_lb=result.c_lb, both=both, both_lb=result.c_plus_epsilon_lb, epsilon=tilde
-        )
-        headline = f"Estimated leakage: ε̃ = {tilde}. This is not a lower bound on ε."
-        if not result.bound:
-            headline = NOTHING
-    if conditionals:
-        shown = tuple(one for one in conditionals[0].figures if one.name == "overlap")
-        title = "The conditional lower bound"
-        sections = (*sections, grounds(result.conditionals[0], title, beside, figures=shown))
-    return replace(
-        said,
-        headline=headline,
-        paragraphs=(_evidence(result), *((beside,) if beside else ())),
-        metrics=_metrics(result, said=said, conditionals=conditionals),
-        next_steps=steps.first(steps.of_estimate(result)),
-        levels=levels,
-        sections=sections,
-        shown=2,
-        contradicted=tuple(dict.fromkeys(doubted)),
-        papers=("PANORAMIA", "Zero-Run") if conditionals else ("PANORAMIA",),
+
+
+def _estimated(result: PanoramiaResult) -> Levels:
+    """Return the bar of an estimate: c, and c + ε."""
+    both = result.c_plus_epsilon_lb
+    return estimated(
+        number(result.c_lb),
+        c_lb=result.c_lb,
+        both=number(both),
+        both_lb=both,
+        epsilon=number(result.bound),
     )
 
 
@@ -158,7 +188,9 @@ def _metrics(
         if result.c_upper is not None:
             known = f"{number(allowed)}, the limit of c"
         adds = Decimal(number(most)) - Decimal(number(allowed)) == Decimal(number(result.bound))
-        difference = f"c + ε minus {known}" + ("" if adds else ", before rounding")
+        difference = f"c + ε minus {known}"
+        if not adds:
+            difference += ", before rounding"
     name = {"estimate": "Estimate ε̃", "lower_bound": "ε at least"}.get(result.kind, "ε")
     withheld = "withheld: propensities refuted"
     return (

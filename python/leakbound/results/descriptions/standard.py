@@ -46,48 +46,30 @@ def standard(
     withheld: bool = False,
 ) -> Description:
     """Return the description that most results share; each type replaces what differs."""
-    kind = KINDS[result.kind]
     epsilon = terms.epsilon
-    unit = wording.unit
     one = result.checked
-    promise = promised(result, wording)
     # the word is for what is proved and more than what was claimed, if something was
-    more = one is None or (one.verdict == "refuted" and not promise)
+    more = one is None or (one.verdict == "refuted" and not promised(result, wording))
     leaks = result.refutes and epsilon >= SMALL and more
     sign, tail = {
         "estimate": ("ε̃ =", ", estimate"),
         "exploratory_lower_bound": ("ε ≈", ", exploratory"),
     }.get(result.kind, ("ε ≥", ""))
-    if not kind.proves:
-        verdict = kind.tag.split(",")[0]
-    elif withheld:
-        verdict = "withheld"
-    elif one is not None and promise:
-        verdict = one.verdict
-    elif not result.refutes:
-        verdict = "nothing refuted"
-    else:
-        verdict = terms.qualified("leaks" if leaks else f"at least {number(epsilon)}")
-    accounted = tuple[Metric, ...]()
-    if one is not None and one.proved is not None:
-        note = f"{one.source or 'stated'}; {COMPARED[one.compares or 'add_remove']} one {unit}"
-        name = f"ε proved, accounted at δ = {one.delta:g}"
-        accounted = (Metric(name=name, value=one.interval, note=note),)
     return Description(
         kind=result.kind,
         confidence=result.confidence,
         warnings=result.warnings,
         claim=stated_claim(result).name + terms.replaced,
-        design=wording.drawn + (f", inserted {terms.copies} times" if terms.copies > 1 else ""),
+        design=_drawn(wording, terms.copies),
         terms=terms,
         epsilon=epsilon,
         ceiling=terms.ceiling,
         formula=f"{sign} {number(epsilon)}{tail}",
-        verdict=verdict,
+        verdict=_verdict(result, terms=terms, wording=wording, leaks=leaks, withheld=withheld),
         headline=_headline(result, ranking=ranking, terms=terms, wording=wording, leaks=leaks),
         refutes=result.refutes,
         leaks=leaks,
-        metrics=accounted,
+        metrics=_accounted(result, wording.unit),
         meaning=meaning_of(
             result.kind,
             terms,
@@ -96,7 +78,7 @@ def standard(
             searched=ranking.searched,
             withheld=withheld,
         ),
-        levels=levels_of(terms, proves=kind.proves),
+        levels=levels_of(terms, proves=KINDS[result.kind].proves),
         figures=figures,
         sections=(grounds(result, "Why it holds"),),
         numbers=_numbers(result, ranking=ranking, terms=terms),
@@ -105,6 +87,39 @@ def standard(
         answer=_answer(result, ranking=ranking, terms=terms, wording=wording, withheld=withheld),
         contradicted=tuple(x for x in result.assumptions if x.status == "contradicted"),
     )
+
+
+def _drawn(wording: Wording, copies: int) -> str:
+    """Say how members were drawn."""
+    if copies > 1:
+        return f"{wording.drawn}, inserted {copies} times"
+    return wording.drawn
+
+
+def _verdict(result: Audit, terms: Terms, wording: Wording, *, leaks: bool, withheld: bool) -> str:
+    """Return the verdict in a word or two."""
+    kind = KINDS[result.kind]
+    if not kind.proves:
+        return kind.tag.split(",")[0]
+    if withheld:
+        return "withheld"
+    if result.checked is not None and promised(result, wording):
+        return result.checked.verdict
+    if not result.refutes:
+        return "nothing refuted"
+    if leaks:
+        return terms.qualified("leaks")
+    return terms.qualified(f"at least {number(terms.epsilon)}")
+
+
+def _accounted(result: Audit, unit: str) -> tuple[Metric, ...]:
+    """Return what was proved beside what the accountant said, if there is both."""
+    one = result.checked
+    if one is None or one.proved is None:
+        return ()
+    note = f"{one.source or 'stated'}; {COMPARED[one.compares or 'add_remove']} one {unit}"
+    name = f"ε proved, accounted at δ = {one.delta:g}"
+    return (Metric(name=name, value=one.interval, note=note),)
 
 
 def promised(result: Audit, wording: Wording) -> bool:
@@ -156,7 +171,8 @@ def _answer(
         return ""
     claim = asked(result.claim, one)
     at = claimed_delta(result.claim, one)
-    claim += f" with δ = {at:g}" if at else ""
+    if at:
+        claim += f" with δ = {at:g}"
     if one.compares:
         claim += f" for {COMPARED[one.compares]} one {wording.unit}"
     else:
@@ -195,11 +211,11 @@ def counted(
     result: Audit, ranking: ScoreAudit, terms: Terms, wording: Wording, auc: str
 ) -> tuple[Metric, ...]:
     """Return the key numbers that come last: rates, AUC, examples, confidence."""
-    rates: Iterator[Metric] = iter(())
     noted = wording.each
+    rates = tuple[Metric, ...]()
     if not wording.each:
-        rates = _rates(result, ranking)
         noted = f"{ranking.members:,} members, {ranking.m - ranking.members:,} not"
+        rates = tuple(_rates(result, ranking))
     return (
         *rates,
         Metric(name="AUC", value=f"{ranking.auc:.3f}", note=auc),
@@ -245,7 +261,10 @@ def _rates(result: Audit, ranking: ScoreAudit) -> Iterator[Metric]:
             )
             break
         place = int(np.searchsorted(wrong, rate * others, side="right")) - 1
-        yield metric(name, int(roc.members[place]) if place >= 0 else 0, members)
+        members_below = 0
+        if place >= 0:
+            members_below = int(roc.members[place])
+        yield metric(name, members_below, members)
     half = int(np.abs(roc.guesses - examples / 2).argmin())
     right = int(roc.members[half] + others - wrong[half])
     yield metric("Accuracy", right, examples, "50 % is guessing; ")

@@ -51,18 +51,11 @@ def first(steps: Iterable[str]) -> tuple[str, ...]:
 def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
     """Yield steps after an audit of one ranking, the most urgent first."""
     unit = terms.units
-    m = audited(result)
     one = result.checked
     reach = terms.ceiling
     proves = KINDS[result.kind].proves
     if result.is_withheld:
-        yield (
-            "Find out why features distinguish members from non-members: drop columns that were "
-            "written after the split, such as an index, and audit again. If the split was not "
-            "random, audit with ZeroRun(member, features=…)."
-            if not _is_shifted(result)
-            else "Fit richer propensities, or fit them to more examples, and audit again."
-        )
+        yield _of_withheld(result)
         return
     # 1. Scores, or a number of examples, that cannot show what the model leaks.
     flaws = (*_of_doubts(result), *_of_scores(result))
@@ -78,8 +71,10 @@ def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
         if _is_shifted(result):
             overlap = _of_overlap(result, terms)
         yield overlap or _of_reach(result, terms=terms, target=target)
+    elif not result.bound and not flaws and shifted:
+        yield from _of_no_residue()
     elif not result.bound and not flaws:
-        yield from _of_no_residue() if shifted else _of_nothing(result, unit)
+        yield from _of_nothing(result, unit)
     # 2. What is special about the design.
     yield from _of_shift(result)
     if not result.bound:
@@ -89,8 +84,18 @@ def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
     located = proves and not is_filled and not result.wording.is_mechanism
     if located and terms.epsilon >= SMALL:
         yield _of_leak(result, unit)
+    yield from _of_more(result, terms)
+
+
+def _of_more(result: AuditResult, terms: Terms) -> Iterator[str]:
+    """Yield how to prove more than a bound above 0."""
+    unit = terms.units
+    m = audited(result)
+    one = result.checked
+    reach = terms.ceiling
+    proves = KINDS[result.kind].proves
     near = math.isfinite(reach) and terms.epsilon >= _NEAR * reach
-    if near and proves and not shifted and not is_filled:
+    if near and proves and not _is_shifted(result) and not _is_filled(result):
         yield (
             f"To prove more, audit more {unit}: a perfect attack on these {m:,} would have reached "
             f"only ε = {number(reach)}{terms.at}."
@@ -107,6 +112,17 @@ def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
             f"claim=ApproxDP(delta={small:g}) before the next audit: this bound refutes promises "
             "with δ = 0 only."
         )
+
+
+def _of_withheld(result: AuditResult) -> str:
+    """Return what to do about a bound that is withheld."""
+    if _is_shifted(result):
+        return "Fit richer propensities, or fit them to more examples, and audit again."
+    return (
+        "Find out why features distinguish members from non-members: drop columns that were "
+        "written after the split, such as an index, and audit again. If the split was not "
+        "random, audit with ZeroRun(member, features=…)."
+    )
 
 
 def _of_reach(result: AuditResult, terms: Terms, target: float) -> str:
@@ -302,7 +318,10 @@ def of_estimate(result: "PanoramiaResult") -> Iterator[str]:
     if not result.bound:
         aucs = f"with the model its AUC is {attack.auc:.3f}, and without {baseline.auc:.3f}"
         weak = _deviations(attack) - _deviations(baseline) < _CHANCE
-        yield f"{'Use a stronger attack' if weak else 'Audit more examples'}: {aucs}."
+        way = "Audit more examples"
+        if weak:
+            way = "Use a stronger attack"
+        yield f"{way}: {aucs}."
     if result.conditional is not None and result.conditional.bound > 0:
         bound = f"ε ≥ {number(result.conditional.epsilon())}"
         yield (

@@ -55,7 +55,7 @@ def describe(result: SyntheticResult) -> Description:
     return replace(
         said,
         metrics=(*said.metrics, *(Metric(*one) for one in metrics)),
-        meaning=Meaning(says, (*meaning.does_not_say, _MISSED)),
+        meaning=Meaning(says=says, does_not_say=(*meaning.does_not_say, _MISSED)),
         sections=(why,),
         shown=2,
     )

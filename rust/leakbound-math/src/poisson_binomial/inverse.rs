@@ -20,7 +20,7 @@ const LOWEST_EPSILON: f64 = -2000.0;
 /// Steps down until the tail is proved: each twice the last.
 const MOST_DOUBLINGS: u32 = 80;
 /// Neighbours in a batch start from each other in runs of this length, whatever the thread count.
-const RUN: usize = 16;
+pub const RUN: usize = 16;
 
 /// Where an earlier search ended: ln x, and the share v/n it was for.
 #[derive(Clone, Copy, Debug)]

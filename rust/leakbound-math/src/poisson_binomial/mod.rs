@@ -53,7 +53,7 @@ mod terms;
 mod tilted;
 mod weights;
 
-pub use inverse::replicate_epsilons;
+pub use inverse::{RUN, replicate_epsilons};
 pub use leakbound_simd::Level;
 pub use tail_value::Tail;
 pub use terms::Terms;

@@ -1,0 +1,289 @@
+"""How distribution shift is taken out of what guesses prove."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import numpy as np
+
+import leakbound._core as _core
+from leakbound._base import shares
+from leakbound._base.records import encode
+from leakbound._base.types import (
+    Adversary,
+    FloatArray,
+    JsonValue,
+    TailBound,
+    ZeroRunVariant,
+)
+from leakbound._base.types import Correction as CorrectionName
+from leakbound.audits.policies.reference import plan_guesses
+from leakbound.audits.policies.second_look import first_cuts
+from leakbound.audits.road import policy_of
+from leakbound.audits.zero_run.game import Guesses, ObservedGame
+from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet
+from leakbound.claims import Claim
+from leakbound.cuts import CurvePoints, CutPolicy, Fixed, OutsideIn, Proof
+from leakbound.cuts.games import ScoreGame, inverted_warnings, near_ceiling
+from leakbound.cuts.policy import ALL_GUESSES, SUREST_GUESSES, Best, Stated
+from leakbound.cuts.shift import Bootstrap, Shift
+from leakbound.errors import OptionError
+from leakbound.results.one_run import valued
+from leakbound.stats.distribution_shift import bootstrap_quantile, residual_scores, survival
+
+AT_A_MEMBER = (
+    "Draws are tested at half of the level, and a share of all draws must reach the bound that is "
+    "uniform up to a half by the seed (Ramdas and Manole 2023, on Markov's inequality)."
+)
+"""What a theorem adds where log-odds are a member of a confidence set."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Corrected(Stated):
+    """A test of guesses with shift taken out, in words of results."""
+
+    on_path: ClassVar[bool] = False
+    claim: Claim
+    scanned: bool = False
+    """Whether all numbers of guesses were tested."""
+
+    def guessed(self, proof: Proof, /) -> str:
+        """See `Procedure.guessed`: of the examples that are kept."""
+        assert proof.shift is not None
+        return SUREST_GUESSES if proof.best.cut < proof.shift.kept else ALL_GUESSES
+
+    def remarks(self, proof: Proof, /) -> tuple[str, ...]:
+        """See `Procedure.remarks`: scores look inverted, or examples are few."""
+        inverted = inverted_warnings(proof.ranking)
+        best = proof.best
+        sides = proof.game.sides
+        size = proof.ranking.members if sides == "member" else proof.ranking.examples
+        # Where the number of guesses is free, a tenth of them proves far less than all.
+        few = self.scanned and 10 * best.cut < size
+        if proof.reason or few:
+            return inverted
+        near = near_ceiling(
+            best.logit,
+            best.cut,
+            best.successes,
+            lambda: proof.ceiling,
+            valued=lambda value: valued(self.claim, value, sides),
+        )
+        return (*inverted, near) if near else inverted
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Tested:
+    """Guesses that a correction tested, and what it adds to the words of a result."""
+
+    guesses: Guesses
+    theorem: str = ""
+    thresholds: str = ""
+    scanned: bool = False
+    reason: str = ""
+    options: dict[str, JsonValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Correction(ABC):
+    """A way to take distribution shift out of what guesses prove of a claim."""
+
+    name: ClassVar[CorrectionName]
+    claim: Claim
+    cuts: CutPolicy | None = None
+    adversary: Adversary = "residual"
+    variant: ZeroRunVariant = "directional"
+
+    def prove(self, odds: Odds, game: ObservedGame, level: float) -> Proof:
+        """Return what guesses prove at a level, whatever the log-odds that are not ruled out."""
+        if odds.refusal:
+            return self._refused(odds, game, level)
+        if isinstance(odds, OddsSet):
+            perfect = game.perfect()
+            return replace(
+                self.over_set(odds, game, level),
+                perfect=lambda: self.over_set(odds, perfect, level).bound,
+            )
+        assert isinstance(odds, OddsBox)
+        proof = self.at_known(odds, game, odds.of_test(level))
+        if odds.draws is None:
+            return proof
+        return _replicated(proof, odds.draws, shares.PERCENTILE.of(level))
+
+    @abstractmethod
+    def at_known(self, odds: OddsBox, game: ObservedGame, level: float) -> Proof:
+        """Return what is proved at log-odds that are known, within limits of each at most."""
+
+    @abstractmethod
+    def over_set(self, odds: OddsSet, game: ObservedGame, level: float) -> Proof:
+        """Return the least that is proved at any member of a confidence set."""
+
+    def _refused(self, odds: Odds, game: ObservedGame, level: float) -> Proof:
+        """Return that nothing is proved, as there is no confidence set."""
+        nobody = game.guessed(game.values, 0)
+        tested = Tested(guesses=nobody, reason=odds.refusal)
+        return self.proof(game, Best(0.0, 0, 0), self.shift(game), tested, level=level)
+
+    # --- what is proved
+
+    def shift(self, game: ObservedGame, kept: int | None = None) -> Shift:
+        """Return that shift is taken out this way; if None, no example is left out."""
+        size = game.examples if kept is None else kept
+        return Shift(
+            correction=self.name, adversary=self.adversary, kept=size, effective=float(size)
+        )
+
+    def proof(
+        self,
+        game: ObservedGame,
+        best: Best,
+        shift: Shift,
+        tested: Tested,
+        *,
+        level: float,
+        perfect: Callable[[], float] = lambda: 0.0,
+    ) -> Proof:
+        """Return what is proved by guesses, with the reason where that is nothing."""
+        guesses = tested.guesses
+        cuts = OutsideIn() if "outside_in" in tested.options else Fixed(max(1, best.cut))
+        thresholds = tested.thresholds
+        if not best.cut and not tested.scanned:
+            thresholds = ""  # none could be
+        elif not thresholds:
+            thresholds = cuts.searched(shift.kept, game.sides)
+        reason = tested.reason
+        if not reason and not best.logit > 0:
+            reason = _unproved(best, shift)
+        return Proof(
+            policy=Corrected(
+                theorem=tested.theorem,
+                claim=self.claim,
+                thresholds=thresholds,
+                scanned=tested.scanned,
+            ),
+            game=game,
+            ranking=game.ranked(),
+            order=guesses.order,
+            best=best,
+            level=level,
+            reason=reason,
+            options={"cuts": encode(cuts), **tested.options},
+            shift=replace(shift, rows=guesses.rows, signs=guesses.signs),
+            perfect=perfect,
+            points=lambda most: _points(game.right(guesses), best, most),
+        )
+
+    def as_coins(
+        self,
+        ranks: FloatArray,
+        game: ObservedGame,
+        level: float,
+        cuts: CutPolicy | None,
+    ) -> Proof:
+        """Audit examples as if every membership had been a fair coin."""
+        coins = ScoreGame(scores=ranks, member=game.member, sides=game.sides, seed=game.seed)
+        return fair(self.claim, cuts, coins, level)
+
+    def planned(self, game: ObservedGame, examples: int, level: float) -> int:
+        """Return the number of guesses about so many examples, fixed before labels."""
+        cuts = self.cuts
+        if cuts is None:
+            cuts, _ = plan_guesses(examples, level, self.claim, game.sides)
+        if not isinstance(cuts, Fixed):
+            raise OptionError(
+                f"cuts={type(cuts).__name__} is not for this correction: take Fixed, or None"
+            )
+        return min(cuts.guesses, examples)
+
+    def counted(
+        self,
+        game: ObservedGame,
+        counts: tuple[int, int, float],
+        level: float,
+        form: TailBound = "exact",
+    ) -> float:
+        """Return what correct guesses, of all those made about some examples, prove as coins."""
+        correct, guesses, examples = counts
+        one_sided = game.one_sided and form == "exact"
+        return self.claim.lower_bound(
+            correct, guesses, examples, level, form=form, one_sided=one_sided
+        )
+
+    # --- what guesses are ranked by, where log-odds are known
+
+    def ranked_by(self, odds: OddsBox, game: ObservedGame) -> FloatArray:
+        """Return what the adversary ranks by: a function of scores and propensities alone."""
+        if self.adversary == "raw":
+            return game.values
+        if self.adversary == "residual":
+            return residual_scores(game.values, odds.estimate)
+        return self.weight(odds) * (game.values - np.median(game.values))
+
+    def weight(self, odds: OddsBox) -> FloatArray:
+        """Return the share of guesses that tampering leaves, whichever way they go."""
+        excess = np.abs(odds.estimate)
+        if self.variant == "paper":
+            return np.exp(-excess)
+        return survival(excess, np.zeros(1))
+
+
+def fair(claim: Claim, cuts: CutPolicy | None, game: ScoreGame, level: float) -> Proof:
+    """Audit a game as if every membership had been a fair coin, by one test."""
+    chosen = cuts or first_cuts(claim, game.sides, level)
+    policy = policy_of(claim, chosen, game.examples, game.sides, level)
+    return policy.audit(game, level)
+
+
+def least_fixed(refuted: Callable[[float], float]) -> float:
+    """Return inf{ε : not refuted}, given what the count for an ε refutes, which rises with ε.
+
+    From 0 upwards, ε becomes the largest that its own count refutes, until it stays.
+    """
+    epsilon = 0.0
+    while (further := refuted(epsilon)) > epsilon:
+        epsilon = further
+    return epsilon
+
+
+def _replicated(proof: Proof, draws: FloatArray, p: float) -> Proof:
+    """Allow for the uncertainty of propensities with replicates, by a percentile of bounds."""
+    shift = proof.shift
+    assert shift is not None
+    assert shift.bounds is not None
+    replicates = Bootstrap(bounds=shift.bounds(draws), estimate=proof.bound, p=p)
+    bound = bootstrap_quantile(replicates.bounds, p=p)
+    reason = ""
+    if not bound > 0:
+        reason = proof.reason or (
+            "the propensities are too uncertain: the bound is "
+            f"{replicates.estimate:.3g} at their estimate, and {bound:.3g} under enough of their "
+            "replicates"
+        )
+    best = proof.best
+    return replace(
+        proof,
+        best=Best(bound, best.cut, best.successes),
+        reason=reason,
+        perfect=lambda: proof.ceiling,
+        shift=replace(shift, bootstrap=replicates),
+    )
+
+
+def _unproved(best: Best, shift: Shift) -> str:
+    """Say why nothing is proved."""
+    if best.cut == 0:
+        return "no tested threshold has more correct guesses than shift and chance explain"
+    reason = f"shift and chance explain {best.successes} correct guesses of {best.cut}"
+    if shift.coefficients.size:
+        reason += " under some log-odds that are compatible with the labels"
+    return reason
+
+
+def _points(right: np.ndarray, best: Best, most: int) -> CurvePoints:
+    """Return cuts of a path of guesses, the chosen one among them, which alone has a bound."""
+    sampled, _ = _core.Path.from_successes(right).sample(most)
+    chosen = [best.cut] if best.cut else []
+    guesses = np.union1d(sampled, chosen).astype(np.int64)
+    correct = np.cumsum(right)[guesses - 1].astype(np.int64)
+    return guesses, correct, np.where(guesses == best.cut, best.logit, np.nan)

@@ -1,0 +1,102 @@
+"""What a Zero-Run audit is asked: options, checked once, and which examples are audited."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from leakbound._base.checks import choice, flag, real
+from leakbound._base.streams import Purpose
+from leakbound._base.types import (
+    Adversary,
+    ArrayInput,
+    CorrectionChoice,
+    FloatArray,
+    IntArray,
+    Uncertainty,
+    ZeroRunVariant,
+)
+from leakbound.audits.road import AlignedScores, Request
+from leakbound.cuts import Fixed
+from leakbound.errors import AbstentionError, DesignError, OptionError
+from leakbound.propensity import PropensityFit
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ZeroRunOptions:
+    """The options of `ZeroRun`, checked."""
+
+    correction: CorrectionChoice = "conditional"
+    adversary: Adversary | None = None
+    variant: ZeroRunVariant = "directional"
+    uncertainty: Uncertainty | None = None
+    features: ArrayInput | None = None
+    max_log_odds: float | None = None
+    falsify: bool = True
+    release_refuted: bool = False
+
+    def __post_init__(self) -> None:
+        choice(self.correction, "correction", CorrectionChoice)
+        choice(self.variant, "variant", ZeroRunVariant)
+        if self.adversary is not None:
+            choice(self.adversary, "adversary", Adversary)
+        if self.uncertainty is not None:
+            choice(self.uncertainty, "uncertainty", Uncertainty)
+        for name in ("falsify", "release_refuted"):
+            object.__setattr__(self, name, flag(getattr(self, name), name))
+        if self.max_log_odds is not None:
+            limit = real(self.max_log_odds, "max_log_odds", above=0)
+            object.__setattr__(self, "max_log_odds", limit)
+
+    @property
+    def limit(self) -> float:
+        """The largest |λ| of an example that is audited."""
+        return np.inf if self.max_log_odds is None else self.max_log_odds
+
+
+def audited(
+    examples: AlignedScores, largest: FloatArray, options: ZeroRunOptions, request: Request
+) -> IntArray:
+    """Return the rows that are audited, in an order that says nothing about membership.
+
+    `largest` has the largest |λ| of each example: rows are chosen by features alone.
+    """
+    allowed = np.flatnonzero(largest <= options.limit)
+    if allowed.size < 2:
+        size = f"{allowed.size} example{'' if allowed.size == 1 else 's'}"
+        limited = options.max_log_odds is not None
+        within = f" with |log-odds| of at most {options.limit:g}" if limited else ""
+        why = f"there is no pair to compare among {size}{within}"
+        raise no_overlap(why)
+    for values in examples.attacks.scores.values():
+        if values[allowed].min() == values[allowed].max():
+            raise AbstentionError(
+                f"all {allowed.size} scores are equal, so every example abstains: use a score that "
+                "differs between examples"
+            )
+    if isinstance(request.cuts, Fixed):
+        request.cuts.check(allowed.size)
+    return Purpose.AUDITED_ORDER.rng(request.seed).permutation(allowed)
+
+
+def placed_features(
+    examples: AlignedScores, options: ZeroRunOptions, model: PropensityFit | None = None
+) -> ArrayInput:
+    """Return the features that a model needs, of examples none of which may be in its D'."""
+    if options.features is None:
+        raise OptionError(
+            "a propensity model needs the features of the audited examples: features="
+        )
+    features: ArrayInput = examples.order.placed(options.features, "features")
+    ids = examples.order.distinct_ids
+    if ids is not None and model is not None:
+        model.rows.check_disjoint(ids)
+    return features
+
+
+def no_overlap(why: str) -> DesignError:
+    """Return the error that says why nothing can be concluded."""
+    return DesignError(
+        f"{why}: members and non-members do not overlap, so high scores of members may be due to "
+        "their features as well as to training, and no audit can distinguish the two (Proposition "
+        "3 of Cebere, Even, Bleistein and Bellet); find non-members that could have been members"
+    )
