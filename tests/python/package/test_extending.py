@@ -20,8 +20,10 @@ from leakbound._base.odds import logit
 from leakbound._base.types import ArrayInput, PathOrder, Sides
 from leakbound._core import Path as Ranks
 from leakbound.audits import road
+from leakbound.benchmark.running import Named
 from leakbound.cuts.policy import Best
 from leakbound.errors import FormatError, InputTypeError, OptionError
+from leakbound.planning.protocol import build
 from leakbound.report import style
 from leakbound.report.description import Drawing
 from leakbound.report.figures import PLOTS, Plot
@@ -308,3 +310,12 @@ def test_a_signal_is_a_function(tmp_path: Path) -> None:
     assert evidence.verify_bundle(tmp_path / "bundle").valid
     result.report(tmp_path / "report.html")
     assert "This model leaks" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_protocols_and_benchmarks_take_a_policy_from_outside() -> None:
+    table = {"type": "Share", "share": 0.2}
+    assert build(table, name="cuts", kinds={}) == Share(share=0.2)
+    with pytest.raises(OptionError, match="Share: got an unexpected keyword argument 'part'"):
+        build({**table, "part": 1}, name="cuts", kinds={})
+    named = Named.of(Share(share=0.2))
+    assert (named.name, named.options) == ("Share", "share=0.2")
