@@ -25,6 +25,7 @@ from leakbound.claims import FAMILIES, Claim, SubsampledGaussianDP
 from leakbound.cuts.games import ChoiceGame
 from leakbound.errors import AbstentionError, InputError, OptionError
 from leakbound.results import Assumption, AuditResult
+from leakbound.results.wording import Wording, of_choices
 
 _UNITS = "average the scores of each secret, and audit one row for it"
 _THEOREM = (
@@ -100,6 +101,11 @@ class Choices(road.Design[road.Listed, AuditResult]):
             )
         object.__setattr__(self, "k", k)
 
+    @property
+    def wording(self) -> Wording:
+        """See `Design.wording`."""
+        return of_choices(self.k)
+
     def audit(self, scores: road.Listed, request: road.Request, /) -> AuditResult:
         """See `Design.audit`."""
         if isinstance(request.claim, SubsampledGaussianDP):
@@ -134,7 +140,7 @@ class Choices(road.Design[road.Listed, AuditResult]):
             warnings=(*count.warnings(), *road.delta_warnings(claim.delta, secrets)),
             filled=premises.filled_choices(attacks.scores, chosen=chosen, k=self.k),
             inputs={**attacks.digested, "chosen": chosen},
-        ).audit(request, self.name)
+        ).audit(request, self)
 
 
 def game_of(scores: FloatArray, chosen: IntArray, seed: int) -> ChoiceGame:

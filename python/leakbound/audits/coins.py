@@ -17,6 +17,7 @@ from leakbound.cuts import ScoreGame, TallyGame
 from leakbound.errors import OptionError
 from leakbound.results import Assumption, AuditResult
 from leakbound.results.one_run import exposed
+from leakbound.results.wording import COINS, Wording
 
 _HALF = 0.5
 """The probability of a fair coin."""
@@ -85,6 +86,7 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
     """
 
     name: ClassVar[str] = "coins"
+    wording: ClassVar[Wording] = COINS
     sides: ClassVar[tuple[CoinSides, ...]] = ("auto", "both", "member")
     member: ArrayInput | HasMember | None = None
     _: KW_ONLY
@@ -102,10 +104,10 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
         if isinstance(scores, Stored | Mapping):
             tallies = by_attack(scores, Tally)
         if tallies is not None:
-            return self._counted(tallies, request).audit(request, self.name)
+            return self._counted(tallies, request).audit(request, self)
         examples = self.listed(scores, request)
         premises.refuse_repeated(examples.inputs["member"], what="membership", cure=_UNITS)
-        return examples.audit(request, self.name)
+        return examples.audit(request, self)
 
     def listed(self, scores: Any, request: road.Request) -> road.Examples[FloatArray]:
         """Read scores and membership in one order."""

@@ -4,7 +4,9 @@ from inspect import signature
 from typing import Any
 
 from leakbound import audits
+from leakbound._base.derived import derived
 from leakbound.audits.road import Design, audit
+from leakbound.errors import FormatError
 
 DESIGNS = {
     "coins": "Coins",
@@ -20,15 +22,25 @@ SHARED = ("claim", "confidence", "cuts", "sides", "ids", "seed")
 
 
 def design_of(name: str) -> type[Design[Any, Any]]:
-    """Return the class of a design by its name."""
-    kind: type[Design[Any, Any]] = getattr(audits, DESIGNS[name])
+    """Return the class of a design by its name, one from outside the package too."""
+    kind: type[Design[Any, Any]] | None
+    kind = getattr(audits, DESIGNS[name]) if name in DESIGNS else derived(Design, name)
+    if kind is None:
+        raise FormatError(f"unknown design {name!r:.60}: import the module that defines it")
     return kind
 
 
+def is_known(name: str) -> bool:
+    """Return whether a design of this name is in the package, or was derived outside it."""
+    return name in DESIGNS or derived(Design, name) is not None
+
+
 def parameters_of(name: str) -> set[str]:
-    """Return what an audit takes; what was drawn is stored as `member`, whatever its own name."""
+    """Return what an audit takes; what `Choices` drew is stored as `member`."""
     names = {"scores", *SHARED, *signature(design_of(name)).parameters}
-    return {"member" if one == "chosen" else one for one in names}
+    if name == "choices":
+        return names - {"chosen"} | {"member"}
+    return names
 
 
 def audit_of(design: str, scores: Any, **options: Any) -> Any:

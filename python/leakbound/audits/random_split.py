@@ -18,6 +18,7 @@ from leakbound.claims import FAMILIES, Claim, SubsampledGaussianDP
 from leakbound.cuts.games import PairTallyGame
 from leakbound.errors import OptionError
 from leakbound.results import Assumption, AuditResult
+from leakbound.results.wording import SPLIT, Wording
 
 _COINS = (
     "Members and non-members of a random split are matched at random. Given the pairs and the "
@@ -112,6 +113,7 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
     """
 
     name: ClassVar[str] = "random_split"
+    wording: ClassVar[Wording] = SPLIT
     member: ArrayInput | HasMember | None = None
     strata: ArrayInput | None = field(default=None, kw_only=True)
     groups: ArrayInput | None = field(default=None, kw_only=True)
@@ -145,7 +147,7 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
         if isinstance(scores, Stored | Mapping):
             tallies = by_attack(scores, PairTally)
         if tallies is not None:
-            return self._counted(tallies, request).audit(request, self.name)
+            return self._counted(tallies, request).audit(request, self)
         if self.member is None:
             raise OptionError(
                 "member is missing: give RandomSplit(member), or audit a PairTally, which has "
@@ -206,7 +208,7 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
             **grounds,
             filled=premises.filled(attacks.scores, member) if words.output == _MODEL.output else {},
             inputs={**attacks.digested, "member": member, **digested},
-        ).audit(request, self.name)
+        ).audit(request, self)
         if found is None:
             return result
         return challenged(result, found)
@@ -312,6 +314,7 @@ def _grounds(
             "left_over": pairs[1],
             "transform": "stretched",
         },
+        "wording": replace(SPLIT, unit=unit, units=f"{unit}s"),
         "warnings": road.delta_warnings(claim.delta, pairs[0]),
     }
 

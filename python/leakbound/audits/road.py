@@ -41,21 +41,15 @@ from leakbound.audits.policies.trials import of_trials
 from leakbound.claims import CLAIMS, FAMILIES, ApproxDP, Claim, PureDP, SubsampledGaussianDP
 from leakbound.claims.families import least_delta_to_store
 from leakbound.claims.tradeoff import TradeOff
-from leakbound.cuts import (
-    CUT_POLICIES,
-    CutPolicy,
-    Game,
-    Policy,
-    Proof,
-    ScoreGame,
-    SecondLook,
-)
+from leakbound.cuts import CutPolicy, Game, Policy, Proof, ScoreGame, SecondLook
 from leakbound.cuts.games import TrialGame
+from leakbound.cuts.policies import check_policy
 from leakbound.cuts.policy import PATH_NAMES, Proved
 from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
 from leakbound.results import Assumption, AuditResult, Provenance
 from leakbound.results.base import Result
 from leakbound.results.one_run import Exposed
+from leakbound.results.wording import Wording
 
 Listed: TypeAlias = ArrayInput | Mapping[str, ArrayInput]
 """Scores of one attack or of several, one for each example."""
@@ -80,7 +74,7 @@ class Request:
     def __post_init__(self) -> None:
         checks.instance(self.claim, "claim", CLAIMS)
         if self.cuts is not None:
-            checks.instance(self.cuts, "cuts", CUT_POLICIES)
+            check_policy(self.cuts)
         checks.choice(self.sides, "sides", CoinSides)
         object.__setattr__(self, "level", checks.complement(self.confidence))
         object.__setattr__(self, "confidence", float(self.confidence))
@@ -98,6 +92,11 @@ class Design(ABC, Generic[S_contra, R_co]):
     """What is tested if nothing else is claimed."""
     sides: ClassVar[tuple[CoinSides, ...]] = ("both",)
     """Whom guesses may call members."""
+
+    @property
+    @abstractmethod
+    def wording(self) -> Wording:
+        """The words of sentences about it: a class attribute, unless options change it."""
 
     @abstractmethod
     def audit(self, scores: S_contra, request: Request, /) -> R_co:
@@ -274,8 +273,8 @@ class Examples(Grounds, Generic[S]):
     if all are fair, and `count` the members that they gave. `exposed` lists the most exposed
     members by the best of several attacks, if coins are fair and independent. Proofs have a part
     `share` of the probability of error. Each member was inserted `copies` times: what is proved is
-    about all of them at once, and the record about one. `filled` has a warning for each attack of
-    which one part has a single score.
+    about all of them at once, and the record about one. `wording` is that of the design if None.
+    `filled` has a warning for each attack of which one part has a single score.
     """
 
     attacks: "AnyAttacks[S]"
@@ -285,10 +284,11 @@ class Examples(Grounds, Generic[S]):
     exposed: Callable[[Any, int], Exposed] | None = None
     share: float = 1.0
     copies: int = 1
+    wording: Wording | None = None
     filled: Mapping[str, str] = field(default_factory=dict)
 
-    def audit(self, request: Request, design: str) -> AuditResult:
-        """Return what the best attack proves."""
+    def audit(self, request: Request, design: Design[Any, Any]) -> AuditResult:
+        """Return what the best attack proves, in the words of a design."""
         # 3. A number of members that the design cannot give is refused.
         if self.count is not None:
             self.count.refuse()
@@ -304,7 +304,8 @@ class Examples(Grounds, Generic[S]):
         if self.copies > 1:
             at = partial(curve_at, request.claim, proof.game.sides)
             fields |= grouping.for_one(fields, self.copies, at)
-        fields["options"] |= {"design": design, "seed": request.seed}
+        fields["options"] |= {"design": design.name, "seed": request.seed}
+        fields["wording"] = self.wording or design.wording
         filled = self.filled.get(str(proof.options.get("attack", "")), "")
         fields["warnings"] = premises.with_filled(filled, fields["warnings"])
         doubted = self.count is not None and self.count.doubtful

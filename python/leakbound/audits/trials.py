@@ -17,6 +17,7 @@ from leakbound.claims import FAMILIES, ApproxDP
 from leakbound.cuts.games import ScoreGame, TrialGame
 from leakbound.errors import InputError
 from leakbound.results import Assumption, AuditResult
+from leakbound.results.wording import FIXED_TRIALS, TRIALS, Wording
 from leakbound.stats import binomial_tail
 
 # Of fewer runs even a perfect attack proves next to nothing
@@ -125,6 +126,11 @@ class Trials(Design[Listed, AuditResult]):
         flag(self.fixed, "fixed")
         refuse_copies(self.member)
 
+    @property
+    def wording(self) -> Wording:
+        """See `Design.wording`."""
+        return FIXED_TRIALS if self.fixed else TRIALS
+
     def audit(self, scores: Listed, request: Request, /) -> AuditResult:
         """See `Design.audit`."""
         claim, examples = request.claim, Coins(self.member).listed(scores, request)
@@ -170,7 +176,7 @@ class Trials(Design[Listed, AuditResult]):
                 *delta_warnings(claim.delta, member.size),
                 *_repeated(attacks),
             ),
-        ).audit(request, self.name)
+        ).audit(request, self)
 
 
 def _repeated(attacks: Attacks) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from leakbound._core import __version__
 from leakbound.audits import Coins, audit
 from leakbound.benchmark.table import Row, Table
 from leakbound.claims import CLAIMS, FAMILIES, Claim, PureDP
-from leakbound.cuts import CUT_POLICIES, CutPolicy, Fixed
+from leakbound.cuts import CutPolicy, Fixed, Policy, SecondLook
 from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
 from leakbound.simulate import Game
 from leakbound.stats import clopper_pearson, normal_quantile
@@ -68,7 +68,7 @@ class Named(NamedTuple):
     @classmethod
     def of(cls, bound: Any) -> "Named":
         """Read a policy, None for the default, an `Audit`, what takes a game, or a function."""
-        if bound is None or isinstance(bound, CUT_POLICIES):
+        if bound is None or isinstance(bound, Policy | SecondLook):
             bound = Audit(bound)
         if isinstance(bound, Audit):
             name = "default"

@@ -55,7 +55,7 @@ class Game(ABC):
     recall: float = 1.0
     k: int = 2
     units: ClassVar[str] = "examples"
-    """What is guessed about, in words."""
+    """What is guessed about, in words: a class derived for another design has its own."""
 
     @property
     @abstractmethod
@@ -87,7 +87,7 @@ class Game(ABC):
 
     def _ranking(self, ties: Ties) -> tuple[_core.Ranking, _core.Ranking, tuple[str, ...]]:
         ranking = self.ranked(ties)
-        if ranking.blocks == 1 and self.units == "examples":
+        if ranking.blocks == 1 and self.sides != "pairs":
             raise AbstentionError(
                 f"all {self.examples} {self.name} are equal, so every example abstains: use a "
                 "score that differs between examples"
@@ -106,7 +106,7 @@ class Game(ABC):
 
     def tied(self, ranking: _core.Ranking) -> str:
         """Return how many examples share their score with another, in words; "" if few."""
-        return tied_share(ranking)
+        return tied_share(ranking, self.units)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

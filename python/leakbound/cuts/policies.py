@@ -9,7 +9,7 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base import shares
-from leakbound._base.checks import choice, integer, numbers, real, shown
+from leakbound._base.checks import choice, instance, integer, numbers, real, shown
 from leakbound._base.formatting import percent
 from leakbound._base.odds import logit
 from leakbound._base.records import encode
@@ -388,6 +388,12 @@ def _geometric(length: int, ratio: float) -> list[int]:
     return [*cuts, length]
 
 
-CutPolicy: TypeAlias = KLScan | UnionBound | Fixed | OutsideIn | SecondLook | Weighted
-"""Any policy that an audit takes."""
+CutPolicy: TypeAlias = Policy | SecondLook
+"""Any policy that an audit takes: those of the package, and classes derived from `Policy`."""
 CUT_POLICIES = (KLScan, UnionBound, Fixed, OutsideIn, SecondLook, Weighted)
+
+
+def check_policy(cuts: object) -> None:
+    """Check that an option is a policy, of the package or derived from `Policy`."""
+    if not isinstance(cuts, Policy):
+        instance(cuts, "cuts", CUT_POLICIES)

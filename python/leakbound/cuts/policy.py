@@ -102,7 +102,9 @@ class Proof:
     @cached_property
     def examples(self) -> _core.Ranking:
         """The ranking of the examples by score, ties as they are."""
-        return (self.scored or self.ranking) if self.game.units == "examples" else self.game.rated()
+        if self.game.sides == "pairs":
+            return self.game.rated()
+        return self.scored or self.ranking
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -219,6 +221,12 @@ class Policy(Procedure):
     def above(self, _least: float) -> Self:
         """Return the same policy, which need not compute bounds up to this one: 0 is valid."""
         return self
+
+
+def stored(policy: object) -> JsonValue:
+    """Return a policy as files have it: its type, and its fields if it has any."""
+    content = encode(policy)
+    return content if isinstance(content, dict) else {"type": type(policy).__name__}
 
 
 class PathPolicy(Policy):
@@ -339,7 +347,7 @@ class PathPolicy(Policy):
 
     def described(self, _level: float, /) -> JsonValue:
         """Return the policy as options show it, with what stands for None at a level."""
-        return encode(self)
+        return stored(self)
 
     def ladder(self, _examples: int, _level: float, _sides: Sides, /) -> tuple[int, ...]:
         """Return the numbers of guesses named before labels are seen; none if a scan tests all."""

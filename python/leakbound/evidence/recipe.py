@@ -2,18 +2,20 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Self, get_args
 
 import numpy as np
 
 from leakbound._base.checks import shown
+from leakbound._base.derived import derived
 from leakbound._base.records import encode
 from leakbound._base.types import AnyArray, Design, HasMember, JsonObject, JsonValue
 from leakbound.audits import Coins, Panoramia, ZeroRun
-from leakbound.audits.designs import DESIGNS, audit_of, parameters_of
+from leakbound.audits.designs import DESIGNS, audit_of, is_known, parameters_of
 from leakbound.claims import CLAIMS, TradeOffFamily
-from leakbound.cuts import CUT_POLICIES
+from leakbound.cuts import CUT_POLICIES, Policy
+from leakbound.cuts.policy import stored as stored_policy
 from leakbound.errors import FormatError, LeakboundError
 from leakbound.planning.inclusion import Plan
 from leakbound.planning.protocol import ARRAYS, DEFAULTS, OPTIONS, Agreed, build
@@ -86,7 +88,8 @@ class Recipe:
         data: JsonObject = {}
         options: JsonObject = {}
         for name, value in self.arguments.items():
-            if name in _ARRAYS and not isinstance(value, float | LogisticPropensity | None):
+            held = name in _ARRAYS or isinstance(value, np.ndarray)
+            if held and not isinstance(value, float | LogisticPropensity | None):
                 data[name] = _stored(name, value=value, arrays=arrays)
             else:
                 options[name] = _option(name, value)
@@ -100,11 +103,13 @@ class Recipe:
         audit = content["audit"]
         options = content["options"]
         data = content["data"]
-        if not isinstance(audit, str) or audit not in DESIGNS:
+        if not isinstance(audit, str) or not is_known(audit):
             raise FormatError(
-                f"unknown design {audit!r:.60}: it must be one of {', '.join(DESIGNS)}"
+                f"unknown design {audit!r:.60}: it must be one of {', '.join(DESIGNS)}, or its "
+                "module be imported"
             )
-        if not isinstance(options, dict) or not isinstance(data, dict) or data.keys() - _ARRAYS:
+        held = _ARRAYS if audit in DESIGNS else parameters_of(audit)
+        if not isinstance(options, dict) or not isinstance(data, dict) or data.keys() - held:
             raise FormatError("options and data must be tables of arguments")
         if unknown := {*options, *data} - parameters_of(audit):
             raise FormatError(f"{audit} takes no {', '.join(sorted(unknown)):.60}")
@@ -129,6 +134,8 @@ def recipe_of(result: Result, data: Mapping[str, Any], options: Mapping[str, Any
     given = {**data, **options}
     if "design" in options:
         del given["design"]
+    if given.get("member") is None and "member" not in parameters_of(audit):
+        given.pop("member", None)  # a design from outside may call it otherwise
     own = _own_options(result, audit)
     chosen = {name: own[name] for name in own if name not in _FILLED_IN}
     differs = ""
@@ -224,14 +231,19 @@ def _option(name: str, value: Any) -> JsonValue:
     if isinstance(value, np.generic):
         value = value.item()
     content = encode(value)
+    if isinstance(value, Policy):
+        content = stored_policy(value)
     if not isinstance(content, dict):
         return content
-    kind = _OBJECTS.get(name, {}).get(str(content.get("type")))
+    kind: Any = _OBJECTS.get(name, {}).get(str(content.get("type")))
+    if kind is None and name == "cuts":
+        kind = derived(Policy, str(content.get("type")))
     if kind is None:
         raise FormatError(
             f"{name} is a {content.get('type', 'table')}, which a bundle cannot store"
         )
-    stored = {one.name for one in fields(kind) if one.init} | {"type"}
+    parts = fields(kind) if is_dataclass(kind) else ()
+    stored = {one.name for one in parts if one.init} | {"type"}
     return {key: part for key, part in content.items() if key in stored}
 
 

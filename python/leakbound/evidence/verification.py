@@ -269,8 +269,7 @@ class _Bundle:
         self.recipe = recipe.Recipe.decoded(content, arrays, self.plan)
         if self.recipe.audit != recipe.design_name(self.result):
             return False, f"{self.recipe.audit} does not give a {type(self.result).__name__}"
-        planned = self.recipe.arguments.get("member") is self.plan
-        if planned != (self.plan is not None):
+        if self.plan is not None and self.recipe.arguments.get("member") is not self.plan:
             return False, "membership is not that of the plan"
         return True, f"{self.recipe.audit} with {len(arrays)} arrays"
 

@@ -25,6 +25,7 @@ from leakbound.claims import CLAIMS, Claim
 from leakbound.claims.families import curve_at
 from leakbound.errors import FormatError, InputError, InputTypeError, OptionError
 from leakbound.results import Assumption, AuditResult
+from leakbound.results.wording import TRIALS
 
 # Runs in a batch, or later their share of those before: each batch has a new classifier
 _BATCH = 50
@@ -144,6 +145,7 @@ def audit_mechanism(
     found = replace(
         result,
         options=result.options | made,
+        wording=TRIALS,
         assumptions=assumed,
         warnings=(*result.warnings, *runs.warnings()),
     )

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
 from leakbound._base.checks import choice, complement, flag, instance, integer, real, seed_of
 from leakbound._base.types import AnyArray
-from leakbound.cuts import CUT_POLICIES, CutPolicy, KLScan, SecondLook
+from leakbound.cuts import CutPolicy, KLScan, SecondLook
+from leakbound.cuts.policies import check_policy
 from leakbound.errors import OptionError
 from leakbound.panoramia.models.attack import StackedAttack
 
@@ -138,7 +139,7 @@ class Options:
         if not seeds or len(set(seeds)) < len(seeds):
             raise OptionError(f"seeds must be different, and at least one, got {self.seeds}")
         complement(self.confidence)
-        instance(self.cuts, name="cuts", types=CUT_POLICIES)
+        check_policy(self.cuts)
         if isinstance(self.cuts, SecondLook):
             raise OptionError("cuts=SecondLook is not for PANORAMIA: use KLScan or OutsideIn")
         if self.conditional and self.attack.modality == "text":

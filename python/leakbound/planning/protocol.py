@@ -10,13 +10,14 @@ import numpy as np
 
 from leakbound._base.canonical import is_digest, plain
 from leakbound._base.checks import choice, integer, real, shown
+from leakbound._base.derived import derived
 from leakbound._base.types import AnyArray, Design, JsonObject, JsonValue, Relation
 from leakbound.audits.coins import Coins
 from leakbound.audits.designs import DESIGNS, audit_of, parameters_of
 from leakbound.audits.road import Listed, Request
 from leakbound.claims import CLAIMS, PureDP, TradeOffFamily
 from leakbound.claims.families import check_epsilon_at
-from leakbound.cuts import CUT_POLICIES
+from leakbound.cuts import CUT_POLICIES, Policy
 from leakbound.errors import LeakboundError, MissingExtraError, OptionError
 from leakbound.results import AuditResult
 
@@ -176,6 +177,8 @@ def build(value: Any, name: str, kinds: Mapping[str, type[Any]]) -> Any:
     kind = None
     if isinstance(value, dict) and "type" in value:
         kind = kinds.get(str(value["type"]))
+        if kind is None and name == "cuts":
+            kind = derived(Policy, str(value["type"]))
     if kind is None:
         example = '"auto" or { type = "KLScan" }'
         if name == "claim":

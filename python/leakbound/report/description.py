@@ -263,6 +263,8 @@ class Drawing:
     """How often each member was inserted: a measured ROC is of all copies at once."""
     together: Any = None
     """The curve that is rejected of all copies at once, where there are several."""
+    batches: bool = False
+    """Whether scores came in batches, with a bound after each."""
 
 
 class Reportable(Protocol):

@@ -10,6 +10,7 @@ axes: Carlini et al. 2022 (arXiv 2112.03570).
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -194,12 +195,79 @@ def plot_histogram(drawing: Drawing, ax: "Axes | None" = None) -> "Axes":
     return ax
 
 
-PLOTS: dict[str, Callable[[Drawing, "Axes | None"], "Axes"]] = {
-    "bound": plot_bound,
-    "precision_recall": plot_precision_recall,
-    "roc": plot_roc,
-    "histogram": plot_histogram,
+@dataclass(frozen=True)
+class Plot:
+    """A figure that every audit of a ranking has: how to draw it, and its words.
+
+    A function draws it on the axes that it is given, or on new ones, and returns them. Title and
+    caption are made from the same `Drawing`, whose first series has the result as `ranking`.
+    """
+
+    draw: Callable[[Drawing, "Axes | None"], "Axes"]
+    title: Callable[[Drawing], str]
+    caption: Callable[[Drawing], str]
+
+
+def _title_of_bound(drawing: Drawing) -> str:
+    if drawing.family:
+        return "ε against δ"
+    return "Bound against guesses"
+
+
+def _caption_of_bound(drawing: Drawing) -> str:
+    if drawing.family:
+        return (
+            "The ε at each δ of the least private curve that is ruled out. Dotted: the curve that "
+            "a perfect attack would have ruled out."
+        )
+    if drawing.batches:
+        return (
+            "The bound after each batch, by the guesses of one sequence. Dashed: the final bound. "
+            "Dotted: what a perfect attack would have reached."
+        )
+    return (
+        "The bound that each tested threshold would give if it were the best one. Dashed: the "
+        "final bound. Dotted: what a perfect attack would have reached."
+    )
+
+
+def _caption_of_precision(drawing: Drawing) -> str:
+    caption = "Precision of guesses by recall. Dotted: guessing."
+    if drawing.family or any(one.ranking.bound > 0 for one in drawing.series):
+        caption += " The dot marks the guesses that the report counts."
+        if drawing.series[0].ranking.path == "ends":
+            caption += " The curve has as many of members as of non-members."
+    return caption
+
+
+def _caption_of_roc(drawing: Drawing) -> str:
+    caption = "Dotted: guessing. Rates of 0 are drawn at the edge."
+    if drawing.series[0].ranking.bound > 0:
+        caption = (
+            "Dashed: the most that a guarantee with ε at the bound allows. The measured curve may "
+            "lie above it by chance; the bound accounts for that."
+        )
+    if drawing.kind in {"conditional_lower_bound", "exploratory_lower_bound"}:
+        caption += " This curve is not corrected for distribution shift."
+    return caption
+
+
+def _caption_of_histogram(_drawing: Drawing) -> str:
+    return (
+        "Scores used to rank examples. Leakage shows where the two groups separate, most often in "
+        "the right tail. The outermost bins include all scores beyond them."
+    )
+
+
+PLOTS: dict[str, Plot] = {
+    "bound": Plot(plot_bound, _title_of_bound, _caption_of_bound),
+    "precision_recall": Plot(
+        plot_precision_recall, lambda _drawing: "Precision and recall", _caption_of_precision
+    ),
+    "roc": Plot(plot_roc, lambda _drawing: "ROC on logarithmic axes", _caption_of_roc),
+    "histogram": Plot(plot_histogram, lambda _drawing: "Scores", _caption_of_histogram),
 }
+"""The figures of audits by name, in the order of pages. Add your own: each carries its words."""
 
 
 def _mark_chosen(ax: "Axes", series: Series) -> None:

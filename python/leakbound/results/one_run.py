@@ -38,6 +38,7 @@ from leakbound.errors import FormatError, OptionError
 from leakbound.report.description import KINDS
 from leakbound.report.parts import Assumption, Checked, Provenance, ScoreAudit
 from leakbound.results.base import Audit, check_delta, judged
+from leakbound.results.wording import UNSTATED, Wording, implied_by
 from leakbound.results.words import COMPARED, delta_of, scale_of, stated_claim
 
 RATE = 0.1
@@ -123,9 +124,15 @@ class AuditResult(Audit, ScoreAudit):
     """For a `TradeOffFamily`, the least δ at which its curves have an ε."""
     checked: Checked | None = field(default=None, metadata=IF_ANY)
     """A claimed guarantee that was put to the test, by `with_check` or ``--claim``."""
+    wording: Wording = field(default=UNSTATED, metadata=IF_ANY)
+    """The words of the design: what was drawn, and what guesses are about."""
     _provenance: Lazy[Provenance] = field(repr=False)
     _rejectable: Lazy[TradeOff | None] = field(default_factory=lambda: Lazy(lambda: None))
     _exposed: Lazy[Exposed | None] = field(default_factory=lambda: Lazy(lambda: None))
+
+    def __post_init__(self) -> None:
+        if self.wording is UNSTATED:  # of a file from before words were stored, too
+            object.__setattr__(self, "wording", implied_by(self.options))
 
     @property
     def provenance(self) -> Provenance:
@@ -360,7 +367,7 @@ class AuditResult(Audit, ScoreAudit):
         # Both are about one change of the data, or what follows for the other is said.
         choice(unit, name="unit", allowed=Unit)
         advice = ""
-        audited = self.options.get("unit", "example")
+        audited = self.wording.unit
         if (unit == "user") != (audited == "user"):  # a record, or a candidate, is an example
             advice = "by group privacy, for k examples of a user: (kε, (e^(kε) - 1)/(e^ε - 1) δ)"
         elif self._crosses(relation, by_parameter=False):
@@ -430,7 +437,7 @@ class AuditResult(Audit, ScoreAudit):
     def __repr__(self) -> str:
         replaced = ""
         if self.relation == "replace":
-            replaced = f" for replacing one {self.options.get('unit', 'example')}"
+            replaced = f" for replacing one {self.wording.unit}"
         several = ""
         if self.copies > 1:
             several = f", copies={self.copies}"

@@ -1,6 +1,6 @@
 """What an audit of synthetic data returns; the public name is that of the package."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from leakbound.attacks.synthetic import Similarity
@@ -15,6 +15,10 @@ class SyntheticResult(AuditResult):
 
     similarity: Similarity
     """The usual similarity metrics; the bound does not use them."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "wording", replace(self.wording, subject="generator"))
 
     @property
     def attack(self) -> str:

@@ -11,6 +11,7 @@ from leakbound.claims.base import failure_of_one
 from leakbound.cuts.look import PILOT_GUESSES
 from leakbound.report.description import Meaning, Terms
 from leakbound.report.parts import Checked
+from leakbound.results.wording import Wording
 
 # The δ at which bounds on families of trade-off functions are stated, if no failure is claimed
 DELTA = 1e-5
@@ -71,7 +72,13 @@ NO_UPPER_LIMIT = "The true ε may be much larger: no audit gives an upper bound.
 
 
 def meaning_of(
-    kind: Kind, terms: Terms, *, refuted: bool, searched: str, withheld: bool = False
+    kind: Kind,
+    terms: Terms,
+    wording: Wording,
+    *,
+    refuted: bool,
+    searched: str,
+    withheld: bool = False,
 ) -> Meaning:
     """Return what a number of this kind says, and what it does not say.
 
@@ -84,10 +91,11 @@ def meaning_of(
     condition = ""
     if terms.condition:
         condition = f", and {terms.condition}"
-    trials = terms.units == "trials"
-    audited = "the procedure that trained this model"
-    if trials:
-        audited = "this mechanism"
+    audited = f"the procedure that trained this {wording.subject}"
+    curve_of = "training"
+    if wording.is_mechanism:
+        audited = f"this {wording.subject}"
+        curve_of = "the mechanism"
     if refuted:
         says = (
             f"At the stated confidence{condition}, no {terms.guarantee} with {terms.smaller} "
@@ -104,17 +112,14 @@ def meaning_of(
         NO_UPPER_LIMIT,
         "A bound of 0 is not evidence of privacy. Compare it with the ceiling.",
         "It is about the inputs that were audited: others that differ in one example may leak more."
-        if trials
+        if wording.is_mechanism
         else f"It is about the worst case over the audited {terms.units}, not about the risk of an "
         "average person in the data.",
     ]
     if terms.at:
-        audited = "training"
-        if trials:
-            audited = "the mechanism"
         not_said.append(
             f"It gives no bound on ε outside {terms.family}: if the trade-off function of "
-            f"{audited} is not in this family, ε may be smaller."
+            f"{curve_of} is not in this family, ε may be smaller."
         )
     if terms.condition:
         not_said.append(

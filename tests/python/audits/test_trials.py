@@ -110,8 +110,8 @@ BOUNDARIES: dict[str, tuple[Any, float, Play]] = {
         lambda rng, b: rng.random(b.size) + (b & (rng.random(b.size) < SHARE)),
     ),
 }
-CAUTIOUS = ("tied", "failing")
-"""Where scores say less than likelihood ratios: equal ones, and failures among equal answers."""
+CAUTIOUS = ("tied",)
+"""Where scores say less than likelihood ratios: equal ones."""
 
 
 def refutations(name: str, m: int, games: int, levels: tuple[float, ...]) -> list[int]:

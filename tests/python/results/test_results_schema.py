@@ -48,6 +48,7 @@ LATE = {
     "Power.copies",
     *(f"{kind}.guessed" for kind in RANKED),
     *(f"{kind}.searched" for kind in RANKED),
+    *(f"{name}.wording" for name in ("AuditResult", "SyntheticResult", "ZeroRunResult")),
     *(f"{name}.least_delta" for name in ("AuditResult", "SyntheticResult", "ZeroRunResult")),
 }
 """Fields that JSON leaves out where there is nothing to say, beside `checked`."""
@@ -78,7 +79,7 @@ def test_unknown_and_missing_fields_are_refused(part: tuple[Any, ...]) -> None:
         return data, reduce(lambda inner, key: inner[key], part, data)
 
     data, inner = read()
-    fields = inner.keys() - {"schema", "type", "guessed", "searched"}
+    fields = inner.keys() - {"schema", "type", "guessed", "searched", "wording"}
     inner["new"] = 1
     with pytest.raises(FormatError, match=r"new: Extra inputs are not permitted$"):
         lb.AuditResult.from_dict(data)

@@ -26,6 +26,7 @@ from leakbound.claims import ApproxDP, PureDP
 from leakbound.cuts.games import Game, ScoreGame, TallyGame
 from leakbound.errors import OptionError
 from leakbound.results import Assumption, PanoramiaResult, Provenance, ZeroRunResult
+from leakbound.results.wording import PAIRS, Wording
 
 # Share of its ceiling above which c_lb leaves little room for ε̃.
 _CROWDED = 2 / 3
@@ -99,6 +100,7 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
     """
 
     name: ClassVar[str] = "panoramia"
+    wording: ClassVar[Wording] = PAIRS
     member: ArrayInput | HasMember | None = None
     _: KW_ONLY
     baseline: ArrayInput | Tally | PairTally

@@ -73,9 +73,9 @@ class Ladder:
         return reaching if reaching <= most else None
 
     def _pilot(self, start: float) -> tuple[float, "Line"]:
-        """Return the first rung, and what its streams say of others: read here alone.
+        """Return the first rung, and a line through the probits of the pilot's draws.
 
-        The rung is refuted nearly surely, if there is such a parameter. Each round either doubles
+        These draws are read here alone. The rung is refuted nearly surely, if any is. Each round either doubles
         the step, or takes at least a quarter off what is between two places.
         """
         least, last = self.search

@@ -54,6 +54,7 @@ from leakbound.errors import OptionError
 from leakbound.propensity import CrossFit, LogisticPropensity, PropensityFit, SklearnPropensity
 from leakbound.results import Assumption, Provenance
 from leakbound.results.one_run import as_epsilon
+from leakbound.results.wording import GIVEN, Wording
 from leakbound.results.zero_run import LearntLogOdds, ZeroRunResult
 
 Propensities: TypeAlias = (
@@ -164,6 +165,7 @@ class ZeroRun(ZeroRunOptions, Design[Listed, ZeroRunResult]):
     """
 
     name: ClassVar[str] = "zero_run"
+    wording: ClassVar[Wording] = GIVEN
     sides: ClassVar[tuple[CoinSides, ...]] = ("both", "member")
     claim: ClassVar[Claim] = GaussianDP()
     member: ArrayInput | HasMember
@@ -278,6 +280,7 @@ def bound(
         inputs={**examples.attacks.digested, "member": examples.member, **odds.inputs},
     )
     fields = assemble(proof, design, request)
+    fields["wording"] = GIVEN
     told = premises.filled({"": game.scores}, game.member).get("", "")
     fields["warnings"] = premises.with_filled(told, fields["warnings"])
     # 3. Nothing is reported where the propensities were refuted.

@@ -12,7 +12,6 @@ from leakbound.report.description import KINDS, Description, Drawing, Figure, Me
 from leakbound.report.style import MEMBER
 from leakbound.results.descriptions import steps
 from leakbound.results.descriptions.standard import (
-    CUTS,
     counted,
     figures_of,
     promised,
@@ -37,46 +36,34 @@ _LONG = 24
 _FAIR = 0.5
 # An ε whose exponential is still a number
 _HUGE = 500.0
-_BATCHES = (
-    "The bound after each batch, by the guesses of one sequence. Dashed: the final bound. Dotted: "
-    "what a perfect attack would have reached."
-)
 # What a test that shares the probability of error is about
 _TESTED = {
     "outside-in": "most confident guesses",
     "look": "ranks that a pilot sample chose",
     "scan": "every threshold",
 }
-_PROFILE = (
-    "The ε at each δ of the least private curve that is ruled out. Dotted: the curve that a "
-    "perfect attack would have ruled out."
-)
 
 
 def describe(result: AuditResult) -> Description:
     """Describe an audit whose members were chosen at random."""
-    trials = result.options.get("design") == "trials"
-    subject = "model"
-    if trials:
-        subject = "mechanism"
-    return of_audit(result, subject=subject)
+    return of_audit(result)
 
 
-def of_audit(result: AuditResult, *, subject: str = "model", condition: str = "") -> Description:
-    """Describe an audit of a `subject`; its bound may depend on a condition."""
+def of_audit(result: AuditResult, *, condition: str = "") -> Description:
+    """Describe an audit in the words of its design; its bound may depend on a condition."""
     terms = _terms(result, condition)
     said = standard(
         result,
         ranking=result,
         terms=terms,
-        figures=_figures(result, terms=terms, subject=subject),
-        subject=subject,
+        figures=_figures(result, terms),
+        wording=result.wording,
         withheld=result.is_withheld,
     )
     # Of a promise, the answer comes first.
     headline = _headline(result, said)
     paragraphs = _evidence(result, said)
-    if promised(result):
+    if promised(result, result.wording):
         paragraphs = (headline, *paragraphs)
         headline = said.answer
     bound = said.formula
@@ -102,11 +89,9 @@ def _terms(result: AuditResult, condition: str) -> Terms:
     least = result.least_delta
     epsilon = as_epsilon(claim, value=result.bound, curve=result.rejected, least_delta=least)
     ceiling = as_epsilon(claim, value=result.ceiling, curve=result.rejectable, least_delta=least)
-    unit = result.options.get("unit", "example")
-    units = {"choices": "secrets", "trials": "trials"}
     replaced = ""
     if result.relation == "replace":
-        replaced = f" for replacing one {unit}"
+        replaced = f" for replacing one {result.wording.unit}"
     scale = scale_of(claim)
     own = scale.behind(result.bound, proves=kind.proves), scale.equal(result.ceiling)
     terms = terms_of(
@@ -114,31 +99,27 @@ def _terms(result: AuditResult, condition: str) -> Terms:
         values=(epsilon, ceiling),
         replaced=replaced,
         condition=condition or kind.condition,
-        units=units.get(str(result.options.get("design")), f"{unit}s"),
+        units=result.wording.units,
         own=own,
         least_delta=least,
     )
     return replace(terms, copies=result.copies, grouped=of_copies(result))
 
 
-def _figures(result: AuditResult, terms: Terms, subject: str) -> tuple[Figure, ...]:
+def _figures(result: AuditResult, terms: Terms) -> tuple[Figure, ...]:
     """Return the figures of one ranking, and of a family the curve that is ruled out."""
     family = isinstance(result.claim, FAMILIES)
     drawn = number(result.bound)
-    titled = ("Bound against guesses", CUTS)
     if family:
         drawn = f"{number(terms.epsilon)}{terms.at}"
-        titled = ("ε against δ", _PROFILE)
-    elif "batches" in result.options:
-        titled = ("Bound against guesses", _BATCHES)
     series = Series(
-        name=f"this {subject}",
+        name=f"this {result.wording.subject}",
         symbol="ε",
         prefix="",
         colour=MEMBER,
         bound=drawn,
         ranking=result,
-        units=f"{result.options.get('unit', 'example')}s",
+        units=f"{result.wording.unit}s",
     )
     drawing = Drawing(
         kind=result.kind,
@@ -148,8 +129,9 @@ def _figures(result: AuditResult, terms: Terms, subject: str) -> tuple[Figure, .
         rejectable=result.rejectable,
         copies=result.copies,
         together=_together(result),
+        batches="batches" in result.options,
     )
-    return figures_of(drawing, titled)
+    return figures_of(drawing)
 
 
 def _metrics(result: AuditResult, said: Description, terms: Terms) -> tuple[Metric, ...]:
@@ -164,9 +146,6 @@ def _metrics(result: AuditResult, said: Description, terms: Terms) -> tuple[Metr
     note += terms.replaced
     if result.copies > 1:
         note += ", for one record"
-    asked = guesses_of(result.path, result.guessed)
-    if result.options.get("design") == "choices":
-        asked = ordered(_asked(result), order="largest margin first", guessed=result.guessed)
     return (
         *said.metrics,
         Metric(name=least + terms.at, value=bracketed(terms.epsilon, terms.own), note=note),
@@ -177,10 +156,14 @@ def _metrics(result: AuditResult, said: Description, terms: Terms) -> tuple[Metr
         ),
         *_copies(terms),
         Metric(
-            name="Correct guesses", value=f"{result.correct:,} of {result.guesses:,}", note=asked
+            name="Correct guesses",
+            value=f"{result.correct:,} of {result.guesses:,}",
+            note=_asked(result),
         ),
         *_parts(result),
-        *counted(result, ranking=result, terms=terms, auc="0.5 is guessing"),
+        *counted(
+            result, ranking=result, terms=terms, wording=result.wording, auc="0.5 is guessing"
+        ),
         *_exposed(result),
     )
 
@@ -330,12 +313,9 @@ def _evidence(result: AuditResult, said: Description) -> tuple[str, ...]:
     if result.is_withheld:
         return (f"The bound is 0 because {result.reason}.",)
     terms = said.terms
-    about = "membership"
-    if result.path == "pairs":
-        about = _asked(result)
     guessed = (
         f"The attack was right in {result.correct:,} of its {result.guesses:,} "
-        f"{result.guessed or 'guesses'} about {about}"
+        f"{result.guessed or 'guesses'} about {result.wording.question}"
     )
     if not result.refutes:
         tried = ""
@@ -346,7 +326,7 @@ def _evidence(result: AuditResult, said: Description) -> tuple[str, ...]:
             "attack may still reveal leakage.",
         )
     kept = "training"
-    if said.subject == "mechanism":
+    if result.wording.is_mechanism:
         kept = "the mechanism"
     odds = _odds(result)
     promise = (
@@ -388,5 +368,8 @@ def _odds(result: AuditResult) -> str:
 
 
 def _asked(result: AuditResult) -> str:
-    """Return what guesses about pairs, or about candidates of a secret, are about."""
-    return f"which of {result.options.get('k', 'two')} was in the training data"
+    """Return what guesses are about, and which come first."""
+    wording = result.wording
+    if wording.order:
+        return ordered(wording.question, order=wording.order, guessed=result.guessed)
+    return guesses_of(result.path, result.guessed)

@@ -15,9 +15,10 @@ from leakbound.report.description import (
 )
 from leakbound.report.style import MEMBER, OTHER
 from leakbound.results.descriptions import steps
-from leakbound.results.descriptions.standard import CUTS, counted, figures_of, grounds, standard
+from leakbound.results.descriptions.standard import counted, figures_of, grounds, standard
 from leakbound.results.descriptions.zero_run import HOW
 from leakbound.results.panoramia import PanoramiaResult
+from leakbound.results.wording import PAIRS
 from leakbound.results.words import terms_of
 
 _REPLACED = " for replacing one example"
@@ -31,12 +32,18 @@ def describe(result: PanoramiaResult) -> Description:
         result.claim, values=values, replaced=_REPLACED, condition=condition, units="examples"
     )
     drawing = Drawing(kind=result.kind, series=_series(result))
-    figures = figures_of(drawing, ("Bound against guesses", CUTS))
-    said = standard(result, ranking=result.attack, terms=terms, figures=figures)
-    # Doubts about the conditional bounds are shown as well.
     others = "generated"
     if result.options["real_nonmembers"]:
         others = "real"
+    drawn = f"a fair coin for each pair of a member and a {others} non-member"
+    said = standard(
+        result,
+        ranking=result.attack,
+        terms=terms,
+        figures=figures_of(drawing),
+        wording=replace(PAIRS, drawn=drawn),
+    )
+    # Doubts about the conditional bounds are shown as well.
     conditionals = tuple(one.summary() for one in result.conditionals)
     doubted = (*said.contradicted, *(x for one in conditionals for x in one.contradicted))
     headline = said.headline
@@ -61,7 +68,6 @@ def describe(result: PanoramiaResult) -> Description:
         sections = (*sections, grounds(result.conditionals[0], title, beside, figures=shown))
     return replace(
         said,
-        design=f"a fair coin for each pair of a member and a {others} non-member",
         headline=headline,
         paragraphs=tuple(paragraphs),
         metrics=_metrics(result, said=said, conditionals=conditionals),
@@ -205,6 +211,7 @@ def _metrics(
             result,
             ranking=result.attack,
             terms=said.terms,
+            wording=PAIRS,
             auc=f"baseline {result.baseline.auc:.3f}",
         ),
     )

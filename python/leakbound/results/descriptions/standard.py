@@ -31,13 +31,9 @@ if TYPE_CHECKING:
     from leakbound.report.parts import ScoreAudit
     from leakbound.results.one_run import AuditResult
     from leakbound.results.panoramia import PanoramiaResult
+    from leakbound.results.wording import Wording
 
     Audit: TypeAlias = AuditResult | PanoramiaResult
-
-CUTS = (
-    "The bound that each tested threshold would give if it were the best one. Dashed: the final "
-    "bound. Dotted: what a perfect attack would have reached."
-)
 
 
 def standard(
@@ -45,15 +41,15 @@ def standard(
     ranking: ScoreAudit,
     terms: Terms,
     figures: tuple[Figure, ...],
+    wording: Wording,
     *,
-    subject: str = "model",
     withheld: bool = False,
 ) -> Description:
     """Return the description that most results share; each type replaces what differs."""
     epsilon = terms.epsilon
     one = result.checked
     # the word is for what is proved and more than what was claimed, if something was
-    more = one is None or (one.verdict == "refuted" and not promised(result))
+    more = one is None or (one.verdict == "refuted" and not promised(result, wording))
     leaks = result.refutes and epsilon >= SMALL and more
     sign, tail = {
         "estimate": ("ε̃ =", ", estimate"),
@@ -64,19 +60,20 @@ def standard(
         confidence=result.confidence,
         warnings=result.warnings,
         claim=stated_claim(result).name + terms.replaced,
-        design=_drawn(result, terms.copies),
+        design=_drawn(wording, terms.copies),
         terms=terms,
         epsilon=epsilon,
         ceiling=terms.ceiling,
         formula=f"{sign} {number(epsilon)}{tail}",
-        verdict=_verdict(result, terms=terms, leaks=leaks, withheld=withheld),
-        headline=_headline(result, ranking=ranking, terms=terms, subject=subject, leaks=leaks),
+        verdict=_verdict(result, terms=terms, wording=wording, leaks=leaks, withheld=withheld),
+        headline=_headline(result, ranking=ranking, terms=terms, wording=wording, leaks=leaks),
         refutes=result.refutes,
         leaks=leaks,
-        metrics=_accounted(result),
+        metrics=_accounted(result, wording.unit),
         meaning=meaning_of(
             result.kind,
             terms,
+            wording,
             refuted=result.refutes,
             searched=ranking.searched,
             withheld=withheld,
@@ -86,34 +83,27 @@ def standard(
         sections=(grounds(result, "Why it holds"),),
         numbers=_numbers(result, ranking=ranking, terms=terms),
         units=units_of(terms, scale_of(result.claim).unit),
-        subject=subject,
-        answer=_answer(result, ranking=ranking, terms=terms, withheld=withheld),
+        subject=wording.subject,
+        answer=_answer(result, ranking=ranking, terms=terms, wording=wording, withheld=withheld),
         contradicted=tuple(x for x in result.assumptions if x.status == "contradicted"),
     )
 
 
-def _drawn(result: Audit, copies: int) -> str:
+def _drawn(wording: Wording, copies: int) -> str:
     """Say how members were drawn."""
-    drawn = {
-        "random_split": "random split",
-        "choices": "one candidate of each secret, drawn uniformly",
-        "trials": "independent run for each coin",
-    }.get(str(result.options.get("design")), "independent coin for each example")
-    if result.options.get("design") == "trials" and result.options.get("fixed"):
-        drawn = "independent runs, their numbers fixed in advance"
     if copies > 1:
-        drawn += f", inserted {copies} times"
-    return drawn
+        return f"{wording.drawn}, inserted {copies} times"
+    return wording.drawn
 
 
-def _verdict(result: Audit, terms: Terms, *, leaks: bool, withheld: bool) -> str:
+def _verdict(result: Audit, terms: Terms, wording: Wording, *, leaks: bool, withheld: bool) -> str:
     """Return the verdict in a word or two."""
     kind = KINDS[result.kind]
     if not kind.proves:
         return kind.tag.split(",")[0]
     if withheld:
         return "withheld"
-    if result.checked is not None and promised(result):
+    if result.checked is not None and promised(result, wording):
         return result.checked.verdict
     if not result.refutes:
         return "nothing refuted"
@@ -122,27 +112,26 @@ def _verdict(result: Audit, terms: Terms, *, leaks: bool, withheld: bool) -> str
     return terms.qualified(f"at least {number(terms.epsilon)}")
 
 
-def _accounted(result: Audit) -> tuple[Metric, ...]:
+def _accounted(result: Audit, unit: str) -> tuple[Metric, ...]:
     """Return what was proved beside what the accountant said, if there is both."""
     one = result.checked
     if one is None or one.proved is None:
         return ()
-    unit = result.options.get("unit", "example")
     note = f"{one.source or 'stated'}; {COMPARED[one.compares or 'add_remove']} one {unit}"
     name = f"ε proved, accounted at δ = {one.delta:g}"
     return (Metric(name=name, value=one.interval, note=note),)
 
 
-def promised(result: Audit) -> bool:
+def promised(result: Audit, wording: Wording) -> bool:
     """Return whether a mechanism made a promise, which was checked.
 
     The question is then whether it keeps the promise: every mechanism leaks something.
     """
-    return result.checked is not None and result.options.get("design") == "trials"
+    return result.checked is not None and wording.is_mechanism
 
 
 def _headline(
-    result: Audit, ranking: ScoreAudit, terms: Terms, subject: str, *, leaks: bool
+    result: Audit, ranking: ScoreAudit, terms: Terms, wording: Wording, *, leaks: bool
 ) -> str:
     """Return the verdict in one sentence: what is proved, or that nothing is."""
     bound = number(terms.epsilon)
@@ -157,7 +146,7 @@ def _headline(
         )
     if leaks:
         return terms.conditional(
-            f"This {subject} leaks: the audit rules out every {terms.guarantee} with "
+            f"This {wording.subject} leaks: the audit rules out every {terms.guarantee} with "
             f"{terms.smaller} {sure}."
         )
     if result.refutes:
@@ -173,7 +162,9 @@ def _headline(
     return f"{said} not refute anything either ({percent(result.confidence)} confidence)."
 
 
-def _answer(result: Audit, ranking: ScoreAudit, terms: Terms, *, withheld: bool) -> str:
+def _answer(
+    result: Audit, ranking: ScoreAudit, terms: Terms, wording: Wording, *, withheld: bool
+) -> str:
     """Return what is said about the guarantee that was checked; empty if none was."""
     one = result.checked
     if one is None:
@@ -183,7 +174,7 @@ def _answer(result: Audit, ranking: ScoreAudit, terms: Terms, *, withheld: bool)
     if at:
         claim += f" with δ = {at:g}"
     if one.compares:
-        claim += f" for {COMPARED[one.compares]} one {result.options.get('unit', 'example')}"
+        claim += f" for {COMPARED[one.compares]} one {wording.unit}"
     else:
         claim += terms.replaced
     if one.c is not None:
@@ -216,28 +207,20 @@ def _answer(result: Audit, ranking: ScoreAudit, terms: Terms, *, withheld: bool)
     return f"{accounted}, proved ε ≥ {number(one.proved)}. {said}"
 
 
-def counted(result: Audit, ranking: ScoreAudit, terms: Terms, auc: str) -> tuple[Metric, ...]:
+def counted(
+    result: Audit, ranking: ScoreAudit, terms: Terms, wording: Wording, auc: str
+) -> tuple[Metric, ...]:
     """Return the key numbers that come last: rates, AUC, examples, confidence."""
-    members = f"{ranking.members:,} members, {ranking.m - ranking.members:,} not"
-    chance = "over the coins of membership"
-    if result.options.get("relation") == "replace":
-        chance = "over the random split"
-    elif result.options.get("fixed"):
-        chance = "over the runs"
-    elif "correction" in result.options:
-        chance = "over who became a member, given the features"
-    choices = result.options.get("design") == "choices"
-    if choices:
-        chance = "over the draws"
-        members = f"{result.options['k']} candidates each"
+    noted = wording.each
     rates = tuple[Metric, ...]()
-    if not choices:
+    if not wording.each:
+        noted = f"{ranking.members:,} members, {ranking.m - ranking.members:,} not"
         rates = tuple(_rates(result, ranking))
     return (
         *rates,
         Metric(name="AUC", value=f"{ranking.auc:.3f}", note=auc),
-        Metric(name=terms.units.capitalize(), value=f"{audited(ranking):,}", note=members),
-        Metric(name="Confidence", value=percent(result.confidence), note=chance),
+        Metric(name=terms.units.capitalize(), value=f"{audited(ranking):,}", note=noted),
+        Metric(name="Confidence", value=percent(result.confidence), note=wording.chance),
     )
 
 
@@ -335,37 +318,17 @@ def grounds(result: Audit, title: str, *before: str, figures: tuple[Figure, ...]
     return Section(title=title, paragraphs=said, assumptions=result.assumptions, figures=figures)
 
 
-def figures_of(drawing: Drawing, first: tuple[str, str]) -> tuple[Figure, ...]:
-    """Return the figures that every audit has; `first` has title and caption of the bound's."""
-    dot = drawing.family or any(one.ranking.bound > 0 for one in drawing.series)
-    ends = drawing.series[0].ranking.path == "ends"
-    rates = "Dotted: guessing. Rates of 0 are drawn at the edge."
-    if drawing.series[0].ranking.bound > 0:
-        rates = (
-            "Dashed: the most that a guarantee with ε at the bound allows. The measured curve may "
-            "lie above it by chance; the bound accounts for that."
-        )
-    if drawing.kind in {"conditional_lower_bound", "exploratory_lower_bound"}:
-        rates += " This curve is not corrected for distribution shift."
-    captions = (
-        first,
-        (
-            "Precision and recall",
-            "Precision of guesses by recall. Dotted: guessing."
-            + " The dot marks the guesses that the report counts." * dot
-            + " The curve has as many of members as of non-members." * (dot and ends),
-        ),
-        ("ROC on logarithmic axes", rates),
-        (
-            "Scores",
-            "Scores used to rank examples. Leakage shows where the two groups separate, most often "
-            "in the right tail. The outermost bins include all scores beyond them.",
-        ),
-    )
+def figures_of(drawing: Drawing) -> tuple[Figure, ...]:
+    """Return the figures that every audit has, those added to `PLOTS` among them."""
     # a curve of one point shows nothing that the key numbers do not
     tested = max(int(np.isfinite(one.ranking.curve.bound).sum()) for one in drawing.series)
     return tuple(
-        Figure(name=name, title=title, draw=partial(plot, drawing), caption=caption)
-        for (name, plot), (title, caption) in zip(PLOTS.items(), captions, strict=True)
+        Figure(
+            name=name,
+            title=plot.title(drawing),
+            draw=partial(plot.draw, drawing),
+            caption=plot.caption(drawing),
+        )
+        for name, plot in PLOTS.items()
         if name != "bound" or drawing.family or tested > 1
     )

@@ -81,7 +81,7 @@ def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
         return
     # 3. Where the leak is, and how to prove more.
     is_filled = _is_filled(result)
-    located = proves and not is_filled and result.options.get("design") != "trials"
+    located = proves and not is_filled and not result.wording.is_mechanism
     if located and terms.epsilon >= SMALL:
         yield _of_leak(result, unit)
     yield from _of_more(result, terms)
@@ -116,7 +116,7 @@ def _of_more(result: AuditResult, terms: Terms) -> Iterator[str]:
 
 def _of_withheld(result: AuditResult) -> str:
     """Return what to do about a bound that is withheld."""
-    if result.options.get("design") != "random_split":
+    if _is_shifted(result):
         return "Fit richer propensities, or fit them to more examples, and audit again."
     return (
         "Find out why features distinguish members from non-members: drop columns that were "
@@ -202,14 +202,19 @@ def _of_doubts(result: "AuditResult | PanoramiaResult") -> Iterator[str]:
 def _of_whole(result: AuditResult) -> Iterator[str]:
     """Yield whose ε a refuted claim must be."""
     one = result.checked
-    trained = result.options.get("design") in {"coins", "random_split", "choices"}
-    if one is None or one.verdict != "refuted" or not trained or "batches" in result.options:
+    if one is None or one.verdict != "refuted" or not _of_one_training(result):
         return
     yield (
         f"Check that the claimed {asked(result.claim, one)} is that of the whole training: all "
         "rounds, epochs and clients together. The guarantee of a single round is no claim about "
         "the model that was released."
     )
+
+
+def _of_one_training(result: AuditResult) -> bool:
+    """Return whether one training run was audited, all at once and without correction."""
+    mechanism = result.wording.is_mechanism
+    return not (mechanism or _is_shifted(result) or "batches" in result.options)
 
 
 def _is_filled(ranking: "ScoreAudit | PanoramiaResult") -> bool:
@@ -247,7 +252,7 @@ def _of_nothing(result: AuditResult, unit: str) -> Iterator[str]:
         "For the next audit, choose a stronger attack, such as offline_lira or rmia with reference "
         f"models: these scores separate members from non-members no better than chance ({auc})."
     )
-    if result.options.get("design") == "coins":
+    if result.relation == "add_remove" and _of_one_training(result):
         yield (
             f"Audit canaries that the model can only get right by memorising them: these {unit} "
             "may be easy to learn without memorising."

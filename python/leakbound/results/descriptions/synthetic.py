@@ -17,7 +17,7 @@ _MISSED = (
 
 def describe(result: SyntheticResult) -> Description:
     """Describe an audit of synthetic data: the bound, and the usual similarity metrics."""
-    said = of_audit(result, subject="generator")
+    said = of_audit(result)
     similarity = result.similarity
     compared = "of synthetic records, in all columns compared; to a non-member"
     expected = f"of synthetic records; {share(similarity.expected)} if nothing is copied"
@@ -50,7 +50,7 @@ def describe(result: SyntheticResult) -> Description:
     if len(attacks) > 1:
         several = ", each at an equal share of the error probability"
     meaning = said.meaning
-    says = tuple(text.replace("trained this model", "made this table") for text in meaning.says)
+    says = tuple(text.replace("trained this generator", "made this table") for text in meaning.says)
     why = grounds(result, "Why it holds", f"Bounds of the attacks{several}: {listed}.")
     return replace(
         said,

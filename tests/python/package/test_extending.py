@@ -1,0 +1,321 @@
+"""A design, a policy, a figure and a signal from outside: each in 30 lines, with all outputs."""
+
+import ast
+import html
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.axes import Axes
+
+import leakbound as lb
+from leakbound import cuts, evidence, results
+from leakbound._base.odds import logit
+from leakbound._base.types import ArrayInput, PathOrder, Sides
+from leakbound._core import Path as Ranks
+from leakbound.audits import road
+from leakbound.benchmark.running import Named
+from leakbound.cuts.policy import Best
+from leakbound.errors import FormatError, InputTypeError, OptionError
+from leakbound.planning.protocol import build
+from leakbound.report import style
+from leakbound.report.description import Drawing
+from leakbound.report.figures import PLOTS, Plot
+from leakbound.results.wording import Wording
+from leakbound.stats import clopper_pearson
+from leakbound.torch import score
+from oracle_calls import coins
+
+
+class TwinGame(cuts.ScoreGame):
+    """A guess about each pair of twins."""
+
+    units = "pairs of twins"
+
+
+@dataclass(frozen=True, eq=False)
+class Twins(road.Design[road.Listed, results.AuditResult]):
+    """A fair coin decided which of two twins was trained on; scores are first minus second."""
+
+    name: ClassVar[str] = "twins"
+    wording: ClassVar[Wording] = Wording(
+        drawn="fair coin for each pair of twins",
+        chance="over the coins of the twins",
+        question="which twin was trained on",
+        unit="twin",
+        units="pairs of twins",
+        order="largest difference first",
+    )
+    member: ArrayInput
+
+    def audit(self, scores: road.Listed, request: road.Request, /) -> results.AuditResult:
+        _, attacks, first = road.read(scores, self.member, request.ids)
+        fair = results.Assumption("fair coins", "A coin chose each twin.", "declared")
+        return road.Examples(
+            attacks=attacks,
+            game=lambda values: TwinGame(
+                scores=values, member=first, sides="both", seed=request.seed
+            ),
+            theorem="Each guess is right with probability at most e^ε / (1 + e^ε). ",
+            assumptions=(fair,),
+            options={"relation": "replace"},
+            warnings=(),
+            inputs={**attacks.digested, "member": first},
+        ).audit(request, self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share(cuts.PathPolicy):
+    """One threshold, at a share of the ranking."""
+
+    method: ClassVar[str] = "One threshold was named in advance (Clopper and Pearson 1934)."
+    share: float = 0.25
+
+    def searched(
+        self, _examples: int, _sides: Sides, /, *, units: str = "examples", recall: float = 1.0
+    ) -> str:
+        return f"One threshold was tested, at a share of {self.share * recall:g} of all {units}."
+
+    def bound(self, path: Ranks, _order: PathOrder, level: float, /) -> Best:
+        guesses, correct = path.count(max(1, int(self.share * path.guesses)))
+        right = float(clopper_pearson(correct, guesses, beta=level))
+        # Not clipped at 0: a guess may be one of several candidates.
+        return Best(logit(right) if right else -math.inf, guesses, correct)
+
+
+class Quarter(cuts.PathPolicy):
+    """A policy without options, which need not be a dataclass."""
+
+    method = Share.method
+
+    def searched(self, *_: object, **__: object) -> str:
+        return "A quarter of the ranking was tested."
+
+    def bound(self, path: Ranks, order: PathOrder, level: float, /) -> Best:
+        return Share().bound(path, order, level)
+
+
+@dataclass(frozen=True, eq=False)
+class Renamed(road.Design[road.Listed, results.AuditResult]):
+    """Twins, of which the first were chosen: membership has another name."""
+
+    name: ClassVar[str] = "renamed twins"
+    wording: ClassVar[Wording] = Twins.wording
+    chosen: ArrayInput
+
+    def audit(self, scores: road.Listed, request: road.Request, /) -> results.AuditResult:
+        result = Twins(self.chosen).audit(scores, request)
+        return replace(result, options=result.options | {"design": self.name})
+
+
+def draw_shares(drawing: Drawing, ax: Axes | None = None) -> Axes:
+    """Draw the share of members in each bin of scores."""
+    bins = drawing.series[0].ranking.histogram
+    with style.house_style():
+        ax = style.new_axes(ax)
+        ax.stairs(bins.members / np.maximum(1, bins.members + bins.non_members), bins.edges)
+        style.name_axes(ax, title="Shares", x="score", y="share of members", kind=drawing.kind)
+    return ax
+
+
+SHARES = Plot(
+    draw=draw_shares,
+    title=lambda _drawing: "Shares of members",
+    caption=lambda drawing: f"Of {drawing.series[0].ranking.m} scores, how many are of members.",
+)
+
+
+def closeness(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Score an example by how close the model's number is to its own."""
+    return -(outputs[:, 0] - targets).abs()
+
+
+RNG = np.random.default_rng(0)
+FIRST = RNG.random(400) < 0.5
+SCORES = RNG.normal(size=400) + 3 * FIRST
+
+
+def twins(policy: cuts.CutPolicy | None = None) -> lb.AuditResult:
+    return lb.audit(SCORES, Twins(FIRST), cuts=policy, seed=0)
+
+
+AUDITS: dict[str, Callable[[], lb.AuditResult]] = {
+    "design": twins,
+    "policy": lambda: lb.audit(SCORES, lb.Coins(FIRST), cuts=Share(share=0.2), seed=0),
+    "policy without fields": lambda: lb.audit(SCORES, lb.Coins(FIRST), cuts=Quarter(), seed=0),
+    "both": lambda: twins(Share()),
+}
+each = pytest.mark.parametrize("name", AUDITS)
+
+
+def test_each_is_defined_in_few_lines() -> None:
+    tree = ast.parse(Path(__file__).read_text(encoding="utf-8"))
+    sizes = {
+        node.name: (node.end_lineno or 0) - node.lineno + 2
+        for node in tree.body
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("test_")
+    }
+    assert {"Twins", "Share", "draw_shares", "closeness"} <= sizes.keys()
+    assert max(sizes.values()) <= 32, sizes
+
+
+def test_data_of_a_design_may_have_other_names(tmp_path: Path) -> None:
+    result = lb.audit(SCORES, Renamed(FIRST), seed=0)
+    result.bundle(tmp_path / "bundle", scores=SCORES, plan=None, chosen=FIRST)
+    assert evidence.verify_bundle(tmp_path / "bundle").valid
+    swapped = lb.audit(SCORES, Renamed(np.roll(FIRST, 1)), seed=0)
+    with pytest.raises(FormatError, match="another result"):
+        swapped.bundle(tmp_path / "other", scores=SCORES, plan=None, chosen=FIRST)
+
+
+@each
+def test_it_gives_a_bound_json_a_bundle_and_a_report(name: str, tmp_path: Path) -> None:
+    result = AUDITS[name]()
+    assert 0 < result.bound <= result.ceiling
+    # JSON
+    again = lb.AuditResult.from_json(result.to_json())
+    assert again == result
+    assert str(again) == str(result)
+    # a bundle, which is recomputed
+    result.bundle(tmp_path / "bundle", scores=SCORES, plan=FIRST)
+    assert evidence.verify_bundle(tmp_path / "bundle").valid
+    # a report
+    result.report(tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    page = " ".join(html.unescape(re.sub(r"<[^>]+>", " ", text)).split())
+    assert result.wording.drawn in page
+    assert result.searched in page
+
+
+def test_the_sentences_are_those_of_the_design() -> None:
+    result = twins().with_check(epsilon=0.5, relation="replace")
+    said = result.summary()
+    notes = {one.name: one.note for one in said.metrics}
+    bound = f"{np.floor(100 * result.bound) / 100:.2f}"
+    assert said.design == "fair coin for each pair of twins"
+    assert said.headline == (
+        "This model leaks: the audit rules out every ε-DP guarantee for replacing one twin with "
+        f"ε < {bound} (95 % confidence)."
+    )
+    assert said.answer == (
+        "The claimed ε = 0.5 for replacing one twin is refuted (95 % confidence)."
+    )
+    assert "guesses about which twin was trained on. " in " ".join(said.paragraphs)
+    assert notes["Correct guesses"].startswith("which twin was trained on, ")
+    assert notes["Confidence"] == "over the coins of the twins"
+    assert "Pairs of twins" in notes
+    worst = "It is about the worst case over the audited pairs of twins,"
+    assert any(one.startswith(worst) for one in said.meaning.does_not_say)
+    assert twins(Share()).searched == (
+        "One threshold was tested, at a share of 0.25 of all pairs of twins."
+    )
+    few = lb.audit(np.round(SCORES[:60]), Twins(FIRST[:60]), cuts=lb.KLScan(), seed=0)
+    assert any("of the pairs of twins share their score" in one for one in few.warnings)
+    page = " ".join([str(result), repr(result), *said.next_steps, *few.warnings, str(few)])
+    for false in ("independent coin", "membership", "random split", "example"):
+        assert false not in page, page
+
+
+def test_the_sentences_are_those_of_the_policy() -> None:
+    result = AUDITS["policy"]()
+    assert result.searched == "One threshold was tested, at a share of 0.2 of all examples."
+    assert result.theorem.endswith("One threshold was named in advance (Clopper and Pearson 1934).")
+    assert result.searched in str(result)
+    assert result.options["cuts"] == {"type": "Share", "share": 0.2}
+
+
+def test_what_is_not_imported_is_refused_with_what_to_do() -> None:
+    from leakbound.evidence.recipe import Recipe
+
+    content = {"audit": "triplets", "options": {}, "data": {}}
+    with pytest.raises(FormatError, match=r"unknown design 'triplets'.*its module be imported"):
+        Recipe.decoded(content, {}, None)
+    content = {"audit": "coins", "options": {"cuts": {"type": "Third"}}, "data": {}}
+    with pytest.raises(OptionError, match=r"Third.*this version does not know"):
+        Recipe.decoded(content, {}, None)
+
+
+def test_classes_of_the_package_that_are_no_options_cannot_be_named() -> None:
+    from leakbound.evidence.recipe import Recipe
+
+    for inner in ("PathPolicy", "Look", "OutsideInFamily", "AnyTime", "Policy"):
+        content = {"audit": "coins", "options": {"cuts": {"type": inner}}, "data": {}}
+        with pytest.raises(OptionError, match="does not know"):
+            Recipe.decoded(content, {}, None)
+
+
+def test_what_is_no_policy_is_refused() -> None:
+    for wrong in ("scan", Share, object()):
+        with pytest.raises(InputTypeError, match="cuts must be one of KLScan"):
+            lb.audit(SCORES, lb.Coins(FIRST), cuts=wrong)  # type: ignore[arg-type]
+    for claim in (lb.ApproxDP(delta=1e-5), lb.GaussianDP()):
+        with pytest.raises(OptionError, match=r"cuts=Share is not for .*: use "):
+            lb.audit(SCORES, lb.Coins(FIRST), claim=claim, cuts=Share())
+
+
+def test_a_design_without_words_cannot_be_made() -> None:
+    class Silent(road.Design[road.Listed, results.AuditResult]):
+        name = "silent"
+
+        def audit(self, scores: road.Listed, request: road.Request, /) -> results.AuditResult:
+            raise NotImplementedError
+
+    with pytest.raises(TypeError, match="wording"):
+        Silent()  # type: ignore[abstract]
+
+
+def test_a_policy_proves_nothing_where_scores_say_nothing() -> None:
+    chosen = RNG.integers(4, size=200)
+    found = lb.audit(RNG.normal(size=(200, 4)), lb.Choices(chosen, k=4), cuts=Share(), seed=0)
+    assert found.bound == 0
+
+
+@pytest.mark.parametrize("make", [twins, AUDITS["policy"], lambda: coins("leaks", "gaussian")])
+def test_a_figure_is_drawn_with_its_words(
+    make: Callable[[], lb.AuditResult], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    result = make()
+    usual = [one.name for one in result.summary().figures]
+    monkeypatch.setitem(PLOTS, "shares", SHARES)
+    figures = result.summary().figures
+    assert [one.name for one in figures] == [*usual, "shares"]
+    assert figures[-1].title == "Shares of members"
+    assert figures[-1].caption == f"Of {result.m} scores, how many are of members."
+    assert result.plot("shares").get_ylabel() == "share of members"
+    result.report(tmp_path / "report.html")
+    assert figures[-1].caption in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert lb.AuditResult.from_json(result.to_json()) == result
+
+
+def test_a_signal_is_a_function(tmp_path: Path) -> None:
+    x = torch.tensor(RNG.normal(size=(200, 150)), dtype=torch.float32)
+    y = torch.tensor(RNG.normal(size=200), dtype=torch.float32)
+    member = RNG.random(200) < 0.5
+    model = torch.nn.Linear(150, 1, bias=False)
+    fitted = torch.linalg.lstsq(x[member], y[member, None]).solution
+    noise = torch.tensor(RNG.normal(size=(1, 150)), dtype=torch.float32)
+    model.weight.data = fitted.T + 0.001 * noise
+    scores = score(model, (x, y), signal=closeness, progress=False, device="cpu")
+    result = lb.audit(scores, lb.Coins(member), seed=0)
+    assert result.bound > 2
+    assert "This model leaks" in str(result)
+    assert lb.AuditResult.from_json(result.to_json()) == result
+    result.bundle(tmp_path / "bundle", scores=scores, plan=member)
+    assert evidence.verify_bundle(tmp_path / "bundle").valid
+    result.report(tmp_path / "report.html")
+    assert "This model leaks" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_protocols_and_benchmarks_take_a_policy_from_outside() -> None:
+    table = {"type": "Share", "share": 0.2}
+    assert build(table, name="cuts", kinds={}) == Share(share=0.2)
+    with pytest.raises(OptionError, match="Share: got an unexpected keyword argument 'part'"):
+        build({**table, "part": 1}, name="cuts", kinds={})
+    named = Named.of(Share(share=0.2))
+    assert (named.name, named.options) == ("Share", "share=0.2")
