@@ -194,7 +194,8 @@ def _check_scored(folder: Path) -> None:
         return
     made_of = dict[str, str]()
     counts = list[int]()
-    with suppress(ValueError, TypeError, LookupError, AttributeError, RecursionError):
+    broken = (ValueError, TypeError, LookupError, AttributeError, RecursionError, ArithmeticError)
+    with suppress(*broken):
         made_of = dict(json.loads(record.read_text(encoding="utf-8")))
         size = int(made_of[SHARD_ROWS])
         counts = [math.ceil(int(rows) / size) for rows in made_of[ROWS].split(",")]

@@ -43,7 +43,7 @@ class TwinGame(cuts.ScoreGame):
 class Twins(road.Design[road.Listed, results.AuditResult]):
     """A fair coin decided which of two twins was trained on; scores are first minus second."""
 
-    name: ClassVar[str] = "twins"
+    name: ClassVar[str] = "a coin for twins"
     wording: ClassVar[Wording] = Wording(
         drawn="fair coin for each pair of twins",
         chance="over the coins of the twins",
@@ -71,7 +71,7 @@ class Twins(road.Design[road.Listed, results.AuditResult]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Share(cuts.PathPolicy):
+class Portion(cuts.PathPolicy):
     """One threshold, at a share of the ranking."""
 
     method: ClassVar[str] = "One threshold was named in advance (Clopper and Pearson 1934)."
@@ -92,13 +92,13 @@ class Share(cuts.PathPolicy):
 class Quarter(cuts.PathPolicy):
     """A policy without options, which need not be a dataclass."""
 
-    method = Share.method
+    method = Portion.method
 
     def searched(self, *_: object, **__: object) -> str:
         return "A quarter of the ranking was tested."
 
     def bound(self, path: Ranks, order: PathOrder, level: float, /) -> Best:
-        return Share().bound(path, order, level)
+        return Portion().bound(path, order, level)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,9 +147,9 @@ def twins(policy: cuts.CutPolicy | None = None) -> lb.AuditResult:
 
 AUDITS: dict[str, Callable[[], lb.AuditResult]] = {
     "design": twins,
-    "policy": lambda: lb.audit(SCORES, lb.Coins(FIRST), cuts=Share(share=0.2), seed=0),
+    "policy": lambda: lb.audit(SCORES, lb.Coins(FIRST), cuts=Portion(share=0.2), seed=0),
     "policy without fields": lambda: lb.audit(SCORES, lb.Coins(FIRST), cuts=Quarter(), seed=0),
-    "both": lambda: twins(Share()),
+    "both": lambda: twins(Portion()),
 }
 each = pytest.mark.parametrize("name", AUDITS)
 
@@ -161,7 +161,7 @@ def test_each_is_defined_in_few_lines() -> None:
         for node in tree.body
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("test_")
     }
-    assert {"Twins", "Share", "draw_shares", "closeness"} <= sizes.keys()
+    assert {"Twins", "Portion", "draw_shares", "closeness"} <= sizes.keys()
     assert max(sizes.values()) <= 32, sizes
 
 
@@ -212,7 +212,7 @@ def test_the_sentences_are_those_of_the_design() -> None:
     assert "Pairs of twins" in notes
     worst = "It is about the worst case over the audited pairs of twins,"
     assert any(one.startswith(worst) for one in said.meaning.does_not_say)
-    assert twins(Share()).searched == (
+    assert twins(Portion()).searched == (
         "One threshold was tested, at a share of 0.25 of all pairs of twins."
     )
     few = lb.audit(np.round(SCORES[:60]), Twins(FIRST[:60]), cuts=lb.KLScan(), seed=0)
@@ -227,7 +227,7 @@ def test_the_sentences_are_those_of_the_policy() -> None:
     assert result.searched == "One threshold was tested, at a share of 0.2 of all examples."
     assert result.theorem.endswith("One threshold was named in advance (Clopper and Pearson 1934).")
     assert result.searched in str(result)
-    assert result.options["cuts"] == {"type": "Share", "share": 0.2}
+    assert result.options["cuts"] == {"type": "Portion", "share": 0.2}
 
 
 def test_what_is_not_imported_is_refused_with_what_to_do() -> None:
@@ -251,12 +251,12 @@ def test_classes_of_the_package_that_are_no_options_cannot_be_named() -> None:
 
 
 def test_what_is_no_policy_is_refused() -> None:
-    for wrong in ("scan", Share, object()):
+    for wrong in ("scan", Portion, object()):
         with pytest.raises(InputTypeError, match="cuts must be one of KLScan"):
             lb.audit(SCORES, lb.Coins(FIRST), cuts=wrong)  # type: ignore[arg-type]
     for claim in (lb.ApproxDP(delta=1e-5), lb.GaussianDP()):
-        with pytest.raises(OptionError, match=r"cuts=Share is not for .*: use "):
-            lb.audit(SCORES, lb.Coins(FIRST), claim=claim, cuts=Share())
+        with pytest.raises(OptionError, match=r"cuts=Portion is not for .*: use "):
+            lb.audit(SCORES, lb.Coins(FIRST), claim=claim, cuts=Portion())
 
 
 def test_a_design_without_words_cannot_be_made() -> None:
@@ -272,7 +272,7 @@ def test_a_design_without_words_cannot_be_made() -> None:
 
 def test_a_policy_proves_nothing_where_scores_say_nothing() -> None:
     chosen = RNG.integers(4, size=200)
-    found = lb.audit(RNG.normal(size=(200, 4)), lb.Choices(chosen, k=4), cuts=Share(), seed=0)
+    found = lb.audit(RNG.normal(size=(200, 4)), lb.Choices(chosen, k=4), cuts=Portion(), seed=0)
     assert found.bound == 0
 
 
@@ -313,9 +313,9 @@ def test_a_signal_is_a_function(tmp_path: Path) -> None:
 
 
 def test_protocols_and_benchmarks_take_a_policy_from_outside() -> None:
-    table = {"type": "Share", "share": 0.2}
-    assert build(table, name="cuts", kinds={}) == Share(share=0.2)
-    with pytest.raises(OptionError, match="Share: got an unexpected keyword argument 'part'"):
+    table = {"type": "Portion", "share": 0.2}
+    assert build(table, name="cuts", kinds={}) == Portion(share=0.2)
+    with pytest.raises(OptionError, match="Portion: got an unexpected keyword argument 'part'"):
         build({**table, "part": 1}, name="cuts", kinds={})
-    named = Named.of(Share(share=0.2))
-    assert (named.name, named.options) == ("Share", "share=0.2")
+    named = Named.of(Portion(share=0.2))
+    assert (named.name, named.options) == ("Portion", "share=0.2")

@@ -75,8 +75,8 @@ class Ladder:
     def _pilot(self, start: float) -> tuple[float, "Line"]:
         """Return the first rung, and a line through the probits of the pilot's draws.
 
-        These draws are read here alone. The rung is refuted nearly surely, if any is. Each round either doubles
-        the step, or takes at least a quarter off what is between two places.
+        These draws are read here alone. The rung is refuted nearly surely, if any is. Each round
+        either doubles the step, or takes at least a quarter off what is between two places.
         """
         least, last = self.search
         draws, stride = max(_PILOT_DRAWS, math.ceil(_BEYOND / self.level)), _NEAR
