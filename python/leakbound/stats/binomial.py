@@ -125,6 +125,8 @@ def counts(values: ArrayLike, name: str, *, least: int = -LARGEST) -> NDArray[np
 
 
 _FINITE = np.finfo(np.float64).max.item()
+_NO_EPSILON = np.zeros(())
+"""No privacy loss, where probabilities are given themselves."""
 
 
 def poisson_binomial_tail(
@@ -158,7 +160,7 @@ def poisson_binomial_tail(
     >>> poisson_binomial_tail(2, [0.5, 0.25, 1.0])
     0.625
     """
-    return _tails(v, values=_vector(p, "p"), epsilon=0.0, counts=counts, name="p", log=log)
+    return _tails(v, values=_vector(p, "p"), epsilon=_NO_EPSILON, counts=counts, name="p", log=log)
 
 
 def poisson_binomial_tail_offsets(
@@ -189,7 +191,7 @@ def poisson_binomial_tail_offsets(
     return _tails(
         v,
         values=_vector(offsets, "offsets"),
-        epsilon=epsilon,
+        epsilon=numbers(epsilon, name="epsilon", least=-_FINITE, most=_FINITE),
         counts=counts,
         name="offsets",
         log=log,
@@ -241,7 +243,7 @@ def poisson_binomial_epsilon(
 def _tails(
     v: ArrayLike,
     values: FloatArray,
-    epsilon: ArrayLike,
+    epsilon: AnyArray,
     counts: ArrayInput | None,
     name: str,
     *,
@@ -249,9 +251,7 @@ def _tails(
 ) -> Number:
     """Return tails or their logarithms in the shape of `v` broadcast against `epsilon`."""
     in_logs = flag(log, name="log")
-    thresholds, epsilons = broadcast(
-        _thresholds(v), numbers(epsilon, name="epsilon", least=-_FINITE, most=_FINITE)
-    )
+    thresholds, epsilons = broadcast(_thresholds(v), epsilon)
     groups = None
     if counts is not None:
         groups = _whole(vector(counts, name="counts"), "counts")

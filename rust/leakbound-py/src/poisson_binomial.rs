@@ -5,10 +5,11 @@ use leakbound_math::MathError;
 use leakbound_math::poisson_binomial::{RUN, Tail, Terms, Weighted, replicate_epsilons};
 use numpy::PyArray1;
 use pyo3::prelude::*;
+use rayon::current_thread_index;
 use rayon::prelude::*;
 
 use crate::convert::Vector;
-use crate::enter::enter;
+use crate::enter::{enter, enter_for};
 
 type Column<'py> = Bound<'py, PyArray1<f64>>;
 /// Values, logarithms and relative errors.
@@ -32,19 +33,21 @@ fn terms(values: &[f64], counts: Option<&[u64]>, offsets: bool) -> Result<Terms,
     }
 }
 
-/// Calls `tail` at every index in order of index, on all threads, with a look for interrupts.
+/// Calls `one` at every index in order of index, with a look for interrupts: on all threads of the
+/// pool, and in place outside it.
 fn each<T: Send>(
     interrupt: &Interrupt,
     length: usize,
     one: impl Fn(usize) -> Result<T, MathError> + Sync,
 ) -> Result<Vec<T>, AuditError> {
-    (0..length)
-        .into_par_iter()
-        .map(|index| {
-            interrupt.check()?;
-            Ok(one(index)?)
-        })
-        .collect()
+    let checked = |index| {
+        interrupt.check()?;
+        Ok(one(index)?)
+    };
+    if current_thread_index().is_none() {
+        return (0..length).map(checked).collect();
+    }
+    (0..length).into_par_iter().map(checked).collect()
 }
 
 /// One tail for each v and ε, which have one length.
@@ -60,7 +63,8 @@ pub(crate) fn poisson_binomial_tail<'py>(
 ) -> PyResult<Tails<'py>> {
     let (values, v, epsilon) = (&*values, &*v, &*epsilon);
     let counts = counts.as_deref();
-    let tails = enter(py, |interrupt| {
+    let summands = values.len().saturating_mul(v.len());
+    let tails = enter_for(py, summands, |interrupt| {
         let terms = terms(values, counts, offsets)?;
         each(interrupt, v.len(), |i| Ok(terms.tail(v[i], epsilon[i])))
     })?;
