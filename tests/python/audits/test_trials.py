@@ -152,6 +152,18 @@ def test_the_truth_is_refuted_exactly_as_often_as_the_level(name: str) -> None:
     assert unlikely(doubled, games, level) < 1e-6
 
 
+@pytest.mark.validity
+@pytest.mark.usefixtures("few_draws")
+@pytest.mark.parametrize(("m", "games"), [(60, 16_000), (500, 4_000)])
+@pytest.mark.parametrize("name", [name for name in BOUNDARIES if name not in CAUTIOUS])
+def test_the_truth_is_refuted_as_often_as_the_level_in_many_games(
+    name: str, m: int, games: int
+) -> None:
+    count, doubled = refutations(name, m, games, (0.1, 0.2))
+    assert unlikely(count, games, 0.1) > 1e-3
+    assert unlikely(doubled, games, 0.1) < 1e-12
+
+
 @pytest.mark.usefixtures("few_draws")
 @pytest.mark.parametrize("name", CAUTIOUS)
 def test_the_truth_is_refuted_less_often_where_ranks_say_less(name: str) -> None:

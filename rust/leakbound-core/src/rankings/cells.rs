@@ -25,7 +25,7 @@ impl Cells {
             return out_of_range("trials", trials as f64, "at least 2");
         }
         let half = trials / 2;
-        let mut ends: Vec<u64> = (0..)
+        let mut ends: Vec<u64> = (0..2 * u64::BITS)
             .map(|step| 2.0_f64.powf(0.5 * f64::from(step)).round() as u64)
             .take_while(|&end| end < half)
             .collect();
