@@ -303,8 +303,12 @@ def kl_scan(
     min_guesses: int,
     grid: _Grid,
     failures: float = 0.0,
+    least: float = ...,
 ) -> Bound:
-    """Return the best cut, calibrated; `failures` is E F/(1 - p) of rare failures."""
+    """Return the best cut, calibrated; `failures` is E F/(1 - p) of rare failures.
+
+    Where its log-odds are sure to be below `least` it is 0, and not computed.
+    """
 
 def kl_scan_offsets(
     path: Path,

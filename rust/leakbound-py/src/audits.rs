@@ -198,7 +198,8 @@ impl GridOption {
 const NO_RATIO: f64 = f64::NAN;
 
 #[pyfunction]
-#[pyo3(signature = (path, *, beta, kappa, min_guesses, grid, failures = 0.0))]
+#[pyo3(signature = (path, *, beta, kappa, min_guesses, grid, failures = 0.0, least = f64::NEG_INFINITY))]
+#[allow(clippy::too_many_arguments)]
 pub(crate) fn kl_scan(
     py: Python<'_>,
     path: &Path,
@@ -207,6 +208,7 @@ pub(crate) fn kl_scan(
     min_guesses: u32,
     grid: GridOption,
     failures: f64,
+    least: f64,
 ) -> PyResult<LowerBound> {
     let grid = grid.resolve(NO_RATIO)?;
     enter(py, |interrupt| {
@@ -217,7 +219,7 @@ pub(crate) fn kl_scan(
             min_guesses,
             failures,
         };
-        scan.bound(&path.0, interrupt)
+        scan.bound_above(&path.0, least, interrupt)
     })
     .map(LowerBound::from)
 }

@@ -408,3 +408,23 @@ def test_the_scan_is_one_of_three_parts_under_pure_dp() -> None:
     assert names == ["outside-in", "look", "scan"]
     scan = lb.audit(scores, lb.Coins(member), cuts=KLScan(), confidence=1 - 0.05 * LEVEL, seed=0)
     assert parts_of(result)[2]["bound"] == pytest.approx(scan.bound, rel=1e-9)
+
+
+@pytest.mark.parametrize("m", [12, 300, 30_000])
+def test_a_scan_that_is_not_calibrated_would_have_proved_less(m: int) -> None:
+    skipped = 0
+    for seed in range(30):
+        rng = np.random.default_rng([m, seed])
+        member = rng.random(m) < 0.5
+        scores = rng.normal(size=m) + rng.uniform(0, 3) * member
+        ranking = _core.Ranking(scores, member)
+        path = ranking.path("member")
+        options: Any = {"beta": 0.05, "kappa": 4.0, "min_guesses": 1, "grid": "auto"}
+        whole = _core.kl_scan(path, **options).logit
+        least = whole + rng.normal() * 0.3
+        found = _core.kl_scan(path, **options, least=least).logit
+        if found != whole:
+            assert found == -math.inf
+            assert whole < least
+            skipped += 1
+    assert 0 < skipped < 30

@@ -1,9 +1,11 @@
 """The default: outside-in, and beside it a second look that needs no order of confidence."""
 
-from dataclasses import replace
-from typing import Any
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
-from leakbound._base.types import Sides
+import leakbound._core as _core
+from leakbound._base.types import PathOrder, Sides
 from leakbound.audits.policies.approximate_dp import approx_policy
 from leakbound.audits.policies.f_dp import OutsideInFamily, family_policy
 from leakbound.claims import ApproxDP, Claim, PureDP
@@ -14,6 +16,27 @@ from leakbound.cuts.policies import default_scan
 
 # The look of a family weighs numbers of guesses as the plan weighs those so many times smaller.
 _LARGER = 4.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ScanBeside(KLScan):
+    """`KLScan` that is not calibrated where it is sure to prove less than other tests did.
+
+    The claim is pure DP, whose ε is the log-odds of a guess.
+    """
+
+    least: float = -math.inf
+
+    def above(self, least: float) -> Self:
+        """See `Policy.above`."""
+        return replace(self, least=least)
+
+    def bound(
+        self, path: _core.Path, _order: PathOrder, level: float, failures: float = 0.0, /
+    ) -> _core.Bound:
+        """See `PathPolicy.bound`."""
+        options = self._options(level)
+        return _core.kl_scan(path, beta=level, failures=failures, least=self.least, **options)
 
 
 def second_look(
@@ -34,8 +57,9 @@ def second_look(
         # What the look is for is noise at few ranks, where fewer guesses prove nothing.
         ladder = replace(ladder, larger=_LARGER)
     look = Part("look", Look(ladder=ladder), cuts.look)
-    last = (Part("scan", KLScan(), scan),) if scans else ()
-    return Parts(base=cuts, parts=(first, look, *last))
+    if scans:
+        return Parts(base=cuts, parts=(first, look, Part("scan", _ScanBeside(), scan)))
+    return Parts(base=cuts, parts=(first, look))
 
 
 def first_cuts(claim: Claim, sides: Sides, level: float) -> KLScan | OutsideIn:

@@ -184,12 +184,15 @@ def _parts(result: AuditResult) -> tuple[Metric, ...]:
         return ()
     whole = sum(part["level"] for part in parts)
     scale = scale_of(result.claim)
+    best = max(parts, key=lambda part: float(part["bound"]))
     each = []
     for part in parts:
         tested = _TESTED.get(part["name"], part["name"])
         share = percent(part["level"] / whole)
-        each.append(f"{tested}: {scale.rounded(part['bound'])} with {share}")
-    best = max(parts, key=lambda part: float(part["bound"]))
+        proved = scale.rounded(part["bound"])
+        if best["bound"] > part["bound"] == 0:
+            proved = "no more"  # which is not computed
+        each.append(f"{tested}: {proved} with {share}")
     name = f"Largest of {len(parts)} tests"
     return (
         Metric(name=name, value=best["name"], note=f"{'; '.join(each)} of the error probability"),

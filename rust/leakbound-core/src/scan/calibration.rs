@@ -7,7 +7,7 @@ use crate::guesses::path::{Cut, Path};
 use crate::interrupt::Interrupt;
 use crate::scan::best_cut::{CutBound, best_cut};
 use crate::scan::statistic::KlDivergence;
-use leakbound_math::Probability;
+use leakbound_math::{Probability, clopper_pearson};
 
 /// Lower confidence bounds at error probability `beta` from the best cut of a path.
 ///
@@ -79,10 +79,32 @@ impl Scan {
     /// A parameter outside its range, a grid that does not fit the path, `failures` negative or not
     /// a number, or an interrupt.
     pub fn bound(&self, path: &Path, interrupt: &Interrupt) -> Result<CutBound, AuditError> {
+        self.bound_above(path, f64::NEG_INFINITY, interrupt)
+    }
+
+    /// As [`bound`](Self::bound), but nothing where its log-odds are sure to be below `least`.
+    ///
+    /// A walk that reaches the count of the observed cut has crossed the boundary, so the bound is at
+    /// most Clopper and Pearson's limit at that cut alone, and failures lower it. Where this limit
+    /// is below `least` there is no need to calibrate.
+    ///
+    /// # Errors
+    /// As for [`bound`](Self::bound).
+    pub fn bound_above(
+        &self,
+        path: &Path,
+        least: f64,
+        interrupt: &Interrupt,
+    ) -> Result<CutBound, AuditError> {
         let (cuts, best) = self.observed(path, interrupt)?;
         let Some(cut) = best.cut else {
             return Ok(CutBound::NONE);
         };
+        let (correct, guesses) = (u64::from(cut.correct), u64::from(cut.guesses));
+        let alone = clopper_pearson::lower_limit(correct, guesses, self.beta)?;
+        if alone.logit() < least {
+            return Ok(CutBound::NONE);
+        }
         match self.calibrate(&cuts, best.statistic, cut, interrupt)? {
             None if self.failures == 0.0 => Ok(CutBound::NONE),
             probability => Ok(CutBound {
