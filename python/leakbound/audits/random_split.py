@@ -185,6 +185,7 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
                 table,
                 request.seed,
                 labels=labels,
+                label="label" if self.labels is not None else "stratum",
                 names=words.columns,
                 most_bets=most_bets,
             )

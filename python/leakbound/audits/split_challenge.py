@@ -28,13 +28,11 @@ _PARTS = 5
 # Classifiers that bet: as many as there are default sceptics.
 _CHALLENGERS = 2
 _ASKED = "was something removed, added or made in one part after the split?"
-_CLEANED = (
-    "clean first, then split, train and audit again; if the split kept rows together, such as "
-    "those of one person, pass their groups"
-)
+_CLEANED = "clean first, then split, train and audit again"
+_GROUPED = "; if the split kept rows together, such as those of one person, pass their groups"
 _WRITTEN = (
-    "if that column was written after the split, such as an index or a position in a file, drop it "
-    "and audit again; if members differ from non-members, use ZeroRun"
+    "if the column that tells most was written after the split, such as an index or a position in "
+    "a file, drop it and audit again; if members differ from non-members, use ZeroRun"
 )
 
 
@@ -105,6 +103,7 @@ def challenge(
     seed: int,
     *,
     labels: NDArray[np.generic] | None = None,
+    label: str = "label",
     names: Sequence[str] = (),
     most_bets: int | None = None,
 ) -> Challenge:
@@ -120,6 +119,8 @@ def challenge(
         Of what is drawn.
     labels : ndarray, optional
         A label for each row.
+    label : str
+        What a label is called.
     names : sequence of str
         Names of the columns; neighbours with one name are one column, such as of words.
     most_bets : int, optional
@@ -128,13 +129,17 @@ def challenge(
     rng = Purpose.SPLIT_VIEWS.rng(seed)
     split = views.Split.of(units.member, units.stratum, rng)
     points = views.ranked(features)
+    rows = "rows" if units.unit is None else "groups of rows"
+    usual = _of_units(units, views.usual(features, names))
     seen = [
-        _close_pairs(units.features(points), split, rng),
-        _usual_rows(_of_units(units, views.usual(features, names)), split, rng),
+        _close_pairs(units.features(points), split, rng, rows),
+        _usual_rows(usual, split, rng, rows),
     ]
     surprise = None if labels is None else views.surprising(features, labels, rng)
     if surprise is not None:
-        seen.append(_labels(_of_units(units, surprise), split, rng))
+        seen.append(_labels(_of_units(units, surprise), split, rng, f"{rows} whose {label}"))
+    if units.unit is None:
+        seen = [replace(one, advice=one.advice + _GROUPED) for one in seen]
     if _can_contradict(pairs.count if most_bets is None else min(most_bets, pairs.count)):
         seen.append(bets(pairs, units.features(features), seed, names, most_bets))
     return Challenge(tuple(seen))
@@ -150,32 +155,38 @@ def _of_units(units: Units, values: FloatArray) -> FloatArray:
     return np.where(lacking, np.nan, means)
 
 
-def _close_pairs(points: FloatArray, split: views.Split, rng: np.random.Generator) -> Seen:
+def _close_pairs(
+    points: FloatArray, split: views.Split, rng: np.random.Generator, rows: str
+) -> Seen:
     """See whether records that resemble each other lie in one part."""
     count = views.across(views.closest(points, split, rng), split, rng)
     p_value = min(1.0, shares.CLOSE_PAIRS.price() * count.p_value)
     words = (
-        "rows that resemble each other lie in one part more often than a random split allows: "
-        f"{_ASKED} Of the {count.of:,} closest pairs, {count.seen:,} have a row in each part, "
-        f"where {count.expected:.4g} are expected (p = {p_value:.2g})"
+        f"{rows} that resemble each other lie in one part more often than a random split allows: "
+        f"{_ASKED} Of the {count.of:,} closest pairs, {count.seen:,} have one in each part, "
+        f"where {_about(count.expected)} are expected (p = {p_value:.2g})"
     )
     return Seen("closest pairs", p_value, count.seen, count.of, count.expected, words)
 
 
-def _usual_rows(values: FloatArray, split: views.Split, rng: np.random.Generator) -> Seen:
+def _usual_rows(
+    values: FloatArray, split: views.Split, rng: np.random.Generator, rows: str
+) -> Seen:
     """See whether the most or the least usual records lie in one part."""
     count = views.at_ends(views.in_order(values, rng), split, rng)
     p_value = min(1.0, shares.USUAL_ROWS.price() * count.p_value)
-    words = _at_end(count, f"{count.end} usual rows", p_value)
+    words = _at_end(count, f"{count.end} usual {rows}", p_value)
     return Seen("usual rows", p_value, count.seen, count.of, count.expected, words)
 
 
-def _labels(values: FloatArray, split: views.Split, rng: np.random.Generator) -> Seen:
+def _labels(
+    values: FloatArray, split: views.Split, rng: np.random.Generator, labelled: str
+) -> Seen:
     """See whether records whose labels are surprising, or not at all, lie in one part."""
     asked = np.flatnonzero(~np.isnan(values))
     count = views.at_ends(asked[views.in_order(values[asked], rng)], split, rng)
     p_value = min(1.0, shares.LABELS.price() * count.p_value)
-    words = _at_end(count, f"rows whose label is {count.end} surprising", p_value)
+    words = _at_end(count, f"{labelled} is {count.end} surprising", p_value)
     return Seen("surprising labels", p_value, count.seen, count.of, count.expected, words)
 
 
@@ -184,9 +195,16 @@ def _at_end(count: views.Count, rows: str, p_value: float) -> str:
     often = "more" if count.seen > count.expected else "less"
     return (
         f"the {rows} are in the training set {often} often than a random split allows: {_ASKED} "
-        f"Of these {count.of:,} rows {count.seen:,} are in the training set, where "
-        f"{count.expected:.4g} are expected (p = {p_value:.2g})"
+        f"Of these {count.of:,}, {count.seen:,} are in the training set, where "
+        f"{_about(count.expected)} are expected (p = {p_value:.2g})"
     )
+
+
+def _about(expected: float) -> str:
+    """Return an expected number in words, with all digits of a large one."""
+    if expected >= 100:
+        return f"{expected:,.0f}"
+    return f"{expected:.3g}"
 
 
 def _can_contradict(count: int) -> bool:
@@ -296,7 +314,7 @@ def challenged(result: AuditResult, found: Challenge) -> AuditResult:
     return replace(
         result,
         bound=0.0,
-        reason=f"it is withheld: {words}, so that this split was not random",
+        reason="it is withheld: the records contradict a random split",
         rejected=None,
         warnings=(warning,),
         assumptions=(split, *rest),

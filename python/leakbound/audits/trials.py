@@ -12,7 +12,7 @@ from leakbound._base.types import ArrayInput, BoolArray, CoinSides, HasMember, I
 from leakbound.audits.coins import Coins
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.policies.trials import LEAST_LEVEL
-from leakbound.audits.road import Attacks, Design, Listed, Request, assumed, delta_warnings
+from leakbound.audits.road import Attacks, Design, Listed, Request, assumed
 from leakbound.claims import FAMILIES, ApproxDP
 from leakbound.cuts.games import ScoreGame, TrialGame
 from leakbound.errors import InputError
@@ -49,9 +49,10 @@ _EARLIER = " The mechanism of a run may depend on outputs of earlier runs, never
 _FIXED = (
     "independent runs, alike",
     (
-        "Each score has a separate run, with fresh randomness. Runs with the example are all "
-        "alike, and so are those without. How many there are of each was fixed before the first "
-        "one. Random are the runs and the audit; everything else is fixed."
+        "Each score has a separate run, with fresh randomness, and reads the output of this run "
+        "alone, by a rule that was fixed before. Runs with the example are all alike, and so are "
+        "those without. How many there are of each was fixed before the first one. Random are the "
+        "runs and the audit; everything else is fixed."
     ),
 )
 _COINS = (
@@ -92,7 +93,8 @@ class Trials(Design[Listed, AuditResult]):
     fixed : bool
         Whether the numbers of runs with and without the example were fixed, such as 500 each, in
         place of coins. All runs of a kind must be alike. The audit tosses coins for as many trials
-        as both kinds can serve, mostly, and gives each the next run of its kind, at random.
+        as both kinds can serve, mostly, and gives each the next run of its kind, at random. Then
+        the score of a run may read the output of this run only, by a rule fixed before.
 
     Notes
     -----
@@ -100,8 +102,8 @@ class Trials(Design[Listed, AuditResult]):
     Clopper and Pearson's limit of guesses chosen as `SecondLook` chooses them, with an allowance
     for the trials that fail: of m trials, a binomial number with probability δ each.
     ``docs/theory/trials.md`` has theorems and proofs. The bound is that of `Coins` for `PureDP`,
-    where independence proves no more, if `cuts` are given, and for families above 99.99 %
-    confidence.
+    where independence proves no more, if `cuts` are given, and for families where a test would
+    have less than 10⁻⁴ of error probability.
 
     Examples
     --------
@@ -173,7 +175,6 @@ class Trials(Design[Listed, AuditResult]):
             options={**examples.options, **({"fixed": True, "runs": runs} if self.fixed else {})},
             warnings=(
                 *count.warnings(),
-                *delta_warnings(claim.delta, member.size),
                 *_repeated(attacks),
             ),
         ).audit(request, self)

@@ -1,5 +1,6 @@
 """The commands that audit a table of scores: read, call, print, write."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -269,15 +270,21 @@ def split(
 
 
 def _tokens_in(table: Columns | TwoFiles) -> list[AnyArray]:
-    """Return the number of tokens of each text, in a list that is empty where it is not told."""
+    """Return the number of tokens of each text, in a list that is empty where it is not told.
+
+    Nobody asked for this column: if it lacks a number, a note says that it is left out.
+    """
     from leakbound.audits.model_features import can_challenge
 
     if TOKENS not in table or not can_challenge():
         return []
-    try:
-        return [table.numbers(TOKENS)]
-    except FormatError:
-        return []  # a column that nobody asked for, of something else
+    with suppress(FormatError):
+        tokens = table.numbers(TOKENS)
+        if np.isfinite(tokens).all():
+            return [tokens]
+    note = f"note: the column {TOKENS} is not a number in each row: no challenge reads it"
+    typer.echo(note, err=True)
+    return []
 
 
 @command(app, "choices", "leakbound choices scores.csv --plan plan.npz --out report", CHOICES)

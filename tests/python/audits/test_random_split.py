@@ -328,3 +328,23 @@ def test_dp_sgd_has_its_own_curve() -> None:
     expected = lb.SubsampledGaussianDP(sampling_rate=0.1, steps=10, relation="replace")
     member = np.arange(40) % 2 == 0
     assert lb.audit(np.sin(np.arange(40.0)), lb.RandomSplit(member), claim=claim).claim == expected
+
+
+def test_a_withheld_bound_says_what_the_view_saw_and_what_to_do() -> None:
+    """Unusual rows were dropped from one part: no column was written after the split."""
+    rng = np.random.default_rng(0)
+    table = rng.standard_t(4, size=(24_000, 3))
+    member = rng.permutation(24_000) < 12_000
+    keep = ~member | (np.abs(table) < 3).all(axis=1)
+    units = np.arange(int(keep.sum()))
+    for groups in (None, units):
+        split = lb.RandomSplit(member[keep], features=table[keep], groups=groups)
+        result = lb.audit(rng.normal(size=units.size), split, seed=0)
+        said = result.summary()
+        (warning,) = result.warnings
+        assert result.is_withheld
+        assert "contradict a random split" in said.headline
+        assert said.next_steps[0].startswith("Find out what was removed, added or changed")
+        assert ("pass their groups" in warning) == (groups is None)
+        assert ("groups of rows" in warning) == (groups is not None)
+        assert "e+" not in warning

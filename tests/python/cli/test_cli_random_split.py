@@ -95,7 +95,7 @@ def test_a_withheld_bound_tests_no_claim(tmp_path: Path) -> None:
     asked = ("--claim", "eps=1", "--relation", "replace")
     answer = leakbound("split", path, *SPLIT, "--features", "time", *asked)
     assert answer.code == 3
-    assert answer.out.startswith("Withheld: features alone distinguish members from non-members")
+    assert answer.out.startswith("Withheld: the records alone, without a score, contradict")
     assert "cannot be tested, because the bound is withheld" in " ".join(answer.out.split())
     assert leakbound("split", path, *SPLIT, *asked).code == 1  # what it is withheld from
 
@@ -159,3 +159,7 @@ def test_numbers_of_tokens_challenge_the_split_by_themselves(tmp_path: Path) -> 
     alike = np.minimum(lengths, 128)
     assert told(alike.tolist())[0] == expected(features=alike[:, None])
     assert told(["many"] * 600)[0] == expected()
+    for wrong in ("nan", "inf", ""):
+        assert told([wrong, *alike.tolist()[1:]])[0] == expected()
+        paths = with_lengths(tmp_path, [wrong, *alike.tolist()[1:]])
+        assert "no challenge reads it" in leakbound("split", paths["all"], *SPLIT).err

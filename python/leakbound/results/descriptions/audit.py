@@ -293,8 +293,8 @@ def _headline(result: AuditResult, said: Description) -> str:
     claim = result.claim
     if result.is_withheld:
         return (
-            "Withheld: features alone distinguish members from non-members. The split was not "
-            "random, which may explain the correct guesses. Nothing is proved."
+            "Withheld: the records alone, without a score, contradict a random split, which may "
+            "explain the correct guesses. Nothing is proved."
         )
     if not (said.leaks and isinstance(claim, SubsampledGaussianDP)):
         return said.headline

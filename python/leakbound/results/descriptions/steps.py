@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # Deviations of an AUC from 1/2, in standard deviations, that are chance, and that are large
 _CHANCE = 3
+# Views of a split that are about its records, and not about a column
+_OF_RECORDS = {"closest pairs", "usual rows", "surprising labels"}
 _LARGE = 12
 # The ε that a perfect attack should reach at least, and the share of it that is nearly all
 _REACH = 1.0
@@ -118,6 +120,13 @@ def _of_withheld(result: AuditResult) -> str:
     """Return what to do about a bound that is withheld."""
     if _is_shifted(result):
         return "Fit richer propensities, or fit them to more examples, and audit again."
+    found = result.options.get("challenge")
+    if isinstance(found, dict) and found.get("view") in _OF_RECORDS:
+        return (
+            "Find out what was removed, added or changed in one part after the split. Clean first, "
+            "then split, train and audit again. If the split was not random, audit with "
+            "ZeroRun(member, features=…)."
+        )
     return (
         "Find out why features distinguish members from non-members: drop columns that were "
         "written after the split, such as an index, and audit again. If the split was not "
