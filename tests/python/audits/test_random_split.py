@@ -333,8 +333,8 @@ def test_dp_sgd_has_its_own_curve() -> None:
 def test_a_withheld_bound_says_what_the_view_saw_and_what_to_do() -> None:
     """Unusual rows were dropped from one part: no column was written after the split."""
     rng = np.random.default_rng(0)
-    table = rng.standard_t(4, size=(24_000, 3))
-    member = rng.permutation(24_000) < 12_000
+    table = rng.standard_t(4, size=(1600, 5))
+    member = rng.permutation(1600) < 800
     keep = ~member | (np.abs(table) < 3).all(axis=1)
     units = np.arange(int(keep.sum()))
     for groups in (None, units):
@@ -347,4 +347,3 @@ def test_a_withheld_bound_says_what_the_view_saw_and_what_to_do() -> None:
         assert said.next_steps[0].startswith("Find out what was removed, added or changed")
         assert ("pass their groups" in warning) == (groups is None)
         assert ("groups of rows" in warning) == (groups is not None)
-        assert "e+" not in warning

@@ -12,7 +12,7 @@ from leakbound._base import shares
 from leakbound._base.odds import expit
 from leakbound.audits import split_challenge
 from leakbound.audits.pairs import Pairs, Units
-from leakbound.audits.split_challenge import bets, challenge
+from leakbound.audits.split_challenge import _about, bets, challenge
 from leakbound.propensity import falsification
 
 PAIRS = 100
@@ -101,3 +101,10 @@ def test_classifiers_bet_where_they_could_contradict(
 
     monkeypatch.setattr(falsification, "beliefs", knows)
     assert bets(matched, rows, 0).contradicts == (pairs == 32)
+
+
+@pytest.mark.parametrize(
+    ("expected", "said"), [(15_000.25, "15,000"), (31.42, "31.4"), (0.5, "0.5")]
+)
+def test_expected_numbers_have_their_digits(expected: float, said: str) -> None:
+    assert _about(expected) == said
