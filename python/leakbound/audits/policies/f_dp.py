@@ -170,8 +170,7 @@ def _bound(test: JointTest, index: int, correct: int) -> float:
     critical = test.rough(index, correct)
     if not critical:
         return 0.0
-    mantissa, exponent = math.frexp(critical)
-    t = math.ldexp(math.floor(mantissa * _FINENESS - 1) / _FINENESS, exponent)
+    t = _on_grid(critical)
     curve = proxy.curve(t, sides)
     empty = [test.counts(place, 0) for place in range(len(test.levels))]
     least = _core.fdp_least_rejected(empty, curve.core, test.tau)
@@ -184,8 +183,10 @@ def _bound(test: JointTest, index: int, correct: int) -> float:
         return _bound_from_proxy(test, index, correct, proof)
     # 2. A certificate of v(t), made at the parameter that it is expected to prove; and once more at
     # the one that it proves, if that is not close. Searches along curves with an edge are not sure
-    # to come from there to a proof.
-    expected = max(t, test.quick(index, correct)) if isinstance(claim, GaussianDP) else t
+    # to come from there to a proof. It is on the grid too: last bits would lead to another proof.
+    expected = t
+    if isinstance(claim, GaussianDP):
+        expected = max(t, _on_grid(test.quick(index, correct)))
     proof = _core.JointCertificate(tested, claim.curve(expected, sides).core)
     first = _proved(claim, proof, sides, level, expected)
     if first is None and expected > t:
@@ -198,6 +199,12 @@ def _bound(test: JointTest, index: int, correct: int) -> float:
         return first
     again = proof.made_at(claim.curve(first, sides).core)
     return max(first, _proved(claim, again, sides, level, first) or 0.0)
+
+
+def _on_grid(theta: float) -> float:
+    """Return a parameter rounded down to a grid that last bits hardly move it on."""
+    mantissa, exponent = math.frexp(theta)
+    return math.ldexp(math.floor(mantissa * _FINENESS - 1) / _FINENESS, exponent)
 
 
 def _bound_from_proxy(
