@@ -43,8 +43,7 @@ BASELINE = Path(__file__).with_name("baseline.parquet")
 PAGE = Path(__file__).with_name("page.parquet")
 CORPUS = Path(__file__).parents[1] / "corpus"
 DELTA = peers.DELTA
-# Losses of a mean bound that are named: certificates move it by less
-_LEAST = 1e-3
+_LEAST = 1e-6
 """Losses of a mean bound below this are rounding."""
 _NOTHING = 0.2
 """Oracles below this prove next to nothing, and their shares say nothing."""
