@@ -57,7 +57,7 @@ def compare(
     ] = None,
     family: Annotated[
         list[str] | None,
-        option("NAME", f"Privacy definition, repeatable: {options.FAMILIES}. Default: pure."),
+        option("NAME", f"Privacy definition, repeatable: {options.CLAIM_NAMES}. Default: pure."),
     ] = None,
     examples: Annotated[
         list[int] | None,

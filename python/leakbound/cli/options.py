@@ -15,6 +15,7 @@ from leakbound import claims
 from leakbound._base.console import bar, tell
 from leakbound._base.types import Relation as ClaimRelation
 from leakbound.claims.families import check_epsilon_at
+from leakbound.claims.names import CLAIM_NAMES, claim_named, number_or_text
 from leakbound.cli import output
 from leakbound.cli.commands import COMMANDS
 from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn, SecondLook, UnionBound, Weighted
@@ -23,7 +24,6 @@ from leakbound.errors import InputTypeError, OptionError
 T = TypeVar("T")
 
 CUTS = "auto, second-look, outside-in, kl, union, geometric, fixed:R, weighted"
-FAMILIES = "pure, approx:D, gaussian, gaussian:D, laplace, dp-sgd:Q,T"
 KINDS = ".csv, .tsv, .jsonl, these with .gz, .parquet or .npz"
 ONE_MODEL = ("eps", "eps,delta", "mu", "noise")
 """The forms that a claim about one model can take."""
@@ -36,6 +36,7 @@ _PANELS = {
     "baseline_col features member_col member_values sep decimal thousands encoding most_rows "
     "categorical missing inputs label keep",
     "Design": "",
+    "Runs": "python workers timeout most_runs",
     "Claim": "claim truth target probability family relation confidence cuts sides lenient",
     "Output": "out model auditor json json_full store",
     "Evidence": "seed opening bundle secret commitment page most_seconds model_sha256",
@@ -139,7 +140,7 @@ Family = Annotated[
     str,
     option(
         "NAME",
-        f"Privacy definition to bound (default: that of --claim): {FAMILIES}. D is a δ, Q the "
+        f"Privacy definition to bound (default: that of --claim): {CLAIM_NAMES}. D is a δ, Q the "
         "sampling rate and T the number of steps of DP-SGD.",
     ),
 ]
@@ -211,21 +212,17 @@ def parse_cuts(text: str) -> CutPolicy | None:
 
 def parse_family(text: str) -> claims.Claim:
     """Return the family of guarantees named by text such as laplace or dp-sgd:0.01,1000."""
-    families: dict[str, Callable[..., claims.Claim]] = {
-        "pure": claims.PureDP,
-        "laplace": claims.LaplaceDP,
-        "gaussian": lambda delta=0.0: claims.GaussianDP(delta=delta),
-        "approx": lambda delta: claims.ApproxDP(delta=delta),
-        "dp-sgd": lambda rate, steps: claims.SubsampledGaussianDP(sampling_rate=rate, steps=steps),
-    }
-    return _made(text, families, "--family", FAMILIES)
+    try:
+        return claim_named(text)
+    except OptionError as error:
+        raise OptionError(f"--family {error}") from error
 
 
 def _made(text: str, kinds: Mapping[str, Callable[..., T]], name: str, known: str) -> T:
     """Make the object that a name and its numbers describe."""
     word, _, value = text.strip().lower().partition(":")
     try:
-        return kinds[word](*(_given(part) for part in value.split(",") if part))
+        return kinds[word](*(number_or_text(part) for part in value.split(",") if part))
     except (OptionError, InputTypeError) as error:
         message = f"{name} {text}: {error}"
     except (KeyError, TypeError):
@@ -265,7 +262,7 @@ def guarantee_of(goal: Mapping[str, float], family: str = "", copies: int = 1) -
     for key, kind in own.items():
         if key in goal and not isinstance(named, kind):
             refuse(
-                f"--claim {key}=… does not fit {named.name}; choose another --family: {FAMILIES}"
+                f"--claim {key}=… does not fit {named.name}; choose another --family: {CLAIM_NAMES}"
             )
     if "eps" in goal:
         check_epsilon_at(named, delta)
@@ -408,16 +405,7 @@ def parse_columns(text: str, name: str) -> list[str]:
     return names
 
 
-def _given(text: str) -> float | str:
-    """Return an integer, a float, or the text itself, which is refused later."""
-    try:
-        number = float(text)
-    except ValueError:
-        return text
-    return int(number) if number.is_integer() else number
-
-
 def _number(text: str) -> float:
     """Return a number of at least 0, or NaN."""
-    number = _given(text)
+    number = number_or_text(text)
     return number if not isinstance(number, str) and number >= 0 else math.nan

@@ -1,4 +1,7 @@
 from leakbound.mechanisms.audit import audit_mechanism as audit_mechanism
+from leakbound.mechanisms.case import Case as Case
+from leakbound.mechanisms.case import load_case as load_case
+from leakbound.mechanisms.worker import Failure as Failure
 from leakbound.mechanisms.zoo import GRR as GRR
 from leakbound.mechanisms.zoo import OUE as OUE
 from leakbound.mechanisms.zoo import SUE as SUE

@@ -9,7 +9,8 @@ import pytest
 import leakbound as lb
 from command_line import MEMBER, SCORE, csv_text, leakbound, spawn
 from leakbound.claims import CLAIMS, Claim, TradeOffFamily
-from leakbound.cli.options import FAMILIES, parse_family
+from leakbound.claims.names import CLAIM_NAMES
+from leakbound.cli.options import parse_family
 
 SAMPLED = lb.SubsampledGaussianDP(sampling_rate=0.1, steps=20)
 WORDS: dict[str, Claim] = {
@@ -37,7 +38,7 @@ def test_no_claim_is_without_a_word_but_that_of_a_function() -> None:
     spoken = {type(claim) for claim in WORDS.values()}
     assert spoken == set(CLAIMS) - {TradeOffFamily}
     assert {word.partition(":")[0].lower() for word in WORDS} == {
-        word.strip().partition(":")[0] for word in FAMILIES.split(", ")
+        word.strip().partition(":")[0] for word in CLAIM_NAMES.split(", ")
     }
 
 

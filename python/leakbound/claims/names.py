@@ -1,0 +1,45 @@
+"""Claims by the names that the command line and case files have for them."""
+
+from collections.abc import Callable
+
+from leakbound.claims.base import ApproxDP, PureDP
+from leakbound.claims.families import Claim, GaussianDP, LaplaceDP, SubsampledGaussianDP
+from leakbound.errors import InputTypeError, OptionError
+
+CLAIM_NAMES = "pure, approx:D, gaussian, gaussian:D, laplace, dp-sgd:Q,T"
+_KINDS: dict[str, Callable[..., Claim]] = {
+    "pure": PureDP,
+    "laplace": LaplaceDP,
+    "gaussian": lambda delta=0.0: GaussianDP(delta=delta),
+    "approx": lambda delta: ApproxDP(delta=delta),
+    "dp-sgd": lambda rate, steps: SubsampledGaussianDP(sampling_rate=rate, steps=steps),
+}
+
+
+def claim_named(text: str) -> Claim:
+    """Return the claim with a name such as ``"pure"``, ``"approx:1e-5"`` or ``"dp-sgd:0.01,1000"``.
+
+    D is a δ, Q the sampling rate and T the number of steps.
+
+    Examples
+    --------
+    >>> claim_named("approx:1e-5")
+    ApproxDP(delta=1e-05)
+    """
+    word, _, value = text.strip().lower().partition(":")
+    try:
+        return _KINDS[word](*(number_or_text(part) for part in value.split(",") if part))
+    except (OptionError, InputTypeError) as error:
+        message = f"{text}: {error}"
+    except (KeyError, TypeError):
+        message = f"must be one of {CLAIM_NAMES}; got {text!r}"
+    raise OptionError(message)
+
+
+def number_or_text(text: str) -> float | str:
+    """Return an integer, a float, or the text itself, which is refused later."""
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return int(number) if number.is_integer() else number

@@ -1,0 +1,267 @@
+"""Cases: mechanisms in files, whose processes may print, raise, hang, die, and lack packages."""
+
+import os
+import subprocess
+import sys
+import time
+import venv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import leakbound as lb
+from command_line import leakbound
+from leakbound import errors
+from leakbound.mechanisms import audit_mechanism, load_case
+
+HEAD = """
+import os, signal, sys, time
+import numpy as np
+claim, parameter, d0, d1 = "pure", 1.0, 0, 1
+"""
+NOISY = HEAD + "def run(data, rng):\n    return data + rng.laplace(scale=0.5)\n"
+
+
+def written(folder: Path, text: str, name: str = "case.py") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def audited(file: Path, /, *, workers: int = 1, timeout: float | None = None, **how: Any) -> Any:
+    options = {"most_runs": 60, "seed": 0, **how}
+    with load_case(file, workers=workers, timeout=timeout) as case:
+        options.setdefault("parameter", case.parameter)
+        options.setdefault("score", case.score)
+        return audit_mechanism(case.run, case.d0, case.d1, case.claim, **options)
+
+
+def body(run: str, more: str = "") -> str:
+    """Return a case whose run has these lines."""
+    lines = "\n".join(f"    {line}" for line in run.splitlines())
+    return f"{HEAD}{more}\ndef run(data, rng):\n{lines}\n"
+
+
+def test_a_case_is_refuted_as_its_function_would_be(tmp_path: Path) -> None:
+    path = written(tmp_path, NOISY)
+    with load_case(path) as case:
+        assert (case.claim, case.parameter, case.score) == (lb.PureDP(), 1.0, None)
+        found = audit_mechanism(
+            case.run, case.d0, case.d1, case.claim, parameter=1.0, most_runs=1000, seed=0
+        )
+    assert found.checked is not None
+    assert found.checked.verdict == "refuted"
+    assert "repeatable" not in found.options
+
+
+def test_results_do_not_depend_on_the_number_of_workers(tmp_path: Path) -> None:
+    noise = "return [data + rng.laplace(), random.random(), np.random.normal()]"
+    path = written(tmp_path, body(noise, "import random"))
+    results = [audited(path, workers=count, most_runs=200) for count in (1, 2, 3)]
+    assert len({one.to_json() for one in results}) == 1
+
+
+def test_what_a_case_prints_and_reads_is_no_output(tmp_path: Path) -> None:
+    run = """print("chatter " * 10_000)
+os.write(1, b"more")
+assert sys.stdin.read() == ""
+return data + rng.laplace()"""
+    found = audited(written(tmp_path, body(run, 'print("loading")')))
+    assert found.options["runs"] == 60
+    assert not found.warnings
+
+
+def test_a_run_that_dies_or_hangs_is_an_output_and_loses_no_other(tmp_path: Path) -> None:
+    run = """if rng.random() < 0.1:
+    print("out of luck", file=sys.stderr, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+if rng.random() < 0.05:
+    os._exit(3)
+if rng.random() < 0.05:
+    time.sleep(60)
+return data + rng.laplace()"""
+    path = written(tmp_path, body(run))
+    kept = tmp_path / "runs.npz"
+    one = audited(path, timeout=0.5, path=kept, score=number_of_failures)
+    two = audited(path, timeout=0.5, workers=2, score=number_of_failures)
+    assert one.to_json() == two.to_json()
+    assert "runs returned nothing" in one.warnings[0]
+    failed = [output for output in FAILED if not isinstance(output, np.ndarray)]
+    assert {failure.kind for failure in failed} == {"died", "timed out"}
+    assert {failure.name for failure in failed} == {"SIGKILL", "exit code 3", "0.5 s"}
+    assert all("luck" in failure.message for failure in failed if failure.name == "SIGKILL")
+    again = audited(path, timeout=0.5, path=kept, score=number_of_failures)
+    assert again.to_json() == one.to_json()
+
+
+FAILED: list[Any] = []
+
+
+def number_of_failures(outputs: Any) -> Any:
+    FAILED.extend(outputs)
+    return np.array([not isinstance(one, np.ndarray) for one in outputs], dtype=np.float64)
+
+
+def test_the_score_of_a_case_runs_beside_it(tmp_path: Path) -> None:
+    text = NOISY + (
+        "def score(outputs):\n"
+        "    assert isinstance(outputs, np.ndarray) and 'leakbound' not in sys.modules\n"
+        "    return np.clip(outputs, 0, 1)\n"
+    )
+    found = audited(written(tmp_path, text), most_runs=1000)
+    assert found.verdict == "refuted"
+    raising = NOISY + "def score(outputs):\n    raise ValueError('no table of ratios')\n"
+    with pytest.raises(errors.InputError, match=r"score of .* raised ValueError: no table"):
+        audited(written(tmp_path, raising))
+
+
+BAD: dict[str, tuple[str, str]] = {
+    "no run": ("claim, parameter, d0, d1 = 'pure', 1.0, 0, 1", "it has no run"),
+    "import error": ("import nothing_of_that_name\n" + NOISY, "No module named 'nothing_of_that"),
+    "syntax error": ("def run(:", "invalid syntax"),
+    "equal inputs": (NOISY.replace("0, 1", "1, 1"), "d0 and d1 .* are equal"),
+    "no function": (HEAD + "run = 3", "run .* must be a function"),
+    "claim": (NOISY.replace("pure", "normal"), "claim of .* must be one of pure, approx:D"),
+    "exit": (NOISY + "\nsys.exit('no licence')", "exit code 1, and said: .*no licence"),
+    "object": (body("return object()"), r"cannot be kept \(builtins.object\): return its parts"),
+    "always raises": (
+        body("return data.missing"),
+        "none of the first 10 .* no attribute 'missing'",
+    ),
+    "always dies": (body("os._exit(9)"), "none of the first 10 .* died exit code 9"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_case_that_cannot_run_says_why(name: str, tmp_path: Path) -> None:
+    text, message = BAD[name]
+    with pytest.raises(errors.LeakboundError, match=f"(?s){message}"):
+        audited(written(tmp_path, text), most_runs=20)
+
+
+def test_a_python_that_is_none_or_lacks_numpy_says_so(tmp_path: Path) -> None:
+    path = written(tmp_path, NOISY)
+    with pytest.raises(errors.OptionError, match="cannot be run as Python"):
+        load_case(path, python=tmp_path / "python")
+    with pytest.raises(errors.InputError, match="exit code 0, and said: nothing"):
+        load_case(path, python="/bin/true")
+    bare = tmp_path / "bare"
+    venv.create(bare, with_pip=False)
+    with pytest.raises(errors.InputError, match=r"(?s)NumPy is needed.*No module named 'numpy'"):
+        load_case(path, python=bare / "bin" / "python")
+    with pytest.raises(errors.InputError, match="there is no file"):
+        load_case(tmp_path / "none.py")
+    for options in ({"workers": 0}, {"timeout": 0.0}):
+        with pytest.raises(errors.OptionError, match="must be"):
+            load_case(path, **options)
+
+
+def test_a_case_runs_where_leakbound_is_not_installed(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    venv.create(other, with_pip=False)
+    (packages,) = other.glob("lib/python*/site-packages")
+    found = Path(np.__file__).parent
+    for part in found.parent.glob("numpy*"):
+        packages.joinpath(part.name).symlink_to(part)
+    text = NOISY + "import importlib.util\nassert importlib.util.find_spec('leakbound') is None\n"
+    with load_case(written(tmp_path, text), python=other / "bin" / "python") as case:
+        inputs = case.d0, case.d1
+        audit_mechanism(case.run, *inputs, case.claim, parameter=1.0, most_runs=20, seed=0)
+
+
+def test_noise_of_its_own_is_said_and_its_file_goes_on(tmp_path: Path) -> None:
+    path = written(tmp_path, body("return data + np.random.default_rng().laplace()"))
+    found = audited(path, path=tmp_path / "runs.npz")
+    assert found.options["repeatable"] is False
+    assert "The mechanism draws noise of its own" in found.assumptions[0].statement
+    again = audited(path, path=tmp_path / "runs.npz")
+    assert again.bound == found.bound
+    assert again.options["repeatable"] is False
+    path.write_text(path.read_text() + "\n")
+    with pytest.raises(errors.OptionError, match="another pair of inputs"):
+        audited(path, path=tmp_path / "runs.npz")
+
+
+def test_other_inputs_than_its_own_are_refused(tmp_path: Path) -> None:
+    with load_case(written(tmp_path, NOISY)) as case:
+        with pytest.raises(errors.OptionError, match=r"pass case\.d0 and case\.d1"):
+            audit_mechanism(case.run, 0, 1, case.claim, parameter=1.0)
+        assert isinstance(case.run(case.d1, np.random.default_rng(0)), float)
+    with pytest.raises(errors.OptionError, match="was closed: load it again"):
+        audit_mechanism(case.run, case.d0, case.d1, case.claim, parameter=1.0)
+
+
+LEAKS = {
+    "raises": "raise ValueError('too large')",
+    "a key": "return {'rare': 1, 'n': 3}",
+    "a length": "return [1.0] * 4",
+    "NaN": "return float('nan')",
+    "a word": "return 'rare'",
+    "None": "return None",
+    "an element of a set": "return {'a', 'rare'}",
+    "a column": "return np.ones((2, 2))",
+}
+USUAL = {
+    "a key": "return {'n': 3}",
+    "a length": "return [1.0] * 3",
+    "a word": "return 'usual'",
+    "an element of a set": "return {'a', 'b'}",
+    "a column": "return np.ones((2, 1))",
+}
+
+
+def leaking(name: str, rare: str) -> str:
+    usual = USUAL.get(name, "return 1.0")
+    return body(f"if rng.random() < {rare}:\n    {LEAKS[name]}\n{usual}").replace(
+        "1.0, 0, 1", "0.5, 0, 1"
+    )
+
+
+@pytest.mark.parametrize("name", LEAKS)
+def test_a_leak_in_what_comes_out_is_refuted(name: str, tmp_path: Path) -> None:
+    path = written(tmp_path, leaking(name, "0.05 + 0.55 * data"))
+    assert audited(path, most_runs=400).verdict == "refuted"
+
+
+@pytest.mark.parametrize("name", ["raises", "a key", "NaN"])
+def test_what_comes_out_on_both_inputs_alike_refutes_nothing(name: str, tmp_path: Path) -> None:
+    path = written(tmp_path, leaking(name, "0.3"))
+    assert audited(path, most_runs=400).verdict == "not refuted"
+
+
+def test_an_interrupt_ends_the_workers_and_is_no_output(tmp_path: Path) -> None:
+    path = written(tmp_path, body("time.sleep(0.05)\nreturn data + rng.laplace()"))
+    runs = tmp_path / "runs.npz"
+    command = [sys.executable, "-m", "leakbound", "mechanism", str(path), "--store", str(runs)]
+    process = subprocess.Popen(
+        [*command, "--seed", "0", "--workers", "2", "--most-runs", "400"],
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    time.sleep(6.0)
+    os.killpg(process.pid, 2)
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == 130, said
+    listed = subprocess.run(["ps", "-ef"], capture_output=True, text=True, check=True).stdout
+    assert str(path) not in listed
+    kept = np.load(runs)["outputs"]
+    assert 0 < kept.size < 400
+
+
+def test_the_command_ends_with_the_codes_of_others(tmp_path: Path) -> None:
+    path = written(tmp_path, NOISY + "score = np.asarray\n")
+    out = tmp_path / "out"
+    for options, code in (
+        ([], 1),
+        (["--claim", "eps=9"], 3),
+        (["--claim", "eps=2.5"], 0),
+        (["--claim", "mu=0.5"], 1),
+        (["--claim", "eps=1,delta=0.01", "--workers", 2, "--out", out], 1),
+        (["--claim", "noise=1"], 2),
+        (["--timeout", "-1"], 2),
+    ):
+        answer = leakbound("mechanism", path, "--seed", 0, "--most-runs", 600, *options)
+        assert answer.code == code, answer
+    assert (out / "report.html").exists()
