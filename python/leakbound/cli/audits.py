@@ -106,14 +106,15 @@ class Parts:
         layout: Layout,
         *,
         optional: Sequence[str] = ("id",),
+        planned: bool = False,
     ) -> Columns | TwoFiles:
-        """Read one file, which says who was a member unless that is optional, or both parts."""
+        """Read one file, in which membership may be missing with a plan, or both parts."""
         with bar(f"Reading {given[0]}"):
             if self.members:
                 return read_parts(given, wanted, layout, optional=optional)
-            if layout.member_col not in optional:
-                wanted = [*wanted, layout.member_col]
-            return read(given[0], wanted, layout, optional=optional)
+            if planned:
+                return read(given[0], wanted, layout, optional=[*optional, layout.member_col])
+            return read(given[0], [*wanted, layout.member_col], layout, optional=optional)
 
 
 @dataclass(frozen=True)
@@ -236,10 +237,7 @@ def coins(
     wanted = [*names]
     if isinstance(chance, str):
         wanted.append(chance)
-    optional = ["id"]
-    if draw.plan is not None:
-        optional.append(layout.member_col)
-    table = parts.read(given, wanted, layout, optional=optional)
+    table = parts.read(given, wanted, layout, planned=draw.plan is not None)
     with bar(f"Auditing {len(table):,} examples"), about(file):
         scores, member, ids, rows = _joined(table, names, layout, draw)
         priors = chance

@@ -66,7 +66,9 @@ class Falsification(Record):
         if not (0 <= self.p_value <= 1 and 0 <= self.correct <= self.guesses):
             return f"p_value is {self.p_value:g}, correct {self.correct} of {self.guesses}"
         below = self.p_value < REFUTED_BELOW
-        return "" if self.refuted == below else f"refuted does not follow from {self.p_value:g}"
+        if self.refuted == below:
+            return ""
+        return f"refuted does not follow from {self.p_value:g}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -160,7 +160,9 @@ def _equal_pairs(points: FloatArray, stratum: IntArray) -> IntArray:
 def _in_the_middle(rows: IntArray, points: FloatArray, rng: np.random.Generator) -> IntArray:
     """Return rows in the middle of a random direction, if there are very many."""
     width = points.shape[1]
-    most = _ROWS_IN_TREE if width <= _FLAT else _ROWS
+    most = _ROWS
+    if width <= _FLAT:
+        most = _ROWS_IN_TREE
     if rows.size <= most:
         return rows
     along = points[rows] @ rng.normal(size=width)

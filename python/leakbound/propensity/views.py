@@ -167,7 +167,9 @@ def at_ends(order: IntArray, split: Split, rng: np.random.Generator) -> Count:
         lambda draws: split.drawn(cells, _members, draws, rng),
     )
     side, prefix = divmod(best, prefixes.size)
-    end: End = "most" if side else "least"
+    end: End = "least"
+    if side:
+        end = "most"
     seen = found.reshape(2, -1)[side, : prefix + 1].sum()
     expected = law.mean[side, prefix]
     return Count(p_value, int(seen), int(prefixes[prefix]), float(expected), end)
