@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "papers"))
 from leakbound._base import shares
 from leakbound.audits.pairs import Pairs, Units
 from leakbound.audits.split_challenge import CONTRADICTED_BELOW, bets, challenge
-from leakbound.propensity import views
+from leakbound.propensity import likeness, surprise, views
 from one_part import MISTAKES, RIGHT, Parts
 from real_data import ADULT, FOLDER, adult
 
@@ -39,14 +39,14 @@ def p_values(parts: Parts, seed: int) -> dict[str, float]:
     """Return the p-value of each view, corrected for the others."""
     rng = np.random.default_rng(seed)
     split = views.Split.of(parts.member, parts.labels, rng)
-    points = views.ranked(parts.rows)
-    found = {"pairs": views.across(views.closest(points, split, rng), split, rng).p_value}
-    usual = views.in_order(views.usual(parts.rows), rng)
+    points = likeness.ranked(parts.rows)
+    found = {"pairs": views.across(likeness.closest(points, split, rng), split, rng).p_value}
+    usual = likeness.in_order(likeness.usual(parts.rows), rng)
     found["usual"] = views.at_ends(usual, split, rng).p_value
     if parts.labels is not None:
-        surprise = views.surprising(parts.rows, parts.labels, rng)
-        assert surprise is not None
-        found["label"] = views.at_ends(views.in_order(surprise, rng), split, rng).p_value
+        surprises = surprise.surprising(parts.rows, parts.labels, rng)
+        assert surprises is not None
+        found["label"] = views.at_ends(likeness.in_order(surprises, rng), split, rng).p_value
     return {view: SHARES[view].price() * p_value for view, p_value in found.items()}
 
 
@@ -67,15 +67,15 @@ def nulls(games: int) -> None:
     How surprising labels are does not depend on membership: it is learnt once for 25 splits.
     """
     rng, again = np.random.default_rng(7), 25
-    learn = views.surprising
+    learn = surprise.surprising
     withheld, small = Counter[str](), Counter[str]()
     for game in range(games):
         if game % again == 0:
             rows = np.column_stack([rng.integers(0, 5, (120, 2)), rng.normal(size=(120, 2))])
             labels = (rows[:, 2] + rng.normal(size=120) > 0).astype(np.int64)
             strata = rng.integers(0, 2, 120)
-            surprise = learn(rows, labels, np.random.default_rng(game))
-            views.surprising = lambda *_, known=surprise: known
+            surprises = learn(rows, labels, np.random.default_rng(game))
+            surprise.surprising = lambda *_, known=surprises: known
         member = rng.permutation(120) < rng.integers(50, 75)
         units = Units.of(member, strata, None, "mean")
         found = challenge(Pairs.drawn(units, game), units, rows, game, labels=labels)
@@ -138,13 +138,13 @@ def seconds() -> None:
         begin = time.process_time()
         rng_ = np.random.default_rng(9)
         split = views.Split.of(member, label, rng_)
-        points = views.ranked(rows)
-        views.across(views.closest(points, split, rng_), split, rng_)
-        views.at_ends(views.in_order(views.usual(rows), rng_), split, rng_)
-        surprise = views.surprising(rows, label, rng_)
-        assert surprise is not None
-        asked = np.flatnonzero(~np.isnan(surprise))
-        views.at_ends(asked[views.in_order(surprise[asked], rng_)], split, rng_)
+        points = likeness.ranked(rows)
+        views.across(likeness.closest(points, split, rng_), split, rng_)
+        views.at_ends(likeness.in_order(likeness.usual(rows), rng_), split, rng_)
+        surprises = surprise.surprising(rows, label, rng_)
+        assert surprises is not None
+        asked = np.flatnonzero(~np.isnan(surprises))
+        views.at_ends(asked[likeness.in_order(surprises[asked], rng_)], split, rng_)
         middle = time.process_time()
         bets(Pairs.drawn(Units.of(member, label, None, "mean"), 0), rows, 0)
         end = time.process_time()

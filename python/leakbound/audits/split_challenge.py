@@ -18,7 +18,7 @@ from leakbound._base.records import Lazy
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.audits.pairs import Pairs, Units
-from leakbound.propensity import falsification, views
+from leakbound.propensity import falsification, likeness, surprise, views
 from leakbound.results import AuditResult
 from leakbound.stats import poisson_binomial_tail_offsets
 
@@ -128,16 +128,18 @@ def challenge(
     """
     rng = Purpose.SPLIT_VIEWS.rng(seed)
     split = views.Split.of(units.member, units.stratum, rng)
-    points = views.ranked(features)
+    points = likeness.ranked(features)
     rows = "rows" if units.unit is None else "groups of rows"
-    usual = _of_units(units, views.usual(features, names))
+    usual = _of_units(units, likeness.usual(features, names))
     seen = [
         _close_pairs(units.features(points), split, rng, rows),
         _usual_rows(usual, split, rng, rows),
     ]
-    surprise = None if labels is None else views.surprising(features, labels, rng)
-    if surprise is not None:
-        seen.append(_labels(_of_units(units, surprise), split, rng, f"{rows} whose {label}"))
+    surprises = None
+    if labels is not None:
+        surprises = surprise.surprising(features, labels, rng)
+    if surprises is not None:
+        seen.append(_labels(_of_units(units, surprises), split, rng, f"{rows} whose {label}"))
     if units.unit is None:
         seen = [replace(one, advice=one.advice + _GROUPED) for one in seen]
     if _can_contradict(pairs.count if most_bets is None else min(most_bets, pairs.count)):
@@ -159,7 +161,7 @@ def _close_pairs(
     points: FloatArray, split: views.Split, rng: np.random.Generator, rows: str
 ) -> Seen:
     """See whether records that resemble each other lie in one part."""
-    count = views.across(views.closest(points, split, rng), split, rng)
+    count = views.across(likeness.closest(points, split, rng), split, rng)
     p_value = min(1.0, shares.CLOSE_PAIRS.price() * count.p_value)
     words = (
         f"{rows} that resemble each other lie in one part more often than a random split allows: "
@@ -173,7 +175,7 @@ def _usual_rows(
     values: FloatArray, split: views.Split, rng: np.random.Generator, rows: str
 ) -> Seen:
     """See whether the most or the least usual records lie in one part."""
-    count = views.at_ends(views.in_order(values, rng), split, rng)
+    count = views.at_ends(likeness.in_order(values, rng), split, rng)
     p_value = min(1.0, shares.USUAL_ROWS.price() * count.p_value)
     words = _at_end(count, f"{count.end} usual {rows}", p_value)
     return Seen("usual rows", p_value, count.seen, count.of, count.expected, words)
@@ -184,7 +186,7 @@ def _labels(
 ) -> Seen:
     """See whether records whose labels are surprising, or not at all, lie in one part."""
     asked = np.flatnonzero(~np.isnan(values))
-    count = views.at_ends(asked[views.in_order(values[asked], rng)], split, rng)
+    count = views.at_ends(asked[likeness.in_order(values[asked], rng)], split, rng)
     p_value = min(1.0, shares.LABELS.price() * count.p_value)
     words = _at_end(count, f"{labelled} is {count.end} surprising", p_value)
     return Seen("surprising labels", p_value, count.seen, count.of, count.expected, words)

@@ -1,9 +1,10 @@
 """The commands that audit a table of scores: read, call, print, write."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import numpy as np
 import typer
@@ -98,6 +99,96 @@ class Parts:
             refuse("give FILE, or both --members and --nonmembers")
         return both
 
+    def read(
+        self,
+        given: list[Path],
+        wanted: list[str],
+        layout: Layout,
+        *,
+        optional: Sequence[str] = ("id",),
+        planned: bool = False,
+    ) -> Columns | TwoFiles:
+        """Read one file, in which membership may be missing with a plan, or both parts."""
+        with bar(f"Reading {given[0]}"):
+            if self.members:
+                return read_parts(given, wanted, layout, optional=optional)
+            if planned:
+                return read(given[0], wanted, layout, optional=[*optional, layout.member_col])
+            return read(given[0], [*wanted, layout.member_col], layout, optional=optional)
+
+
+@dataclass(frozen=True)
+class Draw(Generic[P]):
+    """The plan that decided who was a member, if there is one."""
+
+    plan: P | None
+    opening: Opening | None
+    """The commitment that holds it."""
+    agreed: dict[str, int]
+    """The seed that the protocol fixed."""
+    copies: int | None
+    """How often each member was inserted; None if nothing says more than once."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A saved plan, or the commitment that holds it."""
+
+    plan: Annotated[
+        Path | None,
+        option(
+            "FILE", "Saved InclusionPlan that decided membership. Joined by id if FILE has ids."
+        ),
+    ] = None
+    opening: Annotated[
+        Path | None, option("DIR", "Secret folder of `leakbound commit`, instead of --plan.")
+    ] = None
+    copies: options.Copies = None
+
+    def read(self, kind: type[P], seed: int | None) -> Draw[P]:
+        """Read the plan, which `--copies` and `--seed` must not contradict."""
+        if self.plan and self.opening:
+            refuse("--opening already contains a plan: give either --plan or --opening")
+        if self.opening is not None:
+            return self._opened(self.opening, kind, seed)
+        plan = None
+        if self.plan:
+            plan = kind.load(self.plan)
+        return Draw(plan, None, {}, self._times(plan, self.copies))
+
+    def _opened(self, folder: Path, kind: type[P], seed: int | None) -> Draw[P]:
+        opened = load_opening(folder)
+        plan = opened.plan
+        if not isinstance(plan, kind):
+            refuse(f"--opening holds a {type(plan).__name__}; this needs a {kind.__name__}")
+        agreed = opened.agreed.options
+        if seed not in {None, agreed["seed"]}:
+            refuse(
+                f"--seed {seed}: the protocol fixed the seed {agreed['seed']}, so leave --seed out"
+            )
+        copies = agreed.get("copies")
+        if self.copies is not None and copies not in {None, self.copies}:
+            refuse(f"--copies {self.copies}: the protocol has {copies}, so leave --copies out")
+        if self.copies is not None:
+            copies = self.copies
+        return Draw(plan, opened, {"seed": agreed["seed"]}, self._times(plan, copies))
+
+    def _times(self, plan: InclusionPlan | ChoicePlan | None, copies: int | None) -> int | None:
+        """Return how often each member was inserted: as stated or planned."""
+        stated = copies_of(plan, copies)
+        if stated == 1 and self.copies is None:
+            return None
+        return stated
+
+
+@dataclass(frozen=True)
+class DrawnChoices(Drawn):
+    """The same, of candidates."""
+
+    plan: Annotated[
+        Path | None, option("FILE", "Saved ChoicePlan of the draw. Joined by id if FILE has ids.")
+    ] = None
+
 
 @command(app, "coins", "leakbound coins scores.csv --claim eps=2 --out report", COINS)
 def coins(
@@ -114,16 +205,7 @@ def coins(
     prior: Annotated[
         str, option("P", "Probability of being a member, or the column with this probability.")
     ] = "0.5",
-    plan: Annotated[
-        Path | None,
-        option(
-            "FILE", "Saved InclusionPlan that decided membership. Joined by id if FILE has ids."
-        ),
-    ] = None,
-    opening: Annotated[
-        Path | None, option("DIR", "Secret folder of `leakbound commit`, instead of --plan.")
-    ] = None,
-    copies: options.Copies = None,
+    drawn: Drawn,
     sides: options.CoinSides = "auto",
     attacks: options.Attacks = "score",
     question: options.Question,
@@ -133,49 +215,38 @@ def coins(
     """Audit scores of examples whose membership coins decided."""
     # 1. Options, before anything is read.
     names = options.parse_columns(attacks, "--score-col")
-    planned, opened, agreed = _drawn(InclusionPlan, plan=plan, opening=opening, seed=question.seed)
-    several = _copies(copies, plan=planned, opening=opened)
-    common = {**question.options(copies=several or 1), "sides": sides}
+    draw = drawn.read(InclusionPlan, question.seed)
+    common = {**question.options(copies=draw.copies or 1), "sides": sides}
     chance = _prior(prior)
     given = parts.files(files)
-    if parts.members and (plan or opening):
+    file = given[0]
+    if parts.members and draw.plan is not None:
         refuse("--members and --nonmembers say who was a member: leave out --plan and --opening")
     # 2. Shards are counted, and counts audited.
     if not parts.members and are_shards(given):
-        if len(names) > 1 or chance != 0.5 or plan or opening or delivery.bundle:
+        if len(names) > 1 or chance != 0.5 or draw.plan is not None or delivery.bundle:
             refuse(
                 "several files or a tally are only counted: use one file with all examples for "
                 "several --attacks, --prior, --plan, --opening or --bundle"
             )
         counted = tally_of(given, score=names[0], layout=layout)
         with bar(f"Auditing {counted.m:,} examples"):
-            result = audit(counted, Coins(copies=several), **common)
-        delivery.conclude(result, given[0], question.goal)
+            result = audit(counted, Coins(copies=draw.copies), **common)
+        delivery.conclude(result, file, question.goal)
     # 3. One file is read whole, and joined with the plan or the protocol; or one of each part.
-    file = given[0]
-    common |= agreed
     wanted = [*names]
     if isinstance(chance, str):
         wanted.append(chance)
-    table = _read(given, wanted=wanted, parts=parts, layout=layout, planned=planned is not None)
+    table = parts.read(given, wanted, layout, planned=draw.plan is not None)
     with bar(f"Auditing {len(table):,} examples"), about(file):
-        ids = _ids_of(table, planned)
-        rows = _rows_of(ids, planned)
-        scores = scores_of(table, names, named=opened is not None, rows=rows)
+        scores, member, ids, rows = _joined(table, names, layout, draw)
         priors = chance
         if isinstance(chance, str):
             priors = table.numbers(chance)[rows]
-        member: Any = None
-        if parts.members or layout.member_col in table:
-            member = table.member()
-        if planned is not None:
-            _check_plan(planned, ids=ids, member=member, examples=len(table))
-            member = planned
-            if ids is not None:
-                ids = ids[rows]
-        result = audit(scores, Coins(member, prior=priors, copies=several), ids=ids, **common)
+        design = Coins(member, prior=priors, copies=draw.copies)
+        result = audit(scores, design, ids=ids, **(common | draw.agreed))
     # 4. A bundle needs the inputs too.
-    inputs = {"scores": scores, "plan": opened or member, "ids": ids}
+    inputs = {"scores": scores, "plan": draw.opening or member, "ids": ids}
     if isinstance(chance, str):
         inputs |= {"prior": priors}
     delivery.conclude(result, file, question.goal, inputs=inputs)
@@ -242,31 +313,34 @@ def split(
         with bar(f"Auditing {counted.pairs:,} pairs"):
             result = audit(counted, RandomSplit(), **common)
         delivery.conclude(result, given[0], question.goal, relation)
-    file = given[0]
     known = options.parse_columns(features, "--features")
     labels = {"strata": strata, "groups": groups}
     wanted = [*names, *known, *filter(None, labels.values())]
-    optional = ("id", *({TOKENS} - {*wanted}))
-    with bar(f"Reading {file}"):
-        if parts.members:
-            table: Columns | TwoFiles = read_parts(given, wanted, layout, optional=optional)
-        else:
-            table = read(file, [*wanted, layout.member_col], layout, optional=optional)
-    with bar(f"Auditing {len(table):,} examples"), about(file):
+    optional = ["id"]
+    if TOKENS not in wanted:
+        optional.append(TOKENS)
+    table = parts.read(given, wanted, layout, optional=optional)
+    with bar(f"Auditing {len(table):,} examples"), about(given[0]):
         scores = scores_of(table, names)
         member = table.member()
         inputs: dict[str, Any] = {one: table.words(col) for one, col in labels.items() if col}
-        seen = []
-        if known:
-            seen = [table.matrix(known)]
-        if TOKENS in optional:
-            seen += _tokens_in(table)
-        if seen:
-            inputs |= {"features": np.column_stack(seen)}
+        inputs |= _features_in(table, known, tokens=TOKENS in optional)
         design = RandomSplit(member, aggregate=aggregate, **inputs)
         result = audit(scores, design, ids=table.ids, **common)
     inputs |= {"scores": scores, "plan": member, "ids": table.ids}
-    delivery.conclude(result, file, question.goal, relation, inputs)
+    delivery.conclude(result, given[0], question.goal, relation, inputs)
+
+
+def _features_in(
+    table: Columns | TwoFiles, named: list[str], *, tokens: bool
+) -> dict[str, AnyArray]:
+    """Return the features that a challenge reads, if there are any."""
+    columns = [table.numbers(name) for name in named]
+    if tokens:
+        columns += _tokens_in(table)
+    if not columns:
+        return {}
+    return {"features": np.column_stack(columns)}
 
 
 def _tokens_in(table: Columns | TwoFiles) -> list[AnyArray]:
@@ -291,13 +365,7 @@ def _tokens_in(table: Columns | TwoFiles) -> list[AnyArray]:
 def choices(
     file: options.File,
     *,
-    plan: Annotated[
-        Path | None, option("FILE", "Saved ChoicePlan of the draw. Joined by id if FILE has ids.")
-    ] = None,
-    opening: Annotated[
-        Path | None, option("DIR", "Secret folder of `leakbound commit`, instead of --plan.")
-    ] = None,
-    copies: options.Copies = None,
+    drawn: DrawnChoices,
     relation: options.Relation = None,
     attacks: options.Attacks = "score",
     question: options.Question,
@@ -309,31 +377,31 @@ def choices(
 
     # 1. Options, before anything is read.
     names = options.parse_columns(attacks, "--score-col")
-    planned, opened, agreed = _drawn(ChoicePlan, plan=plan, opening=opening, seed=question.seed)
-    several = _copies(copies, plan=planned, opening=opened)
-    common = question.options(relation, replaced="candidate", copies=several or 1)
-    common |= agreed
+    draw = drawn.read(ChoicePlan, question.seed)
+    common = question.options(relation, replaced="candidate", copies=draw.copies or 1)
     with bar(f"Reading {file}"):
         table = read(file, None, signs)
     # 2. Each attack has as many columns of scores as the first.
-    k = next(k for k in range(len(table.stored) + 1) if f"{names[0]}_{k}" not in table)
-    columns = {name: [f"{name}_{i}" for i in range(max(2, k))] for name in names}
+    k = 0
+    while f"{names[0]}_{k}" in table:
+        k += 1
+    k = max(2, k)
+    columns = {name: [f"{name}_{i}" for i in range(k)] for name in names}
     wanted = [one for listed in columns.values() for one in listed]
-    if planned is None:
+    if draw.plan is None:
         wanted.append("chosen")
     check_names(file, [*table.stored], wanted)
     with bar(f"Auditing {len(table):,} secrets"), about(file):
-        named = {name: table.matrix(listed) for name, listed in columns.items()}
-        scores = named
-        if not (len(names) > 1 or opened):
-            scores = named[names[0]]
-        ids = _ids_of(table, planned)
-        k = len(columns[names[0]])
-        chosen: Any = planned
-        if planned is None:
+        scores: Any = {name: table.matrix(listed) for name, listed in columns.items()}
+        if len(names) == 1 and draw.opening is None:
+            scores = scores[names[0]]
+        ids = _ids_of(table, draw.plan)
+        chosen: Any = draw.plan
+        if draw.plan is None:
             chosen = table.numbers("chosen")
-        result = audit(scores, Choices(chosen, k, copies=several), ids=ids, **common)
-    inputs = {"scores": scores, "plan": opened or chosen, "ids": ids}
+        design = Choices(chosen, k, copies=draw.copies)
+        result = audit(scores, design, ids=ids, **(common | draw.agreed))
+    inputs = {"scores": scores, "plan": draw.opening or chosen, "ids": ids}
     delivery.conclude(result, file, question.goal, relation, inputs)
 
 
@@ -397,7 +465,9 @@ def panoramia(
         allowed = vars(relaxations).copy()
         delta = allowed.pop("delta")
         design = Panoramia(member, baseline=known, features=matrix, **allowed)
-        guarantee = ApproxDP(delta=delta) if delta else PureDP()
+        guarantee: ApproxDP | PureDP = PureDP()
+        if delta:
+            guarantee = ApproxDP(delta=delta)
         result = audit(scores, design, claim=guarantee, ids=table.ids, **common)
     inputs = {"scores": scores, "baseline": known, "plan": member, "ids": table.ids}
     if matrix is not None:
@@ -456,10 +526,11 @@ def zero_run(
     # 2. Audit.
     with bar(f"Auditing {len(table):,} examples"), about(file):
         member = table.member()
-        odds: Any = LogisticPropensity() if columns else table.numbers("propensity")
-        inputs = {}
-        if columns:
-            inputs = {"features": table.matrix(columns)}
+        odds: Any = LogisticPropensity()
+        inputs = {"features": table.matrix(columns)}
+        if not columns:
+            odds = table.numbers("propensity")
+            inputs = {}
         scores = scores_of(table, names)
         design = ZeroRun(member, odds, **vars(correction), **inputs)
         result = audit(scores, design, ids=table.ids, sides=sides, **common)
@@ -485,38 +556,6 @@ def _prior(text: str) -> float | str:
         return text.strip()
 
 
-def _drawn(
-    kind: type[P], plan: Path | None, opening: Path | None, seed: int | None
-) -> tuple[P | None, Opening | None, dict[str, int]]:
-    """Return the plan, the opening that holds it, and the seed that the protocol fixed."""
-    if plan and opening:
-        refuse("--opening already contains a plan: give either --plan or --opening")
-    if opening is None:
-        return kind.load(plan) if plan else None, None, {}
-    opened = load_opening(opening)
-    if not isinstance(opened.plan, kind):
-        refuse(f"--opening holds a {type(opened.plan).__name__}; this needs a {kind.__name__}")
-    agreed = opened.agreed.options["seed"]
-    if seed not in {None, agreed}:
-        refuse(f"--seed {seed}: the protocol fixed the seed {agreed}, so leave --seed out")
-    return opened.plan, opened, {"seed": agreed}
-
-
-def _copies(
-    copies: int | None, plan: InclusionPlan | ChoicePlan | None, opening: Opening | None
-) -> int | None:
-    """Return how often each member was inserted: as stated, agreed on or planned; None if not."""
-    agreed = None
-    if opening is not None:
-        agreed = opening.agreed.options.get("copies")
-    if copies is not None and agreed not in {None, copies}:
-        refuse(f"--copies {copies}: the protocol has {agreed}, so leave --copies out")
-    stated = copies_of(plan, agreed if copies is None else copies)
-    if stated == 1 and copies is None:
-        return None
-    return stated
-
-
 def _ids_of(table: Columns | TwoFiles, plan: InclusionPlan | ChoicePlan | None) -> Any:
     """Return the column of ids, as whole numbers if the ids of the plan are."""
     ids = table.ids
@@ -526,37 +565,38 @@ def _ids_of(table: Columns | TwoFiles, plan: InclusionPlan | ChoicePlan | None) 
     return ids
 
 
-def _read(
-    given: list[Path], wanted: list[str], parts: Parts, layout: Layout, *, planned: bool = False
-) -> Columns | TwoFiles:
-    """Read one file, or one of each part; with a plan, membership may be missing."""
-    file = given[0]
-    with bar(f"Reading {file}"):
-        if parts.members:
-            return read_parts(given, wanted, layout)
-        if planned:
-            return read(file, wanted, layout, optional=("id", layout.member_col))
-        return read(file, [*wanted, layout.member_col], layout)
-
-
-def _rows_of(ids: Any, plan: InclusionPlan | None) -> Any:
-    """Return which rows of a file to take, in the order of a plan if there is one."""
-    if plan is None:
-        return slice(None)
-    rows = ExampleOrder(ids).follow(plan, "member")
+def _joined(
+    table: Columns | TwoFiles, names: list[str], layout: Layout, draw: Draw[InclusionPlan]
+) -> tuple[Any, Any, Any, Any]:
+    """Return scores, membership and ids in the order of the plan, and which rows these are."""
+    ids = _ids_of(table, draw.plan)
+    rows: Any = None
+    if draw.plan is not None:
+        rows = ExampleOrder(ids).follow(draw.plan, "member")
     if rows is None:
-        return slice(None)
-    return rows
+        rows = slice(None)
+    scores = scores_of(table, names, named=draw.opening is not None, rows=rows)
+    member = _membership(table, layout, ids, draw.plan)
+    if ids is not None:
+        ids = ids[rows]
+    return scores, member, ids, rows
 
 
-def _check_plan(plan: InclusionPlan, ids: Any, member: Any, examples: int) -> None:
-    """Raise if a file and a plan disagree about membership."""
-    planned = ExampleOrder(ids).member(plan, examples, copies=True)
-    if member is None:
-        return
-    differs = planned != check_membership(member, examples)
-    if differs.any():
-        raise InputError(
-            f"column member differs from the plan, first at row {differs.argmax()}: use the plan "
-            "that was trained with, or add a column id if the rows were reordered"
-        )
+def _membership(
+    table: Columns | TwoFiles, layout: Layout, ids: Any, plan: InclusionPlan | None
+) -> Any:
+    """Return the plan, with which the file must agree about membership, or what the file says."""
+    member = None
+    if isinstance(table, TwoFiles) or layout.member_col in table:
+        member = table.member()
+    if plan is None:
+        return member
+    planned = ExampleOrder(ids).member(plan, len(table), copies=True)
+    if member is not None:
+        differs = planned != check_membership(member, len(table))
+        if differs.any():
+            raise InputError(
+                f"column member differs from the plan, first at row {differs.argmax()}: use the "
+                "plan that was trained with, or add a column id if the rows were reordered"
+            )
+    return plan

@@ -35,7 +35,9 @@ class Samples:
 
     def take(self, positions: ArrayInput | slice) -> "Samples":
         """Return some of the samples, such as a part for training and a part for the audit."""
-        index = positions if isinstance(positions, slice) else np.asarray(positions)
+        index = positions
+        if not isinstance(index, slice):
+            index = np.asarray(index)
         if self.labels is None:
             return Samples(self.values[index])
         return Samples(values=self.values[index], labels=self.labels[index])
@@ -53,10 +55,10 @@ class Samples:
 def joined(parts: Sequence[Samples]) -> Samples:
     """Put samples behind each other, with labels if all have some."""
     labels = [part.labels for part in parts if part.labels is not None]
-    return Samples(
-        values=np.concatenate([part.values for part in parts]),
-        labels=np.concatenate(labels) if len(labels) == len(parts) else None,
-    )
+    values = np.concatenate([part.values for part in parts])
+    if len(labels) < len(parts):
+        return Samples(values)
+    return Samples(values=values, labels=np.concatenate(labels))
 
 
 @runtime_checkable

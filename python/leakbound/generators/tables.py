@@ -326,4 +326,4 @@ def _tree(bins: IntArray) -> tuple[list[int], list[int]]:
     # Positive costs: scipy takes an edge of cost 0 for no edge.
     tree = minimum_spanning_tree(np.tril(cost - cost.min() + 1, -1))
     order, parents = breadth_first_order(tree, 0, directed=False)
-    return order.tolist(), [-1 if parent < 0 else int(parent) for parent in parents.tolist()]
+    return order.tolist(), np.maximum(parents, -1).tolist()

@@ -40,7 +40,9 @@ class Examples:
 
     def take(self, rows: IntArray | slice) -> "Examples":
         """Return some of the examples."""
-        return Examples(x=self.x[rows], y=None if self.y is None else self.y[rows])
+        if self.y is None:
+            return Examples(x=self.x[rows], y=None)
+        return Examples(x=self.x[rows], y=self.y[rows])
 
     def joined(self, other: "Examples") -> "Examples":
         """Return these examples, and others of the same kind after them."""

@@ -1,7 +1,7 @@
 """The game of one seed: parts, training of baseline and attacks, coins, scores."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -79,6 +79,45 @@ class Parts:
         return np.split(order, np.cumsum([self.train, self.validation]))
 
 
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Pairs of a member and another example: their rows on either side."""
+
+    members: Side
+    others: Side
+    mine: IntArray
+    theirs: IntArray
+
+    def first(self, count: int) -> "Pairs":
+        """Return so many of the pairs."""
+        return replace(self, mine=self.mine[:count], theirs=self.theirs[:count])
+
+    def seen(self, target: str | None = None) -> Sample:
+        """Return both examples of each pair as the attack on a target sees them, members first.
+
+        Without a target, as the baseline sees them.
+        """
+        members = self.members.examples.take(self.mine)
+        others = self.others.examples.take(self.theirs)
+        signals = [
+            self.members.signals(target, self.mine),
+            self.others.signals(target, self.theirs),
+        ]
+        return Sample(
+            examples=members.joined(others),
+            signals=np.concatenate(signals),
+            member=np.repeat([True, False], self.mine.size),
+        )
+
+    def falls(self, coins: BoolArray) -> Arrays:
+        """Return how far the losses of the examples shown fell, by target."""
+        fell = {}
+        for name, mine in self.members.falls.items():
+            theirs = self.others.falls[name]
+            fell[f"losses-{name}"] = np.where(coins, mine[self.mine], theirs[self.theirs])
+        return fell
+
+
 def play(
     members: Side,
     others: Side,
@@ -91,17 +130,48 @@ def play(
 ) -> Arrays:
     """Train baseline and attacks, then flip the coins and score the examples shown."""
     # 1. Pairs that train, choose and are audited.
-    both = members, others
     rows = parts.drawn(len(members), Purpose.GAME_MEMBERS, seed)
     other_rows = parts.drawn(len(others), Purpose.GAME_OTHERS, seed)
-    lesson, validation, tested = zip(rows, other_rows, strict=True)
+    lesson, validation, tested = (
+        Pairs(members, others, mine, theirs) for mine, theirs in zip(rows, other_rows, strict=True)
+    )
+    # 2. Training.
+    baselines, attacks = _trained(lesson, validation, sizes, options, seed=seed, tick=tick)
+    # 3. Coins, once training is over: they show one example of each pair.
+    coins = Purpose.GAME_COINS.rng(seed).random(parts.test) < 0.5
+    shown = np.arange(coins.size) + np.where(coins, 0, coins.size)
+
+    def scores(attack: FittedAttack, target: str | None = None) -> FloatArray:
+        test = tested.seen(target)
+        return attack.score(test.examples.take(shown), test.signals[shown])
+
+    return {
+        "rows": tested.mine,
+        "others": tested.theirs,
+        "coins": coins,
+        "baseline-validation": baselines["baseline"].validation,
+        **{name: scores(baseline) for name, baseline in baselines.items()},
+        **{f"attack-{target}": scores(attack, target) for target, attack in attacks.items()},
+        **tested.falls(coins),
+    }
+
+
+def _trained(
+    lesson: Pairs,
+    validation: Pairs,
+    sizes: tuple[int, ...],
+    options: Options,
+    *,
+    seed: int,
+    tick: Callable[[str], None],
+) -> tuple[dict[str, FittedAttack], dict[str, FittedAttack]]:
+    """Return baselines, which do not use a target, and an attack on each target."""
     device = options.device or "cpu"
 
-    def fit(target: str | None, pairs: int | None = None, ready: object = None) -> FittedAttack:
-        first_pairs = lesson[0][:pairs], lesson[1][:pairs]
+    def fit(pairs: Pairs, target: str | None = None, ready: object = None) -> FittedAttack:
         return options.attack.fit(
-            _sample(both, rows=first_pairs, target=target),
-            _sample(both, rows=validation, target=target),
+            pairs.seen(target),
+            validation.seen(target),
             seed=seed,
             level=shares.RANKINGS.of(complement(options.confidence), 2),
             cuts=options.cuts,
@@ -109,59 +179,15 @@ def play(
             prepared=ready,
         )
 
-    # 2. Baselines, which do not use a target, and an attack on each target.
-    fitted = dict[str, tuple[FittedAttack, str | None]]()
-    # further baselines learn from fewer pairs
-    for size in sizes:
+    baselines = {}
+    for size in sizes:  # further baselines learn from fewer pairs
         tick(f"seed {seed}: a baseline from {2 * size:,} examples")
-        fitted[f"baseline-{size}"] = fit(None, size), None
+        baselines[f"baseline-{size}"] = fit(lesson.first(size))
     tick(f"seed {seed}: the baseline")
-    ready = options.attack.prepare(
-        _sample(both, rows=lesson, target=None),
-        _sample(both, rows=validation, target=None),
-        seed=seed,
-        device=device,
-    )
-    fitted["baseline"] = fit(None, ready=ready), None
-    for name in members.targets:
-        tick(f"seed {seed}: the attack on {name}")
-        fitted[f"attack-{name}"] = fit(name, ready=ready), name
-    # 3. Coins, once training is over: they show one example of each pair.
-    coins = Purpose.GAME_COINS.rng(seed).random(parts.test) < 0.5
-    row_of_coin = np.arange(coins.size) + np.where(coins, 0, coins.size)
-    scores = {}
-    for key, (attack, target) in fitted.items():
-        test = _sample(both, rows=tested, target=target)
-        scores[key] = attack.score(test.examples.take(row_of_coin), test.signals[row_of_coin])
-    mine, theirs = tested
-    return {
-        "rows": mine,
-        "others": theirs,
-        "coins": coins,
-        "baseline-validation": fitted["baseline"][0].validation,
-        **scores,
-        **_falls(both, rows=tested, coins=coins),
-    }
-
-
-def _falls(sides: tuple[Side, Side], rows: tuple[IntArray, IntArray], coins: BoolArray) -> Arrays:
-    """Return how far the losses of the examples shown fell, by target."""
-    members, others = sides
-    mine, theirs = rows
-    return {
-        f"losses-{name}": np.where(coins, falls[mine], others.falls[name][theirs])
-        for name, falls in members.falls.items()
-    }
-
-
-def _sample(
-    sides: tuple[Side, Side], rows: tuple[IntArray, IntArray], target: str | None
-) -> Sample:
-    """Return pairs as the attack on a target sees them, members first."""
-    members, others = sides
-    mine, theirs = rows
-    return Sample(
-        examples=members.examples.take(mine).joined(others.examples.take(theirs)),
-        signals=np.concatenate([members.signals(target, mine), others.signals(target, theirs)]),
-        member=np.repeat([True, False], mine.size),
-    )
+    ready = options.attack.prepare(lesson.seen(), validation.seen(), seed=seed, device=device)
+    baselines["baseline"] = fit(lesson, ready=ready)
+    attacks = {}
+    for target in lesson.members.targets:
+        tick(f"seed {seed}: the attack on {target}")
+        attacks[target] = fit(lesson, target, ready)
+    return baselines, attacks

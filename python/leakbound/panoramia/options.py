@@ -153,5 +153,6 @@ class Options:
         """Helpers one by one."""
         if self.helper is None:
             return ()
-        single = not isinstance(self.helper, list | tuple)
-        return tuple(cast("Sequence[Helper]", (self.helper,) if single else self.helper))
+        if isinstance(self.helper, list | tuple):
+            return tuple(self.helper)
+        return (cast("Helper", self.helper),)

@@ -99,11 +99,12 @@ class PanoramiaReport(Composed):
 
         It has target, audit, examples, c, c + ε, ε̃ and ε; "-" where an audit has no such number.
         """
-        return [
-            (row.target, row.audit, f"{row.m:,}", *("-" if x is None else str(x) for x in spreads))
-            for row in self.rows
-            for spreads in [(row.c_lb, row.c_plus_epsilon_lb, row.epsilon_tilde, row.epsilon)]
-        ]
+        lines = []
+        for row in self.rows:
+            spreads = (row.c_lb, row.c_plus_epsilon_lb, row.epsilon_tilde, row.epsilon)
+            cells = [str(spread or "-") for spread in spreads]
+            lines.append((row.target, row.audit, f"{row.m:,}", *cells))
+        return lines
 
     def check(self, *, epsilon: float, delta: float = 0.0, c: float | None = None) -> Verdict:
         """Check a claimed guarantee of all targets, as `PanoramiaResult.check` does of one.
@@ -243,13 +244,16 @@ def _checks(
     report: PanoramiaReport, epsilon: float, delta: float, c: float | None
 ) -> list[tuple[PanoramiaRow, PanoramiaResult, float | None, Verdict]]:
     """Return what each audit that `check` asks says, and the c that it was asked about."""
-    return [
-        (row, result, limit, result.check(epsilon=epsilon, delta=delta, c=limit))
-        for row in report.rows
-        if row.audit in ("PANORAMIA", "RM;RN")
-        for limit in [c if row.audit == "PANORAMIA" else None]
-        for result in row.estimates
-    ]
+    limits: dict[Audit, float | None] = {"PANORAMIA": c, "RM;RN": None}
+    checks = []
+    for row in report.rows:
+        if row.audit not in limits:
+            continue
+        limit = limits[row.audit]
+        for result in row.estimates:
+            verdict = result.check(epsilon=epsilon, delta=delta, c=limit)
+            checks.append((row, result, limit, verdict))
+    return checks
 
 
 def _answer(report: PanoramiaReport) -> str:
@@ -347,23 +351,7 @@ def _plot_audits(rows: Sequence[PanoramiaRow], ax: "Axes | None") -> "Axes":
     with house_style():
         ax = new_axes(ax)
         for place, row in enumerate(rows):
-            spread = row.epsilon_tilde or row.epsilon
-            marker, colour, face = _MARKS[_kind(row)]
-            assert spread is not None
-            values = [result.bound for result in row.results]
-            ax.plot([0, spread.mean], [place] * 2, color=RULE, linewidth=0.9)
-            ax.plot(values, [place] * len(values), "|", color=colour, markersize=7)
-            ax.plot(spread.mean, place, marker, color=colour, mfc=face, markersize=6.5)
-            sign = "ε ≥"
-            if face == PAPER:
-                sign = "ε̃ ="
-            end = (max(spread.mean, *values), place)
-            beside: dict[str, Any] = {
-                "xytext": (9, 0),
-                "textcoords": "offset points",
-                "va": "center",
-            }
-            ax.annotate(f"{row.audit}: {sign} {spread}", end, color=colour, **beside)
+            _draw_row(ax, row, place)
         targets = [row.target for row in rows]
         first = [targets.index(name) for name in dict.fromkeys(targets)]
         ax.set_yticks(first, [targets[place] for place in first])
@@ -377,6 +365,29 @@ def _plot_audits(rows: Sequence[PanoramiaRow], ax: "Axes | None") -> "Axes":
         ax.set_title("All targets, audit by audit")
         plain_words(ax, ax.get_yticklabels())
     return ax
+
+
+def _draw_row(ax: "Axes", row: PanoramiaRow, place: int) -> None:
+    """Draw the mean of an audit, the value of each seed, and both in words."""
+    spread = row.epsilon_tilde or row.epsilon
+    assert spread is not None
+    kind = _kind(row)
+    marker, colour, face = _MARKS[kind]
+    values = [result.bound for result in row.results]
+    ax.plot([0, spread.mean], [place] * 2, color=RULE, linewidth=0.9)
+    ax.plot(values, [place] * len(values), "|", color=colour, markersize=7)
+    ax.plot(spread.mean, place, marker, color=colour, mfc=face, markersize=6.5)
+    sign = "ε ≥"
+    if kind == "estimate":
+        sign = "ε̃ ="
+    ax.annotate(
+        f"{row.audit}: {sign} {spread}",
+        (max(spread.mean, *values), place),
+        color=colour,
+        xytext=(9, 0),
+        textcoords="offset points",
+        va="center",
+    )
 
 
 def loss_figure(losses: Losses) -> Figure:

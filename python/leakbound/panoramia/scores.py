@@ -175,10 +175,13 @@ def withheld_together(results: tuple[ZeroRunResult, ...]) -> tuple[ZeroRunResult
     """Withhold the bounds of all seeds if the propensities of any were refuted."""
     if not any(result.withheld for result in results):
         return results
-    return tuple(
-        one if one.withheld else replace(one, bound=0.0, reason=_OTHER_SEED, withheld=True)
-        for one in results
-    )
+    withheld = []
+    for result in results:
+        if result.withheld:
+            withheld.append(result)
+        else:
+            withheld.append(replace(result, bound=0.0, reason=_OTHER_SEED, withheld=True))
+    return tuple(withheld)
 
 
 def shown_of(game: Arrays, features: FloatArray, *, seed: int) -> Learning:

@@ -24,7 +24,7 @@ from leakbound.panoramia.scores import GameScores, audit_all, saturation_of, sho
 from leakbound.panoramia.table import NonMembers, warnings_of
 
 if TYPE_CHECKING:
-    from leakbound._base.types import ArrayInput, IntArray, PathInput
+    from leakbound._base.types import AnyArray, ArrayInput, IntArray, PathInput
     from leakbound.audits.zero_run.learning import Learning
     from leakbound.generators import Generator, Sampler
     from leakbound.panoramia.options import Helper, Target, Trained
@@ -106,7 +106,11 @@ def run(
         documents=documents,
         generator_ids=generator_ids,
     )
-    models = dict(model) if isinstance(model, Mapping) else {"target": model}
+    models: dict[str, Target] = {}
+    if isinstance(model, Mapping):
+        models |= model
+    else:
+        models["target"] = model
     options = replace(options, device=device_for(options.device, models.values()))
     study = _Study(
         models=models,
@@ -134,24 +138,7 @@ def run(
     sides = {name: study.side(name, part, answers) for name, part in examples.items()}
     games = study.games(store, sides)
     # 5. Every model is audited in every way.
-    scores = tuple(GameScores.of(*key, game, models) for key, game in games.items())
-    generated_games = [games[seed, "generated"] for seed in options.seeds]
-    shown = []
-    if options.conditional:
-        shown = study.shown(generated_games, sides)
-    rows = audit_all(scores, shown=shown, options=options)
-    sizes = (*study.sizes(), study.parts.train)
-    saturation = saturation_of(generated_games, sizes=sizes, options=options)
-    return PanoramiaReport(
-        rows=rows,
-        saturation=saturation,
-        seeds=options.seeds,
-        sizes={"generator": teaching.size, **vars(study.parts)},
-        options=study.words(),
-        warnings=tuple(warnings_of(rows, saturation)),
-        losses=tuple(losses_of(answers, models)),
-        scores=scores,
-    )
+    return study.report(games, sides, answers)
 
 
 class _Ticks:
@@ -272,14 +259,19 @@ class _Study:
             needed += self.options.helper_examples or len(self.members)
         seed = Purpose.RUN_SAMPLES.derived(self.options.seeds[0], bits=32)
         drawn = sampler.sample(needed, seed=seed)
-        both = drawn.values if drawn.labels is None else (drawn.values, drawn.labels)
-        samples = Examples.read(both, "the generator")
+        values: object = drawn.values
+        if drawn.labels is not None:
+            values = drawn.values, drawn.labels
+        samples = Examples.read(values, "the generator")
         self.members.check_alike(samples, "the generator's samples")
         if len(samples) != needed:
             raise InputError(f"the generator returned {len(samples)} samples instead of {needed}")
         # The target may have learnt a copy of a member.
         check_duplicates(samples.x, self.members.x)
-        return {"x": samples.x} | ({} if samples.y is None else {"y": samples.y})
+        generated = {"x": samples.x}
+        if samples.y is not None:
+            generated["y"] = samples.y
+        return generated
 
     def ask_helper(
         self, index: int, helper: Helper, samples: Examples, sides: Mapping[str, Examples]
@@ -372,6 +364,33 @@ class _Study:
         sizes = {max(LEAST, round(share * train)) for share in self.options.saturation}
         return tuple(sorted(size for size in sizes if size < train))
 
+    def report(
+        self,
+        games: Mapping[tuple[int, NonMembers], Arrays],
+        sides: Mapping[str, Side],
+        answers: Arrays,
+    ) -> PanoramiaReport:
+        """Audit every model in every way."""
+        options = self.options
+        scores = tuple(GameScores.of(*key, game, self.models) for key, game in games.items())
+        generated = [games[seed, "generated"] for seed in options.seeds]
+        shown = []
+        if options.conditional:
+            shown = self.shown(generated, sides)
+        rows = audit_all(scores, shown=shown, options=options)
+        sizes = (*self.sizes(), self.parts.train)
+        saturation = saturation_of(generated, sizes=sizes, options=options)
+        return PanoramiaReport(
+            rows=rows,
+            saturation=saturation,
+            seeds=options.seeds,
+            sizes={"generator": self.teaching.size, **vars(self.parts)},
+            options=self.words(),
+            warnings=tuple(warnings_of(rows, saturation)),
+            losses=tuple(losses_of(answers, self.models)),
+            scores=scores,
+        )
+
     def shown(self, games: Sequence[Arrays], sides: Mapping[str, Side]) -> list[Learning]:
         """Return what is known of the audited examples of each game without a target."""
         members = sides["members"].table
@@ -397,7 +416,9 @@ def _teaching(
     """Return the rows of the members that train the generator."""
     if not (hasattr(generator, "fit") or hasattr(generator, "sample")):
         raise InputTypeError(f"generator must have a method fit or sample, got {generator!r}")
-    labels = np.arange(members) if ids is None else vector(ids, name="ids", kinds="biufSU")
+    labels: AnyArray = np.arange(members)
+    if ids is not None:
+        labels = vector(ids, name="ids", kinds="biufSU")
     check_length(labels, examples=members, name="ids")
     check_ids(labels, np.ones(members, dtype=np.bool_))
     if generator_ids is not None:

@@ -101,7 +101,8 @@ class ConfidenceSet:
         >>> likely.contains([0.0, 1.0, 0.0, 0.0]), likely.contains([0.0, 0.0, 0.0, 0.0])
         (True, False)
         """
-        apart, p = flag(own_intercept, "own_intercept"), real(level, "level", above=0, below=1)
+        apart = flag(own_intercept, "own_intercept")
+        p = real(level, "level", above=0, below=1)
         seed = seed_of(seed)
         audited = _rows(features, member, offsets, ("features", "offsets"))
         table, labels, known = everything = audited
@@ -180,11 +181,12 @@ def _rows(
     """Read features, membership and offsets of the same examples, in the order of the first."""
     order = ExampleOrder()
     table = check_features(order.placed(features, names[0]), names[0])
-    known = None if offsets is None else order.placed(offsets, names[1])
+    if offsets is not None:
+        offsets = order.placed(offsets, names[1])
     labels = order.member(member, table.shape[0])
-    if known is None:
+    if offsets is None:
         return table, labels, np.zeros(labels.size)
-    return table, labels, _numbers(known, names[1], labels.size)
+    return table, labels, _numbers(offsets, names[1], labels.size)
 
 
 def _numbers(values: ArrayInput, name: str, size: int) -> FloatArray:

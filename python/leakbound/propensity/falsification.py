@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,10 +20,12 @@ from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
 from leakbound.errors import InputError, InputTypeError
 from leakbound.propensity.confidence import ConfidenceSet
+from leakbound.propensity.scaling import standardised
 from leakbound.stats.binomial import poisson_binomial_tail_offsets
 
 _TREES = "gradient-boosted trees"
 # The three tests of an audit then withhold a correct model in 3 of 100 audits.
+Term: TypeAlias = tuple[int, ...]
 REFUTED_BELOW = 0.01
 """p-value below which propensities count as refuted."""
 # Parts of the examples: a sceptic bets on each but the first.
@@ -34,8 +36,10 @@ _LARGEST = 300.0
 _CLIPPED = 3.0
 # Share of a product's variance below which the model's columns explain it.
 _EXPLAINED = 1e-3
-# Newton's steps towards a saddle point, and the squared decrement at which they end.
-_STEPS, _SETTLED = 100, 1e-9
+# Newton's steps towards a saddle point.
+_STEPS = 100
+# The squared decrement at which they end.
+_SETTLED = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +66,9 @@ class Falsification(Record):
         if not (0 <= self.p_value <= 1 and 0 <= self.correct <= self.guesses):
             return f"p_value is {self.p_value:g}, correct {self.correct} of {self.guesses}"
         below = self.p_value < REFUTED_BELOW
-        return "" if self.refuted == below else f"refuted does not follow from {self.p_value:g}"
+        if self.refuted == below:
+            return ""
+        return f"refuted does not follow from {self.p_value:g}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +85,7 @@ class FormTest(Record):
     """Description of the test."""
     terms: int
     """Number of products or bets."""
-    worst: tuple[int, ...] = ()
+    worst: Term = ()
     """The features of the product that the model lacks most; one for a slope of D'; else none."""
 
 
@@ -130,31 +136,48 @@ def falsify(
     tested = np.flatnonzero(np.abs(claimed) <= _LARGEST)
     shuffled = Purpose.SCEPTIC_PARTS.rng(seed).permutation(tested)
     table = np.column_stack([features, claimed])
-    tried = {
-        name: list(_rounds(model, table, claimed, labels, shuffled, seed))
+    tried = [
+        _tried(name, model, table, claimed, labels, shuffled, seed)
         for name, model in default_sceptics().items()
-    }
+    ]
+    strongest = min(tried, key=lambda one: one.p_value)
+    p_value = min(1.0, shares.SCEPTICS.price(len(tried)) * strongest.p_value)
+    return replace(strongest, p_value=p_value, refuted=p_value < REFUTED_BELOW)
 
-    def right(rows: IntArray, guesses: FloatArray) -> int:
-        return int((labels[rows] == (guesses > 0)).sum())
 
-    def log_tail(rows: IntArray, guesses: FloatArray) -> float:
-        if not rows.size:
-            return 0.0
-        offsets = guesses * claimed[rows]
-        return float(poisson_binomial_tail_offsets(right(rows, guesses), offsets, 0.0, log=True))
-
-    p_values = {name: fisher([log_tail(*bet) for bet in made]) for name, made in tried.items()}
-    strongest = min(p_values, key=lambda name: p_values[name])
-    p_value = min(1.0, shares.SCEPTICS.price(len(tried)) * p_values[strongest])
-    won = tried[strongest]
+def _tried(
+    name: str,
+    model: Any,
+    table: FloatArray,
+    claimed: FloatArray,
+    labels: BoolArray,
+    order: IntArray,
+    seed: int,
+) -> Falsification:
+    """Let one sceptic bet, as if there were no other."""
+    log_tails = list[float]()
+    guesses = 0
+    correct = 0
+    expected = 0.0
+    for rows, bet in _rounds(model, table, claimed, labels, order, seed):
+        right = int((labels[rows] == (bet > 0)).sum())
+        offsets = bet * claimed[rows]
+        log_tail = 0.0
+        if rows.size:
+            log_tail = float(poisson_binomial_tail_offsets(right, offsets, 0.0, log=True))
+        log_tails.append(log_tail)
+        guesses += rows.size
+        correct += right
+        expected += float(expit(offsets).sum())
+    p_value = fisher(log_tails)
+    refuted = p_value < REFUTED_BELOW
     return Falsification(
         p_value=p_value,
-        refuted=p_value < REFUTED_BELOW,
-        guesses=sum(rows.size for rows, _ in won),
-        correct=sum(right(*bet) for bet in won),
-        expected=sum(float(expit(guesses * claimed[rows]).sum()) for rows, guesses in won),
-        sceptic=strongest,
+        refuted=refuted,
+        guesses=guesses,
+        correct=correct,
+        expected=expected,
+        sceptic=name,
         seed=seed,
     )
 
@@ -176,9 +199,12 @@ def bet_against_set(
     seed : int, optional
         Seed of the trees and of the order of the examples; by default a new one.
     """
-    seed, model = seed_of(seed), default_sceptics()[_TREES]
+    seed = seed_of(seed)
+    model = default_sceptics()[_TREES]
     claimed = confidence_set.log_odds()
-    seen = confidence_set.features if features is None else features
+    seen = confidence_set.features
+    if features is not None:
+        seen = features
     order = Purpose.SET_PARTS.rng(seed).permutation(claimed.size)
     table = np.column_stack([seen, claimed])
     made = list(_rounds(model, table, claimed, confidence_set.member, order, seed))
@@ -214,14 +240,14 @@ def products_missing(
     √(2 sup (ts - K(t))), K the cumulant function of s: the leading part of the saddle-point formula
     (Daniels 1987). Where few rows decide, s is far from normal.
     """
-    units, reference = _units(confidence_set.residuals()[0]), confidence_set.reference
-    return _score_tests(
-        confidence_set,
-        _of_products(units, reference, features),
-        "score tests of squares and products of features"
-        + (", of other coefficients in D'" if reference else "")
-        + (", of features left out" if features is not None else ""),
-    )
+    units = standardised(confidence_set.residuals()[0], _CLIPPED)
+    reference = confidence_set.reference
+    test = "score tests of squares and products of features"
+    if reference:
+        test += ", of other coefficients in D'"
+    if features is not None:
+        test += ", of features left out"
+    return _score_tests(confidence_set, _of_products(units, reference, features), test)
 
 
 def link_bent(confidence_set: ConfidenceSet) -> FormTest:
@@ -252,7 +278,8 @@ def _rounds(
     """Yield rows bet on and guesses: each part but the first, from models of earlier parts."""
     parts = np.array_split(order, _PARTS)
     for k in track(range(1, _PARTS), "Testing the propensities", total=_PARTS - 1):
-        past, rows = np.concatenate(parts[:k]), parts[k]
+        past = np.concatenate(parts[:k])
+        rows = parts[k]
         believed = beliefs(model, table, labels, past, rows, seed, k)
         if believed is not None:
             chosen, guesses = bets(claimed[rows], believed)
@@ -273,19 +300,24 @@ def beliefs(
 
 def bets(claimed: FloatArray, believed: FloatArray) -> tuple[IntArray, FloatArray]:
     """Return the bets of a sceptic: rows where claim and belief differ most, and guesses."""
-    chance = expit(claimed)
-    excess = np.where(believed == claimed, 0.0, expit(believed) - chance)
+    excess = np.where(believed == claimed, 0.0, expit(believed) - expit(claimed))
     # The larger of two variances: a claim near 0 or 1 does not make the sceptic certain.
-    variance = np.maximum(
-        chance * expit(-claimed), np.maximum(expit(believed) * expit(-believed), 1e-300)
-    )
+    variance = np.maximum(_bernoulli_variance(claimed), _bernoulli_variance(believed))
+    variance = np.maximum(variance, 1e-300)
     ranked = np.argsort(-np.abs(excess) / variance, kind="stable")
     ranked = ranked[excess[ranked] != 0]
     if ranked.size == 0:
         return ranked, np.empty(0)
-    evidence = np.cumsum(np.abs(excess[ranked])) / np.sqrt(np.cumsum(variance[ranked]))
-    chosen = ranked[: int(np.argmax(evidence)) + 1]
+    gained = np.cumsum(np.abs(excess[ranked]))
+    deviation = np.sqrt(np.cumsum(variance[ranked]))
+    most_evidence = int(np.argmax(gained / deviation))
+    chosen = ranked[: most_evidence + 1]
     return chosen, np.where(excess[chosen] > 0, 1.0, -1.0)
+
+
+def _bernoulli_variance(log_odds: FloatArray) -> FloatArray:
+    """Return π(1 - π) for each logit π."""
+    return expit(log_odds) * expit(-log_odds)
 
 
 def fisher(log_tails: list[float]) -> float:
@@ -341,86 +373,87 @@ def probability_log_odds(model: Any, features: FloatArray) -> FloatArray:
     probabilities = np.asarray(model.predict_proba(features), dtype=np.float64)
     member = int(np.flatnonzero(np.asarray(model.classes_, dtype=bool))[0])
     with np.errstate(divide="ignore"):
-        values: FloatArray = np.log(probabilities[:, member]) - np.log(probabilities[:, 1 - member])
+        logs = np.log(probabilities)
+        values: FloatArray = logs[:, member] - logs[:, 1 - member]
     return values
 
 
 def _score_tests(
-    confidence_set: ConfidenceSet,
-    blocks: Iterable[tuple[FloatArray, list[tuple[int, ...]]]],
-    test: str,
+    confidence_set: ConfidenceSet, blocks: Iterable[tuple[FloatArray, list[Term]]], test: str
 ) -> FormTest:
     """Test terms, given in blocks of columns with their names."""
     _, design, log_odds = confidence_set.residuals()
-    chances = expit(log_odds)
-    spreads = np.sqrt(chances * expit(-log_odds))[:, None]
-    left = confidence_set.labels - chances
-    basis, corner = np.linalg.qr(design * spreads)
-    largest, terms = 0.0, 0
-    worst: tuple[int, ...] = ()
+    deviations = np.sqrt(_bernoulli_variance(log_odds))[:, None]
+    residuals = confidence_set.labels - expit(log_odds)
+    basis, corner = np.linalg.qr(design * deviations)
+    largest = 0.0
+    terms = 0
+    worst: Term = ()
     for columns, names in blocks:
-        weighted = columns * spreads
-        total = (weighted**2).sum(axis=0)
+        weighted = columns * deviations
         explained = basis.T @ weighted
+        total = (weighted**2).sum(axis=0)
         variance = total - (explained**2).sum(axis=0)
         is_open = variance > _EXPLAINED * total
         terms += int(is_open.sum())
-        sizes = np.abs(columns.T @ left) / np.sqrt(np.where(is_open, variance, np.inf))
-        for term in np.argsort(-sizes):
-            if sizes[term] <= largest:
+        scores = columns.T @ residuals
+        sizes = np.abs(scores) / np.sqrt(np.where(is_open, variance, np.inf))
+        for number in np.argsort(-sizes):
+            if sizes[number] <= largest:
                 break
-            residual = columns[:, term] - design @ np.linalg.solve(corner, explained[:, term])
-            size = min(float(sizes[term]), _signed_root(residual, log_odds, left))
+            coefficients = np.linalg.solve(corner, explained[:, number])
+            term = columns[:, number] - design @ coefficients
+            size = min(float(sizes[number]), _signed_root(term, log_odds, residuals))
             if size > largest:
-                largest, worst = size, names[term]
-    tail = float(np.exp(_core.log_normal_cdf(np.array([-largest]))[0]))
-    price = shares.SIGNS.price(2) * shares.TERMS.price(terms)
-    p_value = min(1.0, price * tail) if terms else 1.0
-    return FormTest(
-        p_value=p_value, refuted=p_value < REFUTED_BELOW, test=test, terms=terms, worst=worst
-    )
+                largest = size
+                worst = names[number]
+    p_value = 1.0
+    if terms:
+        tail = float(np.exp(_core.log_normal_cdf(np.array([-largest]))[0]))
+        price = shares.SIGNS.price(2) * shares.TERMS.price(terms)
+        p_value = min(1.0, price * tail)
+    refuted = p_value < REFUTED_BELOW
+    return FormTest(p_value=p_value, refuted=refuted, test=test, terms=terms, worst=worst)
 
 
-def _signed_root(term: FloatArray, log_odds: FloatArray, left: FloatArray) -> float:
+def _signed_root(term: FloatArray, log_odds: FloatArray, residuals: FloatArray) -> float:
     """Return √(2 sup (ts - K(t))) of a sum s = Σ zᵢ(yᵢ - πᵢ), or a little less."""
-    score, chances, steepest = float(term @ left), expit(log_odds), float(np.abs(term).max())
+    score = float(term @ residuals)
+    chances = expit(log_odds)
+    steepest = float(np.abs(term).max())
     tilt = 0.0
     for _ in range(_STEPS):
         tilted = log_odds + tilt * term
         slope = score - float(term @ (expit(tilted) - chances))
-        curvature = max(float(term**2 @ (expit(tilted) * expit(-tilted))), 1e-200)
+        curvature = float(term**2 @ _bernoulli_variance(tilted))
+        curvature = max(curvature, 1e-200)
         if slope**2 <= _SETTLED * curvature:
             break
         # K'' grows by e^(max|z| |t|) at most, so that a step of this length never overshoots.
-        tilt += np.copysign(np.log1p(steepest * abs(slope / curvature)) / steepest, slope)
+        newton = abs(slope / curvature)
+        tilt += np.copysign(np.log1p(steepest * newton) / steepest, slope)
     tilted = log_odds + tilt * term
-    cumulant = np.logaddexp(0, tilted) - np.logaddexp(0, log_odds) - tilt * term * chances
+    growth = np.logaddexp(0, tilted) - np.logaddexp(0, log_odds)
+    cumulant = growth - tilt * term * chances
     return float(np.sqrt(max(0.0, 2 * (tilt * score - cumulant.sum()))))
 
 
 def _of_products(
     units: FloatArray, reference: int, features: FloatArray | None
-) -> Iterator[tuple[FloatArray, list[tuple[int, ...]]]]:
+) -> Iterator[tuple[FloatArray, list[Term]]]:
     """Yield squares and products, other coefficients in D', and features that the model may lack.
 
     They come block by block, since all of them together would fill the memory.
     """
     count, width = units.shape
     for one in range(width):
-        yield units[:, one, None] * units[:, one:], [(one, other) for other in range(one, width)]
+        products = units[:, one, None] * units[:, one:]
+        yield products, [(one, other) for other in range(one, width)]
     if reference:
         own = np.column_stack([np.ones(count), units])
         own[reference:] = 0.0
         yield own, [(), *((column,) for column in range(width))]
     if features is not None:
         lacking = np.zeros((count, features.shape[1]))
-        lacking[reference:] = _units(features)
+        lacking[reference:] = standardised(features, _CLIPPED)
         yield lacking, [()] * features.shape[1]
-
-
-def _units(features: FloatArray) -> FloatArray:
-    """Return columns in standard deviations, clipped."""
-    spread = features.std(axis=0)
-    steps = (features - features.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    clipped: FloatArray = np.clip(steps, -_CLIPPED, _CLIPPED)
-    return clipped

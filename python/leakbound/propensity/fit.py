@@ -52,8 +52,9 @@ class Overlap(Record):
         bins = self.edges.size - 1
         if not bins == self.member_counts.size == self.nonmember_counts.size:
             return "edges and counts differ in length"
-        ordered = 0 <= self.members <= self.m
-        return "" if ordered else f"members ({self.members}) <= m ({self.m}) does not hold"
+        if not 0 <= self.members <= self.m:
+            return f"members ({self.members}) <= m ({self.m}) does not hold"
+        return ""
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the propensities of members and of non-members, in axes or in a new figure.
@@ -121,11 +122,14 @@ class Rows:
         if ids is not None:
             check_ids(ids, classes)
             names = vector(ids, "ids", kinds="biufSUOT")
-        names = None if names is None else np.array(names)
+        if names is not None:
+            names = np.array(names)
         for included, name in ((True, "members"), (False, "non-members")):
             if not (classes == included).any():
                 raise InputError(f"D' has no {name}: a model of membership needs both classes")
-        assigned = _stratified(classes, folds, seed) if folds else None
+        assigned = None
+        if folds:
+            assigned = _stratified(classes, folds, seed)
         for array in (table, classes, names, assigned):
             if array is not None:
                 array.flags.writeable = False
@@ -294,22 +298,25 @@ class PropensityFit:
             set, which rests on the very labels that are counted, D' has an intercept of its own.
         """
         there = float(self.rows.member.mean())
+        source: ReferenceShare = "counted"
         if of_reference is not None:
             there = real(of_reference, "of_reference", above=0, below=1)
+            source = "declared"
         if share is None:
             if of_reference is not None:
                 raise OptionError("of_reference needs the share of the audit set: pass share")
             return replace(self, offset=0.0, share_of_reference="unknown", _declared=None)
         here = real(share, "share", above=0, below=1)
         odds = here / (1 - here) * (1 - there) / there
-        source: ReferenceShare = "counted" if of_reference is None else "declared"
         offset = float(np.log(odds))
         return replace(self, offset=offset, share_of_reference=source, _declared=here)
 
     @property
     def member_share(self) -> float:
         """P(member) where the log-odds hold: that of D', or what `with_member_share` declared."""
-        return float(self.rows.member.mean()) if self._declared is None else self._declared
+        if self._declared is None:
+            return float(self.rows.member.mean())
+        return self._declared
 
     def overlap(self, X: ArrayInput, member: ArrayInput | HasMember) -> Overlap:
         """Return how far members and non-members of an audit set can be compared."""
@@ -322,9 +329,11 @@ class PropensityFit:
 
     def __repr__(self) -> str:
         members = int(self.rows.member.sum())
-        shift = f"; log-odds shifted by {self.offset:+.3g}" if self.offset else ""
+        shift = ""
         if self.share_of_reference == "unknown":
             shift = "; up to a constant"
+        elif self.offset:
+            shift = f"; log-odds shifted by {self.offset:+.3g}"
         return (
             f"PropensityFit({self.name}; {members} members and "
             f"{self.rows.member.size - members} non-members{shift})"

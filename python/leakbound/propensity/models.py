@@ -66,12 +66,16 @@ class LogisticPropensity(Model):
 
     @property
     def _folds(self) -> int:
-        return 0 if self.calibration is None else self.folds
+        if self.calibration is None:
+            return 0
+        return self.folds
 
     @property
     def _name(self) -> str:
-        calibrated = f", Platt over {self.folds} folds" if self._folds else ""
-        return f"logistic regression, l2={self.l2:g}{calibrated}"
+        name = f"logistic regression, l2={self.l2:g}"
+        if self._folds:
+            name += f", Platt over {self.folds} folds"
+        return name
 
     def _rows(self, rows: Rows) -> _core.PropensityRows:
         return _core.PropensityRows(rows.features, rows.member, folds=rows.folds, l2=self.l2)
@@ -86,7 +90,8 @@ class LogisticPropensity(Model):
         return values
 
     def _refits(self, rows: Rows, features: FloatArray, count: int, seed: int, /) -> FloatArray:
-        table, drawn = self._rows(rows), Purpose.RESAMPLES.derived(seed)
+        table = self._rows(rows)
+        drawn = Purpose.RESAMPLES.derived(seed)
         lines = table.bootstrap(table.fit(), seed=drawn, first=0, count=count)
         return _core.linear_log_odds(np.ascontiguousarray(lines), features)
 
@@ -134,7 +139,8 @@ class SklearnPropensity(Model):
 
     def _refits(self, rows: Rows, features: FloatArray, count: int, seed: int, /) -> FloatArray:
         table = _core.PropensityRows(rows.features, rows.member, folds=None, l2=0.0)
-        drawn, refits = Purpose.CLASSIFIER_RESAMPLES.derived(seed), np.empty((count, len(features)))
+        drawn = Purpose.CLASSIFIER_RESAMPLES.derived(seed)
+        refits = np.empty((count, len(features)))
         for k in range(count):
             (copies,) = table.resamples(seed=drawn, first=k, count=1)
             fit = self._fitted(rows, copies, Purpose.CLASSIFIER_REFITS, seed, k)
@@ -236,11 +242,11 @@ def cross_fit(
         array.flags.writeable = False
     count = integer(folds, "folds", least=2, most=max(2, labels.size // 2))
     seed = seed_of(seed)
-    ready = isinstance(model, LogisticPropensity | SklearnPropensity)
-    propensity = model if ready else SklearnPropensity(model)
+    if not isinstance(model, LogisticPropensity | SklearnPropensity):
+        model = SklearnPropensity(model)
     fold = Purpose.CROSS_FIT.rng(seed).permutation(np.arange(labels.size) % count)
     fits = tuple(
-        propensity.fit(features[fold != number], labels[fold != number], seed=seed)
+        model.fit(features[fold != number], labels[fold != number], seed=seed)
         for number in range(count)
     )
     return CrossFit(fold, fits, features, labels)

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from leakbound.propensity import views
+from leakbound.propensity import likeness, surprise, views
 from one_part import MISTAKES, RIGHT, Parts
 
 
@@ -22,15 +22,15 @@ def p_value(view: str, parts: Parts, seed: int) -> float:
     """Return the p-value of a view, within classes if there are any."""
     rng = rng_of(seed)
     split = views.Split.of(parts.member, parts.labels, rng)
-    points = views.ranked(parts.rows)
+    points = likeness.ranked(parts.rows)
     if view == "pairs":
-        return views.across(views.closest(points, split, rng), split, rng).p_value
-    values: NDArray[np.float64] | None = views.usual(parts.rows)
+        return views.across(likeness.closest(points, split, rng), split, rng).p_value
+    values: NDArray[np.float64] | None = likeness.usual(parts.rows)
     if view == "label":
         assert parts.labels is not None
-        values = views.surprising(parts.rows, parts.labels, rng)
+        values = surprise.surprising(parts.rows, parts.labels, rng)
     assert values is not None
-    return views.at_ends(views.in_order(values, rng), split, rng).p_value
+    return views.at_ends(likeness.in_order(values, rng), split, rng).p_value
 
 
 # --- what was done to one part is seen, and nothing where nothing was -----------------------------
@@ -119,13 +119,13 @@ def test_p_values_of_random_memberships_are_rarely_small() -> None:
     rng = rng_of(3)
     features = np.column_stack([rng.integers(0, 6, 60), rng.normal(size=60)])
     strata = rng.integers(0, 3, 60)
-    usual, points = views.usual(features), views.ranked(features)
+    usual, points = likeness.usual(features), likeness.ranked(features)
     found: dict[str, list[float]] = {"usual": [], "pairs": []}
     for _ in range(600):
         member = rng.permutation(60) < 20
         split = views.Split.of(member, strata, rng)
-        found["usual"].append(views.at_ends(views.in_order(usual, rng), split, rng).p_value)
-        pairs = views.closest(points, split, rng)
+        found["usual"].append(views.at_ends(likeness.in_order(usual, rng), split, rng).p_value)
+        pairs = likeness.closest(points, split, rng)
         found["pairs"].append(views.across(pairs, split, rng).p_value)
     for p_values in found.values():
         for level in (0.01, 0.05, 0.2):
@@ -148,8 +148,8 @@ def test_storage_has_no_part_in_how_usual_or_close_rows_are() -> None:
     rng = rng_of(5)
     features = np.column_stack([rng.normal(size=300), rng.integers(0, 4, 300), np.ones(300)])
     other = rng.permutation(300)
-    assert np.array_equal(views.usual(features)[other], views.usual(features[other]))
-    assert np.array_equal(views.ranked(features)[other], views.ranked(features[other]))
+    assert np.array_equal(likeness.usual(features)[other], likeness.usual(features[other]))
+    assert np.array_equal(likeness.ranked(features)[other], likeness.ranked(features[other]))
 
 
 def test_pairs_are_disjoint_of_one_stratum_and_the_closest_first() -> None:
@@ -157,7 +157,7 @@ def test_pairs_are_disjoint_of_one_stratum_and_the_closest_first() -> None:
     points = np.concatenate([rng.normal(size=(200, 3)), np.repeat(rng.normal(size=(5, 3)), 5, 0)])
     strata = np.arange(225) % 3
     split = views.Split.of(np.arange(225) % 2 == 0, strata, rng)
-    pairs = views.closest(points, split, rng)
+    pairs = likeness.closest(points, split, rng)
     assert np.unique(pairs).size == pairs.size
     assert np.array_equal(strata[pairs[:, 0]], strata[pairs[:, 1]])
     apart = np.linalg.norm(points[pairs[:, 0]] - points[pairs[:, 1]], axis=1)
@@ -176,7 +176,7 @@ def test_pairs_are_those_taken_one_by_one() -> None:
             if not used & {one, other}:
                 used |= {one, other}
                 expected.append({one, other})
-        taken = views._disjoint(pairs, distances, rng)
+        taken = likeness._disjoint(pairs, distances, rng)
         assert [set(pair) for pair in taken.tolist()] == expected
 
 
@@ -185,7 +185,7 @@ def test_words_in_several_columns_are_one_column() -> None:
     word = np.repeat([0, 1, 2, 3], [40, 30, 20, 10])
     coded = np.array([[1, 1, -1], [1, -1, 1], [-1, 1, 1], [-1, -1, -1]], dtype=float)[word]
     expected = np.log(np.bincount(word)[word] / 100)
-    assert views.usual(coded, ["town"] * 3) == pytest.approx(expected)
+    assert likeness.usual(coded, ["town"] * 3) == pytest.approx(expected)
 
 
 # --- unusual input --------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ def test_strange_features_contradict_nothing(features: NDArray[np.float64]) -> N
     ids=["one class", "all different", "too few rows"],
 )
 def test_labels_that_cannot_be_learnt_are_no_view(labels: NDArray[Any]) -> None:
-    assert views.surprising(np.ones((labels.size, 1)), labels, rng_of(8)) is None
+    assert surprise.surprising(np.ones((labels.size, 1)), labels, rng_of(8)) is None
 
 
 def test_numbers_are_learnt_as_numbers() -> None:
@@ -221,9 +221,9 @@ def test_numbers_are_learnt_as_numbers() -> None:
     x = rng.normal(size=400)
     y = x + 0.1 * rng.normal(size=400)
     y[:5] = -3 * np.sign(x[:5])
-    surprise = views.surprising(x[:, None], y, rng)
-    assert surprise is not None
-    assert surprise[:5].min() > np.quantile(surprise, 0.9)
+    surprises = surprise.surprising(x[:, None], y, rng)
+    assert surprises is not None
+    assert surprises[:5].min() > np.quantile(surprises, 0.9)
 
 
 def test_strata_of_two_and_of_one_part() -> None:
@@ -234,11 +234,11 @@ def test_strata_of_two_and_of_one_part() -> None:
     member = np.column_stack([first, ~first]).ravel()
     split = views.Split.of(member, strata, rng)
     assert 500 < split.sizes.size < 3000  # some are left out: not more counts than can be drawn
-    pairs = views.closest(rng.normal(size=(6000, 2)), split, rng)
+    pairs = likeness.closest(rng.normal(size=(6000, 2)), split, rng)
     assert views.across(pairs, split, rng).p_value == 1.0
     assert views.at_ends(rng.permutation(6000), split, rng).p_value > 1e-3
     assert views.at_ends(np.argsort(member), split, rng).p_value < 1e-3
     alone = views.Split.of(member, member.astype(int), rng)
     assert alone.sizes.size == 0
     assert views.at_ends(np.arange(6000), alone, rng).p_value == 1.0
-    assert views.across(views.closest(np.ones((6000, 1)), alone, rng), alone, rng).p_value == 1.0
+    assert views.across(likeness.closest(np.ones((6000, 1)), alone, rng), alone, rng).p_value == 1.0

@@ -13,7 +13,15 @@ from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_features, check_ids, check_length, check_scores, flag, real
 from leakbound._base.formatting import down
 from leakbound._base.records import Lazy
-from leakbound._base.types import ArrayInput, HasMember, JsonValue, Kind, Relaxation
+from leakbound._base.types import (
+    ArrayInput,
+    BoolArray,
+    FloatArray,
+    HasMember,
+    JsonValue,
+    Kind,
+    Relaxation,
+)
 from leakbound._tally.tally import Stored, Tally, by_attack, told
 from leakbound.audits import premises
 from leakbound.audits.member_count import MemberCount
@@ -114,7 +122,6 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
     def audit(self, scores: ArrayInput | Tally | PairTally, request: Request, /) -> PanoramiaResult:
         """See `Design.audit`."""
         claim = request.claim
-        confidence = request.confidence
         if not isinstance(claim, PureDP | ApproxDP):
             raise OptionError(f"Panoramia bounds PureDP() or ApproxDP(delta=…), not {claim.name}")
         relaxed = Relaxed.read(self.gamma, claim=claim, relaxation=self.relaxation)
@@ -125,7 +132,6 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
             seen = self._counted(scores, request)
         else:
             seen = self._listed(scores, request=request, claim=claim)
-        count = seen.count
         conditional = seen.conditional
         # 2. What each ranking proves, and how much of it is not the generator's.
         proof = Rankings.of(
@@ -159,7 +165,7 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
             claim=claim,
             bound=bound,
             reason=reason,
-            confidence=confidence,
+            confidence=request.confidence,
             m=attack.m,
             c_lb=c_lb,
             c_plus_epsilon_lb=attack.bound,
@@ -171,7 +177,11 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
             theorem=proof.theorem + _meaning(limit, exchangeable=exchangeable),
             assumptions=(
                 *_assumptions(
-                    limit, relaxed=relaxed, count=count, proof=proof, exchangeable=exchangeable
+                    limit,
+                    relaxed=relaxed,
+                    count=seen.count,
+                    proof=proof,
+                    exchangeable=exchangeable,
                 ),
                 *seen.assumed,
             ),
@@ -213,26 +223,30 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
             if isinstance(claim, PureDP):
                 conditional.append(audit.bound(claim, "poisson_binomial"))
             conditional.append(audit.bound(claim, "match"))
-        games: tuple[Game, Game]
-        if self.real_nonmembers:
-            pairs = Pairs.drawn(
-                Units.of(member, strata=None, groups=None, aggregate="mean"), request.seed
-            )
-            games = (
-                pairs.game(baseline_scores, request.seed),
-                pairs.game(attack_scores, request.seed),
-            )
-        else:
-            game = partial(ScoreGame, member=member, sides="member", seed=request.seed)
-            games = game(scores=baseline_scores), game(scores=attack_scores)
-        inputs = {"baseline_scores": baseline_scores, "attack_scores": attack_scores}
+        rankings = baseline_scores, attack_scores
         return _Seen(
-            games=games,
+            games=self._games(rankings, member, request.seed),
             count=count,
-            inputs={**inputs, "member": member},
+            inputs={
+                "baseline_scores": baseline_scores,
+                "attack_scores": attack_scores,
+                "member": member,
+            },
             conditional=tuple(conditional),
             filled=premises.filled({"": attack_scores}, member).get("", ""),
         )
+
+    def _games(
+        self, rankings: tuple[FloatArray, FloatArray], member: BoolArray, seed: int
+    ) -> tuple[Game, Game]:
+        """Return the games of baseline and attack: of pairs where non-members are real."""
+        baseline, attack = rankings
+        if self.real_nonmembers:
+            units = Units.of(member, strata=None, groups=None, aggregate="mean")
+            pairs = Pairs.drawn(units, seed)
+            return pairs.game(baseline, seed), pairs.game(attack, seed)
+        game = partial(ScoreGame, member=member, sides="member", seed=seed)
+        return game(scores=baseline), game(scores=attack)
 
     def _counted(self, scores: Any, request: Request) -> "_Seen":
         """Read counts of both rankings: no bound but the conditional one needs them together."""
@@ -252,17 +266,22 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
         tallies = by_attack(both, kind)
         assert tallies is not None
         options, inputs = told(tallies)
-        first, second = (
-            TallyGame(tally=one, sides="member", seed=request.seed)
-            if isinstance(one, Tally)
-            else one.game(request.seed)
-            for one in tallies.values()
-        )
+        games = list[Game]()
+        for tally in tallies.values():
+            if isinstance(tally, Tally):
+                games.append(TallyGame(tally=tally, sides="member", seed=request.seed))
+            else:
+                games.append(tally.game(request.seed))
+        baseline, attack = games
         count = MemberCount.of_coins(tallies["scores"].members, tallies["scores"].m, pairs=True)
         count.refuse()
         assumed = Assumption(*tallies["scores"].assumed, "declared")
         return _Seen(
-            games=(first, second), count=count, inputs=inputs, assumed=(assumed,), options=options
+            games=(baseline, attack),
+            count=count,
+            inputs=inputs,
+            assumed=(assumed,),
+            options=options,
         )
 
     def _limit(self, *, exchangeable: bool) -> float | None:

@@ -74,7 +74,9 @@ def of_audited(baseline: FloatArray, features: FloatArray) -> Learning:
 def columns(values: FloatArray, known: FloatArray | None = None) -> FloatArray:
     """Return columns in standard deviations, far values drawn in."""
     table = values.reshape(len(values), -1)
-    like = table if known is None else known.reshape(len(known), -1)
+    like = table
+    if known is not None:
+        like = known.reshape(len(known), -1)
     spread = np.maximum(like.std(axis=0), np.finfo(np.float64).tiny)
     steps = (table - like.mean(axis=0)) / spread
     size = np.abs(steps)

@@ -18,7 +18,8 @@ from leakbound.torch.placement import descend, seeded
 HIDDEN = 64
 DECAY = 1e-3
 SCORED = 1024  # examples scored at a time, to bound memory
-LEARNING_RATE, STEPS = 0.01, 200  # of the network on signals; each step sees all of them
+LEARNING_RATE = 0.01  # of the network on signals
+STEPS = 200  # each sees all signals
 
 
 @dataclass(frozen=True, eq=False)

@@ -111,7 +111,10 @@ def pairs(examples: Examples, inputs: Inputs | None) -> TensorDataset:
     if inputs is not None:
         values = inputs(values)
     x = torch.as_tensor(np.array(values))
-    x = x.float() if x.is_floating_point() else x.long()
+    plain = torch.int64
+    if x.is_floating_point():
+        plain = torch.float32
+    x = x.to(plain)
     if examples.y is None:
         return TensorDataset(x, x)
     return TensorDataset(x, torch.tensor(examples.y))
