@@ -390,13 +390,13 @@ def check_ids(ids: ArrayInput, member: BoolArray) -> None:
     values = vector(ids, name="ids", kinds="biufSUOT")
     check_length(values, examples=member.size, name="ids")
     try:
+        if not _repeats(values):
+            return
         _, group, count = np.unique(values, return_inverse=True, return_counts=True)
     except (TypeError, ArithmeticError):  # such as of decimals that are no number
         raise InputTypeError(
             "ids must be all numbers or all strings, got a mixture of both"
         ) from None
-    if count.size == values.size:
-        return
     included = np.bincount(group, weights=member)
     mixed = (included > 0) & (included < count)
     offending = count > 1
@@ -410,6 +410,14 @@ def check_ids(ids: ArrayInput, member: BoolArray) -> None:
         f"{which.size} ids {said}, the first being {values[rows[0]]!s} at {_rows(rows)}: keep one "
         "row for each example: it is either a member or a non-member"
     )
+
+
+def _repeats(values: AnyArray) -> bool:
+    """Return whether a value occurs twice, in the memory of one sorted copy; NaN is one value."""
+    ordered = np.sort(values)
+    equal = ordered[1:] == ordered[:-1]
+    unordered = ordered[-2:] != ordered[-2:]  # NaN is last, and equals nothing
+    return bool(equal.any() or (unordered.size > 1 and unordered.all()))
 
 
 def check_length(values: NDArray[np.generic], examples: int, name: str) -> None:

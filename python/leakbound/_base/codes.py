@@ -1,5 +1,7 @@
 """Strata and groups: what each example belongs to."""
 
+from typing import cast
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -7,6 +9,13 @@ from leakbound._base.checks import check_length, vector
 from leakbound._base.labels import missing_of
 from leakbound._base.types import ArrayInput, IntArray
 from leakbound.errors import InputTypeError
+
+
+def row_numbers(size: int) -> IntArray:
+    """Return 0, 1, …, size - 1, in four bytes each where they can be, to spare memory."""
+    if size > np.iinfo(np.int32).max:
+        return np.arange(size)
+    return cast("IntArray", np.arange(size, dtype=np.int32))
 
 
 def by_first_row(

@@ -149,7 +149,6 @@ def game_of(scores: FloatArray, chosen: IntArray, seed: int) -> ChoiceGame:
         raise AbstentionError(
             f"all {scores.size} scores are equal: use a score that differs between candidates"
         )
-    rows = np.arange(chosen.size)
     k = scores.shape[1]
     # 1. The guess: among several best ones a draw that knows neither the truth nor the order.
     guess = scores.argmax(axis=1)
@@ -162,12 +161,12 @@ def game_of(scores: FloatArray, chosen: IntArray, seed: int) -> ChoiceGame:
     second = np.partition(scores, k - 2, axis=1)[:, k - 2]
     with np.errstate(invalid="ignore", over="ignore"):
         margin = np.where(best == second, 0.0, best - second)
-    others = np.arange(k) != chosen[:, None]
     return ChoiceGame(
         scores=margin,
         member=guess == chosen,
-        member_scores=scores[rows, chosen],
-        other_scores=scores[others],
+        shown_scores=lambda: np.concatenate(
+            [scores[np.arange(chosen.size), chosen], scores[np.arange(k) != chosen[:, None]]]
+        ),
         seed=seed,
         k=k,
     )

@@ -5,12 +5,13 @@ member belong to equally likely splits. So fair coins of their own decide, one f
 to turn one of them replaces one training example by another.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.codes import by_first_row
+from leakbound._base.codes import by_first_row, row_numbers
 from leakbound._base.streams import Purpose
 from leakbound._base.types import Aggregate, BoolArray, FloatArray, IntArray
 from leakbound.cuts.games import PairGame
@@ -46,7 +47,7 @@ class Units:
     ) -> "Units":
         """Gather examples into groups; raise InputError where a group straddles the split."""
         if strata is None:
-            strata = np.zeros(member.size, dtype=np.int64)
+            strata = np.broadcast_to(np.int64(0), member.shape)  # of which no row takes memory
         if groups is None:
             return cls(member=member, stratum=strata)
         names, first, unit = by_first_row(groups)
@@ -162,26 +163,34 @@ class Pairs:
         # 1. Within each stratum the smaller side is matched with a random part of the other.
         of_members: list[IntArray] = []
         of_others: list[IntArray] = []
-        order = np.argsort(units.stratum, kind="stable")
-        edges = np.flatnonzero(np.diff(units.stratum[order])) + 1
-        for rows in np.split(order, edges):
+        for rows in _by_stratum(units.stratum):
             inside = units.member[rows]
-            members = rng.permutation(rows[inside])
-            others = rng.permutation(rows[~inside])
+            members = rows[inside]
+            rng.shuffle(members)
+            others = rows[np.logical_not(inside, out=inside)]
+            rng.shuffle(others)
             size = min(members.size, others.size)
             of_members.append(members[:size])
             of_others.append(others[:size])
-        paired = np.concatenate(of_members)
+        paired = _joined(of_members)
         if not paired.size:
             raise DesignError(_without_pairs(units))
         # 2. A coin puts one of the two first.
         member_is_first = rng.random(paired.size) < 0.5
-        return cls(members=paired, others=np.concatenate(of_others), first=member_is_first)
+        return cls(members=paired, others=_joined(of_others), first=member_is_first)
 
     @property
     def count(self) -> int:
         """How many pairs there are."""
         return self.first.size
+
+    def scores(self, values: FloatArray) -> FloatArray:
+        """Return the scores of all members in pairs, and then of the others."""
+        paired = np.empty(2 * self.count)
+        # Rows are within the scores: other modes would write to a copy first.
+        np.take(values, self.members, out=paired[: self.count], mode="clip")
+        np.take(values, self.others, out=paired[self.count :], mode="clip")
+        return paired
 
     def game(self, scores: FloatArray, seed: int) -> PairGame:
         """Return the game of some scores of the units; AbstentionError if they order nothing."""
@@ -191,14 +200,32 @@ class Pairs:
                 "differs between examples"
             )
         even = stretched(scores)
-        apart = even[self.members] - even[self.others]
+        apart = even[self.members]
+        apart -= even[self.others]
         return PairGame(
-            scores=np.where(self.first, apart, -apart),
+            scores=np.negative(apart, out=apart, where=~self.first),
             member=self.first,
-            member_scores=scores[self.members],
-            other_scores=scores[self.others],
+            shown_scores=lambda: self.scores(scores),
             seed=seed,
         )
+
+
+def _by_stratum(stratum: IntArray) -> Iterator[IntArray]:
+    """Yield the rows of each stratum."""
+    rows = row_numbers(stratum.size)
+    if stratum.min() == stratum.max():
+        yield rows
+        return
+    order = rows[np.argsort(stratum, kind="stable")]
+    edges = np.flatnonzero(np.diff(stratum[order])) + 1
+    yield from np.split(order, edges)
+
+
+def _joined(parts: list[IntArray]) -> IntArray:
+    """Return rows of all strata, those of a single one as they are."""
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate(parts)
 
 
 def _without_pairs(units: Units) -> str:
@@ -224,17 +251,30 @@ def stretched(values: FloatArray) -> FloatArray:
     finite = np.isfinite(values)
     if not finite.any():
         return np.sign(values)
-    largest = float(np.abs(values[finite]).max()) or 1.0
-    shares = values[finite] / largest
-    # Robust scaling: the median, and the median distance from it unless that is 0.
-    apart = shares - np.median(shares)
+    # 1. Robust scaling: the median, and the median distance from it unless that is 0. All in
+    # place, as scores may be many.
+    apart = values[finite]
+    apart /= max(float(apart.max()), -float(apart.min())) or 1.0
+    apart -= np.median(apart)
     distances = np.abs(apart)
-    spread = NORMAL * float(np.median(distances))
+    spread = NORMAL * float(np.median(distances, overwrite_input=True))
     if not spread:
-        spread = float(np.sort(distances).mean()) or 1.0
-    z = np.empty(values.size)
+        distances.sort()
+        spread = float(distances.mean()) or 1.0
+    del distances
     with np.errstate(over="ignore"):
-        z[finite] = np.clip(apart / spread, -_FARTHEST, _FARTHEST)
-    farthest = np.abs(z[finite]).max()
-    z[~finite] = np.sign(values[~finite]) * (1.0 + farthest)
-    return z * (1.0 + STRETCH * np.abs(z))
+        apart /= spread
+    z = np.clip(apart, -_FARTHEST, _FARTHEST, out=apart)
+    # 2. Infinite scores come just beyond all others.
+    if not finite.all():
+        farthest = max(float(z.max()), -float(z.min()))
+        every = np.empty(values.size)
+        every[finite] = z
+        every[~finite] = np.sign(values[~finite]) * (1.0 + farthest)
+        z = every
+    # 3. z (1 + |z| / 4)
+    stretch = np.abs(z)
+    stretch *= STRETCH
+    stretch += 1.0
+    z *= stretch
+    return z

@@ -183,9 +183,11 @@ class Trials(Design[Listed, AuditResult]):
 def _repeated(attacks: Attacks) -> tuple[str, ...]:
     """Say that many scores of runs are equal, where they have too many values to be discrete."""
     for scores in attacks.scores.values():
-        each = np.unique(scores, return_counts=True)[1]
-        equal = int(each[each > 1].sum())
-        if each.size > _DISCRETE and equal > _EQUAL * scores.size:
+        ordered = np.sort(scores)
+        begins = np.append(True, ordered[1:] != ordered[:-1])
+        alone = begins & np.append(begins[1:], True)
+        equal = scores.size - int(alone.sum())
+        if begins.sum() > _DISCRETE and equal > _EQUAL * scores.size:
             note = (
                 f"{equal:,} of {scores.size:,} runs have exactly the score of another run: if "
                 "outputs are continuous, runs share a seed or a cache, and are not independent"

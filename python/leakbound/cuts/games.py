@@ -10,6 +10,7 @@ from typing import ClassVar, Literal, TypeAlias
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base.codes import row_numbers
 from leakbound._base.formatting import down
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, IntArray, Sides
@@ -136,9 +137,11 @@ class ScoreGame(Game):
 
     def ranks(self, scores: FloatArray) -> FloatArray:
         """Return the ranks of scores, ties broken at random."""
-        order = Purpose.TIES.rng(self.seed).permutation(scores.size)
+        order = row_numbers(scores.size)
+        Purpose.TIES.rng(self.seed).shuffle(order)
+        order = order[np.argsort(scores[order], kind="stable")]
         ranks = np.empty(scores.size)
-        ranks[order[np.argsort(scores[order], kind="stable")]] = np.arange(scores.size)
+        ranks[order] = row_numbers(scores.size)
         return ranks
 
     def shown(self) -> ScoreCounts:
@@ -158,21 +161,22 @@ class PairGame(ScoreGame):
     are of both roles at once. A difference of 0 is no guess where ties stay together, and the last
     of all guesses, by the coin that put one of the two first, where the number of guesses must not
     depend on scores; so too where no pair differs, and of k > 2 candidates, of which a tie may rule
-    out some. `member_scores` and `other_scores` are the scores as given, which figures show.
+    out some. `shown_scores` returns the scores as given, which figures show: that of the member of
+    each pair, and then those of the others.
     """
 
     units: ClassVar[str] = "pairs"
     sides: Sides = "pairs"
-    member_scores: FloatArray
-    other_scores: FloatArray
+    shown_scores: Callable[[], FloatArray]
 
     def ranked(self, ties: Ties = "together") -> _core.Ranking:
         """Rank the guesses by confidence, right ones as members."""
-        guessed = self.scores != 0
-        if ties == "broken" or self.k > 2 or not guessed.any():
-            guessed = np.ones(self.examples, dtype=np.bool_)
-        first = self.scores[guessed] >= 0
-        return _core.Ranking(np.abs(self.scores[guessed]), first == self.member[guessed])
+        sizes = np.abs(self.scores)
+        right = (self.scores >= 0) == self.member
+        guessed = sizes != 0
+        if ties == "broken" or self.k > 2 or guessed.all() or not guessed.any():
+            return _core.Ranking(sizes, right)
+        return _core.Ranking(sizes[guessed], right[guessed])
 
     def untied(self) -> _core.Ranking:
         """See `Game.untied`, by the size of the difference; of two equal scores, the first."""
@@ -184,14 +188,20 @@ class PairGame(ScoreGame):
 
     def shown(self) -> ScoreCounts:
         """Return scores and membership of the examples in pairs, for figures."""
-        scores = np.concatenate([self.member_scores, self.other_scores])
-        member = np.arange(scores.size) < self.member_scores.size
+        scores = self.shown_scores()
+        member = self._members_first(scores.size)
         return ScoreCounts(scores, member, ~member)
+
+    def _members_first(self, size: int) -> BoolArray:
+        """Return which scores of so many are those of members: one for each pair."""
+        member = np.zeros(size, dtype=np.bool_)
+        member[: self.examples] = True
+        return member
 
     def rated(self) -> _core.Ranking:
         """Rank the examples in pairs by their scores."""
-        shown = self.shown()
-        return _core.Ranking(shown.values, shown.members.astype(np.bool_))
+        scores = self.shown_scores()
+        return _core.Ranking(scores, self._members_first(scores.size))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -196,8 +196,7 @@ def bound(request: Request, size: tuple[int, ...], right: tuple[bool, ...]) -> f
     game = PairGame(
         scores=np.where(np.array(right) == first, 1, -1) * np.array(size, dtype=float),
         member=np.where(np.array(size) == 0, right, first),
-        member_scores=np.array(size, dtype=float),
-        other_scores=np.zeros(len(size)),
+        shown_scores=lambda: np.array([*size, *(0 for _ in size)], dtype=float),
         seed=0,
     )
     return prove(request, game, LEVEL).bound

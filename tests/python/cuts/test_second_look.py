@@ -56,8 +56,7 @@ def game(scores: FloatArray, member: BoolArray, sides: Sides, seed: int = 0) -> 
         return PairGame(
             scores=np.where(np.isfinite(scores), scores, 0.0),
             member=member,
-            member_scores=scores,
-            other_scores=scores,
+            shown_scores=lambda: np.concatenate([scores, scores]),
             seed=seed,
         )
     return ScoreGame(scores=scores, member=member, sides=sides, seed=seed)

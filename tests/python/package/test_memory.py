@@ -1,0 +1,147 @@
+"""Memory of what takes an array for each example: at most four times what was passed."""
+
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import leakbound as lb
+from leakbound.planning import ChoicePlan
+from memory import peak_over_start
+
+M = 200_000
+LARGE = 10**7
+MOST = 4
+"""Times the bytes of the input."""
+CORE = 8
+"""Bytes that the core takes for each score while it sorts, which are not traced."""
+SOME = 2**20
+"""Bytes whatever the number of examples."""
+Case = tuple[int, Callable[[], object]]
+"""Bytes that are passed, and the call."""
+
+
+def drawn(m: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    member = rng.random(m) < 0.5
+    return rng.normal(size=m) + member, member
+
+
+def halves(m: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(1)
+    return rng.normal(size=m), rng.permutation(m) < m // 2
+
+
+def names(m: int) -> Any:
+    return np.random.default_rng(2).permutation(m)
+
+
+def coins(m: int) -> Case:
+    scores, member = drawn(m)
+    return 9 * m, lambda: lb.audit(scores, lb.Coins(member), seed=0)
+
+
+def tied(m: int) -> Case:
+    scores, member = drawn(m)
+    rounded = scores.round(2)
+    return 9 * m, lambda: lb.audit(rounded, lb.Coins(member), seed=0)
+
+
+def with_ids(m: int) -> Case:
+    scores, member = drawn(m)
+    ids = names(m)
+    return 17 * m, lambda: lb.audit(scores, lb.Coins(member), seed=0, ids=ids)
+
+
+def with_words(m: int) -> Case:
+    scores, member = drawn(m)
+    ids = np.arange(m).astype("U8")
+    return 41 * m, lambda: lb.audit(scores, lb.Coins(member), seed=0, ids=ids)
+
+
+def planned(m: int) -> Case:
+    plan = lb.InclusionPlan.create(m, seed=1)
+    ids = names(m)
+    scores = drawn(m)[0]
+    return 25 * m, lambda: lb.audit(scores, lb.Coins(plan), seed=0, ids=ids)
+
+
+def split(m: int) -> Case:
+    scores, member = halves(m)
+    return 9 * m, lambda: lb.audit(scores, lb.RandomSplit(member), seed=0)
+
+
+def split_with_ids(m: int) -> Case:
+    scores, member = halves(m)
+    ids = names(m)
+    return 17 * m, lambda: lb.audit(scores, lb.RandomSplit(member), seed=0, ids=ids)
+
+
+def trials(m: int) -> Case:
+    scores, member = drawn(m)
+    claim = lb.ApproxDP(delta=1e-9)
+    return 9 * m, lambda: lb.audit(scores, lb.Trials(member), claim=claim, seed=0)
+
+
+def choices(m: int) -> Case:
+    scores = drawn(m)[0].reshape(-1, 4)
+    chosen = np.random.default_rng(3).integers(0, 4, len(scores))
+    return 10 * m, lambda: lb.audit(scores, lb.Choices(chosen, 4), seed=0)
+
+
+def plan(m: int) -> Case:
+    return 9 * m, lambda: lb.InclusionPlan.create(m, seed=1)
+
+
+def plan_with_ids(m: int) -> Case:
+    member, ids = drawn(m)[1], names(m)
+    return 9 * m, lambda: lb.InclusionPlan(member, ids=ids)
+
+
+def plan_of_choices(m: int) -> Case:
+    return 16 * m, lambda: ChoicePlan.create(m, 4, seed=1)
+
+
+CASES = [
+    *(coins, tied, with_ids, with_words, planned, split, split_with_ids, trials, choices),
+    *(plan, plan_with_ids, plan_of_choices),
+]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_at_most_four_times_the_input_is_held(case: Callable[[int], Case]) -> None:
+    case(100)[1]()  # what a first call imports and stores
+    passed, call = case(M)
+    tracemalloc.start()
+    try:
+        call()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak + CORE * M < MOST * passed + SOME
+
+
+@pytest.mark.validity
+@pytest.mark.parametrize("case", CASES)
+def test_at_most_four_times_the_input_is_resident_at_ten_million(
+    case: Callable[[int], Case],
+) -> None:
+    case(100)[1]()
+    passed, call = case(LARGE)
+    assert peak_over_start(call) < MOST * passed
+
+
+def test_a_batch_takes_the_memory_of_its_examples_whatever_came_before() -> None:
+    rng = np.random.default_rng(0)
+    stream = lb.Stream()
+    member = rng.random(M) < 0.5
+    stream.update(np.where(member, 1.0, 0.0), member, ids=np.arange(M))
+    tracemalloc.start()
+    try:
+        stream.update(rng.normal(size=20), rng.random(20) < 0.5, ids=np.arange(M, M + 20))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < M // 4
