@@ -1,17 +1,18 @@
 """Games whose outermost scores are noise, and what the default proves of them.
 
 export PYTHONPATH=benches/python
-python benches/tightness/untidy.py          12 games of each at 10³ and 10⁴, 6 under Gaussian DP
-python benches/tightness/untidy.py --whole  10⁵ too, and 40 games of each
+python benches/tightness/untidy.py    12 games of each row, 6 under Gaussian DP
+python benches/tightness/untidy.py --tables noisy --claims pure --sizes 1000 --seeds 60
 
-Four tables: untidy games, beside `OutsideIn` and the best in hindsight, the largest mean of
-`OutsideIn`, `KLScan`, a union bound, and numbers of guesses fixed in advance; fixed sides, beside a
-union bound; learnt ratios, beside `KLScan`; and games without noise, beside `OutsideIn`.
+Four tables. `noisy`: untidy games, beside `OutsideIn` and the best in hindsight, the largest mean
+of `OutsideIn`, `KLScan`, a union bound, and numbers of guesses fixed in advance. `sides`: fixed
+sides, beside a union bound. `learnt`: learnt ratios, beside `KLScan`. `standard`: games without
+noise, beside `OutsideIn`.
 """
 
 import argparse
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -41,6 +42,8 @@ __all__ = [
     "Saturated",
 ]
 
+Rows = Iterable[tuple[str, dict[str, float]]]
+"""Rows of a table: its name, and means by kind of policy."""
 Component = tuple[float, Profile]
 """A share of the examples, and the profile of what is seen of them."""
 
@@ -324,7 +327,11 @@ GAMES: tuple[Any, ...] = (
     Plateau(),
     Middle(),
 )
-_CLAIMS: tuple[Claim, ...] = (lb.PureDP(), lb.ApproxDP(delta=peers.DELTA), lb.GaussianDP())
+_CLAIMS: dict[str, Claim] = {
+    "pure": lb.PureDP(),
+    "approximate": lb.ApproxDP(delta=peers.DELTA),
+    "gaussian": lb.GaussianDP(),
+}
 _RATIO = 2.0
 
 
@@ -370,7 +377,7 @@ def row(game: Any, m: int, claim: Claim, seeds: int) -> dict[str, float]:
     return found
 
 
-def _table(heads: str, rows: Iterable[tuple[str, dict[str, float]]]) -> None:
+def _table(heads: str, rows: Rows) -> None:
     """Print a table: means of two kinds or three, and the first two's last share."""
     peers.say(f"\n| {heads} |\n|{'---|' * (heads.count('|') + 1)}")
     for name, found in rows:
@@ -382,19 +389,32 @@ def _table(heads: str, rows: Iterable[tuple[str, dict[str, float]]]) -> None:
         peers.say(f"| {name} | {said} |")
 
 
-def _noisy(sizes: list[int], seeds: int | None) -> Iterable[tuple[str, dict[str, float]]]:
-    """Yield rows of all untidy games, of fair coins from either end."""
-    for claim, game, m in product(_CLAIMS, GAMES, sizes):
-        few = 12
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """Which rows are played: games by name (all if None), claims, and games of each row."""
+
+    games: list[str] | None
+    claims: tuple[Claim, ...]
+    seeds: int | None
+
+    def of(self, claim: Claim) -> int:
+        """Return the games of a row: few of a family's, whose audits are slow."""
+        if self.seeds is not None:
+            return self.seeds
         if isinstance(claim, lb.GaussianDP):
-            few = 6
-        yield (
-            f"{type(game).__name__} | {m:,} | {claim.name}",
-            row(game, m=m, claim=claim, seeds=seeds or few),
-        )
+            return 6
+        return 12
 
 
-def _fixed_sides(sizes: list[int], seeds: int | None) -> Iterable[tuple[str, dict[str, float]]]:
+def _noisy(asked: Asked, sizes: list[int]) -> Rows:
+    """Yield rows of all untidy games, of fair coins from either end."""
+    chosen = [one for one in GAMES if asked.games is None or type(one).__name__ in asked.games]
+    for claim, game, m in product(asked.claims, chosen, sizes):
+        name = f"{type(game).__name__} | {m:,} | {claim.name}"
+        yield name, row(game, m=m, claim=claim, seeds=asked.of(claim))
+
+
+def _fixed_sides(asked: Asked, sizes: list[int]) -> Rows:
     """Yield rows of random splits and of fixed sides, beside a union bound of the same design."""
     ways: dict[str, dict[str, Any]] = {
         "random split": {"design": lb.RandomSplit},
@@ -402,23 +422,23 @@ def _fixed_sides(sizes: list[int], seeds: int | None) -> Iterable[tuple[str, dic
         "member": {"sides": "member"},
     }
     union = {"cuts": lb.UnionBound(grid="geometric")}
-    for claim, (name, how), m in product(_CLAIMS, ways.items(), sizes):
+    for claim, (name, how), m in product(asked.claims, ways.items(), sizes):
         policies = [("default", how), ("best", {**how, **union})]
-        found = means(Saturated(), m=m, claim=claim, seeds=seeds or 6, policies=policies)
+        found = means(Saturated(), m=m, claim=claim, seeds=asked.seeds or 6, policies=policies)
         yield f"{name} | {m:,} | {claim.name}", found
 
 
-def _learnt(sizes: list[int], seeds: int | None) -> Iterable[tuple[str, dict[str, float]]]:
+def _learnt(asked: Asked, sizes: list[int]) -> Rows:
     """Yield rows of rounded Laplace noise, beside the scan of all thresholds."""
+    claim = lb.PureDP()
     policies: list[tuple[str, dict[str, Any]]] = [("default", {}), ("best", {"cuts": lb.KLScan()})]
     for m in sizes:
-        found = means(
-            RoundedLaplace(), m=m, claim=lb.PureDP(), seeds=seeds or 12, policies=policies
-        )
+        game = RoundedLaplace()
+        found = means(game, m=m, claim=claim, seeds=asked.of(claim), policies=policies)
         yield f"{m:,}", found
 
 
-def _standard(sizes: list[int], seeds: int | None) -> Iterable[tuple[str, dict[str, float]]]:
+def _standard(asked: Asked, sizes: list[int]) -> Rows:
     """Yield rows of games whose surest scores are outermost, beside `OutsideIn`."""
     policies: list[tuple[str, dict[str, Any]]] = [
         ("default", {}),
@@ -429,11 +449,30 @@ def _standard(sizes: list[int], seeds: int | None) -> Iterable[tuple[str, dict[s
         *(TwoSidedTail(share=0.05, shift=20.0), OneSidedTail(share=0.2, shift=3.0)),
         *(OneSidedTail(share=0.05, shift=4.0), TwoSidedTail(share=0.05, shift=4.0)),
     )
-    for claim, game, m in product(_CLAIMS, shapes, sizes):
+    for claim, game, m in product(asked.claims, shapes, sizes):
+        seeds = asked.seeds or 12
         yield (
             f"{game!r} | {m:,} | {claim.name}",
-            means(game, m=m, claim=claim, seeds=seeds or 12, policies=policies),
+            means(game, m=m, claim=claim, seeds=seeds, policies=policies),
         )
+
+
+_START = "game | m | claim"
+_TABLES: dict[str, tuple[str, Callable[[Asked, list[int]], Rows], list[int]]] = {
+    "noisy": (
+        f"{_START} | default | `OutsideIn` | best in hindsight | default / best",
+        _noisy,
+        [10**3, 10**4],
+    ),
+    "sides": ("Saturated | m | claim | default | union bound | share", _fixed_sides, [10**4]),
+    "learnt": (
+        "RoundedLaplace, m | default | `KLScan` | share",
+        _learnt,
+        [10**4, 4 * 10**4, 10**5, 2 * 10**5],
+    ),
+    "standard": (f"{_START} | default | `OutsideIn` | share", _standard, [10**3, 10**4]),
+}
+"""Tables by name: their head, their rows, and the numbers of examples of these."""
 
 
 def main() -> None:
@@ -441,22 +480,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--whole", action="store_true")
-    parser.add_argument("--seeds", type=int, help="games of each: 12, and 6 under Gaussian DP")
+    parser.add_argument("--tables", nargs="+", choices=_TABLES, default=list(_TABLES))
+    parser.add_argument("--games", nargs="+", choices=[type(game).__name__ for game in GAMES])
+    parser.add_argument("--claims", nargs="+", choices=_CLAIMS, default=list(_CLAIMS))
+    parser.add_argument("--sizes", nargs="+", type=int, help="examples, in place of each table's")
+    parser.add_argument("--seeds", type=int, help="games of each row: 12, and 6 under Gaussian DP")
     given = parser.parse_args()
-    seeds = given.seeds or (40 if given.whole else None)
-    sizes = [10**3, 10**4, 10**5] if given.whole else [10**3, 10**4]
-    start = "game | m | claim"
-    heads = f"{start} | default | `OutsideIn` | best in hindsight | default / best"
-    _table(heads, _noisy(sizes, seeds))
-    heads = "default | union bound | share"
-    _table(f"Saturated | m | claim | {heads}", _fixed_sides(sizes[1:], seeds))
-    more = []
-    if given.whole:
-        more = [10**5, 2 * 10**5]
-    heads = "RoundedLaplace, m | default | `KLScan` | share"
-    _table(heads, _learnt([10**4, 4 * 10**4, *more], seeds))
-    _table(f"{start} | default | `OutsideIn` | share", _standard(sizes, seeds))
+    claims = tuple(_CLAIMS[name] for name in given.claims)
+    asked = Asked(games=given.games, claims=claims, seeds=given.seeds)
+    for name in given.tables:
+        heads, rows, sizes = _TABLES[name]
+        _table(heads, rows(asked, given.sizes or sizes))
 
 
 if __name__ == "__main__":
