@@ -375,9 +375,8 @@ def test_shares_are_options() -> None:
     [
         (np.arange(40.0), lb.Panoramia(np.arange(40) % 2 == 0, baseline=np.arange(40.0))),
         (np.arange(40.0), lb.Coins(np.arange(40) % 2 == 0, prior=0.3)),
-        (np.arange(40.0), lb.ZeroRun(np.arange(40) % 2 == 0, propensity=np.full(40, 0.4))),
     ],
-    ids=["panoramia", "prior", "zero-run"],
+    ids=["panoramia", "prior"],
 )
 def test_other_designs_refuse_it_by_name(scores: FloatArray, design: Any) -> None:
     with pytest.raises(OptionError, match="SecondLook"):

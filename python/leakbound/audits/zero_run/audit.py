@@ -23,7 +23,6 @@ from leakbound._base.types import (
 from leakbound._base.types import Correction as CorrectionName
 from leakbound.audits import premises
 from leakbound.audits.figures import histogram_of
-from leakbound.audits.policies.second_look import first_cuts
 from leakbound.audits.road import (
     AlignedScores,
     AnyAttacks,
@@ -47,7 +46,7 @@ from leakbound.audits.zero_run.options import ZeroRunOptions
 from leakbound.audits.zero_run.tampering import Composition, Tamper
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.claims.families import least_delta_to_store
-from leakbound.cuts import Fixed, Proof, SecondLook, Weighted
+from leakbound.cuts import Fixed, Proof, Weighted
 from leakbound.cuts.games import ScoreGame, tie_warnings
 from leakbound.cuts.shift import Shift
 from leakbound.errors import OptionError
@@ -142,10 +141,10 @@ class ZeroRun(ZeroRunOptions, Design[Listed, ZeroRunResult]):
 
     Notes
     -----
-    If `cuts` is None: `KLScan()` for `PureDP` by matching or with odds of its own for each guess,
-    `OutsideIn()` for other claims by matching, else `Fixed` at a planned number. Over a confidence
-    set `Fixed`, or if None a number that labels choose from the outside in (matching, where there
-    is D'), and else planned ones. `docs/theory/zero-run.md` states what is tested, random and
+    If `cuts` is None: by matching `SecondLook()`, as for coins; `KLScan()` for `PureDP` with odds
+    of its own for each guess; else `Fixed` at a planned number. Over a confidence set `Fixed`, or
+    if None a number that labels choose from the outside in (matching, where there is D'), and else
+    planned ones. `docs/theory/zero-run.md` states what is tested, random and
     assumed.
 
     References
@@ -173,7 +172,7 @@ class ZeroRun(ZeroRunOptions, Design[Listed, ZeroRunResult]):
 
     def audit(self, scores: Listed, request: Request, /) -> ZeroRunResult:
         """See `Design.audit`."""
-        if isinstance(request.cuts, SecondLook | Weighted):
+        if isinstance(request.cuts, Weighted):
             raise OptionError(
                 f"cuts={request.cuts!r} is not for Zero-Run: use one that is fixed in advance"
             )
@@ -355,9 +354,8 @@ def naive(examples: AlignedScores, request: Request) -> float:
         game = ScoreGame(
             scores=scores, member=examples.member, sides=request.sides, seed=request.seed
         )
-        return fair(claim, cuts, game, level)
+        return fair(claim, None, game, level)
 
-    cuts = first_cuts(claim, request.sides, request.level)
     proved = examples.attacks.prove(request.level, prove).bound
     curve = curve_at(claim, request.sides, proved)
     return as_epsilon(claim, proved, curve, least_delta_to_store(claim, request.sides))

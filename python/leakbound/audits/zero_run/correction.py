@@ -19,7 +19,6 @@ from leakbound._base.types import (
 )
 from leakbound._base.types import Correction as CorrectionName
 from leakbound.audits.policies.reference import plan_guesses
-from leakbound.audits.policies.second_look import first_cuts
 from leakbound.audits.road import policy_of
 from leakbound.audits.zero_run.game import Guesses, ObservedGame
 from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet
@@ -229,9 +228,8 @@ class Correction(ABC):
 
 
 def fair(claim: Claim, cuts: CutPolicy | None, game: ScoreGame, level: float) -> Proof:
-    """Audit a game as if every membership had been a fair coin, by one test."""
-    chosen = cuts or first_cuts(claim, game.sides, level)
-    policy = policy_of(claim, chosen, game.examples, game.sides, level)
+    """Audit a game as if every membership had been a fair coin."""
+    policy = policy_of(claim, cuts, game.examples, game.sides, level)
     return policy.audit(game, level)
 
 

@@ -37,7 +37,7 @@ from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
 from leakbound.audits.zero_run.options import no_overlap
 from leakbound.claims import AnyFamily, ApproxDP, PureDP
 from leakbound.claims.base import counts_of
-from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn, Proof
+from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn, Proof, SecondLook
 from leakbound.cuts.games import ScoreGame
 from leakbound.cuts.outside_in import Form, planned_rule
 from leakbound.cuts.policy import Best
@@ -129,7 +129,7 @@ class Match(Correction):
             level=level,
         )
 
-    def _checked(self, odds: OddsBox, game: ObservedGame, level: float) -> CutPolicy | None:
+    def _checked(self, odds: OddsBox, game: ObservedGame, level: float) -> CutPolicy:
         """Check what is asked, and choose the cuts."""
         if odds.limited:
             raise OptionError(
@@ -146,18 +146,17 @@ class Match(Correction):
             why = f"matching keeps {expected:.2g} of {game.examples} examples, on average"
             raise no_overlap(why)
         cuts = self.cuts
-        if cuts is None and not isinstance(self.claim, PureDP):
-            cuts = OutsideIn()
-            if odds.draws is not None:
-                # replicates, which prove nothing, are compared at one number of guesses: that for
-                # the mean number kept, since the number kept depends on labels
-                cuts = Fixed(self.planned(game, round(expected), level))
+        replicated = odds.draws is not None
+        if cuts is None and replicated and not isinstance(self.claim, PureDP):
+            # replicates, which prove nothing, are compared at one number of guesses: that for the
+            # mean number kept, since the number kept depends on labels
+            return Fixed(self.planned(game, round(expected), level))
         if isinstance(cuts, KLScan | OutsideIn):
             cuts.check(game.examples)
-        return cuts
+        return cuts or SecondLook()
 
     def _one_draw(
-        self, log_odds: FloatArray, game: ObservedGame, level: float, cuts: CutPolicy | None
+        self, log_odds: FloatArray, game: ObservedGame, level: float, cuts: CutPolicy
     ) -> Proof:
         """Audit the examples kept under some log-odds."""
         kept = match(game.member, log_odds, game.uniforms)
@@ -180,16 +179,14 @@ class Match(Correction):
         halved = game.one_sided and not isinstance(self.claim, PureDP)
         return replace(self.shift(game, kept), effective=kept / 2 if halved else float(kept))
 
-    def _too_few(
-        self, game: ObservedGame, shift: Shift, level: float, cuts: CutPolicy | None
-    ) -> Proof:
+    def _too_few(self, game: ObservedGame, shift: Shift, level: float, cuts: CutPolicy) -> Proof:
         """Return that nothing is proved of the few examples that are kept."""
         of = f"{shift.kept} of {game.examples} examples"
         tested = Tested(
             guesses=game.guessed(game.values, 0),
             theorem=_THEOREM,
             reason=f"matching keeps {of}, too few for the tested thresholds",
-            options={"cuts": None if cuts is None else encode(cuts)},
+            options={"cuts": encode(cuts)},
         )
         return self.proof(game, Best(0.0, 0, 0), shift, tested, level=level)
 
@@ -214,7 +211,7 @@ class Match(Correction):
         return np.array(bounds)
 
 
-def _least(cuts: CutPolicy | None) -> int:
+def _least(cuts: CutPolicy) -> int:
     """How many examples the cuts take: how many are kept depends on labels."""
     if isinstance(cuts, KLScan):
         return max(2, cuts.min_guesses or 1)
