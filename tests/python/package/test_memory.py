@@ -9,7 +9,7 @@ import pytest
 
 import leakbound as lb
 from leakbound.planning import ChoicePlan
-from memory import peak_over_start
+from peak_memory import peak_over_start
 
 M = 200_000
 LARGE = 10**7
