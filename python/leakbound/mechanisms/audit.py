@@ -110,12 +110,13 @@ def audit_mechanism(
     """
     instance(claim, name="claim", types=CLAIMS)
     _check_function("run", run)
+    theta = real(parameter, name="parameter", least=0, below=math.inf)
+    most = integer(most_runs, name="most_runs", least=10, most=MOST_EXAMPLES)
+    stream = Stream(claim=claim, confidence=confidence)
     scored = "learnt"
     if score is not None:
         _check_function("score", score)
         scored = "given"
-    theta = real(parameter, name="parameter", least=0, below=math.inf)
-    stream = Stream(claim=claim, confidence=confidence)
     curve = curve_at(claim, theta=theta, sides="both").delta(np.linspace(0, 5, 11))
     made_of = {
         "claim": [claim.name, digest(curve)],
@@ -125,7 +126,6 @@ def audit_mechanism(
         "score": scored,
         "random streams": SCHEME,
     }
-    most = integer(most_runs, name="most_runs", least=10, most=MOST_EXAMPLES)
 
     def engine(of_runs: int) -> Engine:
         if isinstance(run, CaseRun):
@@ -136,18 +136,33 @@ def audit_mechanism(
     runs.open(seed, most)
     with bar("running the mechanism", total=most) as move:
         while stream.bound <= theta and runs.scored < most:
-            start = runs.scored
-            stop = runs.next_end()
-            outputs = runs.until(stop, move)
-            if score is not None:
-                stream.update(score(together(outputs[start:])), runs.member[start:stop])
-            elif start:
-                scores = _learnt(outputs, member=runs.member[:start], seed=runs.seed)
-                stream.update(scores, runs.member[start:stop])
-            # Kept at once: who goes on later must not divide runs otherwise whose coins were used
-            runs.ends.append(stop)
-            runs.save()
-    result = stream.result()
+            _next_batch(runs, stream, score, move)
+    return _finished(stream.result(), runs).with_check(parameter=theta)
+
+
+def _next_batch(
+    runs: Runs,
+    stream: Stream,
+    score: Callable[[Any], Any] | None,
+    move: Callable[..., None],
+) -> None:
+    """Run a batch, and guess which input each of its outputs is from."""
+    start = runs.scored
+    stop = runs.next_end()
+    outputs = runs.until(stop, move)
+    member = runs.member[start:stop]
+    if score is not None:
+        stream.update(score(together(outputs[start:])), member)
+    elif start:
+        scores = _learnt(outputs, member=runs.member[:start], seed=runs.seed)
+        stream.update(scores, member)
+    # Kept at once: who goes on later must not divide runs otherwise whose coins were used
+    runs.ends.append(stop)
+    runs.save()
+
+
+def _finished(result: AuditResult, runs: Runs) -> AuditResult:
+    """Return the result of a stream in terms of runs."""
     made = {"runs": runs.scored, "seed": runs.seed, "design": "trials"}
     name, statement = INDEPENDENT
     if not runs.repeatable:
@@ -155,15 +170,13 @@ def audit_mechanism(
         statement = f"{statement} {_NOT_REPEATABLE}"
     # Of pure DP, the first two are about coins and examples of one training run
     independent = Assumption(name, statement, "declared")
-    assumed = (independent, NEIGHBOURS, *result.assumptions[2:])
-    found = replace(
+    return replace(
         result,
         options=result.options | made,
         wording=TRIALS,
-        assumptions=assumed,
+        assumptions=(independent, NEIGHBOURS, *result.assumptions[2:]),
         warnings=(*result.warnings, *runs.warnings()),
     )
-    return found.with_check(parameter=theta)
 
 
 def _check_function(name: str, function: object) -> None:

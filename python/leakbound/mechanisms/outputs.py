@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -200,50 +200,62 @@ def _without_nan(part: _Part) -> Iterator[_Part]:
 def _parts_of(output: Any, place: str) -> Iterator[_Part]:
     """Yield the kind of an output, and what it holds: words, numbers, and arrays of numbers."""
     yield _Part(place, word=_kind(output))
-    if isinstance(output, np.generic):
-        output = np.asarray(output)
-    if isinstance(output, np.ndarray):
-        yield from _parts_of_array(output, place)
-    elif isinstance(output, Failure):
-        yield _Part(place, word=f"{output.kind} {output.name}")
-    elif isinstance(output, bool | int | float | Fraction):
-        yield _Part(place, number=output)
-    elif isinstance(output, Decimal):
-        yield _Part(place, number=Fraction(output) if output.is_finite() else float(output))
-    elif isinstance(output, complex):
-        yield from _parts_of([output.real, output.imag], place)
-    elif isinstance(output, str | bytes):
-        yield _Part(f"{place} length", number=len(output))
-        yield _Part(place, word=repr(output))
-    elif isinstance(output, date | time | timedelta):
-        yield _Part(place, number=_moment(output))
-    elif isinstance(output, set | frozenset):
-        yield _Part(f"{place} length", number=len(output))
-        for element in output:
-            yield _Part(f"{place}{{{element!r}}}", word="in it")
-    elif isinstance(output, Mapping):
-        yield _Part(f"{place} length", number=len(output))
-        for key, value in output.items():
-            yield from _parts_of(value, f"{place}[{key!r}]")
-    elif isinstance(output, Sequence):
-        yield _Part(f"{place} length", number=len(output))
-        for number, value in enumerate(output):
-            yield from _parts_of(value, f"{place}[{number}]")
+    for types, parts in _PARTS:
+        if isinstance(output, types):
+            yield from parts(output, place)
+            return
+    if hasattr(output, "to_list"):
+        yield from _parts_of_column(output, place)
     elif columns_of(output):
-        yield _Part(place, word=f"columns {list(output.columns)}")
-        yield from _parts_of(_index_of(output), f"{place} index")
-        for name, column in zip(output.columns, columns_of(output), strict=True):
-            yield from _parts_of(column.to_list(), f"{place}[{name!r}]")
-    elif hasattr(output, "to_list"):
-        yield _Part(place, word=f"name {output.name!r}")
-        yield from _parts_of(_index_of(output), f"{place} index")
-        yield from _parts_of(output.to_list(), place)
+        yield from _parts_of_frame(output, place)
 
 
-def _kind(output: Any) -> str:
-    if isinstance(output, np.ndarray):
-        return f"array {output.dtype.kind} {output.ndim}"
-    return type(output).__name__
+def _parts_of_number(output: Any, place: str) -> Iterator[_Part]:
+    number = output
+    if isinstance(output, Decimal):
+        number = float(output)
+        if output.is_finite():
+            number = Fraction(output)
+    yield _Part(place, number=number)
+
+
+def _parts_of_complex(output: complex, place: str) -> Iterator[_Part]:
+    yield from _parts_of([output.real, output.imag], place)
+
+
+def _parts_of_failure(output: Failure, place: str) -> Iterator[_Part]:
+    yield _Part(place, word=f"{output.kind} {output.name}")
+
+
+def _parts_of_text(output: str | bytes, place: str) -> Iterator[_Part]:
+    yield _length(output, place)
+    yield _Part(place, word=repr(output))
+
+
+def _parts_of_moment(output: Any, place: str) -> Iterator[_Part]:
+    yield _Part(place, number=_moment(output))
+
+
+def _parts_of_set(output: Any, place: str) -> Iterator[_Part]:
+    yield _length(output, place)
+    for element in output:
+        yield _Part(f"{place}{{{element!r}}}", word="in it")
+
+
+def _parts_of_mapping(output: Mapping[Any, Any], place: str) -> Iterator[_Part]:
+    yield _length(output, place)
+    for key, value in output.items():
+        yield from _parts_of(value, f"{place}[{key!r}]")
+
+
+def _parts_of_sequence(output: Sequence[Any], place: str) -> Iterator[_Part]:
+    yield _length(output, place)
+    for number, value in enumerate(output):
+        yield from _parts_of(value, f"{place}[{number}]")
+
+
+def _parts_of_scalar(output: Any, place: str) -> Iterator[_Part]:
+    yield from _parts_of_array(np.asarray(output), place)
 
 
 def _parts_of_array(array: AnyArray, place: str) -> Iterator[_Part]:
@@ -252,9 +264,46 @@ def _parts_of_array(array: AnyArray, place: str) -> Iterator[_Part]:
             yield _Part(f"{place} size {axis}", number=size)
         yield _Part(place, number=array)
     elif array.dtype.kind in "mM":
-        yield from _parts_of(array.astype(np.int64), place)
+        yield from _parts_of_array(array.astype(np.int64), place)
     else:
         yield from _parts_of(array.ravel().tolist(), place)
+
+
+def _parts_of_column(output: Any, place: str) -> Iterator[_Part]:
+    yield _Part(place, word=f"name {output.name!r}")
+    yield from _parts_of(_index_of(output), f"{place} index")
+    yield from _parts_of(output.to_list(), place)
+
+
+def _parts_of_frame(output: Any, place: str) -> Iterator[_Part]:
+    yield _Part(place, word=f"columns {list(output.columns)}")
+    yield from _parts_of(_index_of(output), f"{place} index")
+    for name, column in zip(output.columns, columns_of(output), strict=True):
+        yield from _parts_of(column.to_list(), f"{place}[{name!r}]")
+
+
+_PARTS: tuple[tuple[Any, Callable[[Any, str], Iterator[_Part]]], ...] = (
+    (np.ndarray, _parts_of_array),
+    (np.generic, _parts_of_scalar),
+    (Failure, _parts_of_failure),
+    (bool | int | float | Fraction | Decimal, _parts_of_number),
+    (complex, _parts_of_complex),
+    (str | bytes, _parts_of_text),
+    (date | time | timedelta, _parts_of_moment),
+    (set | frozenset, _parts_of_set),
+    (Mapping, _parts_of_mapping),
+    (Sequence, _parts_of_sequence),
+)
+
+
+def _length(output: Any, place: str) -> _Part:
+    return _Part(f"{place} length", number=len(output))
+
+
+def _kind(output: Any) -> str:
+    if isinstance(output, np.ndarray):
+        return f"array {output.dtype.kind} {output.ndim}"
+    return type(output).__name__
 
 
 def _index_of(frame: Any) -> list[Any]:
