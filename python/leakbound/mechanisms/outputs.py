@@ -111,7 +111,7 @@ def _is_fractional(output: Any) -> bool:
     for part in _parts_of(output, ""):
         number = part.number
         if isinstance(number, np.ndarray):
-            if (number != np.round(number)).any():
+            if (np.isfinite(number) & (number != np.round(number))).any():
                 return True
         elif isinstance(number, float) and math.isfinite(number) and not number.is_integer():
             return True

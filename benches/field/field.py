@@ -1,0 +1,199 @@
+"""Audit released libraries, each in an environment of its own, and print what was refuted.
+
+    python benches/field/field.py [--quick] [--out FILE]
+
+Builds each environment once, in target/field, from the lock file that names all its packages. A
+row whose Python is not on this machine is skipped by name. Faulty versions are audited at
+confidence .95 with three seeds; mended ones at .999, as a right mechanism attains its claim, with
+four times the runs: 20 seeds, or three with --quick.
+"""
+
+import argparse
+import json
+import platform
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from leakbound.mechanisms import audit_mechanism, load_case
+
+HERE = Path(__file__).parent
+BUILT = HERE.parents[1] / "target" / "field"
+FAULTY_SEEDS = 3
+MENDED_SEEDS = 20
+MOST_FAULTY_RUNS = 20_000
+SYMBOLS = {"epsilon": "ε", "mu": "μ"}
+
+
+@dataclass(frozen=True)
+class Environment:
+    """One version of a package, and all that it needs."""
+
+    name: str
+    lock: str
+    python: str
+    file: str = ""
+    old: str = ""
+    new: str = ""
+
+    @property
+    def program(self) -> Path:
+        """The Python of the environment."""
+        return BUILT / self.name / "bin" / "python"
+
+    def build(self) -> str:
+        """Make the environment unless it is there; return why that was not possible, or ""."""
+        ready = BUILT / self.name / "built"
+        if ready.exists():
+            return ""
+        shutil.rmtree(BUILT / self.name, ignore_errors=True)
+        wrong = self._make()
+        if not wrong:
+            ready.touch()
+        return wrong
+
+    def _make(self) -> str:
+        lock = HERE / "locks" / f"{self.lock}.txt"
+        uv = shutil.which("uv")
+        own = ".".join(map(str, sys.version_info[:2]))
+        if uv is not None:
+            made = [uv, "venv", "--quiet", "--python", self.python, str(BUILT / self.name)]
+            filled = [uv, "pip", "install", "--quiet", "--python", str(self.program), "-r", lock]
+        else:
+            base = sys.executable if own == self.python else shutil.which(f"python{self.python}")
+            if base is None:
+                return f"Python {self.python} is not on this machine, and neither is uv"
+            made = [base, "-m", "venv", str(BUILT / self.name)]
+            quiet = ["--quiet", "--disable-pip-version-check"]
+            filled = [str(self.program), "-m", "pip", "install", *quiet, "-r", lock]
+        for command in (made, filled):
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                return done.stderr.strip().splitlines()[-1]
+        return self._patch()
+
+    def _patch(self) -> str:
+        """Write what a proposed change says into the installed package."""
+        if not self.file:
+            return ""
+        (target,) = (BUILT / self.name).glob(f"lib/python*/site-packages/{self.file}")
+        text = target.read_text(encoding="utf-8")
+        if text.count(self.old) != 1:
+            return f"{self.file} is not the file that {self.name} changes"
+        target.write_text(text.replace(self.old, self.new), encoding="utf-8")
+        return ""
+
+
+@dataclass
+class Audited:
+    """What the audits of one version found, seed by seed."""
+
+    claimed: str = ""
+    bounds: list[float] = field(default_factory=list)
+    runs: list[int] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    refuted: int = 0
+
+
+def audited(case: str, program: Path, most: int, confidence: float, seeds: int) -> Audited:
+    """Audit a case with several seeds."""
+    found = Audited()
+    with load_case(HERE / "cases" / f"{case}.py", python=program, timeout=600) as loaded:
+        found.claimed = f"{SYMBOLS[loaded.claim.parameter]} = {loaded.parameter:.3g}"
+        for seed in range(seeds):
+            start = time.perf_counter()
+            result = audit_mechanism(
+                loaded.run,
+                loaded.d0,
+                loaded.d1,
+                loaded.claim,
+                parameter=loaded.parameter,
+                score=loaded.score,
+                confidence=confidence,
+                most_runs=most,
+                seed=seed,
+            )
+            found.seconds.append(time.perf_counter() - start)
+            found.bounds.append(result.bound)
+            found.runs.append(int(result.options["runs"]))
+            found.refuted += result.check(parameter=loaded.parameter) == "refuted"
+    return found
+
+
+def play(row: dict[str, Any], places: dict[str, Environment], mended_seeds: int) -> dict[str, Any]:
+    """Audit both versions of a row."""
+    played = {**row, "skipped": ""}
+    for version in ("faulty", "mended"):
+        if version not in row:
+            continue
+        place = places[row[version]]
+        wrong = place.build()
+        if wrong:
+            played["skipped"] = f"{place.name}: {wrong}"
+            return played
+        if version == "faulty":
+            found = audited(row["case"], place.program, MOST_FAULTY_RUNS, 0.95, FAULTY_SEEDS)
+        else:
+            found = audited(row["case"], place.program, 4 * row["runs"], 0.999, mended_seeds)
+        played[version] = vars(found)
+    return played
+
+
+def shown(rows: list[dict[str, Any]]) -> Table:
+    """Return the table of all rows."""
+    table = Table("released", "fault", "claim", "bound", "runs", "s", "refuted", "mended", "report")
+    for row in rows:
+        if row["skipped"]:
+            table.add_row(row["released"], row["fault"], f"skipped: {row['skipped']}")
+            continue
+        faulty = row["faulty"]
+        mended = "none"
+        if "mended" in row:
+            found = row["mended"]
+            mended = f"{row['without']}: {found['refuted']} of {len(found['bounds'])}"
+        table.add_row(
+            row["released"],
+            row["fault"],
+            faulty["claimed"],
+            f"{min(faulty['bounds']):.2f} to {max(faulty['bounds']):.2f}",
+            f"{sorted(faulty['runs'])[len(faulty['runs']) // 2]:,}",
+            f"{sorted(faulty['seconds'])[len(faulty['seconds']) // 2]:.1f}",
+            f"{faulty['refuted']} of {len(faulty['bounds'])}",
+            mended,
+            row["report"],
+        )
+    return table
+
+
+def main() -> None:
+    """Play the table, print it and store it."""
+    parser = argparse.ArgumentParser(description="Audit released libraries.")
+    parser.add_argument("--quick", action="store_true", help="rows that take seconds")
+    parser.add_argument("--out", type=Path, default=HERE / "released.json")
+    given = parser.parse_args()
+    content = tomllib.loads((HERE / "field.toml").read_text(encoding="utf-8"))
+    places = {name: Environment(name, **one) for name, one in content["environments"].items()}
+    rows = [row for row in content["rows"] if row["quick"] or not given.quick]
+    seeds = MENDED_SEEDS
+    if given.quick:
+        seeds = FAULTY_SEEDS
+    played = [play(row, places, seeds) for row in rows]
+    table = shown(played)
+    machine = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    table.title = f"Released libraries, {datetime.now(UTC):%Y-%m-%d}, {machine}"
+    Console(width=200).print(table)
+    stored = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "machine": machine, "rows": played}
+    given.out.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
