@@ -376,7 +376,9 @@ class Tally(Stored):
         """
         described, parts = cls._streamed(data)
         if described is None:
-            described = {"bits": counting.TALLY_BITS if bits is None else bits, "shards": ()}
+            described = {"bits": counting.TALLY_BITS, "shards": ()}
+            if bits is not None:
+                described["bits"] = bits
         with reading():
             width = counting.check_bits(described["bits"])
             shards = frozenset(map(str, described["shards"]))
@@ -426,7 +428,9 @@ def told(
         for name, one in tallies.items()
         for column, values in one.named_counts.items()
     }
-    return {"tally": sizes[""] if list(sizes) == [""] else sizes}, inputs
+    if list(sizes) == [""]:
+        return {"tally": sizes[""]}, inputs
+    return {"tally": sizes}, inputs
 
 
 @contextmanager

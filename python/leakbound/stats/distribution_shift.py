@@ -308,12 +308,9 @@ def composition_bound(
     if isinstance(claim, GaussianDP):
         family = GaussianDP(delta=delta)
         together = fdp_lower_bound(correct, guesses=guesses, m=m, claim=family, tau=tau, test=test)
-        shift = (
-            shift_mu(epsilon_ds)
-            if epsilon_ds is not None
-            else checks.real(mu_ds, name="mu_ds", least=0)
-        )
-        return _apart(together, shift)
+        if epsilon_ds is not None:
+            return _apart(together, shift_mu(epsilon_ds))
+        return _apart(together, checks.real(mu_ds, name="mu_ds", least=0))
     if epsilon_ds is None:
         raise OptionError(f"mu_ds is for GaussianDP(), got {claim!r}: give epsilon_ds")
     together = one_run_epsilon(correct, guesses=guesses, m=m, delta=delta, beta=tau)

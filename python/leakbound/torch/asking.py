@@ -229,8 +229,11 @@ class Asked:
         high = batch.inputs.max()
         others = one.inputs.clone()
         others[:, first + 1 :] = torch.where(others[:, first + 1 :] == low, high, low)
-        answers = [unwrapped(self._answer(each)) for each in (one, one.of(others))]
-        before, after = (each[:, first] if _is_logits(each) else each for each in answers)
+        before = unwrapped(self._answer(one))
+        after = unwrapped(self._answer(one.of(others)))
+        if _is_logits(before) and _is_logits(after):
+            before = before[:, first]
+            after = after[:, first]
         return isinstance(before, Tensor) and _distance(after, before) > _near(before)
 
 

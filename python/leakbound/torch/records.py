@@ -93,7 +93,8 @@ class Scorer:
             signal_name(self.signal)
         if self.dtype is not None:
             choice(self.dtype, name="dtype", allowed=Precision)
-        integer(2 if self.max_length is None else self.max_length, name="max_length", least=2)
+        if self.max_length is not None:
+            integer(self.max_length, name="max_length", least=2)
         integer(self.batch_size, name="batch_size", least=1)
         if {"id", "score", TOKENS} & {*self.keep} or self.label in self.inputs:
             raise OptionError(
@@ -223,7 +224,9 @@ class Scorer:
             targets = _targets(columns.pop(self.label), self.label)
         if not model.tokens:
             arrays = [_array(column, name) for name, column in columns.items()]
-            inputs = arrays[0] if len(arrays) == 1 else np.column_stack(arrays)
+            inputs = arrays[0]
+            if len(arrays) > 1:
+                inputs = np.column_stack(arrays)
             return read((inputs, targets), batch_size=self.batch_size), np.arange(len(labels)), None
         ((name, column), *more) = columns.items()
         if more:

@@ -49,7 +49,9 @@ def logit_margin(logits: Tensor, targets: Tensor) -> Tensor:
 
 def float64(logits: Tensor) -> Tensor:
     """Return logits or losses in float64, on the CPU where their device (Apple's) has none."""
-    return (logits.cpu() if logits.device.type == "mps" else logits).to(torch.float64)
+    if logits.device.type == "mps":
+        logits = logits.cpu()
+    return logits.to(torch.float64)
 
 
 def measure(
@@ -296,8 +298,9 @@ def _described(value: object) -> str:
 
 def _named(rows: list[int], batch: Batch) -> str:
     places = batch.first + np.array(rows)
-    known = batch.ids is not None and places[-1] < len(batch.ids)
-    return _listed(batch.ids[places] if batch.ids is not None and known else places)
+    if batch.ids is None or places[-1] >= len(batch.ids):
+        return _listed(places)
+    return _listed(batch.ids[places])
 
 
 def _listed(ids: AnyArray) -> str:
