@@ -74,7 +74,8 @@ class _Command(TyperCommand):
 
     def get_help_option(self, ctx: Any) -> Any:
         found: Any = super().get_help_option(ctx)
-        found.rich_help_panel, found.metavar = "Output", ""
+        found.rich_help_panel = "Output"
+        found.metavar = ""
         return found
 
 
@@ -87,9 +88,10 @@ def command(
     parameter whose type is a dataclass adds one option for each field, and the function gets the
     object.
     """
-    shown = "\n".join(f"[dim]{one}[/]" for one in example.splitlines())
-    line = COMMANDS[name][1] if name in COMMANDS else ""
-    full = "\n\n".join(filter(None, (line, shown, text, codes)))
+    parts = ["\n".join(f"[dim]{one}[/]" for one in example.splitlines()), text, codes]
+    if name in COMMANDS:
+        parts.insert(0, COMMANDS[name][1])
+    full = "\n\n".join(filter(None, parts))
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         hints = get_type_hints(function, include_extras=True)
@@ -232,11 +234,13 @@ def _made(text: str, kinds: Mapping[str, Callable[..., T]], name: str, known: st
 
 def parse_claim(text: str, forms: tuple[str, ...] = ONE_MODEL) -> dict[str, float]:
     """Return the numbers of a claim such as eps=2 or c=1.5,eps=2; empty without a claim."""
-    parts = [part.partition("=") for part in text.split(",")] if text else []
+    if not text:
+        return {}
+    parts = [part.partition("=") for part in text.split(",")]
     names = [name.strip().lower() for name, _, _ in parts]
     claim = {name: _number(value) for name, (_, _, value) in zip(names, parts, strict=True)}
     known = sorted(names) in [sorted(form.split(",")) for form in forms]
-    if text and not (known and all(map(math.isfinite, claim.values())) and claim.get("noise") != 0):
+    if not (known and all(map(math.isfinite, claim.values())) and claim.get("noise") != 0):
         listed = " or ".join(form.replace(",", "=…,") + "=…" for form in forms)
         refuse(f"--claim {text!r} must have the form {listed}, with numbers of at least 0")
     return claim
@@ -257,8 +261,10 @@ def guarantee_of(goal: Mapping[str, float], family: str = "", copies: int = 1) -
         named = parse_family(family)
     elif "mu" in goal:
         named = claims.GaussianDP()
+    elif delta:
+        named = claims.ApproxDP(delta=delta)
     else:
-        named = claims.ApproxDP(delta=delta) if delta else claims.PureDP()
+        named = claims.PureDP()
     for key, kind in own.items():
         if key in goal and not isinstance(named, kind):
             refuse(
@@ -276,7 +282,9 @@ def for_replacing(goal: Mapping[str, float]) -> Mapping[str, float]:
     if "mu" in goal:
         return {"mu": 2 * goal["mu"]}
     epsilon, delta = claims.replacing(goal["eps"], goal.get("delta", 0.0))
-    return {"eps": epsilon, "delta": delta} if delta else {"eps": epsilon}
+    if delta:
+        return {"eps": epsilon, "delta": delta}
+    return {"eps": epsilon}
 
 
 @dataclass(frozen=True)
@@ -318,7 +326,9 @@ class Question(Search):
                 f"the bound is for replacing one {replaced}: add --relation replace if the claim "
                 "is too, or --relation add_remove to convert it (2ε, 2μ)"
             )
-        goal = for_replacing(self.goal) if relation == "add_remove" else self.goal
+        goal: Mapping[str, float] = self.goal
+        if relation == "add_remove":
+            goal = for_replacing(goal)
         return {"claim": guarantee_of(goal, self.family, copies), **super().options()}
 
 
@@ -357,13 +367,9 @@ class Delivery:
 
         `inputs` is what a bundle holds besides the result.
         """
-        # 1. The claim, as arguments of `check`.
-        own = 1 / goal["noise"] if "noise" in goal else goal.get("mu")
+        # 1. The claim.
         if goal:
-            claimed = {"epsilon": goal.get("eps"), "delta": goal.get("delta", 0.0)}
-            claimed = claimed if own is None else {"parameter": own}
-            claimed |= {"c": goal["c"]} if "c" in goal else {}
-            result = result.with_check(**claimed, **({"relation": relation} if relation else {}))
+            result = result.with_check(**_claimed(goal, relation))
         # 2. Files first, so that they exist once the verdict is printed.
         bundle = getattr(self, "bundle", None)
         if bundle is not None:
@@ -377,14 +383,33 @@ class Delivery:
             with bar("Drawing the report"):
                 output.write_files(self.out, result, **about)
         # 3. The verdict.
-        stored = self.json or self.json_full
-        if stored:
-            typer.echo(result.to_json() if self.json_full else output.brief(result))
+        say: Callable[[str], None] = tell
+        if self.json_full:
+            typer.echo(result.to_json())
+        elif self.json:
+            typer.echo(output.brief(result))
         else:
             output.show(result)
+            say = typer.echo
         if self.out is not None:
-            (tell if stored else typer.echo)(f"Report: {self.out / 'report.html'}")
+            say(f"Report: {self.out / 'report.html'}")
         output.end(result, lenient=self.lenient)
+
+
+def _claimed(goal: Mapping[str, float], relation: ClaimRelation | None) -> dict[str, Any]:
+    """Return a claim as arguments of `check`."""
+    claimed: dict[str, Any]
+    if "noise" in goal:
+        claimed = {"parameter": 1 / goal["noise"]}
+    elif "mu" in goal:
+        claimed = {"parameter": goal["mu"]}
+    else:
+        claimed = {"epsilon": goal["eps"], "delta": goal.get("delta", 0.0)}
+    if "c" in goal:
+        claimed["c"] = goal["c"]
+    if relation is not None:
+        claimed["relation"] = relation
+    return claimed
 
 
 @dataclass(frozen=True)
@@ -399,7 +424,9 @@ class BundledDelivery(Delivery):
 
 def parse_columns(text: str, name: str) -> list[str]:
     """Return the different names that an option lists, separated by commas."""
-    names = [part.strip() for part in text.split(",")] if text else []
+    if not text:
+        return []
+    names = [part.strip() for part in text.split(",")]
     if not all(names) or len(set(names)) < len(names):
         refuse(f"{name} must list different columns, such as one,other; got {text!r}")
     return names
@@ -408,4 +435,6 @@ def parse_columns(text: str, name: str) -> list[str]:
 def _number(text: str) -> float:
     """Return a number of at least 0, or NaN."""
     number = number_or_text(text)
-    return number if not isinstance(number, str) and number >= 0 else math.nan
+    if isinstance(number, str) or number < 0:
+        return math.nan
+    return number
