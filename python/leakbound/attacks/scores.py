@@ -238,7 +238,8 @@ def rmia(
     # The mean of probabilities, from their logarithms: references near 0 are never divided by.
     mean = np.logaddexp.reduce(np.where(without, references, -np.inf), axis=0)
     mean -= np.log(without.sum(0))
-    marginal = np.logaddexp(np.log1p(scale) + mean, np.log1p(-scale)) - np.log(2)
+    both = np.logaddexp(np.log1p(scale) + mean, np.log1p(-scale))
+    marginal = both - np.log(2)
     return as_scores(np.asarray(own - marginal), ids=ids, attack="rmia")
 
 

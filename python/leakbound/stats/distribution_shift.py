@@ -115,7 +115,8 @@ def tamper_probability(
             return np.exp(-size)
         return survival(size, np.array(claimed))
     # by cases: 0 · ±inf is NaN
-    excess = np.maximum(np.where(made > 0, odds, np.where(made < 0, -odds, 0.0)), 0.0)
+    towards_guess = np.where(made > 0, odds, np.where(made < 0, -odds, 0.0))
+    excess = np.maximum(towards_guess, 0.0)
     return survival(excess, np.array(claimed))
 
 
@@ -211,7 +212,8 @@ def _line(x: FloatArray, y: FloatArray, finite: BoolArray) -> FloatArray:
     level = target.mean()
     if np.ptp(known) < 1e-12:
         return np.full(x.size, level)
-    slope = np.dot(known - centre, target - level) / np.dot(known - centre, known - centre)
+    apart = known - centre
+    slope = np.dot(apart, target - level) / np.dot(apart, apart)
     line: FloatArray = level + slope * (x - centre)
     return line
 
@@ -345,7 +347,8 @@ def shift_mu(epsilon_ds: float) -> float:
     if epsilon > 700:
         return math.inf
     # the chance of a wrong guess, as that of a right one rounds to 1
-    wrong = np.array([math.exp(-epsilon) / (1 + math.exp(-epsilon))])
+    odds = math.exp(-epsilon)
+    wrong = np.array([odds / (1 + odds)])
     return float(-2 * _core.normal_quantile(wrong)[0] * (1 + 1e-15))
 
 

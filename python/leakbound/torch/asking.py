@@ -276,10 +276,10 @@ def _read_off(batch: Batch) -> set[bool]:
         return set()
     inputs = inputs.to(labels.device)
     counted = labels != IGNORED
-    same = (labels == inputs) | ~counted
     predicted = counted[:, :-1]
-    following = (labels[:, :-1] == inputs[:, 1:]) | ~predicted
-    holds = {True: bool(same.all()), False: bool(predicted.any() and following.all())}
+    are_tokens = (labels == inputs)[counted].all()
+    are_next = (labels[:, :-1] == inputs[:, 1:])[predicted].all()
+    holds = {True: bool(are_tokens), False: bool(predicted.any() and are_next)}
     return {kind for kind in holds if holds[kind]}
 
 
