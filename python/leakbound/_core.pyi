@@ -27,6 +27,7 @@ __all__ = [
     "_panic",
     "approx_epsilon",
     "approx_joint_epsilon",
+    "approx_joint_largest",
     "approx_p_value",
     "balanced_scores",
     "binomial_tail",
@@ -285,6 +286,11 @@ class Pilot:
 
 def approx_joint_epsilon(counts: CountOptions, delta: float, level: float, share: float) -> float:
     """Return the largest epsilon refuted whatever the level chosen, -inf if there is none."""
+
+def approx_joint_largest(
+    counts: Sequence[CountOptions], delta: float, level: float, shares: Sequence[float]
+) -> list[float]:
+    """Return the largest limit of some counts at each share of the level for failures."""
 
 def fdp_critical_mu(counts: CountOptions, delta: float, tau: float, test: FdpTest) -> float | None:
     """Return the largest mu rejected, None if there is none."""

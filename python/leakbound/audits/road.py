@@ -36,7 +36,7 @@ from leakbound.audits.member_count import MemberCount
 from leakbound.audits.policies.approximate_dp import approx_policy
 from leakbound.audits.policies.biased_coins import prior_policy
 from leakbound.audits.policies.f_dp import family_policy
-from leakbound.audits.policies.second_look import second_look
+from leakbound.audits.policies.second_look import DEFAULT, second_look
 from leakbound.audits.policies.trials import of_trials
 from leakbound.claims import CLAIMS, FAMILIES, ApproxDP, Claim, PureDP, SubsampledGaussianDP
 from leakbound.claims.families import least_delta_to_store
@@ -397,8 +397,7 @@ def policy_of(
 ) -> Policy:
     """Return the form that a claim has of a cut policy, its default if None."""
     if cuts is None or isinstance(cuts, SecondLook):
-        chosen = cuts or SecondLook()
-        return second_look(chosen, claim, examples=examples, sides=sides, level=level, k=k)
+        return second_look(cuts or DEFAULT, claim, examples=examples, sides=sides, level=level, k=k)
     if isinstance(claim, PureDP):
         return cuts
     if isinstance(claim, ApproxDP):

@@ -155,22 +155,21 @@ class _ApproxOutsideIn(LadderPolicy, ApproxPolicy[policies.OutsideIn]):
 @lru_cache(maxsize=256)
 def failure_share(examples: int, level: float, delta: float, sides: Sides, k: int = 2) -> float:
     """Return the largest share of the level for failures that proves nearly most of a few."""
-    guessed, right = reference(sides, k)
+    guessed_share, right_share = reference(sides, k)
     made = np.unique(np.rint(np.geomspace(1, examples, _SHARED))).astype(int)
-    correct = np.floor(np.interp(made / examples, guessed, right) * examples).astype(int)
-
-    def proved(share: float) -> float:
-        limits = (
-            _core.approx_joint_epsilon(
-                counts_of(c, r, examples, one_sided=sides == "member", k=k), delta, level, share
-            )
-            for r, c in zip(made.tolist(), np.minimum(correct, made).tolist(), strict=True)
-        )
-        return max(limits)
-
-    each = {share: proved(share) for share in _SHARES}
-    most = max(each.values())
-    return max(share for share in _SHARES if each[share] >= most - _GIVEN * abs(most))
+    correct = np.floor(np.interp(made / examples, guessed_share, right_share) * examples).astype(
+        int
+    )
+    correct = np.minimum(correct, made)
+    one_sided = sides == "member"
+    counts = [
+        counts_of(right, guesses=guesses, m=examples, one_sided=one_sided, k=k)
+        for guesses, right in zip(made.tolist(), correct.tolist(), strict=True)
+    ]
+    limits = _core.approx_joint_largest(counts, delta, level, _SHARES)
+    most = max(limits)
+    least = most - _GIVEN * abs(most)
+    return max(share for share, limit in zip(_SHARES, limits, strict=True) if limit >= least)
 
 
 # The policies that have a form under δ > 0, and which.
