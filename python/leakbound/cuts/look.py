@@ -27,9 +27,10 @@ from leakbound.errors import OptionError
 _CAUTION = 3.0
 PILOT_GUESSES = "guesses at ranks that a pilot sample chose,"
 """What guesses are called that are not the most confident ones."""
-PartName: TypeAlias = Literal["outside-in", "look", "scan"]
+PartName: TypeAlias = Literal["outside-in", "planned", "look", "scan"]
 _TESTED: dict[PartName, str] = {
     "outside-in": "a number of the most confident guesses",
+    "planned": "a planned number of the most confident guesses",
     "look": "guesses at ranks that a pilot sample chose",
     "scan": "every threshold",
 }
@@ -138,6 +139,10 @@ class Parts(Policy):
             policy = part.policy.above(most)
             proofs.append(policy.audit(game, part.share * shares.PARTS.of(level)))
             most = max(most, proofs[-1].bound)
+        return self.joined(game, proofs, shares.PARTS.of(level))
+
+    def joined(self, game: Game, proofs: list[Proof], level: float) -> JoinedProof:
+        """Return the proof of all parts: of the one that proves most, on equality the first."""
         main = proofs[0]
         winner = max(proofs, key=lambda proof: proof.bound)
         # A perfect attack leaves no noise to leave out: a look proves less of it than the others.
@@ -153,6 +158,7 @@ class Parts(Policy):
             best=winner.best,
             level=winner.level,
             reason=winner.reason,
+            shift=winner.shift,
             beside=self.beside(place),
             winner=winner,
             drawn_by=main,
@@ -160,7 +166,7 @@ class Parts(Policy):
                 **winner.options,
                 "cuts": encode(self.base),
                 "parts": [
-                    _told(part, proof, shares.PARTS.of(level))
+                    _told(part, proof, level)
                     for part, proof in zip(self.parts, proofs, strict=True)
                 ],
             },
