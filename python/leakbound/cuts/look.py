@@ -25,9 +25,10 @@ from leakbound.errors import OptionError
 _CAUTION = 3.0
 PILOT_GUESSES = "guesses at ranks that a pilot sample chose,"
 """What guesses are called that are not the most confident ones."""
-PartName: TypeAlias = Literal["outside-in", "look", "scan"]
+PartName: TypeAlias = Literal["outside-in", "planned", "look", "scan"]
 _TESTED: dict[PartName, str] = {
     "outside-in": "a number of the most confident guesses",
+    "planned": "a planned number of the most confident guesses",
     "look": "guesses at ranks that a pilot sample chose",
     "scan": "every threshold",
 }
@@ -127,23 +128,30 @@ class Parts(Policy):
         """See `Policy.audit`: the largest bound counts, and on equality the first."""
         whole = shares.PARTS.of(level)
         proofs: list[Proof] = []
-        told: list[JsonValue] = []
         most = 0.0
         for part in self.parts:
             proof = part.policy.above(most).audit(game, part.share * whole)
             most = max(most, proof.bound)
             proofs.append(proof)
+        return self.joined(game, proofs, whole)
+
+    def joined(self, game: Game, proofs: list[Proof], level: float) -> JoinedProof:
+        """Return the proof of all parts: of the one that proves most, on equality the first."""
+        told: list[JsonValue] = []
+        bounds: list[float] = []
+        for part, proof in zip(self.parts, proofs, strict=True):
+            bounds.append(proof.bound)
             told.append(
                 {
                     "name": part.name,
-                    "level": part.share * whole,
+                    "level": part.share * level,
                     "guesses": proof.best.cut,
                     "correct": proof.best.successes,
                     "bound": proof.bound,
                 }
             )
         main = proofs[0]
-        place = [proof.bound for proof in proofs].index(most)
+        place = bounds.index(max(bounds))
         winner = proofs[place]
         # A perfect attack leaves no noise to leave out: a look proves less of it than the others.
         others = [proof for proof in proofs if not isinstance(proof.policy, Look)]
@@ -157,6 +165,7 @@ class Parts(Policy):
             best=winner.best,
             level=winner.level,
             reason=winner.reason,
+            shift=winner.shift,
             beside=self.beside(place),
             winner=winner,
             drawn_by=main,

@@ -141,11 +141,10 @@ class ZeroRun(ZeroRunOptions, Design[Listed, ZeroRunResult]):
 
     Notes
     -----
-    If `cuts` is None: by matching `SecondLook()`, as for coins; `KLScan()` for `PureDP` with odds
-    of its own for each guess; else `Fixed` at a planned number. Over a confidence set `Fixed`, or
-    if None a number that labels choose from the outside in (matching, where there is D'), and else
-    planned ones. `docs/theory/zero-run.md` states what is tested, random and
-    assumed.
+    If `cuts` is None, matching has `SecondLook()`, as for coins; over a confidence set its first
+    number of guesses is planned where there is no D'. `PureDP` with odds of its own for each guess
+    has `KLScan()`, and all else planned numbers. Over a confidence set `cuts` may be `Fixed`, or
+    `SecondLook` by matching. `docs/theory/zero-run.md` states what is tested, random and assumed.
 
     References
     ----------

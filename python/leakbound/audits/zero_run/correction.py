@@ -46,9 +46,13 @@ class Corrected(Stated):
     claim: Claim
     scanned: bool = False
     """Whether all numbers of guesses were tested."""
+    called: str = ""
+    """What guesses are called, if they are not the most confident ones."""
 
     def guessed(self, proof: Proof, /) -> str:
         """See `Procedure.guessed`: of the examples that are kept."""
+        if self.called:
+            return self.called
         assert proof.shift is not None
         return SUREST_GUESSES if proof.best.cut < proof.shift.kept else ALL_GUESSES
 
@@ -79,6 +83,7 @@ class Tested:
     guesses: Guesses
     theorem: str = ""
     thresholds: str = ""
+    guessed: str = ""
     scanned: bool = False
     reason: str = ""
     options: dict[str, JsonValue] = field(default_factory=dict)
@@ -160,6 +165,7 @@ class Correction(ABC):
                 claim=self.claim,
                 thresholds=thresholds,
                 scanned=tested.scanned,
+                called=tested.guessed,
             ),
             game=game,
             ranking=game.ranked(),

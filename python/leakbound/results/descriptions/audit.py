@@ -39,6 +39,7 @@ _HUGE = 500.0
 # What a test that shares the probability of error is about
 _TESTED = {
     "outside-in": "most confident guesses",
+    "planned": "most confident guesses, as many as planned",
     "look": "ranks that a pilot sample chose",
     "scan": "every threshold",
 }
