@@ -235,7 +235,8 @@ def _caption_of_precision(drawing: Drawing) -> str:
     caption = "Precision of guesses by recall. Dotted: guessing."
     if drawing.family or any(one.ranking.bound > 0 for one in drawing.series):
         caption += " The dot marks the guesses that the report counts."
-        if drawing.series[0].ranking.path == "ends":
+        ranking = drawing.series[0].ranking
+        if ranking.path == "ends" and ranking.options.get("correction") != "tamper":
             caption += " The curve has as many of members as of non-members."
     return caption
 

@@ -113,9 +113,10 @@ class ZeroRun(ZeroRunOptions, Design[Listed, ZeroRunResult]):
         "tamper" where there are limits only.
     adversary : {"raw", "paper_aware", "residual"}, optional
         What guesses are ranked by: the scores; the scores less their median, weighted by what
-        tampering leaves; or what scores say beyond features (`stats.residual_scores`). If None,
-        "raw" for "composition", else "residual". Over a confidence set leave it out: what features
-        predict of the scores is taken off, and guesses are balanced against features.
+        tampering leaves; or what scores say beyond features (`stats.residual_scores`), for "tamper"
+        with the features' odds, by how likely a guess is right and stands. If None, "raw" for
+        "composition", else "residual". Over a confidence set leave it out: what features predict of
+        the scores is taken off, and guesses are balanced against features.
     variant : {"directional", "paper", "untampered"}
         How guesses are tampered with (`stats.tamper_probability`); for "poisson_binomial" Tλ
         ("directional") or |λ| (the others), which stays safe if λ is too large. "untampered" is
