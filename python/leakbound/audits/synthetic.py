@@ -15,8 +15,8 @@ from leakbound._base.tables import Column, TableInput, Writing, named, read_colu
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray
 from leakbound.attacks.synthetic import ATTACKS, Tables, similarity
 from leakbound.attacks.synthetic.columns import pooled, same_columns
+from leakbound.attacks.synthetic.encoding import coordinates, digests
 from leakbound.attacks.synthetic.scores import DEFAULT
-from leakbound.attacks.synthetic.tables import coordinates, digests
 from leakbound.audits.member_count import IMPOSSIBLE
 from leakbound.audits.random_split import RandomSplit, SplitWords
 from leakbound.audits.road import Request
@@ -96,7 +96,7 @@ def audit_synthetic(
         As for `audit`; the claim is about replacing one record, and attacks draw from the seed too.
     attacks : str, sequence of str, or mapping of str to array-like
         Names from `leakbound.attacks.synthetic.ATTACKS`, each at its share of the probability of
-        error; "default" are four of them. A mapping has scores of your own, each computed without a
+        error; "default" are seven of them. A mapping has scores of your own, each computed without a
         look at which is which: members first, then non-members, or joined by their pandas index
         with those of both tables.
     columns : mapping of str to {"stratum", "group", "codes", "stratum of codes"}, optional

@@ -11,7 +11,8 @@ import numpy as np
 from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray
-from leakbound.attacks.synthetic.tables import Tables, nearest, some
+from leakbound.attacks.synthetic.neighbours import nearest, some
+from leakbound.attacks.synthetic.tables import Tables
 
 MOST = 5_000  # records of each kind whose distances are looked at
 LEAST_SPREAD = 1e-12  # of a coordinate that varies by more than rounding
