@@ -14,6 +14,7 @@ from typer.models import OptionInfo
 from leakbound import claims
 from leakbound._base.console import bar, tell
 from leakbound._base.types import Relation as ClaimRelation
+from leakbound._base.types import Verdict
 from leakbound.claims.families import check_epsilon_at
 from leakbound.cli import output
 from leakbound.cli.commands import COMMANDS
@@ -355,10 +356,12 @@ class Delivery:
         goal: Mapping[str, float],
         relation: ClaimRelation | None = None,
         inputs: Mapping[str, Any] | None = None,
+        further: tuple[Verdict, str] | None = None,
     ) -> NoReturn:
         """Check a claim, print and write the result, and end with its exit code.
 
-        `inputs` is what a bundle holds besides the result.
+        `inputs` is what a bundle holds besides the result. `further` is the verdict on another
+        claim, and the sentence about it.
         """
         # 1. The claim, as arguments of `check`.
         own = 1 / goal["noise"] if "noise" in goal else goal.get("mu")
@@ -387,7 +390,9 @@ class Delivery:
             output.show(result)
         if self.out is not None:
             (tell if stored else typer.echo)(f"Report: {self.out / 'report.html'}")
-        output.end(result, lenient=self.lenient)
+        if further is not None:
+            (tell if stored else typer.echo)(further[1])
+        output.end(result, lenient=self.lenient, further=further and further[0])
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ def singling_out(tables: Tables) -> Scores:
     if len(tables.points) > 1:
         near = tables.of_synthetic
         first = near.indices[:, 0]
-        gap = _log(near.distances[:, 1]) - _log(near.distances[:, 0])
+        gap = log_distance(near.distances[:, 1]) - log_distance(near.distances[:, 0])
         isolates = (gap >= TWICE) & (tables.counts[first] == 1)
         np.maximum.at(found, first[isolates], gap[isolates])
     for values, there in telling(tables, tables.counts):
@@ -170,7 +170,7 @@ def closeness(distances: FloatArray) -> FloatArray:
     distances : ndarray, shape (n, k)
         Distances of the nearest records of each query, increasing; of more than 10, the first 10.
     """
-    logs = _log(distances[:, :NEIGHBOURS])
+    logs = log_distance(distances[:, :NEIGHBOURS])
     if logs.shape[1] < 2:
         return np.zeros(len(logs))
     others = np.log(np.arange(1, logs.shape[1]))
@@ -247,7 +247,8 @@ def _guessed(tables: Tables, secret: str, rows: IntArray) -> tuple[BoolArray, Fl
     return right, np.maximum(share, 1 / made.size)
 
 
-def _log(distances: FloatArray) -> FloatArray:
+def log_distance(distances: FloatArray) -> FloatArray:
+    """Return logarithms of distances, of which those below a thousandth count as that."""
     return np.asarray(np.log(np.maximum(distances, FLOOR)))
 
 
