@@ -76,6 +76,20 @@ EXPOSED = Share(
     theorem="the false share of the list chosen is at most the sum of those of all lists",
 )
 
+# Of the three questions about a synthetic table
+RISK_COUNTS = Share(
+    whole="level of risks",
+    part=0.5,
+    between="certified counts of risks",
+    theorem=_UNION,
+)
+RISK_LIMITS = Share(
+    whole="level of risks",
+    part=1 - RISK_COUNTS.part,
+    between="upper limits of the rates of others",
+    theorem=_UNION,
+)
+
 # Of trials and streams
 ALLOWANCE = Share(
     whole="level of trials, (ε, δ)",

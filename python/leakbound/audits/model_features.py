@@ -13,7 +13,7 @@ from leakbound._base.reading import array_of
 from leakbound._base.streams import Purpose
 from leakbound._base.tables import read_columns
 from leakbound._base.types import AnyArray, FloatArray
-from leakbound.attacks.synthetic.tables import coordinates
+from leakbound.attacks.synthetic.encoding import coordinates
 from leakbound.errors import LeakboundError
 
 MOST_BETS = 5_000

@@ -14,6 +14,7 @@ from typer.models import OptionInfo
 from leakbound import claims
 from leakbound._base.console import bar, tell
 from leakbound._base.types import Relation as ClaimRelation
+from leakbound._base.types import Verdict
 from leakbound.claims.families import check_epsilon_at
 from leakbound.claims.names import CLAIM_NAMES, claim_named, number_or_text
 from leakbound.cli import output
@@ -362,10 +363,12 @@ class Delivery:
         goal: Mapping[str, float],
         relation: ClaimRelation | None = None,
         inputs: Mapping[str, Any] | None = None,
+        further: tuple[Verdict, str] | None = None,
     ) -> NoReturn:
         """Check a claim, print and write the result, and end with its exit code.
 
-        `inputs` is what a bundle holds besides the result.
+        `inputs` is what a bundle holds besides the result. `further` is the verdict on another
+        claim, and the sentence about it.
         """
         # 1. The claim.
         if goal:
@@ -393,7 +396,11 @@ class Delivery:
             say = typer.echo
         if self.out is not None:
             say(f"Report: {self.out / 'report.html'}")
-        output.end(result, lenient=self.lenient)
+        verdict = None
+        if further is not None:
+            verdict, sentence = further
+            say(sentence)
+        output.end(result, lenient=self.lenient, further=verdict)
 
 
 def _claimed(goal: Mapping[str, float], relation: ClaimRelation | None) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from rich.table import Table
 from leakbound._base.console import INCONCLUSIVE, REFUTED, failure, silence, tell
 from leakbound._base.formatting import printable
 from leakbound._base.records import encode
+from leakbound._base.types import Verdict
 from leakbound.errors import LeakboundError
 from leakbound.report.style import house_style
 from leakbound.results.base import Result
@@ -104,18 +105,21 @@ def answering(options: Iterable[str]) -> Iterator[None]:
         raise typer.Exit(failure(error, in_its_words)) from None
 
 
-def end(result: Result, *, lenient: bool) -> NoReturn:
+def end(result: Result, *, lenient: bool, further: Verdict | None = None) -> NoReturn:
     """Exit with 0, 1 or 3: claim not refuted (or none), refuted, or inconclusive.
 
-    Unless lenient, a result with warnings or contradicted assumptions is inconclusive instead of
-    not refuted: inverted scores refute nothing, however much the model leaks.
+    Of several claims a refuted one decides, then an inconclusive one. Unless lenient, a result with
+    warnings or contradicted assumptions is inconclusive instead of not refuted: inverted scores
+    refute nothing, however much the model leaks.
     """
-    code = 0
+    claims = [further]
     if result.checked is not None:
-        code = _CODES[result.checked.verdict]
+        claims.append(result.checked.verdict)
+    codes = [_CODES[verdict] for verdict in claims if verdict is not None]
+    code = next((one for one in (REFUTED, INCONCLUSIVE) if one in codes), 0)
     doubts = [f"contradicted: {one.name}" for one in result.summary().contradicted]
     doubts += [in_its_words(text) for text in result.warnings]
-    if doubts and not lenient and result.checked is not None and code == 0:
+    if doubts and not lenient and codes and code == 0:
         tell(f"leakbound: inconclusive (use --lenient to accept): {'; '.join(doubts)}")
         code = INCONCLUSIVE
     raise typer.Exit(code)
