@@ -295,6 +295,38 @@ RATE_SIDES = Share(
     theorem=_UNION,
 )
 
+# Of a probed step of DP-SGD
+STEP_TENSORS = Share(
+    whole="level of a probe",
+    part=0.25,
+    between="upper limits of the noise of tensors",
+    theorem=_UNION,
+)
+STEP_JOINT = Share(
+    whole="level of a probe",
+    part=0.25,
+    between="the joint region of the noise of all tensors",
+    theorem=_UNION,
+)
+STEP_DIRECTION = Share(
+    whole="level of a probe",
+    part=0.1,
+    between="the noise along the longest difference",
+    theorem=_UNION,
+)
+STEP_NORMAL = Share(
+    whole="level of a probe", part=0.1, between="the test of normal noise", theorem=_UNION
+)
+STEP_INDEPENDENT = Share(
+    whole="level of a probe", part=0.1, between="the test of independent noise", theorem=_UNION
+)
+STEP_FRESH = Share(
+    whole="level of a probe",
+    part=0.2,
+    between="tests of fresh noise, at lags of steps in a row",
+    theorem=_UNION,
+)
+
 # Of what is shown
 DESCRIBED_SIDES = Share(
     whole="level of an interval", part=1.0, between="its lower and its upper end", theorem=_UNION

@@ -13,6 +13,9 @@ from leakbound.results.dp_sgd import DPSGDAudit as DPSGDAudit
 from leakbound.results.dp_sgd import NoiseResult as NoiseResult
 from leakbound.results.dp_sgd import SamplingResult as SamplingResult
 from leakbound.results.dp_sgd import StepsResult as StepsResult
+from leakbound.results.dp_step import DPStepAudit as DPStepAudit
+from leakbound.results.dp_step import PairResult as PairResult
+from leakbound.results.dp_step import TensorResult as TensorResult
 from leakbound.results.one_run import AuditResult as AuditResult
 from leakbound.results.one_run import Exposed as Exposed
 from leakbound.results.panoramia import PanoramiaResult as PanoramiaResult
