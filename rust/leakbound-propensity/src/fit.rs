@@ -169,7 +169,7 @@ fn calibrate(
         });
     }
     let rows = scores.len().next_multiple_of(GROUP);
-    let mut panel = Panel::zeros(rows, 2);
+    let mut panel = Panel::zeros(rows, 2)?;
     for (row, score) in scores.iter().enumerate() {
         panel.set(row, 0, 1.0);
         panel.set(row, 1, (score - mean) / spread);

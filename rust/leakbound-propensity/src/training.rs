@@ -1,5 +1,6 @@
 //! The rows that a propensity model learns from.
 
+use leakbound_math::memory::filled;
 use std::ops::Range;
 
 use leakbound_math::stream::{Purpose, Stream};
@@ -53,7 +54,7 @@ impl Training {
         }
         let (slots, ranges) = slots(count, folds)?;
         let (centre, scale) = moments(features, columns, count);
-        let mut panel = Panel::zeros(slots.len(), columns + 1);
+        let mut panel = Panel::zeros(slots.len(), columns + 1)?;
         let mut targets = vec![0.0; slots.len()];
         for (slot, row) in slots.iter().enumerate() {
             let Some(row) = *row else { continue };
@@ -95,7 +96,7 @@ impl Training {
     /// lacks a class outside of some fold is redrawn. It depends on the classes, the folds, the
     /// seed and the number alone.
     pub fn resample(&self, seed: u64, replicate: u64) -> Result<Vec<u32>, PropensityError> {
-        let mut counts = vec![0; self.count];
+        let mut counts = filled(self.count, 0)?;
         draw(
             &mut Stream::new(Purpose::Resamples, seed, replicate),
             &mut counts,

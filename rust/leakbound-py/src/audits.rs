@@ -20,9 +20,23 @@ pub(crate) struct Ranking(pub(crate) leakbound_core::Ranking);
 impl Ranking {
     #[new]
     fn new(py: Python<'_>, scores: Vector<'_, f64>, member: Flags<'_>) -> PyResult<Self> {
-        let (scores, member) = (&*scores, member.read());
+        let (scores, member) = (&*scores, member.read()?);
         enter_for(py, scores.len(), |interrupt| {
             leakbound_core::Ranking::new(scores, &member, interrupt)
+        })
+        .map(Self)
+    }
+
+    #[staticmethod]
+    fn of_rows(
+        py: Python<'_>,
+        scores: Vector<'_, f64>,
+        members: Vector<'_, u32>,
+        others: Vector<'_, u32>,
+    ) -> PyResult<Self> {
+        let (scores, members, others) = (&*scores, &*members, &*others);
+        enter_for(py, scores.len(), |interrupt| {
+            leakbound_core::Ranking::of_rows(scores, members, others, interrupt)
         })
         .map(Self)
     }
@@ -80,7 +94,7 @@ impl Ranking {
     }
 
     fn roc<'py>(&self, py: Python<'py>, points: usize) -> PyResult<CutArrays<'py>> {
-        let cuts = at_once(py, || self.0.roc(points))?;
+        let cuts = enter_for(py, 0, |_| self.0.roc(points))?;
         Ok(cut_arrays(py, &cuts))
     }
 }
@@ -93,7 +107,7 @@ pub(crate) struct Path(pub(crate) leakbound_core::Path);
 impl Path {
     #[staticmethod]
     fn from_successes(py: Python<'_>, successes: Flags<'_>) -> PyResult<Self> {
-        let successes = successes.read();
+        let successes = successes.read()?;
         at_once(py, || leakbound_core::Path::from_successes(&successes)).map(Self)
     }
 
@@ -126,7 +140,7 @@ impl Path {
     }
 
     fn sample<'py>(&self, py: Python<'py>, points: usize) -> PyResult<CutArrays<'py>> {
-        let cuts = at_once(py, || self.0.sample(points))?;
+        let cuts = enter_for(py, 0, |_| self.0.sample(points))?;
         Ok(cut_arrays(py, &cuts))
     }
 }

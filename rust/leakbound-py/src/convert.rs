@@ -3,10 +3,12 @@
 use std::ops::Deref;
 
 use leakbound_core::Cut;
+use leakbound_math::memory::listed;
 use numpy::{
     Element, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray, PyReadonlyArray1,
     PyReadonlyArray2, PyUntypedArrayMethods, dtype, ndarray::Dimension,
 };
+use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 
 /// A vector of numbers: borrowed where it is aligned and lies side by side, else a copy by NumPy.
@@ -89,8 +91,9 @@ impl Flags<'_> {
     }
 
     /// True wherever the byte is not 0.
-    pub(crate) fn read(&self) -> Vec<bool> {
-        self.0.iter().map(|&byte| byte != 0).collect()
+    pub(crate) fn read(&self) -> PyResult<Vec<bool>> {
+        let flags = self.0.iter().map(|&byte| byte != 0);
+        listed(self.0.len(), flags).map_err(|lacking| PyMemoryError::new_err(lacking.to_string()))
     }
 }
 

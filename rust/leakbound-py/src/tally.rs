@@ -1,6 +1,7 @@
 //! Scores counted by key, and hashes of ids.
 
 use leakbound_core::{Interrupt, Score, hashed};
+use leakbound_math::memory::listed;
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
@@ -50,7 +51,10 @@ impl KeyCounts {
         &mut self,
         py: Python<'py>,
     ) -> PyResult<(Column<'py>, Column<'py>, Column<'py>)> {
-        let counts = enter(py, |_| Ok(self.0.counts().to_vec()))?;
+        let counts = enter(py, |_| {
+            let counts = self.0.counts()?;
+            Ok(listed(counts.len(), counts.iter().copied())?)
+        })?;
         let column = |value: fn(&leakbound_core::KeyCount) -> i64| {
             PyArray1::from_iter(py, counts.iter().map(value))
         };
