@@ -6,7 +6,7 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 
-use crate::convert::{Flags, Vector};
+use crate::convert::{Flags, Vector, column};
 use crate::enter::{at_once, enter};
 use crate::errors::to_python;
 
@@ -55,13 +55,10 @@ impl KeyCounts {
             let counts = self.0.counts()?;
             Ok(listed(counts.len(), counts.iter().copied())?)
         })?;
-        let column = |value: fn(&leakbound_core::KeyCount) -> i64| {
-            PyArray1::from_iter(py, counts.iter().map(value))
-        };
         Ok((
-            column(|count| i64::from(count.0)),
-            column(|count| count.1.cast_signed()),
-            column(|count| count.2.cast_signed()),
+            column(py, counts.iter().map(|count| i64::from(count.0)))?,
+            column(py, counts.iter().map(|count| count.1.cast_signed()))?,
+            column(py, counts.iter().map(|count| count.2.cast_signed()))?,
         ))
     }
 }
