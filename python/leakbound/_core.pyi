@@ -75,6 +75,11 @@ class Ranking:
 
     def __new__(cls, scores: _Floats, member: NDArray[np.bool_]) -> Ranking: ...
     @staticmethod
+    def of_rows(
+        scores: _Floats, members: NDArray[np.uint32], others: NDArray[np.uint32]
+    ) -> Ranking:
+        """Rank the scores of some rows, and no others."""
+    @staticmethod
     def of_blocks(examples: _Counts, members: _Counts, *, seed: int | None) -> Ranking:
         """Rank counted examples, the highest score first; a seed breaks ties at random."""
     @property

@@ -13,9 +13,9 @@ from leakbound.errors import InputTypeError
 
 def row_numbers(size: int) -> IntArray:
     """Return 0, 1, …, size - 1, in four bytes each where they can be, to spare memory."""
-    if size > np.iinfo(np.int32).max:
+    if size > np.iinfo(np.uint32).max:
         return np.arange(size)
-    return cast("IntArray", np.arange(size, dtype=np.int32))
+    return cast("IntArray", np.arange(size, dtype=np.uint32))
 
 
 def by_first_row(

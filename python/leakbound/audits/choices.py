@@ -17,6 +17,7 @@ from leakbound._base.checks import (
     numbers,
     vector,
 )
+from leakbound._base.codes import row_numbers
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray, IntArray
 from leakbound.audits import grouping, premises, road
@@ -161,12 +162,14 @@ def game_of(scores: FloatArray, chosen: IntArray, seed: int) -> ChoiceGame:
     second = np.partition(scores, k - 2, axis=1)[:, k - 2]
     with np.errstate(invalid="ignore", over="ignore"):
         margin = np.where(best == second, 0.0, best - second)
+    rows = row_numbers(scores.size)
+    others = (np.arange(k) != chosen[:, None]).ravel()
     return ChoiceGame(
         scores=margin,
         member=guess == chosen,
-        shown_scores=lambda: np.concatenate(
-            [scores[np.arange(chosen.size), chosen], scores[np.arange(k) != chosen[:, None]]]
-        ),
+        given=scores.ravel(),
+        members=rows[~others],
+        others=rows[others],
         seed=seed,
         k=k,
     )

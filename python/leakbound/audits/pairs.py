@@ -184,14 +184,6 @@ class Pairs:
         """How many pairs there are."""
         return self.first.size
 
-    def scores(self, values: FloatArray) -> FloatArray:
-        """Return the scores of all members in pairs, and then of the others."""
-        paired = np.empty(2 * self.count)
-        # Rows are within the scores: other modes would write to a copy first.
-        np.take(values, self.members, out=paired[: self.count], mode="clip")
-        np.take(values, self.others, out=paired[self.count :], mode="clip")
-        return paired
-
     def game(self, scores: FloatArray, seed: int) -> PairGame:
         """Return the game of some scores of the units; AbstentionError if they order nothing."""
         if scores.min() == scores.max():
@@ -205,7 +197,9 @@ class Pairs:
         return PairGame(
             scores=np.negative(apart, out=apart, where=~self.first),
             member=self.first,
-            shown_scores=lambda: self.scores(scores),
+            given=scores,
+            members=self.members,
+            others=self.others,
             seed=seed,
         )
 

@@ -158,13 +158,15 @@ class PairGame(ScoreGame):
     are of both roles at once. A difference of 0 is no guess where ties stay together, and the last
     of all guesses, by the coin that put one of the two first, where the number of guesses must not
     depend on scores; so too where no pair differs, and of k > 2 candidates, of which a tie may rule
-    out some. `shown_scores` returns the scores as given, which figures show: that of the member of
-    each pair, and then those of the others.
+    out some. `members` and `others` are the rows of the scores as they were `given`, which figures
+    show.
     """
 
     units: ClassVar[str] = "pairs"
     sides: Sides = "pairs"
-    shown_scores: Callable[[], FloatArray]
+    given: FloatArray
+    members: IntArray
+    others: IntArray
 
     def ranked(self, ties: Ties = "together") -> _core.Ranking:
         """Rank the guesses by confidence, right ones as members."""
@@ -185,20 +187,17 @@ class PairGame(ScoreGame):
 
     def shown(self) -> ScoreCounts:
         """Return scores and membership of the examples in pairs, for figures."""
-        scores = self.shown_scores()
-        member = self._members_first(scores.size)
+        scores = np.concatenate([self.given[self.members], self.given[self.others]])
+        member = np.zeros(scores.size, dtype=np.bool_)
+        member[: self.members.size] = True
         return ScoreCounts(scores, member, ~member)
-
-    def _members_first(self, size: int) -> BoolArray:
-        """Return which scores of so many are those of members: one for each pair."""
-        member = np.zeros(size, dtype=np.bool_)
-        member[: self.examples] = True
-        return member
 
     def rated(self) -> _core.Ranking:
         """Rank the examples in pairs by their scores."""
-        scores = self.shown_scores()
-        return _core.Ranking(scores, self._members_first(scores.size))
+        members, others = (
+            rows.astype(np.uint32, copy=False) for rows in (self.members, self.others)
+        )
+        return _core.Ranking.of_rows(self.given, members, others)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
