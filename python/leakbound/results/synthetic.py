@@ -1,7 +1,6 @@
 """What an audit of synthetic data returns; the public name is that of the package."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from leakbound.attacks.synthetic import Similarity
 from leakbound.results.one_run import AuditResult
@@ -11,7 +10,7 @@ from leakbound.results.one_run import AuditResult
 class SyntheticResult(AuditResult):
     """What an audit of synthetic data proves of the generator, on replacing one example."""
 
-    _words: ClassVar[str] = "leakbound.results.descriptions.synthetic"
+    _words = "leakbound.results.descriptions.synthetic"
 
     similarity: Similarity
     """The usual similarity metrics; the bound does not use them."""

@@ -28,7 +28,6 @@ from leakbound._base.console import track
 from leakbound._base.records import encode
 from leakbound._base.types import BoolArray, FloatArray, IntArray, JsonValue
 from leakbound._base.types import Correction as CorrectionName
-from leakbound.audits.coins import theorem_of
 from leakbound.audits.policies.approximate_dp import failure_share
 from leakbound.audits.policies.f_dp import JointTest
 from leakbound.audits.zero_run.correction import AT_A_MEMBER, Correction, Tested, fair
@@ -36,7 +35,7 @@ from leakbound.audits.zero_run.game import Guesses, ObservedGame, distinct_ranks
 from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
 from leakbound.audits.zero_run.options import no_overlap
 from leakbound.claims import AnyFamily, ApproxDP, PureDP
-from leakbound.claims.base import counts_of
+from leakbound.claims.base import GuessWords, counts_of
 from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn, Proof, SecondLook
 from leakbound.cuts.games import ScoreGame
 from leakbound.cuts.outside_in import Form, planned_rule
@@ -172,7 +171,9 @@ class Match(Correction):
         ranks = distinct_ranks(values, -np.arange(size))
         coins = ScoreGame(scores=ranks, member=game.member[kept], sides=game.sides, seed=game.seed)
         proof = fair(self.claim, cuts, coins, level)
-        return replace(proof, shift=replace(shift, theorem=_THEOREM + theorem_of(self.claim)))
+        return replace(
+            proof, shift=replace(shift, theorem=_THEOREM + self.claim.theorem(GuessWords()))
+        )
 
     def _kept(self, game: ObservedGame, kept: int) -> Shift:
         """Return that so many examples are kept."""
