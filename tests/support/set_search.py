@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from leakbound._base.odds import expit
-from leakbound._base.types import CorrectionChoice, FloatArray, SidesChoice
+from leakbound._base.types import FloatArray, SidesChoice
 from leakbound.audits.road import Request
 from leakbound.audits.zero_run.audit import correction_of
 from leakbound.audits.zero_run.correction import Correction
@@ -20,7 +20,7 @@ from leakbound.audits.zero_run.game import ObservedGame, usable
 from leakbound.audits.zero_run.levels import Level
 from leakbound.audits.zero_run.log_odds import OddsSet
 from leakbound.audits.zero_run.matching import Match
-from leakbound.audits.zero_run.options import ZeroRunOptions
+from leakbound.audits.zero_run.options import CorrectionChoice, ZeroRunOptions
 from leakbound.audits.zero_run.search import Matching
 from leakbound.claims import Claim
 from leakbound.cuts import Proof

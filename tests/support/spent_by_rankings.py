@@ -275,7 +275,7 @@ def _seen_by(view: str, features: NDArray[np.float64], labels: NDArray[np.int64]
     """Return the p-value of a view of 200 rows, the first half of which are members."""
     units = Units.of(np.arange(200) < 100, None, None, "mean")
     found = challenge(Pairs.drawn(units, 0), units, features, 0, labels=labels)
-    return {one.view: one.p_value for one in found.all_seen}[view]
+    return {one.view: one.p_value for one in found.findings}[view]
 
 
 def _no_draw_has_three_tenths(view: str, features: NDArray[np.float64]) -> None:

@@ -245,7 +245,8 @@ def _names(attacks: object) -> tuple[str, ...]:
     if not names or not set(names) <= set(ATTACKS) or len(set(names)) < len(names):
         raise OptionError(
             f"attacks must be different names among {', '.join(ATTACKS)}, or default; got "
-            f"{shown(attacks)}"
+            f"{shown(attacks)}",
+            option="attacks",
         )
     return tuple(names)
 

@@ -22,7 +22,7 @@ from leakbound.evidence import manifest, recipe
 from leakbound.evidence.manifest import MANIFEST, SUMS, Contents
 from leakbound.planning.commitment import Commitment, read_opening
 from leakbound.planning.inclusion import Plan
-from leakbound.planning.protocol import Agreed, checked_protocol
+from leakbound.planning.protocol import Agreement, checked_protocol
 from leakbound.report import render
 from leakbound.results.base import Check, Verification
 
@@ -279,7 +279,7 @@ class _Bundle:
     def _protocol(self) -> tuple[bool | None, str]:
         if "protocol.json" not in self.files.texts:
             return None, "none: you have to trust the auditor that options were chosen in advance"
-        agreed = Agreed.of(checked_protocol(self._json("protocol.json")))
+        agreed = Agreement.of(checked_protocol(self._json("protocol.json")))
         wrong = recipe.departure(agreed, result=self.result, recipe=self.recipe)
         canaries = agreed.canaries_sha256
         named = ""

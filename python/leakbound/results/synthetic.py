@@ -1,7 +1,7 @@
 """What an audit of synthetic data returns; the public name is that of the package."""
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from leakbound._base.records import IF_ANY
 from leakbound.attacks.synthetic import Similarity
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class SyntheticResult(AuditResult):
     """What an audit of synthetic data proves of the generator, on replacing one example."""
 
-    _words: ClassVar[str] = "leakbound.results.descriptions.synthetic"
+    _words = "leakbound.results.descriptions.synthetic"
 
     similarity: Similarity
     """The usual similarity metrics; the bound does not use them."""

@@ -7,6 +7,7 @@ given the features of example i alone.
 import math
 import sys
 from decimal import Decimal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -14,18 +15,13 @@ import leakbound._core as _core
 from leakbound._base import checks
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.odds import expit
-from leakbound._base.types import (
-    ArrayInput,
-    BoolArray,
-    FdpTest,
-    FloatArray,
-    HasMember,
-    TamperVariant,
-)
+from leakbound._base.types import ArrayInput, BoolArray, FdpTest, FloatArray, HasMember
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
 from leakbound.errors import AbstentionError, OptionError
 from leakbound.stats.binomial import poisson_binomial_tail
 from leakbound.stats.guesses import fdp_lower_bound, one_run_epsilon
+
+TamperVariant: TypeAlias = Literal["directional", "paper"]
 
 # Numbers beyond are scaled before they are squared
 _ENORMOUS = 1e100

@@ -16,8 +16,7 @@ import pytest
 from scipy.optimize import brentq, linprog
 
 import leakbound as lb
-from leakbound._base.types import Aggregate
-from leakbound.audits.pairs import Units, stretched
+from leakbound.audits.pairs import Aggregate, Units, stretched
 from leakbound.audits.road import Request, prove
 from leakbound.cuts.games import PairGame
 from leakbound.stats import normal_quantile

@@ -12,16 +12,10 @@ import numpy as np
 from leakbound._base import shares
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.records import Lazy, encode
-from leakbound._base.types import (
-    ArrayInput,
-    CoinSides,
-    FloatArray,
-    HasMember,
-    JsonValue,
-    Uncertainty,
-)
+from leakbound._base.types import ArrayInput, CoinSides, FloatArray, HasMember, JsonValue
 from leakbound._base.types import Correction as CorrectionName
 from leakbound.audits import premises
+from leakbound.audits.assumptions import delta_warnings, family_assumption
 from leakbound.audits.figures import histogram_of
 from leakbound.audits.road import (
     AlignedScores,
@@ -30,9 +24,6 @@ from leakbound.audits.road import (
     Listed,
     Request,
     assemble,
-    curve_at,
-    delta_warnings,
-    family_assumption,
     read,
     refuse_replacing,
 )
@@ -42,7 +33,7 @@ from leakbound.audits.zero_run.learning import Learning, check_folds, learnt
 from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet, known
 from leakbound.audits.zero_run.matching import Match
 from leakbound.audits.zero_run.offsets import PoissonBinomial
-from leakbound.audits.zero_run.options import ZeroRunOptions
+from leakbound.audits.zero_run.options import Uncertainty, ZeroRunOptions
 from leakbound.audits.zero_run.tampering import Composition, Tamper
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.claims.families import least_delta_to_store
@@ -357,7 +348,7 @@ def naive(examples: AlignedScores, request: Request) -> float:
         return fair(claim, None, game, level)
 
     proved = examples.attacks.prove(request.level, prove).bound
-    curve = curve_at(claim, request.sides, proved)
+    curve = claim.rejected(proved, request.sides)
     return as_epsilon(claim, proved, curve, least_delta_to_store(claim, request.sides))
 
 

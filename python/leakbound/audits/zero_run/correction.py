@@ -10,18 +10,13 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base import shares
 from leakbound._base.records import encode
-from leakbound._base.types import (
-    Adversary,
-    FloatArray,
-    JsonValue,
-    TailBound,
-    ZeroRunVariant,
-)
+from leakbound._base.types import Adversary, FloatArray, JsonValue, TailBound
 from leakbound._base.types import Correction as CorrectionName
 from leakbound.audits.policies.reference import plan_guesses
 from leakbound.audits.road import policy_of
 from leakbound.audits.zero_run.game import Guesses, ObservedGame
 from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet
+from leakbound.audits.zero_run.options import ZeroRunVariant
 from leakbound.claims import Claim
 from leakbound.cuts import CurvePoints, CutPolicy, Fixed, OutsideIn, Proof
 from leakbound.cuts.games import ScoreGame, inverted_warnings, near_ceiling

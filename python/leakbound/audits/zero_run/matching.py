@@ -14,7 +14,6 @@ from leakbound._base import shares
 from leakbound._base.records import encode
 from leakbound._base.types import Correction as CorrectionName
 from leakbound._base.types import FloatArray
-from leakbound.audits.coins import theorem_of
 from leakbound.audits.policies.second_look import second_look
 from leakbound.audits.road import policy_of
 from leakbound.audits.zero_run.correction import (
@@ -31,6 +30,7 @@ from leakbound.audits.zero_run.options import no_overlap
 from leakbound.audits.zero_run.pilot import looked_at
 from leakbound.audits.zero_run.search import Least, Matching, least_of_all
 from leakbound.claims import PureDP
+from leakbound.claims.base import GuessWords
 from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn, Proof, SecondLook
 from leakbound.cuts.games import ScoreGame
 from leakbound.cuts.look import Look, Part, Parts
@@ -191,7 +191,9 @@ class Match(Correction):
         ranks = distinct_ranks(values, -np.arange(size))
         coins = ScoreGame(scores=ranks, member=game.member[kept], sides=game.sides, seed=game.seed)
         proof = fair(self.claim, cuts, coins, level)
-        return replace(proof, shift=replace(shift, theorem=_THEOREM + theorem_of(self.claim)))
+        return replace(
+            proof, shift=replace(shift, theorem=_THEOREM + self.claim.theorem(GuessWords()))
+        )
 
     def _kept(self, game: ObservedGame, kept: int) -> Shift:
         """Return that so many examples are kept."""

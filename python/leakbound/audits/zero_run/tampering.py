@@ -15,11 +15,11 @@ import numpy as np
 from leakbound._base.odds import expit
 from leakbound._base.types import BoolArray, FloatArray, PathOrder, TailBound
 from leakbound._base.types import Correction as CorrectionName
-from leakbound.audits.coins import theorem_of
 from leakbound.audits.zero_run.correction import AT_A_MEMBER, Correction, Tested, least_fixed
 from leakbound.audits.zero_run.game import Guesses, ObservedGame, distinct_ranks
 from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
+from leakbound.claims.base import GuessWords
 from leakbound.cuts import CurvePoints, Fixed, Proof
 from leakbound.cuts.policy import Best
 from leakbound.cuts.shift import Shift
@@ -401,7 +401,7 @@ class Composition(Correction):
             perfect=lambda: self._left(fair.ceiling, largest),
             points=points,
             shift=replace(
-                self._lowered(fair.bound, game), theorem=_THEOREM + theorem_of(self.claim)
+                self._lowered(fair.bound, game), theorem=_THEOREM + self.claim.theorem(GuessWords())
             ),
         )
 
