@@ -18,7 +18,7 @@ export CARGO_TERM_COLOR ?= never
 # Small models and exact tests: one thread per process is fastest and gives the same bits everywhere.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo test test-rust test-python lowest lint docs bench tightness papers scale data validity dist format dev clean
+.PHONY: help demo test test-rust test-python lowest lint docs bench tightness papers field scale data validity dist format dev clean
 help:
 	@echo "make demo      train the digits targets, audit each, write leakbound-out/digits/report.html"
 	@echo "make test      Rust and Python tests, rows of the validity suite included"
@@ -28,6 +28,7 @@ help:
 	@echo "make bench     speed as ratios to a peer in the same run"
 	@echo "make tightness  how much bounds prove, beside other papers and packages"
 	@echo "make papers    tables and figures of the papers, at quick sizes: leakbound-out/papers"
+	@echo "make field     released libraries in environments of their own; QUICK=1 for some of them"
 	@echo "make scale     seconds at 10³ to 10⁹ examples, next to numpy.sort and DuckDB: benches/scale.json"
 	@echo "make data      real data sets of the papers, and a model to audit, from Debian and PyPI: leakbound-data"
 	@echo "make validity  the long validity suite, table in leakbound-out/validity.md"
@@ -53,9 +54,9 @@ lowest: $(VENV)/.built
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(LOWEST)
 	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct \
 		--requirements pyproject.toml --extra io --extra ml --extra plot --requirements tests/lowest.txt
-	PYTHONPATH=python $(LOWEST)/bin/python -m pytest -W ignore::DeprecationWarning $(QUICK)
+	PYTHONPATH=python $(LOWEST)/bin/python -m pytest -W ignore::DeprecationWarning $(LOWEST_TESTS)
 # Tests that need neither torch nor the installed distribution. pandas 2 writes large integers to JSON with 10 digits.
-QUICK := $(addprefix tests/python/,base/test_text.py audits/test_one_run.py claims/test_claims.py cuts \
+LOWEST_TESTS := $(addprefix tests/python/,base/test_text.py audits/test_one_run.py claims/test_claims.py cuts \
 	cli/test_cli_synthetic.py cli/test_files.py) \
 	--deselect "tests/python/cli/test_cli_synthetic.py::test_files_are_read_as_data_frames_are[.jsonl]"
 
@@ -85,6 +86,10 @@ papers: $(VENV)/.built
 # `tightness.py --whole` takes m to 10⁵.
 tightness: $(VENV)/.built
 	PYTHONPATH=benches/python $(BIN)/python benches/tightness/tightness.py --workers $(WORKERS)
+
+# Released libraries, each in an environment of its own; QUICK=1 takes the rows of seconds.
+field: $(VENV)/.built
+	$(BIN)/python benches/field/field.py $(if $(QUICK),--quick)
 
 # Times at 10³ to 10⁹ examples, next to floors of the same run; needs 10 GB of disk and an hour.
 scale: $(VENV)/.built

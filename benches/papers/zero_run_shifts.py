@@ -18,7 +18,8 @@ from zero_run import ERROR, PAPER
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from leakbound._base.types import FloatArray, Uncertainty
+    from leakbound._base.types import FloatArray
+    from leakbound.audits.zero_run.options import Uncertainty
     from leakbound.results.zero_run import ZeroRunResult
     from shifted import Shifted
 

@@ -79,7 +79,7 @@ def nulls(games: int) -> None:
         member = rng.permutation(120) < rng.integers(50, 75)
         units = Units.of(member, strata, None, "mean")
         found = challenge(Pairs.drawn(units, game), units, rows, game, labels=labels)
-        for one in found.all_seen:
+        for one in found.findings:
             withheld[one.view] += one.contradicts
             small[one.view] += one.p_value < 0.05
         withheld["any"] += found.contradicted

@@ -3,6 +3,7 @@ from leakbound import audits as audits
 from leakbound import benchmark as benchmark
 from leakbound import claims as claims
 from leakbound import cuts as cuts
+from leakbound import dp_sgd as dp_sgd
 from leakbound import errors as errors
 from leakbound import evidence as evidence
 from leakbound import generators as generators
@@ -25,6 +26,7 @@ from leakbound.audits import Trials as Trials
 from leakbound.audits import ZeroRun as ZeroRun
 from leakbound.audits import audit_synthetic as audit_synthetic
 from leakbound.audits.choices import Choices as Choices
+from leakbound.audits.dp_sgd.step.probe import probe_dp_step as probe_dp_step
 from leakbound.audits.model import audit_model as audit_model
 from leakbound.audits.pair_tally import PairTally as PairTally
 from leakbound.audits.pairing import Pairing as Pairing
@@ -54,5 +56,6 @@ from leakbound.results import PanoramiaResult as PanoramiaResult
 from leakbound.results import Provenance as Provenance
 from leakbound.results import Roc as Roc
 from leakbound.results import ScoreAudit as ScoreAudit
+from leakbound.results.dp_step import DPStepAudit as DPStepAudit
 from leakbound.results.synthetic import SyntheticResult as SyntheticResult
 from leakbound.results.zero_run import ZeroRunResult as ZeroRunResult

@@ -27,6 +27,7 @@ __all__ = [
     "_panic",
     "approx_epsilon",
     "approx_joint_epsilon",
+    "approx_joint_largest",
     "approx_p_value",
     "balanced_scores",
     "binomial_tail",
@@ -73,6 +74,11 @@ class Ranking:
     """Membership in order of score, highest first; ties never broken by labels."""
 
     def __new__(cls, scores: _Floats, member: NDArray[np.bool_]) -> Ranking: ...
+    @staticmethod
+    def of_rows(
+        scores: _Floats, members: NDArray[np.uint32], others: NDArray[np.uint32]
+    ) -> Ranking:
+        """Rank the scores of some rows, and no others."""
     @staticmethod
     def of_blocks(examples: _Counts, members: _Counts, *, seed: int | None) -> Ranking:
         """Rank counted examples, the highest score first; a seed breaks ties at random."""
@@ -285,6 +291,11 @@ class Pilot:
 
 def approx_joint_epsilon(counts: CountOptions, delta: float, level: float, share: float) -> float:
     """Return the largest epsilon refuted whatever the level chosen, -inf if there is none."""
+
+def approx_joint_largest(
+    counts: Sequence[CountOptions], delta: float, level: float, shares: Sequence[float]
+) -> list[float]:
+    """Return the largest limit of some counts at each share of the level for failures."""
 
 def fdp_critical_mu(counts: CountOptions, delta: float, tau: float, test: FdpTest) -> float | None:
     """Return the largest mu rejected, None if there is none."""

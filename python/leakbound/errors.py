@@ -19,7 +19,15 @@ __all__ = [
 
 
 class LeakboundError(Exception):
-    """Base of every error that leakbound raises on purpose."""
+    """Base of every error that leakbound raises on purpose.
+
+    `option` is the name of the option that the message begins with, if it is about one: the
+    command line writes it as its flag.
+    """
+
+    def __init__(self, message: str = "", *, option: str = "") -> None:
+        super().__init__(message)
+        self.option = option
 
 
 class InternalError(LeakboundError, RuntimeError):

@@ -11,16 +11,21 @@ from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from inspect import signature
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn
 
-from leakbound._base.checks import choice, flag, instance
-from leakbound._base.types import Relation
+from leakbound._base.checks import choice, flag, instance, integer
+from leakbound._base.types import Relation, Verdict
 from leakbound.errors import OptionError
+from leakbound.report.description import Description
 from leakbound.results.base import Result
+from leakbound.results.risks import Risks
 
 pytest: Any = None
 if find_spec("pytest"):
     pytest = import_module("pytest")
+
+# Verdicts, the most urgent last
+_URGENT = ("not refuted", "inconclusive", "refuted")
 
 __all__ = ["InconclusiveError", "RefutedError", "assert_not_refuted"]
 
@@ -41,6 +46,7 @@ def assert_not_refuted(
     parameter: float | None = None,
     relation: Relation | None = None,
     c: float | None = None,
+    most_certified: int | None = None,
     strict: bool = False,
     inconclusive: Literal["fail", "skip"] = "fail",
 ) -> None:
@@ -61,6 +67,10 @@ def assert_not_refuted(
         claim about adding or removing one is then converted, as by the result's `check`.
     c : float, optional
         The claimed closeness of a generator, for PANORAMIA.
+    most_certified : int, optional
+        Of a synthetic table: so many hits at most may be certified of each risk that was looked at,
+        such as 0. More of one are a refutation; the claim is inconclusive if no attack could have
+        certified more, or the counts are withheld.
     strict : bool
         Whether warnings and assumptions that the data contradict make it inconclusive.
     inconclusive : {"fail", "skip"}
@@ -83,18 +93,14 @@ def assert_not_refuted(
     given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "parameter": parameter}
     given |= {"relation": relation, "c": c}
     claimed = {name: value for name, value in given.items() if value is not None}
-    try:
-        signature(result.check).bind(**claimed)
-    except TypeError as error:
-        raise OptionError(f"a {type(result).__name__} cannot be asked this: {error}") from None
-    verdict = result.check(**claimed)
-    checked = result
-    if claimed:
-        checked = result.with_check(**claimed)
-    said = checked.summary()
-    answer = said.headline
-    if claimed:
-        answer = said.answer
+    counted = most_certified is not None
+    verdict, said, answer = "not refuted", result.summary(), ""
+    if claimed or not counted:
+        verdict, said, answer = _asked(result, claimed)
+    if counted:
+        risks = _counted(result, integer(most_certified, name="most_certified", least=0))
+        verdict = max(verdict, risks.verdict, key=_URGENT.index)
+        answer = " ".join(filter(None, (answer, risks.answer)))
     if verdict == "refuted":
         raise RefutedError(answer)
     doubts = [f"contradicted: {one.name}" for one in said.contradicted] + [*said.warnings]
@@ -105,6 +111,39 @@ def assert_not_refuted(
     if inconclusive == "skip":
         _skip(answer)
     raise InconclusiveError(answer)
+
+
+class _Answer(NamedTuple):
+    """What a result says of a claim."""
+
+    verdict: Verdict
+    said: Description
+    answer: str
+
+
+def _asked(result: Result, claimed: dict[str, Any]) -> _Answer:
+    """Ask a result about a guarantee, or about the mechanism as it was stated."""
+    try:
+        signature(result.check).bind(**claimed)
+    except TypeError as error:
+        raise OptionError(f"a {type(result).__name__} cannot be asked this: {error}") from None
+    verdict = result.check(**claimed)
+    if not claimed:
+        said = result.summary()
+        return _Answer(verdict, said, said.headline)
+    said = result.with_check(**claimed).summary()
+    return _Answer(verdict, said, said.answer)
+
+
+def _counted(result: Result, most: int) -> _Answer:
+    """Ask a result about hits that are certified."""
+    risks = getattr(result, "risks", None)
+    if not isinstance(risks, Risks):
+        raise OptionError(
+            f"most_certified is about singling out, linkability and inference, and this "
+            f"{type(result).__name__} has none of them: audit a synthetic table by these attacks"
+        )
+    return _Answer(risks.check(most), result.summary(), risks.answer(most))
 
 
 def _skip(answer: str) -> NoReturn:

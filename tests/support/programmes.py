@@ -9,7 +9,7 @@ from scipy import optimize, sparse
 
 from games import Floats
 
-__all__ = ["best_count_law", "best_joint_law", "best_mechanism"]
+__all__ = ["best_count_law", "best_joint_law", "best_law_of_coins", "best_mechanism"]
 
 Pairs = Sequence[tuple[float, float]]
 """ε and δ, all of which a guarantee has."""
@@ -45,6 +45,19 @@ def best_mechanism(inputs: Sequence[Sequence[int]], gain: Any, pairs: Pairs) -> 
         upper=(upper, [*np.zeros(parts), *limits]),
         equal=(sparse.hstack(sums), np.ones(size)),
     )[0]
+
+
+def best_law_of_coins(gain: Any, no_likelier: Sequence[tuple[int, int]]) -> float:
+    """Return the largest mean gain of all laws of an outcome.
+
+    `no_likelier` has pairs of outcomes, the first of which is no likelier than the second.
+    """
+    rows, (first, second) = np.arange(len(no_likelier)), np.transpose(no_likelier)
+    signs = np.append(np.ones(rows.size), -np.ones(rows.size))
+    places = (np.append(rows, rows), np.append(first, second))
+    apart = sparse.csr_matrix((signs, places), shape=(rows.size, len(gain)))
+    total = np.ones((1, len(gain)))
+    return -_least(-gain, upper=(apart, np.zeros(rows.size)), equal=(total, [1.0]))[0]
 
 
 def best_count_law(

@@ -12,7 +12,15 @@ MODULES: dict[str, Any] = {
     name: importlib.import_module(name)
     for part in (
         *("", ".attacks", ".attacks.synthetic", ".audits", ".claims", ".cuts"),
-        *(".errors", ".evidence", ".generators", ".integrations", ".mechanisms", ".panoramia"),
+        *(
+            ".dp_sgd",
+            ".errors",
+            ".evidence",
+            ".generators",
+            ".integrations",
+            ".mechanisms",
+            ".panoramia",
+        ),
         *(".planning", ".planning.canaries", ".propensity", ".results", ".simulate", ".stats"),
         ".testing",
         *(".torch", ".benchmark")[find_spec("torch") is None :],

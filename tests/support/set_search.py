@@ -7,18 +7,21 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 
 from leakbound._base.odds import expit
-from leakbound._base.types import CorrectionChoice, FloatArray, SidesChoice
+from leakbound._base.types import FloatArray, SidesChoice
 from leakbound.audits.road import Request
 from leakbound.audits.zero_run.audit import correction_of
 from leakbound.audits.zero_run.correction import Correction
 from leakbound.audits.zero_run.game import ObservedGame, usable
+from leakbound.audits.zero_run.levels import Level
 from leakbound.audits.zero_run.log_odds import OddsSet
-from leakbound.audits.zero_run.matching import Match, Matching
-from leakbound.audits.zero_run.options import ZeroRunOptions
+from leakbound.audits.zero_run.matching import Match
+from leakbound.audits.zero_run.options import CorrectionChoice, ZeroRunOptions
+from leakbound.audits.zero_run.search import Matching
 from leakbound.claims import Claim
 from leakbound.cuts import Proof
 from leakbound.cuts.shift import Shift
@@ -39,9 +42,19 @@ class OverSet:
         """Return the least that is proved over the set."""
         return self.correction.prove(self.odds, self.game, self.level)
 
-    def matching(self) -> Matching:
+    def matchings(self) -> list[Matching | None]:
+        """Return the search of each test, None where no guesses were chosen for it."""
         assert isinstance(self.correction, Match)
-        return Matching.of(self.correction, self.odds, self.game, self.level)
+        _, several = self.correction.tests(self.odds, self.game, self.level)
+        return [None if chosen is None else Matching(chosen) for chosen in several]
+
+    def reported(self, proof: Proof) -> Matching:
+        """Return the search of the test that proves most."""
+        parts: Any = proof.options.get("parts", [{"bound": 0.0}])
+        best = max(range(len(parts)), key=lambda place: float(parts[place]["bound"]))
+        matching = self.matchings()[best]
+        assert matching is not None
+        return matching
 
 
 def over_set(
@@ -239,11 +252,13 @@ def _tilt(offsets: FloatArray, correct: int) -> float:
 
 def missed_by_matching(matching: Matching, result: Proof, rng: np.random.Generator) -> float:
     """Return by how much less matching proves at a member found here."""
-    found, claim, shift = matching.odds.found, matching.correction.claim, shift_of(result)
+    chosen, shift = matching.chosen, shift_of(result)
+    found, game = chosen.ladder.odds.found, chosen.ladder.game
+    claim = chosen.ladder.correction.claim
     right = np.zeros(found.audited, dtype=np.bool_)
     right[shift.rows] = found.member[shift.rows] == (shift.signs > 0)
     made = np.zeros(found.audited)
-    first = slice(2 * matching.guesses)
+    first = slice(2 * chosen.guesses)
     made[shift.rows[first]] = shift.signs[first]
 
     def value(log_odds: FloatArray) -> FloatArray:
@@ -255,11 +270,10 @@ def missed_by_matching(matching: Matching, result: Proof, rng: np.random.Generat
 
     @cache
     def roughly(correct: int, guesses: int, kept: int) -> float:
-        if matching.level is not None:
-            return matching.level.roughly(correct, kept)
-        level, one_sided = matching.draw_level, matching.game.one_sided
+        if isinstance(chosen, Level):
+            return chosen.roughly((correct, guesses, kept))
         return claim.lower_bound(
-            correct, guesses, kept, level, test="recursion", one_sided=one_sided
+            correct, guesses, kept, chosen.level, test="recursion", one_sided=game.one_sided
         )
 
     def slope(log_odds: FloatArray) -> FloatArray:
@@ -270,5 +284,5 @@ def missed_by_matching(matching: Matching, result: Proof, rng: np.random.Generat
         return slopes
 
     lowest = np.array(least_found(found, shift.coefficients, value, slope, rng))
-    proved = [matching.proved(*matching.counts(one)) for one in matching.reached(lowest)]
+    proved = [matching.proved(matching.counts(one)) for one in matching.reached(lowest)]
     return result.bound - min(proved)

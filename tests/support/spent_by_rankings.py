@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import integrate, stats
 
 import leakbound as lb
 from leakbound._base.streams import Purpose
@@ -123,6 +123,28 @@ def two_lists_have_half_of_the_rate_each() -> None:
     found = audited({"strong": scores, "weak": leaking(0.0)}, sides="auto")
     assert found.exposed is not None
     assert found.exposed.rows.size == int(member[:longest].sum())
+
+
+def _risks() -> Any:
+    """Audit a table of noisy copies by two attacks: all of 60 pairs are guessed right."""
+    table = np.random.default_rng(12).normal(size=(120, 4))
+    how: dict[str, Any] = {"attacks": ["singling_out", "linkability"], "challenge": False}
+    members, others = table[:60], table[60:]
+    return lb.audit_synthetic(members, others, members + 1e-3, confidence=SURE, seed=0, **how).risks
+
+
+def counts_of_two_risks_have_a_quarter_each() -> None:
+    """With w right guesses and no wrong one, the evidence is the mean of (2p)^w, an integral."""
+    means = [integrate.quad(lambda t, w: (2 - t**2) ** w, 0, 1, args=(w,))[0] for w in range(60)]
+    right = int(np.flatnonzero(np.less(means, 4 / BETA))[-1])
+    for _, risk in _risks():
+        assert (risk.surely_seen_from, risk.certified) == (right + 1, 60 - right)
+
+
+def limits_of_two_risks_have_a_quarter_each() -> None:
+    for _, risk in _risks():
+        hits = round(60 * risk.control_rate)
+        near(risk.control_rate_upper, float(stats.beta.isf(BETA / 4, hits + 1, 60 - hits)), 1e-9)
 
 
 def numbers_of_failures_have_the_whole_on_average() -> None:
@@ -253,7 +275,7 @@ def _seen_by(view: str, features: NDArray[np.float64], labels: NDArray[np.int64]
     """Return the p-value of a view of 200 rows, the first half of which are members."""
     units = Units.of(np.arange(200) < 100, None, None, "mean")
     found = challenge(Pairs.drawn(units, 0), units, features, 0, labels=labels)
-    return {one.view: one.p_value for one in found.all_seen}[view]
+    return {one.view: one.p_value for one in found.findings}[view]
 
 
 def _no_draw_has_three_tenths(view: str, features: NDArray[np.float64]) -> None:
@@ -289,6 +311,8 @@ CHECKS = {
     "FAMILY_GRID": two_thresholds_of_a_family_have_half_each,
     "JOINT": counts_and_failures_have_the_whole_together,
     "EXPOSED": two_lists_have_half_of_the_rate_each,
+    "RISK_COUNTS": counts_of_two_risks_have_a_quarter_each,
+    "RISK_LIMITS": limits_of_two_risks_have_a_quarter_each,
     "ALLOWANCE": numbers_of_failures_have_the_whole_on_average,
     "FIXED_RUNS": fixed_runs_have_the_chance_that_they_suffice,
     "SEQUENCES": sequences_of_a_stream_have_the_whole_on_average,

@@ -14,6 +14,7 @@ import numpy as np
 
 from leakbound import simulate
 from leakbound._base.types import BoolArray, CoinSides, FloatArray, IntArray
+from leakbound._tally.tally import Tally
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.cuts import SecondLook
 from validity.choices import ChoiceTrial
@@ -73,6 +74,28 @@ class _Shown:
         return float(self.game.epsilon(delta))
 
 
+@dataclass(frozen=True)
+class _Tallied:
+    """A game whose scores are rounded, and counted: it has ties, the outermost noise most."""
+
+    play: Play
+
+    def __call__(self, *, seed: int) -> Any:
+        """Play the game of a seed."""
+        game = self.play(seed=seed)
+        return _Counted(Tally.of(np.round(game.scores, 1), game.member), game)
+
+
+@dataclass(frozen=True)
+class _Counted:
+    scores: Tally
+    game: Any
+    member: None = None
+
+    def epsilon(self, delta: float) -> float:
+        return float(self.game.epsilon(delta))
+
+
 @dataclass(frozen=True, kw_only=True)
 class _NoisySplit(SplitGame):
     """A random split with noise at the ends."""
@@ -123,13 +146,19 @@ def _parts(claim: Claim, *, sided: bool) -> Iterator[tuple[str, SecondLook | Non
 
 
 def look_cases() -> Iterator[Case]:
-    """Yield the rows of coins from either end and of fixed sides, of splits and of choices."""
+    """Yield the rows of coins from either end, of fixed sides, tallies, splits and choices."""
     row = partial(Case, audit="second-look", error=ERROR, quick=0, long=DEAR)
     for sides in _SIDES:
         for truth, (claim, play) in _COINS.items():
             for name, cuts in _parts(claim, sided=sides != "auto"):
                 trial = OneRun(_Noisy(play), claim, {"cuts": cuts, "sides": sides})
                 yield row(claim=claim.name, cuts=name, sides=sides, truth=truth, trial=trial)
+    for truth, (claim, play) in _COINS.items():
+        for name, cuts in _parts(claim, sided=False):
+            trial = OneRun(_Tallied(_Noisy(play)), claim, {"cuts": cuts, "sides": "auto"})
+            yield row(
+                claim=claim.name, cuts=name, sides="auto", truth=f"{truth}-tally", trial=trial
+            )
     pairs = partial(row, sides="pairs")
     for leak, claim in _OTHERS.items():
         for name, cuts in _parts(claim, sided=True):

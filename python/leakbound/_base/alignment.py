@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Literal, Self, TypeAlias
+from typing import Literal, Self, TypeAlias
 from unicodedata import normalize
 
 import numpy as np
@@ -19,7 +19,15 @@ from leakbound._base.checks import (
 )
 from leakbound._base.console import one_line
 from leakbound._base.reading import array_of, refuse_masked
-from leakbound._base.types import AnyArray, ArrayInput, BoolArray, HasMember, IntArray
+from leakbound._base.types import (
+    AnyArray,
+    ArrayInput,
+    BoolArray,
+    Data,
+    HasMember,
+    IntArray,
+    MemberInput,
+)
 from leakbound.errors import InputError, InputTypeError, LeakboundError
 
 _Kind: TypeAlias = Literal["ids", "index"]
@@ -84,7 +92,7 @@ class ExampleOrder:
             )
         return order
 
-    def scores(self, values: Any, name: str) -> Any:
+    def scores(self, values: Data, name: str) -> Data:
         """Return scores in the order of the examples; the first ones set it."""
         own = _own(values, name)
         if own is None:
@@ -113,16 +121,14 @@ class ExampleOrder:
             self._known = [replace(one, values=one.values[self.rows]) for one in self._known]
         return self.rows
 
-    def member(
-        self, member: ArrayInput | HasMember, examples: int, *, copies: bool = False
-    ) -> BoolArray:
+    def member(self, member: MemberInput, examples: int, *, copies: bool = False) -> BoolArray:
         """Return membership in the order of the examples.
 
         A plan of several `copies` of each member is refused, unless the audit knows them.
         """
         if not copies:
             refuse_copies(member)
-        values: Any = member
+        values: Data = member
         if isinstance(member, HasMember):
             values = member.member
         rows = self._rows(member, "member")
@@ -133,7 +139,7 @@ class ExampleOrder:
             self._moved = not _is_range(rows)
         return check_membership(values, examples)
 
-    def placed(self, values: Any, name: str, *, across: bool = False) -> Any:
+    def placed(self, values: Data, name: str, *, across: bool = False) -> Data:
         """Return data about the examples in their order."""
         if self._moved and np.ndim(values) and not self._tells(_own(values, name, across=across)):
             raise InputError(
@@ -229,7 +235,7 @@ def row_names(values: object) -> AnyArray | None:
     return None
 
 
-def picked(items: Any, rows: IntArray) -> Any:
+def picked(items: Data, rows: IntArray) -> Data:
     """Return rows of an array, tensor, sparse matrix, frame or sequence, which becomes a list."""
     if hasattr(items, "iloc"):
         return items.iloc[rows]
@@ -242,7 +248,7 @@ def picked(items: Any, rows: IntArray) -> Any:
     return [items[row] for row in rows.tolist()]
 
 
-def size_of(items: Any) -> int:
+def size_of(items: Data) -> int:
     """Return the number of rows."""
     refuse_masked(items, name="it")
     words = isinstance(items, str | bytes | bytearray | Mapping)
@@ -259,7 +265,7 @@ def size_of(items: Any) -> int:
     return len(items)
 
 
-def gathered(parts: Sequence[Any], rows: IntArray) -> Any:
+def gathered(parts: Sequence[Data], rows: IntArray) -> Data:
     """Return rows of several data of one kind, as if one was put below the other."""
     ends = np.cumsum([0, *map(size_of, parts)])
     which = np.searchsorted(ends, rows, side="right") - 1
@@ -284,13 +290,13 @@ def gathered(parts: Sequence[Any], rows: IntArray) -> Any:
     return together
 
 
-def _package(items: Any) -> str:
+def _package(items: Data) -> str:
     """Return the package of a container, NumPy for what is no array of another."""
     roots = (one.__module__.partition(".")[0] for one in type(items).__mro__)
     return next((root for root in roots if root in _STACKED), "numpy")
 
 
-def _stacked(parts: list[Any]) -> Any:
+def _stacked(parts: list[Data]) -> Data:
     """Put arrays, tensors, sparse matrices, frames or lists below one another."""
     kinds = {_package(part) for part in parts}
     shapes = [tuple(getattr(part, "shape", ()))[1:] for part in parts]
@@ -301,7 +307,7 @@ def _stacked(parts: list[Any]) -> Any:
     if all(isinstance(part, list) for part in parts):
         return list(chain(*parts))
     kind = kinds.pop()
-    names = [_column_names(part) for part in parts]
+    names = [column_names(part) for part in parts]
     if any({*one} != {*names[0]} for one in names):
         raise InputError(f"tables must have the same columns, got {' and '.join(map(str, names))}")
     module = sys.modules[kind]
@@ -319,23 +325,20 @@ def _stacked(parts: list[Any]) -> Any:
     return (getattr(module, "concatenate", None) or module.concat)(parts, **options)
 
 
-def _column_names(part: Any) -> list[Any]:
-    names: Any = getattr(part, "column_names", None)  # Arrow's columns are arrays
+def column_names(table: object) -> list[Data]:
+    """Return the names of a frame's columns; none of anything else."""
+    names: Data = getattr(table, "column_names", None)  # Arrow's columns are arrays
     if names is None:
-        names = getattr(part, "columns", ())
+        names = getattr(table, "columns", ())
     return list(names)
 
 
-def _arrow_stacked(parts: list[Any], arrow: Any) -> Any:
+def _arrow_stacked(parts: list[Data], arrow: Data) -> Data:
     """Put tables or columns of Arrow below one another."""
     if hasattr(parts[0], "column_names"):
-        tables = [
-            arrow.Table.from_batches([part]) if isinstance(part, arrow.RecordBatch) else part
-            for part in parts
-        ]
-        return arrow.concat_tables(tables)
-    chunks = [part.chunks if isinstance(part, arrow.ChunkedArray) else [part] for part in parts]
-    return arrow.chunked_array(list(chain(*chunks)), type=parts[0].type)
+        return arrow.concat_tables([arrow.table(part) for part in parts])
+    chunks = chain(*(getattr(part, "chunks", [part]) for part in parts))
+    return arrow.chunked_array(list(chunks), type=parts[0].type)
 
 
 def _own(values: object, name: str, *, across: bool = False) -> _Ids | None:

@@ -51,7 +51,7 @@ def plain(value: Any, name: str, depth: int = 0) -> JsonValue:
         if wrong is not None:
             raise InputTypeError(f"{name} has the name {wrong!r:.60}, which is not text")
         return {
-            cast("str", plain(key, name)): plain(part, name=f"{name}.{key:.60}", depth=depth + 1)
+            str(plain(key, name)): plain(part, name=f"{name}.{key:.60}", depth=depth + 1)
             for key, part in value.items()
         }
     if isinstance(value, list | tuple):
@@ -70,4 +70,5 @@ def plain(value: Any, name: str, depth: int = 0) -> JsonValue:
         flaw = f"has text that UTF-8 cannot encode: {value!r:.60}"
     if flaw:
         raise OptionError(f"{name} {flaw}")
-    return cast("JsonValue", value)
+    checked: JsonValue = value
+    return checked

@@ -6,13 +6,22 @@ import secrets
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from numbers import Integral, Real
-from typing import TypeVar, cast, get_args
+from typing import TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.reading import array_of, refuse_masked
-from leakbound._base.types import AnyArray, ArrayInput, BoolArray, FloatArray, HasMember, Number
+from leakbound._base.types import (
+    AnyArray,
+    ArrayInput,
+    BoolArray,
+    FloatArray,
+    GenericArray,
+    HasMember,
+    MemberInput,
+    Number,
+)
 from leakbound.errors import InputError, InputTypeError, OptionError
 
 T = TypeVar("T")
@@ -42,13 +51,12 @@ def real(
 ) -> float:
     """Check that an option is a real number within limits, `least` and `most` included."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-        raise InputTypeError(f"{name} must be a real number, got {shown(value)}")
+        raise InputTypeError(f"{name} must be a real number, got {shown(value)}", option=name)
     try:
         number = float(value)
     except OverflowError:
-        raise OptionError(
-            f"{name} is too large for a float: use a number between -1.8e308 and 1.8e308"
-        ) from None
+        message = f"{name} is too large for a float: use a number between -1.8e308 and 1.8e308"
+        raise OptionError(message, option=name) from None
     limits = (
         ("above", above, operator.gt),
         ("at least", least, operator.ge),
@@ -57,32 +65,33 @@ def real(
     )
     stated = [(word, x, holds) for word, x, holds in limits if x is not None]
     if math.isnan(number) or not all(holds(number, x) for _, x, holds in stated):
-        allowed = " and ".join(f"{word} {x:g}" for word, x, _ in stated)
-        raise OptionError(f"{name} must be {allowed or 'a number'}, got {number:g}")
+        allowed = " and ".join(f"{word} {x:g}" for word, x, _ in stated) or "a number"
+        raise OptionError(f"{name} must be {allowed}, got {number:g}", option=name)
     return number
 
 
 def integer(value: object, name: str, *, least: int, most: int | None = None) -> int:
     """Check that an option is an integer within limits, both included."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
-        raise InputTypeError(f"{name} must be an integer, got {shown(value)}")
+        raise InputTypeError(f"{name} must be an integer, got {shown(value)}", option=name)
     number = int(value)
-    if number.bit_length() > _BITS:
-        raise OptionError(
-            f"{name} must have at most {_BITS} bits, got an integer of {number.bit_length()}"
-        )
+    bits = number.bit_length()
+    if bits > _BITS:
+        message = f"{name} must have at most {_BITS} bits, got an integer of {bits}"
+        raise OptionError(message, option=name)
     if number < least or (most is not None and number > most):
         upper = ""
         if most is not None:
             upper = f" and at most {most}"
-        raise OptionError(f"{name} must be at least {least}{upper}, got {number}")
+        message = f"{name} must be at least {least}{upper}, got {number}"
+        raise OptionError(message, option=name)
     return number
 
 
 def flag(value: object, name: str) -> bool:
     """Check that an option is a boolean, and nothing that only converts to one."""
     if not isinstance(value, bool | np.bool_):
-        raise InputTypeError(f"{name} must be True or False, got {shown(value)}")
+        raise InputTypeError(f"{name} must be True or False, got {shown(value)}", option=name)
     return bool(value)
 
 
@@ -91,18 +100,19 @@ def choice(value: object, name: str, allowed: object) -> None:
     values = get_args(allowed)
     if not isinstance(value, str) or value not in values:
         listed = ", ".join(map(repr, values))
-        raise OptionError(f"{name} must be one of {listed}, got {shown(value)}")
+        raise OptionError(f"{name} must be one of {listed}, got {shown(value)}", option=name)
 
 
 def instance(value: object, name: str, types: type[T] | Sequence[type[T]]) -> None:
     """Check that an option is an object of one of some types."""
-    classes = (types,) if isinstance(types, type) else tuple(types)
+    classes: tuple[type[T], ...] = tuple(types) if not isinstance(types, type) else (types,)
     if not isinstance(value, classes):
         listed = ", ".join(f"{one.__name__}(...)" for one in classes)
         hint = ""
         if isinstance(value, type):
             hint = ": call it"
-        raise InputTypeError(f"{name} must be one of {listed}, got {shown(value)}{hint}")
+        message = f"{name} must be one of {listed}, got {shown(value)}{hint}"
+        raise InputTypeError(message, option=name)
 
 
 def complement(confidence: float) -> float:
@@ -113,7 +123,8 @@ def complement(confidence: float) -> float:
     """
     error = float(1 - Decimal(repr(real(confidence, name="confidence", above=0, below=1))))
     if error == 1:
-        raise OptionError(f"confidence must be at least 1e-16, got {confidence:g}: use 0.95")
+        message = f"confidence must be at least 1e-16, got {confidence:g}: use 0.95"
+        raise OptionError(message, option="confidence")
     return error
 
 
@@ -136,7 +147,7 @@ WHOLE = 2.0**53
 """Up to here float64 holds every integer."""
 
 
-def vector(values: ArrayInput, name: str, *, kinds: str = _REAL) -> NDArray[np.generic]:
+def vector(values: ArrayInput, name: str, *, kinds: str = _REAL) -> GenericArray:
     """Read `values` as a one-dimensional array of at least one element; a column is one, too."""
     array = _read(values, name=name, kinds=kinds)
     if array.ndim == 2 and array.shape[1] == 1:
@@ -150,7 +161,7 @@ def vector(values: ArrayInput, name: str, *, kinds: str = _REAL) -> NDArray[np.g
     return array
 
 
-def whole_numbers(values: NDArray[np.generic]) -> NDArray[np.generic]:
+def whole_numbers(values: GenericArray) -> GenericArray:
     """Return ids or codes so that equal ones compare equal, and different ones do not.
 
     Objects that are all text or all integers become such where a type of NumPy holds them; large
@@ -169,8 +180,10 @@ def whole_numbers(values: NDArray[np.generic]) -> NDArray[np.generic]:
         return packed
     if values.dtype.kind != "f" or not (np.abs(values) >= WHOLE).any():
         return values.copy()
-    numbers = values.astype(object).tolist()
-    return np.array([int(x) if float(x).is_integer() else x for x in numbers], dtype=object)
+    numbers = values.astype(object)
+    whole = np.isfinite(values) & (values == np.floor(values))
+    numbers[whole] = list(map(int, numbers[whole]))
+    return numbers
 
 
 def numbers(
@@ -180,7 +193,7 @@ def numbers(
     least: float = -math.inf,
     most: float = math.inf,
     whole: bool = False,
-) -> NDArray[np.generic]:
+) -> GenericArray:
     """Read numbers of any shape and check that all lie within limits, both included."""
     array: AnyArray = _read(values, name=name, kinds=_REAL)
     # As float64: a limit beyond the range of float16 would count as infinite.
@@ -194,9 +207,8 @@ def numbers(
         place = ""
         if index:
             place = f" at index {', '.join(map(str, index))}"
-        raise OptionError(
-            f"{name} must be {kind} in [{least:g}, {most:g}], got {array[index]:g}{place}"
-        )
+        message = f"{name} must be {kind} in [{least:g}, {most:g}], got {array[index]:g}{place}"
+        raise OptionError(message, option=name)
     return array
 
 
@@ -277,7 +289,7 @@ def check_features(
     return values
 
 
-def check_membership(member: ArrayInput | HasMember, examples: int) -> BoolArray:
+def check_membership(member: MemberInput, examples: int) -> BoolArray:
     """Read booleans, {0, 1}, {-1, +1}, words or a plan as booleans that nobody else can write to.
 
     Words are those of one pair in `MEMBERSHIP`, in either case.
@@ -310,7 +322,7 @@ def _are_rows(values: AnyArray, examples: int) -> bool:
     return bool(within) and np.unique(values).size == values.size
 
 
-def membership_vector(member: ArrayInput | HasMember) -> AnyArray:
+def membership_vector(member: MemberInput) -> AnyArray:
     """Read membership as a vector of numbers, booleans, text or objects."""
     if isinstance(member, HasMember):
         member = member.member
@@ -420,7 +432,7 @@ def _repeats(values: AnyArray) -> bool:
     return bool(equal.any() or (unordered.size > 1 and unordered.all()))
 
 
-def check_length(values: NDArray[np.generic], examples: int, name: str) -> None:
+def check_length(values: GenericArray, examples: int, name: str) -> None:
     """Check that there is one value for each example."""
     if len(values) != examples:
         raise InputError(
@@ -429,7 +441,7 @@ def check_length(values: NDArray[np.generic], examples: int, name: str) -> None:
         )
 
 
-def _read(values: ArrayInput, name: str, kinds: str) -> NDArray[np.generic]:
+def _read(values: ArrayInput, name: str, kinds: str) -> GenericArray:
     if type(values) is np.ndarray:
         array: AnyArray = values
     else:
@@ -450,7 +462,8 @@ def _read(values: ArrayInput, name: str, kinds: str) -> NDArray[np.generic]:
         )
     if array.dtype == np.bool_:
         # A byte other than 0 and 1, as in a mask seen as booleans, is true, and sums must count 1.
-        return cast("BoolArray", array.view(np.uint8) != 0)
+        flags: BoolArray = array.view(np.uint8) != 0
+        return flags
     return array
 
 
@@ -475,11 +488,11 @@ def _of_numbers(objects: AnyArray, name: str) -> AnyArray:
     return values
 
 
-def booleans(values: NDArray[np.generic], name: str) -> BoolArray:
+def booleans(values: GenericArray, name: str) -> BoolArray:
     """Read a vector of {0, 1} or {-1, +1} as booleans that nobody else can write to."""
-    ones = cast("BoolArray", values)
+    ones: AnyArray = values
     if values.dtype != np.bool_:
-        ones = cast("BoolArray", values == 1)
+        ones = values == 1
     if values.dtype.kind in "biu" and values.size and {values.min(), values.max()} <= {0, 1}:
         ones.flags.writeable = False
         return ones
@@ -500,9 +513,7 @@ def booleans(values: NDArray[np.generic], name: str) -> BoolArray:
     return ones
 
 
-def _check_distinct(
-    stored: NDArray[np.generic], scores: object, values: FloatArray, name: str
-) -> None:
+def _check_distinct(stored: GenericArray, scores: object, values: FloatArray, name: str) -> None:
     """Check that no scores were merged by the conversion to float64."""
     exact: AnyArray = stored
     if stored.dtype.kind == "f" and stored.dtype.itemsize <= values.dtype.itemsize:

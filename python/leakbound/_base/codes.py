@@ -3,24 +3,23 @@
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakbound._base.checks import check_length, vector
 from leakbound._base.labels import missing_of
-from leakbound._base.types import ArrayInput, IntArray
+from leakbound._base.types import ArrayInput, GenericArray, IntArray
 from leakbound.errors import InputTypeError
 
 
 def row_numbers(size: int) -> IntArray:
     """Return 0, 1, …, size - 1, in four bytes each where they can be, to spare memory."""
-    if size > np.iinfo(np.int32).max:
+    if size > np.iinfo(np.uint32).max:
         return np.arange(size)
-    return cast("IntArray", np.arange(size, dtype=np.int32))
+    return cast("IntArray", np.arange(size, dtype=np.uint32))
 
 
 def by_first_row(
-    codes: NDArray[np.generic],
-) -> tuple[NDArray[np.generic], IntArray, IntArray]:
+    codes: GenericArray,
+) -> tuple[GenericArray, IntArray, IntArray]:
     """Return the names of strata or groups, their first rows, and which of them each row is in.
 
     They are in the order of these rows, so that names have no part in what a seed draws.
@@ -30,7 +29,7 @@ def by_first_row(
     return names[order], first[order], np.argsort(order)[code]
 
 
-def check_codes(values: ArrayInput, examples: int, name: str) -> NDArray[np.generic]:
+def check_codes(values: ArrayInput, examples: int, name: str) -> GenericArray:
     """Read strata or groups: numbers or text, one for each example, none missing."""
     codes = vector(values, name=name, kinds="biufSUO")
     check_length(codes, examples=examples, name=name)

@@ -83,8 +83,8 @@ def _open_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def failure(error: BaseException, worded: Callable[[str], str] = str) -> int:
-    """Print what went wrong and return the exit code; `worded` rewrites our messages."""
+def failure(error: BaseException, worded: Callable[[LeakboundError], str] = one_line) -> int:
+    """Print what went wrong and return the exit code; `worded` writes the messages of ours."""
     if isinstance(error, KeyboardInterrupt):
         tell("leakbound: interrupted")
         return INTERRUPTED
@@ -95,8 +95,10 @@ def failure(error: BaseException, worded: Callable[[str], str] = str) -> int:
     if isinstance(cause, BrokenPipeError):
         return BROKEN_PIPE
     if is_refusal(error):
-        said = one_line(error)
-        tell(f"leakbound: {worded(said) if isinstance(error, LeakboundError) else said}")
+        message = one_line(error)
+        if isinstance(error, LeakboundError):
+            message = worded(error)
+        tell(f"leakbound: {message}")
         return BAD_INPUT
     if isinstance(error, MemoryError):
         tell(
@@ -113,7 +115,9 @@ def failure(error: BaseException, worded: Callable[[str], str] = str) -> int:
     words = type(error).__name__
     with suppress(Exception):  # the text of an exception may raise
         text = one_line(error)[:_LONGEST]
-        words = text if text and isinstance(error, InternalError) else f"{words}: {text}"
+        words = f"{words}: {text}"
+        if text and isinstance(error, InternalError):
+            words = text
     tell(f"leakbound: internal error: {words.removesuffix(': ')}; please report it{hint}")
     return CRASH
 
@@ -185,7 +189,9 @@ def track(
     items: Iterable[T], what: str, *, total: int | None, shown: bool | None = None
 ) -> Iterator[T]:
     """Yield `items` and show progress; without `shown`, only below the bar of a command."""
-    with bar(what, total=total, shown=bool(_OPEN.get()) if shown is None else shown) as move:
+    if shown is None:
+        shown = bool(_OPEN.get())
+    with bar(what, total=total, shown=shown) as move:
         for item in items:
             yield item
             move(advance=1)

@@ -12,18 +12,15 @@ def derived(kind: Any, name: str) -> Any:
     Its name is its attribute `name`, if that is a text, and else that of the class. It is found
     once the module that defines it was imported; the last definition counts. None if there is none.
     """
-    found = [one for one in _below(kind) if _name_of(one) == name]
-    return found[-1] if found else None
+    return dict(_below(kind)).get(name)
 
 
-def _name_of(kind: type[object]) -> str:
-    """Return how files call a class."""
-    own = vars(kind).get("name")
-    return own if isinstance(own, str) else kind.__name__
-
-
-def _below(kind: type[Any]) -> Iterator[type[Any]]:
+def _below(kind: type[Any]) -> Iterator[tuple[str, type[Any]]]:
+    """Yield classes below another with how files call them."""
     for one in kind.__subclasses__():
         if one.__module__.partition(".")[0] != _PACKAGE:
-            yield one
+            name = vars(one).get("name")
+            if not isinstance(name, str):
+                name = one.__name__
+            yield name, one
         yield from _below(one)

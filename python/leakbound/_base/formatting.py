@@ -28,7 +28,8 @@ def _rounded(exact: Decimal, direction: str) -> str:
     """Return a number with two decimals, or with three digits where it has too many."""
     if abs(exact) < _LARGE:
         return str(exact.quantize(_STEP, rounding=direction))
-    return f"{exact.quantize(Decimal(1).scaleb(exact.adjusted() - 2), rounding=direction):.2e}"
+    third_digit = Decimal(1).scaleb(exact.adjusted() - 2)
+    return f"{exact.quantize(third_digit, rounding=direction):.2e}"
 
 
 def percent(share: float) -> str:
@@ -39,7 +40,10 @@ def percent(share: float) -> str:
 def share(part: float, *, up: bool = False) -> str:
     """Format a share as a percentage with one decimal, rounded down unless `up`."""
     tenths = round(1_000 * part, 6)
-    return f"{(math.ceil(tenths) if up else math.floor(tenths)) / 10:.1f} %"
+    whole = math.floor(tenths)
+    if up:
+        whole = math.ceil(tenths)
+    return f"{whole / 10:.1f} %"
 
 
 def down(value: float, direction: str = ROUND_FLOOR) -> str:
@@ -58,6 +62,12 @@ def up(value: float) -> str:
 _LONGEST = 2000
 
 
+def _escaped(character: str) -> str:
+    if character.isprintable() or character == "\xa0":
+        return character
+    return ascii(character)[1:-1]
+
+
 def printable(text: str, *, lines: bool = False) -> str:
     r"""Return text with invisible characters escaped.
 
@@ -73,7 +83,7 @@ def printable(text: str, *, lines: bool = False) -> str:
     if lines:
         return "\n".join(map(printable, text.split("\n")))
     if not text.isprintable():
-        text = "".join(c if c.isprintable() or c == "\xa0" else ascii(c)[1:-1] for c in text)
+        text = "".join(map(_escaped, text))
     if len(text) <= _LONGEST:
         return text
     return text[: _LONGEST - 1] + "…"

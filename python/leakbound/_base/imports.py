@@ -10,13 +10,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
+from typing import TypeAlias
 
 from leakbound.errors import MissingExtraError
 
+Get: TypeAlias = Callable[[str], object]
+Dir: TypeAlias = Callable[[], list[str]]
 
-def lazy_attributes(
-    package: str, file: str
-) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
+
+def lazy_attributes(package: str, file: str) -> tuple[Get, Dir, list[str]]:
     """Return `__getattr__`, `__dir__` and `__all__` of a package whose names live elsewhere.
 
     Its stub, next to its file, lists them for type checkers too: ``from module import name as
@@ -40,8 +42,10 @@ def lazy_attributes(
         except MissingExtraError as error:
             raise AttributeError(str(error)) from error
 
-    names = sorted(name for name in home if home[name] != package)
-    return get, lambda: sorted({*vars(sys.modules[package]), *home}), names
+    def directory() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *home})
+
+    return get, directory, sorted(name for name in home if home[name] != package)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from leakbound._base.checks import shown
 from leakbound._base.reading import array_of, columns_of, refuse_masked
-from leakbound._base.types import AnyArray, IntArray
+from leakbound._base.types import AnyArray, Data, IntArray
 from leakbound.errors import InputError, InputTypeError
 
 # Codes of the dtypes of labels: booleans, numbers, text, objects and dates.
@@ -19,7 +19,7 @@ _WIDEST = 1000
 _CODES = "numpy.unique(labels, return_inverse=True)[1]"
 
 
-def labels_of(values: Any, name: str) -> AnyArray:
+def labels_of(values: Data, name: str) -> AnyArray:
     """Read one label for each example, none missing: a flat array, a column or a list of rows.
 
     Dates are text then, whatever their unit was.
@@ -49,7 +49,7 @@ def labels_of(values: Any, name: str) -> AnyArray:
     return array
 
 
-def targets_of(values: Any, name: str) -> AnyArray:
+def targets_of(values: Data, name: str) -> AnyArray:
     """Read what is known of each example, of whatever type: flat, if it is one column."""
     refuse_masked(values, name=name)
     dense = values

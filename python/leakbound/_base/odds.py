@@ -4,9 +4,8 @@ import math
 from typing import overload
 
 import numpy as np
-from numpy.typing import NDArray
 
-from leakbound._base.types import FloatArray
+from leakbound._base.types import FloatArray, GenericArray
 
 
 def expit(log_odds: FloatArray) -> FloatArray:
@@ -19,8 +18,8 @@ def expit(log_odds: FloatArray) -> FloatArray:
 @overload
 def logit(p: float) -> float: ...
 @overload
-def logit(p: NDArray[np.generic]) -> FloatArray: ...
-def logit(p: float | NDArray[np.generic]) -> float | FloatArray:
+def logit(p: GenericArray) -> FloatArray: ...
+def logit(p: float | GenericArray) -> float | FloatArray:
     """Return ln(p/(1 - p)) of probabilities; infinite for 0 and 1 in an array."""
     if isinstance(p, float):
         return math.log(p) - math.log1p(-p)

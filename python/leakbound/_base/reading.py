@@ -7,11 +7,10 @@ what none can take is refused in the same words.
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 
-from leakbound._base.types import AnyArray
+from leakbound._base.types import AnyArray, Data
 from leakbound.errors import InputTypeError
 
 # Codes of the dtypes that NumPy gives to lists of several types, whose values it changes: text for
@@ -21,7 +20,7 @@ _MIXED = "fUS"
 _ONE = (bool, int, float, complex, str, bytes, bytearray, memoryview, np.generic, np.ndarray)
 
 
-def readable(values: Any) -> Any:
+def readable(values: Data) -> Data:
     """Return a torch tensor as NumPy reads it: detached, moved to the CPU, at least float16."""
     torch = sys.modules.get("torch")  # not imported for it: who has a tensor has torch
     if torch is None or not isinstance(values, torch.Tensor):
@@ -34,7 +33,7 @@ def readable(values: Any) -> Any:
     return tensor
 
 
-def array_of(values: Any, name: str, *, exact: bool = False) -> AnyArray:
+def array_of(values: Data, name: str, *, exact: bool = False) -> AnyArray:
     """Read values as an array of any type and shape.
 
     With `exact`, lists of several types are arrays of objects: NumPy would write numbers beside
@@ -58,38 +57,40 @@ def array_of(values: Any, name: str, *, exact: bool = False) -> AnyArray:
     return _of_columns(values, array)
 
 
-def columns_of(frame: Any) -> list[Any]:
+def columns_of(frame: Data) -> list[Data]:
     """Return the columns of a frame of pandas, polars or Arrow; none for other data."""
     if not _is_frame(frame):
         return []
     if hasattr(frame, "iloc"):
         return [frame.iloc[:, column] for column in range(frame.shape[1])]
-    return list(frame.get_columns() if hasattr(frame, "get_columns") else frame.columns)
+    if hasattr(frame, "get_columns"):
+        return list(frame.get_columns())
+    return list(frame.columns)
 
 
-def refuse_masked(values: Any, name: str) -> None:
+def refuse_masked(values: Data, name: str) -> None:
     """Refuse arrays with masked entries, which NumPy would read as if they were not masked."""
     if "numpy.ma" not in sys.modules:  # whose import costs 15 ms
         return
-    parts: Sequence[Any] = (values,)
+    parts: Sequence[Data] = (values,)
     if isinstance(values, list | tuple):
         parts = values
     if any(isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part) for part in parts):
         raise InputTypeError(f"{name} has masked entries; drop them first")
 
 
-def refuse_unread(values: Any, name: str) -> None:
+def refuse_unread(values: Data, name: str) -> None:
     """Refuse what NumPy reads as one object, or not as what it is, and say what to pass."""
     hint = _way_out(values)
     if hint:
         raise InputTypeError(f"{name} cannot be read as an array: it is {hint}")
 
 
-def _is_frame(values: Any) -> bool:
+def _is_frame(values: Data) -> bool:
     return hasattr(values, "columns") and len(getattr(values, "shape", ())) == 2
 
 
-def _way_out(values: Any) -> str:
+def _way_out(values: Data) -> str:
     """Return what a container is that holds no array yet, and what to do; empty for all others."""
     kind = type(values).__name__
     if hasattr(values, "collect") and hasattr(values, "lazy"):
@@ -109,7 +110,7 @@ def _way_out(values: Any) -> str:
     return ""
 
 
-def _of_one_type(values: Sequence[Any], array: AnyArray) -> AnyArray:
+def _of_one_type(values: Sequence[Data], array: AnyArray) -> AnyArray:
     """Return a list as NumPy reads it, or as objects if this changed some of its values."""
     objects = np.array(values, dtype=object)
     if objects.shape != array.shape:
@@ -124,7 +125,7 @@ def _of_one_type(values: Sequence[Any], array: AnyArray) -> AnyArray:
     return array
 
 
-def _of_columns(frame: Any, array: AnyArray) -> AnyArray:
+def _of_columns(frame: Data, array: AnyArray) -> AnyArray:
     """Return a frame as objects, or as numbers if each of its columns holds numbers."""
     columns = [np.asarray(readable(column)) for column in columns_of(frame)]
     numeric = columns and all(column.dtype.kind in "biuf" for column in columns)

@@ -32,7 +32,7 @@ from typing import (
 import numpy as np
 
 from leakbound._base.files import write_text
-from leakbound._base.types import JsonObject, JsonValue, PathInput
+from leakbound._base.types import JsonObject, JsonValue, Named, PathInput
 from leakbound.errors import FormatError, LeakboundError
 
 T = TypeVar("T")
@@ -76,7 +76,8 @@ class Record:
 
     def to_dict(self) -> JsonObject:
         """Return everything as numbers, strings, lists and dicts; inf is "inf", NaN is None."""
-        return {"schema": SCHEMA, **cast("JsonObject", encode(self))}
+        content: Any = encode(self)
+        return {"schema": SCHEMA, **content}
 
     @classmethod
     def from_dict(cls, data: JsonObject) -> Self:
@@ -92,7 +93,8 @@ class Record:
             raise FormatError(
                 f"not a {cls.__name__} of this version of leakbound: schema must be {SCHEMA}"
             )
-        return _read(cls, {name: part for name, part in data.items() if name != "schema"})
+        record: Self = _read(cls, {name: part for name, part in data.items() if name != "schema"})
+        return record
 
     def to_json(self, path: PathInput | None = None) -> str:
         """Return the result as JSON, and write it to the file `path`, all of it, if given."""
@@ -117,12 +119,13 @@ class Record:
         return hash(repr(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        stored = stored_fields(self)
-        rest = {f.name: getattr(self, f.name) for f in fields(cast("Any", self)) if f not in stored}
+        record: Any = self
+        stored = stored_fields(record)
+        rest = {one.name: getattr(self, one.name) for one in fields(record) if one not in stored}
         return type(self).from_dict, (self.to_dict(),), rest
 
 
-def encode(value: object) -> JsonValue:
+def encode(value: Any) -> JsonValue:
     """Return the JSON form of a dataclass, array, number or word, or of what is made of them."""
     if isinstance(value, Lazy):
         return encode(value.value)
@@ -151,7 +154,8 @@ def encode(value: object) -> JsonValue:
         return "-inf"
     if callable(value):
         return getattr(value, "__qualname__", type(value).__name__)
-    return cast("JsonValue", value)
+    plain: JsonValue = value
+    return plain
 
 
 def parsed(text: str) -> Any:
@@ -210,7 +214,7 @@ def _whole(digits: str) -> int:
     return value
 
 
-def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _table(pairs: list[tuple[str, Any]]) -> Named:
     twice = repeated(name for name, _ in pairs)
     if twice is not None:
         raise ValueError(f"{twice!r:.60} occurs twice in one object")
@@ -229,21 +233,23 @@ def repeated(names: Iterable[str]) -> str | None:
 
 def _depth(data: Any) -> int:
     """Return how deep lists and objects are nested."""
-    if isinstance(data, dict | list):
-        inner = data.values() if isinstance(data, dict) else data
-        return 1 + max(map(_depth, inner), default=0)
+    if isinstance(data, dict):
+        data = list(data.values())
+    if isinstance(data, list):
+        return 1 + max(map(_depth, data), default=0)
     return 0
 
 
-def _read(kind: type[T], data: Any) -> T:
+def _read(kind: Any, data: Any) -> Any:
     """Build a dataclass from its stored form; FormatError says which field is wrong."""
     from pydantic import ValidationError
 
     try:
-        return cast("T", adapter(cast("Any", kind)).validate_python(data))
+        return adapter(kind).validate_python(data)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        message = f"{'.'.join(map(str, [kind.__name__, *first['loc']]))}: {first['msg']}"
+        place = ".".join(map(str, [kind.__name__, *first["loc"]]))
+        message = f"{place}: {first['msg']}"
     except UnicodeEncodeError:  # of a name, where pydantic looks for it
         message = f"{kind.__name__} has names or text that UTF-8 cannot encode"
     raise FormatError(message)
@@ -264,10 +270,12 @@ def _object(kind: Any) -> Any:
     from typing_extensions import TypedDict
 
     hints = get_type_hints(kind)
-    content: dict[str, Any] = {"type": Literal[kind.__name__]}
+    content: Named = {"type": Literal[kind.__name__]}
     for one in stored_fields(kind):
         form = _form(hints[one.name])
-        content[one.name.lstrip("_")] = NotRequired[form] if "if_any" in one.metadata else form
+        if "if_any" in one.metadata:
+            form = NotRequired[form]
+        content[one.name.lstrip("_")] = form
     make: Any = TypedDict
     fields = make(kind.__name__, content)
     fields.__pydantic_config__ = ConfigDict(strict=True, extra="forbid")
@@ -282,15 +290,17 @@ def _form(hint: Any) -> Any:
     inner = get_args(hint)
     if is_dataclass(hint):
         return _object(cast("Any", hint))
-    if hint is float or hint is int:
-        if hint is float:
-            return _number()
+    if hint is float:
+        return _number()
+    if hint is int:
         return _integer(_BITS)
     if origin is Lazy:
         return Annotated[_form(inner[0]), AfterValidator(lambda value: Lazy(lambda: value))]
     if origin is np.ndarray:
         dtype = get_args(inner[1])[0]
-        items: Any = _number() | None if dtype is np.float64 else _integer(64)
+        items = _integer(64)
+        if dtype is np.float64:
+            items = _number() | None
         return Annotated[GenericAlias(list, items), AfterValidator(partial(np.array, dtype=dtype))]
     if origin is tuple:
         return Annotated[GenericAlias(list, _form(inner[0])), AfterValidator(tuple)]
@@ -300,7 +310,9 @@ def _form(hint: Any) -> Any:
         return Annotated[str, AfterValidator(_named)]
     if origin in {Union, UnionType}:
         forms = [_form(one) for one in inner if one is not NoneType]
-        form = forms[0] if len(forms) == 1 else Annotated[Union[*forms], Discriminator("type")]
+        form = forms[0]
+        if len(forms) > 1:
+            form = Annotated[Union[*forms], Discriminator("type")]
         if NoneType in inner:
             return form | None
         return form
@@ -310,7 +322,8 @@ def _form(hint: Any) -> Any:
 def _integer(bits: int) -> Any:
     from pydantic import Field as Limits
 
-    return Annotated[int, Limits(ge=-(1 << bits - 1), lt=1 << bits - 1)]
+    beyond = 1 << bits - 1
+    return Annotated[int, Limits(ge=-beyond, lt=beyond)]
 
 
 @cache
@@ -329,7 +342,7 @@ def _number() -> Any:
     return TypeAliasType("Number", form)
 
 
-def _built(kind: type[Any], content: dict[str, Any]) -> Any:
+def _built(kind: type[Any], content: Named) -> Any:
     """Build a dataclass from its fields, and refuse those that cannot go together."""
     try:
         stored = ((one.name, one.name.lstrip("_")) for one in stored_fields(kind))

@@ -76,6 +76,20 @@ EXPOSED = Share(
     theorem="the false share of the list chosen is at most the sum of those of all lists",
 )
 
+# Of the three questions about a synthetic table
+RISK_COUNTS = Share(
+    whole="level of risks",
+    part=0.5,
+    between="certified counts of risks",
+    theorem=_UNION,
+)
+RISK_LIMITS = Share(
+    whole="level of risks",
+    part=1 - RISK_COUNTS.part,
+    between="upper limits of the rates of others",
+    theorem=_UNION,
+)
+
 # Of trials and streams
 ALLOWANCE = Share(
     whole="level of trials, (ε, δ)",
@@ -278,6 +292,38 @@ RATE_SIDES = Share(
     whole="level of limits of the rate",
     part=1.0,
     between="the lower and the upper one",
+    theorem=_UNION,
+)
+
+# Of a probed step of DP-SGD
+STEP_TENSORS = Share(
+    whole="level of a probe",
+    part=0.25,
+    between="upper limits of the noise of tensors",
+    theorem=_UNION,
+)
+STEP_JOINT = Share(
+    whole="level of a probe",
+    part=0.25,
+    between="the joint region of the noise of all tensors",
+    theorem=_UNION,
+)
+STEP_DIRECTION = Share(
+    whole="level of a probe",
+    part=0.1,
+    between="the noise along the longest difference",
+    theorem=_UNION,
+)
+STEP_NORMAL = Share(
+    whole="level of a probe", part=0.1, between="the test of normal noise", theorem=_UNION
+)
+STEP_INDEPENDENT = Share(
+    whole="level of a probe", part=0.1, between="the test of independent noise", theorem=_UNION
+)
+STEP_FRESH = Share(
+    whole="level of a probe",
+    part=0.2,
+    between="tests of fresh noise, at lags of steps in a row",
     theorem=_UNION,
 )
 

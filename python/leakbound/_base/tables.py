@@ -8,6 +8,7 @@ import datetime as dt
 import math
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 from leakbound._base.checks import WHOLE, shown
 from leakbound._base.reading import readable
-from leakbound._base.types import ArrayInput, BoolArray
+from leakbound._base.types import AnyArray, ArrayInput, BoolArray, Data, Named, Strings, TextArray
 from leakbound.errors import InputError
 
 
@@ -30,7 +31,7 @@ class _Frame(Protocol):
     """A data frame, eager or lazy."""
 
     @property
-    def columns(self) -> Any: ...
+    def columns(self) -> Data: ...
 
 
 TableInput: TypeAlias = Mapping[str, ArrayInput] | ArrayInput | _Frame
@@ -63,7 +64,7 @@ class Writing:
 
     decimal: str = "."
     thousands: str = ""
-    missing: tuple[str, ...] = ()
+    missing: Strings = ()
 
 
 _PLAIN = Writing()
@@ -79,7 +80,7 @@ class Column:
     were read as missing.
     """
 
-    values: NDArray[Any]
+    values: AnyArray
     missing: BoolArray
     kind: ColumnKind
     precision: np.dtype[Any] = DOUBLE
@@ -92,7 +93,7 @@ class Column:
         """Whether numbers are objects, some of which no double holds apart from others."""
         return self.kind == "number" and self.values.dtype == object
 
-    def as_words(self) -> NDArray[np.str_]:
+    def as_words(self) -> TextArray:
         """Return the values as text; whole numbers have no decimals, whatever their type was."""
         if self.kind != "number":
             words = self.values.astype(np.str_)
@@ -108,7 +109,9 @@ class Column:
     @cached_property
     def content(self) -> NDArray[np.uint8]:
         """Return 9 bytes for each value, the same for equal ones; those of words are a digest."""
-        values: NDArray[Any] = self.as_words() if self.is_exact else self.values
+        values = self.values
+        if self.is_exact:
+            values = self.as_words()
         if values.dtype.kind == "U":
             distinct, which = np.unique(values, return_inverse=True)
             words = (word.encode("utf-8", "surrogatepass") for word in distinct.tolist())
@@ -126,8 +129,7 @@ class Column:
 def read_columns(table: TableInput, name: str, writing: Writing = _PLAIN) -> dict[str, Column]:
     """Read a table of any form; InputError says which value of which column cannot be used."""
     columns = {
-        label: raw if isinstance(raw, Column) else _column(raw, label, name, writing)
-        for label, raw in _named(table, name).items()
+        label: _column(raw, label, name, writing) for label, raw in _named(table, name).items()
     }
     lengths = {label: column.missing.size for label, column in columns.items()}
     if not columns or 0 in lengths.values():
@@ -140,12 +142,14 @@ def read_columns(table: TableInput, name: str, writing: Writing = _PLAIN) -> dic
 
 def named(names: Iterable[str]) -> str:
     """Return some names as a message lists them."""
-    some = [*names]
-    more = f" and {len(some) - _LISTED} more" if len(some) > _LISTED else ""
-    return ", ".join(map(repr, some[:_LISTED])) + more
+    some = list(map(repr, names))
+    listed = ", ".join(some[:_LISTED])
+    if len(some) > _LISTED:
+        return f"{listed} and {len(some) - _LISTED} more"
+    return listed
 
 
-def _named(table: Any, name: str) -> dict[str, Any]:
+def _named(table: Data, name: str) -> Named:
     """Return the columns of a table of any form by name, as they are stored."""
     if isinstance(table, str | os.PathLike):
         raise InputError(
@@ -164,7 +168,9 @@ def _named(table: Any, name: str) -> dict[str, Any]:
         if frame is not None:
             return frame
     try:
-        array = table if _is_masked(table) else np.asarray(readable(table))
+        array = readable(table)
+        if not _is_masked(array):
+            array = np.asarray(array)
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"{name} cannot be read as a table: {error}") from error
     if array.dtype.names:
@@ -177,7 +183,7 @@ def _named(table: Any, name: str) -> dict[str, Any]:
     return {str(place): array[:, place] for place in range(array.shape[1])}
 
 
-def _frame(table: Any, name: str) -> dict[str, Any] | None:
+def _frame(table: Data, name: str) -> Named | None:
     """Return the columns of a data frame, or a series as the only one; None for other objects."""
     if hasattr(type(table), "iloc") and np.ndim(table) == 2:  # pandas, where names may repeat
         _check_names(list(table.columns), name)
@@ -186,12 +192,13 @@ def _frame(table: Any, name: str) -> dict[str, Any] | None:
     import narwhals as nw
 
     try:
-        frame: Any = nw.from_native(table, pass_through=True, allow_series=True)
+        frame: Data = nw.from_native(table, pass_through=True, allow_series=True)
         if frame is table and any(hasattr(table, one) for one in _OF_ARROW):
             import pyarrow as pa
 
             frame = nw.from_native(pa.table(table))
-        frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+        if isinstance(frame, nw.LazyFrame):
+            frame = frame.collect()
     except Exception as error:  # of any library, where a query fails or names occur twice
         raise InputError(f"{name} cannot be read as a table: {error}") from error
     if isinstance(frame, nw.Series):
@@ -203,8 +210,8 @@ def _frame(table: Any, name: str) -> dict[str, Any] | None:
 
 def _check_names(labels: Sequence[object], name: str) -> None:
     """Check that no two columns have one name."""
-    words = [str(label) for label in labels]
-    twice = {word for word in words if words.count(word) > 1} if len({*words}) < len(words) else ()
+    counts = Counter(map(str, labels))
+    twice = [word for word, count in counts.items() if count > 1]
     if twice:
         raise InputError(
             f"{name} has several columns named {named(sorted(twice))}: keep one of each"
@@ -218,8 +225,10 @@ def _is_masked(values: object) -> bool:
 # --- columns of any form --------------------------------------------------------------------------
 
 
-def _column(raw: Any, label: str, table: str, writing: Writing) -> Column:
+def _column(raw: Data, label: str, table: str, writing: Writing) -> Column:
     """Read a column of a table: a series of any library, an array or a list."""
+    if isinstance(raw, Column):
+        return raw
     name = f"column {label!r} of {table}"
     values, missing, zoned = _stored(raw, name)
     if values.ndim != 1:
@@ -248,10 +257,12 @@ def _named_missing(column: Column, writing: Writing) -> BoolArray:
     numbers = {_number_in(word, writing.decimal) for word in words} - {None}
     moments = {_moment_in(word) for word in words} - {None}
 
-    def is_named(value: Any) -> bool:
+    def is_named(value: Data) -> bool:
         if column.kind in {"text", "flag"}:
             return value.lower() in words or _number_in(value, writing.decimal) in numbers
-        return value in (numbers if column.kind == "number" else moments)
+        if column.kind == "number":
+            return value in numbers
+        return value in moments
 
     named = np.array([is_named(value) for value in distinct.tolist()], dtype=np.bool_)
     return named[which]
@@ -273,26 +284,30 @@ def _moment_in(word: str) -> dt.datetime | None:
         return None
 
 
-def _stored(raw: Any, name: str) -> tuple[NDArray[Any], BoolArray, bool]:
+def _stored(raw: Data, name: str) -> tuple[AnyArray, BoolArray, bool]:
     """Return the values of a column, those that are marked as missing, and if they have a zone."""
     if _is_masked(raw):
         return raw.data, np.ma.getmaskarray(raw).copy(), False
     if isinstance(raw, np.ndarray):
         return raw, np.zeros(raw.shape, dtype=np.bool_), False
-    series = None if isinstance(raw, list | tuple | range) else _series(raw)
+    series = _series(raw)
     if series is not None:
         return _of_series(series, name)
     if isinstance(raw, str | bytes | Mapping) or not hasattr(raw, "__iter__"):
         raise InputError(f"{name} must be a list or an array of values, got {shown(raw)}")
     try:
-        values = np.asarray(readable(raw)) if hasattr(raw, "__array__") else objects(raw)
+        if not hasattr(raw, "__array__"):
+            raw = objects(raw)
+        values = np.asarray(readable(raw))
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"{name} cannot be read as a list of values: {error}") from error
     return values, np.zeros(values.shape, dtype=np.bool_), False
 
 
-def _series(raw: Any) -> Any:
+def _series(raw: Data) -> Data:
     """Return a column of a data frame as narwhals has it; None for other objects."""
+    if isinstance(raw, list | tuple | range):
+        return None
     import narwhals as nw
 
     if isinstance(raw, nw.Series):
@@ -301,21 +316,26 @@ def _series(raw: Any) -> Any:
         import pyarrow as pa
 
         raw = pa.chunked_array([raw])
-    series: Any = nw.from_native(raw, pass_through=True, series_only=True)
-    return series if isinstance(series, nw.Series) else None
+    series: Data = nw.from_native(raw, pass_through=True, series_only=True)
+    if isinstance(series, nw.Series):
+        return series
+    return None
 
 
-def _of_series(series: Any, name: str) -> tuple[NDArray[Any], BoolArray, bool]:
+def _of_series(series: Data, name: str) -> tuple[AnyArray, BoolArray, bool]:
     """Return the same of a series, with integers as they are: NumPy makes doubles of some."""
-    kind, missing = series.dtype, np.asarray(series.is_null().to_numpy(), dtype=np.bool_)
+    kind = series.dtype
+    missing = np.asarray(series.is_null().to_numpy(), dtype=np.bool_)
     if kind.is_nested():
         raise InputError(
             f"{name} holds {kind}: give each of its parts a column, or leave it out of all tables"
         )
     named = str(kind)
-    blank = {"Boolean": False, "String": ""}.get(named, 0 if kind.is_integer() else None)
-    if missing.any() and blank is not None and "128" not in named:
-        series = series.fill_null(blank)
+    blanks: dict[str, object] = {"Boolean": False, "String": ""}
+    if kind.is_integer() and "128" not in named:
+        blanks[named] = 0
+    if named in blanks and missing.any():
+        series = series.fill_null(blanks[named])
     if "128" in named or kind.is_decimal() or named in {"Categorical", "Enum"}:
         return objects(series.to_list()), missing, False
     if named == "String":
@@ -330,7 +350,7 @@ def objects(values: Iterable[Any]) -> NDArray[np.object_]:
     return np.fromiter(held, dtype=object, count=len(held))
 
 
-def _of_array(values: NDArray[Any], missing: BoolArray, name: str) -> Column:
+def _of_array(values: AnyArray, missing: BoolArray, name: str) -> Column:
     """Read an array of one type."""
     kind = values.dtype.kind
     if kind == "M":
@@ -344,7 +364,8 @@ def _of_array(values: NDArray[Any], missing: BoolArray, name: str) -> Column:
     if kind == "U":
         return _of_text(values, missing)
     if kind in "iu":
-        least, most = (int(values.min()), int(values.max())) if values.size else (0, 0)
+        least = int(values.min(initial=0))
+        most = int(values.max(initial=0))
         if max(-least, most) >= WHOLE:
             return Column(values.astype(object), missing, "number")
         return Column(values.astype(np.float64), missing, "number")
@@ -356,14 +377,14 @@ def _of_array(values: NDArray[Any], missing: BoolArray, name: str) -> Column:
     )
 
 
-def _of_text(words: NDArray[np.str_], missing: BoolArray) -> Column:
+def _of_text(words: TextArray, missing: BoolArray) -> Column:
     """Read text without the blanks around it; empty text is missing."""
     stripped = np.char.strip(words)
     return Column(stripped, missing | (stripped == ""), "text")
 
 
 def _of_numbers(
-    values: NDArray[Any], missing: BoolArray, name: str, precision: np.dtype[Any] = DOUBLE
+    values: AnyArray, missing: BoolArray, name: str, precision: np.dtype[Any] = DOUBLE
 ) -> Column:
     """Read floats; NaN is missing."""
     with np.errstate(over="ignore"):
@@ -379,7 +400,7 @@ def _of_numbers(
     return Column(np.where(missing, 0.0, doubles), missing, "number", finer)
 
 
-def _of_objects(values: NDArray[Any], missing: BoolArray, name: str) -> Column:
+def _of_objects(values: AnyArray, missing: BoolArray, name: str) -> Column:
     """Read Python objects: all numbers, all dates, or else words."""
     marked = np.fromiter((_is_missing(value) for value in values), np.bool_, values.size)
     missing = missing | marked
@@ -397,13 +418,12 @@ def _of_objects(values: NDArray[Any], missing: BoolArray, name: str) -> Column:
         return _of_reals(values, missing, types, name)
     if types and all(issubclass(one, dt.date | np.datetime64) for one in types):
         return _of_dates(values, missing, name)
-    words = objects(
-        "" if gone else _written(value) for value, gone in zip(values, missing, strict=True)
-    )
+    words = np.full(values.size, "", dtype=object)
+    words[~missing] = list(map(_written, there))
     return _of_text(words.astype(np.str_), missing)
 
 
-def _check_types(types: set[type], values: NDArray[Any], name: str) -> None:
+def _check_types(types: set[type], values: AnyArray, name: str) -> None:
     """Check that objects are such as a table holds."""
     for one in types:
         nested = issubclass(one, _NESTED) or (
@@ -421,7 +441,7 @@ def _check_types(types: set[type], values: NDArray[Any], name: str) -> None:
             )
 
 
-def _of_reals(values: NDArray[Any], missing: BoolArray, types: set[type], name: str) -> Column:
+def _of_reals(values: AnyArray, missing: BoolArray, types: set[type], name: str) -> Column:
     """Read numbers of any types: whole ones beyond 2^53 as they are."""
     doubles = np.array([_double(x) for x in np.where(missing, 0, values)], dtype=np.float64)
     precision = _coarsest(one for one in types if hasattr(one, "dtype"))
@@ -433,7 +453,7 @@ def _of_reals(values: NDArray[Any], missing: BoolArray, types: set[type], name: 
     return replace(column, values=exact)
 
 
-def _of_dates(values: NDArray[Any], missing: BoolArray, name: str) -> Column:
+def _of_dates(values: AnyArray, missing: BoolArray, name: str) -> Column:
     """Read dates, all of them with a time zone or none: those that have one as UTC."""
     there = values[~missing].tolist()
     zoned = {getattr(value, "tzinfo", None) is not None for value in there}
@@ -441,11 +461,13 @@ def _of_dates(values: NDArray[Any], missing: BoolArray, name: str) -> Column:
         raise InputError(
             f"{name} holds dates with a time zone and dates without: give all one, or none"
         )
-    filled = np.full(values.size, np.datetime64("NaT", "us"))
+    kind: ColumnKind = "date"
     if True in zoned:
+        kind = "zoned"
         there = [value.astimezone(dt.UTC).replace(tzinfo=None) for value in there]
+    filled = np.full(values.size, np.datetime64("NaT", "us"))
     filled[~missing] = np.array(there, dtype="datetime64[us]")
-    return Column(filled, missing, "zoned" if True in zoned else "date")
+    return Column(filled, missing, kind)
 
 
 def _coarsest(types: Iterable[Any]) -> np.dtype[Any]:
@@ -454,25 +476,29 @@ def _coarsest(types: Iterable[Any]) -> np.dtype[Any]:
     return min(floats, key=lambda one: one.itemsize, default=DOUBLE)
 
 
-def _double(value: Any) -> float:
+def _double(value: Data) -> float:
     try:
         return float(value)
     except OverflowError:
         return math.inf
 
 
-def exact_number(value: Any) -> int | float:
+def exact_number(value: Data) -> int | float:
     """Return a number as an integer if it is whole, else as a float."""
     if isinstance(value, Integral):
         return int(value)
-    whole = value.to_integral_value() if isinstance(value, Decimal) else np.floor(value)
-    return int(value) if value == whole else float(value)
+    whole = np.floor(value) if not isinstance(value, Decimal) else value.to_integral_value()
+    if value == whole:
+        return int(value)
+    return float(value)
 
 
 def _written(value: object) -> str:
     """Return a value as text, the same for equal numbers of any type."""
     if isinstance(value, float | np.floating):
-        return f"{value + 0.0:.0f}" if float(value).is_integer() else repr(float(value))
+        if float(value).is_integer():
+            return f"{value + 0.0:.0f}"
+        return repr(float(value))
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape")
     return str(value)

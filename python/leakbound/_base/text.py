@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from leakbound._base.checks import WHOLE, shown
 from leakbound._base.tables import NAMES, Column, ColumnKind, Writing, exact_number, objects
-from leakbound._base.types import AnyArray, BoolArray
+from leakbound._base.types import AnyArray, BoolArray, TextArray
 from leakbound.errors import InputError
 
 _TRIED = 32  # cells that are read before all of a column are
@@ -54,7 +54,7 @@ _SIGNED = re.compile(r"[+-]?(\d{1,3}([,.'\s]\d{3})+([.,]\d+)?|\d+,\d+)")
 _CODES = 3  # different numbers that are codes beside numbers of three decimals
 _GROUPED = 10  # numbers with a point: so many with three decimals each are no chance
 # A number that is known to be smaller or larger.
-_LIMITED = re.compile(r"[<>\u2264\u2265]=?\s*")
+_LIMITED = re.compile(r"\A[<>\u2264\u2265]=?\s*")
 # How codes such as postal codes begin, which are not numbers.
 _CODE = re.compile(r"[+-]?0\d")
 
@@ -106,7 +106,7 @@ class _Words:
 
     columns: Sequence[Column]
     name: str
-    distinct: NDArray[np.str_]
+    distinct: TextArray
     which: NDArray[np.intp]
     counts: NDArray[np.int64]
     known: BoolArray
@@ -139,17 +139,19 @@ class _Words:
             return None
         place = np.maximum(np.cumsum(self.known) - 1, 0)[self.which]
         missing = ~self.known[self.which]
-        read = values[place] if values.size else self.distinct[self.which]
+        read = self.distinct[self.which]
+        if values.size:
+            read = values[place]
         if read.dtype.kind == "U":
             read = np.where(missing, "", read)
-        found: ColumnKind = "empty"
-        if values.size:
-            found = reading.kind
-        parts = zip(self._split(read), self._split(missing), self._split(self.which), strict=True)
-        return [
-            Column(one, gone, "empty" if gone.all() else found, marks=self._marks(cells))
-            for one, gone, cells in parts
-        ]
+        columns = []
+        of_tables = self._split(read), self._split(missing), self._split(self.which)
+        for one, gone, cells in zip(*of_tables, strict=True):
+            kind = reading.kind
+            if gone.all():
+                kind = "empty"
+            columns.append(Column(one, gone, kind, marks=self._marks(cells)))
+        return columns
 
     def refuse_thousands(self) -> None:
         """Refuse numbers with signs of thousands that are not named."""
@@ -184,12 +186,14 @@ class _Words:
         if reading.kind == "flag":  # beside true and false, "unknown" is a third category
             return
         few = self._few().tolist()
-        if 2 * sum(self._is_near(word, reading) for word in few) < len(few):
+        near = sum(self._is_near(word, reading) for word in few)
+        if 2 * near < len(few):
             return
         strange = self._strange(reading)
         others = self.distinct[strange].tolist()
         far = [not self._is_near(one, reading) for one in others]
-        share = 1 - self.counts[strange][far].sum() / self.counts[self.known].sum()
+        cells_far = self.counts[strange][far].sum()
+        share = 1 - cells_far / self.counts[self.known].sum()
         if share < _SHARE or any(map(_is_code, others)):
             return
         cell = int(strange[self.which].argmax())
@@ -219,8 +223,10 @@ class _Words:
                 word = max(others, key=others.count)
                 return f"has {NAMES[reading.kind]} in {share:.0%} of its cells, and {shown(word)}"
         forms = Counter(filter(None, map(_form, cells)))
-        form, count = forms.most_common(1)[0] if forms else ("", 0)
-        if self.known.sum() <= _FEW or count < _SHARE * len(cells):
+        if not forms or self.known.sum() <= _FEW:
+            return ""
+        form, count = forms.most_common(1)[0]
+        if count < _SHARE * len(cells):
             return ""
         word = next(word for word in cells if _form(word) == form)
         written = "numbers"
@@ -234,23 +240,23 @@ class _Words:
         strange[strange] = [not self._is_read(one, reading) for one in self.distinct[self.known]]
         return strange
 
-    def _few(self, most: int = _TRIED) -> NDArray[np.str_]:
+    def _few(self, most: int = _TRIED) -> TextArray:
         """Return the words of a few cells, at even steps of their order."""
         ends = np.cumsum(np.where(self.known, self.counts, 0))
         if not ends[-1]:
             return self.distinct[:0]
-        steps = np.unique(np.linspace(0, ends[-1] - 1, most).astype(np.int64))
-        return self.distinct[np.searchsorted(ends, steps, side="right")]
+        steps = np.linspace(0, ends[-1] - 1, most).astype(np.int64)
+        which = np.searchsorted(ends, np.unique(steps), side="right")
+        return self.distinct[which]
 
     def _is_read(self, word: str, reading: "_Reading") -> bool:
         return _reads(word, lambda one: reading.values([one], self.columns[0].writing, self.name))
 
     def _is_near(self, word: str, reading: "_Reading") -> bool:
         """Return whether a word is a value, or a number beyond a limit of detection."""
-        limited = None
         if reading.kind == "number":
-            limited = _LIMITED.match(word)
-        return self._is_read(word[limited.end() :] if limited else word, reading)
+            word = _LIMITED.sub("", word, count=1)
+        return self._is_read(word, reading)
 
     def _split(self, cells: AnyArray) -> list[AnyArray]:
         """Return what belongs to the cells of each table."""
@@ -285,8 +291,13 @@ def _form(word: str) -> str:
     if _DATED.fullmatch(word):
         return _DATE
     found = _UNITS.fullmatch(word)
-    around = f"{found[1] or ''}#{found[3] or ''}" if found else ""
-    return "" if around == "#" and not _SIGNED.fullmatch(word) else around
+    if not found:
+        return ""
+    before, _, after = found.groups(default="")
+    alone = not before and not after
+    if alone and not _SIGNED.fullmatch(word):
+        return ""
+    return f"{before}#{after}"
 
 
 # Signs of thousands as typesetters and locales write them, and as they are typed.
@@ -320,7 +331,9 @@ def thousands_in(words: Iterable[str], sign: str, decimal: str) -> str:
     every number that has it, and other numbers have at most three digits, such as 1,234 and 950.
     Few different ones beside many of three decimals are codes, such as -9 for a missing value.
     """
-    other = "." if decimal == sign == "," else "," if decimal == sign else decimal
+    other = decimal
+    if sign == decimal:
+        other = {",": "."}.get(sign, ",")
     form = grouped(sign, other)
     small = re.compile(r"\s*[+-]?\d{1,3}\s*")
     found = ""
@@ -403,7 +416,7 @@ def _number(word: str, decimal: str = ".", thousands: str = "") -> int | float:
     return exact_number(written)
 
 
-def _flags(words: Sequence[str], _: Writing, __: str) -> NDArray[np.str_]:
+def _flags(words: Sequence[str], _: Writing, __: str) -> TextArray:
     lowered = [word.lower() for word in words]
     if not {"true", "false"}.issuperset(lowered):
         raise ValueError(words)

@@ -11,6 +11,8 @@ FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 AnyArray: TypeAlias = NDArray[Any]
+GenericArray: TypeAlias = NDArray[np.generic]
+TextArray: TypeAlias = NDArray[np.str_]
 Number: TypeAlias = Any
 """A float for scalar arguments, else an array of float64: a union would burden every caller."""
 
@@ -22,6 +24,11 @@ class _Readable(Protocol):
     def __array__(self) -> NDArray[np.generic]: ...
 
 
+Strings: TypeAlias = tuple[str, ...]
+Named: TypeAlias = dict[str, Any]
+"""Values of any types by their names, such as options or the fields of a record."""
+Data: TypeAlias = Any
+"""Rows, or a value of one, in whatever holds them: arrays, frames, tensors, lists, data sets."""
 ArrayInput: TypeAlias = ArrayLike | _Readable | Sequence[object]
 PathInput: TypeAlias = str | os.PathLike[str]
 
@@ -35,33 +42,21 @@ class HasMember(Protocol):
         """Membership of each example."""
 
 
+MemberInput: TypeAlias = ArrayInput | HasMember
+"""Membership of each example, or what knows it."""
 SidesChoice: TypeAlias = Literal["both", "member"]
 CoinSides: TypeAlias = Literal["both", "member", "auto"]
 Sides: TypeAlias = Literal["both", "member", "auto", "pairs"]
-Aggregate: TypeAlias = Literal["mean", "max", "log_mean_exp"]
 Relation: TypeAlias = Literal["add_remove", "replace"]
 Unit: TypeAlias = Literal["example", "user"]
-Design: TypeAlias = Literal["coins", "random_split", "choices"]
-Tail: TypeAlias = Literal["exact", "hoeffding"]
 TailBound: TypeAlias = Literal["exact", "steinke", "coupling", "zero_run", "panoramia"]
-Relaxation: TypeAlias = Literal["knapsack", "published"]
 FdpTest: TypeAlias = Literal["tight", "recursion"]
-TamperVariant: TypeAlias = Literal["directional", "paper"]
-ZeroRunVariant: TypeAlias = Literal["directional", "paper", "untampered"]
 Correction: TypeAlias = Literal["match", "poisson_binomial", "tamper", "composition"]
-CorrectionChoice: TypeAlias = Literal[
-    "conditional", "match", "poisson_binomial", "tamper", "composition"
-]
 Adversary: TypeAlias = Literal["raw", "paper_aware", "residual"]
-Uncertainty: TypeAlias = Literal["set", "bootstrap", "none"]
 PathOrder: TypeAlias = Literal[
     "member", "member_half", "nonmember_half", "interleaved", "ends", "pairs"
 ]
 PathName: TypeAlias = Literal["member", "members", "non-members", "interleaved", "ends", "pairs"]
-SignalName: TypeAlias = Literal[
-    "logit_margin", "cross_entropy", "binary_cross_entropy", "loss_drop"
-]
-Precision: TypeAlias = Literal["float32", "float16", "bfloat16"]
 Status: TypeAlias = Literal["checked", "declared", "approximate", "unverifiable", "contradicted"]
 Verdict: TypeAlias = Literal["refuted", "not refuted", "inconclusive"]
 Kind: TypeAlias = Literal[

@@ -5,7 +5,6 @@ from importlib import import_module
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakbound._base.checks import check_membership, integer
 from leakbound._base.imports import needs
@@ -25,7 +24,9 @@ _MOST = 32
 # With fewer bits, large numbers would share a key with the infinities.
 _FEWEST = 8
 _SIGN = np.uint32(1 << 31)
-_INFINITY = np.array([-np.inf, np.inf], dtype=np.float32)
+# The finest keys of the infinities: between them, and they included, are those of all numbers.
+_LEAST_KEY = 0x007F_FFFF
+_LARGEST_KEY = 0xFF80_0000
 # Precisions that the core reads in place.
 _READ = (np.float64, np.float32)
 # Most keys that are held before they are added up.
@@ -79,7 +80,7 @@ def added(parts: Iterable[Counts]) -> Counts:
 def lowest_scores(keys: IntArray, bits: int) -> FloatArray:
     """Return the lowest score of each key."""
     ordered = keys.astype(np.uint32) << np.uint32(_MOST - bits)
-    ordered = np.maximum(ordered, _ordered(_INFINITY)[0])
+    ordered = np.maximum(ordered, np.uint32(_LEAST_KEY))
     words = np.where(ordered & _SIGN, ordered ^ _SIGN, ~ordered)
     values: FloatArray = words.view(np.float32).astype(np.float64)
     return values
@@ -87,7 +88,8 @@ def lowest_scores(keys: IntArray, bits: int) -> FloatArray:
 
 def check_counts(keys: IntArray, examples: IntArray, members: IntArray, bits: int) -> None:
     """Check that keys are those of numbers, and that counts can be."""
-    least, most = (_ordered(_INFINITY) >> np.uint32(_MOST - bits)).tolist()
+    least = _LEAST_KEY >> (_MOST - bits)
+    most = _LARGEST_KEY >> (_MOST - bits)
     wrong = (
         ((keys < least) | (keys > most), f"is not the key of a number, with {bits} bits"),
         (examples < 0, "has a negative number of examples"),
@@ -173,13 +175,6 @@ def recorded(counts: Counts, names: Sequence[str], like: Any = None) -> Any:
     if isinstance(like, pa.Table):
         kind = pa.Table
     return kind.from_arrays(columns, names=list(names))
-
-
-def _ordered(values: NDArray[np.float32]) -> NDArray[np.uint32]:
-    """Return integers in the order of the scores; -0 and +0 have one."""
-    words = (values + np.float32(0)).view(np.uint32)
-    # All bits of a negative number turn, so that larger ones come first; else the sign alone.
-    return words ^ (-(words >> 31).view(np.int32) | np.int32(-(1 << 31))).view(np.uint32)
 
 
 def _merged(parts: Sequence[Counts]) -> Counts:

@@ -31,7 +31,7 @@ METADATA = b"leakbound.tally"
 _KINDS = {"coins": "a Tally, for Coins()", "pairs": "a PairTally, for RandomSplit()"}
 
 
-class Stored(ABC):
+class AnyTally(ABC):
     """What tallies of either kind share: a digest of their counts, and their form in files."""
 
     _kind: ClassVar[str]
@@ -179,11 +179,11 @@ class Stored(ABC):
         return _read(stream.schema.metadata, cls._kind), counts()
 
 
-T = TypeVar("T", bound=Stored)
+T = TypeVar("T", bound=AnyTally)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Tally(Stored):
+class Tally(AnyTally):
     """How many examples, and how many members among them, have each of a grid of scores.
 
     `audit` takes it in the place of scores and membership. Tallies of different examples
@@ -305,17 +305,17 @@ class Tally(Stored):
 
     @property
     def size(self) -> JsonObject:
-        """See `Stored.size`."""
+        """See `AnyTally.size`."""
         return {"bits": self.bits, "keys": len(self), "shards": len(self.shards)}
 
     @property
     def audited(self) -> JsonObject:
-        """See `Stored.audited`."""
+        """See `AnyTally.audited`."""
         return {"m": self.m, "members": self.members}
 
     @property
     def assumed(self) -> tuple[str, str]:
-        """See `Stored.assumed`."""
+        """See `AnyTally.assumed`."""
         words = (
             "Each example was counted once, at a key of its score that does not depend on "
             "membership. Shards that were added twice are refused; copies within a shard are not "
@@ -376,7 +376,9 @@ class Tally(Stored):
         """
         described, parts = cls._streamed(data)
         if described is None:
-            described = {"bits": counting.TALLY_BITS if bits is None else bits, "shards": ()}
+            described = {"bits": counting.TALLY_BITS, "shards": ()}
+            if bits is not None:
+                described["bits"] = bits
         with reading():
             width = counting.check_bits(described["bits"])
             shards = frozenset(map(str, described["shards"]))
@@ -394,12 +396,12 @@ class Tally(Stored):
 def by_attack(scores: object, kind: type[T]) -> dict[str, T] | None:
     """Return tallies of one attack, named "", or of several; None if scores are listed."""
     tallies = scores
-    if isinstance(scores, Stored):
+    if isinstance(scores, AnyTally):
         tallies = {"": scores}
     if not isinstance(tallies, Mapping) or not tallies:
         return None
     for one in tallies.values():
-        if isinstance(one, Stored) and not isinstance(one, kind):
+        if isinstance(one, AnyTally) and not isinstance(one, kind):
             raise OptionError(one.refusal)
     named = {name: one for name, one in tallies.items() if isinstance(one, kind)}
     if len(named) < len(tallies):
@@ -416,17 +418,19 @@ def by_attack(scores: object, kind: type[T]) -> dict[str, T] | None:
     return named
 
 
-def told(
-    tallies: Mapping[str, Stored],
+def recorded(
+    tallies: Mapping[str, AnyTally],
 ) -> tuple[JsonObject, dict[str, NDArray[np.generic]]]:
-    """Return what options tell of tallies, and their counts under the names of their digests."""
+    """Return what options record of tallies, and their counts under the names of their digests."""
     sizes: JsonObject = {name: one.size for name, one in tallies.items()}
     inputs: dict[str, NDArray[np.generic]] = {
         f"tally {column.removesuffix('_at')}{name and f' of {name}'}": values
         for name, one in tallies.items()
         for column, values in one.named_counts.items()
     }
-    return {"tally": sizes[""] if list(sizes) == [""] else sizes}, inputs
+    if list(sizes) == [""]:
+        return {"tally": sizes[""]}, inputs
+    return {"tally": sizes}, inputs
 
 
 @contextmanager

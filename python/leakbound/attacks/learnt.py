@@ -181,8 +181,10 @@ def _fitted(model: Any, table: FloatArray, member: BoolArray, seed: int) -> Any:
 
 def _values(fitted: Any, table: FloatArray) -> AnyArray:
     """Return the model's scores: the probability of a member, or the decision for one."""
-    proba = getattr(fitted, "predict_proba", None)
-    answer = np.asarray(fitted.decision_function(table) if proba is None else proba(table))
+    ask = getattr(fitted, "predict_proba", None)
+    if ask is None:
+        ask = fitted.decision_function
+    answer = np.asarray(ask(table))
     if answer.ndim == 2 and answer.shape[1] == 2:
         answer = answer[:, 1]
     if answer.ndim != 1:

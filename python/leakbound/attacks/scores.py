@@ -238,16 +238,17 @@ def rmia(
     # The mean of probabilities, from their logarithms: references near 0 are never divided by.
     mean = np.logaddexp.reduce(np.where(without, references, -np.inf), axis=0)
     mean -= np.log(without.sum(0))
-    marginal = np.logaddexp(np.log1p(scale) + mean, np.log1p(-scale)) - np.log(2)
+    both = np.logaddexp(np.log1p(scale) + mean, np.log1p(-scale))
+    marginal = both - np.log(2)
     return as_scores(np.asarray(own - marginal), ids=ids, attack="rmia")
 
 
 def as_scores(values: FloatArray, ids: ArrayInput | None, attack: str) -> Scores:
     """Return values with their ids and the name of the attack."""
     scores = checks.check_scores(values, name=attack)
-    labels = (
-        np.arange(values.size) if ids is None else checks.vector(ids, name="ids", kinds="biufSUOT")
-    )
+    labels: AnyArray = np.arange(values.size)
+    if ids is not None:
+        labels = checks.vector(ids, name="ids", kinds="biufSUOT")
     checks.check_ids(labels, np.zeros(values.size, dtype=np.bool_))
     return Scores(values=scores, ids=labels, signal=attack)
 
@@ -387,9 +388,9 @@ def _probabilities(answer: Any) -> FloatArray:
 def _positions(y: Any, classes: Any, columns: int, ids: ArrayInput | None) -> IntArray:
     """Return the column of each example's class."""
     labels = labels_of(y, name="y")
-    names = (
-        np.arange(columns) if classes is None else labels_of(classes, name="classes_ of the model")
-    )
+    names: AnyArray = np.arange(columns)
+    if classes is not None:
+        names = labels_of(classes, name="classes_ of the model")
     if names.size != columns:
         raise InputError(f"the model has {names.size} classes_ and answers {columns} probabilities")
     positions = positions_of(labels, names)

@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from leakbound._base import shares
+from leakbound._base.bisection import halved
 from leakbound._base.odds import expit, logit
 from leakbound._base.types import FloatArray, IntArray, Sides
 from leakbound.audits.policies.trials import pooled
 from leakbound.audits.sequences import GuessSequence
-from leakbound.claims import FAMILIES, Claim
-from leakbound.claims.families import curve_at, search_of
+from leakbound.claims import Claim
 
 # How far above the odds of a bet the odds are that it hopes for: e to the power of these
 _HOPES = np.array([[0.4], [1.2], [5.0]])
@@ -52,14 +52,16 @@ class Bets:
 
     def edge(self, place: int) -> float:
         """Return the parameter at which the terms of a place begin."""
-        low, high = search_of(self.claim)
+        low, high = self.claim.search
         return min(low + _WIDE * (_RATIO**place - 1), high)
 
     def place(self, theta: float) -> int:
         """Return the place of a parameter: which terms are for it."""
         if theta >= self.edge(_EDGES):
             return _EDGES
-        found = int(math.log1p((theta - search_of(self.claim)[0]) / _WIDE) / math.log(_RATIO))
+        least, _ = self.claim.search
+        above = (theta - least) / _WIDE
+        found = int(math.log1p(above) / math.log(_RATIO))
         if self.edge(found + 1) <= theta:
             return found + 1
         return found
@@ -75,10 +77,11 @@ class Bets:
         sides: Sides = "both"
         if self.sequences[0].order == "member":
             sides = "member"
-        failures = curve_at(self.claim, theta=theta, sides=sides).delta(terms.odds)
-        of_both = np.array([one.order == "interleaved" for one in self.sequences])
-        roles = 1.0 + of_both
-        fees = trials * np.log1p(np.expm1(terms.right) * failures * roles / 2)
+        failures = self.claim.curve(theta, sides).delta(terms.odds)
+        roles = np.array([1.0 + (one.order == "interleaved") for one in self.sequences])
+        # The fee of a trial: what a failure adds, times the chance that a guess is about it.
+        won_by_failure = np.expm1(terms.right)
+        fees = trials * np.log1p(won_by_failure * failures * roles / 2)
         gains = terms.right * correct
         losses = terms.wrong * (guesses - correct) - fees
         left: FloatArray = gains + losses - _SLACK * (gains - losses)
@@ -96,7 +99,7 @@ class Bets:
         Fees grow with the parameter. So if terms refute the end of their place, they refute all of
         it. No search goes beyond the last place: what is refuted there, no parameter explains.
         """
-        first, last = search_of(self.claim)
+        first, last = self.claim.search
         low = max(first, least)
         place = self.place(low)
         if not self.refuted(low, trials=trials, counts=counts, place=place):
@@ -109,23 +112,19 @@ class Bets:
             if beyond or not self.refuted(low, trials=trials, counts=counts, place=place):
                 return low
         # 2. Halves of a place.
-        width = 0.0
-        if isinstance(self.claim, FAMILIES):
-            width = self.claim.width
-        while high - low > max(_NARROW, width) * high:
-            middle = 0.5 * (low + high)
-            if self.refuted(middle, trials=trials, counts=counts, place=place):
-                low = middle
-            else:
-                high = middle
-        return low
+        return halved(
+            low,
+            high,
+            lambda theta: self.refuted(theta, trials=trials, counts=counts, place=place),
+            width=max(_NARROW, self.claim.width),
+        )[0]
 
 
 @lru_cache(maxsize=1024)
 def _terms(bets: Bets, place: int) -> Terms:
     """Choose odds for a place: what the worst trial says at the last guess of a sequence."""
     end = bets.edge(place + 1)
-    law = pooled(curve_at(bets.claim, theta=end, sides="member"))
+    law = pooled(bets.claim.curve(end, "member"))
     share = law.share
     slopes = np.diff(law.mass) / np.diff(share)
 

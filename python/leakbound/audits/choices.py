@@ -1,11 +1,10 @@
 """One training run that saw, of each secret, one of k candidates that was drawn for it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import (
@@ -17,31 +16,21 @@ from leakbound._base.checks import (
     numbers,
     vector,
 )
+from leakbound._base.codes import row_numbers
 from leakbound._base.streams import Purpose
-from leakbound._base.types import ArrayInput, FloatArray, IntArray
+from leakbound._base.types import ArrayInput, FloatArray, GenericArray, IntArray
 from leakbound.audits import grouping, premises, road
+from leakbound.audits.assumptions import assumed, delta_warnings
 from leakbound.audits.member_count import MemberCount
-from leakbound.claims import FAMILIES, Claim, SubsampledGaussianDP
+from leakbound.claims import Claim
+from leakbound.claims.base import GuessWords
 from leakbound.cuts.games import ChoiceGame
 from leakbound.errors import AbstentionError, InputError, OptionError
+from leakbound.report.parts import Assumptions
 from leakbound.results import Assumption, AuditResult
 from leakbound.results.wording import Wording, of_choices
 
 _UNITS = "average the scores of each secret, and audit one row for it"
-_THEOREM = (
-    "Given the trained model and all other draws, each guess among {k} candidates is right with "
-    "probability at most e^ε / (e^ε + {k} - 1) if training is ε-DP for replacing one candidate. "
-)
-_APPROX_THEOREM = (
-    "Given all other draws, each guess among {k} candidates is right with probability at most "
-    "e^ε / (e^ε + {k} - 1), except in failures that (ε, δ)-DP for replacing one makes rare. "
-)
-_FAMILY_THEOREM = (
-    "Given all other draws, each correct guess among {k} candidates obeys the trade-off function "
-    "of replacing one by another, and so do the probabilities of all counts of correct guesses "
-    "together (Mahloujifar, Melis and Chaudhuri 2025, Theorem 3.1). ε is a conversion of the "
-    "rejected curve and holds within the family. "
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +71,7 @@ class Choices(road.Design[road.Listed, AuditResult]):
     (200, 'replace', True)
     """
 
-    name: ClassVar[str] = "choices"
+    name = "choices"
     chosen: ArrayInput
     k: int = 0
     copies: int | None = field(default=None, kw_only=True)
@@ -108,11 +97,12 @@ class Choices(road.Design[road.Listed, AuditResult]):
 
     def audit(self, scores: road.Listed, request: road.Request, /) -> AuditResult:
         """See `Design.audit`."""
-        if isinstance(request.claim, SubsampledGaussianDP):
-            request = replace(request, claim=replace(request.claim, relation="replace"))
+        request = road.of_replacing(request)
         # 1. Scores of all candidates and the chosen ones, in one order.
         order = ExampleOrder(request.ids)
-        named = scores if isinstance(scores, Mapping) else {"": scores}
+        named: Any = scores
+        if not isinstance(scores, Mapping):
+            named = {"": scores}
         attacks = road.Attacks.named(
             named, order, lambda raw, name: _table(raw, name=name, k=self.k)
         )
@@ -127,17 +117,23 @@ class Choices(road.Design[road.Listed, AuditResult]):
         # 2. Could uniform draws have given these? Candidates listed by the truth cannot.
         count = MemberCount.of_choices(chosen, self.k)
         claim = request.claim
-        family = isinstance(request.claim, FAMILIES)
-        theorem = _FAMILY_THEOREM if family else _APPROX_THEOREM if claim.delta else _THEOREM
+        words = GuessWords(
+            given="the trained model and all other draws",
+            others="all other draws",
+            among=f" among {self.k} candidates",
+            chance=f"e^ε / (e^ε + {self.k} - 1)",
+            replacing=" replacing one candidate",
+            source="",
+        )
         return road.Examples(
             attacks=attacks,
             game=lambda values: game_of(values, chosen=chosen, seed=request.seed),
             count=count,
             copies=self.copies or 1,
-            theorem=theorem.format(k=self.k),
+            theorem=claim.theorem(words),
             assumptions=_assumptions(claim, attacks=attacks, k=self.k, copies=self.copies or 1),
             options={"k": self.k, "secrets": secrets, "relation": "replace", "unit": "candidate"},
-            warnings=(*count.warnings(), *road.delta_warnings(claim.delta, secrets)),
+            warnings=(*count.warnings(), *delta_warnings(claim.delta, secrets)),
             filled=premises.filled_choices(attacks.scores, chosen=chosen, k=self.k),
             inputs={**attacks.digested, "chosen": chosen},
         ).audit(request, self)
@@ -161,18 +157,20 @@ def game_of(scores: FloatArray, chosen: IntArray, seed: int) -> ChoiceGame:
     second = np.partition(scores, k - 2, axis=1)[:, k - 2]
     with np.errstate(invalid="ignore", over="ignore"):
         margin = np.where(best == second, 0.0, best - second)
+    rows = row_numbers(scores.size)
+    others = (np.arange(k) != chosen[:, None]).ravel()
     return ChoiceGame(
         scores=margin,
         member=guess == chosen,
-        shown_scores=lambda: np.concatenate(
-            [scores[np.arange(chosen.size), chosen], scores[np.arange(k) != chosen[:, None]]]
-        ),
+        given=scores.ravel(),
+        members=rows[~others],
+        others=rows[others],
         seed=seed,
         k=k,
     )
 
 
-def _data(values: Any, name: str, **limits: Any) -> NDArray[np.generic]:
+def _data(values: Any, name: str, **limits: Any) -> GenericArray:
     """Read numbers within limits, which are data and no options."""
     try:
         return numbers(values, name=name, **limits)
@@ -191,15 +189,7 @@ def _table(scores: Any, name: str, k: int) -> FloatArray:
     return table.astype(np.float64)
 
 
-def _assumptions(
-    claim: Claim, attacks: road.Attacks, k: int, copies: int
-) -> tuple[Assumption, ...]:
-    subject = "ε"
-    if isinstance(claim, FAMILIES):
-        subject = "The trade-off function"
-    at_delta = ""
-    if claim.delta:
-        at_delta = f" δ is {claim.delta:g}{' for all of them' * (copies > 1)}."
+def _assumptions(claim: Claim, attacks: road.Attacks, k: int, copies: int) -> Assumptions:
     return (
         Assumption(
             name="independent uniform draws",
@@ -210,12 +200,14 @@ def _assumptions(
         ),
         Assumption(
             name="replace one candidate",
-            statement=f"{subject} refers to replacing the candidate of one secret by another "
+            statement=f"{claim.subject} refers to replacing the candidate of one secret by another "
             "candidate of that secret. Training that is ε-DP under adding or removing one example "
-            "may reach 2ε here." + grouping.assumed(copies, "candidate") + at_delta,
+            "may reach 2ε here."
+            + grouping.assumed(copies, "candidate")
+            + grouping.at_delta(claim.delta, copies),
             status="declared",
         ),
-        *road.assumed(
+        *assumed(
             claim,
             attacks,
             "trained model",

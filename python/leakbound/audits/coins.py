@@ -1,23 +1,32 @@
 """One training run in which a coin of its own decided on each example, and how many it drew."""
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_length, copies_of, numbers, real, vector
-from leakbound._base.types import ArrayInput, CoinSides, FloatArray, HasMember, JsonValue
-from leakbound._tally.tally import Stored, Tally, by_attack, told
+from leakbound._base.types import (
+    ArrayInput,
+    FloatArray,
+    JsonValue,
+    MemberInput,
+    Named,
+    Strings,
+)
+from leakbound._tally.tally import Tally, by_attack, recorded
 from leakbound.audits import grouping, premises, road
+from leakbound.audits.assumptions import assumed, delta_warnings
 from leakbound.audits.member_count import MemberCount
-from leakbound.claims import FAMILIES, Claim, PureDP
+from leakbound.claims import Claim, PureDP
+from leakbound.claims.base import GuessWords
 from leakbound.cuts import ScoreGame, TallyGame
 from leakbound.errors import OptionError
 from leakbound.results import Assumption, AuditResult
-from leakbound.results.one_run import exposed
-from leakbound.results.wording import COINS, Wording
+from leakbound.results.one_run import Exposed, exposed
+from leakbound.results.wording import COINS
 
 _HALF = 0.5
 """The probability of a fair coin."""
@@ -25,25 +34,10 @@ _UNITS = (
     "average the scores of each unit, and audit one row for it; or audit a random split of units "
     "by RandomSplit(member, groups=…)"
 )
-_THEOREM = (
-    "Given the trained model and the coins of earlier guesses, each guess is right with "
-    "probability at most e^ε / (1 + e^ε) if training is ε-DP (Steinke, Nasr and Jagielski 2023, "
-    "Proposition 5.1). "
-)
-_APPROX_THEOREM = (
-    "Given the coins of the other examples, each guess is right with probability at most e^ε / (1 "
-    "+ e^ε), except in failures that (ε, δ)-DP makes rare. "
-)
 _PRIOR_THEOREM = (
     "Given the trained model and the coins of earlier guesses, each guess is right with odds of "
     "at most e^ε times those of its example's coin if training is ε-DP (as Steinke, Nasr and "
     "Jagielski 2023, Proposition 5.1, for a coin that is not fair). "
-)
-_FAMILY_THEOREM = (
-    "Given the coins of the other examples, each correct guess obeys the trade-off function, and "
-    "so do the probabilities of all counts of correct guesses together (Mahloujifar, Melis and "
-    "Chaudhuri 2025, Theorem 3.1). ε is a conversion of the rejected curve and holds within the "
-    "family. "
 )
 
 
@@ -85,10 +79,10 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
     True
     """
 
-    name: ClassVar[str] = "coins"
-    wording: ClassVar[Wording] = COINS
-    sides: ClassVar[tuple[CoinSides, ...]] = ("auto", "both", "member")
-    member: ArrayInput | HasMember | None = None
+    name = "coins"
+    wording = COINS
+    sides = ("auto", "both", "member")
+    member: MemberInput | None = None
     _: KW_ONLY
     prior: float | ArrayInput = 0.5
     copies: int | None = None
@@ -100,9 +94,7 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
         self, scores: road.Listed | Tally | Mapping[str, Tally], request: road.Request, /
     ) -> AuditResult:
         """See `Design.audit`."""
-        tallies = None
-        if isinstance(scores, Stored | Mapping):
-            tallies = by_attack(scores, Tally)
+        tallies = by_attack(scores, Tally)
         if tallies is not None:
             return self._counted(tallies, request).audit(request, self)
         examples = self.listed(scores, request)
@@ -121,10 +113,20 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
             prior = self._prior_of(member.size, claim=request.claim, order=order)
         count = MemberCount.of_coins(int(member.sum()), examples=member.size, prior=prior)
         # A plan knows its coins, so that half of them may be members by chance.
-        halved: tuple[str, ...] = ()
+        halved: Strings = ()
         if getattr(self.member, "seed", None) is None:
             halved = count.halved()
-        return road.Examples(
+
+        def list_exposed(game: Any, attacks: int) -> Exposed:
+            return exposed(
+                game.scores,
+                member=game.member,
+                ids=order.told_ids,
+                attacks=attacks,
+                given=order.rows,
+            )
+
+        examples = road.Examples(
             attacks=attacks,
             game=lambda values: ScoreGame(
                 scores=values, member=member, sides=request.sides, seed=request.seed
@@ -137,20 +139,13 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
                 halved=halved,
                 copies=self.copies or 1,
             ),
-            exposed=None
-            if prior is not None
-            else lambda game, attacks: exposed(
-                game.scores,
-                member=game.member,
-                ids=order.told_ids,
-                attacks=attacks,
-                given=order.rows,
-            ),
+            exposed=list_exposed,
             filled=premises.filled(attacks.scores, member),
-            inputs=attacks.digested
-            | {"member": member}
-            | ({} if prior is None else {"prior": prior}),
+            inputs=attacks.digested | {"member": member},
         )
+        if prior is None:
+            return examples
+        return replace(examples, exposed=None, inputs=dict(examples.inputs) | {"prior": prior})
 
     def _counted(self, tallies: dict[str, Tally], request: road.Request) -> road.Examples[Tally]:
         """Read examples that are counted."""
@@ -163,7 +158,8 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
             raise OptionError(
                 f"{given} needs single examples, and a tally only has counts: pass scores"
             )
-        attacks, (tally, *_) = road.AnyAttacks(tallies), tallies.values()
+        attacks = road.AnyAttacks(tallies)
+        tally = next(iter(tallies.values()))
         count = MemberCount.of_coins(tally.members, tally.m)
         grounds = _grounds(
             request,
@@ -173,7 +169,7 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
             halved=count.halved(),
             copies=self.copies or 1,
         )
-        options, inputs = told(tallies)
+        options, inputs = recorded(tallies)
         grounds["options"] |= options
         grounds["assumptions"] += (Assumption(*tally.assumed, "declared"),)
         return road.Examples(
@@ -203,9 +199,11 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
             )
         certain = np.flatnonzero((values <= 0) | (values >= 1))
         if certain.size:
+            row = certain[0]
             raise OptionError(
-                f"prior must be strictly between 0 and 1, got {values[certain[0]]:g} at row "
-                f"{certain[0]}: drop examples whose membership was certain"
+                f"prior must be strictly between 0 and 1, got {values[row]:g} at row {row}: drop "
+                "examples whose membership was certain",
+                option="prior",
             )
         if (values == _HALF).all():
             return None
@@ -222,31 +220,25 @@ def _grounds(
     prior: FloatArray | None,
     count: MemberCount,
     attacks: road.AnyAttacks[Any],
-    halved: tuple[str, ...],
+    halved: Strings,
     copies: int,
-) -> dict[str, Any]:
+) -> Named:
     """Return what is said of coins, listed or counted; `halved` warns of an exact half."""
     claim = request.claim
-    family = isinstance(claim, FAMILIES)
     road.refuse_replacing(claim)
-    theorem = theorem_of(claim)
+    theorem = claim.theorem(GuessWords())
     coins = "fair coin"
     odds = "fair coins"
     if prior is not None:
         theorem = _PRIOR_THEOREM
         coins = "coin, of the probability given,"
         odds = "coins of known odds"
-    broken = request.cuts.ties == "broken" if request.cuts else request.sides == "auto"
-    parted = prior is not None or not isinstance(claim, PureDP) or broken
-    subject = "ε"
-    if family:
-        subject = "The trade-off function"
+    broken = request.sides == "auto"
+    if request.cuts:
+        broken = request.cuts.ties == "broken"
     about_ties = "ties stay together."
-    if parted:
+    if broken or prior is not None or not isinstance(claim, PureDP):
         about_ties = "ties are broken by the seed."
-    at_delta = ""
-    if claim.delta:
-        at_delta = f" δ is {claim.delta:g}{' for all of them' * (copies > 1)}."
     assumptions = (
         count.assumption(
             f"independent {odds}",
@@ -255,13 +247,13 @@ def _grounds(
         ),
         Assumption(
             name="add or remove one example",
-            statement=f"{subject} refers to adding or removing "
+            statement=f"{claim.subject} refers to adding or removing "
             "one training example, including audited ones."
             + grouping.assumed(copies, "example")
-            + at_delta,
+            + grouping.at_delta(claim.delta, copies),
             status="declared",
         ),
-        *road.assumed(
+        *assumed(
             claim,
             attacks,
             "trained model",
@@ -269,27 +261,18 @@ def _grounds(
             "Candidate thresholds and the order of guesses depend on scores only; " + about_ties,
         ),
     )
-    told: JsonValue = _HALF
+    described: JsonValue = _HALF
     if prior is not None:
-        told = _described(prior)
+        described = _described(prior)
     return {
         "prior": prior,
         "copies": copies,
         "count": count,
         "theorem": theorem,
         "assumptions": assumptions,
-        "options": {"sides": request.sides, "prior": told},
-        "warnings": (*count.warnings(), *halved, *road.delta_warnings(claim.delta, count.examples)),
+        "options": {"sides": request.sides, "prior": described},
+        "warnings": (*count.warnings(), *halved, *delta_warnings(claim.delta, count.examples)),
     }
-
-
-def theorem_of(claim: Claim) -> str:
-    """Return why a bound from fair coins holds, whatever the cuts."""
-    if isinstance(claim, FAMILIES):
-        return _FAMILY_THEOREM
-    if claim.delta:
-        return _APPROX_THEOREM
-    return _THEOREM
 
 
 def _described(prior: FloatArray) -> JsonValue:

@@ -23,11 +23,13 @@ SHARED = ("claim", "confidence", "cuts", "sides", "ids", "seed")
 
 def design_of(name: str) -> type[Design[Any, Any]]:
     """Return the class of a design by its name, one from outside the package too."""
-    kind: type[Design[Any, Any]] | None
-    kind = getattr(audits, DESIGNS[name]) if name in DESIGNS else derived(Design, name)
-    if kind is None:
+    if name in DESIGNS:
+        known: type[Design[Any, Any]] = getattr(audits, DESIGNS[name])
+        return known
+    outside: type[Design[Any, Any]] | None = derived(Design, name)
+    if outside is None:
         raise FormatError(f"unknown design {name!r:.60}: import the module that defines it")
-    return kind
+    return outside
 
 
 def is_known(name: str) -> bool:

@@ -49,11 +49,9 @@ def curve(proof: Proof) -> Curve:
 
 def roc(ranking: _core.Ranking) -> Roc:
     """Return a ranking as a membership test, with the thresholds of its key numbers."""
-    drawn = ranking.roc(POINTS)
-    told = _key_thresholds(ranking)
-    both = np.concatenate([drawn[0], told[:, 0]])
-    guesses, first = np.unique(both, return_index=True)
-    members = np.concatenate([drawn[1], told[:, 1]])[first]
+    thresholds = np.concatenate([np.column_stack(ranking.roc(POINTS)), _key_thresholds(ranking)])
+    guesses, first = np.unique(thresholds[:, 0], return_index=True)
+    members = thresholds[first, 1]
     others = ranking.examples - ranking.members
     return Roc(
         guesses=guesses,
@@ -73,12 +71,14 @@ def _key_thresholds(ranking: _core.Ranking) -> IntArray:
         made, right = path.count(guesses)
         return made - right
 
-    counts = range(1, examples + 1)
-    last = [bisect_right(counts, rate * others, key=wrong) for rate in LOW_RATES]
+    numbers = range(1, examples + 1)
     middle = max(1, examples // 2)
-    cuts = [path.count(n) for n in (*last, middle, middle + 1) if n in counts]
+    wanted = [bisect_right(numbers, rate * others, key=wrong) for rate in LOW_RATES]
+    wanted += [middle, middle + 1]
+    cuts = [path.count(guesses) for guesses in wanted if guesses in numbers]
     below = path.prefix(middle)
-    return np.array([*cuts, (below.guesses, below.correct)], dtype=np.int64)
+    cuts.append((below.guesses, below.correct))
+    return np.array(cuts, dtype=np.int64)
 
 
 def histogram(scores: FloatArray, member: BoolArray) -> Histogram:
@@ -123,10 +123,11 @@ def _with_cut(points: CurvePoints, best: BestCut) -> CurvePoints:
     guesses, correct, logit = points
     if best.cut == 0:
         return points
-    place = int(np.searchsorted(guesses, best.cut))
+    first = int(np.searchsorted(guesses, best.cut))
     rest = int(np.searchsorted(guesses, best.cut, side="right"))
+    same = slice(first, rest)
     return (
-        np.concatenate([guesses[:place], [best.cut], guesses[rest:]]),
-        np.concatenate([correct[:place], [best.successes], correct[rest:]]),
-        np.concatenate([logit[:place], [best.logit], logit[rest:]]),
+        np.insert(np.delete(guesses, same), first, best.cut),
+        np.insert(np.delete(correct, same), first, best.successes),
+        np.insert(np.delete(logit, same), first, best.logit),
     )

@@ -7,17 +7,15 @@ parameter R times smaller.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from leakbound._base.checks import check_copies
 from leakbound._base.records import Lazy
-from leakbound._base.types import JsonObject, JsonValue
+from leakbound._base.types import JsonObject, JsonValue, Named, Sides
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
-from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import OptionError
 from leakbound.report.parts import Curve
 
@@ -43,42 +41,40 @@ def of_one(bound: float, copies: int) -> float:
     return math.nextafter(part, 0.0)
 
 
-def for_one(
-    fields: dict[str, Any], copies: int, at: Callable[[float], TradeOff | None]
-) -> dict[str, Any]:
-    """Return the fields of a result about all copies at once that differ for one record.
-
-    `at` returns the curve of a family at a bound.
-    """
+def for_one(fields: Named, copies: int, sides: Sides) -> Named:
+    """Return the fields of a result about all copies at once that differ for one record."""
+    claim: Claim = fields["claim"]
     bound = of_one(fields["bound"], copies)
     of_all: Lazy[float] = fields["_ceiling"]
     curve_of_all: Lazy[Curve] = fields["_curve"]
     ceiling = Lazy(lambda: of_one(of_all.value, copies))
     # Warnings with bounds say that these are of all copies at once.
     told = f" (of {copies} copies at once)"
-    warnings = [text + told if "perfect attack" in text else text for text in fields["warnings"]]
+    warnings = list[str]()
+    for text in fields["warnings"]:
+        warnings.append(text + told * ("perfect attack" in text))
     return {
         "bound": bound,
         "options": _options(fields["options"], copies),
         "warnings": tuple(warnings),
-        "theorem": _theorem(fields["claim"], copies) + fields["theorem"],
-        "rejected": at(bound),
+        "theorem": _theorem(claim, copies) + fields["theorem"],
+        "rejected": claim.rejected(bound, sides),
         "_ceiling": ceiling,
         "_curve": Lazy(lambda: _curve(curve_of_all.value, copies)),
-        "_rejectable": Lazy(lambda: at(ceiling.value)),
+        "_rejectable": Lazy(lambda: claim.rejected(ceiling.value, sides)),
     }
 
 
 def _curve(proved: Curve, copies: int) -> Curve:
     """Return a curve of bounds on all copies at once as one of bounds on a single record."""
     part = proved.bound / copies
-    lower = part * (1 - 2**-52)
-    return replace(proved, bound=np.where(part * copies <= proved.bound, part, lower))
+    is_above = part * copies > proved.bound
+    return replace(proved, bound=np.where(is_above, part * (1 - 2**-52), part))
 
 
 def _options(proved: Mapping[str, JsonValue], copies: int) -> JsonObject:
     """Return options of a proof, the bounds among them for a single record, and the copies."""
-    several: dict[str, Any] = {**proved, "copies": copies}
+    several: Named = {**proved, "copies": copies}
     if "attacks" in proved:
         bounds = several["attacks"].items()
         several["attacks"] = {attack: of_one(bound, copies) for attack, bound in bounds}
@@ -97,6 +93,15 @@ def _theorem(claim: Claim, copies: int) -> str:
         f"Each record was inserted {copies} times. What holds for one record holds for {copies} at "
         f"once with {follows} (group privacy), which is what was tested. "
     )
+
+
+def at_delta(delta: float, copies: int) -> str:
+    """Return the δ of a claim, in a sentence to be put behind what is assumed of copies."""
+    if not delta:
+        return ""
+    if copies > 1:
+        return f" δ is {delta:g} for all of them."
+    return f" δ is {delta:g}."
 
 
 def assumed(copies: int, what: str) -> str:

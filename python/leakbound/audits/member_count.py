@@ -9,7 +9,7 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base import shares
 from leakbound._base.odds import expit
-from leakbound._base.types import BoolArray, FloatArray, IntArray, Status
+from leakbound._base.types import BoolArray, FloatArray, IntArray, Status, Strings
 from leakbound.errors import DesignError
 from leakbound.results import Assumption
 from leakbound.stats import poisson_binomial_tail
@@ -110,12 +110,10 @@ class MemberCount:
         if above:
             chance = high
         expected = float(chance.sum())
-        within = expected >= members if above else expected <= members
-        if within:
-            log_tail = 0.0
-        elif above:
+        log_tail = 0.0
+        if above and expected < members:
             log_tail = _tail(members, chance)
-        else:
+        elif not above and expected > members:
             log_tail = _tail(low.size - members, 1 - chance)
         return cls(
             members=members,
@@ -158,13 +156,13 @@ class MemberCount:
             )
         return Assumption(name=name, statement=text, status=status)
 
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> Strings:
         """Return one warning, or none."""
         if not self.doubtful:
             return ()
         return (f"{self.found}: the result holds only if {self.given_by} decided",)
 
-    def halved(self) -> tuple[str, ...]:
+    def halved(self) -> Strings:
         """Return a warning if exactly half are members: equal splits have one, coins seldom.
 
         Of few examples coins often give a half, and a warning would say nothing.
@@ -172,9 +170,8 @@ class MemberCount:
         if 2 * self.members != self.examples or self.given_by != _FAIR:
             return ()
         # both tails have the middle in common
-        chance = (
-            2 * math.exp(_tail(self.members, chance=np.full(1, _HALF), coins=self.examples)) - 1
-        )
+        log_tail = _tail(self.members, chance=np.full(1, _HALF), coins=self.examples)
+        chance = 2 * math.exp(log_tail) - 1
         if chance >= _HALVED:
             return ()
         said = (

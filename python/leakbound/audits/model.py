@@ -4,10 +4,9 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakbound import attacks
 from leakbound._base.alignment import ExampleOrder, gathered, row_names, size_of
@@ -17,7 +16,16 @@ from leakbound._base.labels import labels_of, row_codes, targets_of
 from leakbound._base.reading import array_of, refuse_masked
 from leakbound._base.scores import Scores
 from leakbound._base.streams import Purpose
-from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
+from leakbound._base.types import (
+    AnyArray,
+    ArrayInput,
+    BoolArray,
+    Data,
+    FloatArray,
+    HasMember,
+    IntArray,
+    Strings,
+)
 from leakbound.audits.coins import Coins
 from leakbound.audits.model_features import MOST_BETS, Features, features_of, of_batches
 from leakbound.audits.random_split import RandomSplit, SplitWords
@@ -37,11 +45,11 @@ _CHALLENGED = 32
 
 @overload
 def audit_model(
-    model: Any,
+    model: Data,
     *,
-    train: Any,
-    test: Any,
-    signal: str | Callable[[Any, Any], ArrayInput] = ...,
+    train: Data,
+    test: Data,
+    signal: str | Callable[[Data, Data], ArrayInput] = ...,
     claim: Claim | None = ...,
     confidence: float = ...,
     challenge: bool = ...,
@@ -49,23 +57,23 @@ def audit_model(
 ) -> AuditResult: ...
 @overload
 def audit_model(
-    model: Any,
+    model: Data,
     *,
-    canaries: Any,
+    canaries: Data,
     coins: HasMember,
-    signal: str | Callable[[Any, Any], ArrayInput] = ...,
+    signal: str | Callable[[Data, Data], ArrayInput] = ...,
     claim: Claim | None = ...,
     confidence: float = ...,
     seed: int | None = ...,
 ) -> AuditResult: ...
 def audit_model(
-    model: Any,
+    model: Data,
     *,
-    train: Any = None,
-    test: Any = None,
-    canaries: Any = None,
+    train: Data = None,
+    test: Data = None,
+    canaries: Data = None,
     coins: HasMember | None = None,
-    signal: str | Callable[[Any, Any], ArrayInput] = "logit_margin",
+    signal: str | Callable[[Data, Data], ArrayInput] = "logit_margin",
     claim: Claim | None = None,
     confidence: float = 0.95,
     challenge: bool = True,
@@ -146,7 +154,7 @@ def audit_model(
     True
     """
     flag(challenge, "challenge")
-    settings: Any = {"claim": claim, "confidence": confidence, "seed": seed_of(seed)}
+    settings: Data = {"claim": claim, "confidence": confidence, "seed": seed_of(seed)}
     given = [one is not None for one in (train, test, canaries, coins)]
     if given == [False, False, True, True]:
         with _about("canaries"):
@@ -163,44 +171,55 @@ def audit_model(
     words = SplitWords()
     # Rows of tables and lengths of texts challenge the split, and classes or numbers to predict.
     if challenge and features is not None and member.size >= _CHALLENGED:
-        labels = targets.labels() if strata is None else None
-        design = replace(design, features=features.rows, labels=labels)
+        design = replace(design, features=features.rows)
+        if strata is None:
+            design = replace(design, labels=targets.labels())
         words = SplitWords(columns=features.names)
-    request = Request(**(settings | {"claim": design.claim if claim is None else claim}))
-    result = design.audit(values, request, words, most_bets=MOST_BETS)
+    if claim is None:
+        settings["claim"] = design.claim
+    result = design.audit(values, Request(**settings), words, most_bets=MOST_BETS)
     return replace(result, warnings=(*result.warnings, *warnings))
 
 
 def _of_both(
-    model: Any, train: Any, test: Any, signal: Any, seed: int
+    model: Data, train: Data, test: Data, signal: Data, seed: int
 ) -> tuple[FloatArray, BoolArray, "_Targets", Features | None]:
     """Score both sets in one pass; return scores, membership, targets and features, train first.
 
     The order of rows in the pass is drawn. Given all rows, it does not depend on membership, and
     neither does any answer, though it may depend on the other rows of its batch.
     """
-    sizes, parts = list[int](), list[Any]()
+    parts = list[Data]()
+    ids = list[str]()
+    member = list[bool]()
     for name, data in (("train", train), ("test", test)):
         with _about(name):
-            parts.append(_read(model, data, signal))
-            sizes.append(_size(model, parts[-1]))
-    ids = [f"train[{row}]" for row in range(sizes[0])] + [f"test[{row}]" for row in range(sizes[1])]
+            part = _read(model, data, signal)
+            size = _size(model, part)
+        parts.append(part)
+        ids += [f"{name}[{row}]" for row in range(size)]
+        member += [name == "train"] * size
     order = Purpose.SCORING_ORDER.rng(seed).permutation(len(ids))
     back = np.argsort(order)
+    shuffled = np.array(ids)[order]
+    inputs = list[Data]()
+    targets = list[Data]()
     with _about("train and test, in random order"):
         if _is_network(model):
             from leakbound.torch.data import joined, noting
 
-            seen, shown = list[Any](), list[Any]()
-            together: Any = noting(joined(parts, order), seen, shown)
+            batches = noting(joined(parts, order), targets, inputs)
+            scores = _score(model, batches, signal, shuffled)
         else:
-            together = tuple(gathered(pair, order) for pair in zip(*parts, strict=True))
-        scores = _score(model, together, signal, np.array(ids)[order]).values[back]
-    targets = seen if _is_network(model) else [together[1]]
-    features = of_batches(shown, seed) if _is_network(model) else features_of(together[0], seed)
+            x, y = (gathered(pair, order) for pair in zip(*parts, strict=True))
+            targets.append(y)
+            scores = _score(model, (x, y), signal, shuffled)
+    features = of_batches(inputs, seed)
+    if not _is_network(model):
+        features = features_of(x, seed)
     if features is not None:
         features = features._replace(rows=features.rows[back])
-    return scores, np.arange(len(ids)) < sizes[0], _Targets(targets, back), features
+    return scores.values[back], np.array(member), _Targets(targets, back), features
 
 
 @dataclass(frozen=True)
@@ -210,10 +229,10 @@ class _Targets:
     There are no batches where all targets are tokens.
     """
 
-    batches: list[Any]
+    batches: list[Data]
     rows: IntArray
 
-    def strata(self, *, named: bool) -> tuple[IntArray | None, tuple[str, ...]]:
+    def strata(self, *, named: bool) -> tuple[IntArray | None, Strings]:
         """Return the class of each example, and a warning where there may be classes unread.
 
         Every named signal is of classes; targets of one's own signal, of most of which there is
@@ -224,19 +243,24 @@ class _Targets:
             return None, ()
         try:
             parts = [targets_of(one, "y") for one in self.batches]
-            shapes = {part.shape[1:] for part in parts}
-            table = np.concatenate(parts) if len(shapes) == 1 else None
-            why = f"y has shape {('m', *parts[0].shape[1:])}, and most of its rows are different"
         except LeakboundError as error:
-            table, why = None, f"y could not be read ({error})"
-        codes = None if table is None else row_codes(table)
-        if table is not None and codes is not None:
-            classes = named and table.ndim == 1 and table.dtype.kind != "f"
-            if classes or 2 * np.unique(codes).size <= codes.size:
+            return None, (_UNREAD.format(why=f"y could not be read ({error})"),)
+        shape = parts[0].shape[1:]
+        why = f"y has shape {('m', *shape)}, and most of its rows are different"
+        different = (_UNREAD.format(why=why),)
+        if any(part.shape[1:] != shape for part in parts):
+            return None, different
+        table = np.concatenate(parts)
+        codes = row_codes(table)
+        if codes is not None:
+            are_classes = named and table.ndim == 1 and table.dtype.kind != "f"
+            if are_classes or 2 * np.unique(codes).size <= codes.size:
                 return codes[self.rows], ()
-        return None, ((_UNREAD.format(why=why),) if named or table is None else ())
+        if named:
+            return None, different
+        return None, ()
 
-    def labels(self) -> NDArray[Any] | None:
+    def labels(self) -> AnyArray | None:
         """Return numbers to predict, one for each example, if targets are."""
         try:
             parts = [targets_of(one, "y") for one in self.batches]
@@ -245,10 +269,12 @@ class _Targets:
         if not parts or any(part.ndim != 1 or part.dtype.kind not in "iuf" for part in parts):
             return None
         table = np.concatenate(parts)[self.rows]
-        return table if np.isfinite(table).all() else None
+        if np.isfinite(table).all():
+            return table
+        return None
 
 
-def _read(model: Any, data: Any, signal: Any) -> Any:
+def _read(model: Data, data: Data, signal: Data) -> Data:
     """Read data of forms that nothing later reads: classes of estimators, and lists for networks.
 
     What a model is given stays what it was.
@@ -256,24 +282,29 @@ def _read(model: Any, data: Any, signal: Any) -> Any:
     if not _is_network(model):
         _rows_of_pair(data)
         inputs, targets = data
-        return inputs, labels_of(targets, "y") if isinstance(signal, str) else targets
+        if isinstance(signal, str):
+            targets = labels_of(targets, "y")
+        return inputs, targets
     if isinstance(data, tuple) and len(data) == 2:
-        return tuple(_tensor_like(*one) for one in zip(data, ("inputs", "targets"), strict=True))
+        return _tensor_like(data[0], "inputs"), _tensor_like(data[1], "targets")
     if isinstance(data, Mapping):
         return {name: _tensor_like(one, name) for name, one in data.items() if one is not None}
     return data
 
 
-def _tensor_like(values: Any, name: str) -> Any:
+def _tensor_like(values: Data, name: str) -> Data:
     """Return a tensor as it is, and anything else as an array."""
     refuse_masked(values, name)
-    tensor = hasattr(values, "shape") and hasattr(values, "detach")
-    return values if tensor else array_of(values, name)
+    if hasattr(values, "shape") and hasattr(values, "detach"):
+        return values
+    return array_of(values, name)
 
 
-def _by_plan(canaries: Any, plan: Any) -> Any:
+def _by_plan(canaries: Data, plan: Data) -> Data:
     """Return canaries in the order of their plan, by ids if both have some."""
-    names = row_names(canaries[0]) if isinstance(canaries, tuple) and canaries else None
+    if not isinstance(canaries, tuple) or not canaries:
+        return canaries
+    names = row_names(canaries[0])
     ids = np.asarray(getattr(plan, "ids", ()))
     counted = np.array_equal(ids, np.arange(ids.size))  # of a plan that was given none
     if names is None or (counted and not np.isin(names, ids).all()):
@@ -281,15 +312,17 @@ def _by_plan(canaries: Any, plan: Any) -> Any:
     order = ExampleOrder()
     order.scores(canaries[0], "canaries")
     rows = order.follow(plan, "coins")
-    return canaries if rows is None else tuple(gathered([part], rows) for part in canaries)
+    if rows is None:
+        return canaries
+    return tuple(gathered([part], rows) for part in canaries)
 
 
-def _is_network(model: Any) -> bool:
+def _is_network(model: Data) -> bool:
     torch = sys.modules.get("torch")  # a network exists only where torch was imported
     return torch is not None and isinstance(model, torch.nn.Module)
 
 
-def _size(model: Any, data: Any) -> int:
+def _size(model: Data, data: Data) -> int:
     """Return the number of rows, and refuse what has none that can be put in another order."""
     if not _is_network(model):
         return _rows_of_pair(data)
@@ -304,7 +337,7 @@ def _size(model: Any, data: Any) -> int:
     return size
 
 
-def _rows_of_pair(data: Any) -> int:
+def _rows_of_pair(data: Data) -> int:
     """Return the number of rows of inputs and of their targets."""
     if not isinstance(data, tuple) or len(data) != 2:
         raise InputTypeError(f"it must be a tuple of inputs and classes, got {type(data).__name__}")
@@ -320,7 +353,7 @@ def _rows_of_pair(data: Any) -> int:
     return inputs
 
 
-def _score(model: Any, data: Any, signal: Any, ids: Any = None) -> Scores:
+def _score(model: Data, data: Data, signal: Data, ids: Data = None) -> Scores:
     if not _is_network(model):
         _rows_of_pair(data)
         return attacks.score(model, *data, signal=signal, ids=ids)
@@ -345,17 +378,21 @@ def _about(name: str) -> Iterator[None]:
         ) from error
 
 
-def _check_apart(train: Any, test: Any) -> None:
+def _check_apart(train: Data, test: Data) -> None:
     """Refuse sets that share a row, where rows have names."""
-    parts = [one[0] if isinstance(one, tuple) and one else one for one in (train, test)]
-    (one, rows), (other, others) = map(_source, parts)
-    names = [row_names(part) for part in parts]
-    wrapped = one is not parts[0] or other is not parts[1]
-    if one is other and wrapped and hasattr(one, "__len__"):
-        names = [np.arange(len(one))[rows], np.arange(len(one))[others]]
-    if names[0] is None or names[1] is None:
+    inputs, others = _inputs(train), _inputs(test)
+    names = row_names(inputs)
+    other_names = row_names(others)
+    source, rows = _source(inputs)
+    other_source, other_rows = _source(others)
+    wrapped = source is not inputs or other_source is not others
+    if source is other_source and wrapped and hasattr(source, "__len__"):
+        numbers = np.arange(len(source))
+        names = numbers[rows]
+        other_names = numbers[other_rows]
+    if names is None or other_names is None:
         return
-    shared = np.intersect1d(names[0], names[1])
+    shared = np.intersect1d(names, other_names)
     if shared.size:
         raise InputError(
             f"{shared.size:,} rows are in both train and test, such as row {shared[0]}: leave them "
@@ -363,9 +400,16 @@ def _check_apart(train: Any, test: Any) -> None:
         )
 
 
-def _source(data: Any) -> tuple[Any, Any]:
+def _inputs(data: Data) -> Data:
+    """Return the inputs of a pair, and anything else as it is."""
+    if isinstance(data, tuple) and data:
+        return data[0]
+    return data
+
+
+def _source(data: Data) -> tuple[Data, Data]:
     """Return the dataset that a loader, or subsets of subsets, take rows from, and which."""
-    rows: Any = slice(None)
+    rows: Data = slice(None)
     while hasattr(data, "dataset") and (hasattr(data, "indices") or hasattr(data, "batch_sampler")):
         if hasattr(data, "indices"):
             rows = np.asarray(data.indices, dtype=np.intp)[rows]

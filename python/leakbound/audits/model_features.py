@@ -5,29 +5,32 @@ there are none.
 """
 
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from leakbound._base.reading import array_of
 from leakbound._base.streams import Purpose
 from leakbound._base.tables import read_columns
-from leakbound._base.types import AnyArray, FloatArray
-from leakbound.attacks.synthetic.tables import coordinates
+from leakbound._base.types import AnyArray, Data, FloatArray, Strings
+from leakbound.attacks.synthetic.encoding import coordinates
 from leakbound.errors import LeakboundError
 
 MOST_BETS = 5_000
 """Pairs that classifiers bet on: scoring a model's examples should not wait for them."""
 # Numbers that are looked at, and columns, at most and at least: of more columns some are drawn.
-_NUMBERS, _COLUMNS, _FEWEST = 4_000_000, 200, 8
+_NUMBERS = 4_000_000
+_COLUMNS = 200
+_FEWEST = 8
 _PACKAGES = ("sklearn", "scipy", "threadpoolctl")
+T = TypeVar("T")
 
 
 class Features(NamedTuple):
     """One row for each example, and the name of each column."""
 
     rows: FloatArray
-    names: tuple[str, ...]
+    names: Strings
 
 
 def can_challenge() -> bool:
@@ -35,7 +38,7 @@ def can_challenge() -> bool:
     return all(map(find_spec, _PACKAGES))
 
 
-def features_of(inputs: Any, seed: int) -> Features | None:
+def features_of(inputs: Data, seed: int) -> Features | None:
     """Return features of inputs, None where they have none or scikit-learn is not installed."""
     if not can_challenge():
         return None
@@ -45,7 +48,7 @@ def features_of(inputs: Any, seed: int) -> Features | None:
         return None  # inputs are the model's: what it takes may be anything
 
 
-def of_batches(batches: list[Any], seed: int) -> Features | None:
+def of_batches(batches: list[Data], seed: int) -> Features | None:
     """Return features of the batches that a network was asked about.
 
     These are rows of numbers or, of texts, numbers of tokens; an empty list says there are none.
@@ -60,55 +63,56 @@ def of_batches(batches: list[Any], seed: int) -> Features | None:
     return features_of(rows, seed)
 
 
-def _of_texts(inputs: Any) -> Features | None:
+def _of_texts(inputs: Data) -> Features | None:
     """Return the lengths of texts."""
     if hasattr(inputs, "columns") or hasattr(inputs, "tocsc") or getattr(inputs, "ndim", 1) != 1:
         return None
     # No array: NumPy would give each text the room of the longest.
-    texts = inputs.to_pylist() if hasattr(inputs, "to_pylist") else [*inputs]
+    texts = inputs
+    if hasattr(inputs, "to_pylist"):
+        texts = inputs.to_pylist()
+    texts = [*texts]
     if not all(isinstance(text, str) for text in texts):
         return None
     lengths = [[len(text), len(text.split())] for text in texts]
     return Features(np.array(lengths, dtype=np.float64), ("characters", "words"))
 
 
-def _of_table(inputs: Any, seed: int) -> Features | None:
+def _of_table(inputs: Data, seed: int) -> Features | None:
     """Return coordinates of rows; of very many columns some, which chance draws."""
-    columns = inputs if hasattr(inputs, "columns") else _columns(inputs, seed)
+    columns = inputs
+    if not hasattr(inputs, "columns"):
+        columns = _columns(inputs, seed)
     if columns is None:
         return None
     table = read_columns(columns, "inputs")
-    count = next(iter(table.values())).missing.size
-    table = {name: table[name] for name in _some([*table], count, seed)}
+    rows = next(iter(table.values())).missing.size
+    table = {name: table[name] for name in _some(list(table), rows, seed)}
     found = coordinates([table], (), seed, synthetic=False)
     return Features(found.rows, found.sources)
 
 
-def _columns(inputs: Any, seed: int) -> dict[str, AnyArray] | None:
+def _columns(inputs: Data, seed: int) -> dict[str, AnyArray] | None:
     """Return columns of an array or of a sparse matrix, or some of very many, by their number."""
-    if hasattr(inputs, "tocsc"):
-        stored = inputs.tocsc()
-        names = _numbered(stored.shape, seed)
-        dense = stored[:, [*map(int, names)]].toarray()
-        return dict(zip(names, dense.T, strict=True))
-    array = array_of(inputs, "inputs", exact=True)
-    if array.dtype.names is not None and len(array.dtype.names) == 1:
-        array = array[array.dtype.names[0]]  # records of one field are an array of it
+    sparse = hasattr(inputs, "tocsc")
+    array: Data = inputs.tocsc() if sparse else array_of(inputs, "inputs", exact=True)
+    fields: Strings = array.dtype.names or ()
+    if len(fields) == 1:
+        array = array[fields[0]]  # records of one field are an array of it
     if array.ndim != 2:
         return None
-    return {name: array[:, int(name)] for name in _numbered(array.shape, seed)}
+    rows, count = array.shape
+    numbers = _some(list(range(count)), rows, seed)
+    dense = array[:, numbers]
+    if sparse:
+        dense = dense.toarray()
+    return dict(zip(map(str, numbers), dense.T, strict=True))
 
 
-def _numbered(shape: tuple[int, ...], seed: int) -> list[str]:
-    """Return the numbers of columns, or of as many of them as can be looked at."""
-    rows, columns = shape
-    return _some([*map(str, range(columns))], rows, seed)
-
-
-def _some(names: list[str], count: int, seed: int) -> list[str]:
-    """Return the names of columns, or of as many of them as can be looked at."""
-    most = min(_COLUMNS, max(_FEWEST, _NUMBERS // count))
-    if len(names) <= most:
-        return names
-    drawn = Purpose.SPLIT_COLUMNS.rng(seed).permutation(len(names))[:most]
-    return [names[place] for place in np.sort(drawn).tolist()]
+def _some(columns: list[T], rows: int, seed: int) -> list[T]:
+    """Return columns, or as many of them as can be looked at."""
+    most = min(_COLUMNS, max(_FEWEST, _NUMBERS // rows))
+    if len(columns) <= most:
+        return columns
+    drawn = Purpose.SPLIT_COLUMNS.rng(seed).permutation(len(columns))[:most]
+    return [columns[place] for place in np.sort(drawn).tolist()]

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_length, instance, vector
 from leakbound._base.codes import check_codes
-from leakbound._base.types import ArrayInput, HasMember, IntArray, JsonObject
+from leakbound._base.types import ArrayInput, IntArray, JsonObject, MemberInput, Named
 from leakbound._tally.counting import Counts, added, check_counts
-from leakbound._tally.tally import Stored, Tally, reading
+from leakbound._tally.tally import AnyTally, Tally, reading
 from leakbound.audits.pairing import (
     COLUMNS,
     FIRST_BUCKET,
@@ -25,7 +25,7 @@ from leakbound.errors import AbstentionError, DesignError, InputError, OptionErr
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PairTally(Stored):
+class PairTally(AnyTally):
     """How many pairs of a random split have each of a grid of differences, and who won them.
 
     `audit` takes it in the place of scores, for `RandomSplit()`. Parts of one pairing add up, each
@@ -46,9 +46,9 @@ class PairTally(Stored):
         How pairs were made.
     """
 
-    _kind: ClassVar[str] = "pairs"
-    _design: ClassVar[str] = "RandomSplit()"
-    _columns: ClassVar[tuple[str, str, str]] = COLUMNS
+    _kind = "pairs"
+    _design = "RandomSplit()"
+    _columns = COLUMNS
     keys: IntArray
     pairs_at: IntArray
     wins_at: IntArray
@@ -58,7 +58,7 @@ class PairTally(Stored):
     def of(
         cls,
         scores: ArrayInput,
-        member: ArrayInput | HasMember,
+        member: MemberInput,
         ids: ArrayInput,
         *,
         strata: ArrayInput | None = None,
@@ -185,19 +185,19 @@ class PairTally(Stored):
 
     @property
     def size(self) -> JsonObject:
-        """See `Stored.size`."""
+        """See `AnyTally.size`."""
         told = {"keys": len(self.keys), "counted_buckets": self.counted_buckets}
         return asdict(self.pairing) | told
 
     @property
     def audited(self) -> JsonObject:
-        """See `Stored.audited`: all but the scale."""
+        """See `AnyTally.audited`: all but the scale."""
         same = {"pairs": self.pairs, "left_over": self.left_over, **asdict(self.pairing)}
         return {name: one for name, one in same.items() if name not in {"centre", "spread", "bits"}}
 
     @property
     def assumed(self) -> tuple[str, str]:
-        """See `Stored.assumed`."""
+        """See `AnyTally.assumed`."""
         unit = self.pairing.unit
         words = (
             f"MD5 of the seed {self.pairing.seed} and an id orders {unit}s as independent random "
@@ -207,7 +207,7 @@ class PairTally(Stored):
         return "the hash is random", words
 
     @property
-    def _described(self) -> dict[str, Any]:
+    def _described(self) -> Named:
         return {"pairing": asdict(self.pairing)}
 
     def _tally(self, grid: int) -> Tally:
@@ -225,7 +225,8 @@ class PairTally(Stored):
         # 1. Whole buckets, each once.
         marks = np.searchsorted(keys, LEFT_OVER)
         buckets = FIRST_BUCKET - keys[:marks]
-        again = buckets[(counts[:marks] != 1) | (wins[:marks] != 0)]
+        is_once = (counts[:marks] == 1) & (wins[:marks] == 0)
+        again = buckets[~is_once]
         if again.size:
             raise InputError(
                 f"bucket {again[0]} was counted more than once: add each part once, and count all "
@@ -274,8 +275,9 @@ class PairTally(Stored):
 def _check_same(one: Pairing, other: Pairing) -> None:
     """Raise InputError where pairs were made in different ways."""
     for name, value in asdict(one).items():
-        if getattr(other, name) != value:
+        beside = getattr(other, name)
+        if beside != value:
             raise InputError(
-                f"pairs were made with {name}={value!r} and with {name}={getattr(other, name)!r}: "
-                "count all parts by the same Pairing"
+                f"pairs were made with {name}={value!r} and with {name}={beside!r}: count all "
+                "parts by the same Pairing"
             )

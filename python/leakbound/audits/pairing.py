@@ -7,10 +7,9 @@ from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakbound._base.checks import choice, integer, real, seed_of
-from leakbound._base.types import AnyArray, BoolArray, FloatArray, IntArray, Unit
+from leakbound._base.types import AnyArray, BoolArray, FloatArray, GenericArray, IntArray, Unit
 from leakbound._core import hashed_ids
 from leakbound._tally import counting
 from leakbound._tally.tally import Tally
@@ -209,7 +208,7 @@ def matched(
     ids: AnyArray,
     hashed: IntArray,
     member: BoolArray,
-    strata: NDArray[np.generic] | None = None,
+    strata: GenericArray | None = None,
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Return members, non-members in the same order, and who is left over, of whole buckets."""
     # 1. Examples by their hash; the leading bits are the bucket.
@@ -237,7 +236,9 @@ def matched(
     rank = np.arange(side.size) - np.repeat(starts, sizes)
     paired = rank < np.repeat(facing, sizes)
     inside = side % 2 == 1
-    return order[paired & inside], order[paired & ~inside], order[~paired]
+    members = order[paired & inside]
+    others = order[paired & ~inside]
+    return members, others, order[~paired]
 
 
 def counted_pairs(
@@ -246,7 +247,7 @@ def counted_pairs(
     hashed: IntArray,
     scores: AnyArray,
     member: BoolArray,
-    strata: NDArray[np.generic] | None,
+    strata: GenericArray | None,
 ) -> counting.Counts:
     """Pair and count examples of whole buckets."""
     nan = np.isnan(scores)

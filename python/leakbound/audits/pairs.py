@@ -7,15 +7,17 @@ to turn one of them replaces one training example by another.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakbound._base.codes import by_first_row, row_numbers
 from leakbound._base.streams import Purpose
-from leakbound._base.types import Aggregate, BoolArray, FloatArray, IntArray
+from leakbound._base.types import BoolArray, FloatArray, GenericArray, IntArray
 from leakbound.cuts.games import PairGame
 from leakbound.errors import AbstentionError, DesignError, InputError
+
+Aggregate: TypeAlias = Literal["mean", "max", "log_mean_exp"]
 
 NORMAL = 1.4826
 """The standard deviation of a normal law over the median distance from its median."""
@@ -29,11 +31,13 @@ _FARTHEST = 1e100
 class Units:
     """What a split moved as one: examples, or groups of them, within strata.
 
-    `unit` has the unit of each example, `stratum` the stratum of each unit.
+    `unit` has the unit of each example, `stratum` the stratum of each unit and `strata_of_rows`
+    that of each example.
     """
 
     member: BoolArray
     stratum: IntArray
+    strata_of_rows: IntArray
     unit: IntArray | None = None
     aggregate: Aggregate = "mean"
 
@@ -41,23 +45,30 @@ class Units:
     def of(
         cls,
         member: BoolArray,
-        strata: IntArray | None,
-        groups: NDArray[np.generic] | None,
+        strata: GenericArray | None,
+        groups: GenericArray | None,
         aggregate: Aggregate,
     ) -> "Units":
         """Gather examples into groups; raise InputError where a group straddles the split."""
-        if strata is None:
-            strata = np.broadcast_to(np.int64(0), member.shape)  # of which no row takes memory
+        if strata is None:  # of which no row takes memory
+            stratum: IntArray = np.broadcast_to(np.int64(0), member.shape)
+        else:
+            stratum = by_first_row(strata)[2]
         if groups is None:
-            return cls(member=member, stratum=strata)
+            return cls(member=member, stratum=stratum, strata_of_rows=stratum)
         names, first, unit = by_first_row(groups)
-        _check_whole(
-            names, unit=unit, values=member, first=first, how="is in both parts of the split"
+        for values, how in (
+            (member, "is in both parts of the split"),
+            (stratum, "is in more than one stratum"),
+        ):
+            _check_whole(names, unit=unit, values=values, first=first, how=how)
+        return cls(
+            member=member[first],
+            stratum=stratum[first],
+            strata_of_rows=stratum,
+            unit=unit,
+            aggregate=aggregate,
         )
-        _check_whole(
-            names, unit=unit, values=strata, first=first, how="is in more than one stratum"
-        )
-        return cls(member=member[first], stratum=strata[first], unit=unit, aggregate=aggregate)
 
     @property
     def count(self) -> int:
@@ -120,9 +131,9 @@ def _means(values: FloatArray, unit: IntArray, size: IntArray) -> FloatArray:
 
 
 def _check_whole(
-    names: NDArray[np.generic],
+    names: GenericArray,
     unit: IntArray,
-    values: NDArray[np.generic],
+    values: GenericArray,
     first: IntArray,
     how: str,
 ) -> None:
@@ -184,14 +195,6 @@ class Pairs:
         """How many pairs there are."""
         return self.first.size
 
-    def scores(self, values: FloatArray) -> FloatArray:
-        """Return the scores of all members in pairs, and then of the others."""
-        paired = np.empty(2 * self.count)
-        # Rows are within the scores: other modes would write to a copy first.
-        np.take(values, self.members, out=paired[: self.count], mode="clip")
-        np.take(values, self.others, out=paired[self.count :], mode="clip")
-        return paired
-
     def game(self, scores: FloatArray, seed: int) -> PairGame:
         """Return the game of some scores of the units; AbstentionError if they order nothing."""
         if scores.min() == scores.max():
@@ -205,7 +208,9 @@ class Pairs:
         return PairGame(
             scores=np.negative(apart, out=apart, where=~self.first),
             member=self.first,
-            shown_scores=lambda: self.scores(scores),
+            given=scores,
+            members=self.members,
+            others=self.others,
             seed=seed,
         )
 

@@ -4,10 +4,9 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakbound._base.scores import FILLED
-from leakbound._base.types import BoolArray, FloatArray, IntArray
+from leakbound._base.types import BoolArray, FloatArray, GenericArray, IntArray, Strings
 from leakbound._tally.tally import Tally
 from leakbound.cuts.games import NEAR_CEILING
 from leakbound.errors import DesignError
@@ -25,7 +24,7 @@ _MANY = 8
 _SHARED = 1
 
 
-def refuse_repeated(drawn: NDArray[np.generic], what: str, cure: str) -> None:
+def refuse_repeated(drawn: GenericArray, what: str, cure: str) -> None:
     """Refuse draws that are those of fewer units, repeated or tiled as copied rows are."""
     found = repeated(drawn)
     if found is None:
@@ -37,7 +36,7 @@ def refuse_repeated(drawn: NDArray[np.generic], what: str, cure: str) -> None:
     )
 
 
-def repeated(drawn: NDArray[np.generic]) -> tuple[str, int, int] | None:
+def repeated(drawn: GenericArray) -> tuple[str, int, int] | None:
     """Return whether draws are shorter ones "repeated" or "tiled", how many, and how often.
 
     As by ``numpy.repeat``, where each draw stands several times in a row, or by ``numpy.tile``,
@@ -57,26 +56,26 @@ def repeated(drawn: NDArray[np.generic]) -> tuple[str, int, int] | None:
     return None
 
 
-def _common(drawn: NDArray[np.generic], size: int) -> int:
+def _common(drawn: GenericArray, size: int) -> int:
     """Return the largest length of which all runs of one value are multiples, and all rows."""
     of_changes = np.gcd.reduce(_changes(drawn), initial=0)
     return math.gcd(size, int(of_changes))
 
 
-def _changes(drawn: NDArray[np.generic]) -> IntArray:
+def _changes(drawn: GenericArray) -> IntArray:
     """Return where another value begins."""
     places: IntArray = np.flatnonzero(drawn[1:] != drawn[:-1]) + 1
     return places
 
 
-def _drawn(drawn: NDArray[np.generic]) -> bool:
+def _drawn(drawn: GenericArray) -> bool:
     """Return whether values change as draws do, and are not a short pattern."""
     pattern = drawn[: _period(drawn)]
     runs = _changes(pattern).size + 1
     return runs >= _RUNS
 
 
-def _period(drawn: NDArray[np.generic]) -> int:
+def _period(drawn: GenericArray) -> int:
     """Return the shortest length whose copies make all values; that of all if none does."""
     size = drawn.size
     divisors = set[int]()
@@ -151,7 +150,7 @@ def filled_tallies(tallies: Mapping[str, Tally]) -> dict[str, str]:
     return said
 
 
-def with_filled(filled: str, warnings: tuple[str, ...]) -> tuple[str, ...]:
+def with_filled(filled: str, warnings: Strings) -> Strings:
     """Return warnings with that of one attack, if any: its bound is then near nothing."""
     if not filled:
         return warnings

@@ -2,44 +2,25 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from leakbound._base.checks import check_features, check_length, choice
-from leakbound._base.codes import by_first_row, check_codes
-from leakbound._base.types import Aggregate, ArrayInput, HasMember
-from leakbound._tally.tally import Stored, by_attack, told
-from leakbound.audits import premises, road
+from leakbound._base.codes import check_codes
+from leakbound._base.types import ArrayInput, FloatArray, GenericArray, MemberInput, Named, Strings
+from leakbound._tally.tally import by_attack, recorded
+from leakbound.audits import grouping, premises, road
+from leakbound.audits.assumptions import assumed, delta_warnings
 from leakbound.audits.pair_tally import PairTally
-from leakbound.audits.pairs import Pairs, Units
+from leakbound.audits.pairs import Aggregate, Pairs, Units
 from leakbound.audits.split_challenge import challenge, challenged
-from leakbound.claims import FAMILIES, Claim, SubsampledGaussianDP
+from leakbound.claims import Claim
+from leakbound.claims.base import GuessWords
 from leakbound.cuts.games import PairTallyGame
 from leakbound.errors import OptionError
 from leakbound.results import Assumption, AuditResult
-from leakbound.results.wording import SPLIT, Wording
-
-_COINS = (
-    "Members and non-members of a random split are matched at random. Given the pairs and the "
-    "rest, a separate fair coin decides which {unit} of each pair was trained on. Turning this "
-    "coin over replaces one training {unit} by another. "
-)
-_PURE = (
-    "So each guess is right with probability at most e^ε / (1 + e^ε), given the {output} and "
-    "the coins of earlier guesses, if training is ε-DP for replacing one {unit} (as Steinke, "
-    "Nasr and Jagielski 2023, Proposition 5.1, with pairs in place of examples). "
-)
-_APPROX = (
-    "So each guess is right with probability at most e^ε / (1 + e^ε), given the coins of the "
-    "other pairs, except in failures that (ε, δ)-DP for replacing one {unit} makes rare. "
-)
-_FAMILY = (
-    "So, given the coins of the other pairs, each correct guess obeys the trade-off function of "
-    "replacing one {unit}, and so do the probabilities of all counts of correct guesses together "
-    "(Mahloujifar, Melis and Chaudhuri 2025, Theorem 3.1, with pairs in place of examples). ε is a "
-    "conversion of the rejected curve and holds within the family. "
-)
+from leakbound.results.wording import SPLIT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +32,7 @@ class SplitWords:
 
     unit: str = "example"
     output: str = "trained model"
-    columns: tuple[str, ...] = ()
+    columns: Strings = ()
 
 
 _MODEL = SplitWords()
@@ -112,9 +93,9 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
     (200, 'replace', True)
     """
 
-    name: ClassVar[str] = "random_split"
-    wording: ClassVar[Wording] = SPLIT
-    member: ArrayInput | HasMember | None = None
+    name = "random_split"
+    wording = SPLIT
+    member: MemberInput | None = None
     strata: ArrayInput | None = field(default=None, kw_only=True)
     groups: ArrayInput | None = field(default=None, kw_only=True)
     aggregate: Aggregate = field(default="mean", kw_only=True)
@@ -141,11 +122,8 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
 
         Classifiers that challenge the split bet on `most_bets` pairs at most, if that is a number.
         """
-        if isinstance(request.claim, SubsampledGaussianDP):
-            request = replace(request, claim=replace(request.claim, relation="replace"))
-        tallies = None
-        if isinstance(scores, Stored | Mapping):
-            tallies = by_attack(scores, PairTally)
+        request = road.of_replacing(request)
+        tallies = by_attack(scores, PairTally)
         if tallies is not None:
             return self._counted(tallies, request).audit(request, self)
         if self.member is None:
@@ -156,39 +134,58 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
         if self.groups is not None:
             words = replace(words, unit="user")
         # 1. Scores, membership and what was split as one, in one order.
-        order, attacks, member = road.read(scores, self.member, request.ids)
+        aligned = road.read(scores, self.member, request.ids)
+        member = aligned.member
         if self.groups is None:
             premises.refuse_repeated(member, what="membership", cure=_UNITS)
-        given = {"strata": self.strata, "groups": self.groups, "labels": self.labels}
-        codes = {
-            name: check_codes(order.placed(values, name), examples=member.size, name=name)
-            for name, values in given.items()
-            if values is not None
-        }
-        labels = codes.pop("labels", codes.get("strata"))
-        numbered = {name: by_first_row(one)[2] for name, one in codes.items()}
-        units = Units.of(
-            member,
-            strata=numbered.get("strata"),
-            groups=codes.get("groups"),
-            aggregate=self.aggregate,
-        )
+        codes = self._codes(aligned)
+        strata = codes.get("strata")
+        units = Units.of(member, strata, groups=codes.get("groups"), aggregate=self.aggregate)
         # 2. Pairs of a member and a non-member: which is which was a fair coin.
         pairs = Pairs.drawn(units, request.seed)
         found = None
         if self.features is not None:
-            table = check_features(order.placed(self.features, "features"), "features")
+            table = check_features(aligned.order.placed(self.features, "features"), "features")
             check_length(table[:, 0], examples=member.size, name="features")
+            label = "stratum"
+            if self.labels is not None:
+                label = "label"
             found = challenge(
                 pairs,
                 units,
                 table,
                 request.seed,
-                labels=labels,
-                label="label" if self.labels is not None else "stratum",
+                labels=codes.get("labels", strata),
+                label=label,
                 names=words.columns,
                 most_bets=most_bets,
             )
+        # 3. What the pairs prove, withheld where features show a split that was not random.
+        result = self._paired(aligned, units, pairs, words, request).audit(request, self)
+        if found is None:
+            return result
+        return challenged(result, found)
+
+    def _codes(self, aligned: road.AlignedScores) -> dict[str, GenericArray]:
+        """Read strata, groups and labels, those that are given, in the order of the examples."""
+        given = {"strata": self.strata, "groups": self.groups, "labels": self.labels}
+        size = aligned.member.size
+        return {
+            name: check_codes(aligned.order.placed(values, name), examples=size, name=name)
+            for name, values in given.items()
+            if values is not None
+        }
+
+    def _paired(
+        self,
+        aligned: road.AlignedScores,
+        units: Units,
+        pairs: Pairs,
+        words: SplitWords,
+        request: road.Request,
+    ) -> road.Examples[FloatArray]:
+        """Return the game of pairs, and what is said of the split."""
+        attacks = aligned.attacks
         grounds = _grounds(
             request.claim,
             attacks=attacks,
@@ -197,22 +194,23 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
             stratified=self.strata is not None,
             whole=self.groups is not None,
         )
+        inputs: dict[str, GenericArray] = {**attacks.digested, "member": aligned.member}
         if self.strata is not None:
             grounds["options"]["strata"] = int(np.unique(units.stratum).size)
-        if self.groups is not None:
+            inputs["strata"] = units.strata_of_rows
+        if units.unit is not None:
             grounds["options"] |= {"groups": units.count, "aggregate": self.aggregate}
-        # 3. What the pairs prove, withheld where features show a split that was not random.
-        digested = {name: one.astype(np.int64) for name, one in numbered.items()}
-        result = road.Examples(
+            inputs["groups"] = units.unit
+        filled: Mapping[str, str] = {}
+        if words.output == _MODEL.output:
+            filled = premises.filled(attacks.scores, aligned.member)
+        return road.Examples(
             attacks=attacks,
             game=lambda values: pairs.game(units.scores(values), request.seed),
             **grounds,
-            filled=premises.filled(attacks.scores, member) if words.output == _MODEL.output else {},
-            inputs={**attacks.digested, "member": member, **digested},
-        ).audit(request, self)
-        if found is None:
-            return result
-        return challenged(result, found)
+            filled=filled,
+            inputs=inputs,
+        )
 
     def _counted(
         self, tallies: dict[str, PairTally], request: road.Request
@@ -223,7 +221,8 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
             if value is not None and name != "aggregate":
                 raise OptionError(f"a PairTally has counts, not single examples: leave out {name}")
         attacks = road.AnyAttacks({name: one.game(request.seed) for name, one in tallies.items()})
-        (tally, *_), (options, inputs) = tallies.values(), told(tallies)
+        options, inputs = recorded(tallies)
+        tally = next(iter(tallies.values()))
         pairing = tally.pairing
         words = replace(_MODEL, unit=pairing.unit)
         grounds = _grounds(
@@ -262,12 +261,9 @@ def _grounds(
     stratified: bool,
     whole: bool,
     seed: str = "the seed",
-) -> dict[str, Any]:
+) -> Named:
     """Return what is said of a split, of strata or of whole users: of so many pairs."""
     unit = words.unit
-    subject = "ε"
-    if isinstance(claim, FAMILIES):
-        subject = "The trade-off function"
     within = ""
     if stratified:
         within = ", within each stratum"
@@ -291,12 +287,12 @@ def _grounds(
         ),
         Assumption(
             name=f"replace one {unit}",
-            statement=f"{subject} refers to replacing one {unit} by another, including audited ones"
-            f"{within}. Training that is ε-DP under adding or removing one {unit} may reach 2ε "
-            "here." + (f" δ is {claim.delta:g}." if claim.delta else ""),
+            statement=f"{claim.subject} refers to replacing one {unit} by another, including "
+            f"audited ones{within}. Training that is ε-DP under adding or removing one {unit} may "
+            "reach 2ε here." + grouping.at_delta(claim.delta, copies=1),
             status="declared",
         ),
-        *road.assumed(
+        *assumed(
             claim,
             attacks,
             words.output,
@@ -306,7 +302,7 @@ def _grounds(
         ),
     )
     return {
-        "theorem": split_theorem(claim, words),
+        "theorem": claim.theorem(words_of_guesses(unit, words.output)),
         "assumptions": assumptions,
         "options": {
             "relation": "replace",
@@ -316,11 +312,20 @@ def _grounds(
             "transform": "stretched",
         },
         "wording": replace(SPLIT, unit=unit, units=f"{unit}s"),
-        "warnings": road.delta_warnings(claim.delta, pairs[0]),
+        "warnings": delta_warnings(claim.delta, pairs[0]),
     }
 
 
-def split_theorem(claim: Claim, words: SplitWords = _MODEL) -> str:
-    """Return why a bound from a random split holds, where the split moved such units."""
-    follows = _FAMILY if isinstance(claim, FAMILIES) else _APPROX if claim.delta else _PURE
-    return (_COINS + follows).replace("{unit}", words.unit).replace("{output}", words.output)
+def words_of_guesses(unit: str, output: str) -> GuessWords:
+    """Return the words of a theorem for guesses about pairs of such units."""
+    return GuessWords(
+        given=f"the {output} and the coins of earlier guesses",
+        others="the coins of the other pairs",
+        replacing=f" replacing one {unit}",
+        source=" (as Steinke, Nasr and Jagielski 2023, Proposition 5.1, with pairs in place of "
+        "examples)",
+        adapted=", with pairs in place of examples",
+        before="Members and non-members of a random split are matched at random. Given the pairs "
+        f"and the rest, a separate fair coin decides which {unit} of each pair was trained on. "
+        f"Turning this coin over replaces one training {unit} by another. ",
+    )

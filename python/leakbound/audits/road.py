@@ -7,16 +7,15 @@ proof is recorded.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import partial, wraps
+from dataclasses import dataclass, field, replace
+from functools import wraps
 from numbers import Real
-from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakbound._base import checks, shares
-from leakbound._base.alignment import ExampleOrder
+from leakbound._base.alignment import ExampleOrder, column_names
 from leakbound._base.reading import refuse_unread
 from leakbound._base.records import Lazy
 from leakbound._base.types import (
@@ -24,11 +23,16 @@ from leakbound._base.types import (
     BoolArray,
     CoinSides,
     FloatArray,
+    GenericArray,
     HasMember,
     IntArray,
+    JsonObject,
     JsonValue,
     Kind,
+    MemberInput,
+    Named,
     Sides,
+    Strings,
 )
 from leakbound.audits import grouping, premises
 from leakbound.audits.figures import curve, histogram_of, roc
@@ -36,17 +40,17 @@ from leakbound.audits.member_count import MemberCount
 from leakbound.audits.policies.approximate_dp import approx_policy
 from leakbound.audits.policies.biased_coins import prior_policy
 from leakbound.audits.policies.f_dp import family_policy
-from leakbound.audits.policies.second_look import second_look
+from leakbound.audits.policies.second_look import DEFAULT, second_look
 from leakbound.audits.policies.trials import of_trials
-from leakbound.claims import CLAIMS, FAMILIES, ApproxDP, Claim, PureDP, SubsampledGaussianDP
+from leakbound.claims import CLAIMS, ApproxDP, Claim, PureDP, SubsampledGaussianDP
 from leakbound.claims.families import least_delta_to_store
-from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import CutPolicy, Game, Policy, Proof, ScoreGame, SecondLook
 from leakbound.cuts.games import TrialGame
 from leakbound.cuts.policies import check_policy
 from leakbound.cuts.policy import PATH_NAMES, Proved
 from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
-from leakbound.results import Assumption, AuditResult, Provenance
+from leakbound.report.parts import Assumptions
+from leakbound.results import AuditResult, Provenance
 from leakbound.results.base import Result
 from leakbound.results.one_run import Exposed
 from leakbound.results.wording import Wording
@@ -180,20 +184,29 @@ def audit(
     """
     # 1. Options; what the design decides is filled in.
     _check_design(design)
-    named = isinstance(sides, str)  # an array compares with nothing
+    if claim is None:
+        claim = design.claim
     request = Request(
-        claim=design.claim if claim is None else claim,
+        claim=claim,
         confidence=confidence,
         cuts=cuts,
-        sides="both" if named and sides == "auto" and sides not in design.sides else sides,
+        sides=_sides_of(design, sides),
         ids=ids,
         seed=checks.seed_of(seed),
     )
-    if not named or sides not in (*design.sides, "auto"):
-        kind = type(design).__name__
-        raise OptionError(f'sides="{sides}" does not apply to {kind}: leave it out')
     # 2. Scores, membership and what else the design holds, in one order: then `Examples.audit`.
     return design.audit(scores, request)
+
+
+def _sides_of(design: Design[Any, Any], sides: CoinSides) -> CoinSides:
+    """Return the sides of an audit: "auto" is "both" where the design leaves no choice."""
+    checks.choice(sides, "sides", CoinSides)
+    if sides in design.sides:
+        return sides
+    if sides == "auto":
+        return "both"
+    kind = type(design).__name__
+    raise OptionError(f'sides="{sides}" does not apply to {kind}: leave it out')
 
 
 def _check_design(design: object) -> None:
@@ -258,10 +271,10 @@ class Grounds:
     """
 
     theorem: str = ""
-    assumptions: tuple[Assumption, ...] = ()
+    assumptions: Assumptions = ()
     options: Mapping[str, JsonValue] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
-    inputs: Mapping[str, NDArray[np.generic]] = field(default_factory=dict)
+    warnings: Strings = ()
+    inputs: Mapping[str, GenericArray] = field(default_factory=dict)
     kind: Kind | None = None
 
 
@@ -292,8 +305,8 @@ class Examples(Grounds, Generic[S]):
         # 3. A number of members that the design cannot give is refused.
         if self.count is not None:
             self.count.refuse()
-        if self.copies > 1:
-            grouping.check(self.copies, request.claim, self.count.examples if self.count else 0)
+            if self.copies > 1:
+                grouping.check(self.copies, request.claim, self.count.examples)
         # 4. Each attack is tested at its share of the level; the best proof counts.
         proof = self.attacks.prove(
             self.share * request.level,
@@ -302,48 +315,41 @@ class Examples(Grounds, Generic[S]):
         # 5. Numbers in a record; words are made of it when somebody asks.
         fields = assemble(proof, self, request)
         if self.copies > 1:
-            at = partial(curve_at, request.claim, proof.game.sides)
-            fields |= grouping.for_one(fields, self.copies, at)
+            fields |= grouping.for_one(fields, self.copies, proof.game.sides)
         fields["options"] |= {"design": design.name, "seed": request.seed}
         fields["wording"] = self.wording or design.wording
         filled = self.filled.get(str(proof.options.get("attack", "")), "")
         fields["warnings"] = premises.with_filled(filled, fields["warnings"])
+        return AuditResult(**fields, _exposed=Lazy(lambda: self._exposed(proof.game)))
+
+    def _exposed(self, game: Game) -> Exposed | None:
+        """List the most exposed members, unless coins may not have decided who was one."""
         doubted = self.count is not None and self.count.doubtful
-        listed, attacks = None if doubted else self.exposed, len(self.attacks.scores)
-        return AuditResult(
-            **fields,
-            _exposed=Lazy(lambda: listed(proof.game, attacks) if listed else None),
-        )
+        if self.exposed is None or doubted:
+            return None
+        return self.exposed(game, len(self.attacks.scores))
 
 
-def assemble(proof: Proof, design: Grounds, request: Request) -> dict[str, Any]:
+def assemble(proof: Proof, design: Grounds, request: Request) -> Named:
     """Return the fields of a result: what is proved, and the grounds that a design gives for it."""
     claim = request.claim
-    at = partial(curve_at, claim, proof.game.sides)
+    sides = proof.game.sides
     proved = parts(proof)
     ceiling = proved["_ceiling"]
-    kind: Kind = "family_lower_bound" if isinstance(claim, FAMILIES) else "lower_bound"
     return {
         **proved,
         "options": {**proof.options, **design.options},
         "warnings": (*proof.warnings, *design.warnings),
-        "kind": design.kind or kind,
+        "kind": design.kind or claim.kind,
         "claim": claim,
         "confidence": request.confidence,
         "theorem": design.theorem + proof.theorem,
         "assumptions": design.assumptions,
-        "rejected": at(proof.bound),
-        "least_delta": least_delta_to_store(claim, proof.game.sides),
-        "_rejectable": Lazy(lambda: at(ceiling.value)),
+        "rejected": claim.rejected(proof.bound, sides),
+        "least_delta": least_delta_to_store(claim, sides),
+        "_rejectable": Lazy(lambda: claim.rejected(ceiling.value, sides)),
         "_provenance": Lazy(lambda: Provenance.of(request.seed, **design.inputs)),
     }
-
-
-def curve_at(claim: Claim, sides: Sides, bound: float) -> TradeOff | None:
-    """Return the curve of a family at a bound; None if nothing is bounded, or no family."""
-    if not isinstance(claim, FAMILIES) or not bound:
-        return None
-    return claim.attained(bound, sides)
 
 
 class AlignedScores(NamedTuple):
@@ -355,7 +361,7 @@ class AlignedScores(NamedTuple):
 
 
 def read(
-    scores: Any, member: ArrayInput | HasMember, ids: ArrayInput | None, *, copies: bool = False
+    scores: Any, member: MemberInput, ids: ArrayInput | None, *, copies: bool = False
 ) -> AlignedScores:
     """Read scores and membership, and put them into one order.
 
@@ -384,8 +390,8 @@ def prove(request: Request, game: Game, level: float, prior: FloatArray | None =
 
     `prior` has the chances of the coins, None if all are fair.
     """
-    if prior is not None:
-        return prior_policy(request.cuts, cast("ScoreGame", game), prior).audit(game, level)
+    if prior is not None and isinstance(game, ScoreGame):
+        return prior_policy(request.cuts, game, prior).audit(game, level)
     if isinstance(game, TrialGame):
         return of_trials(request.claim, game.examples).audit(game, level)
     policy = policy_of(request.claim, request.cuts, game.examples, game.sides, level, game.k)
@@ -397,8 +403,7 @@ def policy_of(
 ) -> Policy:
     """Return the form that a claim has of a cut policy, its default if None."""
     if cuts is None or isinstance(cuts, SecondLook):
-        chosen = cuts or SecondLook()
-        return second_look(chosen, claim, examples=examples, sides=sides, level=level, k=k)
+        return second_look(cuts or DEFAULT, claim, examples=examples, sides=sides, level=level, k=k)
     if isinstance(claim, PureDP):
         return cuts
     if isinstance(claim, ApproxDP):
@@ -406,7 +411,7 @@ def policy_of(
     return family_policy(cuts, claim, examples=examples, sides=sides, k=k)
 
 
-def parts(proof: Proof) -> dict[str, Any]:
+def parts(proof: Proof) -> Named:
     """Return the fields that every record of a ranking has, on the claim's parameter."""
     ranking = proof.examples
     best = proof.best
@@ -428,28 +433,6 @@ def parts(proof: Proof) -> dict[str, Any]:
     }
 
 
-def assumed(
-    claim: Claim, attacks: "AnyAttacks[Any]", output: str, units: str, order: str
-) -> tuple[Assumption, ...]:
-    """Return what is assumed of scores of such an output, of options, and of the order."""
-    return (
-        Assumption(
-            "scores without membership",
-            f"The scores come from the {output} and the {units} only. Which of these {units} were "
-            "members was not used to compute or choose a score.",
-            "declared",
-        ),
-        Assumption(
-            "options chosen in advance",
-            "Policy, sides and confidence were chosen before anybody looked at membership, and "
-            f"{attacks.others} tried on it.",
-            "declared",
-        ),
-        Assumption("guesses ordered by scores only", order, "checked"),
-        *family_assumption(claim, "a trial" if output.startswith("outputs") else "training"),
-    )
-
-
 P = TypeVar("P", bound=Proved)
 
 
@@ -463,7 +446,9 @@ class AnyAttacks(Generic[S]):
     def others(self) -> str:
         """What is assumed of attacks that are not here, but for its verb's object."""
         several = len(self.scores)
-        return "no other attack was" if several == 1 else f"no attack but these {several} was"
+        if several == 1:
+            return "no other attack was"
+        return f"no attack but these {several} was"
 
     def prove(self, beta: float, prove: Callable[[S, float], P]) -> P:
         """Audit every attack at its share of the level and keep the best; on equality the first.
@@ -474,18 +459,15 @@ class AnyAttacks(Generic[S]):
             return prove(self.scores[""], beta)
         share = shares.ATTACKS.of(beta, len(self.scores))
         proofs = {name: prove(values, share) for name, values in self.scores.items()}
+        bounds: JsonObject = {name: proof.bound for name, proof in proofs.items()}
         best = max(proofs, key=lambda name: proofs[name].bound)
-        winner = proofs[best]
         # What the others cost is what the best one proves alone, at the whole level.
-        alone = prove(self.scores[best], beta) if len(proofs) > 1 else winner
-        cost = max(0.0, alone.bound - winner.bound)
-        return winner.with_options(
-            {
-                "attack": best,
-                "attacks": {name: proof.bound for name, proof in proofs.items()},
-                "attacks_level": share,
-                "attacks_cost": cost,
-            }
+        cost = 0.0
+        if len(proofs) > 1:
+            alone = prove(self.scores[best], beta).bound
+            cost = max(0.0, alone - proofs[best].bound)
+        return proofs[best].with_options(
+            {"attack": best, "attacks": bounds, "attacks_level": share, "attacks_cost": cost}
         )
 
 
@@ -508,14 +490,16 @@ class Attacks(AnyAttacks[FloatArray]):
         """Read scores of several attacks by a check; ids are joined."""
         if not named:
             raise InputError("scores is empty: at least one attack is needed")
-        words = {name: f"scores of {name!r}" if name else "scores" for name in named}
-        read = {
-            name: check(order.scores(raw, words[name]), words[name]) for name, raw in named.items()
-        }
-        attacks = cls(read)
-        for name, values in read.items():
-            checks.check_length(values, attacks.examples, words[name])
-        return attacks
+        read: dict[str, FloatArray] = {}
+        for name, raw in named.items():
+            called = "scores"
+            if name:
+                called = f"scores of {name!r}"
+            values = check(order.scores(raw, called), called)
+            examples = len(next(iter(read.values()), values))
+            checks.check_length(values, examples, called)
+            read[name] = values
+        return cls(read)
 
     def taken(self, rows: IntArray | None) -> "Attacks":
         """Return the same attacks with some rows of the scores; None for all as they are."""
@@ -531,10 +515,13 @@ class Attacks(AnyAttacks[FloatArray]):
     @property
     def digested(self) -> dict[str, FloatArray]:
         """The scores under the names of their digests."""
-        return {f"scores of {name}" if name else "scores": v for name, v in self.scores.items()}
+        alone = self.scores.get("")
+        if alone is not None:
+            return {"scores": alone}
+        return {f"scores of {name}": values for name, values in self.scores.items()}
 
 
-def _by_name(scores: Any) -> dict[str, Any] | None:
+def _by_name(scores: Any) -> Named | None:
     """Return scores by name if they are a mapping, columns of a frame or rows; else None."""
     if isinstance(scores, Mapping):
         if scores and all(isinstance(one, Real) for one in scores.values()):
@@ -545,8 +532,7 @@ def _by_name(scores: Any) -> dict[str, Any] | None:
         return dict(scores)
     if not isinstance(scores, np.ndarray | list | tuple):
         refuse_unread(scores, "scores")
-    names = getattr(scores, "column_names", None)  # Arrow's columns are arrays
-    names = list(getattr(scores, "columns", ()) if names is None else names)
+    names = column_names(scores)
     if names and hasattr(scores, "__getitem__"):
         for name in names:
             if not isinstance(name, str) or names.count(name) > 1:
@@ -557,22 +543,16 @@ def _by_name(scores: Any) -> dict[str, Any] | None:
     else:
         shape: tuple[int, ...] = getattr(scores, "shape", ())
         in_rows = len(shape) == 2 and shape[1] != 1
-    return {f"attack {row}": values for row, values in enumerate(scores)} if in_rows else None
+    if in_rows:
+        return {f"attack {row}": values for row, values in enumerate(scores)}
+    return None
 
 
-def family_assumption(claim: Claim, of: str = "training") -> tuple[Assumption, ...]:
-    """Return what a bound on a family of trade-off functions assumes; nothing for other claims."""
-    if not isinstance(claim, FAMILIES):
-        return ()
-    return (
-        Assumption(
-            "family of trade-off functions",
-            f"The trade-off function of {of} is a curve of the claimed family, {claim.name}. The "
-            f"bound holds within this family: if {of} has another curve, the ε converted from the "
-            "rejected curve may be above the truth.",
-            "declared",
-        ),
-    )
+def of_replacing(request: Request) -> Request:
+    """Return a request whose claim is about replacing an example, where it can be about either."""
+    if isinstance(request.claim, SubsampledGaussianDP):
+        return replace(request, claim=replace(request.claim, relation="replace"))
+    return request
 
 
 def refuse_replacing(claim: Claim) -> None:
@@ -582,14 +562,3 @@ def refuse_replacing(claim: Claim) -> None:
             'relation="replace" is for RandomSplit: a coin decides whether an example is added, so '
             "the bound is on adding or removing one"
         )
-
-
-def delta_warnings(delta: float, examples: int) -> tuple[str, ...]:
-    """Say that a δ is no small one for so many examples."""
-    if delta < 1 / examples:
-        return ()
-    note = (
-        f"delta = {delta:g} is not below 1/m = {1 / examples:.3g}: a mechanism that publishes one "
-        "whole example can satisfy the claim, and large ε are hard to refute"
-    )
-    return (note,)

@@ -40,11 +40,11 @@ def walk_through(paths: dict[PathOrder, Cuts]) -> Walk:
     if "member" in paths:
         blocks = np.arange(1, paths["member"][0].size + 1)
         return blocks, np.zeros_like(blocks)
-    first = paths["member_half"][0]
-    second = paths["nonmember_half"][0]
-    # the half with fewer guesses so far goes on, the first on equality
-    half = np.repeat([0, 1], [first.size, second.size])
-    begins = np.concatenate([[0], first[:-1], [0], second[:-1]])[: half.size]
+    upper, _ = paths["member_half"]
+    lower, _ = paths["nonmember_half"]
+    half = np.repeat([0, 1], [upper.size, lower.size])
+    # Guesses of its half before each block: the half with fewer goes on, the first on equality.
+    begins = np.concatenate([np.append(0, upper)[:-1], np.append(0, lower)[:-1]])
     turn = half[np.lexsort((half, begins))]
     return np.cumsum(turn == 0), np.cumsum(turn == 1)
 

@@ -10,13 +10,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakbound._base import shares
 from leakbound._base.imports import needs
 from leakbound._base.records import Lazy
 from leakbound._base.streams import Purpose
-from leakbound._base.types import BoolArray, FloatArray
+from leakbound._base.types import BoolArray, FloatArray, GenericArray, Named
 from leakbound.audits.pairs import Pairs, Units
 from leakbound.propensity import falsification, likeness, surprise, views
 from leakbound.results import AuditResult
@@ -37,7 +36,7 @@ _WRITTEN = (
 
 
 @dataclass(frozen=True)
-class Seen:
+class Finding:
     """What one view saw: its p-value, corrected for the other views, and the telling numbers.
 
     `seen` is how many of `of` were counted, where a random split gives `expected` on average.
@@ -49,7 +48,7 @@ class Seen:
     of: int
     expected: float
     words: str
-    advice: str = _CLEANED
+    advice: str = ""
 
     @property
     def contradicts(self) -> bool:
@@ -61,12 +60,12 @@ class Seen:
 class Challenge:
     """What all views of a split came to."""
 
-    all_seen: tuple[Seen, ...]
+    findings: tuple[Finding, ...]
 
     @property
-    def most_telling(self) -> Seen:
+    def most_telling(self) -> Finding:
         """The view with the smallest p-value."""
-        return min(self.all_seen, key=lambda one: one.p_value)
+        return min(self.findings, key=lambda one: one.p_value)
 
     @property
     def p_value(self) -> float:
@@ -79,20 +78,20 @@ class Challenge:
         return self.most_telling.contradicts
 
     @property
-    def told(self) -> tuple[Seen, ...]:
+    def contradictions(self) -> tuple[Finding, ...]:
         """What a warning is about: of the views with the same advice the most telling one."""
-        found = dict[str, Seen]()
-        for one in sorted(self.all_seen, key=lambda one: one.p_value):
+        found = dict[str, Finding]()
+        for one in sorted(self.findings, key=lambda one: one.p_value):
             if one.contradicts:
                 found.setdefault(one.advice, one)
         return tuple(found.values())
 
     @property
-    def options(self) -> dict[str, Any]:
+    def options(self) -> Named:
         """The numbers, as results keep them."""
         best = self.most_telling
         numbers = {name: getattr(best, name) for name in ("p_value", "view", "seen", "of")}
-        p_values = {one.view: one.p_value for one in self.all_seen}
+        p_values = {one.view: one.p_value for one in self.findings}
         return {**numbers, "expected": best.expected, "p_values": p_values}
 
 
@@ -102,7 +101,7 @@ def challenge(
     features: FloatArray,
     seed: int,
     *,
-    labels: NDArray[np.generic] | None = None,
+    labels: GenericArray | None = None,
     label: str = "label",
     names: Sequence[str] = (),
     most_bets: int | None = None,
@@ -129,9 +128,13 @@ def challenge(
     rng = Purpose.SPLIT_VIEWS.rng(seed)
     split = views.Split.of(units.member, units.stratum, rng)
     points = likeness.ranked(features)
-    rows = "rows" if units.unit is None else "groups of rows"
+    rows = "groups of rows"
+    advice = _CLEANED
+    if units.unit is None:
+        rows = "rows"
+        advice += _GROUPED
     usual = _of_units(units, likeness.usual(features, names))
-    seen = [
+    findings = [
         _close_pairs(units.features(points), split, rng, rows),
         _usual_rows(usual, split, rng, rows),
     ]
@@ -139,12 +142,11 @@ def challenge(
     if labels is not None:
         surprises = surprise.surprising(features, labels, rng)
     if surprises is not None:
-        seen.append(_labels(_of_units(units, surprises), split, rng, f"{rows} whose {label}"))
-    if units.unit is None:
-        seen = [replace(one, advice=one.advice + _GROUPED) for one in seen]
-    if _can_contradict(pairs.count if most_bets is None else min(most_bets, pairs.count)):
-        seen.append(bets(pairs, units.features(features), seed, names, most_bets))
-    return Challenge(tuple(seen))
+        findings.append(_labels(_of_units(units, surprises), split, rng, f"{rows} whose {label}"))
+    findings = [replace(one, advice=advice) for one in findings]
+    if _can_contradict(len(range(pairs.count)[:most_bets])):
+        findings.append(bets(pairs, units.features(features), seed, names, most_bets))
+    return Challenge(tuple(findings))
 
 
 def _of_units(units: Units, values: FloatArray) -> FloatArray:
@@ -152,54 +154,62 @@ def _of_units(units: Units, values: FloatArray) -> FloatArray:
     if units.unit is None:
         return values
     unknown = np.isnan(values)
-    means = units.features(np.where(unknown, 0.0, values)[:, None])[:, 0]
+    column = np.where(unknown, 0.0, values)[:, None]
+    means = units.features(column)[:, 0]
     lacking = np.bincount(units.unit, unknown) > 0
     return np.where(lacking, np.nan, means)
 
 
 def _close_pairs(
     points: FloatArray, split: views.Split, rng: np.random.Generator, rows: str
-) -> Seen:
+) -> Finding:
     """See whether records that resemble each other lie in one part."""
     count = views.across(likeness.closest(points, split, rng), split, rng)
-    p_value = min(1.0, shares.CLOSE_PAIRS.price() * count.p_value)
+    p_value = _corrected(shares.CLOSE_PAIRS, count)
     words = (
         f"{rows} that resemble each other lie in one part more often than a random split allows: "
         f"{_ASKED} Of the {count.of:,} closest pairs, {count.seen:,} have one in each part, "
         f"where {_about(count.expected)} are expected (p = {p_value:.2g})"
     )
-    return Seen("closest pairs", p_value, count.seen, count.of, count.expected, words)
+    return Finding("closest pairs", p_value, count.seen, count.of, count.expected, words)
 
 
 def _usual_rows(
     values: FloatArray, split: views.Split, rng: np.random.Generator, rows: str
-) -> Seen:
+) -> Finding:
     """See whether the most or the least usual records lie in one part."""
     count = views.at_ends(likeness.in_order(values, rng), split, rng)
-    p_value = min(1.0, shares.USUAL_ROWS.price() * count.p_value)
-    words = _at_end(count, f"{count.end} usual {rows}", p_value)
-    return Seen("usual rows", p_value, count.seen, count.of, count.expected, words)
+    p_value = _corrected(shares.USUAL_ROWS, count)
+    return _at_end("usual rows", p_value, count, f"{count.end} usual {rows}")
 
 
 def _labels(
     values: FloatArray, split: views.Split, rng: np.random.Generator, labelled: str
-) -> Seen:
+) -> Finding:
     """See whether records whose labels are surprising, or not at all, lie in one part."""
     asked = np.flatnonzero(~np.isnan(values))
     count = views.at_ends(asked[likeness.in_order(values[asked], rng)], split, rng)
-    p_value = min(1.0, shares.LABELS.price() * count.p_value)
-    words = _at_end(count, f"{labelled} is {count.end} surprising", p_value)
-    return Seen("surprising labels", p_value, count.seen, count.of, count.expected, words)
+    p_value = _corrected(shares.LABELS, count)
+    rows = f"{labelled} is {count.end} surprising"
+    return _at_end("surprising labels", p_value, count, rows)
 
 
-def _at_end(count: views.Count, rows: str, p_value: float) -> str:
-    """Return what was counted at an end of an order, in words."""
-    often = "more" if count.seen > count.expected else "less"
-    return (
+def _corrected(share: shares.Share, count: views.Count) -> float:
+    """Return the p-value of a view, corrected for the other views."""
+    return min(1.0, share.price() * count.p_value)
+
+
+def _at_end(view: str, p_value: float, count: views.Count, rows: str) -> Finding:
+    """Return what was counted at an end of an order."""
+    often = "less"
+    if count.seen > count.expected:
+        often = "more"
+    words = (
         f"the {rows} are in the training set {often} often than a random split allows: {_ASKED} "
         f"Of these {count.of:,}, {count.seen:,} are in the training set, where "
         f"{_about(count.expected)} are expected (p = {p_value:.2g})"
     )
+    return Finding(view, p_value, count.seen, count.of, count.expected, words)
 
 
 def _about(expected: float) -> str:
@@ -222,7 +232,7 @@ def bets(
     seed: int,
     names: Sequence[str] = (),
     most: int | None = None,
-) -> Seen:
+) -> Finding:
     """Bet on which of each pair is the member, from features of the units.
 
     Pairs are put in random order and cut into five parts. From the second on, a classifier learns
@@ -237,7 +247,8 @@ def bets(
     order = Purpose.SPLIT_PARTS.rng(seed).permutation(pairs.count)[:most]
     count = order.size
     table = np.concatenate([features[pairs.members[order]], features[pairs.others[order]]])
-    labels, first_is_member = np.arange(2 * count) < count, pairs.first[order]
+    labels = np.arange(2 * count) < count
+    first_is_member = pairs.first[order]
     # 2. Each classifier bets on a part by what it learnt of the parts before.
     with threadpool_limits(1):  # so few rows keep other threads waiting
         results = {
@@ -251,9 +262,9 @@ def bets(
     words = (
         f"features alone tell the member of a pair from the non-member: {best} is right on "
         f"{correct:,} of {guesses:,} pairs (p = {p_value:.2g}), and by itself "
-        f"{_telling(table, labels, names)}"
+        f"{_best_column(table, labels, names)}"
     )
-    return Seen(best, p_value, correct, guesses, guesses / 2, words, _WRITTEN)
+    return Finding(best, p_value, correct, guesses, guesses / 2, words, _WRITTEN)
 
 
 def _won(
@@ -266,9 +277,12 @@ def _won(
     """
     count = first_is_member.size
     parts = np.array_split(np.arange(count), _PARTS)
-    tails, correct, guesses = list[float](), 0, 0
+    tails = list[float]()
+    correct = 0
+    guesses = 0
     for k in range(1, _PARTS):
-        past, tested = np.concatenate(parts[:k]), parts[k]
+        past = np.concatenate(parts[:k])
+        tested = parts[k]
         learnt_from = np.concatenate([past, past + count])
         rows = np.concatenate([tested, tested + count])
         belief = falsification.beliefs(model, table, labels, learnt_from, rows, seed, k)
@@ -281,20 +295,27 @@ def _won(
         if surest.size:
             fair = np.zeros(surest.size)
             tails.append(float(poisson_binomial_tail_offsets(right, fair, 0.0, log=True)))
-        correct, guesses = correct + right, guesses + surest.size
-    return (falsification.fisher(tails) if tails else 1.0), correct, guesses
+        correct += right
+        guesses += surest.size
+    p_value = 1.0
+    if tails:
+        p_value = falsification.fisher(tails)
+    return p_value, correct, guesses
 
 
-def _telling(table: FloatArray, labels: BoolArray, names: Sequence[str]) -> str:
+def _best_column(table: FloatArray, labels: BoolArray, names: Sequence[str]) -> str:
     """Return which column tells most by itself, by the largest advantage of any threshold."""
     advantages = []
     for column in table.T:
         order = np.argsort(column, kind="stable")
         ends = np.flatnonzero(np.diff(column[order], append=np.inf))  # of blocks of equal values
         gaps = np.cumsum(np.where(labels[order], 1, -1))[ends]
-        advantages.append(2 * float(np.abs(gaps).max()) / labels.size)
+        widest = float(np.abs(gaps).max())
+        advantages.append(2 * widest / labels.size)
     best = int(np.argmax(advantages))
-    name = repr(names[best]) if names else f"{best} of the features, counted from 0,"
+    name = f"{best} of the features, counted from 0,"
+    if names:
+        name = repr(names[best])
     return f"column {name} tells most (advantage {advantages[best]:.2f})"
 
 
@@ -309,8 +330,8 @@ def challenged(result: AuditResult, found: Challenge) -> AuditResult:
         text = f"{split.statement} Features alone do not contradict it (p = {found.p_value:.2g})."
         return replace(result, assumptions=(replace(split, statement=text), *rest))
     curve = result._curve  # noqa: SLF001 (drawn when asked for)
-    words = "; ".join(one.words for one in found.told)
-    advice = "; ".join(dict.fromkeys(one.advice for one in found.told))
+    words = "; ".join(one.words for one in found.contradictions)
+    advice = "; ".join(dict.fromkeys(one.advice for one in found.contradictions))
     split = replace(split, statement=f"{split.statement} But {words}.", status="contradicted")
     warning = f"{words}: the split was not random, and the bound is withheld; {advice}"
     return replace(

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
@@ -19,23 +18,24 @@ from leakbound._base.checks import (
     shown,
 )
 from leakbound._base.types import (
+    AnyArray,
     ArrayInput,
     BoolArray,
     FloatArray,
-    HasMember,
+    GenericArray,
     IntArray,
-    JsonValue,
+    JsonObject,
+    MemberInput,
     PathOrder,
     SidesChoice,
 )
+from leakbound.audits.assumptions import delta_warnings, family_assumption
 from leakbound.audits.bets import Bets
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.road import (
     Grounds,
     Request,
     assemble,
-    delta_warnings,
-    family_assumption,
 )
 from leakbound.audits.sequences import (
     Cuts,
@@ -48,8 +48,7 @@ from leakbound.audits.sequences import (
     walk_through,
 )
 from leakbound.audits.trials import INDEPENDENT, NEIGHBOURS
-from leakbound.claims import CLAIMS, FAMILIES, Claim, PureDP
-from leakbound.claims.families import search_of
+from leakbound.claims import CLAIMS, Claim, PureDP
 from leakbound.cuts import ORDERS, Proof, ScoreGame
 from leakbound.cuts.policy import PATH_NAMES, Best, Stated, chance_explains
 from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
@@ -136,7 +135,8 @@ class Stream:
         choice(sides, "sides", SidesChoice)
         self._claim = claim
         self._level = complement(confidence)
-        self._confidence, self._sides = float(confidence), sides
+        self._confidence = float(confidence)
+        self._sides = sides
         self._shares = _checked(shares)
         self._sequences = [
             GuessSequence(order, share) for order in ORDERS[sides] for share in self._shares
@@ -144,7 +144,10 @@ class Stream:
         self._bets = Bets(claim, tuple(self._sequences), self._level)
         # Guesses and correct guesses of all sequences: where the bound is, and after each batch.
         self._counts = np.zeros((2, len(self._sequences)), dtype=np.int64)
-        self._reached, self._ends, self._bounds = -math.inf, [self._counts], [0.0]
+        self._ends = [self._counts]
+        # What is proved where it is, -inf for nothing, and the bound after each batch.
+        self._proved = -math.inf
+        self._bounds = [0.0]
         self._m = 0
         self._scores: list[FloatArray] = []
         self._member: list[BoolArray] = []
@@ -154,7 +157,7 @@ class Stream:
         self._refused: MemberCount | None = None
 
     def update(
-        self, scores: ArrayInput, member: ArrayInput | HasMember, *, ids: ArrayInput | None = None
+        self, scores: ArrayInput, member: MemberInput, *, ids: ArrayInput | None = None
     ) -> Self:
         """Guess one more batch, and reveal its membership.
 
@@ -249,7 +252,7 @@ class Stream:
         guesses, correct = counts[:, index].tolist()
         moments = [*self._ends[1:], counts]
         bounds = [*self._bounds[1:], bound]
-        options: dict[str, JsonValue] = {
+        options: JsonObject = {
             "cuts": {"type": "Ville"},
             "paths": [PATH_NAMES[order] for order in ORDERS[self._sides]],
             "shares": list(self._shares),
@@ -260,6 +263,9 @@ class Stream:
         }
         if self._trials:
             options["design"] = "trials"
+        reason = ""
+        if not bound:
+            reason = chance_explains(guesses, correct)
         proof = Proof(
             policy=Stated(thresholds=searched(len(self._sequences))),
             game=ScoreGame(scores=ranks, member=member, sides=self._sides, seed=0),
@@ -267,7 +273,7 @@ class Stream:
             order=sequence.order,
             best=Best(bound, guesses, correct),
             level=self._level,
-            reason="" if bound else chance_explains(guesses, correct),
+            reason=reason,
             options=options,
             perfect=lambda: self._perfect(member.size),
             points=lambda most: points_of(moments, index, bounds, most),
@@ -276,7 +282,7 @@ class Stream:
         grounds = self._grounds({"scores": scores, "member": member})
         return AuditResult(**assemble(proof, grounds, request))
 
-    def _grounds(self, inputs: dict[str, NDArray[np.generic]]) -> Grounds:
+    def _grounds(self, inputs: dict[str, GenericArray]) -> Grounds:
         """Return what is said of coins of one training run, or of independent trials."""
         count = MemberCount.of_coins(self._members, self.m)
         warnings = [*count.warnings(), *delta_warnings(self._claim.delta, self.m)]
@@ -310,9 +316,7 @@ class Stream:
         bound = "no bound"
         if not self._refused:
             claim, found = self._claim, self.bound
-            curve = None
-            if isinstance(claim, FAMILIES) and found:
-                curve = claim.attained(found, self._sides)
+            curve = claim.rejected(found, self._sides)
             bound = in_code(claim, found, as_epsilon(claim, found, curve))
         return (
             f"Stream({bound} @ {100 * self._confidence:.10g}%, "
@@ -328,7 +332,7 @@ class Stream:
         """Return the index of the sequence that says most."""
         if not self._trials:
             return strongest(self._counts, bound)
-        theta = max(bound, search_of(self._claim)[0])
+        theta = max(bound, self._claim.search[0])
         left = self._bets.won(theta, self.m, self._counts, self._bets.place(theta))
         return int(left.max(axis=0).argmax())
 
@@ -336,23 +340,30 @@ class Stream:
         """Visit a batch, and look at every block on the way, or of trials at the end."""
         paths: dict[PathOrder, Cuts] = {}
         for order in ORDERS[self._sides]:
-            path = ranking.path("member" if order == "pairs" else order)
-            paths[order] = path.sample(path.guesses)
-        walk = walk_through(paths)
-        before, step = self._ends[-1], max(1, _MOMENTS // len(self._sequences))
-        first = walk[0].size - 1 if self._trials else 0
-        reached, counts = self._reached, self._counts
-        for start in range(first, walk[0].size, step):
-            part = walk[0][start : start + step], walk[1][start : start + step]
-            stood = [sequence.within(paths, part) for sequence in self._sequences]
+            if order != "pairs":  # of which a stream has none
+                path = ranking.path(order)
+                paths[order] = path.sample(path.guesses)
+        upper, lower = walk_through(paths)
+        before = self._ends[-1]
+        step = max(1, _MOMENTS // len(self._sequences))
+        first = 0
+        if self._trials:
+            first = upper.size - 1
+        most = self._proved
+        counts = self._counts
+        for start in range(first, upper.size, step):
+            some = slice(start, start + step)
+            within = [one.within(paths, (upper[some], lower[some])) for one in self._sequences]
             # moments, guesses or correct guesses, sequences
-            moments = before + np.stack(stood).transpose(2, 1, 0)
+            moments = before + np.stack(within).transpose(2, 1, 0)
             best, proved = self._best(moments, self.m + ranking.examples)
-            if proved > reached or (self._trials and not proved):
-                reached, counts = proved, moments[best]
-        self._reached, self._counts = reached, counts
+            if proved > most or (self._trials and not proved):
+                most = proved
+                counts = moments[best]
+        self._proved = most
+        self._counts = counts
         self._ends.append(moments[-1])
-        self._bounds.append(max(0.0, self._reached))
+        self._bounds.append(max(0.0, most))
 
     def _best(self, moments: IntArray, trials: int) -> tuple[int, float]:
         """Return the index of the best moment, and what it proves."""
@@ -362,20 +373,23 @@ class Stream:
 
     def _perfect(self, examples: int) -> float:
         half = max(1, examples // 2)
-        longest = [half if one.order != "interleaved" else examples for one in self._sequences]
-        guesses = [
-            math.ceil(one.share * n) for one, n in zip(self._sequences, longest, strict=True)
-        ]
+        guesses = []
+        for one in self._sequences:
+            longest = half
+            if one.order == "interleaved":
+                longest = examples
+            guesses.append(math.ceil(one.share * longest))
         return self._best(np.array([[guesses, guesses]], dtype=np.int64), examples)[1]
 
-    def _new_ids(self, ids: NDArray[Any] | None, included: BoolArray) -> dict[Any, None]:
+    def _new_ids(self, ids: AnyArray | None, included: BoolArray) -> dict[Any, None]:
         """Check the ids of a batch, and return them."""
         if ids is None:
             return {}
         check_ids(ids, included)
-        new, first = ids.tolist(), next(iter(self._ids), None)
+        new = ids.tolist()
+        first = next(iter(self._ids), new[0])
         kinds = {type(first), type(new[0])}
-        if first is not None and len(kinds) > 1 and kinds & {str, bytes}:
+        if len(kinds) > 1 and kinds & {str, bytes}:
             raise InputTypeError(
                 f"ids are like {shown(new[0])} in this batch and like {shown(first)} in an "
                 "earlier one, so repeated examples cannot be detected: give ids of one type"

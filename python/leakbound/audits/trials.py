@@ -1,18 +1,27 @@
 """Runs of training or of a mechanism, each with a fair coin that decided on its one example."""
 
+from bisect import bisect_right
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import ClassVar, cast
+from typing import Any
 
 import numpy as np
 
 from leakbound._base import shares
 from leakbound._base.checks import flag, refuse_copies
 from leakbound._base.streams import Purpose
-from leakbound._base.types import ArrayInput, BoolArray, CoinSides, HasMember, IntArray
+from leakbound._base.types import (
+    BoolArray,
+    CoinSides,
+    FloatArray,
+    IntArray,
+    MemberInput,
+    Strings,
+)
+from leakbound.audits.assumptions import assumed
 from leakbound.audits.coins import Coins
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.policies.trials import LEAST_LEVEL
-from leakbound.audits.road import Attacks, Design, Listed, Request, assumed
+from leakbound.audits.road import Attacks, Design, Examples, Listed, Request
 from leakbound.claims import FAMILIES, ApproxDP
 from leakbound.cuts.games import ScoreGame, TrialGame
 from leakbound.errors import InputError
@@ -25,7 +34,8 @@ _FEWEST = 10
 # The probability that runs of fixed numbers suffice for coins, at least
 _SUFFICE = 0.9
 # If scores have more values than this, and a larger part of them is equal to others, say so
-_DISCRETE, _EQUAL = 50, 0.01
+_DISCRETE = 50
+_EQUAL = 0.01
 INDEPENDENT = (
     "independent trials with fair coins",
     (
@@ -118,9 +128,9 @@ class Trials(Design[Listed, AuditResult]):
     True
     """
 
-    name: ClassVar[str] = "trials"
-    sides: ClassVar[tuple[CoinSides, ...]] = ("auto",)
-    member: ArrayInput | HasMember
+    name = "trials"
+    sides = ("auto",)
+    member: MemberInput
     _: KW_ONLY
     fixed: bool = False
 
@@ -131,56 +141,97 @@ class Trials(Design[Listed, AuditResult]):
     @property
     def wording(self) -> Wording:
         """See `Design.wording`."""
-        return FIXED_TRIALS if self.fixed else TRIALS
+        if self.fixed:
+            return FIXED_TRIALS
+        return TRIALS
 
     def audit(self, scores: Listed, request: Request, /) -> AuditResult:
         """See `Design.audit`."""
-        claim, examples = request.claim, Coins(self.member).listed(scores, request)
-        attacks = cast("Attacks", examples.attacks)
-        member = examples.inputs["member"].astype(np.bool_)
-        share, runs = 1.0, member.size
-        if self.fixed:
-            rows, sufficient = _tossed(member, request.seed)
-            share = shares.FIXED_RUNS.of(sufficient)
-            attacks, member = attacks.taken(rows), member[rows]
-        if member.size < _FEWEST:
-            used = f", of which {member.size} can be used" if self.fixed else ""
-            raise InputError(f"Trials needs at least {_FEWEST} runs, got {runs}{used}: run more")
+        examples = Coins(self.member).listed(scores, request)
+        used = self._used(examples, request.seed)
+        member = used.member
         count = MemberCount.of_coins(int(member.sum()), member.size)
-        # Under pure DP randomised response is the worst of one run, too.
-        least = len(attacks.scores) * LEAST_LEVEL / share
-        ranks = isinstance(claim, FAMILIES) and request.level >= least and request.cuts is None
-        failing = isinstance(claim, ApproxDP) and request.cuts is None
-        # Runs have their example or not, so f itself bounds ranks and not its mirror image too.
-        sides: CoinSides = "member" if ranks else request.sides
-        theorem = _THEOREM + _CONVERTED if ranks else examples.theorem
-        neighbours = NEIGHBOURS
-        if failing:
-            theorem = _FAILING
-            earlier = "" if self.fixed else _EARLIER
-            neighbours = replace(NEIGHBOURS, statement=_BOTH_WAYS + earlier)
-        independent = count.assumption(*(_FIXED if self.fixed else INDEPENDENT))
-        scored = assumed(claim, attacks, "outputs of the runs", "examples", _ORDER)
+        options = dict(examples.options)
+        independent = INDEPENDENT
+        if self.fixed:
+            options |= {"fixed": True, "runs": examples.inputs["member"].size}
+            independent = _FIXED
+        test = self._test(examples, used, request)
+        scored = assumed(
+            request.claim, used.attacks, "outputs of the runs", "examples", _ORDER, of="a trial"
+        )
         return replace(
             examples,
-            game=lambda values: (TrialGame if ranks or failing else ScoreGame)(
-                scores=values, member=member, sides=sides, seed=request.seed
+            game=lambda values: test.game(
+                scores=values, member=member, sides=test.sides, seed=request.seed
             ),
-            attacks=attacks,
+            attacks=used.attacks,
             count=replace(count, ways_out=_COINS),
-            share=share,
+            share=used.share,
             exposed=None,
-            theorem=theorem,
-            assumptions=(independent, neighbours, *scored),
-            options={**examples.options, **({"fixed": True, "runs": runs} if self.fixed else {})},
-            warnings=(
-                *count.warnings(),
-                *_repeated(attacks),
-            ),
+            theorem=test.theorem,
+            assumptions=(count.assumption(*independent), test.neighbours, *scored),
+            options=options,
+            warnings=(*count.warnings(), *_repeated(used.attacks)),
         ).audit(request, self)
 
+    def _used(self, examples: Examples[FloatArray], seed: int) -> "_Runs":
+        """Return the runs that are audited: of fixed numbers those that coins pick."""
+        member = examples.inputs["member"].astype(np.bool_)
+        attacks: Any = examples.attacks
+        runs = _Runs(attacks=attacks, member=member)
+        used = ""
+        if self.fixed:
+            rows, sufficient = _tossed(member, seed)
+            share = shares.FIXED_RUNS.of(sufficient)
+            runs = _Runs(attacks=runs.attacks.taken(rows), member=member[rows], share=share)
+            used = f", of which {rows.size} can be used"
+        if runs.member.size < _FEWEST:
+            raise InputError(
+                f"Trials needs at least {_FEWEST} runs, got {member.size}{used}: run more"
+            )
+        return runs
 
-def _repeated(attacks: Attacks) -> tuple[str, ...]:
+    def _test(self, examples: Examples[FloatArray], used: "_Runs", request: Request) -> "_Test":
+        """Return how a claim is tested: where independence proves no more, as that of coins."""
+        claim = request.claim
+        test = _Test(game=ScoreGame, sides=request.sides, theorem=examples.theorem)
+        if request.cuts is not None:
+            return test
+        # Under pure DP randomised response is the worst of one run, too.
+        least = len(used.attacks.scores) * LEAST_LEVEL / used.share
+        if isinstance(claim, FAMILIES) and request.level >= least:
+            # Runs have their example or not, so f itself bounds ranks and not its mirror image too.
+            return _Test(game=TrialGame, sides="member", theorem=_THEOREM + _CONVERTED)
+        if isinstance(claim, ApproxDP):
+            earlier = _EARLIER
+            if self.fixed:
+                earlier = ""
+            neighbours = replace(NEIGHBOURS, statement=_BOTH_WAYS + earlier)
+            return replace(test, game=TrialGame, theorem=_FAILING, neighbours=neighbours)
+        return test
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Runs:
+    """The runs that are audited, and the part of the probability of error for them."""
+
+    attacks: Attacks
+    member: BoolArray
+    share: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Test:
+    """How runs are tested: the game of scores, whom guesses call members, and why it is valid."""
+
+    game: type[ScoreGame]
+    sides: CoinSides
+    theorem: str
+    neighbours: Assumption = NEIGHBOURS
+
+
+def _repeated(attacks: Attacks) -> Strings:
     """Say that many scores of runs are equal, where they have too many values to be discrete."""
     for scores in attacks.scores.values():
         ordered = np.sort(scores)
@@ -207,14 +258,12 @@ def _tossed(member: BoolArray, seed: int) -> tuple[IntArray, float]:
         short = (binomial_tail(min(kind.size, trials) + 1, trials, 0.5) for kind in kinds)
         return 1 - float(sum(short))
 
-    low, high = 0, member.size
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if suffice(middle) >= _SUFFICE else (low, middle - 1)
+    sizes = range(1, member.size + 1)
+    trials = bisect_right(sizes, -_SUFFICE, key=lambda size: -suffice(size))
     rng = Purpose.TRIAL_COINS.rng(seed)
     while True:
-        drawn = int(rng.binomial(low, 0.5))
-        each = zip(kinds, (drawn, low - drawn), strict=True)
-        used = [rng.permutation(kind)[:number] for kind, number in each]
-        if sum(map(len, used)) == low:
-            return np.sort(np.concatenate(used)), suffice(low)
+        with_example = int(rng.binomial(trials, 0.5))
+        each = zip(kinds, (with_example, trials - with_example), strict=True)
+        used = np.concatenate([rng.permutation(kind)[:number] for kind, number in each])
+        if used.size == trials:
+            return np.sort(used), suffice(trials)

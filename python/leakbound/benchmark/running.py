@@ -127,21 +127,22 @@ def oracle(game: Game, claim: Claim, level: float, seed: int) -> float:
     are tried on a geometric grid: of both sides, of members, and of non-members.
     """
     m = game.member.size
-    numbers = np.unique(np.rint(np.geomspace(min(4, m), m, _NUMBERS))).astype(int)
+    spaced = np.geomspace(min(4, m), m, _NUMBERS)
+    numbers = np.unique(np.rint(spaced)).astype(int)
     views: list[tuple[Game, SidesChoice]] = [(game, "both"), (game, "member")]
     if plain := game.design is None:
         views.append((replace(game, scores=-game.scores, member=~game.member), "member"))
     tries = list(product(views, numbers.tolist()))
     if plain and isinstance(claim, FAMILIES):  # of which each test is dear
         promises = np.concatenate([_promise(*view, numbers, level) for view in views])
-        tries = [tries[i] for i in np.argsort(-promises)[:_TESTED]]
-    best = 0.0
+        most_promising = np.argsort(-promises)[:_TESTED]
+        tries = [tries[i] for i in most_promising]
+    bounds = [0.0]
     for (seen, sides), guesses in tries:
+        of_threshold = Audit(cuts=Fixed(guesses), sides=sides)
         with suppress(LeakboundError):  # so many guesses cannot be made
-            best = max(
-                best, Audit(cuts=Fixed(guesses), sides=sides).audit(seen, claim, level, seed)
-            )
-    return best
+            bounds.append(of_threshold.audit(seen, claim, level, seed))
+    return max(bounds)
 
 
 def _promise(game: Game, sides: str, numbers: Any, level: float) -> FloatArray:
@@ -155,9 +156,10 @@ def _promise(game: Game, sides: str, numbers: Any, level: float) -> FloatArray:
         bottom = numbers // 2
         correct = right[top] + bottom - (right[-1] - right[ranked.size - bottom])
         share = numbers / ranked.size
-    p = np.asarray(clopper_pearson(correct, numbers, beta=level))
-    true, false = (np.clip(share * one, 1e-12, 1 - 1e-12) for one in (p, 1 - p))
-    return np.asarray(normal_quantile(true) - normal_quantile(false))
+    right_rate = np.asarray(clopper_pearson(correct, numbers, beta=level))
+    true_positives = np.clip(share * right_rate, 1e-12, 1 - 1e-12)
+    false_positives = np.clip(share * (1 - right_rate), 1e-12, 1 - 1e-12)
+    return np.asarray(normal_quantile(true_positives) - normal_quantile(false_positives))
 
 
 # From examples and a seed to a game.

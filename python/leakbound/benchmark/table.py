@@ -66,7 +66,7 @@ class Summary:
         rows = [heads.split(", "), ["---"] * 11]
         for line in self.lines:
             shares = (line[name] for name in ("bound", "of_truth", "of_oracle"))
-            digits = ["-" if math.isnan(one) else f"{one:.3f}" for one in shares]
+            digits = [f"{one:.3f}".replace("nan", "-") for one in shares]
             told = "{false_claims} of {judged} ({0:.1f} to {1:.1f} %)".format(
                 100 * line["low"], 100 * line["high"], **line
             )

@@ -10,20 +10,42 @@ from typing import ClassVar
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base.bisection import halved
 from leakbound._base.checks import choice, flag, integer, real
-from leakbound._base.types import CountOptions, FdpTest, TailBound, TailOptions
+from leakbound._base.types import CountOptions, FdpTest, Kind, Sides, TailBound, TailOptions
+from leakbound.claims.tradeoff import TradeOff
 
 # The smallest level of a Clopper-Pearson limit
 _SMALLEST = 1e-300
 # Share of a δ that its division may be off by
 _ROUNDING = 2.0**-50
 _THREE_DIGITS = Context(prec=3, rounding=ROUND_FLOOR)
-# Halvings after which an ε is found to its last bit
-_HALVINGS = 60
 # An ε of which e^ε - 1 is no number that divides
 _NO_LOSS = 1e-300
 # The largest exponent whose exponential is a number
 _LARGEST_EXPONENT = 700.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class GuessWords:
+    """The words of a design for its guesses, which the theorem of a claim takes."""
+
+    given: str = "the trained model and the coins of earlier guesses"
+    """What a chance is conditional on where guesses are one after the other."""
+    others: str = "the coins of the other examples"
+    """What it is conditional on where all guesses are taken together."""
+    among: str = ""
+    """What a guess chooses from, such as " among 10 candidates"."""
+    chance: str = "e^ε / (1 + e^ε)"
+    """The most probability of a right guess under ε-DP."""
+    replacing: str = ""
+    """What is replaced, such as " replacing one candidate"; empty where examples are added."""
+    source: str = " (Steinke, Nasr and Jagielski 2023, Proposition 5.1)"
+    """Who proved this for ε-DP."""
+    adapted: str = ""
+    """How the proofs of others differ, such as ", with pairs in place of examples"."""
+    before: str = ""
+    """Why guesses are about fair coins, where that has to be shown."""
 
 
 class Guarantee(ABC):
@@ -32,8 +54,14 @@ class Guarantee(ABC):
     `parameter` is its name, `delta` the largest δ that a bound on it refers to.
     """
 
+    kind: ClassVar[Kind] = "lower_bound"
+    """What a bound on its parameter is."""
+    subject: ClassVar[str] = "ε"
+    """What its assumption about neighbouring data is about."""
     most_guesses: ClassVar[int] = 2**53
     """The most guesses of a count: the core counts in doubles."""
+    width: ClassVar[float] = 0.0
+    """Relative width at which a search for the parameter ends, on the rejected side."""
 
     @property
     @abstractmethod
@@ -89,6 +117,23 @@ class Guarantee(ABC):
             one_sided=members_only,
         )
 
+    @property
+    def search(self) -> tuple[float, float]:
+        """The values of the parameter between which bounds are."""
+        return (0.0, math.inf)
+
+    @abstractmethod
+    def theorem(self, words: GuessWords) -> str:
+        """Return why a bound from guesses about fair coins holds, whatever the cuts."""
+
+    @abstractmethod
+    def curve(self, theta: float, sides: Sides) -> TradeOff:
+        """Return the trade-off function that the claim allows at a value of its parameter."""
+
+    def rejected(self, bound: float, sides: Sides) -> TradeOff | None:  # noqa: ARG002 (families)
+        """Return the curve of a family that a bound rejects; None if none, or no family."""
+        return None
+
     @abstractmethod
     def _least_refuted(
         self, counts: CountOptions, level: float, form: TailBound, test: FdpTest
@@ -138,7 +183,9 @@ def unexplained(counts: CountOptions, level: float) -> bool:
     Their mean is at most m, and of guesses of "member" at most m/2, whatever the mechanism. A
     larger count means that coins were not fair or luck was great, and nothing about privacy.
     """
-    most = counts["m"] / 2 if counts["one_sided"] else counts["m"]
+    most = counts["m"]
+    if counts["one_sided"]:
+        most /= 2
     return level * counts["correct"] >= most
 
 
@@ -150,9 +197,21 @@ _MOST = 2**32 - 1
 class PureDP(Guarantee):
     """Pure ε-differential privacy: one example changes any odds by a factor of at most e^ε."""
 
-    name: ClassVar[str] = "pure DP"
-    parameter: ClassVar[str] = "epsilon"
-    delta: ClassVar[float] = 0.0
+    name = "pure DP"
+    parameter = "epsilon"
+    delta = 0.0
+
+    def theorem(self, words: GuessWords) -> str:
+        """See `Guarantee.theorem`."""
+        change = words.replacing and f" for{words.replacing}"
+        return (
+            f"{words.before}Given {words.given}, each guess{words.among} is right with "
+            f"probability at most {words.chance} if training is ε-DP{change}{words.source}. "
+        )
+
+    def curve(self, theta: float, _sides: Sides) -> TradeOff:
+        """See `Guarantee.curve`."""
+        return TradeOff.approx(theta)
 
     def _least_refuted(
         self, counts: CountOptions, level: float, _form: TailBound, _test: FdpTest
@@ -174,7 +233,7 @@ class ApproxDP(Guarantee):
         δ, in (0, 1).
     """
 
-    parameter: ClassVar[str] = "epsilon"
+    parameter = "epsilon"
     delta: float
 
     def __post_init__(self) -> None:
@@ -184,6 +243,19 @@ class ApproxDP(Guarantee):
     def name(self) -> str:
         """How results and reports call the claim."""
         return f"approximate DP with delta = {self.delta:g}"
+
+    def theorem(self, words: GuessWords) -> str:
+        """See `Guarantee.theorem`."""
+        change = words.replacing and f" for{words.replacing}"
+        return (
+            f"{words.before}Given {words.others}, each guess{words.among} is right with "
+            f"probability at most {words.chance}, except in failures that (ε, δ)-DP{change} makes "
+            "rare. "
+        )
+
+    def curve(self, theta: float, _sides: Sides) -> TradeOff:
+        """See `Guarantee.curve`."""
+        return TradeOff.approx(theta, self.delta)
 
     def _least_refuted(
         self, counts: CountOptions, level: float, form: TailBound, _test: FdpTest
@@ -250,7 +322,9 @@ def grouped(epsilon: float, delta: float = 0.0, *, copies: int) -> tuple[float, 
     loss = real(epsilon, name="epsilon", least=0, below=math.inf)
     failure = real(delta, name="delta", least=0, below=1)
     several = integer(copies, name="copies", least=1)
-    return several * loss, failure * group_factor(loss, several) if failure else 0.0
+    if failure:
+        failure *= group_factor(loss, several)
+    return several * loss, failure
 
 
 def group_factor(epsilon: float, copies: int) -> float:
@@ -280,14 +354,10 @@ def loss_of_one(epsilon: float, delta: float, within: float, *, copies: int) -> 
 
     There is one where R δ is at most `within`; it is rounded down.
     """
-    low = 0.0
-    high = epsilon
-    if delta * group_factor(high, copies) <= within:
-        return high
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        if delta * group_factor(middle, copies) <= within:
-            low = middle
-        else:
-            high = middle
-    return low
+
+    def is_within(loss: float) -> bool:
+        return delta * group_factor(loss, copies) <= within
+
+    if is_within(epsilon):
+        return epsilon
+    return halved(0.0, epsilon, is_within)[0]

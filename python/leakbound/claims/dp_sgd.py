@@ -66,8 +66,10 @@ def subsampled_gaussian(
     # 2. δ on a grid of ε, finer where losses are small; between points lines allow more. Where it
     # ends is where noise begins, so rounded up: last bits of a transform move no point.
     end = max(_STEP, float(loss.get_epsilon_for_delta(_NOISE)))
-    far = min(_FARTHEST, 2.0 ** (math.ceil(4 * math.log2(end)) / 4))
-    half = np.linspace(0, far, min(_POINTS, max(2, round(100 * far))) + 1)
+    quarters = math.ceil(4 * math.log2(end))
+    far = min(_FARTHEST, 2.0 ** (quarters / 4))
+    points = min(_POINTS, max(2, round(100 * far)))
+    half = np.linspace(0, far, points + 1)
     grid = np.concatenate([-half[:0:-1], half])
     delta = _delta(loss, epsilon=grid, order="remove")
     if sides != "member" and not replaced:
@@ -143,7 +145,8 @@ def attained(
     # Small levels come from the tilted law, weighted back: there the other one is noise.
     exponent = steps * math.log(scale) - sums
     weights = np.exp(np.minimum(exponent, _STEEP))
-    small = _tail(of_sum(tilted / scale) * weights) + 2 * noise * weights
+    small = _tail(of_sum(tilted / scale) * weights)
+    small += 2 * noise * weights
     level = np.where(exponent < _STEEP, np.minimum(level, small), level)
     curve = _through(level, power)
     if sides == "member":
@@ -182,8 +185,10 @@ class _Step:
     def edges(self, losses: FloatArray) -> FloatArray:
         """Return where the loss takes some values."""
         if self.replaced:  # a quadratic equation in e^(x/σ²)
-            scale = (1 - self.rate) / self.rate * math.exp(0.5 / self.noise**2)
-            return self.noise**2 * (0.5 * losses + np.arcsinh(scale * np.sinh(0.5 * losses)))
+            variance = self.noise**2
+            scale = (1 - self.rate) / self.rate * math.exp(0.5 / variance)
+            half = 0.5 * losses
+            return variance * (half + np.arcsinh(scale * np.sinh(half)))
         with np.errstate(divide="ignore", invalid="ignore"):
             odds = np.expm1(losses) / self.rate + 1.0
             return 0.5 + self.noise**2 * np.log(np.maximum(odds, 0.0))
@@ -218,8 +223,11 @@ def _lattice(one: _Step, steps: int) -> tuple[FloatArray, FloatArray, FloatArray
         spread = min(spread, math.sqrt(variance))
     widest = float(exact[-1] - exact[0])
     step = max(spread / _FINENESS, widest / _MOST, spread * math.sqrt(steps) / _LONGEST)
-    points = np.arange(round(exact[0] / step), round(exact[-1] / step) + 1)
-    member, other = one.laws(one.edges((points[1:] - 0.5) * step))
+    lowest_point = round(exact[0] / step)
+    highest_point = round(exact[-1] / step)
+    points = np.arange(lowest_point, highest_point + 1)
+    between = (points[1:] - 0.5) * step
+    member, other = one.laws(one.edges(between))
     return points * step, member, other
 
 
@@ -255,7 +263,8 @@ def _window(losses: FloatArray, steps: int, *laws: FloatArray) -> tuple[int, int
             centred = sign * (losses - mean)
             cumulants = np.array([_cumulant(law, rate * centred) for rate in rates])
             bounds = (steps * cumulants - _LN_OUTSIDE) / rates
-            beyond = min(float(np.min(bounds)), steps * float(centred.max()))
+            farthest = steps * float(centred.max())
+            beyond = min(float(np.min(bounds)), farthest)
             edge = steps * mean + sign * beyond
             low = min(low, edge)
             high = max(high, edge)

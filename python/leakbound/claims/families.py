@@ -1,16 +1,16 @@
 """Claims of a trade-off family, ordered by one parameter, and the list of all claims."""
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 import leakbound._core as _core
+from leakbound._base.bisection import halved, mean
 from leakbound._base.checks import choice, instance, integer, real
 from leakbound._base.records import IF_ANY
 from leakbound._base.types import CountOptions, FdpTest, Relation, Sides, TailBound
-from leakbound.claims.base import ApproxDP, Guarantee, PureDP, unexplained
+from leakbound.claims.base import ApproxDP, Guarantee, GuessWords, PureDP, unexplained
 from leakbound.claims.tradeoff import TradeOff, least_delta
 from leakbound.errors import InputTypeError, OptionError
 
@@ -49,17 +49,24 @@ class FamilyClaim(Guarantee):
     family.
     """
 
-    most_guesses: ClassVar[int] = 10**8
+    kind = "family_lower_bound"
+    subject = "The trade-off function"
+    most_guesses = 10**8
     """The recursion takes steps as the square root of the guesses: seconds at so many."""
-    width: ClassVar[float] = 1e-9
-    """Relative width at which a search for the parameter ends, on the rejected side."""
+    width = 1e-9
     tradeoff: Callable[[float], TradeOff]
     """The curve at a value of the parameter."""
 
-    @property
-    @abstractmethod
-    def search(self) -> tuple[float, float]:
-        """The values of the parameter between which audits search."""
+    def theorem(self, words: GuessWords) -> str:
+        """See `Guarantee.theorem`."""
+        change = words.replacing and f" of{words.replacing}"
+        return (
+            f"{words.before}Given {words.others}, each correct guess{words.among} obeys the "
+            f"trade-off function{change}, and so do the probabilities of all counts of correct "
+            "guesses together (Mahloujifar, Melis and Chaudhuri 2025, Theorem "
+            f"3.1{words.adapted}). ε is a conversion of the rejected curve and holds within the "
+            "family. "
+        )
 
     def curve(self, theta: float, sides: Sides) -> TradeOff:
         """Return the curve at a parameter that bounds guesses; where it is rounded, it allows more.
@@ -79,6 +86,12 @@ class FamilyClaim(Guarantee):
         It is that of `curve`, unless that is rounded: then this one allows less.
         """
         return self.curve(theta, sides)
+
+    def rejected(self, bound: float, sides: Sides) -> TradeOff | None:
+        """See `Guarantee.rejected`."""
+        if bound:
+            return self.attained(bound, sides)
+        return None
 
     def least_delta(self, sides: Sides) -> float:
         """Return the least δ at which the family has an ε.
@@ -129,13 +142,7 @@ class FamilyClaim(Guarantee):
             low = high
             step = 2 * step
         # 2. Halves between the last rejected and the first that was not.
-        while high - low > self.width * high:
-            middle = self._middle(low, high)
-            if rejected(middle):
-                low = middle
-            else:
-                high = middle
-        return low
+        return halved(low, high, rejected, width=self.width, middle=self._middle)[0]
 
     def least_private_near(
         self, value: Callable[[float], float], most: float, ends: tuple[float, float]
@@ -145,15 +152,19 @@ class FamilyClaim(Guarantee):
         Between two ends a line through logarithms of its values finds it (regula falsi, Illinois),
         in fewer steps than halving. Beyond them, it is a walk.
         """
-        low, high = max(ends[0], self.search[0]), min(ends[1], self.search[1])
+        least, last = self.search
+        low = max(ends[0], least)
+        high = min(ends[1], last)
 
         def excess(theta: float) -> float:
             return math.log(value(theta)) - math.log(most)
 
-        under, over = excess(low), excess(high)
+        under = excess(low)
+        over = excess(high)
         if not under <= 0 < over:
             return self.least_private(lambda theta: value(theta) <= most)
-        narrow, side = self.width / 16, 0
+        narrow = self.width / 16
+        moved = ""
         while high - low > narrow * high:
             step = (high - low) * under / (under - over)
             # At least a little from either end, so that the bracket closes on both sides.
@@ -162,13 +173,17 @@ class FamilyClaim(Guarantee):
             found = excess(middle)
             # The end that stays twice counts for half.
             if found <= 0:
-                low, under = middle, found
-                over *= 0.5 if side < 0 else 1.0
-                side = -1
+                if moved == "low":
+                    over *= 0.5
+                low = middle
+                under = found
+                moved = "low"
             else:
-                high, over = middle, found
-                under *= 0.5 if side > 0 else 1.0
-                side = 1
+                if moved == "high":
+                    under *= 0.5
+                high = middle
+                over = found
+                moved = "high"
         # Values that differ in last bits lead to one answer: it is rounded, to the rejected side.
         mantissa, exponent = math.frexp(low)
         return math.ldexp(math.floor(mantissa * _ROUNDED) / _ROUNDED, exponent)
@@ -176,10 +191,13 @@ class FamilyClaim(Guarantee):
     @property
     def _first_step(self) -> float:
         low, high = self.search
-        return (high - low if math.isfinite(high) else 1.0) / 2.0**_DOUBLINGS
+        length = 1.0
+        if math.isfinite(high):
+            length = high - low
+        return length / 2.0**_DOUBLINGS
 
     def _middle(self, low: float, high: float) -> float:
-        return 0.5 * (low + high)
+        return mean(low, high)
 
     def _least_refuted(
         self, counts: CountOptions, level: float, _form: TailBound, test: FdpTest
@@ -194,8 +212,7 @@ class GaussianDP(FamilyClaim):
     `delta` is the probability of a failure that tells all, in [0, 1).
     """
 
-    parameter: ClassVar[str] = "mu"
-    search: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    parameter = "mu"
     delta: float = 0.0
 
     def __post_init__(self) -> None:
@@ -220,10 +237,9 @@ class GaussianDP(FamilyClaim):
 class LaplaceDP(FamilyClaim):
     """The trade-off of Laplace noise of scale 1/ε: more private than ε-DP must be."""
 
-    name: ClassVar[str] = "Laplace DP"
-    parameter: ClassVar[str] = "epsilon"
-    search: ClassVar[tuple[float, float]] = (0.0, math.inf)
-    delta: ClassVar[float] = 0.0
+    name = "Laplace DP"
+    parameter = "epsilon"
+    delta = 0.0
 
     def tradeoff(self, theta: float) -> TradeOff:
         """Return the curve at ε, at least 0, in nats."""
@@ -258,11 +274,11 @@ class SubsampledGaussianDP(FamilyClaim):
     less: tests of a sum of losses, rounded step by step to a lattice, attain it.
     """
 
-    parameter: ClassVar[str] = "inverse_noise"
-    search: ClassVar[tuple[float, float]] = (1 / _MOST_NOISE, 1 / _LEAST_NOISE)
-    width: ClassVar[float] = 1e-4
+    parameter = "inverse_noise"
+    search = (1 / _MOST_NOISE, 1 / _LEAST_NOISE)
+    width = 1e-4
     """Every curve takes a good part of a second."""
-    delta: ClassVar[float] = 0.0
+    delta = 0.0
     sampling_rate: float
     steps: int
     relation: Relation = field(default="add_remove", metadata=IF_ANY)
@@ -362,7 +378,7 @@ class TradeOffFamily(FamilyClaim):
     TradeOff.laplace(epsilon=0.5)
     """
 
-    delta: ClassVar[float] = 0.0
+    delta = 0.0
     parameter: str
     tradeoff: Callable[[float], TradeOff]
     bracket: tuple[float, ...]
@@ -426,17 +442,3 @@ def check_epsilon_at(claim: Claim, delta: float, least: float | None = None) -> 
         f"{claim.name} has no ε without a δ{above}: at delta = {delta:g} every ε would be refuted, "
         f"by any bound. Give a δ, such as delta={asked:g}"
     )
-
-
-def search_of(claim: Claim) -> tuple[float, float]:
-    """Return the values of a claim's parameter between which bounds are."""
-    if isinstance(claim, FAMILIES):
-        return claim.search
-    return (0.0, math.inf)
-
-
-def curve_at(claim: Claim, theta: float, sides: Sides) -> TradeOff:
-    """Return the trade-off function that a claim allows at a value of its parameter."""
-    if isinstance(claim, FAMILIES):
-        return claim.curve(theta, sides)
-    return TradeOff.approx(theta, claim.delta)

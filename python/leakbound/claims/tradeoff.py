@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import leakbound._core as _core
+from leakbound._base.bisection import halved
 from leakbound._base.checks import choice, instance, real, reals, vector, vectorised
 from leakbound._base.records import Record
 from leakbound._base.types import FloatArray, Number
@@ -217,8 +218,7 @@ class TradeOff(Record):
         values = self.parameters
         if self._is_closed:
             mu = np.minimum(values.get("mu", 0.0), _LARGEST)
-            reach = values["epsilon"] if "epsilon" in values else mu**2 / 2
-            reach = reach + _DEVIATIONS * mu
+            reach = values.get("epsilon", mu**2 / 2) + _DEVIATIONS * mu
             slopes = np.linspace(-1, 1, _LINES) * np.minimum(reach, _FARTHEST)
             return TradeOff.profile(slopes, self.delta(slopes)).corners()
         if self.family == "table":
@@ -232,10 +232,11 @@ class TradeOff(Record):
         steepness = np.append(0.0, np.exp(epsilon))
         delta = np.append(1.0, np.minimum.accumulate(least))
         steepness, delta = convex_hull(steepness, delta)
-        level = -np.diff(delta) / np.diff(steepness)
-        power = delta[1:] + steepness[1:] * level
-        level = np.concatenate([[0.0], np.minimum(level[::-1], 1.0), [1.0]])
-        missed = 1.0 - np.concatenate([delta[-1:], power[::-1], [1.0]]) * (1.0 + _CLOSE)
+        crossing = -np.diff(delta) / np.diff(steepness)
+        power = delta[1:] + steepness[1:] * crossing
+        level = np.concatenate([[0.0], np.minimum(crossing[::-1], 1.0), [1.0]])
+        reached = np.concatenate([delta[-1:], power[::-1], [1.0]])
+        missed = 1.0 - reached * (1.0 + _CLOSE)
         return level, np.clip(missed, 0.0, None)
 
     @property
@@ -275,21 +276,16 @@ class TradeOff(Record):
 
 def least_delta(curve: TradeOff) -> float:
     """Return the least δ at which a curve has a finite ε, exact as a double."""
-    low = 0.0
-    high = math.nextafter(0.0, 1.0)
-    if math.isfinite(curve.epsilon(low)):
-        return low
-    if math.isfinite(curve.epsilon(high)):  # the curve has no failures, but its losses no limit
-        return high
-    low = high
-    high = 1.0
-    while math.nextafter(low, 1.0) < high:
-        middle = 0.5 * (low + high)
-        if math.isfinite(curve.epsilon(middle)):
-            high = middle
-        else:
-            low = middle
-    return high
+
+    def has_none(delta: float) -> bool:
+        return math.isinf(curve.epsilon(delta))
+
+    if not has_none(0.0):
+        return 0.0
+    smallest = math.nextafter(0.0, 1.0)
+    if not has_none(smallest):  # the curve has no failures, but its losses no limit
+        return smallest
+    return halved(smallest, 1.0, has_none)[1]
 
 
 def _vector(values: ArrayLike, name: str) -> FloatArray:

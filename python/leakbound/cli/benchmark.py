@@ -72,10 +72,11 @@ def compare(
     json: options.Json = False,
 ) -> None:
     """Compare bounds on games whose true ε is known."""
-    names = games or ([] if attack else [*GAMES])
-    plays: list[Any] = [_game(name) for name in names]
+    plays: list[Any] = [_game(name) for name in games or ()]
     if attack:
         plays.append(benchmark.Attack(attack=_load(attack), truth=truth))
+    if not plays:
+        plays = [*GAMES.values()]
     bounds = [_bound(name) for name in bound or ("kl", "outside-in", "geometric")]
     families = [options.parse_family(name) for name in family or ("pure",)]
     # Processes import what was named again, from where they are told to look as they begin.

@@ -51,10 +51,14 @@ def commit(
         refuse("give either --examples M to flip coins now, or --plan FILE")
     if plan and copies is not None:
         refuse("--plan already has its copies: leave --copies out")
-    stated: Any = copies
-    if copies is None:
-        stated = agreed.get("copies", 1)
-    coins: Plan = Plan.load(plan) if plan else InclusionPlan.create(examples or 0, copies=stated)
+    coins: Plan
+    if plan is not None:
+        coins = Plan.load(plan)
+    else:
+        stated: Any = copies
+        if copies is None:
+            stated = agreed.get("copies", 1)
+        coins = InclusionPlan.create(examples or 0, copies=stated)
     for file in (secret / "opening.json", out / "commitment.json", secret / "plan.npz"):
         # The plan may be in its place already.
         if file.exists() and not (plan and plan.resolve() == file.resolve()):

@@ -41,9 +41,11 @@ class _Recoded(io.RawIOBase):
         self._start = start
         self._file = file
         self._decoder = decoder
-        first = decoder.decode(start) if decoder else start.decode("utf-8", "replace")
         if decoder:
+            first = decoder.decode(start)
             decoder.reset()
+        else:
+            first = start.decode("utf-8", "replace")
         # A carriage return alone ended the lines of old Macs.
         self._is_mac = "\r" in first[:-1] and "\n" not in first
         self._held = b""
@@ -66,7 +68,8 @@ class _Recoded(io.RawIOBase):
             if not piece:
                 break
         count = min(len(buffer), len(self._held))
-        buffer[:count], self._held = self._held[:count], self._held[count:]
+        buffer[:count] = self._held[:count]
+        self._held = self._held[count:]
         return count
 
     def _utf8(self, piece: bytes) -> bytes:
@@ -148,10 +151,9 @@ def _blocks(file: Any, separator: bytes) -> Iterator[bytes]:
     while piece := file.read(_BLOCK):
         held += piece
         # A line break between quotation marks does not end a row.
-        found = None
-        if b'"' in held:
-            found = rows.match(held)
-        end = held.rfind(b"\n") + 1 if found is None else found.end()
+        end = held.rfind(b"\n") + 1
+        if b'"' in held and (found := rows.match(held)):
+            end = found.end()
         if end:
             yield held[:end]
             held = held[end:]
@@ -239,8 +241,16 @@ def _one_type(values: list[Any], name: str) -> Any:
             raise FormatError(
                 f"column {name!r} holds {kind} at row {row}: give one number or word in each line"
             )
-    texts = [str(one).lower() if isinstance(one, bool | float) else one for one in values]
-    return pa.array([None if one is None else str(one) for one in texts], pa.string())
+    return pa.array([_as_text(value) for value in values], pa.string())
+
+
+def _as_text(value: Any) -> str | None:
+    """Return the text of a value of JSON; of booleans and floats as JSON writes them."""
+    if value is None:
+        return None
+    if isinstance(value, bool | float):
+        return str(value).lower()
+    return str(value)
 
 
 def _are_large(values: NDArray[np.float64]) -> bool:

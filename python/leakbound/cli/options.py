@@ -14,6 +14,7 @@ from typer.models import OptionInfo
 from leakbound import claims
 from leakbound._base.console import bar, tell
 from leakbound._base.types import Relation as ClaimRelation
+from leakbound._base.types import Verdict
 from leakbound.claims.families import check_epsilon_at
 from leakbound.claims.names import CLAIM_NAMES, claim_named, number_or_text
 from leakbound.cli import output
@@ -74,7 +75,8 @@ class _Command(TyperCommand):
 
     def get_help_option(self, ctx: Any) -> Any:
         found: Any = super().get_help_option(ctx)
-        found.rich_help_panel, found.metavar = "Output", ""
+        found.rich_help_panel = "Output"
+        found.metavar = ""
         return found
 
 
@@ -87,9 +89,10 @@ def command(
     parameter whose type is a dataclass adds one option for each field, and the function gets the
     object.
     """
-    shown = "\n".join(f"[dim]{one}[/]" for one in example.splitlines())
-    line = COMMANDS[name][1] if name in COMMANDS else ""
-    full = "\n\n".join(filter(None, (line, shown, text, codes)))
+    parts = ["\n".join(f"[dim]{one}[/]" for one in example.splitlines()), text, codes]
+    if name in COMMANDS:
+        parts.insert(0, COMMANDS[name][1])
+    full = "\n\n".join(filter(None, parts))
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         hints = get_type_hints(function, include_extras=True)
@@ -232,11 +235,13 @@ def _made(text: str, kinds: Mapping[str, Callable[..., T]], name: str, known: st
 
 def parse_claim(text: str, forms: tuple[str, ...] = ONE_MODEL) -> dict[str, float]:
     """Return the numbers of a claim such as eps=2 or c=1.5,eps=2; empty without a claim."""
-    parts = [part.partition("=") for part in text.split(",")] if text else []
+    if not text:
+        return {}
+    parts = [part.partition("=") for part in text.split(",")]
     names = [name.strip().lower() for name, _, _ in parts]
     claim = {name: _number(value) for name, (_, _, value) in zip(names, parts, strict=True)}
     known = sorted(names) in [sorted(form.split(",")) for form in forms]
-    if text and not (known and all(map(math.isfinite, claim.values())) and claim.get("noise") != 0):
+    if not (known and all(map(math.isfinite, claim.values())) and claim.get("noise") != 0):
         listed = " or ".join(form.replace(",", "=…,") + "=…" for form in forms)
         refuse(f"--claim {text!r} must have the form {listed}, with numbers of at least 0")
     return claim
@@ -257,8 +262,10 @@ def guarantee_of(goal: Mapping[str, float], family: str = "", copies: int = 1) -
         named = parse_family(family)
     elif "mu" in goal:
         named = claims.GaussianDP()
+    elif delta:
+        named = claims.ApproxDP(delta=delta)
     else:
-        named = claims.ApproxDP(delta=delta) if delta else claims.PureDP()
+        named = claims.PureDP()
     for key, kind in own.items():
         if key in goal and not isinstance(named, kind):
             refuse(
@@ -276,7 +283,9 @@ def for_replacing(goal: Mapping[str, float]) -> Mapping[str, float]:
     if "mu" in goal:
         return {"mu": 2 * goal["mu"]}
     epsilon, delta = claims.replacing(goal["eps"], goal.get("delta", 0.0))
-    return {"eps": epsilon, "delta": delta} if delta else {"eps": epsilon}
+    if delta:
+        return {"eps": epsilon, "delta": delta}
+    return {"eps": epsilon}
 
 
 @dataclass(frozen=True)
@@ -318,7 +327,9 @@ class Question(Search):
                 f"the bound is for replacing one {replaced}: add --relation replace if the claim "
                 "is too, or --relation add_remove to convert it (2ε, 2μ)"
             )
-        goal = for_replacing(self.goal) if relation == "add_remove" else self.goal
+        goal: Mapping[str, float] = self.goal
+        if relation == "add_remove":
+            goal = for_replacing(goal)
         return {"claim": guarantee_of(goal, self.family, copies), **super().options()}
 
 
@@ -352,18 +363,16 @@ class Delivery:
         goal: Mapping[str, float],
         relation: ClaimRelation | None = None,
         inputs: Mapping[str, Any] | None = None,
+        further: tuple[Verdict, str] | None = None,
     ) -> NoReturn:
         """Check a claim, print and write the result, and end with its exit code.
 
-        `inputs` is what a bundle holds besides the result.
+        `inputs` is what a bundle holds besides the result. `further` is the verdict on another
+        claim, and the sentence about it.
         """
-        # 1. The claim, as arguments of `check`.
-        own = 1 / goal["noise"] if "noise" in goal else goal.get("mu")
+        # 1. The claim.
         if goal:
-            claimed = {"epsilon": goal.get("eps"), "delta": goal.get("delta", 0.0)}
-            claimed = claimed if own is None else {"parameter": own}
-            claimed |= {"c": goal["c"]} if "c" in goal else {}
-            result = result.with_check(**claimed, **({"relation": relation} if relation else {}))
+            result = result.with_check(**_claimed(goal, relation))
         # 2. Files first, so that they exist once the verdict is printed.
         bundle = getattr(self, "bundle", None)
         if bundle is not None:
@@ -377,14 +386,37 @@ class Delivery:
             with bar("Drawing the report"):
                 output.write_files(self.out, result, **about)
         # 3. The verdict.
-        stored = self.json or self.json_full
-        if stored:
-            typer.echo(result.to_json() if self.json_full else output.brief(result))
+        say: Callable[[str], None] = tell
+        if self.json_full:
+            typer.echo(result.to_json())
+        elif self.json:
+            typer.echo(output.brief(result))
         else:
             output.show(result)
+            say = typer.echo
         if self.out is not None:
-            (tell if stored else typer.echo)(f"Report: {self.out / 'report.html'}")
-        output.end(result, lenient=self.lenient)
+            say(f"Report: {self.out / 'report.html'}")
+        verdict = None
+        if further is not None:
+            verdict, sentence = further
+            say(sentence)
+        output.end(result, lenient=self.lenient, further=verdict)
+
+
+def _claimed(goal: Mapping[str, float], relation: ClaimRelation | None) -> dict[str, Any]:
+    """Return a claim as arguments of `check`."""
+    claimed: dict[str, Any]
+    if "noise" in goal:
+        claimed = {"parameter": 1 / goal["noise"]}
+    elif "mu" in goal:
+        claimed = {"parameter": goal["mu"]}
+    else:
+        claimed = {"epsilon": goal["eps"], "delta": goal.get("delta", 0.0)}
+    if "c" in goal:
+        claimed["c"] = goal["c"]
+    if relation is not None:
+        claimed["relation"] = relation
+    return claimed
 
 
 @dataclass(frozen=True)
@@ -399,7 +431,9 @@ class BundledDelivery(Delivery):
 
 def parse_columns(text: str, name: str) -> list[str]:
     """Return the different names that an option lists, separated by commas."""
-    names = [part.strip() for part in text.split(",")] if text else []
+    if not text:
+        return []
+    names = [part.strip() for part in text.split(",")]
     if not all(names) or len(set(names)) < len(names):
         refuse(f"{name} must list different columns, such as one,other; got {text!r}")
     return names
@@ -408,4 +442,6 @@ def parse_columns(text: str, name: str) -> list[str]:
 def _number(text: str) -> float:
     """Return a number of at least 0, or NaN."""
     number = number_or_text(text)
-    return number if not isinstance(number, str) and number >= 0 else math.nan
+    if isinstance(number, str) or number < 0:
+        return math.nan
+    return number

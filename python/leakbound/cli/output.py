@@ -15,9 +15,10 @@ from typing import Any, NoReturn, cast
 import typer
 from rich.table import Table
 
-from leakbound._base.console import INCONCLUSIVE, REFUTED, failure, silence, tell
+from leakbound._base.console import INCONCLUSIVE, REFUTED, failure, one_line, silence, tell
 from leakbound._base.formatting import printable
 from leakbound._base.records import encode
+from leakbound._base.types import Verdict
 from leakbound.errors import LeakboundError
 from leakbound.report.style import house_style
 from leakbound.results.base import Result
@@ -45,6 +46,14 @@ _WORDS = {
 }
 
 
+def worded(error: LeakboundError) -> str:
+    """Return the message of an error in terms of the command line."""
+    message = one_line(error)
+    if error.option in OPTIONS.get():
+        message = f"{_flag_of(error.option)}{message.removeprefix(error.option)}"
+    return in_its_words(message)
+
+
 def in_its_words(text: str) -> str:
     """Return a message in terms of the command line.
 
@@ -55,7 +64,6 @@ def in_its_words(text: str) -> str:
     >>> in_its_words('audit again with claim=ApproxDP(delta=1e-05)')
     'audit again with --claim eps=E,delta=1e-05'
     """
-    text = text.replace(" (.to_numpy() of a pandas object is read by position)", "")
     text = re.sub(r"\bFixed\(guesses=(\d+)\)", r"fixed:\1", text)
     text = re.sub(r"\bclaim=ApproxDP\(delta=([\w.-]+)\)", r"--claim eps=E,delta=\1", text)
     text = re.sub(r"\bsuch as delta=([\w.-]+)", r"such as --claim eps=E,delta=\1", text)
@@ -65,10 +73,10 @@ def in_its_words(text: str) -> str:
     words = "|".join(map(re.escape, _WORDS))
     text = re.sub(rf"\b({words})(?!\w)(?:\([^()]*\))?", lambda match: _WORDS[match[1]], text)
     names = "|".join(OPTIONS.get()) or "(?!)"
-    # A single word may be ordinary English, except before a value and at the start.
+    # A single word may be ordinary English, except before a value.
     snakes = "|".join(name for name in OPTIONS.get() if "_" in name) or "(?!)"
-    text = re.sub(rf'(?<![,\w-])({names})=(?![…\'])("?(?:[\w.+-]+(?::\w+)?)?"?)()', _flag, text)
-    return re.sub(rf"\b({snakes})()\b|^({names})()(?= must\b)", _flag, text)
+    text = re.sub(rf'(?<![,\w-])({names})=(?![…\'])("?(?:[\w.+-]+(?::\w+)?)?"?)', _flag, text)
+    return re.sub(rf"\b({snakes})\b", lambda match: _flag_of(match[1]), text)
 
 
 def _missing(match: re.Match[str]) -> str:
@@ -77,12 +85,15 @@ def _missing(match: re.Match[str]) -> str:
 
 
 def _flag(match: re.Match[str]) -> str:
-    name = match[1] or match[3]
-    value = (match[2] or "").strip('"')
-    flag = f"--{name.replace('_', '-')}"
+    flag = _flag_of(match[1])
+    value = match[2].strip('"')
     if value in {"", "True"}:
         return flag
     return f"{flag} {value}"
+
+
+def _flag_of(option: str) -> str:
+    return f"--{option.replace('_', '-')}"
 
 
 _CODES = {"not refuted": 0, "refuted": REFUTED, "inconclusive": INCONCLUSIVE}
@@ -101,21 +112,24 @@ def answering(options: Iterable[str]) -> Iterator[None]:
         # Click would exit with 1.
         if isinstance(error, BrokenPipeError):
             silence(sys.stdout)
-        raise typer.Exit(failure(error, in_its_words)) from None
+        raise typer.Exit(failure(error, worded)) from None
 
 
-def end(result: Result, *, lenient: bool) -> NoReturn:
+def end(result: Result, *, lenient: bool, further: Verdict | None = None) -> NoReturn:
     """Exit with 0, 1 or 3: claim not refuted (or none), refuted, or inconclusive.
 
-    Unless lenient, a result with warnings or contradicted assumptions is inconclusive instead of
-    not refuted: inverted scores refute nothing, however much the model leaks.
+    Of several claims a refuted one decides, then an inconclusive one. Unless lenient, a result with
+    warnings or contradicted assumptions is inconclusive instead of not refuted: inverted scores
+    refute nothing, however much the model leaks.
     """
-    code = 0
+    claims = [further]
     if result.checked is not None:
-        code = _CODES[result.checked.verdict]
+        claims.append(result.checked.verdict)
+    codes = [_CODES[verdict] for verdict in claims if verdict is not None]
+    code = next((one for one in (REFUTED, INCONCLUSIVE) if one in codes), 0)
     doubts = [f"contradicted: {one.name}" for one in result.summary().contradicted]
     doubts += [in_its_words(text) for text in result.warnings]
-    if doubts and not lenient and result.checked is not None and code == 0:
+    if doubts and not lenient and codes and code == 0:
         tell(f"leakbound: inconclusive (use --lenient to accept): {'; '.join(doubts)}")
         code = INCONCLUSIVE
     raise typer.Exit(code)

@@ -97,8 +97,11 @@ def tally_of(paths: Sequence[Path], score: str, layout: Layout) -> Tally:
             move(advance=1)
 
     workers = min(_WORKERS, threads())
+    several = None
+    if len(files) > 1:
+        several = len(files)
     with (
-        bar("Counting", total=len(files) if len(files) > 1 else None) as move,
+        bar("Counting", total=several) as move,
         ThreadPoolExecutor(workers) as pool,
     ):
         try:
@@ -123,8 +126,9 @@ def _check_ids(paths: Sequence[Path], layout: Layout) -> None:
             shards.append(Columns(path, together(load(["id", layout.member_col])), layout))
     shards = [shard for shard in shards if len(shard)]
     listed = [shard.words("id") for shard in shards]
-    alike = len({one.dtype.kind for one in listed}) == 1
-    ids = np.concatenate(listed if alike else [one.astype(np.str_) for one in listed])
+    if len({one.dtype.kind for one in listed}) > 1:
+        listed = [one.astype(np.str_) for one in listed]
+    ids = np.concatenate(listed)
     member = np.concatenate([shard.member() == 1 for shard in shards])
     try:
         check_ids(ids, member)
@@ -143,7 +147,9 @@ def pairs_of(paths: Sequence[Path]) -> PairTally:
             )
         with about(path):
             part = PairTally.from_parquet(path)
-            total = part if total is None else total + part
+            if total is not None:
+                part = total + part
+            total = part
     assert total is not None
     return total
 

@@ -10,6 +10,7 @@ import typer
 from leakbound import audit_synthetic
 from leakbound._base.console import bar
 from leakbound._base.tables import Writing, read_columns
+from leakbound.attacks.synthetic.scores import RISKS
 from leakbound.cli import options
 from leakbound.cli.files import Signs, about, read
 from leakbound.cli.options import Delivery, command, option
@@ -34,6 +35,14 @@ class ColumnNames:
         str, option("COL", "Column of groups that the split kept together, such as a person's id.")
     ] = ""
     categorical: Annotated[str, option("COL,COL", "Columns whose numbers are categories.")] = ""
+    secret: Annotated[
+        str,
+        option(
+            "COL,COL",
+            "Columns that an intruder wants to infer from all others, named before the first "
+            "result. Default: every column in turn.",
+        ),
+    ] = ""
     missing: Annotated[
         str,
         option(
@@ -66,6 +75,15 @@ def synthetic(
         str, option("NAME,NAME", "Attacks to run. The error level is divided among them.")
     ] = "default",
     columns: ColumnNames,
+    most_certified: Annotated[
+        int | None,
+        option(
+            "N",
+            "Claim that at most N hits of singling out, linkability and inference each are "
+            "certified; exit with 1 if more are.",
+            min=0,
+        ),
+    ] = None,
     question: options.Question,
     signs: Signs,
     delivery: Delivery,
@@ -73,6 +91,11 @@ def synthetic(
     """Audit a synthetic table in a file."""
     common = question.options(relation)
     names = options.parse_columns(attacks, "--attacks")
+    if most_certified is not None and not {"default", *RISKS} & {*names}:
+        options.refuse(
+            f"--most-certified is about {', '.join(RISKS)}: name one of them in --attacks, or "
+            "leave --attacks out"
+        )
     marks = next(csv.reader([columns.missing], skipinitialspace=True), [])
     writing = Writing(signs.sign, signs.grouping, tuple(marks))
     with bar("Reading the tables"):
@@ -82,15 +105,7 @@ def synthetic(
         third = None
         if reference is not None:
             third = read_table(reference, signs=signs, writing=writing)
-    codes = options.parse_columns(columns.categorical, "--categorical")
-    roles: dict[str, Any] = dict.fromkeys(codes, "codes")
-    if columns.strata:
-        role = "stratum"
-        if columns.strata in codes:
-            role = "stratum of codes"
-        roles[columns.strata] = role
-    if columns.groups:
-        roles[columns.groups] = "group"
+    roles = _roles(columns)
     with bar("Auditing the synthetic table"):
         tried: Any = names
         if names == ["default"]:
@@ -104,7 +119,28 @@ def synthetic(
             columns=roles,
             **common,
         )
-    delivery.conclude(result, table, question.goal, relation)
+    counted = None
+    if most_certified is not None and result.risks is not None:
+        counted = (result.risks.check(most_certified), result.risks.answer(most_certified))
+    delivery.conclude(result, table, question.goal, relation, further=counted)
+
+
+def _roles(columns: ColumnNames) -> dict[str, Any]:
+    """Return the roles of columns, as `audit_synthetic` takes them."""
+    codes = options.parse_columns(columns.categorical, "--categorical")
+    roles: dict[str, Any] = dict.fromkeys(codes, "codes")
+    named = dict.fromkeys(options.parse_columns(columns.secret, "--secret"), "secret")
+    if columns.strata:
+        if columns.strata in named:
+            options.refuse(f"--strata {columns.strata} is a secret too: name another column")
+        named[columns.strata] = "stratum"
+    for name, role in named.items():
+        roles[name] = role
+        if name in codes:
+            roles[name] = f"{role} of codes"
+    if columns.groups:
+        roles[columns.groups] = "group"
+    return roles
 
 
 def read_table(path: Path, signs: Signs, writing: Writing) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, Literal, TypeAlias
 
@@ -19,6 +19,8 @@ from leakbound.errors import AbstentionError
 
 Ties: TypeAlias = Literal["together", "broken"]
 """Whether cuts fall between blocks of ties only, or ties are broken at random, from the seed."""
+Rankings: TypeAlias = tuple[_core.Ranking, _core.Ranking, tuple[str, ...]]
+"""A ranking as scored, the same with ties broken, and warnings of those that were."""
 # Share of tied examples from which fewer ties may show more
 _TIED = 0.1
 # Share of all examples that have one key, from which a finer key may show more
@@ -55,6 +57,7 @@ class Game(ABC):
     name: str = "scores"
     recall: float = 1.0
     k: int = 2
+    _rankings: dict[Ties, Rankings] = field(default_factory=dict, init=False, repr=False)
     units: ClassVar[str] = "examples"
     """What is guessed about, in words: a class derived for another design has its own."""
 
@@ -71,31 +74,25 @@ class Game(ABC):
     def untied(self) -> _core.Ranking:
         """Rank them with ties broken from the seed."""
 
-    def ranking(
-        self, ties: Ties = "together"
-    ) -> tuple[_core.Ranking, _core.Ranking, tuple[str, ...]]:
+    def ranking(self, ties: Ties = "together") -> Rankings:
         """Rank as scored, and with ties broken if they are to be; warn of those that were.
 
         Raise AbstentionError if the scores order nothing. Policies that share a game share it.
         """
-        if ties not in self._rankings:
-            self._rankings[ties] = self._ranking(ties)
-        return self._rankings[ties]
-
-    @cached_property
-    def _rankings(self) -> dict[Ties, tuple[_core.Ranking, _core.Ranking, tuple[str, ...]]]:
-        return {}
-
-    def _ranking(self, ties: Ties) -> tuple[_core.Ranking, _core.Ranking, tuple[str, ...]]:
+        known = self._rankings.get(ties)
+        if known is not None:
+            return known
         ranking = self.ranked(ties)
         if ranking.blocks == 1 and self.sides != "pairs":
             raise AbstentionError(
                 f"all {self.examples} {self.name} are equal, so every example abstains: use a "
                 "score that differs between examples"
             )
-        if ties == "together" or not ranking.tied:
-            return ranking, ranking, ()
-        return ranking, self.untied(), order_warnings(self.tied(ranking))
+        found: Rankings = (ranking, ranking, ())
+        if ties == "broken" and ranking.tied:
+            found = (ranking, self.untied(), order_warnings(self.tied(ranking)))
+        self._rankings[ties] = found
+        return found
 
     @abstractmethod
     def shown(self) -> ScoreCounts:
@@ -161,13 +158,15 @@ class PairGame(ScoreGame):
     are of both roles at once. A difference of 0 is no guess where ties stay together, and the last
     of all guesses, by the coin that put one of the two first, where the number of guesses must not
     depend on scores; so too where no pair differs, and of k > 2 candidates, of which a tie may rule
-    out some. `shown_scores` returns the scores as given, which figures show: that of the member of
-    each pair, and then those of the others.
+    out some. `members` and `others` are the rows of the scores as they were `given`, which figures
+    show.
     """
 
     units: ClassVar[str] = "pairs"
     sides: Sides = "pairs"
-    shown_scores: Callable[[], FloatArray]
+    given: FloatArray
+    members: IntArray
+    others: IntArray
 
     def ranked(self, ties: Ties = "together") -> _core.Ranking:
         """Rank the guesses by confidence, right ones as members."""
@@ -188,20 +187,17 @@ class PairGame(ScoreGame):
 
     def shown(self) -> ScoreCounts:
         """Return scores and membership of the examples in pairs, for figures."""
-        scores = self.shown_scores()
-        member = self._members_first(scores.size)
+        scores = np.concatenate([self.given[self.members], self.given[self.others]])
+        member = np.zeros(scores.size, dtype=np.bool_)
+        member[: self.members.size] = True
         return ScoreCounts(scores, member, ~member)
-
-    def _members_first(self, size: int) -> BoolArray:
-        """Return which scores of so many are those of members: one for each pair."""
-        member = np.zeros(size, dtype=np.bool_)
-        member[: self.examples] = True
-        return member
 
     def rated(self) -> _core.Ranking:
         """Rank the examples in pairs by their scores."""
-        scores = self.shown_scores()
-        return _core.Ranking(scores, self._members_first(scores.size))
+        members, others = (
+            rows.astype(np.uint32, copy=False) for rows in (self.members, self.others)
+        )
+        return _core.Ranking.of_rows(self.given, members, others)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

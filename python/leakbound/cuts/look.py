@@ -14,8 +14,6 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base import shares
 from leakbound._base.checks import real
-from leakbound._base.formatting import percent
-from leakbound._base.odds import logit
 from leakbound._base.records import encode
 from leakbound._base.types import JsonValue, PathOrder, Sides
 from leakbound.cuts.games import Game, Ties
@@ -27,9 +25,10 @@ from leakbound.errors import OptionError
 _CAUTION = 3.0
 PILOT_GUESSES = "guesses at ranks that a pilot sample chose,"
 """What guesses are called that are not the most confident ones."""
-PartName: TypeAlias = Literal["outside-in", "look", "scan"]
+PartName: TypeAlias = Literal["outside-in", "planned", "look", "scan"]
 _TESTED: dict[PartName, str] = {
     "outside-in": "a number of the most confident guesses",
+    "planned": "a planned number of the most confident guesses",
     "look": "guesses at ranks that a pilot sample chose",
     "scan": "every threshold",
 }
@@ -80,11 +79,6 @@ class Part(NamedTuple):
     policy: Policy
     share: float
 
-    @property
-    def tested(self) -> str:
-        """What is tested, in words."""
-        return _TESTED[self.name]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class JoinedProof(Proof):
@@ -132,17 +126,35 @@ class Parts(Policy):
 
     def audit(self, game: Game, level: float, /) -> Proof:
         """See `Policy.audit`: the largest bound counts, and on equality the first."""
+        whole = shares.PARTS.of(level)
         proofs: list[Proof] = []
         most = 0.0
         for part in self.parts:
-            policy = part.policy.above(most)
-            proofs.append(policy.audit(game, part.share * shares.PARTS.of(level)))
-            most = max(most, proofs[-1].bound)
+            proof = part.policy.above(most).audit(game, part.share * whole)
+            most = max(most, proof.bound)
+            proofs.append(proof)
+        return self.joined(game, proofs, whole)
+
+    def joined(self, game: Game, proofs: list[Proof], level: float) -> JoinedProof:
+        """Return the proof of all parts: of the one that proves most, on equality the first."""
+        told: list[JsonValue] = []
+        bounds: list[float] = []
+        for part, proof in zip(self.parts, proofs, strict=True):
+            bounds.append(proof.bound)
+            told.append(
+                {
+                    "name": part.name,
+                    "level": part.share * level,
+                    "guesses": proof.best.cut,
+                    "correct": proof.best.successes,
+                    "bound": proof.bound,
+                }
+            )
         main = proofs[0]
-        winner = max(proofs, key=lambda proof: proof.bound)
+        place = bounds.index(max(bounds))
+        winner = proofs[place]
         # A perfect attack leaves no noise to leave out: a look proves less of it than the others.
-        whole = [proof for proof in proofs if not isinstance(proof.policy, Look)]
-        place = proofs.index(winner)
+        others = [proof for proof in proofs if not isinstance(proof.policy, Look)]
         return JoinedProof(
             policy=self,
             game=game,
@@ -153,18 +165,12 @@ class Parts(Policy):
             best=winner.best,
             level=winner.level,
             reason=winner.reason,
+            shift=winner.shift,
             beside=self.beside(place),
             winner=winner,
             drawn_by=main,
-            options={
-                **winner.options,
-                "cuts": encode(self.base),
-                "parts": [
-                    _told(part, proof, shares.PARTS.of(level))
-                    for part, proof in zip(self.parts, proofs, strict=True)
-                ],
-            },
-            perfect=lambda: max(proof.perfect() for proof in whole),
+            options={**winner.options, "cuts": encode(self.base), "parts": told},
+            perfect=lambda: max(proof.perfect() for proof in others),
             points=main.points,
         )
 
@@ -178,24 +184,13 @@ class Parts(Policy):
     def beside(self, place: int) -> str:
         """Return a sentence about all tests but the one at a place."""
         others = [part for i, part in enumerate(self.parts) if i != place]
-        each = [f"{part.tested} ({percent(part.share)} of it)" for part in others]
-        count = "One more test shares" if len(others) == 1 else "Two more tests share"
+        each = [f"{_TESTED[part.name]} ({100 * part.share:g} % of it)" for part in others]
+        count = {1: "One more test shares", 2: "Two more tests share"}[len(others)]
         return f"{count} the error probability: {' and '.join(each)}."
 
     def remarks(self, proof: Proof) -> tuple[str, ...]:
         """See `Policy.remarks`: what the first policy remarks on the whole."""
         return self.parts[0].policy.remarks(proof)
-
-
-def _told(part: Part, proof: Proof, whole: float) -> JsonValue:
-    """Return what options tell of a part of a whole level."""
-    return {
-        "name": part.name,
-        "level": part.share * whole,
-        "guesses": proof.best.cut,
-        "correct": proof.best.successes,
-        "bound": proof.bound,
-    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,7 +251,7 @@ class Look(Policy):
         if not self.ladder.free:
             plan = self.ladder.rule(game.examples, level, sides)
         pilot = _core.Pilot(paths)
-        guesses = self._number(pilot, plan, level, chance=1 / game.k)
+        guesses = self._number(pilot, plan, level, game.k)
         tested = pilot.tested(guesses)
         best = Best(0.0, 0, 0)
         if guesses:
@@ -289,23 +284,21 @@ class Look(Policy):
         )
 
     def _number(
-        self,
-        pilot: _core.Pilot,
-        plan: _core.OutsideIn | None,
-        level: float,
-        *,
-        chance: float,
+        self, pilot: _core.Pilot, plan: _core.OutsideIn | None, level: float, k: int
     ) -> int:
         """Return how many guesses to test: those expected to prove most, 0 if none do."""
         left = pilot.numbers
         numbers = np.array(left if plan is None else plan.levels)
         numbers = numbers[(numbers > 0) & (numbers <= max(left, default=0))]
         accuracy = np.array(pilot.accuracy(numbers.tolist(), _CAUTION))
-        better = accuracy > chance
+        better = accuracy > 1 / k
         if not better.any():
             return 0
-        numbers, accuracy = numbers[better], accuracy[better]
-        worth = self.ladder.expected(plan, numbers, accuracy, level)
-        best = int(worth.argmax())
-        nothing = logit(chance) if self.ladder.of_odds else 0.0
-        return int(numbers[best]) if worth[best] > nothing else 0
+        numbers = numbers[better]
+        worth = self.ladder.expected(plan, numbers, accuracy[better], level)
+        if self.ladder.of_odds:
+            worth += math.log(k - 1)
+        best = worth.argmax()
+        if worth[best] <= 0:
+            return 0
+        return int(numbers[best])

@@ -345,37 +345,65 @@ def chosen(sizes: IntArray, seen: IntArray, members: IntArray, allowed: Allowed)
     over models of how often each value is a member's; the least of limits, where guesses may be
     right by failure.
     """
-    left, values, odds = sizes - seen, sizes.size, _LOG_ODDS.size
-    place = (np.cumsum(sizes) - sizes / 2) / sizes.sum()
-    prior = np.repeat(np.stack([place, 1 - place], axis=1) / _SIZES.size, _SIZES.size, axis=1)
+    left = sizes - seen
+    models = _models(sizes, seen, members)
+    top, bottom = np.triu_indices(sizes.size + 1)
+    above = np.insert(np.cumsum(left), 0, 0)
+    guesses = above[top] + above[-1] - above[bottom]
+    top = top[guesses > 0]
+    bottom = bottom[guesses > 0]
+    guesses = guesses[guesses > 0]
+    # Members expected above the end of each value, a row for each model
+    held = np.insert(np.cumsum(left * models, axis=1), 0, 0, axis=1)
+    right_members = held[:, top]
+    right_others = guesses - above[top] - (held[:, -1:] - held[:, bottom])
+    limit = _least_limits(guesses, right_members + right_others, allowed)
+    bounds = np.log(limit / (1 - limit))
+    rising = (np.diff(models[:, sizes > 0]) <= 0).all(axis=1)
+    best = (np.where(rising, 1, _FALLING) @ bounds).argmax()
+    return int(top[best]), int(bottom[best])
+
+
+def _models(sizes: IntArray, seen: IntArray, members: IntArray) -> FloatArray:
+    """Return chances that an example of each value is a member: rows are models, drawn evenly.
+
+    They are drawn from the posterior given the members among those `seen`, where the values of a
+    pair at opposite ends are alike, and pairs are not.
+    """
+    beliefs = _beliefs_of_values(sizes)
     fit = np.outer(members, np.log(_CHANCES)) + np.outer(seen - members, np.log1p(-_CHANCES))
     fit = np.exp(fit - fit.max(axis=1, keepdims=True))
     opposite = np.fliplr(np.diag(np.repeat([0, 1 / _SIZES.size], _SIZES.size)))
-    chance: FloatArray = np.empty((len(_POINTS), values))
-    for one, points in zip(range(values // 2), _POINTS.T, strict=False):
-        other = values - 1 - one
+    chance: FloatArray = np.empty((len(_POINTS), sizes.size))
+    for one, points in zip(range(sizes.size // 2), _POINTS.T, strict=False):
+        other = sizes.size - 1 - one
         pair = sizes[[one, other]]
         share = _MIRRORED * pair.min() / pair.max()
-        belief = share * opposite + (1 - share) * np.outer(prior[one], prior[other])
+        belief = share * opposite + (1 - share) * np.outer(beliefs[one], beliefs[other])
         sums = np.cumsum(belief * np.outer(fit[one], fit[other]))
         drawn = np.searchsorted(sums, points * sums[-1])
-        chance[:, one], chance[:, other] = _CHANCES[drawn // odds], _CHANCES[drawn % odds]
-    rising = (np.diff(chance[:, sizes > 0]) <= 0).all(axis=1)
-    # Examples, and members expected, above the end of each value.
-    above, held = (np.cumsum(np.insert(each, 0, 0, -1), -1) for each in (left, left * chance))
-    top, bottom = np.triu_indices(values + 1)
-    guesses = above[top] + above[-1] - above[bottom]
-    top, bottom, guesses = top[guesses > 0], bottom[guesses > 0], guesses[guesses > 0]
-    others = guesses - above[top]
-    correct = held[:, top] + others - held[:, -1:] + held[:, bottom]
-    limit: FloatArray = np.ones(correct.shape)
+        chance[:, one] = _CHANCES[drawn // _CHANCES.size]
+        chance[:, other] = _CHANCES[drawn % _CHANCES.size]
+    return chance
+
+
+def _beliefs_of_values(sizes: IntArray) -> FloatArray:
+    """Return prior probabilities of the log-odds of values: a row for each, the highest first.
+
+    Sizes of log-odds are all as likely, and the higher a value, the likelier it is a member's.
+    """
+    place = (np.cumsum(sizes) - sizes / 2) / sizes.sum()
+    signs = np.stack([place, 1 - place], axis=1)
+    return np.repeat(signs / _SIZES.size, _SIZES.size, axis=1)
+
+
+def _least_limits(guesses: IntArray, correct: FloatArray, allowed: Allowed) -> FloatArray:
+    """Return the least of Wilson's lower limits on a chance, at each level allowed for failures."""
+    least: FloatArray = np.ones(correct.shape)
     for failures, level in allowed:
         rest = np.maximum(guesses - failures, 1)
         right = np.clip((correct - failures) / rest, 0, 1)
         spread = np.maximum(0, -_core.normal_quantile(np.array([level]))) ** 2 / rest
         root = np.sqrt(right * (1 - right) * spread + spread**2 / 4)
-        np.minimum(limit, (right + spread / 2 - root) / (1 + spread), out=limit)
-    limit = np.clip(limit, 0.5, 1 - _CLOSE)
-    bounds = np.log(limit / (1 - limit))
-    best = (np.where(rising, 1, _FALLING) @ bounds).argmax()
-    return int(top[best]), int(bottom[best])
+        np.minimum(least, (right + spread / 2 - root) / (1 + spread), out=least)
+    return np.clip(least, 0.5, 1 - _CLOSE)

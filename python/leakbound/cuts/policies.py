@@ -13,7 +13,7 @@ from leakbound._base.checks import choice, instance, integer, numbers, real, sho
 from leakbound._base.formatting import percent
 from leakbound._base.odds import logit
 from leakbound._base.records import encode
-from leakbound._base.types import JsonValue, PathOrder, Sides, Tail, TailOptions
+from leakbound._base.types import JsonValue, PathOrder, Sides, TailOptions
 from leakbound.cuts.games import Game, ScoreGame
 from leakbound.cuts.look import SecondLook
 from leakbound.cuts.outside_in import OutsideIn
@@ -28,6 +28,8 @@ from leakbound.cuts.policy import (
     untested,
 )
 from leakbound.errors import AbstentionError, InputTypeError, OptionError
+
+Tail: TypeAlias = Literal["exact", "hoeffding"]
 
 ScanGrid: TypeAlias = Literal["auto", "all"]
 # Guesses up to which the core's grid "auto" has every cut

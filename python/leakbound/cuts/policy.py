@@ -89,7 +89,7 @@ class Proof:
     perfect: Callable[[], float]
     points: Callable[[int], CurvePoints]
 
-    @property
+    @cached_property
     def bound(self) -> float:
         """The bound on the claim's parameter; 0 is nothing."""
         return max(0.0, self.best.logit)
@@ -97,7 +97,7 @@ class Proof:
     @cached_property
     def ceiling(self) -> float:
         """The bound that a perfect attack would have reached."""
-        return max(0.0, self.best.logit, self.perfect())
+        return max(self.bound, self.perfect())
 
     @cached_property
     def examples(self) -> _core.Ranking:

@@ -22,7 +22,7 @@ from leakbound.evidence.verification import flaw_of_written
 from leakbound.planning import InclusionPlan
 from leakbound.planning.commitment import Opening
 from leakbound.planning.inclusion import Plan
-from leakbound.planning.protocol import Agreed, checked_protocol
+from leakbound.planning.protocol import Agreement, checked_protocol
 from leakbound.report import render
 from leakbound.report.description import KINDS
 from leakbound.results.base import Audit, Result
@@ -177,7 +177,7 @@ def _recipe(
     """Return the recipe of a result, which must follow the protocol if there is one."""
     if protocol is None:
         return recipe_of(result, data=data, options=options)
-    agreed = Agreed.of(protocol)
+    agreed = Agreement.of(protocol)
     recipe = recipe_of(result, data=data, options={"cuts": agreed.options["cuts"], **options})
     wrong = departure(agreed, result=result, recipe=recipe)
     if wrong:

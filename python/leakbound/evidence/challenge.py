@@ -14,7 +14,7 @@ from leakbound._base.types import ArrayInput, JsonObject, JsonValue, PathInput
 from leakbound.errors import FormatError, OptionError
 from leakbound.evidence.bundle import written
 from leakbound.planning import Commitment, InclusionPlan, Opening, load_opening
-from leakbound.planning.protocol import Agreed, checked_protocol
+from leakbound.planning.protocol import Agreement, checked_protocol
 from leakbound.results import AuditResult
 
 DEFAULT: JsonObject = {
@@ -75,7 +75,7 @@ def new_challenge(
             "it out, or give the file with that digest"
         )
     # The audit is rehearsed before coins are flipped.
-    read = Agreed.of(checked_protocol(agreed))
+    read = Agreement.of(checked_protocol(agreed))
     _check_judged(read)
     plan = InclusionPlan.create(count, copies=read.options.get("copies", 1))
     opening = plan.commit(agreed)
@@ -150,7 +150,7 @@ def judge_challenge(
     return result
 
 
-def _check_judged(agreed: Agreed) -> None:
+def _check_judged(agreed: Agreement) -> None:
     """Refuse a protocol that needs more than scores and fair coins."""
     if agreed.arrays:
         raise OptionError(

@@ -7,6 +7,7 @@ import stat
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,6 +26,8 @@ MANIFEST = "manifest.json"
 SUMS = "SHA256SUMS"
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://in-toto.io/attestation/test-result/v0.1"
+KERNELS = "linear algebra"
+"""What the last bits of a fitted model depend on, chosen by the processor: no version tells it."""
 MOST_ARRAYS = 1 << 32
 """Bytes of the arrays of a bundle, unpacked: 5 columns of the most examples that are drawn."""
 # Bytes of the largest file of text, but for the result and its page.
@@ -86,14 +89,26 @@ class Contents:
 
 
 def environment() -> dict[str, str]:
-    """Return the versions that the last bits of a result depend on."""
+    """Return the versions that the last bits of a result depend on, and `KERNELS`."""
     return {
         "leakbound": _core.__version__,
         "python": platform.python_version(),
         "numpy": np.__version__,
         "instructions": _core.simd(),
         "system": " ".join([platform.system(), platform.machine(), *platform.libc_ver()]),
+        KERNELS: _kernels(),
     }
+
+
+def _kernels() -> str:
+    """Return which kernels of linear algebra are loaded, where a package can tell."""
+    if find_spec("threadpoolctl") is None:
+        return "unknown"
+    from threadpoolctl import threadpool_info
+
+    libraries = [one for one in threadpool_info() if one["user_api"] == "blas"]
+    named = {f"{one['internal_api']} {one.get('architecture', '')}".strip() for one in libraries}
+    return ", ".join(sorted(named)) or "unknown"
 
 
 def statement(

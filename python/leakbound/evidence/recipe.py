@@ -10,7 +10,7 @@ import numpy as np
 from leakbound._base.checks import shown
 from leakbound._base.derived import derived
 from leakbound._base.records import encode
-from leakbound._base.types import AnyArray, Design, HasMember, JsonObject, JsonValue
+from leakbound._base.types import AnyArray, HasMember, JsonObject, JsonValue
 from leakbound.audits import Coins, Panoramia, ZeroRun
 from leakbound.audits.designs import DESIGNS, audit_of, is_known, parameters_of
 from leakbound.claims import CLAIMS, TradeOffFamily
@@ -18,7 +18,7 @@ from leakbound.cuts import CUT_POLICIES, Policy
 from leakbound.cuts.policy import stored as stored_policy
 from leakbound.errors import FormatError, LeakboundError
 from leakbound.planning.inclusion import Plan
-from leakbound.planning.protocol import ARRAYS, DEFAULTS, OPTIONS, Agreed, build
+from leakbound.planning.protocol import ARRAYS, DEFAULTS, OPTIONS, Agreement, Design, build
 from leakbound.propensity import LogisticPropensity
 from leakbound.results import AuditResult, PanoramiaResult, ZeroRunResult
 from leakbound.results.base import Result
@@ -303,7 +303,7 @@ def _read_data(name: str, form: Any, arrays: Mapping[str, Any], plan: Any, used:
     return values[0]
 
 
-def departure(agreed: Agreed, result: Result, recipe: Recipe) -> str:
+def departure(agreed: Agreement, result: Result, recipe: Recipe) -> str:
     """Return the first departure of an audit from its protocol; empty if there is none.
 
     Every option of the audit is compared, with its default where the protocol, or the audit, leaves

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable, Container
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from leakbound.evidence import manifest, recipe
 from leakbound.evidence.manifest import MANIFEST, SUMS, Contents
 from leakbound.planning.commitment import Commitment, read_opening
 from leakbound.planning.inclusion import Plan
-from leakbound.planning.protocol import Agreed, checked_protocol
+from leakbound.planning.protocol import Agreement, checked_protocol
 from leakbound.report import render
 from leakbound.results.base import Check, Verification
 
@@ -74,7 +73,7 @@ def verify_bundle(
     -----
     With the versions of leakbound, Python and NumPy, the vector instructions and the system that
     the bundle names, the result must be the same bit for bit, unless an audit fits a model to
-    features: its last bits depend on the kernel of the linear algebra, which no version tells.
+    features: its last bits depend on the kernel of the linear algebra, which the processor chooses.
     There and otherwise numbers may differ by a relative 1e-9, and everything else must be the same:
     counts, choices, words, statuses, warnings, and the verdict that follows from the bound computed
     here.
@@ -109,6 +108,8 @@ class _Bundle:
     files: Contents = field(default_factory=Contents)
     checks: list[Check] = field(default_factory=list)
     exact: bool = True
+    kernels: tuple[str, str] = ("", "")
+    """Of linear algebra: where the bundle was made, and here."""
     result: Any = None
     recipe: Any = None
     plan: Plan | None = None
@@ -222,7 +223,8 @@ class _Bundle:
             if not _VERSION.fullmatch(version):
                 return False, f"{shown(version)} is not a version of {name}"
         here = manifest.environment()
-        made = {name: str(notes[name]) for name in here} | made
+        told = [name for name in here if name in notes or name != manifest.KERNELS]
+        made = {name: str(notes[name]) for name in told} | made
         tossed = None
         if self.plan is not None:
             tossed = self.plan.seed
@@ -236,7 +238,8 @@ class _Bundle:
             if wrong:
                 said = f"{said}: {', '.join(wrong)}"
             return False, said
-        self.exact = made == here
+        self.exact = made | {manifest.KERNELS: here[manifest.KERNELS]} == here
+        self.kernels = made.get(manifest.KERNELS, "unknown"), here[manifest.KERNELS]
         what = "no digest of a model"
         if model:
             what = f"about the model {model[:16]}…"
@@ -276,7 +279,7 @@ class _Bundle:
     def _protocol(self) -> tuple[bool | None, str]:
         if "protocol.json" not in self.files.texts:
             return None, "none: you have to trust the auditor that options were chosen in advance"
-        agreed = Agreed.of(checked_protocol(self._json("protocol.json")))
+        agreed = Agreement.of(checked_protocol(self._json("protocol.json")))
         wrong = recipe.departure(agreed, result=self.result, recipe=self.recipe)
         canaries = agreed.canaries_sha256
         named = ""
@@ -312,7 +315,8 @@ class _Bundle:
         fitted = "features" in self.recipe.arguments
         wrong = recipe.difference(again, self.result, exact=self.exact and not fitted)
         if wrong and fitted:
-            wrong += f"; here linear algebra is by {_kernels() or 'a kernel without a name'}"
+            there, here = self.kernels
+            wrong += f"; linear algebra was by {shown(there)} there, and is by {shown(here)} here"
         if wrong:
             return False, wrong + self._elsewhere
         if self.exact and not fitted:
@@ -335,16 +339,6 @@ class _Bundle:
             "report.html is not the report of this result, or another matplotlib made it: install "
             f"that version, or skip the page and do not trust it{self._elsewhere}"
         )
-
-
-def _kernels() -> str:
-    """Return which kernels of linear algebra are loaded, where a package can tell."""
-    if find_spec("threadpoolctl") is None:
-        return ""
-    from threadpoolctl import threadpool_info
-
-    named = {str(one.get("architecture") or one["internal_api"]) for one in threadpool_info()}
-    return ", ".join(sorted(named))
 
 
 def _model_of(statement: Any) -> str | None:

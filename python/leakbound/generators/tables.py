@@ -49,7 +49,8 @@ def categories(rows: AnyArray, named: tuple[int, ...]) -> tuple[bool, ...]:
             raise OptionError(
                 f"categorical has column {column}, but the columns are 0 to {columns - 1}"
             )
-    return tuple(j in named or np.unique(rows[:, j]).size <= FEW for j in range(columns))
+    few = [np.unique(values).size <= FEW for values in rows.T]
+    return tuple(j in named or few[j] for j in range(columns))
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,7 +323,8 @@ def _tree(bins: IntArray) -> tuple[list[int], list[int]]:
     cost = np.zeros((columns, columns))
     for i in range(columns):
         for j in range(i):
-            cost[i, j] = -mutual_info_score(bins[:, i], bins[:, j])
+            information = mutual_info_score(bins[:, i], bins[:, j])
+            cost[i, j] = -information
     # Positive costs: scipy takes an edge of cost 0 for no edge.
     tree = minimum_spanning_tree(np.tril(cost - cost.min() + 1, -1))
     order, parents = breadth_first_order(tree, 0, directed=False)

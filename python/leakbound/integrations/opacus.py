@@ -189,8 +189,7 @@ class WatchedOptimizer:
         if not self._attached:  # somebody kept the method
             return self._clip(closure)
         grads = [p.grad_sample for p in self._model if getattr(p, "grad_sample", None) is not None]
-        last = [one[-1] if isinstance(one, list) else one for one in grads]
-        if not grads or any(hasattr(one, "_processed") for one in last):
+        if not grads or any(hasattr(_of_batches(one)[-1], "_processed") for one in grads):
             return self._clip(closure)  # which says what is wrong
         self._join()
         released = False
@@ -205,8 +204,9 @@ class WatchedOptimizer:
     def _add_canaries(self) -> None:
         """Add the rows of those canaries that are in this physical batch."""
         if self._waiting is None:
-            started = self.recorder.included()
-            self._waiting = started if self.leads else started[:0]
+            self._waiting = self.recorder.included()
+            if not self.leads:
+                self._waiting = self._waiting[:0]
         # Half of those left are in this physical batch, and in the last one all. The half goes by
         # bits of the canary's number, so that it depends on no coin.
         ends = not self.optimizer._check_skip_next_step(pop_next=False)  # noqa: SLF001 (no other way)
@@ -228,13 +228,14 @@ class WatchedOptimizer:
             if gradients is None:
                 continue  # opacus refuses it
             several = isinstance(gradients, list)
-            batches = gradients if several else [gradients]
-            sizes = [len(batch) for batch in batches]
+            *others, rows = _of_batches(gradients)
+            sizes = [len(batch) for batch in (*others, rows)]
             if due.size:  # rows of zeros: canaries leave the model alone
-                rows = batches[-1]
                 zeros = rows.new_zeros((due.size, *rows.shape[1:]))
-                batches = [*batches[:-1], torch.cat([rows, zeros])]
-                parameter.grad_sample = batches if several else batches[0]
+                rows = torch.cat([rows, zeros])
+                parameter.grad_sample = rows
+                if several:
+                    parameter.grad_sample = [*others, rows]
         # In each parameter of the watcher, zeros for the user's examples and one coordinate of its
         # own for each canary.
         far = _FAR * float(self.optimizer.max_grad_norm)
@@ -244,7 +245,10 @@ class WatchedOptimizer:
             added = parameter.new_zeros((due.size, parameter.numel()))
             added[torch.arange(due.size, device=added.device), columns] = share * far
             own[-1] = torch.cat([own[-1], added])
-            parameter.grad_sample = own if several else own[0]  # type: ignore[attr-defined]
+            gradients = own
+            if not several:
+                (gradients,) = own
+            parameter.grad_sample = gradients  # type: ignore[attr-defined]
         return sizes
 
     def _released(self, *_: object) -> None:
@@ -285,3 +289,10 @@ class WatchedOptimizer:
                 optimizer.expected_batch_size * optimizer.accumulated_iterations * self.ranks
             )
         return divisor / float(optimizer.max_grad_norm) * (self._direction @ released)
+
+
+def _of_batches(gradients: Any) -> list[Any]:
+    """Return what opacus has kept of one backward pass, or of several, as a list."""
+    if isinstance(gradients, list):
+        return gradients
+    return [gradients]

@@ -94,7 +94,9 @@ class PlannedCallback:
                 f"canaries can be inserted, got {type(dataset).__name__}"
             )
         rows = self._rows()
-        given, needed = (_kind(one[0]) for one in (rows, dataset if len(dataset) else rows))
+        given = needed = _kind(rows[0])
+        if len(dataset):
+            needed = _kind(dataset[0])
         if given != needed:
             raise InputTypeError(
                 f"canaries must be rows as those of the training data, {needed}, got {given}"
@@ -136,8 +138,14 @@ class PlannedCallback:
             scores = Scores(values=after.values - self._before, ids=after.ids, signal="loss_drop")
         self.scores = scores
         # 2. Audit, and put the accountant's claim beside the bound.
-        accounted = self._accounted() if callable(self._accounted) else self._accounted
-        claim = self._claim or (PureDP() if accounted is None else ApproxDP(delta=accounted.delta))
+        accounted = self._accounted
+        if callable(accounted):
+            accounted = accounted()
+        claim = self._claim
+        if claim is None:
+            claim = PureDP()
+            if accounted is not None:
+                claim = ApproxDP(delta=accounted.delta)
         result: AuditResult = audit(
             scores, Coins(self._plan), claim=claim, confidence=self._confidence, ids=scores.ids
         )
@@ -150,7 +158,9 @@ class PlannedCallback:
             )
         # 3. Write the result and its report.
         self.result = result
-        place = Path(folder) / "audit" if self._out is None else Path(self._out)
+        place = Path(folder) / "audit"
+        if self._out is not None:
+            place = Path(self._out)
         place.mkdir(parents=True, exist_ok=True)
         result.to_json(place / "result.json")
         result.report(place / "report.html")

@@ -205,7 +205,7 @@ def accounted_by(engine: Any, *, delta: float) -> Accounted:
         raise AbstentionError("the engine has counted no step: ask after training")
     # The history counts steps in runs of one noise multiplier and one rate each.
     *varied, steps = zip(*accountant.history, strict=True)
-    noise, rate = (float(one[0]) if len(set(one)) == 1 else None for one in varied)
+    noise, rate = map(_only_value, varied)
     return Accounted(
         epsilon=float(engine.get_epsilon(checked)),
         delta=checked,
@@ -214,3 +214,10 @@ def accounted_by(engine: Any, *, delta: float) -> Accounted:
         steps=int(sum(steps)),
         noise_multiplier=noise,
     )
+
+
+def _only_value(values: tuple[float, ...]) -> float | None:
+    """Return the value that all have, or None if they differ."""
+    if len(set(values)) > 1:
+        return None
+    return float(values[0])

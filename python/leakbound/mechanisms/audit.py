@@ -17,7 +17,6 @@ from leakbound._base.types import BoolArray, FloatArray, IntArray, PathInput
 from leakbound.audits import Stream
 from leakbound.audits.trials import INDEPENDENT, NEIGHBOURS
 from leakbound.claims import CLAIMS, Claim
-from leakbound.claims.families import curve_at
 from leakbound.errors import InputTypeError
 from leakbound.mechanisms.case import CaseRun
 from leakbound.mechanisms.outputs import features_of
@@ -117,7 +116,7 @@ def audit_mechanism(
     if score is not None:
         _check_function("score", score)
         scored = "given"
-    curve = curve_at(claim, theta=theta, sides="both").delta(np.linspace(0, 5, 11))
+    curve = claim.curve(theta, "both").delta(np.linspace(0, 5, 11))
     made_of = {
         "claim": [claim.name, digest(curve)],
         "parameter": theta,

@@ -226,10 +226,12 @@ def _tossed(
     kind: str, x: AnyArray, y: AnyArray, seed: int, *, taken: IntArray | None = None
 ) -> Canaries:
     """Return examples with a coin flip for each."""
+    if taken is None:
+        taken = np.empty((len(x), 0), dtype=np.int64)
     return Canaries(
         kind=kind,
         x=x,
         y=y.astype(np.int64, copy=False),
-        taken=np.empty((len(x), 0), dtype=np.int64) if taken is None else taken,
+        taken=taken,
         plan=InclusionPlan.create(len(x), seed=seed),
     )

@@ -6,17 +6,17 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 
 from leakbound._base.canonical import canonical_json, is_digest, sha256
 from leakbound._base.files import secret_folder, write_text
 from leakbound._base.records import parsed, text_of
-from leakbound._base.types import ArrayInput, JsonObject, JsonValue, PathInput
+from leakbound._base.types import ArrayInput, JsonObject, JsonValue, Named, PathInput
 from leakbound.audits.road import Listed
 from leakbound.errors import FormatError, OptionError
-from leakbound.planning.protocol import Agreed, checked_protocol
+from leakbound.planning.protocol import Agreement, checked_protocol
 from leakbound.results import AuditResult
 
 # How a digest is computed: the number rises whenever the same content would give another digest.
@@ -83,7 +83,8 @@ class Commitment:
         not start with a brace is a path.
         """
         content = _object(source, names={"scheme", "sha256", "examples"}, what="a commitment")
-        return cls(**cast("dict[str, Any]", content))
+        fields: Any = content
+        return cls(**fields)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,9 +128,9 @@ class Opening:
             )
 
     @property
-    def agreed(self) -> Agreed:
+    def agreed(self) -> Agreement:
         """The protocol, as the audit takes it."""
-        return Agreed.of(self.protocol)
+        return Agreement.of(self.protocol)
 
     def audit(self, scores: Listed, **arrays: ArrayInput) -> AuditResult:
         """Audit by the protocol, with its seed, and test the guarantee that it names.
@@ -151,20 +152,21 @@ class Opening:
         return Commitment(sha256=sha256(canonical_json(self._content())), examples=len(self.plan))
 
     def _content(self) -> JsonObject:
-        drawn = self.plan.drawn
-        k = self.plan.k
-        coins = np.where(drawn, b"1", b"0").astype("S1").tobytes().decode("ascii")
-        copies = {}
-        if self.plan.copies > 1:
-            copies = {"copies": self.plan.copies}
-        return {
+        plan = self.plan
+        content: JsonObject = {
             "scheme": SCHEME,
             "nonce": self.nonce,
-            **copies,
-            **({"choices": drawn.tolist(), "k": k} if k else {"coins": coins}),
-            "ids": self.plan.ids.tolist(),
+            "ids": plan.ids.tolist(),
             "protocol": dict(self.protocol),
         }
+        if plan.copies > 1:
+            content["copies"] = plan.copies
+        if plan.k:
+            content |= {"choices": plan.drawn.tolist(), "k": plan.k}
+        else:
+            coins = np.where(plan.drawn, b"1", b"0").astype("S1")
+            content["coins"] = coins.tobytes().decode("ascii")
+        return content
 
     def save(self, folder: PathInput) -> None:
         """Write ``plan.npz`` and ``opening.json``, which only their owner can read, to a folder.
@@ -186,11 +188,7 @@ def read_opening(source: str | bytes | os.PathLike[str], plan: Any) -> Opening:
     content = _object(source, names={"scheme", "nonce", "protocol"}, what="an opening")
     _check_scheme(content["scheme"])
     try:
-        return Opening(
-            plan=plan,
-            protocol=cast("Any", content["protocol"]),
-            nonce=cast("Any", content["nonce"]),
-        )
+        return Opening(plan=plan, protocol=content["protocol"], nonce=content["nonce"])
     except (OptionError, TypeError) as error:
         raise FormatError(f"not an opening: {error}") from error
 
@@ -223,13 +221,13 @@ def _check_scheme(scheme: object) -> None:
         raise FormatError(f"this version reads the scheme {SCHEME!r}, got {scheme!r:.60}")
 
 
-def _toml(text: str) -> dict[str, Any]:
+def _toml(text: str) -> Named:
     if any(line.count(".") > _DOTS for line in text.split("\n")):
         raise ValueError(f"it has a line of more than {_DOTS} dots")
     return tomllib.loads(text)
 
 
-def _object(source: Any, names: set[str], what: str) -> JsonObject:
+def _object(source: Any, names: set[str], what: str) -> Named:
     """Read an object of JSON that has certain fields and no others."""
     try:
         table = parsed(text_of(source, _LARGEST))

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 
@@ -156,9 +156,10 @@ def ceiling(
     """
     choice(sides, name="sides", allowed=Sides)
     instance(claim, name="claim", types=_CLAIMS)
-    # Without guesses, a ranking of all examples is made.
-    least, most = (_FEWEST, MOST_EXAMPLES) if guesses is None else (1, int(WHOLE))
-    integer(m, name="m", least=least, most=most)
+    if guesses is None:  # a ranking of all examples is made
+        integer(m, name="m", least=_FEWEST, most=MOST_EXAMPLES)
+    else:
+        integer(m, name="m", least=1, most=int(WHOLE))
     beta = complement(confidence)
     several = _checked_copies(copies, claim=claim, m=m, sides=sides)
     if guesses is None:
@@ -367,7 +368,9 @@ def why_short(m: int, forecast: Power | float, sides: Sides) -> str:
         return (
             f"{m:,} {units(sides)} prove {number(forecast.target)} with probability only {chance}"
         )
-    best = forecast.ceiling if isinstance(forecast, Power) else forecast
+    best = forecast
+    if isinstance(best, Power):
+        best = best.ceiling
     return f"even a perfect attack on {m:,} {units(sides)} would prove {number(best)} only"
 
 
@@ -419,15 +422,14 @@ class _Plan:
         """Return the plan of an audit."""
         if not isinstance(cuts, PathPolicy | SecondLook | None):
             raise OptionError(f"cuts={type(cuts).__name__} cannot be planned: use Fixed or KLScan")
-        policy = policy_of(claim, cuts, m, sides, beta)
+        policy: Any = policy_of(claim, cuts, m, sides, beta)
         if isinstance(policy, Parts):
             # Scores are tidy here, so that the first of its tests gives the bound.
             first = policy.parts[0]
             policy = first.policy
             beta *= first.share
-        planned = cast("PathPolicy", policy)
-        planned.check(m)
-        return cls(m=m, beta=beta, sides=sides, policy=planned)
+        policy.check(m)
+        return cls(m=m, beta=beta, sides=sides, policy=policy)
 
     @property
     def name(self) -> str:
@@ -453,5 +455,8 @@ class _Plan:
     def ceiling(self) -> float:
         """The bound of a perfect attack if half of the examples are members."""
         scores: FloatArray = np.arange(self.m, dtype=np.float64)
-        right = scores >= (0 if self.sides == "pairs" else self.m // 2)
+        wrong = self.m // 2
+        if self.sides == "pairs":
+            wrong = 0
+        right = scores >= wrong
         return self.prove(_core.Ranking(scores, right))[0]

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Self, TypeVar, cast, overload
+from typing import IO, Any, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,9 +33,11 @@ from leakbound._base.types import (
     AnyArray,
     ArrayInput,
     BoolArray,
+    Data,
     IntArray,
     JsonObject,
     JsonValue,
+    Named,
     PathInput,
 )
 from leakbound.errors import FormatError, InputError, InputTypeError, LeakboundError
@@ -99,12 +101,12 @@ class Plan:
             vector(rows, name="rows"), name="rows", least=0, most=len(self) - 1, whole=True
         )
         places = taken.astype(np.int64)
-        several = {"ids": self.ids[places], "copies": self.copies}
+        several: Named = {"ids": self.ids[places], "copies": self.copies}
         kind: Any = type(self)
-        more = {}
         if self.k:
-            more = {"k": self.k}
-        return cast("Self", kind(self.drawn[places], **several, **more))
+            several["k"] = self.k
+        plan: Self = kind(self.drawn[places], **several)
+        return plan
 
     def save(self, path: PathInput) -> None:
         """Write the plan as a NumPy archive ``.npz`` that only its owner can read, or nothing."""
@@ -113,15 +115,14 @@ class Plan:
 
     def write(self, file: IO[bytes]) -> None:
         """Write the plan to a binary file that is open, as `save` does."""
-        several: dict[str, Any] = {}
+        several: Named = {}
+        scheme = SCHEMA
         if self.copies > 1:
             several = {"copies": np.int64(self.copies)}
+            scheme = _OF_COPIES
         seed = ""
         if self.seed is not None:
             seed = str(self.seed)
-        scheme = SCHEMA
-        if several:
-            scheme = _OF_COPIES
         np.savez_compressed(
             file,
             inclusion_plan=np.int64(scheme),
@@ -183,18 +184,23 @@ class Plan:
         more = {"ids": archive["ids"], "seed": stored_seed, "copies": copies}
         if k:
             more["k"] = k
-        return cast("Self", kind(archive["drawn"], **more))
+        plan: Self = kind(archive["drawn"], **more)
+        return plan
 
-    def _hold(self, drawn: AnyArray, ids: Any, seed: int | None, copies: int, k: int = 0) -> None:
+    def _hold(self, drawn: AnyArray, ids: Data, seed: int | None, copies: int, k: int = 0) -> None:
         """Set draws, ids, seed and copies; arrays are read-only."""
-        check_copies(several := integer(copies, name="copies", least=1), drawn.size)
+        several = integer(copies, name="copies", least=1)
+        check_copies(several, drawn.size)
         coins = drawn
         if k:
             coins = np.ones(drawn.size, dtype=np.bool_)
-        names = np.arange(drawn.size) if ids is None else _read_ids(ids, coins)
+        names: AnyArray = np.arange(drawn.size)
+        if ids is not None:
+            names = _read_ids(ids, coins)
         for array in (drawn, names):
             array.flags.writeable = False
-        seed = None if seed is None else integer(seed, name="seed", least=0)
+        if seed is not None:
+            seed = integer(seed, name="seed", least=0)
         vars(self).update(drawn=drawn, ids=names, seed=seed, k=k, copies=several)
 
     @property
@@ -207,7 +213,7 @@ class Plan:
             return f"{seed}, copies={self.copies}"
         return seed
 
-    def _check_items(self, items: Any) -> None:
+    def _check_items(self, items: Data) -> None:
         single = getattr(items, "shape", None) == ()  # an array without dimensions
         if single or not hasattr(items, "__len__") or not hasattr(items, "__getitem__"):
             raise InputTypeError(
@@ -310,7 +316,7 @@ class InclusionPlan(Plan):
     @property
     def member(self) -> BoolArray:
         """Membership of each example: bool, shape (n,)."""
-        return cast("BoolArray", self.drawn)
+        return self.drawn
 
     @property
     def indices(self) -> IntArray:
@@ -322,8 +328,8 @@ class InclusionPlan(Plan):
     @overload
     def included(self, items: Sequence[T]) -> list[T]: ...
     @overload
-    def included(self, items: Any) -> Any: ...
-    def included(self, items: Any) -> Any:
+    def included(self, items: Data) -> Data: ...
+    def included(self, items: Data) -> Data:
         """Return the members of `items`, in their order: what the model is trained on.
 
         Each is there `copies` times, one behind the other: do not repeat them again.
@@ -341,15 +347,15 @@ class InclusionPlan(Plan):
     @overload
     def excluded(self, items: Sequence[T]) -> list[T]: ...
     @overload
-    def excluded(self, items: Any) -> Any: ...
-    def excluded(self, items: Any) -> Any:
+    def excluded(self, items: Data) -> Data: ...
+    def excluded(self, items: Data) -> Data:
         """Return the non-members of `items`, as `included`: what the model must never see."""
         return self._pick(items, np.flatnonzero(~self.member).astype(np.int64, copy=False))
 
     def __repr__(self) -> str:
         return f"InclusionPlan(n={len(self)}, members={np.count_nonzero(self.member)}{self._shown})"
 
-    def _pick(self, items: Any, positions: IntArray) -> Any:
+    def _pick(self, items: Data, positions: IntArray) -> Data:
         self._check_items(items)
         data = sys.modules.get("torch.utils.data")
         if data is not None and isinstance(items, data.Dataset):
@@ -423,15 +429,15 @@ class ChoicePlan(Plan):
     @property
     def chosen(self) -> IntArray:
         """The candidate of each secret: int64, shape (m,)."""
-        return cast("IntArray", self.drawn)
+        return self.drawn
 
     @overload
     def included(self, items: NDArray[Scalar]) -> NDArray[Scalar]: ...
     @overload
     def included(self, items: Sequence[Sequence[T]]) -> list[T]: ...
     @overload
-    def included(self, items: Any) -> Any: ...
-    def included(self, items: Any) -> Any:
+    def included(self, items: Data) -> Data: ...
+    def included(self, items: Data) -> Data:
         """Return the chosen candidate of each of m sequences of k: what the model is trained on.
 
         The result is an array or tensor if `items` is, otherwise a list. Candidates of a secret
@@ -459,7 +465,7 @@ class ChoicePlan(Plan):
             for _ in range(self.copies)
         ]
 
-    def __array__(self, dtype: Any = None, **_: Any) -> AnyArray:
+    def __array__(self, dtype: Data = None, **_: Data) -> AnyArray:
         return np.array(self.chosen, dtype=dtype)
 
     def __repr__(self) -> str:
@@ -484,4 +490,6 @@ def _read_ids(ids: ArrayInput, member: BoolArray) -> AnyArray:
     if values.dtype.kind == "O":
         raise InputTypeError("ids must be all 64-bit integers or all strings; convert them first")
     check_ids(values, member)
-    return np.array(values if values.dtype.kind in "iu" else values.astype(np.str_))
+    if values.dtype.kind in "iu":
+        return np.array(values)
+    return values.astype(np.str_)

@@ -4,14 +4,14 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from inspect import signature
-from typing import Any, NoReturn, cast
+from typing import Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
 
 from leakbound._base.canonical import is_digest, plain
 from leakbound._base.checks import choice, integer, real, shown
 from leakbound._base.derived import derived
-from leakbound._base.types import AnyArray, Design, JsonObject, JsonValue, Relation
+from leakbound._base.types import AnyArray, JsonObject, JsonValue, Named, Relation, Strings
 from leakbound.audits.coins import Coins
 from leakbound.audits.designs import DESIGNS, audit_of, parameters_of
 from leakbound.audits.road import Listed, Request
@@ -20,6 +20,8 @@ from leakbound.claims.families import check_epsilon_at
 from leakbound.cuts import CUT_POLICIES, Policy
 from leakbound.errors import LeakboundError, MissingExtraError, OptionError
 from leakbound.results import AuditResult
+
+Design: TypeAlias = Literal["coins", "random_split", "choices"]
 
 # What a protocol must contain.
 PROTOCOL = ("attacks", "canaries", "claim", "confidence", "cuts", "sides", "unit")
@@ -48,10 +50,10 @@ _RESERVED = {"id", "member", "split"}
 
 
 @dataclass(frozen=True)
-class Agreed:
+class Agreement:
     """A protocol that was read and can be carried out."""
 
-    attacks: tuple[str, ...]
+    attacks: Strings
     # Options of `audit` and of its design, the claim and the cuts as objects.
     options: Mapping[str, Any]
     # Options that will be an array, which the protocol names by a word.
@@ -66,7 +68,7 @@ class Agreed:
         choice(self.options.get("design", Coins.name), name="design", allowed=Design)
 
     @classmethod
-    def of(cls, protocol: Mapping[str, JsonValue]) -> "Agreed":
+    def of(cls, protocol: Mapping[str, JsonValue]) -> "Agreement":
         """Read a protocol; OptionError says which of its names is wrong, and how."""
         arrays = {name for name in ARRAYS if name in protocol}
         if isinstance(protocol.get("prior"), str):
@@ -74,27 +76,29 @@ class Agreed:
         for name in ("unit", "canaries", *sorted(arrays)):
             if not isinstance(text := protocol[name], str) or not text.strip():
                 _refuse(f"{name} is {shown(text)}: give text")
-        options: dict[str, Any] = {
+        options: Named = {
             name: protocol[name] for name in OPTIONS if name in protocol and name not in arrays
         }
         options["claim"] = build(protocol["claim"], name="claim", kinds=_CLAIMS)
-        automatic = protocol["cuts"] == "auto"
-        options["cuts"] = None if automatic else build(protocol["cuts"], name="cuts", kinds=_CUTS)
+        options["cuts"] = None
+        if protocol["cuts"] != "auto":
+            options["cuts"] = build(protocol["cuts"], name="cuts", kinds=_CUTS)
         if "prior" in options:
             options["prior"] = real(options["prior"], name="prior", above=0, below=1)
         if "copies" in options:
             options["copies"] = integer(options["copies"], name="copies", least=1)
-        digest = protocol.get("canaries_sha256")
+        digest: Any = protocol.get("canaries_sha256")
         if "canaries_sha256" in protocol and not is_digest(digest):
             _refuse(f"canaries_sha256 is {shown(digest)}; it must have 64 hexadecimal digits")
+        checked = None
+        if "checked" in protocol:
+            checked = _checked(protocol["checked"], options["claim"])
         return cls(
             attacks=_attacks(protocol["attacks"]),
             options=options,
             arrays=frozenset(arrays),
-            checked=_checked(protocol["checked"], options["claim"])
-            if "checked" in protocol
-            else None,
-            canaries_sha256=cast("str | None", digest),
+            checked=checked,
+            canaries_sha256=digest,
         )
 
     def audit(self, scores: Listed, member: Any, **options: Any) -> AuditResult:
@@ -104,7 +108,8 @@ class Agreed:
             value = options.pop(name)
             if not (isinstance(value, str | float | int) and value == DEFAULTS.get(name)):
                 _refuse(f"{name}= does not apply to {DESIGNS[design]}: leave it out")
-        return cast("AuditResult", audit_of(design, scores, member=member, **options))
+        result: AuditResult = audit_of(design, scores, member=member, **options)
+        return result
 
     def put_to_test(self, result: AuditResult) -> AuditResult:
         """Return a result in which the guarantee of the protocol is checked, if it has one."""
@@ -148,7 +153,7 @@ def checked_protocol(protocol: Any) -> JsonObject:
     """Return a copy of a protocol in a form with only one spelling."""
     if not isinstance(protocol, Mapping):
         _refuse(f"a protocol must be a table, got {type(protocol).__name__}")
-    content = cast("JsonObject", plain(dict(protocol), "protocol"))
+    content: Any = plain(dict(protocol), "protocol")
     missing = [name for name in PROTOCOL if name not in content]
     if missing:
         _refuse(
@@ -166,10 +171,11 @@ def checked_protocol(protocol: Any) -> JsonObject:
             "put remarks for readers under notes"
         )
     try:
-        Agreed.of(content)
+        Agreement.of(content)
     except LeakboundError as error:
         raise OptionError(f"the protocol's {error}") from error
-    return content
+    checked: JsonObject = content
+    return checked
 
 
 def build(value: Any, name: str, kinds: Mapping[str, type[Any]]) -> Any:
@@ -206,7 +212,7 @@ def _refuse(message: str) -> NoReturn:
     raise OptionError(message)
 
 
-def _attacks(names: Any) -> tuple[str, ...]:
+def _attacks(names: Any) -> Strings:
     """Check the names of attacks: those of columns of a table."""
     if not isinstance(names, list) or not names:
         _refuse(f"attacks is {shown(names)}: list the names of the scores that will be audited")
@@ -222,7 +228,7 @@ def _attacks(names: Any) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _checked(stated: Any, claim: Any) -> dict[str, Any]:
+def _checked(stated: Any, claim: Any) -> Named:
     """Check the guarantee to check: ε and δ, or the claim's own parameter."""
     own = claim.parameter
     known = {"epsilon", "delta", "relation", own}

@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base.bisection import halved
 from leakbound._base.checks import real
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, Sides
@@ -111,24 +112,23 @@ def truth_of(truth: float | Truth, claim: PlannedClaim) -> Truth:
     value = real(truth, name="truth", least=0, below=math.inf)
     if isinstance(claim, PureDP):
         return Response(value)
-    return Gaussian(_gaussian_mu(value, claim.delta) if isinstance(claim, ApproxDP) else value)
+    if isinstance(claim, ApproxDP):
+        return Gaussian(_gaussian_mu(value, claim.delta))
+    return Gaussian(value)
 
 
 def _gaussian_mu(epsilon: float, delta: float) -> float:
     """Return the largest μ whose mechanism is (ε, δ)-DP."""
+
+    def is_within(mu: float) -> bool:
+        return gaussian(1, mu, seed=0).delta(epsilon) <= delta
+
     low = 0.0
     high = 1.0
-    while gaussian(1, high, seed=0).delta(epsilon) <= delta:
+    while is_within(high):
         low = high
         high = 2 * high
-    while high - low > _PRECISION * high:
-        middle = (low + high) / 2
-        within = gaussian(1, middle, seed=0).delta(epsilon) <= delta
-        if within:
-            low = middle
-        else:
-            high = middle
-    return low
+    return halved(low, high, is_within, width=_PRECISION)[0]
 
 
 def games_of(
@@ -141,9 +141,12 @@ def games_of(
         return
     stream = Purpose.POWER.derived(seed)
     step = max(1, _CHUNK // m)
-    strength, fraction = (
-        (truth.mu, None) if isinstance(truth, Gaussian) else (truth.epsilon, truth.fraction)
-    )
+    if isinstance(truth, Gaussian):
+        strength = truth.mu
+        fraction = None
+    else:
+        strength = truth.epsilon
+        fraction = truth.fraction
     for first in range(0, simulations, step):
         count = min(step, simulations - first)
         yield from _core.play(

@@ -323,7 +323,8 @@ def _bernoulli_variance(log_odds: FloatArray) -> FloatArray:
 def fisher(log_tails: list[float]) -> float:
     """Return P(Gamma(k) ≥ −Σ ln P), rounded up by 1e-9 of itself and never 0."""
     x = -sum(log_tails)
-    series = sum(x**j / math.factorial(j) for j in range(len(log_tails)))
+    terms = range(len(log_tails))
+    series = sum(x**j / math.factorial(j) for j in terms)
     return max(math.exp(-x) * series * (1 + 1e-9), math.ulp(0.0))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from leakbound._base.formatting import number
-from leakbound._base.types import Kind
+from leakbound._base.types import Kind, Named, Strings
 from leakbound.report.parts import Assumption, Provenance, ScoreAudit
 
 if TYPE_CHECKING:
@@ -95,8 +95,7 @@ class Terms:
         """Put the condition before a sentence."""
         if not self.condition:
             return sentence
-        first = sentence[0] if sentence[0] in "ε(" else sentence[0].lower()
-        return f"{self.condition.capitalize()}, {first}{sentence[1:]}"
+        return f"{self.condition.capitalize()}, {sentence[0].lower()}{sentence[1:]}"
 
     def qualified(self, words: str) -> str:
         """Put family and condition behind a few words."""
@@ -118,8 +117,8 @@ class Levels:
 class Meaning:
     """What a number says, and what it does not say."""
 
-    says: tuple[str, ...]
-    does_not_say: tuple[str, ...]
+    says: Strings
+    does_not_say: Strings
 
 
 @dataclass(frozen=True)
@@ -137,7 +136,7 @@ class Section:
     """Why one bound holds, what it assumes, and its figures."""
 
     title: str
-    paragraphs: tuple[str, ...]
+    paragraphs: Strings
     assumptions: tuple[Assumption, ...]
     figures: tuple[Figure, ...] = ()
 
@@ -147,7 +146,7 @@ class Overview:
     """A comparison of audits: a table with its headings first, a note, and a figure."""
 
     title: str
-    table: Sequence[tuple[str, ...]]
+    table: Sequence[Strings]
     note: str
     figure: Figure | None = None
 
@@ -158,7 +157,7 @@ class Description:
 
     kind: Kind
     confidence: float
-    warnings: tuple[str, ...]
+    warnings: Strings
     claim: str
     design: str
     """How membership was assigned."""
@@ -189,15 +188,15 @@ class Description:
     """What is audited."""
     answer: str = ""
     """The answer about the guarantee that was checked; empty if none was."""
-    paragraphs: tuple[str, ...] = ()
+    paragraphs: Strings = ()
     """What was guessed right, what that means for a promise of ε, and how sure it is."""
-    next_steps: tuple[str, ...] = ()
+    next_steps: Strings = ()
     """What to do next: at most three steps."""
     contradicted: tuple[Assumption, ...] = ()
     """The assumptions that the data contradict, each once."""
     claimed: float | None = None
     """The ε of the guarantee that was checked, where the bar can show it."""
-    papers: tuple[str, ...] = ()
+    papers: Strings = ()
     """Names of papers to cite in addition to those that every report cites."""
     about: dict[str, str] = field(default_factory=dict)
     """Facts to list below the title of a page."""
@@ -206,7 +205,7 @@ class Description:
     """How many figures a page shows before it folds the others."""
 
     @property
-    def opening(self) -> tuple[str, ...]:
+    def opening(self) -> Strings:
         """Headline, answer and paragraphs; the answer only once, where it is the headline."""
         texts = (self.headline, self.answer, *self.paragraphs)
         return tuple(dict.fromkeys(filter(None, texts)))
@@ -271,7 +270,7 @@ class Reportable(Protocol):
     """What a page is made of."""
 
     @property
-    def options(self) -> dict[str, Any]:
+    def options(self) -> Named:
         """Every option in force."""
 
     @property

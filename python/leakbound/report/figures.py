@@ -11,12 +11,12 @@ axes: Carlini et al. 2022 (arXiv 2112.03570).
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from leakbound._base.formatting import number
-from leakbound._base.types import FloatArray
+from leakbound._base.types import FloatArray, Named
 from leakbound.report import style
 from leakbound.report.description import Drawing, Series
 
@@ -28,9 +28,9 @@ _FARTHEST = 1e300
 # Cuts up to which each is marked, so that a policy which tests few of them shows which
 _FEW = 60
 # Lines of bounds
-_DASHED: dict[str, Any] = {"linewidth": 0.9, "linestyle": (0, (4, 2))}
+_DASHED: Named = {"linewidth": 0.9, "linestyle": (0, (4, 2))}
 # Lines of what chance gives, or a perfect attack
-_CHANCE: dict[str, Any] = {"color": style.MUTED, "linewidth": 0.9, "linestyle": (0, (1, 2))}
+_CHANCE: Named = {"color": style.MUTED, "linewidth": 0.9, "linestyle": (0, (1, 2))}
 
 
 def plot_bound(drawing: Drawing, ax: "Axes | None" = None) -> "Axes":
@@ -50,8 +50,9 @@ def plot_bound(drawing: Drawing, ax: "Axes | None" = None) -> "Axes":
             min(ceiling, _FARTHEST), label=f"ceiling {number(ceiling)}: a perfect attack", **_CHANCE
         )
         highest = max(one.ranking.bound for one in series)
-        # a ceiling far above is named, and not shown
-        top = 1.6 * highest if 0 < 4 * highest < ceiling else max(ceiling, highest, 0.1)
+        top = max(ceiling, highest, 0.1)
+        if 0 < 4 * highest < ceiling:  # a ceiling far above is named, and not shown
+            top = 1.6 * highest
         top = min(top, _FARTHEST)
         ax.set_ylim(-0.03 * top, (1.15 + 0.12 * (len(series) + 1)) * top)  # room for the legend
         largest = max((int(x) for one in series for x in one.ranking.curve.guesses[-1:]), default=1)
@@ -235,7 +236,8 @@ def _caption_of_precision(drawing: Drawing) -> str:
     caption = "Precision of guesses by recall. Dotted: guessing."
     if drawing.family or any(one.ranking.bound > 0 for one in drawing.series):
         caption += " The dot marks the guesses that the report counts."
-        if drawing.series[0].ranking.path == "ends":
+        ranking = drawing.series[0].ranking
+        if ranking.path == "ends" and ranking.options.get("correction") != "tamper":
             caption += " The curve has as many of members as of non-members."
     return caption
 
@@ -278,7 +280,7 @@ def _mark_chosen(ax: "Axes", series: Series) -> None:
     ranking = series.ranking
     curve = series.ranking.curve
     chosen = np.flatnonzero(curve.guesses == ranking.guesses)
-    rim: dict[str, Any] = {"markeredgewidth": 1.3, "markersize": 8.5}
+    rim: Named = {"markeredgewidth": 1.3, "markersize": 8.5}
     more = ranking.correct / np.maximum(1, curve.correct[chosen])
     at = (curve.recall[chosen] * more, curve.precision[chosen] * more)
     ax.plot(*at, "o", color=series.colour, zorder=6, markeredgecolor=style.PAPER, **rim)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from leakbound._base.formatting import number, percent
+from leakbound._base.types import Named
 from leakbound.report import style
 from leakbound.report.description import KINDS, SMALL, Description, Figure, Overview, Reportable
 
@@ -64,9 +65,14 @@ def render(
     digests = {f"SHA-256 of {name}": digest for name, digest in source.sha256.items()}
     # 2. The template does the layout.
     template = environment().get_template("report.html.j2")
+    # Exploratory numbers look like estimates.
     threshold = ""
+    tone = "estimate"
     if KINDS[said.kind].proves:
         threshold = number(SMALL)
+        tone = "bound"
+    if said.leaks or said.verdict == "refuted":
+        tone = "leaks"
     page: str = template.render(
         title=title or said.title,
         summary=summary,
@@ -74,12 +80,7 @@ def render(
         threshold=threshold,
         said=said,
         tag=KINDS[said.kind].tag,
-        # Exploratory numbers look like estimates.
-        tone="leaks"
-        if said.leaks or said.verdict == "refuted"
-        else "bound"
-        if KINDS[said.kind].proves
-        else "estimate",
+        tone=tone,
         # as many tiles in a row as leave the fewest empty places in the last row
         tiles=min((5, 4, 3), key=lambda row: -len(said.metrics) % row),
         range=_range(said),
@@ -105,44 +106,52 @@ def render(
     return page
 
 
-def _range(said: Description) -> dict[str, Any]:
+def _range(said: Description) -> Named:
     """Place bound, ceiling and claim on an axis of ε, in percent of its length.
 
     Parts of zero length have no name.
     """
-    first, second = (min(one, _FARTHEST) for one in (said.levels.first, said.levels.second))
-    claimed = None
-    if said.claimed is not None:
-        claimed = min(said.claimed, _FARTHEST)
-    top = 1.12 * max(0.1, first, second, claimed or 0.0)
-    there = {"first": first > 0, "second": second > first, "rest": True}
-    parts = zip(there, said.levels.names, strict=True)
-    at = None
-    words = ""
-    if claimed is not None:
-        at = 100 * claimed / top
-        words = f"claimed {said.claimed:g}"
-    return {
+    levels = said.levels
+    first = min(levels.first, _FARTHEST)
+    second = min(levels.second, _FARTHEST)
+    claimed = min(said.claimed or 0.0, _FARTHEST)
+    top = 1.12 * max(0.1, first, second, claimed)
+    of_first, of_second, of_rest = levels.names
+    placed: Named = {
         "first": 100 * first / top,
         "second": 100 * second / top,
-        "low": number(said.levels.first) if there["first"] else "",
-        "high": number(said.levels.second) if there["second"] else "",
-        "names": {part: text for part, text in parts if there[part]},
-        "claimed": at,
-        "claim": words,
+        "low": "",
+        "high": "",
+        "names": {},
+        "claimed": None,
+        "claim": "",
     }
+    if first > 0:
+        placed["low"] = number(levels.first)
+        placed["names"]["first"] = of_first
+    if second > first:
+        placed["high"] = number(levels.second)
+        placed["names"]["second"] = of_second
+    placed["names"]["rest"] = of_rest
+    if said.claimed is not None:
+        placed["claimed"] = 100 * claimed / top
+        placed["claim"] = f"claimed {said.claimed:g}"
+    return placed
 
 
 def _flat(options: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
-    for name, value in options.items():
+    for key, value in options.items():
+        name = f"{prefix}{key}"
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{name}.")
+            yield from _flat(value, f"{name}.")
         elif isinstance(value, list | tuple):
-            yield f"{prefix}{name}", ", ".join(map(str, value))
+            yield name, ", ".join(map(str, value))
         elif isinstance(value, float):
-            yield f"{prefix}{name}", f"{value:.4g}"
+            yield name, f"{value:.4g}"
+        elif value is None:
+            yield name, "none"
         else:
-            yield f"{prefix}{name}", "none" if value is None else str(value)
+            yield name, str(value)
 
 
 def environment() -> Any:

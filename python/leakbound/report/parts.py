@@ -4,15 +4,24 @@ import hashlib
 import math
 import platform
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 import leakbound._core as _core
 from leakbound._base.formatting import down, number
 from leakbound._base.records import IF_ANY, Lazy, Record
-from leakbound._base.types import FloatArray, IntArray, PathName, Relation, Status, Verdict
+from leakbound._base.types import (
+    FloatArray,
+    GenericArray,
+    IntArray,
+    Named,
+    PathName,
+    Relation,
+    Status,
+    Strings,
+    Verdict,
+)
 
 # Share of a number by which rounding may change it: a bound above its ceiling, a sum, an inverse
 ROUNDING = 1e-9
@@ -29,6 +38,9 @@ class Assumption:
     status: Status
     """Whether the audit checked it, relies on a declaration, takes it to hold approximately,
     cannot verify it, or found data that contradict it."""
+
+
+Assumptions: TypeAlias = tuple[Assumption, ...]
 
 
 @dataclass(frozen=True)
@@ -53,7 +65,7 @@ class Checked:
     """The accountant's name."""
 
     @property
-    def claim(self) -> dict[str, Any]:
+    def claim(self) -> Named:
         """The guarantee as arguments of a result's `check`."""
         one = {"parameter": self.value}
         if self.delta is not None:
@@ -85,7 +97,7 @@ class Provenance:
     example."""
 
     @classmethod
-    def of(cls, seed: int, **inputs: NDArray[np.generic]) -> "Provenance":
+    def of(cls, seed: int, **inputs: GenericArray) -> "Provenance":
         """Return the versions that run here, and the digests of inputs."""
         return cls(
             leakbound=_core.__version__,
@@ -171,9 +183,9 @@ class ScoreAudit(Record):
     alternates between both, "ends" takes some of each, and "pairs" guesses which of two."""
     auc: float
     """Probability that a member scores above a non-member, ties counting half."""
-    options: dict[str, Any]
+    options: Named
     """Every option in force, defaults filled in."""
-    warnings: tuple[str, ...]
+    warnings: Strings
     """What a reader should know; none of it changes the bound."""
     guessed: str = field(default="", metadata=IF_ANY)
     """What the guesses are called, such as "most confident guesses"; empty in older files."""

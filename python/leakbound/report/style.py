@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from leakbound._base.imports import needs
-from leakbound._base.types import FloatArray, IntArray, Kind
+from leakbound._base.types import FloatArray, IntArray, Kind, Named
 from leakbound.report.description import KINDS
 
 if TYPE_CHECKING:
@@ -58,16 +58,18 @@ def name_axes(ax: "Axes", title: str, x: str, y: str, kind: Kind = "lower_bound"
     ax.set(xlabel=x, ylabel=y)
     ax.tick_params(which="both", length=0)
     ax.minorticks_off()
-    look: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
+    look: Named = {"xycoords": "axes fraction", "textcoords": "offset points"}
     ax.annotate(words, (0.0, 1.0), xytext=(0, 5), color=INK, weight="bold", **look)
     plain_words(ax)
 
 
 def plain_words(ax: "Axes", ticks: "Iterable[Text]" = ()) -> None:
     """Show dollar signs in names, which matplotlib would read as the ends of a formula."""
+    named = [ax.title, ax.xaxis.label, ax.yaxis.label, *ax.texts, *ticks]
     legend = ax.get_legend()
-    named = [ax.title, ax.xaxis.label, ax.yaxis.label, *ax.texts]
-    for one in (*named, *(legend.get_texts() if legend else ()), *ticks):
+    if legend:
+        named.extend(legend.get_texts())
+    for one in named:
         one.set_parse_math(False)
 
 

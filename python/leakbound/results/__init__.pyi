@@ -13,9 +13,14 @@ from leakbound.results.dp_sgd import DPSGDAudit as DPSGDAudit
 from leakbound.results.dp_sgd import NoiseResult as NoiseResult
 from leakbound.results.dp_sgd import SamplingResult as SamplingResult
 from leakbound.results.dp_sgd import StepsResult as StepsResult
+from leakbound.results.dp_step import DPStepAudit as DPStepAudit
+from leakbound.results.dp_step import PairResult as PairResult
+from leakbound.results.dp_step import TensorResult as TensorResult
 from leakbound.results.one_run import AuditResult as AuditResult
 from leakbound.results.one_run import Exposed as Exposed
 from leakbound.results.panoramia import PanoramiaResult as PanoramiaResult
+from leakbound.results.risks import Risk as Risk
+from leakbound.results.risks import Risks as Risks
 from leakbound.results.synthetic import SyntheticResult as SyntheticResult
 from leakbound.results.zero_run import Bootstrap as Bootstrap
 from leakbound.results.zero_run import LearntLogOdds as LearntLogOdds

@@ -5,20 +5,19 @@ result. That function is in a separate module, which is imported when words are 
 """
 
 import datetime as dt
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
 from inspect import signature
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 
 from leakbound._base.checks import real, shown
 from leakbound._base.files import write_text
 from leakbound._base.records import Record
-from leakbound._base.types import Kind, PathInput, Relation, Verdict
+from leakbound._base.types import Kind, Named, PathInput, Relation, Strings, Verdict
 from leakbound.claims import FAMILIES, Claim
 from leakbound.claims.families import check_epsilon_at
 from leakbound.claims.tradeoff import TradeOff
@@ -86,7 +85,8 @@ def implied_by(curve: TradeOff | None) -> Implied:
     for _ in range(3):  # concave: the best point of a grid is next to the best of all
         gain = 1 - np.asarray(curve.f(rates)) - rates
         best = int(np.argmax(gain))
-        rates = np.linspace(rates[max(best - 1, 0)], rates[min(best + 1, _POINTS - 1)], _POINTS)
+        around = rates[max(best - 1, 0) : best + 2]
+        rates = np.linspace(around[0], around[-1], _POINTS)
     # the example is flagged at one of the rates; before that it is a member with chance ½
     at_low, at_high = (max(rate, 1 - float(curve.f(rate)) - _ROUNDING) for rate in _RATES)
     return Implied(
@@ -104,8 +104,8 @@ class Result(Record, _Numbers):
     """The module whose `describe` makes the description of this type of result."""
 
     if TYPE_CHECKING:
-        warnings: tuple[str, ...]
-        options: dict[str, Any]
+        warnings: Strings
+        options: Named
         checked: Checked | None
         check: Callable[..., Verdict]
 
@@ -119,7 +119,8 @@ class Result(Record, _Numbers):
 
     def summary(self) -> Description:
         """Return the description of the result; its `str` is a paragraph."""
-        return cast("Description", import_module(self._words).describe(self))
+        description: Description = import_module(self._words).describe(self)
+        return description
 
     def with_check(self, **claimed: Any) -> Self:
         """Return this result with a claimed guarantee checked, for JSON and pages.
@@ -129,7 +130,9 @@ class Result(Record, _Numbers):
         **claimed : object
             As for `check`; `checked` has the guarantee and the verdict.
         """
-        return cast("Self", replace(cast("Any", self), checked=self._checked(**claimed)))
+        record: Any = self
+        checked: Self = replace(record, checked=self._checked(**claimed))
+        return checked
 
     def _checked(self, **claimed: Any) -> Checked:
         """Return the record of a guarantee, put to the test."""
@@ -338,8 +341,8 @@ class Audit(Result, ABC):
             `scores`, `plan` and the like, as for `leakbound.evidence.write_bundle`; other names are
             data of the audit.
         """
-        # above results, and so found by name
-        sys.modules["leakbound"].evidence.write_bundle(folder, self, **given)
+        # Evidence imports results, and so is imported here by its name.
+        import_module("leakbound.evidence").write_bundle(folder, self, **given)
 
 
 @dataclass(frozen=True)

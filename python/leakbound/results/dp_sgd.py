@@ -2,13 +2,13 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from leakbound._base import shares
 from leakbound._base.checks import choice, instance, integer, real
 from leakbound._base.formatting import down, percent, up
 from leakbound._base.records import IF_ANY, Record
-from leakbound._base.types import Relation, Verdict
+from leakbound._base.types import Named, Relation, Strings, Verdict
 from leakbound.claims import SubsampledGaussianDP
 from leakbound.claims.families import checked_rate
 from leakbound.errors import OptionError
@@ -191,7 +191,9 @@ class StepsResult(Record):
     @property
     def by_coins(self) -> float:
         """The bound that guesses about coins prove, by bets or as one game, for any noise."""
-        return min(self.betting.bound, 1 / self.game.bound if self.game.bound else math.inf)
+        if not self.game.bound:
+            return self.betting.bound
+        return min(self.betting.bound, 1 / self.game.bound)
 
     @property
     def test(self) -> Literal["noise", "coins"]:
@@ -293,7 +295,7 @@ class DPSGDAudit(Composed):
     refuted.
     """
 
-    _words: ClassVar[str] = "leakbound.results.descriptions.dp_sgd"
+    _words = "leakbound.results.descriptions.dp_sgd"
 
     membership: AuditResult
     """The whole run: who was in training."""
@@ -313,9 +315,9 @@ class DPSGDAudit(Composed):
     """Steps declared before training."""
     confidence: float
     """Of each audit, and of `refuted_by`."""
-    options: dict[str, Any]
+    options: Named
     """Every option in force."""
-    warnings: tuple[str, ...]
+    warnings: Strings
     """What a reader should know; none of it changes a bound."""
     checked: Checked | None = field(default=None, metadata=IF_ANY)
 

@@ -3,10 +3,9 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Self, get_args
+from typing import Self, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakbound._base import shares
 from leakbound._base.checks import choice, instance, real, shown
@@ -15,10 +14,12 @@ from leakbound._base.records import IF_ANY, Lazy
 from leakbound._base.types import (
     BoolArray,
     FloatArray,
+    GenericArray,
     IntArray,
     Kind,
     Relation,
     Sides,
+    Strings,
     Unit,
     Verdict,
 )
@@ -88,7 +89,7 @@ class Exposed:
     """Bound on the expected share of false discoveries."""
     rows: IntArray
     """Rows of the scores, the most exposed member first."""
-    ids: tuple[str, ...]
+    ids: Strings
     """Ids of these examples, as text, where `ids`, scores or a plan told them; else empty."""
 
     def _flaw(self) -> str:
@@ -103,7 +104,7 @@ class Exposed:
 class AuditResult(Audit, ScoreAudit):
     """What an audit with random inclusion proves; the fields of `ScoreAudit` are its own."""
 
-    _words: ClassVar[str] = "leakbound.results.descriptions.audit"
+    _words = "leakbound.results.descriptions.audit"
 
     kind: Kind
     """"lower_bound": holds for every mechanism that satisfies the claim; "family_lower_bound":
@@ -423,9 +424,7 @@ class AuditResult(Audit, ScoreAudit):
         return claim.attained(self.bound, "member")  # that of guesses of members
 
     def _kinds(self) -> set[Kind]:
-        if isinstance(self.claim, FAMILIES):
-            return {"family_lower_bound"}
-        return {"lower_bound"}
+        return {self.claim.kind}
 
     def _flaw(self) -> str:
         known = self.options.get("relation", "add_remove") in get_args(Relation)
@@ -485,7 +484,8 @@ def in_code(claim: Claim, bound: float, epsilon: float, *, proves: bool = True) 
     if scale.inverse:
         name = scale.name.replace(" ", "_")
         own_sign = "<="
-    own = f"{name} {own_sign} {scale.rounded(bound)}{scale.at.replace('δ', 'delta')}"
+    at = scale.at.replace("δ", "delta")
+    own = f"{name} {own_sign} {scale.rounded(bound)}{at}"
     if math.isinf(epsilon):  # no curve of the family has a finite one
         return own
     return f"epsilon {sign} {down(epsilon)} at delta = {delta_of(claim):g} ({own})"
@@ -493,10 +493,10 @@ def in_code(claim: Claim, bound: float, epsilon: float, *, proves: bool = True) 
 
 def valued(claim: Claim, value: float, sides: Sides) -> str:
     """Write a value of the claim's parameter: of a family as an ε, with the parameter behind it."""
-    own = scale_of(claim).equal(value)
     if not isinstance(claim, FAMILIES):
         return down(value)
-    epsilon = as_epsilon(claim, value=value, curve=claim.attained(value, sides) if value else None)
+    epsilon = as_epsilon(claim, value=value, curve=claim.rejected(value, sides))
+    own = scale_of(claim).equal(value)
     return f"ε = {down(epsilon)} at δ = {delta_of(claim):g} ({own})"
 
 
@@ -515,7 +515,7 @@ def converted(result: AuditResult, value: float) -> float | None:
 def exposed(
     scores: FloatArray,
     member: BoolArray,
-    ids: NDArray[np.generic] | None,
+    ids: GenericArray | None,
     attacks: int = 1,
     given: IntArray | None = None,
 ) -> Exposed:
@@ -523,13 +523,17 @@ def exposed(
     order = np.argsort(-scores, kind="stable")[: _MOST + 1]
     correct = np.cumsum(member[order])
     wrong = np.arange(1, order.size + 1) - correct
+    ranked = scores[order]
     # the last of all examples ends a block, and the guess after the longest list only shows a tie
-    ends = np.append(scores[order[1:]] != scores[order[:-1]], order.size <= _MOST)
+    ends = np.append(ranked[1:] != ranked[:-1], order.size <= _MOST)
     rate = shares.EXPOSED.of(RATE, attacks)
     stops = np.flatnonzero(ends & (1 + wrong <= rate * correct))
-    first = order[: stops[-1] + 1] if stops.size else order[:0]
+    stop = (stops + 1).max(initial=0)
+    first = order[:stop]
     rows = first[member[first]]
-    names: tuple[str, ...] = ()
+    names: Strings = ()
     if ids is not None:
         names = tuple(map(str, ids[rows].tolist()))
-    return Exposed(rate=RATE, rows=rows if given is None else given[rows], ids=names)
+    if given is not None:
+        rows = given[rows]
+    return Exposed(rate=RATE, rows=rows, ids=names)

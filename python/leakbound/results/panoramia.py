@@ -1,12 +1,11 @@
 """What an audit against generated non-members returns; the public name is that of the package."""
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
 
 from leakbound._base.checks import real
 from leakbound._base.formatting import down, percent
 from leakbound._base.records import IF_ANY, Lazy
-from leakbound._base.types import Kind, Relation, Verdict
+from leakbound._base.types import Kind, Named, Relation, Strings, Verdict
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.report.parts import Assumption, Checked, Provenance, ScoreAudit
 from leakbound.results.base import Audit, check_delta, judged
@@ -22,7 +21,7 @@ class PanoramiaResult(Audit):
     limit.
     """
 
-    _words: ClassVar[str] = "leakbound.results.descriptions.panoramia"
+    _words = "leakbound.results.descriptions.panoramia"
 
     kind: Kind
     """Of an "estimate" `bound` is ε̃; of a "lower_bound", where c has an upper limit, that one."""
@@ -54,9 +53,9 @@ class PanoramiaResult(Audit):
     """Why the bounds hold, and what ε̃ is not."""
     assumptions: tuple[Assumption, ...]
     """What must be true for them."""
-    options: dict[str, Any]
+    options: Named
     """Every option in force."""
-    warnings: tuple[str, ...]
+    warnings: Strings
     """What a reader should know; none of it changes a bound."""
     conditional: ZeroRunResult | None = None
     """A lower bound on ε that holds if the log-odds of the coins have the form of a logistic model

@@ -1,20 +1,27 @@
 """What an audit of synthetic data returns; the public name is that of the package."""
 
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
+from leakbound._base.records import IF_ANY
 from leakbound.attacks.synthetic import Similarity
 from leakbound.results.one_run import AuditResult
+from leakbound.results.risks import Risks
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class SyntheticResult(AuditResult):
     """What an audit of synthetic data proves of the generator, on replacing one example."""
 
-    _words: ClassVar[str] = "leakbound.results.descriptions.synthetic"
+    _words = "leakbound.results.descriptions.synthetic"
 
     similarity: Similarity
     """The usual similarity metrics; the bound does not use them."""
+    risks: Risks | None = field(default=None, metadata=IF_ANY)
+    """Singling out, linkability and inference; None if none of these attacks was made."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -24,3 +31,15 @@ class SyntheticResult(AuditResult):
     def attack(self) -> str:
         """The name of the attack that the bound comes from."""
         return str(self.options["attack"])
+
+    def plot(self, kind: str = "", ax: "Axes | None" = None) -> "Axes":
+        """Draw one figure of the result.
+
+        Parameters
+        ----------
+        kind : str
+            As for other results, and "risks". The first that all results have by default.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; new axes if None.
+        """
+        return super().plot(kind or self.summary().figures[0].name, ax)

@@ -92,7 +92,9 @@ def implied_by(options: Mapping[str, Any]) -> Wording:
     FormatError
         If the design is from outside the package: its words are not known.
     """
-    design = str(options.get("design", "zero_run" if "correction" in options else "coins"))
+    design = str(options.get("design", "coins"))
+    if "design" not in options and "correction" in options:
+        design = "zero_run"
     if design == "choices":
         return of_choices(options.get("k", 2))
     if design == "trials" and options.get("fixed"):

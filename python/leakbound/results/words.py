@@ -93,9 +93,17 @@ def meaning_of(
         condition = f", and {terms.condition}"
     audited = f"the procedure that trained this {wording.subject}"
     curve_of = "training"
+    others = (
+        f"It is about the worst case over the audited {terms.units}, not about the risk of an "
+        "average person in the data."
+    )
     if wording.is_mechanism:
         audited = f"this {wording.subject}"
         curve_of = "the mechanism"
+        others = (
+            "It is about the inputs that were audited: others that differ in one example may leak "
+            "more."
+        )
     if refuted:
         says = (
             f"At the stated confidence{condition}, no {terms.guarantee} with {terms.smaller} "
@@ -111,10 +119,7 @@ def meaning_of(
     not_said = [
         NO_UPPER_LIMIT,
         "A bound of 0 is not evidence of privacy. Compare it with the ceiling.",
-        "It is about the inputs that were audited: others that differ in one example may leak more."
-        if wording.is_mechanism
-        else f"It is about the worst case over the audited {terms.units}, not about the risk of an "
-        "average person in the data.",
+        others,
     ]
     if terms.at:
         not_said.append(
@@ -259,7 +264,9 @@ def scale_of(claim: Claim) -> Scale:
 
 def asked(claim: Claim, one: Checked) -> str:
     """Return what was claimed of the parameter, such as "μ = 1"."""
-    scale = scale_of(claim) if one.delta is None else Scale("ε")
+    scale = Scale("ε")
+    if one.delta is None:
+        scale = scale_of(claim)
     sign = "="
     if scale.inverse:
         sign = "≥"

@@ -1,12 +1,11 @@
 """What a Zero-Run audit returns; the public name is that of the package."""
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 
 from leakbound._base.records import IF_ANY, Lazy
-from leakbound._base.types import Correction, FloatArray, IntArray, Kind
+from leakbound._base.types import Correction, FloatArray, IntArray, Kind, Strings
 from leakbound.cuts.shift import Bootstrap
 from leakbound.propensity import Falsification, FormTest, Overlap
 from leakbound.results.base import flaw_of
@@ -15,7 +14,7 @@ from leakbound.results.one_run import AuditResult
 __all__ = ["Bootstrap", "LearntLogOdds", "ZeroRunResult"]
 
 # The options of uncertainty that give each kind of number
-_UNCERTAINTY: dict[Kind, tuple[str, ...]] = {
+_UNCERTAINTY: dict[Kind, Strings] = {
     "conditional_lower_bound": ("given", "set"),
     "exploratory_lower_bound": ("bootstrap", "none"),
 }
@@ -47,7 +46,8 @@ class LearntLogOdds:
     @property
     def is_sound(self) -> bool:
         """Whether levels are levels, and there is a coefficient for every column."""
-        estimate, member = self.estimate, self.coefficients
+        estimate = self.estimate
+        member = self.coefficients
         return (
             0 < self.level < 1
             and 0 < self.test_level < 1
@@ -68,7 +68,7 @@ class ZeroRunResult(AuditResult):
     matching, and `guesses` those before tampering.
     """
 
-    _words: ClassVar[str] = "leakbound.results.descriptions.zero_run"
+    _words = "leakbound.results.descriptions.zero_run"
 
     correction: Correction
     """How distribution shift was corrected."""
@@ -126,8 +126,12 @@ class ZeroRunResult(AuditResult):
 
     @property
     def _tests(self) -> tuple[Falsification | FormTest, ...]:
-        form = () if self.learnt is None else self.learnt.tests
-        return form if self.falsification is None else (*form, self.falsification)
+        tests: list[Falsification | FormTest] = []
+        if self.learnt is not None:
+            tests.extend(self.learnt.tests)
+        if self.falsification is not None:
+            tests.append(self.falsification)
+        return tuple(tests)
 
     @property
     def is_withheld(self) -> bool:
@@ -143,10 +147,15 @@ class ZeroRunResult(AuditResult):
 
     def _flaw(self) -> str:
         # each option of uncertainty has its kind of number, and its own parts
-        learnt, asked = self.learnt, self.options.get("uncertainty")
+        asked = self.options.get("uncertainty")
         nothing = not self.bound
+        if self.learnt is not None:
+            in_place = asked == "set" and self.learnt.is_sound
+        else:
+            in_place = asked != "set" or nothing
         sound = (
-            0 <= self.kept <= self.m
+            in_place
+            and 0 <= self.kept <= self.m
             and self.abstained >= 0
             and self.m_eff >= 0
             and self.naive >= 0
@@ -154,7 +163,5 @@ class ZeroRunResult(AuditResult):
             and (not self.withheld or (bool(self.reason) and nothing))
             and asked in _UNCERTAINTY.get(self.kind, (asked,))
             and (self.bootstrap is not None) == (asked == "bootstrap")
-            and (nothing if learnt is None and asked == "set" else True)
-            and (learnt is None or (asked == "set" and learnt.is_sound))
         )
         return flaw_of(self, sound=sound) or super()._flaw()

@@ -7,6 +7,7 @@ given the features of example i alone.
 import math
 import sys
 from decimal import Decimal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -14,18 +15,13 @@ import leakbound._core as _core
 from leakbound._base import checks
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.odds import expit
-from leakbound._base.types import (
-    ArrayInput,
-    BoolArray,
-    FdpTest,
-    FloatArray,
-    HasMember,
-    TamperVariant,
-)
+from leakbound._base.types import ArrayInput, BoolArray, FdpTest, FloatArray, HasMember
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
 from leakbound.errors import AbstentionError, OptionError
 from leakbound.stats.binomial import poisson_binomial_tail
 from leakbound.stats.guesses import fdp_lower_bound, one_run_epsilon
+
+TamperVariant: TypeAlias = Literal["directional", "paper"]
 
 # Numbers beyond are scaled before they are squared
 _ENORMOUS = 1e100
@@ -115,7 +111,8 @@ def tamper_probability(
             return np.exp(-size)
         return survival(size, np.array(claimed))
     # by cases: 0 · ±inf is NaN
-    excess = np.maximum(np.where(made > 0, odds, np.where(made < 0, -odds, 0.0)), 0.0)
+    towards_guess = np.where(made > 0, odds, np.where(made < 0, -odds, 0.0))
+    excess = np.maximum(towards_guess, 0.0)
     return survival(excess, np.array(claimed))
 
 
@@ -211,7 +208,8 @@ def _line(x: FloatArray, y: FloatArray, finite: BoolArray) -> FloatArray:
     level = target.mean()
     if np.ptp(known) < 1e-12:
         return np.full(x.size, level)
-    slope = np.dot(known - centre, target - level) / np.dot(known - centre, known - centre)
+    apart = known - centre
+    slope = np.dot(apart, target - level) / np.dot(apart, apart)
     line: FloatArray = level + slope * (x - centre)
     return line
 
@@ -308,12 +306,9 @@ def composition_bound(
     if isinstance(claim, GaussianDP):
         family = GaussianDP(delta=delta)
         together = fdp_lower_bound(correct, guesses=guesses, m=m, claim=family, tau=tau, test=test)
-        shift = (
-            shift_mu(epsilon_ds)
-            if epsilon_ds is not None
-            else checks.real(mu_ds, name="mu_ds", least=0)
-        )
-        return _apart(together, shift)
+        if epsilon_ds is not None:
+            return _apart(together, shift_mu(epsilon_ds))
+        return _apart(together, checks.real(mu_ds, name="mu_ds", least=0))
     if epsilon_ds is None:
         raise OptionError(f"mu_ds is for GaussianDP(), got {claim!r}: give epsilon_ds")
     together = one_run_epsilon(correct, guesses=guesses, m=m, delta=delta, beta=tau)
@@ -348,7 +343,8 @@ def shift_mu(epsilon_ds: float) -> float:
     if epsilon > 700:
         return math.inf
     # the chance of a wrong guess, as that of a right one rounds to 1
-    wrong = np.array([math.exp(-epsilon) / (1 + math.exp(-epsilon))])
+    odds = math.exp(-epsilon)
+    wrong = np.array([odds / (1 + odds)])
     return float(-2 * _core.normal_quantile(wrong)[0] * (1 + 1e-15))
 
 

@@ -229,8 +229,11 @@ class Asked:
         high = batch.inputs.max()
         others = one.inputs.clone()
         others[:, first + 1 :] = torch.where(others[:, first + 1 :] == low, high, low)
-        answers = [unwrapped(self._answer(each)) for each in (one, one.of(others))]
-        before, after = (each[:, first] if _is_logits(each) else each for each in answers)
+        before = unwrapped(self._answer(one))
+        after = unwrapped(self._answer(one.of(others)))
+        if _is_logits(before) and _is_logits(after):
+            before = before[:, first]
+            after = after[:, first]
         return isinstance(before, Tensor) and _distance(after, before) > _near(before)
 
 
@@ -273,10 +276,10 @@ def _read_off(batch: Batch) -> set[bool]:
         return set()
     inputs = inputs.to(labels.device)
     counted = labels != IGNORED
-    same = (labels == inputs) | ~counted
     predicted = counted[:, :-1]
-    following = (labels[:, :-1] == inputs[:, 1:]) | ~predicted
-    holds = {True: bool(same.all()), False: bool(predicted.any() and following.all())}
+    are_tokens = (labels == inputs)[counted].all()
+    are_next = (labels[:, :-1] == inputs[:, 1:])[predicted].all()
+    holds = {True: bool(are_tokens), False: bool(predicted.any() and are_next)}
     return {kind for kind in holds if holds[kind]}
 
 

@@ -1,5 +1,6 @@
 """Batches of inputs and targets in a known order, from whatever there is."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from typing import Any, Self, cast
@@ -52,7 +53,9 @@ class Batch:
 
         def ready(tensor: Tensor) -> Tensor:
             if tensor.is_floating_point():
-                plain = torch.get_default_dtype() if tensor.dtype == torch.float64 else tensor.dtype
+                plain = tensor.dtype
+                if plain == torch.float64:
+                    plain = torch.get_default_dtype()
                 tensor = tensor.to(wanted or plain)
             return to_device(tensor, self.device)
 
@@ -75,12 +78,10 @@ class Batch:
 
     def without_first(self, columns: int) -> Self:
         """Return the batch without the first columns of whatever has one for each input token."""
-        others = {
-            name: tensor[:, columns:]
-            if tensor.shape == self.inputs.shape and not name.startswith(("decoder", "labels"))
-            else tensor
-            for name, tensor in self.others.items()
-        }
+        others = dict(self.others)
+        for name, tensor in self.others.items():
+            if tensor.shape == self.inputs.shape and not name.startswith(("decoder", "labels")):
+                others[name] = tensor[:, columns:]
         return replace(self, inputs=self.inputs[:, columns:], others=others)
 
     def labels(self) -> Tensor:
@@ -148,14 +149,21 @@ def joined(parts: Sequence[Any], order: IntArray) -> Batches:
             "give both in one form: arrays with the same names, datasets, or loaders with the same "
             f"collate_fn, got {listed}"
         )
-    rows: Dataset[Any] = ConcatDataset(
-        [one.dataset if isinstance(one, DataLoader) else one for one in parts]
-    )
-    like: Any = loaders[0] if loaders else DataLoader(rows, BATCH, collate_fn=together)
+    rows: Dataset[Any] = ConcatDataset([_dataset(part) for part in parts])
+    like: Any = DataLoader(rows, BATCH, collate_fn=together)
+    if loaders:
+        like = loaders[0]
     kept = {name: getattr(like, name) for name in ("collate_fn", "num_workers", "worker_init_fn")}
     return _from_loader(
         DataLoader(Subset(rows, order.tolist()), like.batch_sampler.batch_size, **kept)
     )
+
+
+def _dataset(part: Any) -> Any:
+    """Return the data set of a loader, or what is one."""
+    if isinstance(part, DataLoader):
+        return part.dataset
+    return part
 
 
 def noting(batches: Batches, seen: list[Tensor], shown: list[AnyArray]) -> Batches:
@@ -185,7 +193,7 @@ def noting(batches: Batches, seen: list[Tensor], shown: list[AnyArray]) -> Batch
 def _lengths(tokens: Tensor, attention_mask: Tensor | None) -> AnyArray:
     """Return the number of tokens of each text, padding not counted where it is marked."""
     if attention_mask is None:
-        return np.full(len(tokens), tokens[0].numel() if len(tokens) else 0)
+        return np.full(len(tokens), math.prod(tokens.shape[1:]))
     return attention_mask.flatten(1).sum(dim=1).to("cpu").numpy()
 
 
@@ -199,7 +207,9 @@ def _parts(item: Any) -> tuple[Tensor, dict[str, Tensor], Tensor, bool]:
             return inputs, named, _next_tokens(inputs, named.get("attention_mask")), False
         return inputs, named, labels, True
     if not isinstance(item, tuple | list) or len(item) != 2:
-        parts = f"{len(item)} parts" if isinstance(item, tuple | list) else _name(item)
+        parts = _name(item)
+        if isinstance(item, tuple | list):
+            parts = f"{len(item)} parts"
         raise InputTypeError(
             f"data must yield pairs (x, y), or mappings with input_ids, got {parts}"
         )
@@ -276,10 +286,14 @@ def _from_loader(loader: DataLoader[Any]) -> Batches:
     batch_sampler = loader.batch_sampler
     streamed = isinstance(loader.dataset, IterableDataset)
     # Without a batch sampler, batches come ready-made.
-    sampler = loader.sampler if batch_sampler is None else getattr(batch_sampler, "sampler", None)
-    ordered = loader.num_workers == 0 if streamed else type(sampler) is SequentialSampler
+    sampler: Any = loader.sampler
+    whole = True
     if batch_sampler is not None:
-        ordered &= type(batch_sampler) is BatchSampler and not batch_sampler.drop_last
+        sampler = getattr(batch_sampler, "sampler", None)
+        whole = type(batch_sampler) is BatchSampler and not batch_sampler.drop_last
+    ordered = whole and type(sampler) is SequentialSampler
+    if streamed:
+        ordered = whole and loader.num_workers == 0
     if not (ordered and (streamed or loader.in_order)):
         raise InputError(
             "the loader must return every example once and in order, without a custom sampler, "
@@ -288,12 +302,10 @@ def _from_loader(loader: DataLoader[Any]) -> Batches:
         )
     if streamed:
         return Batches(items=loader, examples=None, batches=None)
-    sized = batch_sampler is not None and isinstance(loader.dataset, Sized)
-    return Batches(
-        items=loader,
-        examples=len(cast("Sized", loader.dataset)) if sized else None,
-        batches=len(loader),
-    )
+    examples = None
+    if batch_sampler is not None and isinstance(loader.dataset, Sized):
+        examples = len(loader.dataset)
+    return Batches(items=loader, examples=examples, batches=len(loader))
 
 
 def _columns(data: Any) -> dict[str, Column] | None:
@@ -337,12 +349,12 @@ def _cut(
 
     def batch(first: int) -> Any:
         rows = slice(first, first + batch_size)
-        columns = {
-            name: array[rows]
-            if order is None
-            else gathered([one[name] for one in tables], order[rows])
-            for name, array in tables[0].items()
-        }
+        if order is None:
+            columns = {name: whole[rows] for name, whole in tables[0].items()}
+        else:
+            columns = {
+                name: gathered([one[name] for one in tables], order[rows]) for name in tables[0]
+            }
         tensors = {name: tensor_of(one) for name, one in columns.items()}
         if "input_ids" in tensors:
             return tensors

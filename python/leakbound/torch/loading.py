@@ -51,9 +51,11 @@ class Loaded:
         """Return the SHA-256 of code, layers, options, weights and tokenizer."""
         rules = getattr(self.tokenizer, "backend_tokenizer", None)
         words = None
-        if self.tokenizer is not None:
-            words = json.loads(rules.to_str()) if rules else {"vocab": self.tokenizer.get_vocab()}
+        if rules:
+            words = json.loads(rules.to_str())
             words["truncation"] = None  # as the last call left it
+        elif self.tokenizer is not None:
+            words = {"vocab": self.tokenizer.get_vocab(), "truncation": None}
         weights = weights_digest(self.module)
         parts = (self.code, self.module, getattr(self.module, "config", None), words, weights)
         return sha256("\n".join(map(str, parts)).encode()).hexdigest()

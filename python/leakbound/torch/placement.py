@@ -37,7 +37,10 @@ def evaluating(model: nn.Module, device: str | torch.device) -> Iterator[torch.d
 @contextmanager
 def seeded(purpose: Purpose, seed: int, device: str) -> Iterator[None]:
     """Draw what torch draws for a purpose, here and on a device; undo it after."""
-    with torch.random.fork_rng(devices=[device] if device.startswith("cuda") else []):
+    devices = []
+    if device.startswith("cuda"):
+        devices.append(device)
+    with torch.random.fork_rng(devices=devices):
         torch.manual_seed(purpose.derived(seed))
         yield
 

@@ -1,7 +1,7 @@
 """Scoring of Arrow records: what the command and engines run on each batch."""
 
 from dataclasses import KW_ONLY, asdict, dataclass, replace
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -13,14 +13,16 @@ from leakbound._base.checks import choice, instance, integer
 from leakbound._base.console import one_line, track
 from leakbound._base.scores import TOKENS
 from leakbound._base.streams import Purpose
-from leakbound._base.types import AnyArray, FloatArray, IntArray, Precision, SignalName
+from leakbound._base.types import AnyArray, FloatArray, IntArray
 from leakbound._tally.counting import arrow, arrow_column
 from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
 from leakbound.torch.data import Batches, read
 from leakbound.torch.loading import Loaded, load
 from leakbound.torch.placement import choose, seeded
 from leakbound.torch.scoring import compared, ready, together
-from leakbound.torch.signals import Signal, check_alone, check_nan, measure, signal_name
+from leakbound.torch.signals import Signal, SignalName, check_alone, check_nan, measure, signal_name
+
+Precision: TypeAlias = Literal["float32", "float16", "bfloat16"]
 
 # Rows that are scored twice, and how near single precision is to their scores among others.
 _LOOKS = 8
@@ -93,7 +95,8 @@ class Scorer:
             signal_name(self.signal)
         if self.dtype is not None:
             choice(self.dtype, name="dtype", allowed=Precision)
-        integer(2 if self.max_length is None else self.max_length, name="max_length", least=2)
+        if self.max_length is not None:
+            integer(self.max_length, name="max_length", least=2)
         integer(self.batch_size, name="batch_size", least=1)
         if {"id", "score", TOKENS} & {*self.keep} or self.label in self.inputs:
             raise OptionError(
@@ -223,7 +226,9 @@ class Scorer:
             targets = _targets(columns.pop(self.label), self.label)
         if not model.tokens:
             arrays = [_array(column, name) for name, column in columns.items()]
-            inputs = arrays[0] if len(arrays) == 1 else np.column_stack(arrays)
+            inputs = arrays[0]
+            if len(arrays) > 1:
+                inputs = np.column_stack(arrays)
             return read((inputs, targets), batch_size=self.batch_size), np.arange(len(labels)), None
         ((name, column), *more) = columns.items()
         if more:

@@ -127,7 +127,9 @@ def score(
     # 3. What audits refuse, while the scores are at hand.
     if not values.size:
         raise InputError(EMPTY)
-    labels = np.arange(values.size) if labels is None else np.array(labels)
+    if labels is None:
+        labels = np.arange(values.size)
+    labels = np.array(labels)
     check_ids(labels, np.zeros(values.size, dtype=np.bool_))
     signals.check_nan(values, ids=labels, name=name)
     if floating:

@@ -1,7 +1,7 @@
 """What is measured on a batch, and what outputs, targets and scores must satisfy."""
 
 from collections.abc import Callable
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, Literal, TypeAlias, TypeGuard
 
 import numpy as np
 import torch
@@ -9,11 +9,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from leakbound._base.checks import choice
-from leakbound._base.types import AnyArray, FloatArray, SignalName
+from leakbound._base.types import AnyArray, FloatArray
 from leakbound.errors import InputError
 from leakbound.torch.asking import Asked, unwrapped
 from leakbound.torch.columns import IGNORED
 from leakbound.torch.data import Batch
+
+SignalName: TypeAlias = Literal[
+    "logit_margin", "cross_entropy", "binary_cross_entropy", "loss_drop"
+]
 
 Signal: TypeAlias = SignalName | Callable[[Any, Any], Tensor]
 Measure: TypeAlias = Callable[[Batch], Tensor]
@@ -49,7 +53,9 @@ def logit_margin(logits: Tensor, targets: Tensor) -> Tensor:
 
 def float64(logits: Tensor) -> Tensor:
     """Return logits or losses in float64, on the CPU where their device (Apple's) has none."""
-    return (logits.cpu() if logits.device.type == "mps" else logits).to(torch.float64)
+    if logits.device.type == "mps":
+        logits = logits.cpu()
+    return logits.to(torch.float64)
 
 
 def measure(
@@ -296,8 +302,9 @@ def _described(value: object) -> str:
 
 def _named(rows: list[int], batch: Batch) -> str:
     places = batch.first + np.array(rows)
-    known = batch.ids is not None and places[-1] < len(batch.ids)
-    return _listed(batch.ids[places] if batch.ids is not None and known else places)
+    if batch.ids is None or places[-1] >= len(batch.ids):
+        return _listed(places)
+    return _listed(batch.ids[places])
 
 
 def _listed(ids: AnyArray) -> str:

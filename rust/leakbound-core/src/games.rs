@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use leakbound_math::memory::room;
 use leakbound_math::stream::{Purpose, Stream};
 use rayon::prelude::*;
 
@@ -51,8 +52,8 @@ pub fn play(
         .into_par_iter()
         .map(|game| {
             let mut stream = Stream::new(Purpose::Games, seed, game);
-            let mut scores = Vec::with_capacity(examples);
-            let mut member = Vec::with_capacity(examples);
+            let mut scores = room(examples)?;
+            let mut member = room(examples)?;
             while scores.len() < examples {
                 interrupt.check()?;
                 for _ in 0..AT_ONCE.min(examples - scores.len()) {

@@ -1,5 +1,6 @@
 //! Scores counted by key: what a tally holds.
 
+use leakbound_math::memory::{filled, reserve};
 use rayon::prelude::*;
 
 use crate::error::AuditError;
@@ -80,15 +81,15 @@ impl KeyCounts {
         }
         let rows = self.places.len().saturating_add(scores.len());
         if self.bits <= DENSE && self.table.is_empty() && rows >= 1 << self.bits >> 2 {
-            self.table = vec![0; 2 << self.bits];
+            self.table = filled(2 << self.bits, 0)?;
         }
         for (piece, (scores, member)) in (0..).zip(scores.chunks(PIECE).zip(member.chunks(PIECE))) {
             interrupt.check()?;
             let numbers = if self.table.is_empty() {
-                self.list(scores, member)
+                self.list(scores, member)?
             } else {
                 if self.room < PIECE {
-                    self.clear_table();
+                    self.clear_table()?;
                 }
                 self.room -= scores.len();
                 tabulate(scores, member, self.bits, &mut self.table)
@@ -102,15 +103,19 @@ impl KeyCounts {
     }
 
     /// The counts, by key.
-    pub fn counts(&mut self) -> &[KeyCount] {
-        self.clear_table();
-        self.sort();
-        &self.sorted
+    ///
+    /// # Errors
+    /// No memory for the counts.
+    pub fn counts(&mut self) -> Result<&[KeyCount], AuditError> {
+        self.clear_table()?;
+        self.sort()?;
+        Ok(&self.sorted)
     }
 
     /// Keep the places of rows, and sort when they are many; whether all are numbers.
-    fn list<S: Score>(&mut self, scores: &[S], member: &[u8]) -> bool {
+    fn list<S: Score>(&mut self, scores: &[S], member: &[u8]) -> Result<bool, AuditError> {
         let mut numbers = true;
+        reserve(&mut self.places, scores.len())?;
         let rows = scores.iter().zip(member);
         self.places.extend(rows.map(|(&score, &member)| {
             let score = score.single();
@@ -118,24 +123,24 @@ impl KeyCounts {
             u64::from(key(score, self.bits)) << 1 | u64::from(member != 0)
         }));
         if self.places.len() >= PIECE {
-            self.sort();
+            self.sort()?;
         }
-        numbers
+        Ok(numbers)
     }
 
     /// Add places to the sorted counts.
-    fn sort(&mut self) {
+    fn sort(&mut self) -> Result<(), AuditError> {
         self.places.par_sort_unstable();
         let places = std::mem::take(&mut self.places);
         self.merge(
             places
                 .iter()
                 .map(|place| ((place >> 1) as u32, 1, place & 1)),
-        );
+        )
     }
 
     /// Add the table to the sorted counts.
-    fn clear_table(&mut self) {
+    fn clear_table(&mut self) -> Result<(), AuditError> {
         let mut table = std::mem::take(&mut self.table);
         let keys = table.chunks_exact(2).zip(0..);
         self.merge(
@@ -144,19 +149,22 @@ impl KeyCounts {
                     let [others, members] = [pair[0], pair[1]].map(u64::from);
                     (key, others + members, members)
                 }),
-        );
+        )?;
         table.fill(0);
         (self.table, self.room) = (table, u32::MAX as usize);
+        Ok(())
     }
 
     /// Add counts whose keys do not decrease to the sorted ones.
-    fn merge(&mut self, counts: impl Iterator<Item = KeyCount>) {
+    fn merge(&mut self, counts: impl Iterator<Item = KeyCount>) -> Result<(), AuditError> {
         let mut merged: Vec<KeyCount> = Vec::new();
         let mut before = std::mem::take(&mut self.sorted).into_iter().peekable();
         for (key, examples, members) in counts {
             while let Some(count) = before.next_if(|count| count.0 <= key) {
+                reserve(&mut merged, 2)?;
                 merged.push(count);
             }
+            reserve(&mut merged, 1)?;
             match merged.last_mut() {
                 Some(last) if last.0 == key => {
                     last.1 += examples;
@@ -165,8 +173,10 @@ impl KeyCounts {
                 _ => merged.push((key, examples, members)),
             }
         }
+        reserve(&mut merged, before.len())?;
         merged.extend(before);
         self.sorted = merged;
+        Ok(())
     }
 }
 
@@ -224,7 +234,7 @@ mod tests {
         for (scores, member) in scores.chunks(split).zip(member.chunks(split)) {
             assert_eq!(counts.add(scores, member, &go_on).unwrap(), None);
         }
-        counts.counts().to_vec()
+        counts.counts().unwrap().to_vec()
     }
 
     proptest! {
@@ -258,7 +268,7 @@ mod tests {
         }
         assert_eq!(counts.add(&[-1.0; 70], &[0; 70], &go_on), Ok(None));
         let rows = 3 * (PIECE as u64 - 1);
-        assert_eq!(counts.counts(), [(64, 70, 0), (191, rows, rows)]);
+        assert_eq!(counts.counts().unwrap(), [(64, 70, 0), (191, rows, rows)]);
     }
 
     #[test]

@@ -148,7 +148,7 @@ proptest! {
         distinct.sort_by(f64::total_cmp);
         distinct.dedup();
         prop_assert_eq!(ranking.blocks(), distinct.len());
-        let roc = ranking.roc(1_000);
+        let roc = ranking.roc(1_000).unwrap();
         let ends: Vec<usize> = distinct
             .iter()
             .map(|floor| scores.iter().filter(|&score| score >= floor).count())

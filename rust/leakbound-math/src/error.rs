@@ -48,6 +48,8 @@ pub enum MathError {
          common factor, or round them"
     )]
     WeightsTooUnlike { largest: u64, most: usize },
+    #[error("there is no memory for {bytes} bytes: pass fewer examples at once")]
+    OutOfMemory { bytes: usize },
     #[error("{what} did not converge in {steps} steps")]
     NotConverged { what: &'static str, steps: u32 },
 }

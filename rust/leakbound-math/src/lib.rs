@@ -10,6 +10,7 @@ pub mod error;
 pub mod hull;
 pub mod hypergeometric;
 pub mod logistic;
+pub mod memory;
 pub mod normal;
 pub mod poisson_binomial;
 pub mod probability;

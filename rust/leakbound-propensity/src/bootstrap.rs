@@ -7,6 +7,7 @@
 //! another's, so that it has the same bits in any block. One whose steps do not shrink is fitted by
 //! Newton's method instead.
 
+use leakbound_math::memory::filled;
 use std::ops::Range;
 
 use leakbound_simd::{Level, LineSums, REPLICATES, line_sums, linear_scores, logistic_gradient};
@@ -136,7 +137,7 @@ impl<'a> Block<'a> {
         seed: u64,
         numbers: Range<u64>,
     ) -> Result<Self, PropensityError> {
-        let mut weights = vec![[0.0; REPLICATES]; training.panel.rows()];
+        let mut weights = filled(training.panel.rows(), [0.0; REPLICATES])?;
         let mut counts = Vec::with_capacity(REPLICATES);
         for (lane, number) in numbers.enumerate() {
             let resample = training.resample(seed, number)?;
@@ -196,7 +197,7 @@ impl<'a> Block<'a> {
         stop: &impl Fn() -> bool,
     ) -> Result<(Vec<Lanes>, [bool; REPLICATES]), PropensityError> {
         let panel = &self.training.panel;
-        let mut scores = vec![[0.0; REPLICATES]; panel.rows()];
+        let mut scores = filled(panel.rows(), [0.0; REPLICATES])?;
         let mut converged = full.converged;
         let folds = self.training.folds.iter();
         let curvatures = self.base.fold_curvatures.iter();

@@ -1,5 +1,7 @@
 //! Why a propensity model cannot be fitted.
 
+use leakbound_math::MathError;
+
 /// What is wrong with the data of a fit, or with the fit.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -17,6 +19,8 @@ pub enum PropensityError {
         column: usize,
         value: f64,
     },
+    #[error(transparent)]
+    Math(#[from] MathError),
     #[error("l2 must be a number of at least 0, got {value}")]
     Penalty { value: f64 },
     #[error(

@@ -1,6 +1,7 @@
 //! The fit of all rows, its calibration, and refits of resamples.
 
 use leakbound_math::logistic::logit;
+use leakbound_math::memory::{filled, listed};
 use leakbound_simd::GROUP;
 use rayon::prelude::*;
 
@@ -60,10 +61,11 @@ impl LogisticFit {
     /// Counts of another length, a class missing, or a fit that is not finite, not unique or does
     /// not settle.
     pub fn new(training: &Training, counts: Option<&[u32]>) -> Result<Self, PropensityError> {
-        let ones = vec![1; training.count()];
+        let ones = filled(training.count(), 1)?;
         let counts = counts.unwrap_or(&ones);
         training.check_counts(counts)?;
-        let weights: Vec<f64> = training.weights(counts).map(f64::from).collect();
+        let weights = training.weights(counts).map(f64::from);
+        let weights: Vec<f64> = listed(training.panel.rows(), weights)?;
         let problem = problem(training, &weights);
         let mut full = vec![0.0; training.width()];
         problem.minimise(&mut full, None)?;
@@ -151,9 +153,8 @@ fn calibrate(
     let members = dot(classes, weights);
     let others = weights.iter().sum::<f64>() - members;
     let (high, low) = ((members + 1.0) / (members + 2.0), 1.0 / (others + 2.0));
-    let mut targets: Vec<f64> = (classes.iter())
-        .map(|&class| if class == 1.0 { high } else { low })
-        .collect();
+    let smooth = |&class: &f64| if class == 1.0 { high } else { low };
+    let mut targets: Vec<f64> = listed(classes.len(), classes.iter().map(smooth))?;
     let total = members + others;
     let mean = dot(scores, weights) / total;
     let spread = (scores.iter().zip(weights))
@@ -169,7 +170,7 @@ fn calibrate(
         });
     }
     let rows = scores.len().next_multiple_of(GROUP);
-    let mut panel = Panel::zeros(rows, 2);
+    let mut panel = Panel::zeros(rows, 2)?;
     for (row, score) in scores.iter().enumerate() {
         panel.set(row, 0, 1.0);
         panel.set(row, 1, (score - mean) / spread);

@@ -1,8 +1,11 @@
 //! Rows in the layout of the vector kernels.
 
+use leakbound_math::memory::filled;
 use std::ops::Range;
 
 use leakbound_simd::GROUP;
+
+use crate::error::PropensityError;
 use rayon::prelude::*;
 
 use crate::cholesky::dot;
@@ -23,14 +26,14 @@ pub(crate) struct Panel {
 
 impl Panel {
     /// `rows` rows (a multiple of six) of `width` zeros.
-    pub(crate) fn zeros(rows: usize, width: usize) -> Self {
+    pub(crate) fn zeros(rows: usize, width: usize) -> Result<Self, PropensityError> {
         let padded = width.next_multiple_of(GROUP);
-        Self {
-            entries: vec![0.0; rows * padded],
+        Ok(Self {
+            entries: filled(rows.saturating_mul(padded), 0.0)?,
             rows,
             width,
             padded,
-        }
+        })
     }
 
     /// Number of rows, those of padding included.

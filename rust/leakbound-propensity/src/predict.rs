@@ -1,5 +1,6 @@
 //! Log-odds of rows under many sets of coefficients.
 
+use leakbound_math::memory::filled;
 use leakbound_simd::{GROUP, Level, REPLICATES, linear_scores};
 use rayon::prelude::*;
 
@@ -30,12 +31,12 @@ pub fn log_odds(
     let replicates = coefficients.len() / width;
     check_length("coefficients", coefficients.len(), replicates * width)?;
     check_finite(features, columns)?;
-    let mut panel = Panel::zeros(rows.next_multiple_of(GROUP), width);
+    let mut panel = Panel::zeros(rows.next_multiple_of(GROUP), width)?;
     for row in 0..rows {
         let entries = &features[row * columns..(row + 1) * columns];
         panel.set_row(row, entries.iter().copied());
     }
-    let mut values = vec![0.0; replicates * rows];
+    let mut values = filled(replicates.saturating_mul(rows), 0.0)?;
     if rows > 0 {
         (values.par_chunks_mut(REPLICATES * rows))
             .zip(coefficients.par_chunks(REPLICATES * width))

@@ -1,5 +1,6 @@
 //! The rows that a propensity model learns from.
 
+use leakbound_math::memory::{filled, listed, reserve};
 use std::ops::Range;
 
 use leakbound_math::stream::{Purpose, Stream};
@@ -53,8 +54,8 @@ impl Training {
         }
         let (slots, ranges) = slots(count, folds)?;
         let (centre, scale) = moments(features, columns, count);
-        let mut panel = Panel::zeros(slots.len(), columns + 1);
-        let mut targets = vec![0.0; slots.len()];
+        let mut panel = Panel::zeros(slots.len(), columns + 1)?;
+        let mut targets = filled(slots.len(), 0.0)?;
         for (slot, row) in slots.iter().enumerate() {
             let Some(row) = *row else { continue };
             targets[slot] = f64::from(u8::from(member[row]));
@@ -75,7 +76,7 @@ impl Training {
             centre,
             scale,
         };
-        training.check_classes(&vec![1; count])?;
+        training.check_classes(&filled(count, 1)?)?;
         Ok(training)
     }
 
@@ -95,7 +96,7 @@ impl Training {
     /// lacks a class outside of some fold is redrawn. It depends on the classes, the folds, the
     /// seed and the number alone.
     pub fn resample(&self, seed: u64, replicate: u64) -> Result<Vec<u32>, PropensityError> {
-        let mut counts = vec![0; self.count];
+        let mut counts = filled(self.count, 0)?;
         draw(
             &mut Stream::new(Purpose::Resamples, seed, replicate),
             &mut counts,
@@ -162,26 +163,30 @@ type Slots = (Vec<Option<usize>>, Vec<Range<usize>>);
 
 /// The rows as given sorted by fold, each fold padded to whole groups, and where the folds lie.
 fn slots(count: usize, folds: Option<&[u8]>) -> Result<Slots, PropensityError> {
-    let mut order: Vec<usize> = (0..count).collect();
+    let mut order: Vec<usize> = listed(count, 0..count)?;
     let Some(folds) = folds else {
-        return Ok((padded(&order), Vec::new()));
+        return Ok((padded(&order)?, Vec::new()));
     };
     check_length("folds", folds.len(), count)?;
     order.sort_by_key(|&row| folds[row]);
-    let mut slots = Vec::with_capacity(count);
+    let mut slots = Vec::new();
     let mut ranges = Vec::new();
     for fold in order.chunk_by(|&one, &next| folds[one] == folds[next]) {
         let start = slots.len();
-        slots.extend(padded(fold));
+        let fold = padded(fold)?;
+        reserve(&mut slots, fold.len())?;
+        slots.extend(fold);
         ranges.push(start..slots.len());
     }
     Ok((slots, ranges))
 }
 
-fn padded(rows: &[usize]) -> Vec<Option<usize>> {
-    let mut slots: Vec<Option<usize>> = rows.iter().copied().map(Some).collect();
-    slots.resize(rows.len().next_multiple_of(GROUP), None);
-    slots
+fn padded(rows: &[usize]) -> Result<Vec<Option<usize>>, PropensityError> {
+    let mut slots = filled(rows.len().next_multiple_of(GROUP), None)?;
+    for (slot, &row) in slots.iter_mut().zip(rows) {
+        *slot = Some(row);
+    }
+    Ok(slots)
 }
 
 pub(crate) fn check_length(

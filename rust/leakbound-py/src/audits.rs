@@ -4,13 +4,14 @@ use leakbound_core::{
     AuditError, CurvePoint, Cut, CutBound, Grid, KlDivergence, MeanMixture, Order, Scan, Ties,
     scan_curve, scan_offsets,
 };
+use leakbound_math::memory::room;
 use numpy::PyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::convert::{CutArrays, Flags, Vector, cut_arrays};
+use crate::convert::{CutArrays, Flags, Vector, column, cut_arrays};
 use crate::enter::{at_once, enter, enter_for};
-use crate::errors::to_python;
+use crate::errors::{out_of_memory, to_python};
 
 /// Membership in order of score, highest first.
 #[pyclass(frozen, module = "leakbound._core")]
@@ -20,9 +21,23 @@ pub(crate) struct Ranking(pub(crate) leakbound_core::Ranking);
 impl Ranking {
     #[new]
     fn new(py: Python<'_>, scores: Vector<'_, f64>, member: Flags<'_>) -> PyResult<Self> {
-        let (scores, member) = (&*scores, member.read());
+        let (scores, member) = (&*scores, member.read()?);
         enter_for(py, scores.len(), |interrupt| {
             leakbound_core::Ranking::new(scores, &member, interrupt)
+        })
+        .map(Self)
+    }
+
+    #[staticmethod]
+    fn of_rows(
+        py: Python<'_>,
+        scores: Vector<'_, f64>,
+        members: Vector<'_, u32>,
+        others: Vector<'_, u32>,
+    ) -> PyResult<Self> {
+        let (scores, members, others) = (&*scores, &*members, &*others);
+        enter_for(py, scores.len(), |interrupt| {
+            leakbound_core::Ranking::of_rows(scores, members, others, interrupt)
         })
         .map(Self)
     }
@@ -80,8 +95,8 @@ impl Ranking {
     }
 
     fn roc<'py>(&self, py: Python<'py>, points: usize) -> PyResult<CutArrays<'py>> {
-        let cuts = at_once(py, || self.0.roc(points))?;
-        Ok(cut_arrays(py, &cuts))
+        let cuts = enter_for(py, 0, |_| self.0.roc(points))?;
+        cut_arrays(py, &cuts)
     }
 }
 
@@ -93,7 +108,7 @@ pub(crate) struct Path(pub(crate) leakbound_core::Path);
 impl Path {
     #[staticmethod]
     fn from_successes(py: Python<'_>, successes: Flags<'_>) -> PyResult<Self> {
-        let successes = successes.read();
+        let successes = successes.read()?;
         at_once(py, || leakbound_core::Path::from_successes(&successes)).map(Self)
     }
 
@@ -126,8 +141,8 @@ impl Path {
     }
 
     fn sample<'py>(&self, py: Python<'py>, points: usize) -> PyResult<CutArrays<'py>> {
-        let cuts = at_once(py, || self.0.sample(points))?;
-        Ok(cut_arrays(py, &cuts))
+        let cuts = enter_for(py, 0, |_| self.0.sample(points))?;
+        cut_arrays(py, &cuts)
     }
 }
 
@@ -248,7 +263,7 @@ pub(crate) fn kl_curve<'py>(
         };
         scan_curve(&scan, &path.0, points, interrupt)
     })?;
-    Ok(curve_arrays(py, &curve))
+    curve_arrays(py, &curve)
 }
 
 #[pyfunction]
@@ -295,16 +310,13 @@ pub(crate) fn ville_bound_of_moments(
     beta: f64,
 ) -> PyResult<Option<(usize, f64)>> {
     let (guesses, correct) = (&*guesses, &*correct);
-    let cuts = guesses
-        .iter()
-        .zip(correct.iter())
-        .map(|(&guesses, &correct)| {
-            Ok(Cut {
-                guesses: u32::try_from(guesses)?,
-                correct: u32::try_from(correct)?,
-            })
-        })
-        .collect::<Result<Vec<_>, std::num::TryFromIntError>>()?;
+    let mut cuts = room(guesses.len()).map_err(|lacking| out_of_memory(&lacking))?;
+    for (&guesses, &correct) in guesses.iter().zip(correct) {
+        cuts.push(Cut {
+            guesses: u32::try_from(guesses)?,
+            correct: u32::try_from(correct)?,
+        });
+    }
     let best = enter(py, |interrupt| {
         MeanMixture::new(sequences, beta)?.best(&cuts, interrupt)
     })?;
@@ -318,12 +330,12 @@ pub(crate) type CurveArrays<'py> = (
     Bound<'py, PyArray1<f64>>,
 );
 
-pub(crate) fn curve_arrays<'py>(py: Python<'py>, curve: &[CurvePoint]) -> CurveArrays<'py> {
-    let cuts: Vec<_> = curve.iter().map(|point| point.cut).collect();
-    let (guesses, correct) = cut_arrays(py, &cuts);
-    (
-        guesses,
-        correct,
-        PyArray1::from_iter(py, curve.iter().map(|point| point.logit)),
-    )
+pub(crate) fn curve_arrays<'py>(
+    py: Python<'py>,
+    curve: &[CurvePoint],
+) -> PyResult<CurveArrays<'py>> {
+    let guesses = column(py, curve.iter().map(|point| i64::from(point.cut.guesses)))?;
+    let correct = column(py, curve.iter().map(|point| i64::from(point.cut.correct)))?;
+    let logits = column(py, curve.iter().map(|point| point.logit))?;
+    Ok((guesses, correct, logits))
 }

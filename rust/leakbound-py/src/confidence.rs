@@ -35,7 +35,7 @@ impl LogOddsSet {
         seed: u64,
     ) -> PyResult<Self> {
         let columns = features.columns();
-        let (features, member, offsets) = (features.entries(), member.read(), &*offsets);
+        let (features, member, offsets) = (features.entries(), member.read()?, &*offsets);
         let set = run(py, |interrupt| {
             let rows = Labelled {
                 features,

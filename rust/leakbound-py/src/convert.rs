@@ -3,11 +3,14 @@
 use std::ops::Deref;
 
 use leakbound_core::Cut;
+use leakbound_math::memory::listed;
 use numpy::{
     Element, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray, PyReadonlyArray1,
     PyReadonlyArray2, PyUntypedArrayMethods, dtype, ndarray::Dimension,
 };
 use pyo3::prelude::*;
+
+use crate::errors::out_of_memory;
 
 /// A vector of numbers: borrowed where it is aligned and lies side by side, else a copy by NumPy.
 pub(crate) struct Vector<'py, T: Element>(PyReadonlyArray1<'py, T>);
@@ -89,8 +92,9 @@ impl Flags<'_> {
     }
 
     /// True wherever the byte is not 0.
-    pub(crate) fn read(&self) -> Vec<bool> {
-        self.0.iter().map(|&byte| byte != 0).collect()
+    pub(crate) fn read(&self) -> PyResult<Vec<bool>> {
+        let flags = self.0.iter().map(|&byte| byte != 0);
+        listed(self.0.len(), flags).map_err(|lacking| out_of_memory(&lacking))
     }
 }
 
@@ -107,10 +111,18 @@ pub(crate) fn reshaped<T: Element>(
 /// Two arrays: the guesses and the correct guesses of each cut.
 pub(crate) type CutArrays<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>);
 
+/// Numbers as an array.
+pub(crate) fn column<T: Element>(
+    py: Python<'_>,
+    values: impl ExactSizeIterator<Item = T>,
+) -> PyResult<Bound<'_, PyArray1<T>>> {
+    let list = listed(values.len(), values).map_err(|lacking| out_of_memory(&lacking))?;
+    Ok(PyArray1::from_vec(py, list))
+}
+
 /// Cuts as arrays.
-pub(crate) fn cut_arrays<'py>(py: Python<'py>, cuts: &[Cut]) -> CutArrays<'py> {
-    let column = |value: fn(&Cut) -> u32| {
-        PyArray1::from_iter(py, cuts.iter().map(|cut| i64::from(value(cut))))
-    };
-    (column(|cut| cut.guesses), column(|cut| cut.correct))
+pub(crate) fn cut_arrays<'py>(py: Python<'py>, cuts: &[Cut]) -> PyResult<CutArrays<'py>> {
+    let guesses = column(py, cuts.iter().map(|cut| i64::from(cut.guesses)))?;
+    let correct = column(py, cuts.iter().map(|cut| i64::from(cut.correct)))?;
+    Ok((guesses, correct))
 }

@@ -3,12 +3,15 @@
 use leakbound_core::AuditError;
 use leakbound_math::MathError;
 use leakbound_propensity::PropensityError;
-use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 
 /// The Python exception for an error of the audits.
 pub(crate) fn to_python(py: Python<'_>, error: &AuditError) -> PyErr {
     let name = match error {
+        AuditError::Math(lacking @ MathError::OutOfMemory { .. }) => {
+            return out_of_memory(lacking);
+        }
         AuditError::Empty
         | AuditError::LengthMismatch { .. }
         | AuditError::StepMismatch { .. }
@@ -31,6 +34,9 @@ pub(crate) fn to_python(py: Python<'_>, error: &AuditError) -> PyErr {
 /// The Python exception for an error of a propensity model.
 pub(crate) fn propensity_to_python(py: Python<'_>, error: &PropensityError) -> PyErr {
     let name = match error {
+        PropensityError::Math(lacking @ MathError::OutOfMemory { .. }) => {
+            return out_of_memory(lacking);
+        }
         PropensityError::LengthMismatch { .. }
         | PropensityError::NotFinite { .. }
         | PropensityError::ClassMissing { .. }
@@ -42,6 +48,11 @@ pub(crate) fn propensity_to_python(py: Python<'_>, error: &PropensityError) -> P
         _ => "FitError",
     };
     named(py, name, error.to_string())
+}
+
+/// Python's own exception where there is no memory.
+pub(crate) fn out_of_memory(error: &MathError) -> PyErr {
+    PyMemoryError::new_err(error.to_string())
 }
 
 /// An exception of `leakbound.errors` by its name.

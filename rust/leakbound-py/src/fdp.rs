@@ -1,5 +1,6 @@
 //! f-DP: trade-off functions, and tests of the number of correct guesses.
 
+use leakbound_math::memory::room;
 use std::sync::Arc;
 
 use leakbound_core::fdp::tradeoff::{Approx, Gaussian, Laplace, Profile, Tabulated};
@@ -34,7 +35,7 @@ impl Curve {
     ) -> PyResult<Column<'py>> {
         let values: &[f64] = values;
         let mapped = enter(py, |interrupt| {
-            let mut mapped = Vec::with_capacity(values.len());
+            let mut mapped = room(values.len())?;
             for (index, &value) in values.iter().enumerate() {
                 if index % 4096 == 0 {
                     interrupt.check()?;

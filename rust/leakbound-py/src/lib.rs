@@ -47,7 +47,8 @@ mod _core {
     use crate::games::play;
     #[pymodule_export]
     use crate::outside_in::{
-        Allowed, Joint, Plan, Sample, approx_joint_epsilon, fdp_least_rejected,
+        Allowed, Joint, Plan, Sample, approx_joint_epsilon, approx_joint_largest,
+        fdp_least_rejected,
     };
     #[pymodule_export]
     use crate::poisson_binomial::{

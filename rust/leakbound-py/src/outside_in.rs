@@ -188,3 +188,27 @@ pub(crate) fn approx_joint_epsilon(
         Ok(limit.unwrap_or(f64::NEG_INFINITY))
     })
 }
+
+/// The largest limit of several counts, at each of some shares of the level for failures.
+#[pyfunction]
+pub(crate) fn approx_joint_largest(
+    py: Python<'_>,
+    counts: Vec<CountOptions>,
+    delta: f64,
+    level: f64,
+    shares: Vec<f64>,
+) -> PyResult<Vec<f64>> {
+    enter(py, |_| {
+        let counts: Vec<_> = counts
+            .iter()
+            .map(CountOptions::counts)
+            .collect::<Result<_, _>>()?;
+        shares
+            .iter()
+            .map(|share| {
+                let limit = JointTail::new(delta, level, *share)?.largest_limit(&counts);
+                Ok(limit.unwrap_or(f64::NEG_INFINITY))
+            })
+            .collect()
+    })
+}

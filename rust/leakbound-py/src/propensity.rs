@@ -1,6 +1,7 @@
 //! Propensity models: fit, calibration, resamples and refits.
 
 use leakbound_core::Interrupt;
+use leakbound_math::memory::room;
 use leakbound_propensity::{LogisticFit, PropensityError, Training, log_odds};
 use numpy::{PyArray1, PyArray2};
 use pyo3::prelude::*;
@@ -30,7 +31,7 @@ impl PropensityRows {
         folds: Option<Vector<'_, u8>>,
         l2: f64,
     ) -> PyResult<Self> {
-        let (columns, member) = (features.columns(), member.read());
+        let (columns, member) = (features.columns(), member.read()?);
         let features = features.entries();
         let folds = folds.as_deref();
         let training = run(py, |_| Training::new(features, columns, &member, folds, l2))?;
@@ -63,7 +64,7 @@ impl PropensityRows {
     ) -> PyResult<Rows<'py, u32>> {
         let width = self.0.count();
         let counts = run(py, |interrupt| {
-            let mut counts = Vec::with_capacity(count * width);
+            let mut counts = room(count * width)?;
             for replicate in first..first + count as u64 {
                 check(interrupt)?;
                 counts.extend(self.0.resample(seed, replicate)?);

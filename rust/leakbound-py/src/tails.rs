@@ -1,5 +1,6 @@
 //! Normal and binomial tails, entry by entry.
 
+use leakbound_math::memory::room;
 use leakbound_math::{Binomial, MathError, Probability, clopper_pearson as limits, normal};
 use numpy::PyArray1;
 use pyo3::prelude::*;
@@ -36,7 +37,7 @@ fn at_each(
     function: impl Fn(usize) -> Result<f64, MathError> + Send + Sync,
 ) -> PyResult<Column<'_>> {
     let values = enter_for(py, length, |interrupt| {
-        let mut values = Vec::with_capacity(length);
+        let mut values = room(length)?;
         for index in 0..length {
             if index % 4096 == 0 {
                 interrupt.check()?;

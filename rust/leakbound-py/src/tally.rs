@@ -1,11 +1,12 @@
 //! Scores counted by key, and hashes of ids.
 
 use leakbound_core::{Interrupt, Score, hashed};
+use leakbound_math::memory::listed;
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 
-use crate::convert::{Flags, Vector};
+use crate::convert::{Flags, Vector, column};
 use crate::enter::{at_once, enter};
 use crate::errors::to_python;
 
@@ -50,14 +51,14 @@ impl KeyCounts {
         &mut self,
         py: Python<'py>,
     ) -> PyResult<(Column<'py>, Column<'py>, Column<'py>)> {
-        let counts = enter(py, |_| Ok(self.0.counts().to_vec()))?;
-        let column = |value: fn(&leakbound_core::KeyCount) -> i64| {
-            PyArray1::from_iter(py, counts.iter().map(value))
-        };
+        let counts = enter(py, |_| {
+            let counts = self.0.counts()?;
+            Ok(listed(counts.len(), counts.iter().copied())?)
+        })?;
         Ok((
-            column(|count| i64::from(count.0)),
-            column(|count| count.1.cast_signed()),
-            column(|count| count.2.cast_signed()),
+            column(py, counts.iter().map(|count| i64::from(count.0)))?,
+            column(py, counts.iter().map(|count| count.1.cast_signed()))?,
+            column(py, counts.iter().map(|count| count.2.cast_signed()))?,
         ))
     }
 }

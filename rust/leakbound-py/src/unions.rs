@@ -70,5 +70,5 @@ pub(crate) fn union_curve<'py>(
         let limits = limits(beta / grid.size(path.0.guesses())? as f64)?;
         pointwise_curve(&path.0, &*limits, &grid, points, interrupt)
     })?;
-    Ok(curve_arrays(py, &curve))
+    curve_arrays(py, &curve)
 }

@@ -27,7 +27,7 @@ pub(crate) fn matched_counts<'py>(
     one_sided: bool,
     residual: bool,
 ) -> PyResult<(Counts<'py>, Counts<'py>, Counts<'py>)> {
-    let (scores, member) = (&*scores, member.read());
+    let (scores, member) = (&*scores, member.read()?);
     let (log_odds, uniforms) = (&*log_odds, &*uniforms);
     let guessing = Guessing {
         guesses,

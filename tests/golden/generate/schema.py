@@ -22,6 +22,7 @@ KINDS: tuple[type[Record], ...] = (
     lb.ZeroRunResult,
     lb.panoramia.PanoramiaReport,
     lb.DPSGDAudit,
+    lb.DPStepAudit,
     lb.TradeOff,
     planning.Power,
     planning.CanariesNeeded,

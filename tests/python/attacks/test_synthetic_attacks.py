@@ -26,7 +26,7 @@ from leakbound.attacks.synthetic import (
 )
 from leakbound.attacks.synthetic import scores as scoring
 from leakbound.attacks.synthetic.columns import pooled
-from leakbound.attacks.synthetic.tables import nearest
+from leakbound.attacks.synthetic.neighbours import nearest
 
 
 def mixed(n: int, seed: int) -> dict[str, np.ndarray[Any, Any]]:
@@ -104,14 +104,14 @@ def test_large_tables_are_scored_from_parts(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_scores_by_hand() -> None:
-    """On a line with median 2 and quartiles 1 and 4, so that the spread is 3/1.349."""
+    """On a line whose synthetic records have median 4.5 and quartiles 3.5 apart."""
     tables = Tables.of(np.array([[0.0], [1.0], [2.0], [4.0], [9.0]]), np.array([[1.0], [8.0]]))
 
     def at(x: float) -> float:
-        return math.asinh((x - 2) / (3 / 1.349))
+        return math.asinh((x - 4.5) / (3.5 / 1.349))
 
     assert nearest_synthetic(tables).values == pytest.approx(
-        [at(0) - at(1), 0, at(1) - at(2), at(4) - at(8), at(8) - at(9)]
+        [at(0) - at(1), 0, at(1) - at(2), at(1) - at(4), at(8) - at(9)]
     )
     expected = math.log((at(8) - at(4)) / (at(9) - at(8)))
     assert attribution(tables).values[[0, 2, 3, 4]] == pytest.approx([0, 0, 0, expected])

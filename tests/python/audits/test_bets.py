@@ -14,7 +14,6 @@ from leakbound._base.types import PathOrder
 from leakbound.audits.bets import Bets, _terms
 from leakbound.audits.policies.trials import pooled
 from leakbound.audits.sequences import GuessSequence
-from leakbound.claims.families import curve_at
 from leakbound.claims.tradeoff import TradeOff
 
 Draw = Callable[[np.random.Generator, np.ndarray], np.ndarray]
@@ -49,7 +48,7 @@ def test_no_guess_about_a_worst_trial_wins_more_than_its_fee(name: str, order: P
     claim, theta = CLAIMS[name]
     shares = (0.7, 0.5, 0.2, 0.05)
     bets = Bets(claim, tuple(GuessSequence(order, share) for share in shares), 0.05)
-    law = pooled(curve_at(claim, theta, "member"))
+    law = pooled(claim.curve(theta, "member"))
     share = law.share
     p = (np.diff(law.mass) / np.diff(share))[:, None, None]
     for place in (0, bets.place(theta), bets.place(theta) + 20):

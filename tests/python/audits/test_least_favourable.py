@@ -133,7 +133,7 @@ def searched(seed: int, claim: Any, share: float | None = None) -> tuple[float, 
     result = tested.proof()
     if result.bound == 0:
         return 0.0, 0.0
-    return result.bound, missed_by_matching(tested.matching(), result, rng)
+    return result.bound, missed_by_matching(tested.reported(result), result, rng)
 
 
 def test_another_search_finds_no_lower_epsilon() -> None:

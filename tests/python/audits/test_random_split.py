@@ -65,7 +65,9 @@ def test_the_guess_is_the_sign_and_zero_is_none() -> None:
     game = PairGame(
         scores=np.array([3.0, -2.0, 0.0, 1.0, -2.0]),
         member=np.array([True, True, True, False, False]),
-        shown_scores=lambda: np.zeros(10),
+        given=np.zeros(10),
+        members=np.arange(5),
+        others=np.arange(5, 10),
         seed=0,
     )
     path = game.ranked().path("member")

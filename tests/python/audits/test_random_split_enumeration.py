@@ -16,8 +16,7 @@ import pytest
 from scipy.optimize import brentq, linprog
 
 import leakbound as lb
-from leakbound._base.types import Aggregate
-from leakbound.audits.pairs import Units, stretched
+from leakbound.audits.pairs import Aggregate, Units, stretched
 from leakbound.audits.road import Request, prove
 from leakbound.cuts.games import PairGame
 from leakbound.stats import normal_quantile
@@ -196,7 +195,9 @@ def bound(request: Request, size: tuple[int, ...], right: tuple[bool, ...]) -> f
     game = PairGame(
         scores=np.where(np.array(right) == first, 1, -1) * np.array(size, dtype=float),
         member=np.where(np.array(size) == 0, right, first),
-        shown_scores=lambda: np.array([*size, *(0 for _ in size)], dtype=float),
+        given=np.array([*size, *(0 for _ in size)], dtype=float),
+        members=np.arange(len(size)),
+        others=np.arange(len(size), 2 * len(size)),
         seed=0,
     )
     return prove(request, game, LEVEL).bound

@@ -93,7 +93,7 @@ def test_classifiers_bet_where_they_could_contradict(
     rows = np.arange(2.0 * pairs)[:, None]
     drawn = Units.of(np.arange(2 * pairs) < pairs, None, None, "mean")
     matched = Pairs.drawn(drawn, 0)
-    asked = {one.view for one in challenge(matched, drawn, rows, 0).all_seen}
+    asked = {one.view for one in challenge(matched, drawn, rows, 0).findings}
     assert bool(asked & {*falsification.default_sceptics()}) == (pairs == 32)
 
     def knows(*arguments: Any) -> NDArray[np.float64]:

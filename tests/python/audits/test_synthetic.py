@@ -37,7 +37,7 @@ def test_noisy_copies_are_found_and_a_gaussian_fit_is_not() -> None:
     innocent = audit(members, others, fit)
     assert innocent.bound < 0.8
     assert set(innocent.options["attacks"]) < set(ATTACKS)
-    assert innocent.options["attacks_level"] == pytest.approx(0.05 / 4)
+    assert innocent.options["attacks_level"] == pytest.approx(0.05 / 7)
 
 
 def test_scores_are_the_same_whoever_is_a_member() -> None:

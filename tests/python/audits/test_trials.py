@@ -122,7 +122,7 @@ def refutations(name: str, m: int, games: int, levels: tuple[float, ...]) -> lis
     for seed in range(games):
         member = rng.random(m) < 0.5
         order = ranked(play(rng, member), member, rng)
-        reached = policy.reached(in_cells(order, policy.cells))
+        reached = policy.statistic(in_cells(order, policy.cells))
         for level in levels:
             counts[level] += policy.ladder(reached, level, seed).refuted(truth, 0) is not None
     return list(counts.values())
@@ -176,7 +176,7 @@ def test_counts_are_those_of_statistics_and_each_stream_has_its_own() -> None:
     """What the core counts is what its draws have, and no two streams share draws."""
     policy = TrialsPolicy(claim=GAUSSIAN, trials=200)
     scores, member = game(200, 3)
-    reached = policy.reached(
+    reached = policy.statistic(
         in_cells(ranked(scores, member, np.random.default_rng(0)), policy.cells)
     )
     (law, cells), found = (policy.worst(0.8), policy.cells), []

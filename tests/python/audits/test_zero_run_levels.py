@@ -10,7 +10,7 @@ import flat
 import leakbound as lb
 from leakbound._base.odds import expit
 from leakbound._base.types import BoolArray, FloatArray, SidesChoice
-from leakbound.audits.zero_run.matching import Level
+from leakbound.audits.zero_run.levels import Level
 from leakbound.propensity import ConfidenceSet, LogisticPropensity
 from leakbound.stats.distribution_shift import match
 from set_search import OverSet, over_set
@@ -35,7 +35,16 @@ def over_plausible(claim: Any, sides: SidesChoice, mu: float) -> OverSet:
 
 
 def chosen_level(one: OverSet) -> Level | None:
-    return one.matching().level
+    first, *_ = one.matchings()
+    assert first is not None
+    return first.chosen if isinstance(first.chosen, Level) else None
+
+
+def inside(level: Level) -> BoolArray:
+    """Who may be guessed about."""
+    within = np.zeros(M, dtype=np.bool_)
+    within[level.order.rows[: level.inside]] = True
+    return within
 
 
 @pytest.mark.parametrize(
@@ -51,12 +60,12 @@ def test_the_choice_reads_no_label_within(claim: Any, sides: SidesChoice) -> Non
         met.add(chosen.index)
         for chance in (0.0, 0.5, 1.0):
             member = one.game.member.copy()
-            member[chosen.inside] = rng.random(int(chosen.inside.sum())) < chance
+            member[inside(chosen)] = rng.random(chosen.inside) < chance
             again = chosen_level(replace(one, game=replace(one.game, member=member)))
             assert again is not None
             assert again.index == chosen.index
-            assert (again.inside == chosen.inside).all()
-            assert (again.ranks() == chosen.ranks()).all()
+            assert (inside(again) == inside(chosen)).all()
+            assert (again.order.rows == chosen.order.rows).all()
     assert len(met) > 2
 
 
@@ -66,19 +75,14 @@ def test_guesses_stay_within_their_set(sides: SidesChoice) -> None:
     one = over_plausible(lb.GaussianDP(), sides, 2.0)
     chosen = chosen_level(one)
     assert chosen is not None
-    order = np.argsort(-chosen.ranks())
-    within = chosen.inside[order]
-    top = int(np.argmin(within))
-    assert within[:top].all()
-    if sides == "member":
-        assert top == chosen.inside.sum()
-    else:
-        assert within[top - chosen.inside.sum() :].all()
+    signs = chosen.order.signs[: chosen.inside]
+    assert signs.sum() == (chosen.inside if sides == "member" else chosen.inside % 2)
+    assert np.unique(chosen.order.rows).size == M
     # nearly always as many are kept as there are guesses
     log_odds = game(0, 2.0)[2][:, 0]
     for uniforms in np.random.default_rng(3).random((200, M)):
         kept = match(one.game.member, log_odds, uniforms)
-        assert (kept & chosen.inside).sum() >= 0.97 * chosen.guesses
+        assert (kept & inside(chosen)).sum() >= 0.97 * chosen.guesses
 
 
 def test_there_is_nothing_to_choose_where_nothing_tells_how_many_are_kept() -> None:
@@ -87,7 +91,6 @@ def test_there_is_nothing_to_choose_where_nothing_tells_how_many_are_kept() -> N
     fixed = replace(one.correction, cuts=lb.Fixed(100))
     assert chosen_level(replace(one, odds=unguided)) is None
     assert chosen_level(replace(one, correction=fixed)) is None
-    assert chosen_level(over_plausible(lb.PureDP(), "both", 1.0)) is None
 
 
 def test_fewer_kept_than_guesses_is_a_level_of_its_own() -> None:
@@ -95,13 +98,13 @@ def test_fewer_kept_than_guesses_is_a_level_of_its_own() -> None:
     chosen = chosen_level(one)
     assert chosen is not None
     kept = chosen.guesses - 10
-    bounds = [chosen.proved(kept - wrong, kept) for wrong in (60, 20, 5, 0)]
+    bounds = [chosen.proved((kept - wrong, kept, kept)) for wrong in (60, 20, 5, 0)]
     assert bounds[0] > 0
     assert bounds == sorted(set(bounds))
     # as many guesses as examples: the number by itself proves nearly as much
-    alone = one.correction.counted(one.game, (kept, kept, kept), one.odds.of_draw(one.level))
+    alone = one.correction.counted(one.game, (kept, kept, kept), chosen.level)
     assert 0.9 * alone < bounds[-1] < 1.01 * alone
-    assert chosen.proved(2, 2) == 0
+    assert chosen.proved((2, 2, 2)) == 0
 
 
 def test_levels_of_ones_own() -> None:

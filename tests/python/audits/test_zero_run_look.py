@@ -1,5 +1,6 @@
 """The second look of Zero-Run: what it proves where outer scores are noise, and its share."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,10 +9,16 @@ import pytest
 import flat
 import leakbound as lb
 from leakbound._base.odds import expit
-from leakbound._base.types import BoolArray, CoinSides, FloatArray
+from leakbound._base.types import BoolArray, CoinSides, FloatArray, SidesChoice
+from leakbound.audits.zero_run import pilot
+from leakbound.audits.zero_run.levels import Ladder
+from leakbound.audits.zero_run.pilot import LookedAt
+from leakbound.audits.zero_run.search import Matching
 from leakbound.claims import ApproxDP, Claim, GaussianDP, LaplaceDP, PureDP
 from leakbound.cuts import Fixed, OutsideIn, SecondLook
 from leakbound.errors import OptionError
+from leakbound.propensity import ConfidenceSet, LogisticPropensity
+from set_search import OverSet, over_set
 
 LEVEL = 0.05
 CLAIMS = [PureDP(), ApproxDP(delta=1e-5), GaussianDP()]
@@ -92,3 +99,169 @@ def test_what_shift_would_have_claimed_is_what_the_default_claims_of_coins() -> 
     result = flat.zero_run(scores, member, expit(features[:, 0]), claim=PureDP(), seed=0)
     coins = lb.audit(scores, lb.Coins(member), claim=PureDP(), sides="both", seed=0)
     assert result.naive == coins.bound > result.bound
+
+
+# --- over a confidence set
+
+WHERE = [True, False]
+"""Whether there are labels besides those audited."""
+
+
+def learnt(m: int, seed: int, *, reference: bool, **options: Any) -> tuple[FloatArray, lb.ZeroRun]:
+    """Scores of which some are infinite, and a design that learns log-odds."""
+    scores, member, features = saturated(2 * m, seed, **options)
+    here, there = slice(m), slice(m, 2 * m)
+    model: Any = LogisticPropensity()
+    if reference:
+        model = model.fit(features[there], member[there])
+    return scores[here], lb.ZeroRun(member[here], model, features=features[here], falsify=False)
+
+
+@pytest.mark.parametrize("reference", WHERE)
+@pytest.mark.parametrize("claim", CLAIMS[1:], ids=lambda claim: claim.name)
+def test_infinite_scores_cost_little_over_a_set(claim: Claim, *, reference: bool) -> None:
+    """Nothing was proved at all, where the best number of guesses proves something."""
+    scores, design = learnt(2000, 0, reference=reference)
+    found = lb.audit(scores, design, claim=claim, seed=0)
+    fixed = lb.audit(scores, design, claim=claim, cuts=Fixed(500), seed=0)
+    assert found.bound >= 0.7 * fixed.bound > 0.2
+    first, look = parts_of(found)
+    assert first["name"] == ("outside-in" if reference else "planned")
+    assert look["bound"] == found.bound
+    assert sum(part["level"] for part in (first, look)) == pytest.approx(0.8 * LEVEL)
+    assert "pilot sample" in found.guessed
+    assert "labels of a quarter" in found.searched
+    assert "(95 % of it)" in found.searched
+
+
+def over_plausible(
+    claim: Claim, sides: SidesChoice, seed: int, *, reference: bool, mu: float
+) -> OverSet:
+    """An audit over a confidence set of log-odds."""
+    m = 1000
+    scores, member, features = saturated(2 * m, seed, mu=mu, share=0.08)
+    here, there = slice(m), slice(m, 2 * m)
+    others = (features[there], member[there]) if reference else None
+    found = ConfidenceSet.fit(features[here], member[here], reference=others, level=0.01, seed=0)
+    guide = None
+    if others is not None:
+        guide = LogisticPropensity().fit(*others, seed=0).log_odds(features[here])
+    options: dict[str, Any] = {"claim": claim, "sides": sides, "correction": "match"}
+    return over_set(scores[here], found, guide=guide, **options)
+
+
+def turned(one: OverSet, rows: Any, rng: np.random.Generator, chance: float) -> OverSet:
+    """Turn some labels at random, wherever they are read."""
+    member = one.game.member.copy()
+    member[rows] = rng.random(len(rows)) < chance
+    found = replace(one.odds.found, member=member)
+    game = replace(one.game, member=member)
+    return replace(one, game=game, odds=replace(one.odds, found=found))
+
+
+def look_of(one: OverSet) -> LookedAt | None:
+    """What the pilot sample chooses."""
+    _, second = one.matchings()
+    if second is None:
+        return None
+    assert isinstance(second.chosen, LookedAt)
+    return second.chosen
+
+
+def same_choice_whatever_is_not_seen(claim: Claim, sides: SidesChoice, *, reference: bool) -> int:
+    """Turn labels that were not seen, kept or not; return how many choices were compared."""
+    rng = np.random.default_rng(3)
+    compared = 0
+    for seed, mu in enumerate((2.0, 3.0, 1.4, 0.0)):
+        one = over_plausible(claim, sides, seed, reference=reference, mu=mu)
+        first, _ = one.matchings()
+        assert first is not None
+        ranked = first.chosen.ladder.ranked.rows
+        seen = pilot.seen_of(pilot.block_edges(ranked.size))
+        look = look_of(one)
+        for chance in (0.0, 0.5, 1.0):
+            again = look_of(turned(one, ranked[~seen], rng, chance))
+            assert (look is None) == (again is None)
+            if look is None or again is None:
+                continue
+            assert (again.guesses, again.inside) == (look.guesses, look.inside)
+            assert (again.order.rows == look.order.rows).all()
+            assert not np.isin(look.order.rows[: look.inside], ranked[seen]).any()
+            compared += 1
+    return compared
+
+
+@pytest.mark.parametrize("reference", WHERE)
+@pytest.mark.parametrize(("claim", "sides"), [(GaussianDP(), "both"), (CLAIMS[1], "member")])
+def test_the_choice_reads_no_label_but_those_seen(
+    claim: Claim, sides: SidesChoice, *, reference: bool
+) -> None:
+    """So it does not read who is kept either: at any log-odds that depends on labels."""
+    assert same_choice_whatever_is_not_seen(claim, sides, reference=reference) >= 6
+
+
+def by_all_labels(ladder: Ladder, _rows: Any) -> FloatArray:
+    """Return log-odds that all audited labels suggest, and with them who is kept."""
+    found = ladder.odds.found
+    fitted = LogisticPropensity(calibration=None).fit(found.features, found.member, seed=0)
+    return fitted.log_odds(found.features)
+
+
+def peeking(edges: Any, seen: Any, toward: Any, right: Any) -> Any:
+    """Return blocks whose accuracy is that of all of their labels."""
+    honest = blocks_of(edges, seen, toward, right)
+    whole = blocks_of(edges, np.ones_like(seen), toward, right)
+    return replace(honest, right=whole.right, made=whole.made)
+
+
+blocks_of = pilot.blocks_of
+
+
+@pytest.mark.parametrize(("name", "broken"), [("guide_of", by_all_labels), ("blocks_of", peeking)])
+def test_a_choice_that_reads_more_is_found(
+    name: str, broken: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The conditions, broken on purpose: the test above fails."""
+    monkeypatch.setattr(pilot, name, broken)
+    with pytest.raises(AssertionError):
+        same_choice_whatever_is_not_seen(GaussianDP(), "both", reference=False)
+
+
+def chosen_at(one: OverSet) -> LookedAt:
+    look = look_of(one)
+    assert look is not None
+    return look
+
+
+def test_where_no_more_are_kept_than_guesses_nothing_is_claimed() -> None:
+    """Never at a smaller level: that would depend on what is kept of ranks that labels chose."""
+    look = chosen_at(over_plausible(GaussianDP(), "both", 0, reference=True, mu=3.0))
+    made = look.guesses
+    assert look.proved((made, made, made + 1)) > 0
+    for kept in (made, made - 1, made // 2, 1):
+        assert look.proved((kept, kept, kept)) == 0
+
+
+def test_a_guess_that_is_missing_counts_as_wrong() -> None:
+    """Of draws of what is kept at a member, the share that is needed has so many right."""
+    one = over_plausible(GaussianDP(), "both", 0, reference=True, mu=3.0)
+    look = chosen_at(one)
+    rng = np.random.default_rng(0)
+    steep = 3.0 * one.odds.likeliest  # fewer are kept than guesses
+    matching = Matching(look)
+    rows, signs = look.order.rows[: look.inside], look.order.signs[: look.inside]
+    right = one.game.member[rows] == (signs > 0)
+    for log_odds in (one.odds.likeliest, steep):
+        ((_, made, correct),) = matching.reached(log_odds[None])
+        assert made == look.guesses
+        toward = log_odds[rows] * signs
+        chance = np.exp(-np.maximum(np.where(right, toward, -toward), 0.0))
+        counts = []
+        for _ in range(4000):
+            drawn = rng.random(rows.size) < chance
+            each = [right[drawn & (signs == sign)][: look.guesses // 2] for sign in (1, -1)]
+            counts.append(sum(int(side.sum()) for side in each))
+        reached = np.quantile(counts, 1 - one.odds.draws_needed, method="lower")
+        assert abs(reached - correct) <= 2
+        missing = sum(int((signs == sign)[drawn].sum()) for sign in (1, -1)) < look.guesses
+        assert missing == (log_odds is steep)

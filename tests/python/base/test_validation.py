@@ -1,6 +1,7 @@
 """Bad input raises its own error, which says what is wrong, where, and what to do."""
 
 import math
+import pickle
 from collections import deque
 from collections.abc import Callable
 from decimal import Decimal
@@ -20,12 +21,41 @@ from torch.utils.data import TensorDataset
 import flat
 import leakbound as lb
 from leakbound import errors, stats
+from leakbound._base import checks
 from leakbound._base.checks import check_membership, complement
 from leakbound.stats import kl_scan_offsets as scan
 
 Game = tuple[np.ndarray, np.ndarray]
 GOOD = [0.3, -1.2, 2.5, 0.1]
 COINS = [1, 0, 1, 0]
+
+OF_AN_OPTION: dict[str, Callable[[], object]] = {
+    "confidence": lambda: complement(2.0),
+    "seed": lambda: checks.seed_of(-1),
+    "steps": lambda: checks.integer(1 << 200, name="steps", least=0),
+    "noise": lambda: checks.real(10**400, name="noise"),
+    "prior": lambda: lb.audit(GOOD, lb.Coins(COINS, prior=1.0)),
+    "sides": lambda: lb.audit(GOOD, lb.Coins(COINS), sides="left"),  # type: ignore[arg-type]
+    "claim": lambda: lb.audit(GOOD, lb.Coins(COINS), claim=lb.PureDP),  # type: ignore[arg-type]
+    "fixed": lambda: lb.Trials(COINS, fixed=1),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("name", OF_AN_OPTION)
+def test_errors_about_an_option_carry_its_name(name: str) -> None:
+    """The command line writes it as a flag; what was pickled in a worker still has it."""
+    with pytest.raises(errors.LeakboundError) as raised:
+        OF_AN_OPTION[name]()
+    for error in (raised.value, pickle.loads(pickle.dumps(raised.value))):
+        assert error.option == name
+        assert str(error).startswith(f"{name} ")
+
+
+def test_errors_about_data_name_no_option() -> None:
+    with pytest.raises(errors.InputError) as raised:
+        lb.audit([], lb.Coins(COINS))
+    assert raised.value.option == ""
+
 
 BAD_SCORES: list[tuple[Any, type[Exception], str]] = [
     ([0.1, math.nan, 2, math.nan], errors.InputError, r"2 of 4 .* rows 1, 3; drop"),

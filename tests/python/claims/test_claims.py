@@ -17,6 +17,8 @@ from leakbound.claims import (
     PureDP,
     TradeOffFamily,
 )
+from leakbound.claims.base import GuessWords
+from leakbound.claims.families import FamilyClaim
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import OptionError
 
@@ -24,6 +26,50 @@ NOISE = TradeOffFamily(parameter="scale", tradeoff=TradeOff.laplace, bracket=(0.
 FAMILIES: tuple[AnyFamily, ...] = (GaussianDP(), GaussianDP(delta=1e-3), LaplaceDP(), NOISE)
 CLAIMS: tuple[Claim, ...] = (PureDP(), ApproxDP(delta=1e-4), *FAMILIES)
 LEVELS = (1e-6, 0.05, 0.5, 0.9)
+
+
+SPLIT = GuessWords(
+    given="the table and the coins of earlier guesses",
+    others="the coins of the other pairs",
+    replacing=" replacing one user",
+    source=" (as theirs)",
+    adapted=", with pairs",
+    before="Pairs are matched. ",
+)
+THEOREMS = {
+    PureDP(): (
+        "Pairs are matched. Given the table and the coins of earlier guesses, each guess is right "
+        "with probability at most e^ε / (1 + e^ε) if training is ε-DP for replacing one user (as "
+        "theirs). "
+    ),
+    ApproxDP(delta=1e-4): (
+        "Pairs are matched. Given the coins of the other pairs, each guess is right with "
+        "probability at most e^ε / (1 + e^ε), except in failures that (ε, δ)-DP for replacing one "
+        "user makes rare. "
+    ),
+    GaussianDP(): (
+        "Pairs are matched. Given the coins of the other pairs, each correct guess obeys the "
+        "trade-off function of replacing one user, and so do the probabilities of all counts of "
+        "correct guesses together (Mahloujifar, Melis and Chaudhuri 2025, Theorem 3.1, with "
+        "pairs). ε is a conversion of the rejected curve and holds within the family. "
+    ),
+}
+
+
+@pytest.mark.parametrize("claim", THEOREMS, ids=lambda claim: claim.name)
+def test_a_claim_carries_its_theorem_in_the_words_of_a_design(claim: Claim) -> None:
+    assert claim.theorem(SPLIT) == THEOREMS[claim]
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
+def test_only_families_reject_a_curve(claim: Claim) -> None:
+    family = isinstance(claim, FamilyClaim)
+    rejected = claim.rejected(0.5, "both")
+    assert (rejected is not None) == family
+    assert claim.rejected(0.0, "both") is None
+    assert claim.kind == ("family_lower_bound" if family else "lower_bound")
+    if rejected is not None:
+        assert rejected.delta(0.2) == claim.curve(0.5, "both").delta(0.2)
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)

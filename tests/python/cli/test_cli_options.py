@@ -143,4 +143,5 @@ def test_a_report_without_matplotlib_is_refused_before_the_audit(
 
 def test_an_assumed_truth_and_a_missing_column(scores: Path) -> None:
     assert "--truth must be above 0, got -1" in leakbound("plan", "--truth", -1).refusal
+    assert "--prior must be above 0" in leakbound("coins", scores, "--prior", 1).refusal
     assert "fit it with --features" in leakbound("zero-run", scores).refusal

@@ -67,3 +67,38 @@ def test_fixed_numbers_make_guesses_dependent(golden: Any) -> None:
     found = scipy_stats.hypergeom.sf(265, 1000, 500, 500)
     assert found == pytest.approx(listed["m=1000,r=1000,k+=500: P(W>=532)"], rel=1e-9)
     assert found > stats.binomial_tail(532, 1000, 0.5) == pytest.approx(listed["binom"])
+
+
+GAMES = 2000
+GUESSES = 60
+
+
+def tampered_bound(epsilon: float, seed: int, level: float) -> float:
+    """Audit randomised responses at ε, of which members' features tell, by tampering.
+
+    Guesses that agree with features are right with log-odds ε + 1, which tampering brings down to
+    exactly ε. At ε = 0 responses are noise.
+    """
+    rng = np.random.default_rng([5, seed])
+    odds = np.where(np.arange(300) % 2 == 0, 1.0, -1.0)
+    member = rng.random(300) < sigmoid(odds)
+    if epsilon:
+        true = rng.random(300) < sigmoid(epsilon)
+        # in units in which membership moves a score by 1
+        scores = (member == true) / (2 * sigmoid(epsilon) - 1)
+    else:
+        scores = 3 * rng.normal(size=300)
+    design = lb.ZeroRun(member, sigmoid(odds), correction="tamper")
+    how: dict[str, Any] = {"cuts": lb.Fixed(GUESSES), "sides": "both", "confidence": 1 - level}
+    return lb.audit(scores, design, claim=lb.PureDP(), seed=seed, **how).bound
+
+
+@pytest.mark.parametrize("epsilon", [0.0, EPSILON])
+def test_tampered_guesses_are_right_no_oftener_than_a_claim_allows(epsilon: float) -> None:
+    """At a level that a count of correct guesses has exactly; at ε = 0 it is met, not just kept."""
+    tails = stats.binomial_tail(np.arange(GUESSES), GUESSES, sigmoid(epsilon))
+    level = float(tails[tails <= BETA].max()) * (1 + 1e-9)
+    false = sum(tampered_bound(epsilon, seed, level) > epsilon for seed in range(GAMES))
+    assert false <= scipy_stats.binom.isf(FAMILY_WISE, GAMES, level)
+    if not epsilon:
+        assert false >= scipy_stats.binom.isf(1 - FAMILY_WISE, GAMES, level)

@@ -56,7 +56,9 @@ def game(scores: FloatArray, member: BoolArray, sides: Sides, seed: int = 0) -> 
         return PairGame(
             scores=np.where(np.isfinite(scores), scores, 0.0),
             member=member,
-            shown_scores=lambda: np.concatenate([scores, scores]),
+            given=scores,
+            members=np.arange(scores.size),
+            others=np.arange(scores.size),
             seed=seed,
         )
     return ScoreGame(scores=scores, member=member, sides=sides, seed=seed)

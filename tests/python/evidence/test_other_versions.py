@@ -1,5 +1,6 @@
 """Bundles of other versions may differ in the last places, and in nothing else."""
 
+import json
 import os
 import re
 import shutil
@@ -15,7 +16,7 @@ from bundles import NOTES, change, resealed, tampered, why
 from command_line import PROGRAM, leakbound
 from commitments import scored
 from leakbound.errors import FormatError
-from leakbound.evidence import verify_bundle
+from leakbound.evidence import manifest, verify_bundle
 from leakbound.evidence.recipe import Recipe, difference
 
 
@@ -204,6 +205,7 @@ def test_numbers_of_a_fitted_audit_agree_to_a_billionth(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     place, result = fitted
+    kernels = manifest.environment()[manifest.KERNELS]
     again = lb.ZeroRunResult.from_dict(overlaid(result.to_dict(), {"auc": result.auc * (1 + by)}))
     monkeypatch.setattr(Recipe, "run", lambda _: again)
     said = why(place, page=False)
@@ -211,7 +213,27 @@ def test_numbers_of_a_fitted_audit_agree_to_a_billionth(
     if said:
         assert "auc is " in said
         assert ", but recomputed it is " in said
-        assert "here linear algebra is by " in said
+        assert said.endswith(f"linear algebra was by {kernels!r} there, and is by {kernels!r} here")
+
+
+def test_the_kernel_of_linear_algebra_is_stored_and_changes_no_verdict(bundle: Path) -> None:
+    kernels = manifest.environment()[manifest.KERNELS]
+    notes = json.loads((bundle / manifest.MANIFEST).read_bytes())
+    stored = notes["predicate"]["configuration"][0]["annotations"]
+    assert stored[manifest.KERNELS] == kernels
+    assert "openblas" in kernels
+    tampered(bundle, manifest.MANIFEST, change(f"{NOTES}/{manifest.KERNELS}", "another"))
+    assert why(bundle) == ""
+    last = float(np.nextafter(lb.AuditResult.from_json(bundle / "result.json").auc, 0.0))
+    tampered(bundle, "result.json", change("auc", last))
+    assert "auc is " in why(bundle)  # nothing was fitted: bit for bit all the same
+    # a bundle that names none, as of another writer
+    del stored[manifest.KERNELS]
+    (bundle / manifest.MANIFEST).write_bytes(
+        (json.dumps(notes, indent=1, ensure_ascii=False) + "\n").encode()
+    )
+    resealed(bundle)
+    assert why(bundle).startswith("audit: ")
 
 
 def test_an_audit_that_fits_nothing_agrees_bit_for_bit(

@@ -13,6 +13,7 @@ CONTRIBUTING = Path(__file__).parents[3] / "CONTRIBUTING.md"
 
 FLOORS = (
     ("cli",),
+    ("dp_sgd",),
     ("integrations",),
     ("evidence", "testing"),
     ("benchmark", "mechanisms", "panoramia", "planning"),

@@ -52,7 +52,7 @@ def walk(audit: Callable[[], None]) -> Counter[str]:
 # By default there are three tests of coins, and two of splits. Most calls of Zero-Run are those of
 # the search over the confidence set.
 @pytest.mark.parametrize(
-    ("audit", "most", "files"), [(coins, 195, 19), (split, 170, 20), (zero_run, 9000, 28)]
+    ("audit", "most", "files"), [(coins, 170, 18), (split, 143, 18), (zero_run, 9000, 28)]
 )
 def test_an_audit_is_a_short_walk(audit: Callable[[], None], most: int, files: int) -> None:
     calls = walk(audit)

@@ -10,7 +10,7 @@ import leakbound as lb
 from command_line import leakbound
 from commitments import PROTOCOL, protocol_toml
 from leakbound.errors import LeakboundError, OptionError
-from leakbound.planning.protocol import Agreed, checked_protocol
+from leakbound.planning.protocol import Agreement, checked_protocol
 from mutations import QUICK, assaulted, replaced
 
 PLAN = lb.InclusionPlan.create(60, seed=1)
@@ -137,7 +137,7 @@ def test_protocols_that_were_tampered_with(count: int) -> None:
                 content = replaced(content, drawn)
             yield content
 
-    def commit(content: Any) -> Agreed:
+    def commit(content: Any) -> Agreement:
         return PLAN.commit(content).agreed
 
     def judge(content: Any) -> None:

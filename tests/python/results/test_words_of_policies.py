@@ -146,10 +146,13 @@ SAID: dict[str, tuple[Callable[[], Any], str]] = {
     "Zero-Run, match": (lambda: zero_run("gaussian"), CHOSEN.format("examples", "") + LOOK_TOO),
     "Zero-Run, tamper": (lambda: zero_run("gaussian", "tamper"), ONE),
     "Zero-Run, set": (lambda: zero_run("pure", given="labels", features=True), TWO),
-    "Zero-Run, set, match": (lambda: zero_run("gaussian", given="labels", features=True), ONE),
+    "Zero-Run, set, match": (
+        lambda: zero_run("gaussian", given="labels", features=True),
+        ONE + LOOK_TOO,
+    ),
     "Zero-Run, set, ladder": (
         lambda: zero_run("gaussian", given="reference", features=True),
-        CHOSEN.format("examples", ""),
+        CHOSEN.format("examples", "") + LOOK_TOO,
     ),
     "PANORAMIA": (lambda: panoramia(leak=3.0, real_nonmembers=True).attack, EVERY),
     "PANORAMIA, recall": (

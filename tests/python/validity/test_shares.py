@@ -12,13 +12,14 @@ from scipy import stats
 
 import leakbound
 import spent_by_models
+import spent_by_probes
 import spent_by_rankings
 from leakbound._base import shares
 from two_sceptics import refuted
 
 PACKAGE = Path(leakbound.__file__).parent
 TABLE = PACKAGE / "_base" / "shares.py"
-CHECKS = spent_by_rankings.CHECKS | spent_by_models.CHECKS
+CHECKS = spent_by_rankings.CHECKS | spent_by_models.CHECKS | spent_by_probes.CHECKS
 
 
 def test_every_row_has_an_exact_check() -> None:

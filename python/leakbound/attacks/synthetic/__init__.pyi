@@ -1,5 +1,8 @@
 from leakbound.attacks.synthetic.metrics import Similarity as Similarity
 from leakbound.attacks.synthetic.metrics import similarity as similarity
+from leakbound.attacks.synthetic.risks import inference as inference
+from leakbound.attacks.synthetic.risks import linkability as linkability
+from leakbound.attacks.synthetic.risks import singling_out as singling_out
 from leakbound.attacks.synthetic.scores import ATTACKS as ATTACKS
 from leakbound.attacks.synthetic.scores import attribution as attribution
 from leakbound.attacks.synthetic.scores import classifier as classifier

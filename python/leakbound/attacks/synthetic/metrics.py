@@ -10,8 +10,9 @@ import numpy as np
 
 from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
-from leakbound._base.types import BoolArray, FloatArray
-from leakbound.attacks.synthetic.tables import Tables, nearest, some
+from leakbound._base.types import BoolArray, FloatArray, IntArray
+from leakbound.attacks.synthetic.neighbours import nearest, some
+from leakbound.attacks.synthetic.tables import Tables
 
 MOST = 5_000  # records of each kind whose distances are looked at
 LEAST_SPREAD = 1e-12  # of a coordinate that varies by more than rounding
@@ -67,41 +68,57 @@ def similarity(tables: Tables, member: BoolArray) -> Similarity:
     tables, member : Tables, and ndarray of bool of shape (N,)
         Records and synthetic table, and which records are members. No attack sees this.
     """
-    with needs("ml", "similarity metrics"):
-        from scipy.stats import ks_2samp
     size = len(tables.points)
     inside = np.bincount(tables.place[member], minlength=size)
     outside = np.bincount(tables.place[~member], minlength=size)
-    nearest_point, copy = tables.of_synthetic.indices[:, 0], tables.copied >= 0
-    audited = inside + outside
-    shares = inside / np.maximum(audited, 1)
-    known = audited[nearest_point] > 0
+    copy = tables.copied >= 0
     rng = Purpose.SYNTHETIC_METRICS.rng(tables.seed)
     synthetic = some(tables.synthetic, MOST, rng)
-    members, others = tables.points[tables.place[member]], tables.points[tables.place[~member]]
+    members = tables.points[tables.place[member]]
+    others = tables.points[tables.place[~member]]
     alike = min(len(members), len(others), MOST)
-    distances, ratios = list[float](), list[float]()
-    for rows in (members, others):
-        part = some(rows, alike, rng)
-        nearest_two = nearest(part, synthetic, min(2, len(part)), what="Distances", shown=False)
-        first, last = nearest_two.distances[:, 0], nearest_two.distances[:, -1]
-        ratio = np.divide(first, last, out=np.ones(len(first)), where=last > 0)
-        distances.append(float(np.median(first)))
-        ratios.append(float(np.median(ratio)))
-    apart = ks_2samp(members, tables.synthetic, method="asymp").statistic
+    to_members = _medians(some(members, alike, rng), synthetic)
+    to_others = _medians(some(others, alike, rng), synthetic)
     return Similarity(
         copies_of_members=float((copy & (inside[tables.copied] > 0)).mean()),
         copies_of_nonmembers=float((copy & (outside[tables.copied] > 0)).mean()),
-        closer_to_members=float(shares[nearest_point][known].mean()) if known.any() else 0.0,
+        closer_to_members=_closer(tables, inside, outside),
         expected=float(member.mean()),
-        distance_to_members=distances[0],
-        distance_to_nonmembers=distances[1],
-        ratio_to_members=ratios[0],
-        ratio_to_nonmembers=ratios[1],
-        marginals=1 - float(apart.mean()),
+        distance_to_members=to_members[0],
+        distance_to_nonmembers=to_others[0],
+        ratio_to_members=to_members[1],
+        ratio_to_nonmembers=to_others[1],
+        marginals=_marginals(members, tables.synthetic),
         correlations=1
         - float(np.abs(_correlations(members) - _correlations(synthetic)).mean()) / 2,
     )
+
+
+def _closer(tables: Tables, inside: IntArray, outside: IntArray) -> float:
+    """Return the share of synthetic records whose nearest record is a member; ties count in part.
+
+    `inside` and `outside` count members and others at each point.
+    """
+    first = tables.of_synthetic.indices[:, 0]
+    audited = inside + outside
+    known = audited[first] > 0
+    shares = inside / np.maximum(audited, 1)
+    return float(shares[first][known].mean()) if known.any() else 0.0
+
+
+def _medians(rows: FloatArray, synthetic: FloatArray) -> tuple[float, float]:
+    """Return the median distance to the closest row, and the median ratio to the second one."""
+    near = nearest(rows, synthetic, min(2, len(rows)), what="Distances", shown=False)
+    first, last = near.distances[:, 0], near.distances[:, -1]
+    ratio = np.divide(first, last, out=np.ones(len(first)), where=last > 0)
+    return float(np.median(first)), float(np.median(ratio))
+
+
+def _marginals(members: FloatArray, synthetic: FloatArray) -> float:
+    """Return 1 minus the mean Kolmogorov–Smirnov distance of coordinates."""
+    with needs("ml", "similarity metrics"):
+        from scipy.stats import ks_2samp
+    return 1 - float(ks_2samp(members, synthetic, method="asymp").statistic.mean())
 
 
 def _correlations(rows: FloatArray) -> FloatArray:

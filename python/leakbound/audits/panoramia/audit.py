@@ -13,23 +13,16 @@ from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_features, check_ids, check_length, check_scores, flag, real
 from leakbound._base.formatting import down
 from leakbound._base.records import Lazy
-from leakbound._base.types import (
-    ArrayInput,
-    BoolArray,
-    FloatArray,
-    HasMember,
-    JsonValue,
-    Kind,
-    Relaxation,
-)
-from leakbound._tally.tally import Stored, Tally, by_attack, told
+from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, JsonValue, Kind
+from leakbound._tally.tally import AnyTally, Tally, by_attack, recorded
 from leakbound.audits import premises
+from leakbound.audits.assumptions import delta_warnings
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.pair_tally import PairTally
 from leakbound.audits.pairs import Pairs, Units
 from leakbound.audits.panoramia.conditional import REPLACED, PairAudit, of_audited
-from leakbound.audits.panoramia.rankings import Rankings, Relaxed
-from leakbound.audits.road import Design, Request, delta_warnings
+from leakbound.audits.panoramia.rankings import Rankings, Relaxation, Relaxed
+from leakbound.audits.road import Design, Request
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.cuts.games import Game, ScoreGame, TallyGame
 from leakbound.errors import OptionError
@@ -128,7 +121,7 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
         exchangeable = flag(self.real_nonmembers, name="real_nonmembers")
         limit = self._limit(exchangeable=exchangeable)
         # 1. Both rankings, of examples or of counts, and whether fair coins give their members.
-        if isinstance(scores, Stored) or isinstance(self.baseline, Stored):
+        if isinstance(scores, AnyTally) or isinstance(self.baseline, AnyTally):
             seen = self._counted(scores, request)
         else:
             seen = self._listed(scores, request=request, claim=claim)
@@ -265,7 +258,7 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
             )
         tallies = by_attack(both, kind)
         assert tallies is not None
-        options, inputs = told(tallies)
+        options, inputs = recorded(tallies)
         games = list[Game]()
         for tally in tallies.values():
             if isinstance(tally, Tally):

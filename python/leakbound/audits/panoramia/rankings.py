@@ -8,20 +8,22 @@ of any split; and as c is known to be 0, each ranking has the whole probability 
 """
 
 from dataclasses import dataclass, replace
-from typing import Self, cast
+from typing import Literal, Self, TypeAlias, cast
 
 from leakbound import cuts as policies
 from leakbound._base import shares
 from leakbound._base.checks import choice, real
-from leakbound._base.types import Relaxation, TailBound
+from leakbound._base.types import TailBound
 from leakbound.audits.policies.approximate_dp import ApproxPolicy, approx_policy
 from leakbound.audits.policies.second_look import first_cuts
-from leakbound.audits.random_split import split_theorem
+from leakbound.audits.random_split import words_of_guesses
 from leakbound.audits.road import Request, parts, prove
 from leakbound.claims import ApproxDP, Claim, PureDP
 from leakbound.cuts.policy import Procedure
 from leakbound.errors import OptionError
 from leakbound.results import ScoreAudit
+
+Relaxation: TypeAlias = Literal["knapsack", "published"]
 
 _THEOREM = (
     "If the generator is c-close, each member guess of the baseline is right with probability at "
@@ -138,7 +140,7 @@ class Rankings:
         # The baseline saw nothing of the model, whatever δ is.
         first = proof_of(games[0], "baseline scores", PureDP(), relaxed.gamma)
         second = proof_of(games[1], "scores", relaxed.claim, relaxed.together)
-        theorem = _REAL + split_theorem(relaxed.claim)
+        theorem = _REAL + relaxed.claim.theorem(words_of_guesses("example", "trained model"))
         if not paired:
             theorem = _THEOREM + relaxed.theorem(second.policy)
         return cls(

@@ -7,7 +7,7 @@ exploit: `docs/theory/trials.md` has theorem and proof.
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, cast
+from typing import Any
 
 import leakbound._core as _core
 from leakbound._base import shares
@@ -31,8 +31,8 @@ def allowance(claim: ApproxDP, trials: int) -> Parts:
 class TrialsOutsideIn(LadderPolicy, DerivedPolicy[OutsideIn]):
     """The number of guesses chosen by labels from the outside in, of which some may be failures."""
 
-    free: ClassVar[bool] = True
-    method: ClassVar[str] = (
+    free = True
+    method = (
         f"{OutsideIn.design} Where scores have few values, it lies between two of them, and labels "
         "of a part of each value choose it. Labels that are tested do not influence the choice. Of "
         "m trials, a binomial number F fails with probability δ each. For each number k of "
@@ -59,7 +59,7 @@ class TrialsOutsideIn(LadderPolicy, DerivedPolicy[OutsideIn]):
 
     def told(self, best: BestCut, level: float, /) -> JsonObject:
         """See `PathPolicy.told`: numbers of failures too, and the level of each."""
-        said = cast("JsonObject", super().told(best, level)["outside_in"])
+        said: Any = super().told(best, level)["outside_in"]
         failures: list[JsonValue] = [[most, part] for most, part in self.allowed(level)]
         return {"outside_in": said | {"failures": failures}}
 

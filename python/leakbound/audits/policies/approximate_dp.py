@@ -6,14 +6,14 @@ is.
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 
 import leakbound._core as _core
 from leakbound import cuts as policies
 from leakbound._base import shares
-from leakbound._base.types import JsonValue, PathOrder, Sides, TailBound, TailOptions
+from leakbound._base.types import JsonObject, PathOrder, Sides, TailBound, TailOptions
 from leakbound.audits.policies.reference import reference
 from leakbound.claims.base import counts_of
 from leakbound.cuts.games import Ties
@@ -60,8 +60,8 @@ class ApproxPolicy(DerivedPolicy[B]):
 class _ApproxScan(ApproxPolicy[policies.KLScan]):
     """All cuts at once, by coupling."""
 
-    forms: ClassVar[tuple[TailBound, ...]] = ("coupling",)
-    method: ClassVar[str] = f"{policies.KLScan.method} {_FORMS['coupling']}"
+    forms = ("coupling",)
+    method = f"{policies.KLScan.method} {_FORMS['coupling']}"
 
     def bound(self, path: _core.Path, order: PathOrder, level: float, /) -> policies.BestCut:
         return self.base.bound(path, order, level, self._failures(order))
@@ -73,13 +73,16 @@ class _ApproxScan(ApproxPolicy[policies.KLScan]):
 
     def _failures(self, order: PathOrder) -> float:
         """Return the mean number of guesses that a failure may make right."""
-        return (1 if _one_sided(order) else 2) * self.examples * self.delta / 2
+        failures = self.examples * self.delta
+        if _one_sided(order):
+            return failures / 2
+        return failures
 
 
 class _ApproxGrid(ApproxPolicy[policies.UnionBound | policies.Fixed]):
     """A few cuts, each by the tail bound of the claim."""
 
-    forms: ClassVar[tuple[TailBound, ...]] = ("exact", "coupling", "panoramia")
+    forms = ("exact", "coupling", "panoramia")
 
     @property
     def method(self) -> str:
@@ -114,9 +117,9 @@ def _one_sided(order: PathOrder) -> bool:
 class _ApproxOutsideIn(LadderPolicy, ApproxPolicy[policies.OutsideIn]):
     """The number of guesses chosen by labels from the outside in, under one joint bound."""
 
-    forms: ClassVar[tuple[TailBound, ...]] = ("exact",)
-    of_odds: ClassVar[bool] = False
-    method: ClassVar[str] = (
+    forms = ("exact",)
+    of_odds = False
+    method = (
         f"{policies.OutsideIn.design} The count is tested by the largest probability that Theorem "
         "3.1 of Mahloujifar et al. (2025) allows number and count together for the tradeoff curve "
         "e^ε x + δ, in closed form."
@@ -124,23 +127,22 @@ class _ApproxOutsideIn(LadderPolicy, ApproxPolicy[policies.OutsideIn]):
     planned: float | None = None
     """The level that numbers of guesses are planned for; None for that of the test."""
 
-    def told(self, best: policies.BestCut, level: float, /) -> dict[str, JsonValue]:
-        said = cast("dict[str, JsonValue]", super().told(best, level)["outside_in"])
+    def told(self, best: policies.BestCut, level: float, /) -> JsonObject:
+        said: Any = super().told(best, level)["outside_in"]
         return {"outside_in": said | {"failures": self._failures(level)}}
 
     def rule(self, _examples: int, level: float, _sides: Sides, /) -> _core.OutsideIn:
         level = self.planned or level
-        size, share = self.examples, self._failures(level)
-        form = ("approximate", self.delta, share, self.k)
-        return planned_rule(self.base, size, level, self.sides, *form)
+        form = ("approximate", self.delta, self._failures(level), self.k)
+        return planned_rule(self.base, self.examples, level, self.sides, *form)
 
     def limit(
         self, _rule: _core.OutsideIn | None, guesses: int, correct: int, level: float, /
     ) -> float:
         one_sided = self.sides == "member"
         counts = counts_of(correct, guesses, self.examples, one_sided=one_sided, k=self.k)
-        level, failures = shares.JOINT.of(level), self._failures(level)
-        return _core.approx_joint_epsilon(counts, self.delta, level, failures)
+        failures = self._failures(level)
+        return _core.approx_joint_epsilon(counts, self.delta, shares.JOINT.of(level), failures)
 
     def _failures(self, level: float) -> float:
         """Return the share of the level that failures have, fixed before labels are seen.
@@ -155,26 +157,25 @@ class _ApproxOutsideIn(LadderPolicy, ApproxPolicy[policies.OutsideIn]):
 @lru_cache(maxsize=256)
 def failure_share(examples: int, level: float, delta: float, sides: Sides, k: int = 2) -> float:
     """Return the largest share of the level for failures that proves nearly most of a few."""
-    guessed, right = reference(sides, k)
+    guessed_share, right_share = reference(sides, k)
     made = np.unique(np.rint(np.geomspace(1, examples, _SHARED))).astype(int)
-    correct = np.floor(np.interp(made / examples, guessed, right) * examples).astype(int)
-
-    def proved(share: float) -> float:
-        limits = (
-            _core.approx_joint_epsilon(
-                counts_of(c, r, examples, one_sided=sides == "member", k=k), delta, level, share
-            )
-            for r, c in zip(made.tolist(), np.minimum(correct, made).tolist(), strict=True)
-        )
-        return max(limits)
-
-    each = {share: proved(share) for share in _SHARES}
-    most = max(each.values())
-    return max(share for share in _SHARES if each[share] >= most - _GIVEN * abs(most))
+    correct = np.floor(np.interp(made / examples, guessed_share, right_share) * examples).astype(
+        int
+    )
+    correct = np.minimum(correct, made)
+    one_sided = sides == "member"
+    counts = [
+        counts_of(right, guesses=guesses, m=examples, one_sided=one_sided, k=k)
+        for guesses, right in zip(made.tolist(), correct.tolist(), strict=True)
+    ]
+    limits = _core.approx_joint_largest(counts, delta, level, _SHARES)
+    most = max(limits)
+    least = most - _GIVEN * abs(most)
+    return max(share for share, limit in zip(_SHARES, limits, strict=True) if limit >= least)
 
 
 # The policies that have a form under δ > 0, and which.
-_BY_CUTS: dict[type[policies.PathPolicy], type[ApproxPolicy[Any]]] = {
+_BY_CUTS: dict[type[object], type[ApproxPolicy[Any]]] = {
     policies.Fixed: _ApproxGrid,
     policies.KLScan: _ApproxScan,
     policies.OutsideIn: _ApproxOutsideIn,
@@ -199,12 +200,18 @@ def approx_policy(
     if the policy or its tail has no form under δ > 0.
     """
     if cuts is None:
-        cuts = policies.UnionBound() if forms == ("panoramia",) else policies.OutsideIn()
-    forms = forms if k == 2 else ("exact",)
-    kinds = {kind: [form for form in forms if form in one.forms] for kind, one in _BY_CUTS.items()}
-    form = next(iter(kinds.get(cast("type[policies.PathPolicy]", type(cuts)), ())), None)
-    if form is None:
-        listed = ", ".join(sorted(kind.__name__ for kind, found in kinds.items() if found))
+        cuts = policies.OutsideIn()
+        if forms == ("panoramia",):
+            cuts = policies.UnionBound()
+    if k > 2:
+        forms = ("exact",)
+    derived = _BY_CUTS.get(type(cuts))
+    form = None
+    if derived is not None:
+        form = next((one for one in forms if one in derived.forms), None)
+    if derived is None or form is None:
+        usable = [kind for kind, one in _BY_CUTS.items() if {*forms} & {*one.forms}]
+        listed = ", ".join(sorted(kind.__name__ for kind in usable))
         raise OptionError(
             f"cuts={type(cuts).__name__} is not for delta or gamma above 0: use one of {listed}"
         )
@@ -216,5 +223,4 @@ def approx_policy(
     if isinstance(cuts, policies.KLScan) and cuts.min_guesses is None:
         # among few guesses one failure is worth a lot
         cuts = replace(cuts, min_guesses=min(_FEWEST, examples))
-    derived = _BY_CUTS[cast("type[policies.PathPolicy]", type(cuts))]
     return derived(base=cuts, delta=delta, examples=examples, sides=sides, form=form, k=k)

@@ -7,7 +7,7 @@ other coins. So guess i is right with probability at most σ(ε + tᵢ logit π�
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -15,7 +15,6 @@ import leakbound._core as _core
 from leakbound._base.odds import expit, logit
 from leakbound._base.types import BoolArray, FloatArray, JsonValue, PathOrder, Sides
 from leakbound.cuts import ORDERS, CutPolicy, Fixed, KLScan, ScoreGame
-from leakbound.cuts.games import Ties
 from leakbound.cuts.policy import Best, DerivedPolicy
 from leakbound.errors import OptionError
 
@@ -37,7 +36,7 @@ class PriorPolicy(DerivedPolicy[KLScan | Fixed]):
     `member` and `log_odds`, logit πᵢ, are those of the examples, for the attack that knows them.
     """
 
-    ties: ClassVar[Ties] = "broken"
+    ties = "broken"
     visits: Mapping[PathOrder, _Visit]
     member: BoolArray
     log_odds: FloatArray
@@ -139,9 +138,9 @@ def _visits(
         upper = min(max(1, expected), scores.size - 1)
     top = down[:upper]
     bottom = down[upper:][::-1]
-    turn = np.argsort(
-        np.concatenate([2 * np.arange(top.size), 2 * np.arange(bottom.size) + 1]), kind="stable"
-    )
+    # Top and bottom take turns, as long as there are both.
+    places = [2 * np.arange(top.size), 2 * np.arange(bottom.size) + 1]
+    turn = np.argsort(np.concatenate(places), kind="stable")
     rows = {
         "member": top,
         "member_half": top,

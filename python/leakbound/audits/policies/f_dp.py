@@ -51,7 +51,7 @@ class FamilyPolicy(DerivedPolicy[B]):
     """A policy whose bounds are on a family of trade-off functions."""
 
     ties: ClassVar[Ties] = "broken"
-    of_odds: ClassVar[bool] = False
+    of_odds = False
     claim: AnyFamily
     examples: int
     sides: Sides
@@ -231,7 +231,8 @@ def _bound_from_proxy(
         # The proxy may be unlike the family: begin at its own curve
         proof = made_at(claim.curve(own, sides))
         proved = _proved(claim, proof, sides, level)
-    best, rounds = proved or 0.0, 0
+    best = proved or 0.0
+    rounds = 0
     while proved is not None:
         curve = claim.curve(best, sides)
         most_rounds = _ROUNDS
@@ -301,7 +302,7 @@ class OutsideInFamily(LadderPolicy, FamilyPolicy[OutsideIn]):
     least private parameter at which a certificate of this vector proves at most the level.
     """
 
-    method: ClassVar[str] = (
+    method = (
         f"{OutsideIn.design} Number and count are tested against their worst joint distribution "
         "that the inequalities for all sets of them allow, with a proof that none is worse."
     )

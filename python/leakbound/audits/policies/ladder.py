@@ -9,21 +9,28 @@ for it, and each rung has a stream of draws that nothing else reads.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import count
 from statistics import NormalDist
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 Kind: TypeAlias = Literal["pilot", "rung"]
 Reaching: TypeAlias = Callable[[float, Kind, int, int, int], int]
-# Draws of a rung, or as many as give so many beyond the level; and of the pilot at each place
-_DRAWS, _BEYOND, _PILOT_DRAWS = 2_000, 20, 500
+# Draws of a rung, and of the pilot at each place, or as many as give so many beyond the level
+_DRAWS = 2_000
+_PILOT_DRAWS = 500
+_BEYOND = 20
 # In probits: how far below the level the first rung is, at least and about, and how far the next
 # place of the pilot is, at most
-_SURE, _ABOUT, _NEAR = 0.5, 0.9, 2.0
+_SURE = 0.5
+_ABOUT = 0.9
+_NEAR = 2.0
 # In probits: the least step between rungs, and how far below the crossing expected a step ends
-_STEP, _CARE = 0.1, 2.5
-# Parts of what lies between two places, from whose ends the next one stays away; the width, in
-# probits, at which a chance jumps
-_APART, _JUMP = 0.25, 0.1
+_STEP = 0.1
+_CARE = 2.5
+# Part of what lies between two places, from whose ends the next one stays away
+_APART = 0.25
+# The width, in probits, at which a chance jumps
+_JUMP = 0.1
 # How much the usual slope counts, as the inverse of its squared relative error
 _PRIOR = 4.0
 _NORMAL = NormalDist()
@@ -52,13 +59,18 @@ class Ladder:
     def bound(self, start: float) -> float:
         """Return the last parameter refuted, 0 for none; the pilot begins at `start`."""
         theta, line = self._pilot(start)
-        proved, index, last = 0.0, 0, self.search[1]
-        while (reaching := self.refuted(theta, index)) is not None:
-            proved, index = theta, index + 1
+        _, last = self.search
+        proved = 0.0
+        for index in count():
+            reaching = self.refuted(theta, index)
+            if reaching is None:
+                break
+            proved = theta
             if theta == last:
                 break
             line.add(theta, reaching, self.draws)
-            theta = min(max(theta + _STEP / line.slope, line.below(_CARE)), last)
+            next_rung = max(theta + _STEP / line.slope, line.below(_CARE))
+            theta = min(next_rung, last)
         return proved
 
     def refuted(self, theta: float, index: int) -> int | None:
@@ -70,7 +82,9 @@ class Ladder:
         if most < 0:
             return None
         reaching = self.reaching(theta, "rung", index, self.draws, most)
-        return reaching if reaching <= most else None
+        if reaching > most:
+            return None
+        return reaching
 
     def _pilot(self, start: float) -> tuple[float, "Line"]:
         """Return the first rung, and a line through the probits of the pilot's draws.
@@ -79,31 +93,58 @@ class Ladder:
         either doubles the step, or takes at least a quarter off what is between two places.
         """
         least, last = self.search
-        draws, stride = max(_PILOT_DRAWS, math.ceil(_BEYOND / self.level)), _NEAR
-        low, high, index = None, None, 0
+        draws = max(_PILOT_DRAWS, math.ceil(_BEYOND / self.level))
+        stride = _NEAR
+        # The nearest places below the level and above it, with the probits of their chances.
+        below: _Place | None = None
+        above: _Place | None = None
         theta = min(max(start, least), last)
         line = Line(self.level)
-        while True:
+        for index in count():
             line.usual = 1 / (self.scale * max(1.0, theta))
             reaching = self.reaching(theta, "pilot", index, draws, draws)
-            index += 1
             probit = line.add(theta, reaching, draws)
             if probit <= -_SURE:
-                low = (theta, probit)
+                below = _Place(theta, probit)
             else:
-                high = (theta, probit)
-            if low and high:
-                width = high[0] - low[0]
-                if high[1] - low[1] <= _NEAR or width * line.usual <= _JUMP:
-                    return low[0], line
+                above = _Place(theta, probit)
+            if below and above:
+                width = above.theta - below.theta
+                if above.probit - below.probit <= _NEAR or width * line.usual <= _JUMP:
+                    return below.theta, line
                 edge = _APART * width
-                theta = min(max(line.place(-_ABOUT), low[0] + edge), high[0] - edge)
+                crossing = line.place(-_ABOUT)
+                theta = min(max(crossing, below.theta + edge), above.theta - edge)
                 continue
-            if theta == (least if high else last):
-                return theta, line
             step = min(max(abs(probit + _ABOUT), _SURE), stride) / line.slope
-            theta = max(theta - step, least) if high else min(theta + step, last)
             stride *= 2
+            if above:
+                if theta == least:
+                    break
+                theta = max(theta - step, least)
+            else:
+                if theta == last:
+                    break
+                theta = min(theta + step, last)
+        return theta, line
+
+
+class _Place(NamedTuple):
+    """A parameter, by how many probits its chance is above the level, and what that weighs."""
+
+    theta: float
+    probit: float
+    weight: float = 1.0
+
+
+class _Fit(NamedTuple):
+    """A line through places: means of parameter and probit, the slope, and weights of both."""
+
+    theta: float
+    probit: float
+    slope: float
+    weight: float
+    weight_of_slope: float
 
 
 @dataclass
@@ -115,7 +156,7 @@ class Line:
 
     level: float
     usual: float = 1.0
-    _places: list[tuple[float, float, float]] = field(default_factory=list)
+    _places: list[_Place] = field(default_factory=list)
 
     def add(self, theta: float, reaching: int, draws: int) -> float:
         """Take in what some draws say, and return by how many probits it is above the level."""
@@ -123,34 +164,39 @@ class Line:
         probit = _NORMAL.inv_cdf(chance)
         weight = draws * _NORMAL.pdf(probit) ** 2 / (chance * (1 - chance))
         above = probit - _NORMAL.inv_cdf(self.level)
-        self._places.append((theta, above, weight))
+        self._places.append(_Place(theta, above, weight))
         return above
 
     @property
     def slope(self) -> float:
         """Probits for a unit of the parameter, positive."""
-        return self._fit()[2]
+        return self._fit().slope
 
     def place(self, above: float) -> float:
         """Return the parameter whose chance is so many probits above the level."""
-        theta, mean, slope, *_ = self._fit()
-        return theta + (above - mean) / slope
+        fit = self._fit()
+        return fit.theta + (above - fit.probit) / fit.slope
 
     def below(self, deviations: float) -> float:
         """Return a parameter whose chance is below the level, surer the more deviations."""
-        theta, mean, slope, whole, square = self._fit()
-        at = theta - mean / slope
-        error = math.sqrt(1 / whole + (at - theta) ** 2 / square)
-        return at - deviations * error / slope
+        fit = self._fit()
+        crossing = fit.theta - fit.probit / fit.slope
+        # The variance of a prediction by weighted least squares.
+        variance = 1 / fit.weight + (crossing - fit.theta) ** 2 / fit.weight_of_slope
+        return crossing - deviations * math.sqrt(variance) / fit.slope
 
-    def _fit(self) -> tuple[float, float, float, float, float]:
-        """Return mean parameter, mean probit, slope, and the weights of mean and slope."""
-        near = [one for one in self._places if abs(one[1]) <= _NEAR] or self._places[-1:]
-        whole = sum(weight for *_, weight in near)
-        theta = sum(weight * x for x, _, weight in near) / whole
-        mean = sum(weight * y for _, y, weight in near) / whole
-        square = sum(weight * (x - theta) ** 2 for x, _, weight in near)
-        cross = sum(weight * (x - theta) * (y - mean) for x, y, weight in near)
+    def _fit(self) -> _Fit:
+        """Fit the line: weighted least squares, with a prior on the slope."""
+        near = [one for one in self._places if abs(one.probit) <= _NEAR] or self._places[-1:]
+        whole = sum(one.weight for one in near)
+        theta = sum(one.weight * one.theta for one in near) / whole
+        probit = sum(one.weight * one.probit for one in near) / whole
+        square = 0.0
+        product = 0.0
+        for one in near:
+            apart = one.theta - theta
+            square += one.weight * apart**2
+            product += one.weight * apart * (one.probit - probit)
         prior = _PRIOR / self.usual**2
-        slope = (cross + prior * self.usual) / (square + prior)
-        return theta, mean, max(slope, self.usual / 5), whole, square + prior
+        slope = (product + prior * self.usual) / (square + prior)
+        return _Fit(theta, probit, max(slope, self.usual / 5), whole, square + prior)

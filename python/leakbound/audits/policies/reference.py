@@ -37,26 +37,29 @@ def reference(sides: Sides, k: int = 2, *, mu: float = 1.0) -> Curve:
         return right + wrong, right
     reach = 7.5 + mu / 2
     last = 0.0
-    if sides == "member":
-        last = -reach
-    threshold = np.linspace(reach, last, 4001)
-    right = normal_cdf(mu / 2 - threshold)
-    wrong = normal_cdf(-mu / 2 - threshold)
     scale = 1.0
     if sides == "member":
+        last = -reach
         scale = 0.5
-    return scale * (right + wrong), scale * right
+    threshold = np.linspace(reach, last, 4001)
+    right = scale * normal_cdf(mu / 2 - threshold)
+    wrong = scale * normal_cdf(-mu / 2 - threshold)
+    return right + wrong, right
 
 
 def _margins(k: int, apart: float) -> Curve:
     """Return shares of secrets by the margin of the best of k scores."""
     x = np.linspace(-8.0, 8.0 + apart, 400)
-    margin = np.linspace(8.0 + apart, 0.0, 200)
-    density = np.exp(-0.5 * np.array([x - apart, x]) ** 2) * (x[1] - x[0]) / math.sqrt(math.tau)
-    # how likely all others are below: of the right value, and of each of the wrong ones
-    below = normal_cdf(x - margin[:, None])
-    right = below ** (k - 1) @ density[0]
-    wrong = (below ** (k - 2) * normal_cdf(x - apart - margin[:, None])) @ density[1]
+    margin = np.linspace(8.0 + apart, 0.0, 200)[:, None]
+    width = x[1] - x[0]
+    # Probabilities of the best score, that of the right value and of a wrong one.
+    best_is_right = np.exp(-0.5 * (x - apart) ** 2) * width / math.sqrt(math.tau)
+    best_is_wrong = np.exp(-0.5 * x**2) * width / math.sqrt(math.tau)
+    # How likely one wrong value, and the right one, are below it by the margin.
+    wrong_below = normal_cdf(x - margin)
+    right_below = normal_cdf(x - apart - margin)
+    right = wrong_below ** (k - 1) @ best_is_right
+    wrong = (wrong_below ** (k - 2) * right_below) @ best_is_wrong
     return right + (k - 1) * wrong, right
 
 
@@ -77,10 +80,12 @@ def best_fixed(
         )
 
     def mean(guesses: int, p: float) -> float:
-        counts = np.rint(guesses * p + _COUNTS * math.sqrt(guesses * p * (1 - p)))
-        return float(np.mean([bound(int(c), guesses) for c in np.clip(counts, 0, guesses)]))
+        deviation = math.sqrt(guesses * p * (1 - p))
+        counts = np.clip(np.rint(guesses * p + _COUNTS * deviation), 0, guesses)
+        return float(np.mean([bound(int(correct), guesses) for correct in counts]))
 
-    proved = [mean(int(r), float(p)) for r, p in zip(candidates, precision, strict=True)]
+    each = zip(candidates.tolist(), precision.tolist(), strict=True)
+    proved = [mean(guesses, p) for guesses, p in each]
     best = int(np.argmax(proved))
     return Fixed(int(candidates[best])), proved[best]
 

@@ -39,45 +39,52 @@ class _ScanBeside(KLScan):
         return _core.kl_scan(path, beta=level, failures=failures, least=self.least, **options)
 
 
+DEFAULT = SecondLook()
+"""The policy where none is given; what it and its tests are made of is checked once."""
+_LADDER = OutsideIn()
+_SCAN_BESIDE = _ScanBeside()
+
+
 def second_look(
     cuts: SecondLook, claim: Claim, *, examples: int, sides: Sides, level: float, k: int = 2
 ) -> Parts:
     """Return the tests of a claim, with shares that claim and sides fix."""
-    scans = isinstance(claim, PureDP) and sides == "auto"
-    scan = 0.0
-    if scans:
-        scan = cuts.scan
-    share = 1 - cuts.look - scan
     ladder = _ladder(claim, examples=examples, sides=sides, level=level, k=k)
-    cuts_alone = first_cuts(claim, sides, share * level)
-    first = Part("outside-in", ladder, share)
-    if isinstance(cuts_alone, KLScan):
-        first = Part("scan", cuts_alone, share)
+    look = Part("look", _look(ladder), cuts.look)
+    if not isinstance(claim, PureDP):
+        first = Part("outside-in", ladder, 1 - cuts.look)
+        return Parts(base=cuts, parts=(first, look))
+    if sides != "auto":
+        share = 1 - cuts.look
+        first = Part("scan", default_scan(sides, share * level), share)
+        return Parts(base=cuts, parts=(first, look))
+    first = Part("outside-in", ladder, 1 - cuts.look - cuts.scan)
+    return Parts(base=cuts, parts=(first, look, Part("scan", _SCAN_BESIDE, cuts.scan)))
+
+
+def _look(ladder: LadderPolicy) -> Look:
+    """Return the look whose numbers of guesses are those of a ladder."""
     if isinstance(ladder, OutsideInFamily):
         # What the look is for is noise at few ranks, where fewer guesses prove nothing.
         ladder = replace(ladder, larger=_LARGER)
-    look = Part("look", Look(ladder=ladder), cuts.look)
-    if scans:
-        return Parts(base=cuts, parts=(first, look, Part("scan", _ScanBeside(), scan)))
-    return Parts(base=cuts, parts=(first, look))
+    return Look(ladder=ladder)
 
 
 def first_cuts(claim: Claim, sides: Sides, level: float) -> KLScan | OutsideIn:
     """Return the first test of the default, which is the default where there is no second one."""
     if isinstance(claim, PureDP) and sides != "auto":
         return default_scan(sides, level)
-    return OutsideIn()
+    return _LADDER
 
 
 def _ladder(claim: Claim, *, examples: int, sides: Sides, level: float, k: int) -> LadderPolicy:
     """Return the form that a claim has of `OutsideIn`: both tests have one plan for the level."""
-    ladder = OutsideIn()
     if isinstance(claim, PureDP):
-        return ladder
+        return _LADDER
     policy: Any
     if isinstance(claim, ApproxDP):
-        policy = approx_policy(ladder, claim.delta, examples=examples, sides=sides, k=k)
+        policy = approx_policy(_LADDER, claim.delta, examples=examples, sides=sides, k=k)
     else:
-        policy = family_policy(ladder, claim, examples=examples, sides=sides, k=k)
+        policy = family_policy(_LADDER, claim, examples=examples, sides=sides, k=k)
     planned: LadderPolicy = replace(policy, planned=level)
     return planned

@@ -9,30 +9,33 @@ whatever f, and given those at fixed ranks the members between them are binomial
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 import leakbound._core as _core
 from leakbound._base.streams import Purpose
-from leakbound._base.types import Sides
+from leakbound._base.types import Sides, Strings
 from leakbound.audits.policies.allowance import allowance
 from leakbound.audits.policies.ladder import Kind, Ladder
 from leakbound.claims import ApproxDP, Claim
-from leakbound.claims.families import curve_at, search_of
 from leakbound.claims.tradeoff import TradeOff
-from leakbound.cuts.games import Game, Ties, inverted_warnings
+from leakbound.cuts.games import Game, inverted_warnings
 from leakbound.cuts.policy import PATH_NAMES, Best, Policy, Proof, chance_explains, untested
 
 LEAST_LEVEL = 1e-4
 """The least level of a test: smaller ones would need too many simulations."""
-# ln of the ratio at which a reference is refuted, about; parts of the lattices of references
-_CROSSED, _COARSE, _FINE = math.log(3.5), 26, 16
+# ln of the ratio at which a reference is refuted, about
+_CROSSED = math.log(3.5)
+# Parts of the lattices of references: of the first, and of those in one of its parts
+_COARSE = 26
+_FINE = 16
 # The largest parameter where a family has none: no number of trials proves as much
 _MOST = 32.0
 # The least reference where a family has none, relative to 1/√m, and how much less is tested
-_LEAST, _LESS = 0.5, 0.05
+_LEAST = 0.5
+_LESS = 0.05
 # The change of a parameter that moves a chance by about a probit, relative to 1/√m
 _SCALE = 2.2
 # Where guesses may stand out: at the top of the ranking, at its bottom, or at both
@@ -41,7 +44,7 @@ _ENDS: tuple[_End, ...] = ("member_half", "nonmember_half", "interleaved")
 Counts: TypeAlias = NDArray[np.uint64]
 
 
-class Reached(NamedTuple):
+class Statistic(NamedTuple):
     """How far a ranking reaches: its members in cells, and the references on the way to θ.
 
     Each reference has a threshold: rankings whose statistic has this logarithm reach as far.
@@ -68,8 +71,8 @@ def of_trials(claim: Claim, trials: int) -> Policy:
 class TrialsPolicy(Policy):
     """All ranks at once, against the worst law of independent trials under a claim."""
 
-    ties: ClassVar[Ties] = "broken"
-    method: ClassVar[str] = (
+    ties = "broken"
+    method = (
         "One statistic of the whole ranking, a mixture of likelihood ratios of several shapes of "
         "leaks, is compared with simulations of its largest distribution under each curve. "
         "Parameters are tested from below, each by new simulations that count the ranking itself, "
@@ -85,7 +88,7 @@ class TrialsPolicy(Policy):
 
     def worst(self, theta: float) -> _core.PooledLaw:
         """Return the worst law that a parameter allows: power is on runs with the example."""
-        return pooled(curve_at(self.claim, theta, "member"))
+        return pooled(self.claim.curve(theta, "member"))
 
     def searched(
         self, _examples: int, _sides: Sides, /, *, units: str = "", recall: float = 1.0
@@ -100,28 +103,29 @@ class TrialsPolicy(Policy):
     @property
     def search(self) -> tuple[float, float]:
         """The values of the parameter between which references are."""
-        low, high = search_of(self.claim)
-        high = _MOST if math.isinf(high) else high
-        return low or min(_LEAST / math.sqrt(self.trials), 1e-4 * high), high
+        low, high = self.claim.search
+        if math.isinf(high):
+            high = _MOST
+        if not low:
+            low = min(_LEAST / math.sqrt(self.trials), 1e-4 * high)
+        return low, high
 
     def audit(self, game: Game, level: float, /) -> Proof:
         """See `Policy.audit`."""
         scored, ranking, notes = game.ranking(self.ties)
-        path, edges = ranking.path("member"), self.cells.edges[1:]
+        path = ranking.path("member")
 
-        def bound(reached: Reached) -> float:
-            return self.ladder(reached, level, game.seed).bound(reached.theta)
+        def bound(statistic: Statistic) -> float:
+            return self.ladder(statistic, level, game.seed).bound(statistic.theta)
 
-        found = np.diff([path.count(edge)[1] for edge in edges], prepend=0).astype(np.uint64)
-        reached = self.reached(found)
-        proved = bound(reached)
-        # The guesses that stand out most from the last reference
-        excesses = reached.references[-1][0].ratios(found)[1:]
-        kind, size = divmod(int(excesses.argmax()), len(self.cells.ends))
-        end, cut = _ENDS[kind], self.cells.ends[size]
-        top, bottom = found[: size + 1].sum(), cut - found[-size - 1 :].sum()
-        guesses = 2 * cut if end == "interleaved" else cut
-        right = int({"member_half": top, "nonmember_half": bottom}.get(end, top + bottom))
+        members_above = [path.count(edge)[1] for edge in self.cells.edges[1:]]
+        found = np.diff(members_above, prepend=0).astype(np.uint64)
+        statistic = self.statistic(found)
+        proved = bound(statistic)
+        end, guesses, right = self._standing_out(statistic)
+        reason = ""
+        if not proved:
+            reason = chance_explains(guesses, right)
         return Proof(
             policy=self,
             game=game,
@@ -130,46 +134,69 @@ class TrialsPolicy(Policy):
             order=end,
             best=Best(proved, guesses, right),
             level=level,
-            reason="" if proved else chance_explains(guesses, right),
+            reason=reason,
             options={
-                "cuts": {"type": "Ranks", "reference": reached.theta},
+                "cuts": {"type": "Ranks", "reference": statistic.theta},
                 "paths": [PATH_NAMES[one] for one in _ENDS],
                 "level": level,
             },
             notes=notes,
-            perfect=lambda: bound(self.reached(self._above())),
+            perfect=lambda: bound(self.statistic(self._perfect())),
             points=lambda most: untested(ranking.path(end), most),
         )
 
-    def remarks(self, proof: Proof) -> tuple[str, ...]:
+    def _standing_out(self, statistic: "Statistic") -> tuple[_End, int, int]:
+        """Return the guesses that stand out most from the last reference, and how many are right.
+
+        They are at one end of the ranking, or as many at both.
+        """
+        found = statistic.members
+        reference, _ = statistic.references[-1]
+        excesses = reference.ratios(found)[1:]
+        kind, size = divmod(int(excesses.argmax()), len(self.cells.ends))
+        cut = self.cells.ends[size]
+        right_at_top = int(found[: size + 1].sum())
+        right_at_bottom = cut - int(found[-size - 1 :].sum())
+        end = _ENDS[kind]
+        if end == "member_half":
+            return end, cut, right_at_top
+        if end == "nonmember_half":
+            return end, cut, right_at_bottom
+        return end, 2 * cut, right_at_top + right_at_bottom
+
+    def remarks(self, proof: Proof) -> Strings:
         """See `Policy.remarks`: scores look inverted."""
         return inverted_warnings(proof.examples)
 
-    def reached(self, members: Counts) -> Reached:
+    def statistic(self, members: Counts) -> Statistic:
         """Compare a ranking with references, whose parameters grow until its statistic is small.
 
         They are on a lattice, and then on finer ones. So any ranking that reaches as far has a
         large statistic where one of the lattices was left, or no smaller one at the end.
         """
-        (low, high), parts = self.search, _COARSE
+        least, high = self.search
+        low = least
+        lattice = np.geomspace(low, high, _COARSE + 1)
         passed = list[tuple[_core.Reference, float]]()
         while True:
-            for theta in np.geomspace(low, high, parts + 1)[bool(passed) :].tolist():
+            for theta in lattice.tolist():
                 reference = _reference(self, theta)
                 value = float(np.logaddexp.reduce(reference.ratios(members)))
                 if value < _CROSSED:
                     break
                 low = theta
             near = math.log(theta / low) * math.sqrt(self.trials) <= 2
-            if near or value >= _CROSSED or theta == self.search[0]:
-                return Reached(members, theta, [*passed, (reference, value)])
-            passed, high, parts = [*passed, (reference, _CROSSED)], theta, _FINE
+            if near or value >= _CROSSED or theta == least:
+                return Statistic(members, theta, [*passed, (reference, value)])
+            passed.append((reference, _CROSSED))
+            lattice = np.geomspace(low, theta, _FINE + 1)[1:]
 
-    def ladder(self, reached: Reached, level: float, seed: int) -> Ladder:
+    def ladder(self, statistic: Statistic, level: float, seed: int) -> Ladder:
         """Return the search for the least private parameter that a ranking refutes."""
+        references = statistic.references
         # No ranking reaches further than that of a perfect attack, which simulations count anyway.
-        perfect = self.cells.perfect(reached.members)
-        references = [] if perfect else reached.references
+        if self.cells.perfect(statistic.members):
+            references = []
 
         def reaching(theta: float, kind: Kind, index: int, draws: int, most: int) -> int:
             name = Purpose.TRIALS.derived(seed, int(kind == "rung"), index)
@@ -178,19 +205,20 @@ class TrialsPolicy(Policy):
             )
 
         least, last = self.search
-        open_below = search_of(self.claim)[0] == 0
+        smallest, _ = self.claim.search
+        if smallest == 0:
+            least *= _LESS
         return Ladder(
             reaching=reaching,
             level=level,
-            search=(_LESS * least if open_below else least, last),
+            search=(least, last),
             scale=_SCALE / math.sqrt(self.trials),
         )
 
-    def _above(self) -> Counts:
+    def _perfect(self) -> Counts:
         """Return the members in each cell of a perfect attack on as many members as others."""
-        edges = np.array(self.cells.edges)
-        above: Counts = np.diff(np.minimum(edges, self.trials // 2)).astype(np.uint64)
-        return above
+        members_above = np.minimum(self.cells.edges, self.trials // 2)
+        return np.diff(members_above).astype(np.uint64)
 
 
 @lru_cache(maxsize=256)

@@ -12,16 +12,10 @@ import numpy as np
 from leakbound._base import shares
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.records import Lazy, encode
-from leakbound._base.types import (
-    ArrayInput,
-    CoinSides,
-    FloatArray,
-    HasMember,
-    JsonValue,
-    Uncertainty,
-)
+from leakbound._base.types import ArrayInput, CoinSides, FloatArray, HasMember, JsonValue
 from leakbound._base.types import Correction as CorrectionName
 from leakbound.audits import premises
+from leakbound.audits.assumptions import delta_warnings, family_assumption
 from leakbound.audits.figures import histogram_of
 from leakbound.audits.road import (
     AlignedScores,
@@ -30,9 +24,6 @@ from leakbound.audits.road import (
     Listed,
     Request,
     assemble,
-    curve_at,
-    delta_warnings,
-    family_assumption,
     read,
     refuse_replacing,
 )
@@ -42,7 +33,7 @@ from leakbound.audits.zero_run.learning import Learning, check_folds, learnt
 from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet, known
 from leakbound.audits.zero_run.matching import Match
 from leakbound.audits.zero_run.offsets import PoissonBinomial
-from leakbound.audits.zero_run.options import ZeroRunOptions
+from leakbound.audits.zero_run.options import Uncertainty, ZeroRunOptions
 from leakbound.audits.zero_run.tampering import Composition, Tamper
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.claims.families import least_delta_to_store
@@ -113,9 +104,10 @@ class ZeroRun(ZeroRunOptions, Design[Listed, ZeroRunResult]):
         "tamper" where there are limits only.
     adversary : {"raw", "paper_aware", "residual"}, optional
         What guesses are ranked by: the scores; the scores less their median, weighted by what
-        tampering leaves; or what scores say beyond features (`stats.residual_scores`). If None,
-        "raw" for "composition", else "residual". Over a confidence set leave it out: what features
-        predict of the scores is taken off, and guesses are balanced against features.
+        tampering leaves; or what scores say beyond features (`stats.residual_scores`), for "tamper"
+        with the features' odds, by how likely a guess is right and stands. If None, "raw" for
+        "composition", else "residual". Over a confidence set leave it out: what features predict of
+        the scores is taken off, and guesses are balanced against features.
     variant : {"directional", "paper", "untampered"}
         How guesses are tampered with (`stats.tamper_probability`); for "poisson_binomial" Tλ
         ("directional") or |λ| (the others), which stays safe if λ is too large. "untampered" is
@@ -141,11 +133,10 @@ class ZeroRun(ZeroRunOptions, Design[Listed, ZeroRunResult]):
 
     Notes
     -----
-    If `cuts` is None: by matching `SecondLook()`, as for coins; `KLScan()` for `PureDP` with odds
-    of its own for each guess; else `Fixed` at a planned number. Over a confidence set `Fixed`, or
-    if None a number that labels choose from the outside in (matching, where there is D'), and else
-    planned ones. `docs/theory/zero-run.md` states what is tested, random and
-    assumed.
+    If `cuts` is None, matching has `SecondLook()`, as for coins; over a confidence set its first
+    number of guesses is planned where there is no D'. `PureDP` with odds of its own for each guess
+    has `KLScan()`, and all else planned numbers. Over a confidence set `cuts` may be `Fixed`, or
+    `SecondLook` by matching. `docs/theory/zero-run.md` states what is tested, random and assumed.
 
     References
     ----------
@@ -357,7 +348,7 @@ def naive(examples: AlignedScores, request: Request) -> float:
         return fair(claim, None, game, level)
 
     proved = examples.attacks.prove(request.level, prove).bound
-    curve = curve_at(claim, request.sides, proved)
+    curve = claim.rejected(proved, request.sides)
     return as_epsilon(claim, proved, curve, least_delta_to_store(claim, request.sides))
 
 

@@ -10,18 +10,13 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base import shares
 from leakbound._base.records import encode
-from leakbound._base.types import (
-    Adversary,
-    FloatArray,
-    JsonValue,
-    TailBound,
-    ZeroRunVariant,
-)
+from leakbound._base.types import Adversary, FloatArray, JsonValue, TailBound
 from leakbound._base.types import Correction as CorrectionName
 from leakbound.audits.policies.reference import plan_guesses
 from leakbound.audits.road import policy_of
 from leakbound.audits.zero_run.game import Guesses, ObservedGame
 from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet
+from leakbound.audits.zero_run.options import ZeroRunVariant
 from leakbound.claims import Claim
 from leakbound.cuts import CurvePoints, CutPolicy, Fixed, OutsideIn, Proof
 from leakbound.cuts.games import ScoreGame, inverted_warnings, near_ceiling
@@ -46,9 +41,13 @@ class Corrected(Stated):
     claim: Claim
     scanned: bool = False
     """Whether all numbers of guesses were tested."""
+    called: str = ""
+    """What guesses are called, if they are not the most confident ones."""
 
     def guessed(self, proof: Proof, /) -> str:
         """See `Procedure.guessed`: of the examples that are kept."""
+        if self.called:
+            return self.called
         assert proof.shift is not None
         return SUREST_GUESSES if proof.best.cut < proof.shift.kept else ALL_GUESSES
 
@@ -79,6 +78,7 @@ class Tested:
     guesses: Guesses
     theorem: str = ""
     thresholds: str = ""
+    guessed: str = ""
     scanned: bool = False
     reason: str = ""
     options: dict[str, JsonValue] = field(default_factory=dict)
@@ -160,6 +160,7 @@ class Correction(ABC):
                 claim=self.claim,
                 thresholds=thresholds,
                 scanned=tested.scanned,
+                called=tested.guessed,
             ),
             game=game,
             ranking=game.ranked(),

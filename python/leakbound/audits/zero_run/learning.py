@@ -19,7 +19,7 @@ from leakbound.audits.road import AlignedScores, Request
 from leakbound.audits.zero_run.game import beyond_features, usable
 from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet, other_share
 from leakbound.audits.zero_run.options import ZeroRunOptions, audited, placed_features
-from leakbound.cuts import Fixed
+from leakbound.cuts import Fixed, SecondLook
 from leakbound.errors import FitError, InputError, OptionError
 from leakbound.propensity import (
     ConfidenceSet,
@@ -235,7 +235,7 @@ def check_folds(crossed: CrossFit, examples: AlignedScores, options: ZeroRunOpti
 def _check(options: ZeroRunOptions, request: Request, learning: Learning) -> None:
     """Refuse options that have no form over a confidence set."""
     given = {"cuts": request.cuts, "adversary": options.adversary, "variant": options.variant}
-    if request.cuts is None or isinstance(request.cuts, Fixed):
+    if request.cuts is None or isinstance(request.cuts, Fixed | SecondLook):
         del given["cuts"]
     if options.adversary is None:
         del given["adversary"]
@@ -245,8 +245,8 @@ def _check(options: ZeroRunOptions, request: Request, learning: Learning) -> Non
         name, value = next(iter(given.items()))
         raise OptionError(
             f"{name}={value!r} has no form over a confidence set of log-odds, which plans its own "
-            "guesses and needs no refits: leave it out (cuts may be Fixed), or explore with "
-            'uncertainty="bootstrap"'
+            "guesses and needs no refits: leave it out (cuts may be Fixed, or SecondLook if "
+            'records are matched), or explore with uncertainty="bootstrap"'
         )
     if options.max_log_odds is not None and (learning.guide is None or learning.own_intercept):
         raise OptionError(

@@ -1,24 +1,23 @@
 """What a Zero-Run audit is asked: options, checked once, and which examples are audited."""
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from leakbound._base.checks import choice, flag, real
 from leakbound._base.streams import Purpose
-from leakbound._base.types import (
-    Adversary,
-    ArrayInput,
-    CorrectionChoice,
-    FloatArray,
-    IntArray,
-    Uncertainty,
-    ZeroRunVariant,
-)
+from leakbound._base.types import Adversary, ArrayInput, FloatArray, IntArray
 from leakbound.audits.road import AlignedScores, Request
 from leakbound.cuts import Fixed
 from leakbound.errors import AbstentionError, DesignError, OptionError
 from leakbound.propensity import PropensityFit
+
+CorrectionChoice: TypeAlias = Literal[
+    "conditional", "match", "poisson_binomial", "tamper", "composition"
+]
+Uncertainty: TypeAlias = Literal["set", "bootstrap", "none"]
+ZeroRunVariant: TypeAlias = Literal["directional", "paper", "untampered"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

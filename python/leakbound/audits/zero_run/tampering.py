@@ -12,13 +12,14 @@ from typing import ClassVar, cast
 
 import numpy as np
 
-from leakbound._base.types import BoolArray, FloatArray, TailBound
+from leakbound._base.odds import expit
+from leakbound._base.types import BoolArray, FloatArray, PathOrder, TailBound
 from leakbound._base.types import Correction as CorrectionName
-from leakbound.audits.coins import theorem_of
 from leakbound.audits.zero_run.correction import AT_A_MEMBER, Correction, Tested, least_fixed
 from leakbound.audits.zero_run.game import Guesses, ObservedGame, distinct_ranks
 from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
+from leakbound.claims.base import GuessWords
 from leakbound.cuts import CurvePoints, Fixed, Proof
 from leakbound.cuts.policy import Best
 from leakbound.cuts.shift import Shift
@@ -26,6 +27,7 @@ from leakbound.errors import OptionError
 from leakbound.stats.distribution_shift import (
     ComposableClaim,
     remaining_leakage,
+    residual_scores,
     survival,
     surviving_guesses,
 )
@@ -64,10 +66,7 @@ class Tamper(Correction):
     def at_known(self, odds: OddsBox, game: ObservedGame, level: float) -> Proof:
         """See `Correction.at_known`."""
         number = self.planned(game, game.examples, level)
-        values = self.ranked_by(odds, game)
-        if self.adversary == "residual":
-            values = self.weight(odds) * values
-        guesses = game.guessed(values, number)
+        guesses = self._guessed(odds, game, number)
         tampering = _Tampering(self, odds, game, guesses, level)
         effective = tampering.effective(odds.estimate)
         toward = tampering.toward()
@@ -126,9 +125,63 @@ class Tamper(Correction):
     def _theorem(self) -> str:
         if isinstance(self.claim, PureDP):
             return _PURE
-        if not isinstance(self.claim, ApproxDP):
+        if self.of_family:
             return _FAMILY
-        return _PUBLISHED if self.variant == "paper" else _APPROX
+        if self.variant == "paper":
+            return _PUBLISHED
+        return _APPROX
+
+    @property
+    def of_family(self) -> bool:
+        """Whether the claim is f-DP, so that tampering must not depend on its parameter."""
+        return not isinstance(self.claim, PureDP | ApproxDP)
+
+    @property
+    def as_published(self) -> bool:
+        """Whether f-DP is tampered with by e^-|λ|."""
+        return self.of_family and self.variant == "paper"
+
+    def toward(self, odds: OddsBox, guesses: Guesses) -> FloatArray:
+        """Return Tλ of guesses at the worst log-odds, or |λ| in the published variant."""
+        if self.variant == "directional":
+            return odds.toward(guesses)
+        return odds.largest[guesses.rows]
+
+    def survival(self, toward: FloatArray, epsilon: float) -> FloatArray:
+        """Return how likely each guess survives; f-DP is tampered with at ε = 0."""
+        excess = np.maximum(toward, 0.0)
+        if self.as_published:
+            return np.exp(-excess)
+        if self.of_family:
+            epsilon = 0.0
+        return survival(excess, np.array(epsilon))
+
+    def _guessed(self, odds: OddsBox, game: ObservedGame, number: int) -> Guesses:
+        """Guess where a guess is likeliest to be right and to stand, unless asked otherwise.
+
+        Bayes' rule at ε = 0, with scores beyond features as log-likelihood ratios: a function of
+        scores and propensities alone.
+        """
+        if self.adversary != "residual":
+            return game.guessed(self.ranked_by(odds, game), number)
+        told = residual_scores(game.values, odds.estimate) + odds.estimate
+        rows = np.arange(game.examples)
+
+        def worth(sign: int) -> FloatArray:
+            all_alike = Guesses("ends", rows, np.full(rows.size, sign))
+            stands = self.survival(self.toward(odds, all_alike), 0.0)
+            return stands * expit(sign * told)
+
+        best = worth(1)
+        signs = np.ones(rows.size, dtype=np.int64)
+        order: PathOrder = "member"
+        if not game.one_sided:
+            order = "ends"
+            as_other = worth(-1)
+            signs[as_other > best] = -1
+            best = np.maximum(best, as_other)
+        chosen = np.argsort(-best, kind="stable")[:number]
+        return Guesses(order, chosen, signs[chosen])
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,14 +200,6 @@ class _Tampering:
         """Whether guesses are tampered with by Tλ, and not by |λ|."""
         return self.correction.variant == "directional"
 
-    @property
-    def _of_family(self) -> bool:
-        return not isinstance(self.correction.claim, PureDP | ApproxDP)
-
-    @property
-    def _as_published(self) -> bool:
-        return self._of_family and self.correction.variant == "paper"
-
     @cached_property
     def _right(self) -> BoolArray:
         return self.game.right(self.guesses)
@@ -169,35 +214,29 @@ class _Tampering:
     def _uniforms(self) -> FloatArray:
         return self.game.uniforms[self._correct.rows]
 
-    def _toward(self, guesses: Guesses) -> FloatArray:
-        return self.odds.toward(guesses) if self._signed else self.odds.largest[guesses.rows]
-
     def toward(self) -> FloatArray:
         """Return Tλ (or |λ|) of the correct guesses at the worst log-odds."""
-        return self._toward(self._correct)
+        return self.correction.toward(self.odds, self._correct)
 
     def count(self, toward: FloatArray, epsilon: float) -> int:
         """Return how many correct guesses survive, tampered with for an ε."""
-        return int(np.count_nonzero(self._uniforms < self._survival(toward, epsilon)))
+        return int(np.count_nonzero(self._stand(toward, epsilon)))
+
+    def _stand(self, toward: FloatArray, epsilon: float) -> BoolArray:
+        """Return which correct guesses survive, tampered with for an ε."""
+        return self._uniforms < self.correction.survival(toward, epsilon)
 
     def standing(self, bound: float) -> Guesses:
         """Return the guesses, those that are dropped turned into wrong ones."""
         guesses = self.guesses
         stand = np.zeros(guesses.rows.size, dtype=np.bool_)
-        stand[self._right] = self._uniforms < self._survival(self.toward(), bound)
+        stand[self._right] = self._stand(self.toward(), bound)
         signs = np.where(stand, 1, -1) * self.game.signs[guesses.rows]
         return Guesses(guesses.order, guesses.rows, signs)
 
-    def _survival(self, toward: FloatArray, epsilon: float) -> FloatArray:
-        """Return how likely each correct guess survives; f-DP is tampered with at ε = 0."""
-        excess = np.maximum(toward, 0.0)
-        if self._as_published:
-            return np.exp(-excess)
-        return survival(excess, np.array(0.0 if self._of_family else epsilon))
-
     def bound(self, toward: FloatArray, effective: float) -> float:
         """Return the bound, given Tλ (or |λ|) of the correct guesses."""
-        if self._of_family:
+        if self.correction.of_family:
             counts = (self.count(toward, 0.0), self.guesses.rows.size, effective)
             return self.correction.counted(self.game, counts, self.level)
         if effective not in self._limits:
@@ -207,7 +246,9 @@ class _Tampering:
 
     def _limits_of(self, effective: float) -> FloatArray:
         """Return what each number of correct guesses proves: more of them refute no less."""
-        form: TailBound = "zero_run" if self.correction.variant == "paper" else "exact"
+        form: TailBound = "exact"
+        if self.correction.variant == "paper":
+            form = "zero_run"
         number = self.guesses.rows.size
         proved = [
             self.correction.counted(self.game, (correct, number, effective), self.level, form)
@@ -218,7 +259,9 @@ class _Tampering:
     def bounds(self, draws: FloatArray) -> FloatArray:
         """Return the bound under each row of log-odds of all examples."""
         here = draws[:, self._correct.rows]
-        toward = here * self._correct.signs if self._signed else np.abs(here)
+        toward = np.abs(here)
+        if self._signed:
+            toward = here * self._correct.signs
         step = self._step
         found = []
         for log_odds, each in zip(draws, toward, strict=True):
@@ -230,7 +273,9 @@ class _Tampering:
     @property
     def _step(self) -> int:
         """To multiples of what effective numbers of examples are rounded up."""
-        return max(1, self.game.examples // _FINEST) if self._failing else 1
+        if self._failing:
+            return max(1, self.game.examples // _FINEST)
+        return 1
 
     @property
     def _failing(self) -> bool:
@@ -242,7 +287,7 @@ class _Tampering:
 
         Where |λ| stands for Tλ, it is m: that is safe if |λ| is too large, and the sum is not.
         """
-        if not (self._as_published or self._failing):
+        if not (self.correction.as_published or self._failing):
             return float(self.game.examples)
         odds = self.odds
         least = np.abs(log_odds)
@@ -257,7 +302,7 @@ class _Tampering:
         """Return the bound of an attack that guesses right where tampering drops least."""
         rows = self.game.guessable
         right = Guesses(self.guesses.order, rows, self.game.signs[rows])
-        toward = np.maximum(self._toward(right), 0.0)
+        toward = np.maximum(self.correction.toward(self.odds, right), 0.0)
         easiest = np.argsort(toward, kind="stable")[: self.guesses.rows.size]
         chosen = Guesses(right.order, rows[easiest], right.signs[easiest])
         perfect = _Tampering(self.correction, self.odds, self.game, chosen, self.level)
@@ -344,8 +389,10 @@ class Composition(Correction):
 
         def points(most: int) -> CurvePoints:
             guesses, correct, bounds = fair.points(most)
-            left = [self._left(one, largest) if one > 0 else one for one in bounds.tolist()]
-            return guesses, correct, np.array(left)
+            left = bounds.copy()
+            for i in np.flatnonzero(bounds > 0):
+                left[i] = self._left(float(bounds[i]), largest)
+            return guesses, correct, left
 
         return replace(
             fair,
@@ -354,7 +401,7 @@ class Composition(Correction):
             perfect=lambda: self._left(fair.ceiling, largest),
             points=points,
             shift=replace(
-                self._lowered(fair.bound, game), theorem=_THEOREM + theorem_of(self.claim)
+                self._lowered(fair.bound, game), theorem=_THEOREM + self.claim.theorem(GuessWords())
             ),
         )
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from leakbound._base.formatting import number, percent
+from leakbound._base.types import Strings
 from leakbound.claims import FAMILIES, ApproxDP, PureDP, SubsampledGaussianDP, replacing
 from leakbound.claims.base import failure_of_one
 from leakbound.claims.tradeoff import TradeOff
@@ -39,6 +40,7 @@ _HUGE = 500.0
 # What a test that shares the probability of error is about
 _TESTED = {
     "outside-in": "most confident guesses",
+    "planned": "most confident guesses, as many as planned",
     "look": "ranks that a pilot sample chose",
     "scan": "every threshold",
 }
@@ -206,7 +208,7 @@ def _exposed(result: AuditResult) -> tuple[Metric, ...]:
         return ()
     rate = f"at a false discovery rate of {percent(listed.rate)}"
     names = listed.ids or tuple(f"row {row}" for row in listed.rows[: _NAMED + 1].tolist())
-    first = ", ".join(one if len(one) <= _LONG else f"{one[:_LONG]}…" for one in names[:_NAMED])
+    first = ", ".join(map(_shortened, names[:_NAMED]))
     more = ""
     if len(names) > _NAMED:
         more = " and others"
@@ -218,6 +220,12 @@ def _exposed(result: AuditResult) -> tuple[Metric, ...]:
             note=f"{rate}{': ' * bool(first)}{first}{more}",
         ),
     )
+
+
+def _shortened(name: str) -> str:
+    if len(name) <= _LONG:
+        return name
+    return f"{name[:_LONG]}…"
 
 
 def _together(result: AuditResult) -> TradeOff | None:
@@ -311,7 +319,7 @@ def _headline(result: AuditResult, said: Description) -> str:
     )
 
 
-def _evidence(result: AuditResult, said: Description) -> tuple[str, ...]:
+def _evidence(result: AuditResult, said: Description) -> Strings:
     """Return what was guessed right, what that means for a promise of ε, and how sure it is."""
     if result.is_withheld:
         return (f"The bound is 0 because {result.reason}.",)

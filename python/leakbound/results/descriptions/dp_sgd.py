@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 from leakbound._base.formatting import number, percent, share, up
+from leakbound._base.types import Status, Strings
 from leakbound.claims import FAMILIES
 from leakbound.report.description import Description, Meaning, Metric, Section, Terms
 from leakbound.report.parts import Assumption, Checked
@@ -147,7 +148,7 @@ def _headline(result: DPSGDAudit, within: str) -> str:
     return f"{verdict}. Membership shows {proved} ({sure})."
 
 
-def _evidence(result: DPSGDAudit, proved: float, within: str) -> tuple[str, ...]:
+def _evidence(result: DPSGDAudit, proved: float, within: str) -> Strings:
     """Return what each part shows: membership, steps, sampling, and accounting."""
     membership = result.membership
     at = f" at δ = {result.delta:g}"
@@ -294,6 +295,15 @@ def _of_sampling(sampling: SamplingResult) -> str:
     return f"{seen} Refuted: {', and '.join(wrong)}."
 
 
+def _status(sampling: SamplingResult) -> Status:
+    """Return whether batches were checked to be Poisson samples."""
+    if sampling.refutes:
+        return "contradicted"
+    if sampling.limits:
+        return "checked"
+    return "unverifiable"
+
+
 def _assumed(sampling: SamplingResult) -> tuple[Assumption, ...]:
     """Return what the rate assumes."""
     return (
@@ -302,9 +312,7 @@ def _assumed(sampling: SamplingResult) -> tuple[Assumption, ...]:
             statement=f"Each example is in a batch with probability {sampling.sampling_rate:g}, "
             "independently. Batch sizes reveal fixed sizes and, if the number of examples is "
             "known, a wrong rate. They do not show which examples are in a batch.",
-            status="contradicted"
-            if sampling.refutes
-            else ("checked" if sampling.limits else "unverifiable"),
+            status=_status(sampling),
         ),
         Assumption(
             name="number of steps",

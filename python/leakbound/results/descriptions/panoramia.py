@@ -192,21 +192,20 @@ def _metrics(
         if not adds:
             difference += ", before rounding"
     name = {"estimate": "Estimate ε̃", "lower_bound": "ε at least"}.get(result.kind, "ε")
-    withheld = "withheld: propensities refuted"
+    on_condition = []
+    for one, part in zip(conditionals, result.conditionals, strict=True):
+        note = HOW[part.correction]
+        if part.withheld:
+            note = "withheld: propensities refuted"
+        name_of = "Conditionally, ε at least"
+        on_condition.append(Metric(name=name_of, value=number(one.epsilon), note=note))
     return (
         Metric(
             name=name, value=number(result.bound), note=f"{KINDS[result.kind].tag}; {difference}"
         ),
         Metric(name="c + ε at least", value=number(most), note="attack, with the model"),
         Metric(name="c at least", value=number(c), note="baseline, without the model"),
-        *(
-            Metric(
-                name="Conditionally, ε at least",
-                value=number(one.epsilon),
-                note=withheld if part.withheld else HOW[part.correction],
-            )
-            for one, part in zip(conditionals, result.conditionals, strict=True)
-        ),
+        *on_condition,
         *counted(
             result,
             ranking=result.attack,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from leakbound._base.formatting import number
 from leakbound._base.scores import FILLED
+from leakbound._base.types import Strings
 from leakbound.claims import PureDP
 from leakbound.report.description import KINDS, SMALL, Terms
 from leakbound.report.parts import ScoreAudit
@@ -45,7 +46,7 @@ _OF_PARTS = {
 }
 
 
-def first(steps: Iterable[str]) -> tuple[str, ...]:
+def first(steps: Iterable[str]) -> Strings:
     """Return the most urgent steps."""
     return tuple(islice(dict.fromkeys(steps), 3))
 
@@ -363,7 +364,10 @@ def of_run(result: DPSGDAudit) -> Iterator[str]:
 def _deviations(ranking: ScoreAudit) -> float:
     """Return how many standard deviations of chance an AUC is above 1/2."""
     roc = ranking.roc
-    members, examples = (int(x[-1]) if x.size else 1 for x in (roc.members, roc.guesses))
+    if not roc.guesses.size:
+        return 0.0
+    members = int(roc.members[-1])
+    examples = int(roc.guesses[-1])
     pairs = max(1, members * (examples - members))
     return (ranking.auc - 0.5) / math.sqrt((examples + 1) / (12 * pairs))
 
@@ -375,9 +379,12 @@ def _enough(result: AuditResult, target: float) -> int:
     # all of m guesses right have probability level = q^m, with q = e^ceiling / (e^ceiling + k - 1)
     others = result.options.get("k", 2) - 1
     copies = result.copies  # of which a guess is about all at once
-    each = math.log1p(others * math.exp(-min(copies * target, _HIGHEST)))
-    exact = audited(result) * math.log1p(others * math.exp(-copies * result.ceiling)) / each
+    aimed = min(copies * target, _HIGHEST)
+    each = math.log1p(others * math.exp(-aimed))
+    now = math.log1p(others * math.exp(-copies * result.ceiling))
+    exact = audited(result) * now / each
     if exact > _MANAGEABLE:
         return 0
-    digits: int = 10 ** max(0, math.floor(math.log10(exact)) - 1)
+    magnitude = math.floor(math.log10(exact))
+    digits: int = 10 ** max(0, magnitude - 1)
     return math.ceil(1.1 * exact / digits) * digits

@@ -1,11 +1,16 @@
 """The description of an audit of synthetic data."""
 
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
-from leakbound._base.formatting import share
-from leakbound.report.description import Description, Meaning, Metric
+from leakbound._base.formatting import number, share
+from leakbound.report.description import Description, Figure, Meaning, Metric, Overview
+from leakbound.report.risks import RiskBar, plot_risks
+from leakbound.results.descriptions import steps
 from leakbound.results.descriptions.audit import of_audit
 from leakbound.results.descriptions.standard import grounds
+from leakbound.results.risks import DEPENDS, SHORT, Risk, Risks
 from leakbound.results.synthetic import SyntheticResult
 from leakbound.results.words import scale_of
 
@@ -13,11 +18,40 @@ _MISSED = (
     "The similarity metrics are neither a bound nor a test. A generator can look good on all of "
     "them and leak, or look bad without leaking."
 )
+_NO_LIMIT = (
+    "That no hit is certified does not make a risk insignificant: few exposed people can be there "
+    "unseen, and a better attack may find more. No attack gives an upper limit; the ε of a "
+    "mechanism does."
+)
+_BOTH = (
+    "What follows about people from general patterns, whether their data was used or not: it is in "
+    "the shares of members and of others alike, and not in what is certified."
+)
+_CAPTION = (
+    "Bars: on how many members the attack succeeds. Marks: on how many others, with an exact upper "
+    "limit for people of the same population."
+)
 
 
 def describe(result: SyntheticResult) -> Description:
-    """Describe an audit of synthetic data: the bound, and the usual similarity metrics."""
+    """Describe an audit of synthetic data: the bound, three questions, and similarity metrics."""
     said = of_audit(result)
+    meaning = said.meaning
+    says = tuple(text.replace("trained this generator", "made this table") for text in meaning.says)
+    said = replace(
+        said,
+        metrics=(*said.metrics, *_metrics(result)),
+        meaning=Meaning(says=says, does_not_say=(*meaning.does_not_say, _MISSED)),
+        sections=(grounds(result, "Why it holds", _of_attacks(result)),),
+        shown=2,
+    )
+    if result.risks is None:
+        return said
+    return _with_risks(said, result.risks)
+
+
+def _metrics(result: SyntheticResult) -> tuple[Metric, ...]:
+    """Return the attack that won, and the usual similarity metrics."""
     similarity = result.similarity
     compared = "of synthetic records, in all columns compared; to a non-member"
     expected = f"of synthetic records; {share(similarity.expected)} if nothing is copied"
@@ -41,6 +75,11 @@ def describe(result: SyntheticResult) -> Description:
             f"of marginals; of correlations {similarity.correlations:.3f}; 1 is equal",
         ),
     )
+    return tuple(Metric(*one) for one in metrics)
+
+
+def _of_attacks(result: SyntheticResult) -> str:
+    """Return the bounds of all attacks."""
     attacks = result.options["attacks"]
     rounded = scale_of(result.claim).rounded
     listed = ", ".join(
@@ -49,13 +88,134 @@ def describe(result: SyntheticResult) -> Description:
     several = ""
     if len(attacks) > 1:
         several = ", each at an equal share of the error probability"
+    return f"Bounds of the attacks{several}: {listed}."
+
+
+def _with_risks(said: Description, risks: Risks) -> Description:
+    """Add the three questions: a paragraph, a table with a figure, numbers, and what next."""
     meaning = said.meaning
-    says = tuple(text.replace("trained this generator", "made this table") for text in meaning.says)
-    why = grounds(result, "Why it holds", f"Bounds of the attacks{several}: {listed}.")
+    numbers = {
+        f"{name}_{field}": float(value)
+        for name, risk in risks
+        for field in ("rate", "control_rate", "certified")
+        if (value := getattr(risk, field)) is not None
+    }
     return replace(
         said,
-        metrics=(*said.metrics, *(Metric(*one) for one in metrics)),
-        meaning=Meaning(says=says, does_not_say=(*meaning.does_not_say, _MISSED)),
-        sections=(why,),
-        shown=2,
+        paragraphs=(*said.paragraphs, *_paragraphs(risks)),
+        overview=_overview(risks),
+        meaning=replace(meaning, does_not_say=(*meaning.does_not_say, _NO_LIMIT, _BOTH)),
+        numbers=said.numbers | numbers,
+        next_steps=steps.first((*_steps(risks), *said.next_steps)),
     )
+
+
+def _named(name: str) -> str:
+    return name.replace("_", " ").capitalize()
+
+
+def _paragraphs(risks: Risks) -> Iterator[str]:
+    """Yield a sentence for each risk; the first with a count says what the count means."""
+    defined = False
+    for name, risk in risks:
+        others = f"{share(risk.control_rate)} of others"
+        if risk.control_rate_upper is not None:
+            others += f" (at most {share(risk.control_rate_upper, up=True)})"
+        rates = f"{_named(name)}: the attack succeeds on {share(risk.rate)} of members and {others}"
+        if risk.certified is None:
+            yield f"{rates}. What is proved is withheld with the bound."
+            continue
+        if not risk.certified:
+            yield (
+                f"{rates}. None of these hits is certified; {risk.surely_seen_from:,} exposed "
+                "people would surely have been seen by a perfect attack."
+            )
+            continue
+        proved = f"At least {risk.certified:,} of these hits {DEPENDS}"
+        if defined:
+            proved = f"At least {risk.certified:,} of them are hit {SHORT}"
+        elif sum(bool(one.certified) for _, one in risks) > 1:
+            proved += f" (in short: {SHORT})"
+        defined = True
+        yield f"{rates}. {proved}. Surely seen from {risk.surely_seen_from:,} on."
+
+
+def _overview(risks: Risks) -> Overview:
+    """Return the section of the report: a table, what it means, and a bar for each risk."""
+    heads = ("risk", "", "members", "others", "others, at most", "certified", "of pairs", "ε ≥")
+    table = [heads, *(_row(name, risk) for name, risk in risks)]
+    bars = [
+        RiskBar(
+            name=_named(name),
+            members=risk.rate,
+            others=risk.control_rate,
+            limit=risk.control_rate_upper,
+            proved=_proved(risk),
+        )
+        for name, risk in risks
+    ]
+    figure = Figure(
+        name="risks", title="Three questions", draw=partial(plot_risks, bars), caption=_CAPTION
+    )
+    least = max(risk.surely_seen_from for _, risk in risks)
+    note = (
+        f"Certified: so many of these hits at least {DEPENDS}. From {least:,} exposed people on, a "
+        "perfect attack is sure to certify one; fewer may be there unseen. Shares of members and "
+        "others are no test by themselves."
+    )
+    return Overview(title="Three questions", table=table, note=note, figure=figure)
+
+
+def _proved(risk: Risk) -> str:
+    if risk.certified is None:
+        return "withheld"
+    if not risk.certified:
+        return "none certified"
+    return f"at least {risk.certified:,} certified"
+
+
+def _row(name: str, risk: Risk) -> tuple[str, ...]:
+    """Return the cells of a risk; what does not exist is called none."""
+    limit = "none"
+    if risk.control_rate_upper is not None:
+        limit = share(risk.control_rate_upper, up=True)
+    certified = "withheld"
+    if risk.certified is not None:
+        certified = f"{risk.certified:,}"
+    bound = "none"
+    if risk.epsilon is not None:
+        bound = number(risk.epsilon)
+    return (
+        _named(name),
+        _QUESTIONS[name],
+        share(risk.rate),
+        share(risk.control_rate),
+        limit,
+        certified,
+        f"{risk.pairs:,}",
+        bound,
+    )
+
+
+_QUESTIONS = {
+    "singling_out": "can a person be isolated?",
+    "linkability": "can two halves of a record be joined?",
+    "inference": "can a value be deduced from the rest?",
+}
+
+
+def _steps(risks: Risks) -> Iterator[str]:
+    """Yield what to do about risks of which hits are certified."""
+    found = {name for name, risk in risks if risk.certified}
+    if "linkability" in found:
+        yield "Look for copied rows: the generator repeats records of members, nearly as they are."
+    elif "inference" in found and risks.linkability is not None:
+        yield (
+            "A column seems to be memorised, as hits of inference are certified and none of "
+            "linkability: audit a new table with this column named as a secret."
+        )
+    if "singling_out" in found:
+        yield (
+            "Drop or coarsen columns in which people have values of their own, and remove "
+            "duplicates before the split."
+        )

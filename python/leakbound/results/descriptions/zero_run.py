@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from leakbound._base.formatting import number, percent
-from leakbound._base.types import Correction
+from leakbound._base.types import Correction, Strings
 from leakbound.report.description import KINDS, Description, Figure, Metric
 from leakbound.results.descriptions.audit import formula, of_audit, several
 from leakbound.results.zero_run import ZeroRunResult
@@ -35,8 +35,9 @@ _COUNTED: tuple[Correction, ...] = ("match", "tamper")
 
 def describe(result: ZeroRunResult) -> Description:
     """Describe a Zero-Run audit: the correction for shift, and the bound without it."""
-    linear = "if log-odds of membership are linear in the features"
-    condition = "" if result.learnt is None else linear
+    condition = ""
+    if result.learnt is not None:
+        condition = "if log-odds of membership are linear in the features"
     said = of_audit(result, condition=condition)
     headline = said.headline
     if result.withheld:
@@ -63,7 +64,7 @@ def describe(result: ZeroRunResult) -> Description:
     )
 
 
-def _evidence(result: ZeroRunResult, said: Description) -> tuple[str, ...]:
+def _evidence(result: ZeroRunResult, said: Description) -> Strings:
     """Return why nothing is proved, or what was guessed right, and what the bound depends on."""
     naive = (
         "Without the correction, the audit would have claimed "
@@ -77,12 +78,16 @@ def _evidence(result: ZeroRunResult, said: Description) -> tuple[str, ...]:
         )
     if result.withheld and said.contradicted:
         return (f"{said.contradicted[0].statement} {naive}",)
-    because = f"The bound is 0 because {_why(result)}." if result.reason else ""
+    because = ""
+    if result.reason:
+        because = f"The bound is 0 because {_why(result)}."
     if not result.guesses and not result.searched:
         return tuple(filter(None, [because, f"{_NOT_PRIVATE} {naive}"]))
     words = list[str]()
     if result.guesses:
-        words += [_guessed(result), result.searched if KINDS[result.kind].proves else ""]
+        words.append(_guessed(result))
+        if KINDS[result.kind].proves:
+            words.append(result.searched)
         words.append(several(result))
     if result.refutes:
         words.append(
@@ -133,7 +138,9 @@ def _guessed(result: ZeroRunResult) -> str:
 
 def _kept(result: ZeroRunResult) -> str:
     """Return how many examples were kept; over a set of propensities, at most."""
-    return f"{result.kept:,}" if result.learnt is None else f"at most {result.kept:,}"
+    if result.learnt is None:
+        return f"{result.kept:,}"
+    return f"at most {result.kept:,}"
 
 
 def _metrics(result: ZeroRunResult) -> list[Metric]:

@@ -1,5 +1,8 @@
 //! One bit per example: ten million guesses in 1.25 MB.
 
+use leakbound_math::MathError;
+use leakbound_math::memory::{filled, listed, room};
+
 /// A sequence of bits that only grows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Bits {
@@ -8,11 +11,19 @@ pub(crate) struct Bits {
 }
 
 impl Bits {
-    pub(crate) fn with_capacity(len: usize) -> Self {
-        Self {
-            words: Vec::with_capacity(len.div_ceil(64)),
-            len: 0,
-        }
+    /// No bits yet, and room for so many.
+    pub(crate) fn with_capacity(len: usize) -> Result<Self, MathError> {
+        let words = room(len.div_ceil(64))?;
+        Ok(Self { words, len: 0 })
+    }
+
+    /// The same bits once more.
+    pub(crate) fn copied(&self) -> Result<Self, MathError> {
+        let words = listed(self.words.len(), self.words.iter().copied())?;
+        Ok(Self {
+            words,
+            len: self.len,
+        })
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -31,12 +42,12 @@ impl Bits {
     }
 
     /// So many bits, all set.
-    pub(crate) fn ones(len: usize) -> Self {
-        let mut words = vec![u64::MAX; len.div_ceil(64)];
+    pub(crate) fn ones(len: usize) -> Result<Self, MathError> {
+        let mut words = filled(len.div_ceil(64), u64::MAX)?;
         if let (Some(last), true) = (words.last_mut(), !len.is_multiple_of(64)) {
             *last >>= 64 - len % 64;
         }
-        Self { words, len }
+        Ok(Self { words, len })
     }
 
     /// Push the 64 bits of a word, the lowest first, at the end of a word.
@@ -104,7 +115,7 @@ impl Bits {
 impl FromIterator<bool> for Bits {
     fn from_iter<I: IntoIterator<Item = bool>>(iter: I) -> Self {
         let iter = iter.into_iter();
-        let mut bits = Self::with_capacity(iter.size_hint().0);
+        let mut bits = Self::default();
         iter.for_each(|bit| bits.push(bit));
         bits
     }

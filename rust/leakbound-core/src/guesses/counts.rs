@@ -1,5 +1,7 @@
 //! Examples counted by score: how many lie above the end of each tied block, and how many members.
 
+use leakbound_math::memory::room;
+
 use crate::error::{AuditError, out_of_range};
 
 /// Running counts over the blocks of equal score, the highest score first.
@@ -38,8 +40,8 @@ impl Counts {
             return Err(AuditError::LengthMismatch { scores, members });
         }
         let mut counts = Self {
-            examples: Vec::with_capacity(examples.len()),
-            members: Vec::with_capacity(examples.len()),
+            examples: room(examples.len())?,
+            members: room(examples.len())?,
         };
         let (mut above, mut members_above) = (0_u64, 0_u64);
         for (&size, &members) in examples.iter().zip(members) {

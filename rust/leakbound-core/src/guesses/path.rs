@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use leakbound_math::MathError;
+use leakbound_math::memory::{listed, room};
+
 use crate::error::AuditError;
 use crate::guesses::bits::Bits;
 use crate::guesses::counts::Counts;
@@ -126,7 +129,7 @@ impl Path {
         match &self.0 {
             Guesses::Each { success, .. } => success.count() as u32,
             Guesses::Blocks(ends) => ends.last().map_or(0, |cut| cut.correct),
-            Guesses::Shuffled { ranks, turns } => drawn(ranks, *turns, &[turns.length])[0].correct,
+            Guesses::Shuffled { ranks, turns } => one_drawn(ranks, *turns, turns.length).correct,
         }
     }
 
@@ -148,7 +151,7 @@ impl Path {
                 Ok(Cut { guesses, correct })
             }
             Guesses::Blocks(ends) => Ok(ends[ends.partition_point(|end| end.guesses < guesses)]),
-            Guesses::Shuffled { ranks, turns } => Ok(drawn(ranks, *turns, &[guesses])[0]),
+            Guesses::Shuffled { ranks, turns } => Ok(one_drawn(ranks, *turns, guesses)),
         }
     }
 
@@ -157,15 +160,21 @@ impl Path {
     /// Within a tied block of counts none is told from another: both ends move back to cuts.
     pub(crate) fn between(&self, from: u32, to: u32) -> (u32, u32) {
         let (from, to) = (from.min(self.guesses()), to.min(self.guesses()));
-        if let Guesses::Each { success, .. } = &self.0 {
-            let correct = success.count_between(from as usize, to as usize);
-            return (to - from, correct as u32);
-        }
-        let [start, end] = [from, to].map(|position| {
-            let cut = self.cuts_at_or_before(&[position]);
-            cut.first().map_or((0, 0), |cut| (cut.guesses, cut.correct))
-        });
-        (end.0 - start.0, end.1 - start.1)
+        let [start, end] = match &self.0 {
+            Guesses::Each { success, .. } => {
+                let correct = success.count_between(from as usize, to as usize);
+                return (to - from, correct as u32);
+            }
+            Guesses::Blocks(ends) => [from, to].map(|position| {
+                let after = ends.partition_point(|end| end.guesses <= position);
+                let last = after.checked_sub(1);
+                last.map_or(Cut::default(), |last| ends[last])
+            }),
+            Guesses::Shuffled { ranks, turns } => {
+                [from, to].map(|position| one_drawn(ranks, *turns, position))
+            }
+        };
+        (end.guesses - start.guesses, end.correct - start.correct)
     }
 
     /// The path to its last allowed cut of at most `guesses` guesses, or to its first cut if that is
@@ -202,23 +211,31 @@ impl Path {
     /// the cuts still depend on scores alone.
     pub fn cuts(&self, grid: &Grid, min_guesses: u32) -> Result<Vec<Cut>, AuditError> {
         let mut cuts = match grid.positions(self.guesses())? {
-            None => self.every_cut(),
-            Some(positions) => self.cuts_at_or_before(&positions),
+            None => self.every_cut()?,
+            Some(positions) => self.cuts_at_or_before(&positions)?,
         };
         cuts.retain(|cut| cut.guesses >= min_guesses);
         Ok(cuts)
     }
 
     /// At most `points` allowed cuts, geometric in the number of guesses.
-    pub fn sample(&self, points: usize) -> Vec<Cut> {
-        let positions = geometric_positions(self.guesses() as usize, points);
-        self.cuts_at_or_before(&positions.iter().map(|&p| p as u32).collect::<Vec<_>>())
+    ///
+    /// # Errors
+    /// No memory for so many.
+    pub fn sample(&self, points: usize) -> Result<Vec<Cut>, AuditError> {
+        let guesses = self.guesses();
+        if guesses as usize <= points {
+            return self.every_cut();
+        }
+        let positions = geometric_positions(guesses as usize, points)?;
+        let positions = listed(positions.len(), positions.iter().map(|&p| p as u32))?;
+        self.cuts_at_or_before(&positions)
     }
 
-    fn every_cut(&self) -> Vec<Cut> {
+    fn every_cut(&self) -> Result<Vec<Cut>, AuditError> {
         match &self.0 {
             Guesses::Each { success, cut } => {
-                let mut cuts = Vec::with_capacity(cut.count());
+                let mut cuts = room(cut.count())?;
                 let mut correct = 0;
                 for index in 0..success.len() {
                     correct += u32::from(success.get(index));
@@ -229,93 +246,106 @@ impl Path {
                         });
                     }
                 }
-                cuts
+                Ok(cuts)
             }
-            Guesses::Blocks(ends) => ends.clone(),
+            Guesses::Blocks(ends) => Ok(listed(ends.len(), ends.iter().copied())?),
             Guesses::Shuffled { ranks, turns } => {
-                let positions: Vec<u32> = (1..=turns.length).collect();
+                let positions = listed(turns.length as usize, 1..=turns.length)?;
                 drawn(ranks, *turns, &positions)
             }
         }
     }
 
     /// The last allowed cut at or before each of some increasing positions, each once.
-    fn cuts_at_or_before(&self, positions: &[u32]) -> Vec<Cut> {
+    fn cuts_at_or_before(&self, positions: &[u32]) -> Result<Vec<Cut>, AuditError> {
         match &self.0 {
             Guesses::Each { success, cut } => {
-                let mut ends: Vec<usize> = positions
+                let found = positions
                     .iter()
                     .filter_map(|&position| cut.previous_set((position as usize).checked_sub(1)?))
-                    .map(|bit| bit + 1)
-                    .collect();
+                    .map(|bit| bit + 1);
+                let mut ends: Vec<usize> = listed(positions.len(), found)?;
                 ends.dedup();
-                cuts_at(success, ends)
+                Ok(cuts_at(success, &ends)?)
             }
             Guesses::Blocks(ends) => {
                 let at_or_before = |&position: &u32| {
                     let after = ends.partition_point(|end| end.guesses <= position);
                     after.checked_sub(1).map(|last| ends[last])
                 };
-                let mut cuts: Vec<Cut> = positions.iter().filter_map(at_or_before).collect();
+                let found = positions.iter().filter_map(at_or_before);
+                let mut cuts: Vec<Cut> = listed(positions.len(), found)?;
                 cuts.dedup();
-                cuts
+                Ok(cuts)
             }
             Guesses::Shuffled { ranks, turns } => drawn(ranks, *turns, positions),
         }
     }
 }
 
+/// Correct guesses among the first so many.
+fn one_drawn(ranks: &Shuffled, turns: Turns, guesses: u32) -> Cut {
+    let (examples, members) = (ranks.counts().examples(), ranks.counts().members());
+    let top = turns.at_top(guesses);
+    let above = ranks.members_above_one(top);
+    let not_below = ranks.members_above_one(examples - (guesses - top));
+    Cut {
+        guesses,
+        correct: above + (guesses - top) - (members - not_below),
+    }
+}
+
 /// Correct guesses after each of some increasing numbers of guesses, 0 left out.
-fn drawn(ranks: &Shuffled, turns: Turns, guesses: &[u32]) -> Vec<Cut> {
+fn drawn(ranks: &Shuffled, turns: Turns, guesses: &[u32]) -> Result<Vec<Cut>, AuditError> {
     let (examples, members) = (ranks.counts().examples(), ranks.counts().members());
     let guesses = &guesses[guesses.partition_point(|&guesses| guesses == 0)..];
     let made = guesses.iter().copied();
-    let top: Vec<u32> = made.clone().map(|made| turns.at_top(made)).collect();
+    let most = guesses.len();
+    let top = listed(most, made.clone().map(|made| turns.at_top(made)))?;
     // From the bottom up ranks fall: they are asked for from the last guess on.
-    let bottom: Vec<u32> = made
-        .clone()
-        .zip(&top)
-        .rev()
-        .map(|(made, top)| examples - (made - top))
-        .collect();
-    let above = ranks.members_above(&top);
-    let not_below = ranks.members_above(&bottom);
-    made.zip(top)
+    let from_the_end = made.clone().zip(&top).rev();
+    let bottom = listed(
+        most,
+        from_the_end.map(|(made, top)| examples - (made - top)),
+    )?;
+    let above = ranks.members_above(&top)?;
+    let not_below = ranks.members_above(&bottom)?;
+    let counted = made
+        .zip(top)
         .zip(above)
         .zip(not_below.into_iter().rev())
         .map(|(((guesses, top), above), not_below)| Cut {
             guesses,
             correct: above + (guesses - top) - (members - not_below),
-        })
-        .collect()
+        });
+    Ok(listed(most, counted)?)
 }
 
 /// Prefix counts of `bits` at increasing `ends`.
-pub(crate) fn cuts_at(bits: &Bits, ends: Vec<usize>) -> Vec<Cut> {
+pub(crate) fn cuts_at(bits: &Bits, ends: &[usize]) -> Result<Vec<Cut>, MathError> {
     let (mut start, mut correct) = (0, 0);
-    ends.into_iter()
-        .map(|end| {
-            correct += bits.count_between(start, end);
-            start = end;
-            Cut {
-                guesses: end as u32,
-                correct: correct as u32,
-            }
-        })
-        .collect()
+    let counted = ends.iter().map(|&end| {
+        correct += bits.count_between(start, end);
+        start = end;
+        Cut {
+            guesses: end as u32,
+            correct: correct as u32,
+        }
+    });
+    listed(ends.len(), counted)
 }
 
 /// At most `points` positions in `1..=length`, evenly spaced in logarithm, the last included.
-pub(crate) fn geometric_positions(length: usize, points: usize) -> Vec<usize> {
+pub(crate) fn geometric_positions(length: usize, points: usize) -> Result<Vec<usize>, MathError> {
     if length <= points {
-        return (1..=length).collect();
+        return listed(length, 1..=length);
     }
     let step = (length as f64).ln() / (points.max(2) - 1) as f64;
-    let mut positions: Vec<usize> = (0..points)
-        .map(|point| ((step * point as f64).exp().round() as usize).clamp(1, length))
-        .collect();
+    let spaced =
+        (0..points).map(|point| ((step * point as f64).exp().round() as usize).clamp(1, length));
+    let mut positions = listed(points, spaced)?;
     positions.dedup();
-    positions
+    Ok(positions)
 }
 
 #[cfg(test)]
@@ -360,7 +390,7 @@ mod tests {
     fn samples_are_increasing_and_end_with_the_path() {
         for length in [1, 5, 2_000, 12_345] {
             let path = Path::from_successes(&vec![true; length]);
-            let sample = path.sample(2_000);
+            let sample = path.sample(2_000).unwrap();
             assert!(sample.len() <= 2_000);
             assert!(sample.is_sorted_by(|a, b| a.guesses < b.guesses));
             assert_eq!(sample.last().map(|cut| cut.guesses as usize), Some(length));

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::error::{AuditError, check_examples};
+use leakbound_math::memory::{listed, room};
+
+use crate::error::{AuditError, check_examples, out_of_range};
 use crate::guesses::counts::{Block, Counts};
 use crate::guesses::path::{Cut, Order, Path, Turns, cuts_at, geometric_positions};
 use crate::guesses::shuffled::Shuffled;
-use crate::guesses::sorted::{Sorted, in_turn, merge, sorted_keys};
+use crate::guesses::sorted::{Sorted, in_turn, merge, sorted_keys, sorted_keys_of_rows};
 use crate::interrupt::Interrupt;
 
 /// Membership in order of score, highest first.
@@ -65,6 +67,37 @@ impl Ranking {
         }
         let (members, non_members) = sorted_keys(scores, member, interrupt)?;
         let (sorted, pairs_won_or_tied) = merge(&members, &non_members, interrupt)?;
+        Ok(Self {
+            ranks: Ranks::Each(sorted),
+            members: members.len() - 1,
+            pairs_won_or_tied,
+        })
+    }
+
+    /// Rank the scores of some rows, those of `members` and those of `others`, each row once.
+    ///
+    /// Cost and memory: those of [`Self::new`], and no copy of the scores beside the keys.
+    ///
+    /// # Errors
+    /// No rows, more than `u32::MAX`, one that is not there, a NaN score, or an interrupt.
+    pub fn of_rows(
+        scores: &[f64],
+        members: &[u32],
+        others: &[u32],
+        interrupt: &Interrupt,
+    ) -> Result<Self, AuditError> {
+        let examples = members.len() + others.len();
+        check_examples(examples, examples)?;
+        for &row in members.iter().chain(others) {
+            let index = row as usize;
+            match scores.get(index) {
+                None => return out_of_range("row", row.into(), "below the number of scores"),
+                Some(score) if score.is_nan() => return Err(AuditError::ScoreIsNan { index }),
+                Some(_) => {}
+            }
+        }
+        let (members, others) = sorted_keys_of_rows(scores, members, others, interrupt)?;
+        let (sorted, pairs_won_or_tied) = merge(&members, &others, interrupt)?;
         Ok(Self {
             ranks: Ranks::Each(sorted),
             members: members.len() - 1,
@@ -187,10 +220,10 @@ impl Ranking {
         };
         Ok(match &self.ranks {
             Ranks::Each(sorted) if order == Order::Member => {
-                Path::new(sorted.member.clone(), sorted.block_end.clone())
+                Path::new(sorted.member.copied()?, sorted.block_end.copied()?)
             }
-            Ranks::Each(sorted) => sorted.visit(top, bottom),
-            Ranks::Counted(counts) => visit_counts(counts, top, bottom),
+            Ranks::Each(sorted) => sorted.visit(top, bottom)?,
+            Ranks::Counted(counts) => visit_counts(counts, top, bottom)?,
             Ranks::Shuffled(shuffled) => {
                 let [top, bottom] = [top as u32, bottom as u32];
                 let length = top + bottom;
@@ -208,22 +241,25 @@ impl Ranking {
     ///
     /// Half of the cuts are geometric from the top, half from the bottom, each moved to the end of
     /// its tied block.
-    pub fn roc(&self, points: usize) -> Vec<Cut> {
+    ///
+    /// # Errors
+    /// No memory for so many.
+    pub fn roc(&self, points: usize) -> Result<Vec<Cut>, AuditError> {
         let examples = self.examples();
-        let from_the_top = geometric_positions(examples, points / 2);
+        let from_the_top = geometric_positions(examples, points / 2)?;
         let positions = from_the_top
             .iter()
             .flat_map(|&position| [position, examples + 1 - position]);
         match &self.ranks {
             Ranks::Each(sorted) => {
                 let end = |position| Some(sorted.block_end.next_set(position - 1)? + 1);
-                let mut ends: Vec<usize> = positions.filter_map(end).collect();
+                let mut ends = listed(2 * from_the_top.len(), positions.filter_map(end))?;
                 ends.sort_unstable();
                 ends.dedup();
-                cuts_at(&sorted.member, ends)
+                Ok(cuts_at(&sorted.member, &ends)?)
             }
-            Ranks::Counted(counts) => roc_of(counts, positions),
-            Ranks::Shuffled(shuffled) => roc_of(shuffled.counts(), positions),
+            Ranks::Counted(counts) => Ok(roc_of(counts, positions)),
+            Ranks::Shuffled(shuffled) => Ok(roc_of(shuffled.counts(), positions)),
         }
     }
 
@@ -257,9 +293,9 @@ impl Ranking {
 }
 
 /// [`Sorted::visit`] for blocks of which the counts are known.
-fn visit_counts(counts: &Counts, top: usize, bottom: usize) -> Path {
+fn visit_counts(counts: &Counts, top: usize, bottom: usize) -> Result<Path, AuditError> {
     let examples = counts.examples() as usize;
-    let mut ends = Vec::new();
+    let mut ends = room(counts.len())?;
     let mut last = Cut::default();
     in_turn(
         counts
@@ -279,7 +315,7 @@ fn visit_counts(counts: &Counts, top: usize, bottom: usize) -> Path {
             ends.push(last);
         },
     );
-    Path::of_blocks(ends)
+    Ok(Path::of_blocks(ends))
 }
 
 /// Members among the top ranks, at the ends of the blocks that hold some positions.

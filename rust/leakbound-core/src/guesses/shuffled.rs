@@ -1,7 +1,8 @@
 //! Tied examples in a random order, of which only what is asked for is drawn.
 
-use leakbound_math::hypergeometric;
+use leakbound_math::memory::room;
 use leakbound_math::stream::{Purpose, Stream};
+use leakbound_math::{MathError, hypergeometric};
 
 use crate::guesses::counts::{Block, Counts};
 
@@ -33,17 +34,28 @@ impl Shuffled {
     /// Members among the top ranks, for numbers of ranks that do not decrease.
     ///
     /// Cost: O(log n) draws for a rank inside a block of n, those of parts shared between ranks.
-    pub(crate) fn members_above(&self, mut ranks: &[u32]) -> Vec<u32> {
-        let mut found = Vec::with_capacity(ranks.len());
+    pub(crate) fn members_above(&self, ranks: &[u32]) -> Result<Vec<u32>, MathError> {
+        let mut found = room(ranks.len())?;
+        self.count_above(ranks, &mut found);
+        Ok(found)
+    }
+
+    /// Members among so many top ranks.
+    pub(crate) fn members_above_one(&self, rank: u32) -> u32 {
+        let mut found = Vec::new();
+        self.count_above(&[rank], &mut found);
+        found.first().copied().unwrap_or(0)
+    }
+
+    fn count_above(&self, mut ranks: &[u32], found: &mut Vec<u32>) {
         while let Some(&rank) = ranks.first() {
             let Some(block) = self.counts.ending_from(rank) else {
                 break;
             };
             let (inside, beyond) = ranks.split_at(ranks.partition_point(|&r| r <= block.end));
-            self.count(block, inside, &mut found);
+            self.count(block, inside, found);
             ranks = beyond;
         }
-        found
     }
 
     /// Count the members above some ranks of a part of a block.
@@ -117,19 +129,24 @@ mod tests {
     fn answers_are_about_one_order_whatever_is_asked() {
         let blocks = shuffled(&[1, 300, 5, 1000, 1], &[1, 120, 0, 999, 0], 7);
         let all: Vec<u32> = (0..=1307).collect();
-        let counts = blocks.members_above(&all);
+        let counts = blocks.members_above(&all).unwrap();
         assert_eq!((counts[0], counts[1307]), (0, 1120));
         for (&a, &b) in counts.iter().zip(&counts[1..]) {
             assert!(b == a || b == a + 1);
         }
         for rank in [0, 1, 2, 100, 151, 301, 306, 307, 800, 1306, 1307] {
-            assert_eq!(blocks.members_above(&[rank]), [counts[rank as usize]]);
+            assert_eq!(
+                blocks.members_above(&[rank]).unwrap(),
+                [counts[rank as usize]]
+            );
         }
         let sparse: Vec<u32> = (0..=1307).step_by(37).collect();
         let expected: Vec<u32> = sparse.iter().map(|&rank| counts[rank as usize]).collect();
-        assert_eq!(blocks.members_above(&sparse), expected);
+        assert_eq!(blocks.members_above(&sparse).unwrap(), expected);
         assert_ne!(
-            shuffled(&[1, 300, 5, 1000, 1], &[1, 120, 0, 999, 0], 8).members_above(&all),
+            shuffled(&[1, 300, 5, 1000, 1], &[1, 120, 0, 999, 0], 8)
+                .members_above(&all)
+                .unwrap(),
             counts
         );
     }
@@ -139,7 +156,9 @@ mod tests {
         // Of 6 ranks with 3 members there are 20 orders; above 64 ranks halves are drawn first.
         let mut seen = std::collections::HashMap::new();
         for seed in 0..40_000 {
-            let order = shuffled(&[6], &[3], seed).members_above(&[1, 2, 3, 4, 5]);
+            let order = shuffled(&[6], &[3], seed)
+                .members_above(&[1, 2, 3, 4, 5])
+                .unwrap();
             *seen.entry(order).or_insert(0_i32) += 1;
         }
         assert_eq!(seen.len(), 20);
@@ -152,7 +171,9 @@ mod tests {
         // One member among 200: its rank is uniform.
         let mut seen = [0_i32; 4];
         for seed in 0..20_000 {
-            let counts = shuffled(&[200], &[1], seed).members_above(&[50, 100, 150, 200]);
+            let counts = shuffled(&[200], &[1], seed)
+                .members_above(&[50, 100, 150, 200])
+                .unwrap();
             seen[counts.iter().filter(|&&count| count == 0).count()] += 1;
         }
         // Each is Bin(20,000, 1/4): standard deviation 61.
@@ -160,7 +181,7 @@ mod tests {
         // Two members of 200: neighbouring quarters are not favoured over far ones.
         let mut together = 0;
         for seed in 0..20_000 {
-            let counts = shuffled(&[200], &[2], seed).members_above(&[50]);
+            let counts = shuffled(&[200], &[2], seed).members_above(&[50]).unwrap();
             together += i32::from(counts[0] == 2);
         }
         // Bin(20,000, 50·49/(200·199) = 0.0616): standard deviation 34.

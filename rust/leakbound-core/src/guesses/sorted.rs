@@ -1,5 +1,7 @@
 //! Examples sorted by score, one bit each.
 
+use leakbound_math::memory::room;
+
 use crate::error::AuditError;
 use crate::guesses::bits::Bits;
 use crate::guesses::path::Path;
@@ -30,13 +32,13 @@ impl Sorted {
     }
 
     /// Whole blocks from the top down to `top` examples and from the bottom up to `bottom`, in turn.
-    pub(crate) fn visit(&self, top: usize, bottom: usize) -> Path {
+    pub(crate) fn visit(&self, top: usize, bottom: usize) -> Result<Path, AuditError> {
         let examples = self.examples();
         if self.blocks == examples {
             return self.visit_untied(top, bottom);
         }
-        let mut successes = Bits::with_capacity(top + bottom);
-        let mut cuts = Bits::with_capacity(top + bottom);
+        let mut successes = Bits::with_capacity(top + bottom)?;
+        let mut cuts = Bits::with_capacity(top + bottom)?;
         let from_top = self.blocks_from_the_top();
         let from_bottom = self.blocks_from_the_bottom();
         in_turn(
@@ -50,13 +52,13 @@ impl Sorted {
                 }
             },
         );
-        Path::new(successes, cuts)
+        Ok(Path::new(successes, cuts))
     }
 
     /// [`Self::visit`] where every block is one example.
-    fn visit_untied(&self, top: usize, bottom: usize) -> Path {
+    fn visit_untied(&self, top: usize, bottom: usize) -> Result<Path, AuditError> {
         let (last, paired) = (self.examples() - 1, top.min(bottom));
-        let mut successes = Bits::with_capacity(top + bottom);
+        let mut successes = Bits::with_capacity(top + bottom)?;
         let mut taken = 0;
         while paired - taken >= 32 {
             let high = self.member.chunk(taken, taken + 32) as u32;
@@ -71,7 +73,7 @@ impl Sorted {
         }
         (paired..top).for_each(|i| successes.push(self.member.get(i)));
         (paired..bottom).for_each(|i| successes.push(!self.member.get(last - i)));
-        Path::new(successes, Bits::ones(top + bottom))
+        Ok(Path::new(successes, Bits::ones(top + bottom)?))
     }
 
     /// Blocks of equal score as `start..end` in ranks, from the highest score down.
@@ -153,10 +155,7 @@ pub(crate) fn sorted_keys(
     interrupt: &Interrupt,
 ) -> Result<(Vec<u64>, Vec<u64>), AuditError> {
     let members = member.iter().filter(|&&is_member| is_member).count();
-    let mut keys = (
-        Vec::with_capacity(members + 1),
-        Vec::with_capacity(scores.len() - members + 1),
-    );
+    let mut keys = (room(members + 1)?, room(scores.len() - members + 1)?);
     for (scores, member) in scores.chunks(AT_ONCE).zip(member.chunks(AT_ONCE)) {
         interrupt.check()?;
         for (&score, &is_member) in scores.iter().zip(member) {
@@ -167,19 +166,45 @@ pub(crate) fn sorted_keys(
             }
         }
     }
-    let (members, others) = if scores.len() <= FEW {
-        (sort(&mut keys.0, interrupt), sort(&mut keys.1, interrupt))
-    } else {
-        rayon::join(
-            || sort(&mut keys.0, interrupt),
-            || sort(&mut keys.1, interrupt),
-        )
-    };
-    members?;
-    others?;
-    keys.0.push(SENTINEL);
-    keys.1.push(SENTINEL);
+    sort_both(&mut keys.0, &mut keys.1, interrupt)?;
     Ok(keys)
+}
+
+/// The same of the scores of some rows, and of some others; each row is below their number.
+pub(crate) fn sorted_keys_of_rows(
+    scores: &[f64],
+    members: &[u32],
+    others: &[u32],
+    interrupt: &Interrupt,
+) -> Result<(Vec<u64>, Vec<u64>), AuditError> {
+    let keys_of = |rows: &[u32]| -> Result<Vec<u64>, AuditError> {
+        let mut keys = room(rows.len() + 1)?;
+        for rows in rows.chunks(AT_ONCE) {
+            interrupt.check()?;
+            keys.extend(rows.iter().map(|&row| key(scores[row as usize])));
+        }
+        Ok(keys)
+    };
+    let mut keys = (keys_of(members)?, keys_of(others)?);
+    sort_both(&mut keys.0, &mut keys.1, interrupt)?;
+    Ok(keys)
+}
+
+/// Sort the keys of members and of others, and put a sentinel behind each; there is room for it.
+fn sort_both(
+    members: &mut Vec<u64>,
+    others: &mut Vec<u64>,
+    interrupt: &Interrupt,
+) -> Result<(), AuditError> {
+    let (one, other) = if members.len() + others.len() <= FEW {
+        (sort(members, interrupt), sort(others, interrupt))
+    } else {
+        rayon::join(|| sort(members, interrupt), || sort(others, interrupt))
+    };
+    one.and(other)?;
+    members.push(SENTINEL);
+    others.push(SENTINEL);
+    Ok(())
 }
 
 /// Sort, the larger half and the smaller half by themselves where there are many.
@@ -214,8 +239,8 @@ pub(crate) fn merge(
 ) -> Result<(Sorted, u64), AuditError> {
     let examples = members.len() + non_members.len() - 2;
     let mut sorted = Sorted {
-        member: Bits::with_capacity(examples),
-        block_end: Bits::with_capacity(examples),
+        member: Bits::with_capacity(examples)?,
+        block_end: Bits::with_capacity(examples)?,
         blocks: 0,
     };
     let mut pairs_won_or_tied = 0;

@@ -67,15 +67,38 @@ impl JointTail {
 
     /// The largest ε that is refuted, rounded down; none if not even every ε below −700.
     pub fn limit(&self, counts: &Counts) -> Option<f64> {
-        let others = counts.others().ln();
-        let refutes =
-            |logit: f64| Probability::from_logit(logit).is_ok_and(|p| self.refutes(counts, p));
+        self.largest_limit(std::slice::from_ref(counts))
+    }
+
+    /// The largest of the limits of several counts, of guesses among the same number of values.
+    ///
+    /// The bisection of `limit`, for all counts at once: where some of them refute a middle, the
+    /// others have smaller limits and are left out from there on.
+    pub fn largest_limit(&self, counts: &[Counts]) -> Option<f64> {
+        let others = counts.first()?.others();
+        debug_assert!(counts.iter().all(|one| one.others() == others));
+        let mut left: Vec<&Counts> = counts.iter().collect();
+        let mut refutes = |logit: f64| {
+            let Ok(p) = Probability::from_logit(logit) else {
+                return false;
+            };
+            let refuting: Vec<_> = left
+                .iter()
+                .copied()
+                .filter(|one| self.refutes(one, p))
+                .collect();
+            if refuting.is_empty() {
+                return false;
+            }
+            left = refuting;
+            true
+        };
         if !refutes(-FARTHEST) {
             return None;
         }
         let ends = (-FARTHEST, FARTHEST);
         let largest = halve(ends, HALVINGS, 0.0, |logit| Ok(refutes(logit))).ok()?;
-        Some((largest + others).next_down())
+        Some((largest + others.ln()).next_down())
     }
 }
 
@@ -111,5 +134,28 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn the_largest_of_several_limits_is_found_at_once() {
+        for (delta, share) in [(0.0, 0.2), (1e-5, 0.04), (1e-3, 0.5)] {
+            let tail = JointTail::new(delta, 0.05, share).unwrap();
+            for accuracy in [0.1, 0.55, 0.8, 1.0] {
+                let counts: Vec<_> = (0..10)
+                    .map(|power| {
+                        let guesses = 1u64 << power;
+                        let correct = (accuracy * guesses as f64).floor() as u64;
+                        Counts::new(1000.0, guesses, correct, 3, false).unwrap()
+                    })
+                    .collect();
+                let each = counts.iter().filter_map(|one| tail.limit(one));
+                let largest = each.fold(None, |most: Option<f64>, one| {
+                    Some(most.map_or(one, |other| other.max(one)))
+                });
+                assert_eq!(tail.largest_limit(&counts), largest);
+            }
+        }
+        let tail = JointTail::new(0.0, 0.05, 0.2).unwrap();
+        assert_eq!(tail.largest_limit(&[]), None);
     }
 }

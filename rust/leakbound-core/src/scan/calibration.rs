@@ -7,6 +7,7 @@ use crate::guesses::path::{Cut, Path};
 use crate::interrupt::Interrupt;
 use crate::scan::best_cut::{CutBound, best_cut};
 use crate::scan::statistic::KlDivergence;
+use leakbound_math::memory::{listed, room};
 use leakbound_math::{Probability, clopper_pearson};
 
 /// Lower confidence bounds at error probability `beta` from the best cut of a path.
@@ -159,7 +160,7 @@ pub(super) fn boundary(
     observed: Cut,
 ) -> Result<Boundary, AuditError> {
     let (mut last_expected, mut last) = (0.0, 0);
-    let mut thresholds = Vec::with_capacity(cuts.len());
+    let mut thresholds = room(cuts.len())?;
     for (index, &Cut { guesses, .. }) in cuts.iter().enumerate() {
         let level = level(index);
         let expected = f64::from(guesses) * level.p();
@@ -184,6 +185,6 @@ pub(super) fn boundary(
     if let Ok(index) = cuts.binary_search_by_key(&observed.guesses, |cut| cut.guesses) {
         thresholds[index] = thresholds[index].min(observed.correct);
     }
-    let guesses: Vec<u32> = cuts.iter().map(|cut| cut.guesses).collect();
+    let guesses = listed(cuts.len(), cuts.iter().map(|cut| cut.guesses))?;
     Boundary::new(&guesses, &thresholds)
 }

@@ -1,6 +1,7 @@
 //! Bounds cut by cut, for plots: what the audit would say had each cut been the best one.
 
 use leakbound_math::Probability;
+use leakbound_math::memory::listed;
 
 use crate::error::AuditError;
 use crate::guesses::grid::Grid;
@@ -32,7 +33,7 @@ pub fn pointwise_curve(
 ) -> Result<Vec<CurvePoint>, AuditError> {
     let cuts = path.cuts(grid, 1)?;
     let best = best_cut(&cuts, statistic, interrupt)?;
-    sample(&cuts, best.cut, points)
+    sample(&cuts, best.cut, points)?
         .into_iter()
         .map(|cut| point(cut, statistic, interrupt))
         .collect()
@@ -50,7 +51,7 @@ pub fn scan_curve(
     interrupt: &Interrupt,
 ) -> Result<Vec<CurvePoint>, AuditError> {
     let (cuts, best) = scan.observed(path, interrupt)?;
-    let mut curve = sample(&cuts, best.cut, points)
+    let mut curve = sample(&cuts, best.cut, points)?
         .into_iter()
         .map(|cut| point(cut, &scan.statistic, interrupt))
         .collect::<Result<Vec<_>, _>>()?;
@@ -79,12 +80,12 @@ pub fn scan_curve(
 }
 
 /// At most `points` of the cuts, about geometric in the number of guesses, the best one included.
-fn sample(cuts: &[Cut], best: Option<Cut>, points: usize) -> Vec<Cut> {
+fn sample(cuts: &[Cut], best: Option<Cut>, points: usize) -> Result<Vec<Cut>, AuditError> {
     let longest = cuts.last().map_or(0, |cut| cut.guesses as usize);
     if cuts.len() <= points {
-        return cuts.to_vec();
+        return Ok(listed(cuts.len(), cuts.iter().copied())?);
     }
-    let mut sample: Vec<Cut> = geometric_positions(longest, points.saturating_sub(1).max(1))
+    let mut sample: Vec<Cut> = geometric_positions(longest, points.saturating_sub(1).max(1))?
         .into_iter()
         .filter_map(|position| {
             let after = cuts.partition_point(|cut| cut.guesses as usize <= position);
@@ -97,7 +98,7 @@ fn sample(cuts: &[Cut], best: Option<Cut>, points: usize) -> Vec<Cut> {
     {
         sample.insert(index, best);
     }
-    sample
+    Ok(sample)
 }
 
 fn point(

@@ -1,6 +1,7 @@
 //! All cuts at once where every guess has odds of its own.
 
 use leakbound_math::Probability;
+use leakbound_math::memory::room;
 use rayon::prelude::*;
 
 use crate::crossing::success_probabilities::LogitFamily;
@@ -135,9 +136,11 @@ fn check(offsets: &[f64], guesses: u32) -> Result<(), AuditError> {
 /// The mean probability of the guesses up to each cut.
 fn means(offsets: &[f64], cuts: &[Cut], epsilon: f64) -> Result<Vec<Probability>, AuditError> {
     let mut sums = PrefixSums::new(offsets, epsilon);
-    cuts.iter()
-        .map(|cut| sums.up_to(cut.guesses).map_err(AuditError::from))
-        .collect()
+    let mut means = room(cuts.len())?;
+    for cut in cuts {
+        means.push(sums.up_to(cut.guesses)?);
+    }
+    Ok(means)
 }
 
 #[cfg(test)]

@@ -73,7 +73,7 @@ pub fn balanced(
     if count == 0 {
         return Ok(Vec::new());
     }
-    Rows::new(balance).solve(scores, stop)
+    Rows::new(balance)?.solve(scores, stop)
 }
 
 struct Rows<'a> {
@@ -87,7 +87,7 @@ struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    fn new(balance: Balance<'a>) -> Self {
+    fn new(balance: Balance<'a>) -> Result<Self, PropensityError> {
         let count = balance.weights.len();
         let columns = balance.columns;
         let (mut centre, scale) = moments(balance.features, columns, count);
@@ -103,7 +103,7 @@ impl<'a> Rows<'a> {
         }
         let first = usize::from(!balance.one_sided);
         let padded = count.next_multiple_of(GROUP);
-        let mut panel = Panel::zeros(padded, columns + first);
+        let mut panel = Panel::zeros(padded, columns + first)?;
         for row in 0..count {
             if first == 1 {
                 panel.set(row, 0, 1.0);
@@ -123,14 +123,14 @@ impl<'a> Rows<'a> {
         let gram = panel.gram(0..padded, &weights);
         let metric = ridged(gram, width, 1e-9, balance.labels.max(f64::MIN_POSITIVE));
         let radius = (3.0 * width as f64 + 20.0).sqrt();
-        Self {
+        Ok(Self {
             balance,
             panel,
             weights,
             odd,
             metric,
             radius,
-        }
+        })
     }
 
     fn solve(&self, scores: &[f64], stop: &impl Fn() -> bool) -> Result<Vec<f64>, PropensityError> {

@@ -363,7 +363,7 @@ impl ConfidenceSet {
 
     pub(super) fn guess_rows(&self, guesses: &[Guess]) -> Result<GuessRows, PropensityError> {
         let width = self.width();
-        let mut panel = Panel::zeros(guesses.len().next_multiple_of(GROUP), width);
+        let mut panel = Panel::zeros(guesses.len().next_multiple_of(GROUP), width)?;
         let (mut base, mut correct) = (Vec::new(), Vec::new());
         let mut entries = vec![0.0; width];
         for (index, guess) in guesses.iter().enumerate() {

@@ -109,7 +109,7 @@ impl ConfidenceSet {
     ) -> Result<Self, PropensityError> {
         check(rows, level)?;
         let count = rows.member.len();
-        let (panel, frame) = standardised(rows);
+        let (panel, frame) = standardised(rows)?;
         let width = panel.width();
         if count < ROWS_PER_COEFFICIENT * width {
             return Err(PropensityError::TooFewRows {
@@ -154,7 +154,7 @@ impl ConfidenceSet {
         if most < least * (1.0 - ROUNDING) {
             return Err(PropensityError::EmptySet);
         }
-        let whitened = whitened(&panel, &factor);
+        let whitened = whitened(&panel, &factor)?;
         Ok(Self {
             panel: whitened,
             scores,
@@ -381,12 +381,12 @@ fn check(rows: Labelled<'_>, level: f64) -> Result<(), PropensityError> {
 }
 
 /// Rows (1, standardised features), followed by 1 in D' where that has an intercept of its own.
-fn standardised(rows: Labelled<'_>) -> (Panel, Frame) {
+fn standardised(rows: Labelled<'_>) -> Result<(Panel, Frame), PropensityError> {
     let (count, columns) = (rows.member.len(), rows.columns);
     let (centre, scale) = moments(rows.features, columns, count);
     let own = rows.own_intercept && rows.reference > 0;
     let width = columns + 1 + usize::from(own);
-    let mut panel = Panel::zeros(count.next_multiple_of(GROUP), width);
+    let mut panel = Panel::zeros(count.next_multiple_of(GROUP), width)?;
     for row in 0..count {
         let entries = rows.features[row * columns..(row + 1) * columns].iter();
         let entries = entries.zip(centre.iter().zip(&scale));
@@ -395,12 +395,12 @@ fn standardised(rows: Labelled<'_>) -> (Panel, Frame) {
             panel.set(row, columns + 1, 1.0);
         }
     }
-    (panel, Frame { centre, scale })
+    Ok((panel, Frame { centre, scale }))
 }
 
 /// Rows L⁻¹z.
-fn whitened(panel: &Panel, factor: &Cholesky) -> Panel {
-    let mut whitened = Panel::zeros(panel.rows(), panel.width());
+fn whitened(panel: &Panel, factor: &Cholesky) -> Result<Panel, PropensityError> {
+    let mut whitened = Panel::zeros(panel.rows(), panel.width())?;
     let mut row = vec![0.0; panel.width()];
     for index in 0..panel.rows() {
         panel.copy_row(index, &mut row);
@@ -409,5 +409,5 @@ fn whitened(panel: &Panel, factor: &Cholesky) -> Panel {
             whitened.set(index, column, value);
         }
     }
-    whitened
+    Ok(whitened)
 }

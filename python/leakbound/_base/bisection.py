@@ -1,0 +1,52 @@
+"""Searches that halve a bracket: all of the package are here, or are Python's `bisect`."""
+
+from collections.abc import Callable
+
+
+def mean(low: float, high: float) -> float:
+    """Return the middle of a bracket."""
+    return 0.5 * (low + high)
+
+
+def halved(
+    low: float,
+    high: float,
+    holds: Callable[[float], bool],
+    *,
+    width: float = 0.0,
+    middle: Callable[[float, float], float] = mean,
+) -> tuple[float, float]:
+    """Halve a bracket at whose low end something holds, and at whose high end it does not.
+
+    Parameters
+    ----------
+    low, high : float
+        The bracket: neither end is asked about.
+    holds : callable
+        Of a number between: True up to some number, and False above it.
+    width : float
+        The search ends when the bracket is at most so wide, relative to its high end; at 0, when no
+        double lies between.
+    middle : callable
+        The number to ask about next.
+
+    Returns
+    -------
+    tuple of float
+        The last number for which it held, and the first for which it did not.
+
+    Examples
+    --------
+    >>> low, high = halved(1.0, 2.0, lambda x: x * x <= 2)
+    >>> low * low <= 2 < high * high
+    True
+    """
+    while high - low > width * high:
+        between = middle(low, high)
+        if not low < between < high:
+            break
+        if holds(between):
+            low = between
+        else:
+            high = between
+    return low, high

@@ -1,0 +1,1 @@
+"""A probe of one step of DP-SGD: runs of the real step on neighbouring batches."""

@@ -1,0 +1,280 @@
+"""Which of the examples that matching keeps are guessed about, over a confidence set of log-odds.
+
+One choice serves all log-odds of the set and all draws of what is kept. Take any log-odds. If they
+are true, then given features, what is kept, and labels of what is not, the labels of kept examples
+are fair coins. So a bound of one run holds if no label of an example that is guessed about had a
+part in the choice, and levels are functions of what is kept.
+
+*From the outside in*, where there is D': nested sets H_1 ⊂ H_2 ⊂ … of *all* examples, the most
+confident first, are fixed by scores and by log-odds that no audited label had a part in. Whether
+level l is tested is decided by labels outside H_l, kept or not; guessed are the first c'_l kept
+examples of H_l. Those that decided are outside of every set that the example guessed about is in.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import TypeAlias, cast
+
+import numpy as np
+
+import leakbound._core as _core
+from leakbound._base import shares
+from leakbound._base.types import BoolArray, FloatArray, IntArray, JsonValue
+from leakbound.audits.policies.approximate_dp import failure_share
+from leakbound.audits.policies.f_dp import JointTest
+from leakbound.audits.zero_run.correction import Correction
+from leakbound.audits.zero_run.game import Guesses, ObservedGame
+from leakbound.audits.zero_run.log_odds import OddsSet
+from leakbound.claims import AnyFamily, ApproxDP, PureDP
+from leakbound.claims.base import counts_of
+from leakbound.cuts import OutsideIn
+from leakbound.cuts.outside_in import Form, planned_rule
+
+# Part of the examples expected to be kept that a set is sure to keep,
+_SHARE = 0.95
+# but for so many standard deviations.
+_DEVIATIONS = 3.0
+
+Counts: TypeAlias = tuple[int, int, int]
+"""Correct guesses, all of them and examples kept."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Ladder:
+    """Numbers of guesses that are planned for the examples expected to be kept.
+
+    `level` is the probability of error of one draw that they are planned for, and `failures` the
+    share of a test's level that failures of (ε, δ) have.
+    """
+
+    correction: Correction
+    odds: OddsSet
+    game: ObservedGame
+    expected: int
+    level: float
+
+    @classmethod
+    def of(
+        cls, correction: Correction, odds: OddsSet, game: ObservedGame, level: float
+    ) -> "Ladder":
+        """Plan for what D' says is kept; all examples, where there is none."""
+        expected = min(game.examples, max(2, int(odds.kept.sum())))
+        return cls(correction=correction, odds=odds, game=game, expected=expected, level=level)
+
+    @cached_property
+    def number(self) -> int:
+        """The number of guesses that is best at the reference."""
+        return self.correction.planned(self.game, self.expected, self.level)
+
+    @cached_property
+    def ranked(self) -> Guesses:
+        """All guesses in order, balanced for the number that is best at the reference."""
+        return self.game.guessed(self.odds.matched(self.game, self.number), self.game.examples)
+
+    def failures(self, level: float) -> float:
+        """Return the share of a test's level that failures have."""
+        claim = self.correction.claim
+        if not isinstance(claim, ApproxDP):
+            return 0.5
+        return failure_share(self.expected, level, claim.delta, self.game.sides)
+
+    def plan(self, levels: list[int] | None = None) -> _core.OutsideIn:
+        """Return levels and the rule that stops at one of them, at these levels if there are."""
+        claim = self.correction.claim
+        form: Form = "family"
+        if isinstance(claim, PureDP):
+            form = "pure"
+        elif isinstance(claim, ApproxDP):
+            form = "approximate"
+        how = (self.game.sides, form, claim.delta, self.failures(self.level))
+        return planned_rule(OutsideIn(levels), self.expected, self.level, *how)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Chosen(ABC):
+    """Which guesses are tested of those that matching leaves, and what counts of them prove.
+
+    Of `order` the first `inside` may be made. So many `guesses` are made of those that are kept,
+    and one that is missing counts as wrong. `level` is the probability of error that one draw has.
+    """
+
+    ladder: Ladder
+    level: float
+    order: Guesses
+    inside: int
+    guesses: int
+
+    @property
+    @abstractmethod
+    def options(self) -> dict[str, JsonValue]:
+        """What options tell of it."""
+
+    @property
+    def searched(self) -> str:
+        """How many numbers were tested and what chose them, if that is not said of its options."""
+        return ""
+
+    @property
+    def guessed(self) -> str:
+        """What its guesses are called, if they are not the most confident ones."""
+        return ""
+
+    @abstractmethod
+    def proved(self, counts: Counts) -> float:
+        """Return what so many correct guesses prove."""
+
+    def roughly(self, counts: Counts) -> float:
+        """Return a number that moves with the counts as `proved` does, and no more."""
+        return self.proved(counts)
+
+
+class Planned(Chosen):
+    """A number of guesses that is fixed before any label is seen."""
+
+    @property
+    def options(self) -> dict[str, JsonValue]:
+        """See `Chosen.options`."""
+        return {"planned": self.guesses}
+
+    def proved(self, counts: Counts) -> float:
+        """See `Chosen.proved`."""
+        return self.ladder.correction.counted(self.ladder.game, counts, self.level)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Level(Chosen):
+    """One of several numbers of guesses, that labels chose which are not tested.
+
+    All of them have one test, at `shares` of the level; under pure DP that of the number chosen.
+    Where fewer examples are kept than a level has guesses, the level has so many.
+    """
+
+    levels: tuple[int, ...]
+    shares: tuple[float, ...]
+    index: int
+
+    @property
+    def options(self) -> dict[str, JsonValue]:
+        """See `Chosen.options`."""
+        return {"outside_in": {"levels": list(self.levels), "guesses": self.guesses}}
+
+    def proved(self, counts: Counts) -> float:
+        """See `Chosen.proved`."""
+        correct, _, kept = counts
+        claim = self.ladder.correction.claim
+        if isinstance(claim, PureDP):  # which leaves the choice free
+            return self.ladder.correction.counted(self.ladder.game, counts, self.level)
+        if not isinstance(claim, ApproxDP):
+            test, index = self._test(kept)
+            return test.bound(index, correct)
+        made = min(self.guesses, kept)
+        one_sided = self.ladder.game.one_sided
+        limit = _core.approx_joint_epsilon(
+            counts_of(correct, made, kept, one_sided=one_sided),
+            claim.delta,
+            shares.JOINT.of(self.level),
+            self.ladder.failures(self.level),
+        )
+        return max(0.0, limit)
+
+    def roughly(self, counts: Counts) -> float:
+        """See `Chosen.roughly`."""
+        if isinstance(self.ladder.correction.claim, PureDP | ApproxDP):
+            return self.proved(counts)
+        correct, _, kept = counts
+        test, index = self._test(kept)
+        return test.rough(index, correct)
+
+    def _test(self, kept: int) -> tuple[JointTest, int]:
+        """Return the joint test of the levels if so many examples are kept, and the one chosen."""
+        levels = [made for made in self.levels if made < kept]
+        index = min(self.index, len(levels))
+        if len(levels) < len(self.levels):
+            levels.append(kept)
+        test = JointTest(
+            claim=cast("AnyFamily", self.ladder.correction.claim),
+            levels=tuple(levels),
+            tau=tuple(part * self.level for part in self.shares[: len(levels)]),
+            examples=kept,
+            sides=self.ladder.game.sides,
+            level=self.level,
+        )
+        return test, index
+
+
+def surely_kept(chance: FloatArray) -> FloatArray:
+    """Return how many of the first one, two, … examples are nearly always kept."""
+    mean = np.cumsum(chance)
+    variance = np.cumsum(chance * (1 - chance))
+    sure = _SHARE * mean - _DEVIATIONS * np.sqrt(variance)
+    most: FloatArray = np.maximum.accumulate(sure)
+    return most
+
+
+def planned_number(ladder: Ladder, level: float) -> Planned:
+    """Guess about the number of examples that is best at the reference."""
+    examples = ladder.game.examples
+    return Planned(
+        ladder=ladder, level=level, order=ladder.ranked, inside=examples, guesses=ladder.number
+    )
+
+
+def from_outside_in(ladder: Ladder, level: float) -> Level | None:
+    """Choose how many kept examples to guess about, by labels from the outside in.
+
+    None where so few examples are kept that no level is reached.
+    """
+    audited = ladder.game.examples
+    order = ladder.ranked
+    # 1. Levels as planned for the examples expected, and the sets that surely keep so many.
+    levels = np.array(ladder.plan().levels)
+    ends = np.searchsorted(surely_kept(ladder.odds.kept[order.rows]), levels) + 1
+    reached = ends < audited
+    if not reached.any():
+        return None
+    levels = levels[reached]
+    ends = ends[reached]
+    plan = ladder.plan(levels.tolist())
+    # 2. The choice, as if no more examples than will be kept were there.
+    seen = _seen([*levels.tolist(), ladder.expected], [*ends.tolist(), audited])
+    right = ladder.game.right(order)[seen]
+    index = plan.choose(_core.Path.from_successes(right))
+    # 3. Guesses within the set, balanced for the number chosen.
+    inside = np.zeros(audited, dtype=np.bool_)
+    inside[order.rows[: ends[index]]] = True
+    return Level(
+        ladder=ladder,
+        level=level,
+        order=_within(ladder, inside, plan.levels[index]),
+        inside=int(inside.sum()),
+        guesses=plan.levels[index],
+        levels=tuple(plan.levels),
+        shares=tuple(plan.shares),
+        index=index,
+    )
+
+
+def _within(ladder: Ladder, inside: BoolArray, guesses: int) -> Guesses:
+    """Return guesses balanced for a number, those about examples outside of a set last."""
+    game = ladder.game
+    order = np.argsort(-ladder.odds.matched(game, guesses), kind="stable")
+    within = order[inside[order]]
+    top = (within.size + 1) // 2
+    if game.one_sided:
+        top = within.size
+    ranks = np.empty(order.size)
+    placed = np.concatenate([within[:top], order[~inside[order]], within[top:]])
+    ranks[placed] = np.arange(order.size, 0, -1)
+    return game.guessed(ranks, order.size)
+
+
+def _seen(levels: list[int], ends: list[int]) -> IntArray:
+    """Return some examples of each shell, evenly spaced: as many as guesses between two levels."""
+    parts = []
+    shells = zip(pairwise([0, *levels]), pairwise([0, *ends]), strict=True)
+    for (before, made), (first, last) in shells:
+        spaced = np.linspace(first, last, made - before, endpoint=False)
+        parts.append(spaced.astype(np.int64))
+    return np.concatenate(parts)

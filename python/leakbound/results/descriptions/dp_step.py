@@ -1,0 +1,253 @@
+"""The description of a probed step of DP-SGD."""
+
+import math
+from typing import TYPE_CHECKING
+
+from leakbound._base.formatting import down, number, percent, up
+from leakbound.report import style
+from leakbound.report.description import (
+    Description,
+    Figure,
+    Levels,
+    Meaning,
+    Metric,
+    Section,
+    Terms,
+)
+from leakbound.results.dp_step import CLOSE, DPStepAudit, PairResult
+from leakbound.results.words import COMPARED, DELTA, NO_UPPER_LIMIT
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_THEOREM = (
+    "Run with one seed, a step as claimed releases results on two neighbouring batches that differ "
+    "by the same vector Δ whatever the seed. Its noise is N(0, s²I) in each tensor. No test of the "
+    "two batches beats that of N(0, 1) against N(μ, 1), where μ² sums |Δ|²/s² over tensors. Δ is "
+    "computed, and s is bounded from above by the noise of other seeds."
+)
+_MEANS = (
+    "At the stated confidence, some pair of neighbouring batches that was run has a μ of at least "
+    "the bound. A step with the stated noise multiplier has none above its claim.",
+    "It is about one step, given its batch. Sampling of batches is not tested here.",
+)
+_NOT_MEANT = (
+    NO_UPPER_LIMIT,
+    "“Not refuted” means that these pairs and seeds show no fault. Other examples, sizes of "
+    "batches or devices may.",
+    "An ε of a whole run follows only if every step can be given a pair like this.",
+    "A generator of noise that an attacker can predict is not detected.",
+)
+_REASONS = {
+    "contribution": "one example contributes more than the noise allows",
+    "coupling": "the noise depends on the batch",
+    "finite": "one example makes released numbers NaN or infinite",
+    "normal": "the noise is not normal",
+    "independent": "values of the noise depend on each other, or differ in scale within a tensor",
+    "steps": "steps in a row do not have fresh noise of the same scale",
+}
+# Pairs that a figure names
+_SHOWN = 12
+# Bounds are drawn up to this many times the claim
+_FARTHEST = 4.0
+
+
+def describe(result: DPStepAudit) -> Description:
+    """Describe a probed step: whether it is as claimed, and how much noise it has at most."""
+    epsilon = result.epsilon(DELTA)
+    replaced = f" for {COMPARED[result.relation]} one example"
+    terms = Terms(
+        guarantee=f"guarantee of Gaussian DP{replaced}",
+        family="Gaussian DP",
+        epsilon=epsilon,
+        ceiling=epsilon,
+        at=f" at δ = {DELTA:g}",
+        delta=DELTA,
+        own=f"μ ≥ {number(result.bound)}",
+    )
+    verdict = result.check()
+    answer = ""
+    if result.checked is not None:
+        mu = result.checked.value
+        answer = f"The claim μ = {mu:g} of a step is {result.checked.verdict}."
+    return Description(
+        kind=result.kind,
+        confidence=result.confidence,
+        warnings=result.warnings,
+        claim=f"one step of DP-SGD, noise multiplier {result.stated_noise_multiplier:g}",
+        design="the step itself, run on neighbouring batches with the same seeds",
+        terms=terms,
+        epsilon=epsilon,
+        ceiling=epsilon,
+        formula=f"μ ≥ {number(result.bound)}",
+        verdict=verdict,
+        headline=_headline(result),
+        refutes=result.bound > 0,
+        leaks=bool(result.refuted_by),
+        metrics=_metrics(result),
+        meaning=Meaning(says=_MEANS, does_not_say=_NOT_MEANT),
+        levels=_levels(result),
+        figures=(
+            Figure(
+                name="pairs",
+                title="Pairs of batches",
+                draw=lambda ax: plot_pairs(result, ax),
+                caption="The lower bound on μ that each pair gives, largest first. The line is the "
+                "μ of the stated noise multiplier.",
+            ),
+        ),
+        sections=(
+            Section(title="Why it holds", paragraphs=(_THEOREM,), assumptions=result.assumptions),
+        ),
+        numbers=_numbers(result, epsilon),
+        units={
+            "epsilon": f"nats of one step at δ = {DELTA:g}{replaced}",
+            "bound": f"μ of Gaussian DP, one step{replaced}",
+        },
+        title="Probe of a step of DP-SGD",
+        subject="training step",
+        answer=answer,
+        paragraphs=_evidence(result),
+        next_steps=_next(result),
+        contradicted=tuple(one for one in result.assumptions if one.status == "contradicted"),
+        claimed=result.claimed,
+        shown=1,
+    )
+
+
+def _levels(result: DPStepAudit) -> Levels:
+    """Return the bar of μ: what is ruled out, and what a pair at the claim would have shown."""
+    low, high = number(result.bound), number(result.ceiling)
+    names = (
+        f"ruled out: μ < {low}",
+        f"within reach of a pair at the claim: up to {high}",
+        f"out of reach with so few runs: above {high}",
+    )
+    return Levels(first=result.bound, second=result.ceiling, names=names)
+
+
+def _headline(result: DPStepAudit) -> str:
+    """Return whether the step is refuted, by what, and the noise multiplier proved."""
+    sure = percent(result.confidence)
+    proved = f"noise multiplier at most {up(result.noise_multiplier)}"
+    if not result.is_normal:
+        proved += " under the claimed form, which is no bound on leakage"
+    stated = f"{result.stated_noise_multiplier:g} stated"
+    if result.refuted_by:
+        reasons = " and ".join(_REASONS[part] for part in result.refuted_by)
+        return f"Refuted: {reasons} ({proved}, {stated}; {sure} confidence)."
+    verdict = "Nothing contradicts the stated step"
+    if result.check() == "inconclusive":
+        verdict = "Inconclusive: no pair came near the claim"
+    return f"{verdict} ({proved}, {stated}; {sure} confidence)."
+
+
+def _evidence(result: DPStepAudit) -> tuple[str, ...]:
+    """Return what the worst pair shows, and what the noise of other pairs does."""
+    worst = next(one for one in result.pairs if one.name == result.worst)
+    said = [
+        f"The step was run {result.runs:,} times, on {len(result.pairs):,} pairs of neighbouring "
+        f"batches; it releases {result.values:,} values in {len(result.tensors):,} tensors.",
+        f"The worst pair is “{worst.name}”: {_of_worst(result, worst)}.",
+    ]
+    loose = [one for one in result.pairs if one.finite and one.depends]
+    if loose:
+        one = loose[0]
+        ratio = one.scale if not one.coupled else one.factor
+        how = "of another law"
+        if ratio is not None:
+            how = f"{ratio:.4g} times as large"
+        said.append(
+            f"In {len(loose):,} pairs the noise depends on the batch. In “{one.name}” it is {how}."
+        )
+        of_scale = max(result._of_scale(DELTA), 0.0)  # noqa: SLF001 (its own description)
+        if of_scale:
+            said.append(
+                f"The scale of {result.values:,} values tells the two batches apart: "
+                f"ε ≥ {number(of_scale)} at δ = {DELTA:g} in one step."
+            )
+    return tuple(said)
+
+
+def _of_worst(result: DPStepAudit, worst: PairResult) -> str:
+    """Return what makes the worst pair the worst."""
+    if not worst.finite:
+        return "one of its batches gives NaN or infinite numbers, and the other does not"
+    if math.isinf(result.bound):
+        return "some values that differ have no noise, or have noise on one of its batches only"
+    share = result.bound / result.claimed
+    said = f"μ ≥ {number(result.bound)}, which is {down(share)} times the μ that is claimed"
+    largest = max(result.tensors, key=lambda one: one.length)
+    if largest.length:
+        said += f"; most of it is in {largest.name}"
+    return said
+
+
+def _metrics(result: DPStepAudit) -> tuple[Metric, ...]:
+    """Return the key numbers."""
+    tests = ", ".join(f"{name} {p:.2g}" for name, p in result.p_values.items())
+    sigma = f"{result.stated_noise_multiplier:g} stated"
+    stated = f"{number(result.claimed)} claimed"
+    return (
+        Metric(name="Noise multiplier at most", value=up(result.noise_multiplier), note=sigma),
+        Metric(name="μ of a step at least", value=number(result.bound), note=stated),
+        Metric(
+            name=f"ε of a step at δ = {DELTA:g}",
+            value=number(result.epsilon(DELTA)),
+            note="given its batch",
+        ),
+        Metric(name="Pairs of batches", value=f"{len(result.pairs):,}", note=result.worst),
+        Metric(name="Runs", value=f"{result.runs:,}", note=f"p-values: {tests}"),
+    )
+
+
+def _numbers(result: DPStepAudit, epsilon: float) -> dict[str, float]:
+    """Return finite numbers by their names."""
+    numbers = {
+        "bound": result.bound,
+        "bound_ceiling": result.ceiling,
+        "epsilon": epsilon,
+        "delta": DELTA,
+        "noise_multiplier": result.noise_multiplier,
+        "stated_noise_multiplier": result.stated_noise_multiplier,
+        "refuted": float(bool(result.refuted_by)),
+        "runs": float(result.runs),
+        "confidence": result.confidence,
+    }
+    return {name: value for name, value in numbers.items() if math.isfinite(value)}
+
+
+def _next(result: DPStepAudit) -> tuple[str, ...]:
+    """Return what to do next."""
+    if result.refuted_by:
+        return (
+            f"Run the step on the pair “{result.worst}” by hand, and compare what it releases for "
+            "the same seed.",
+        )
+    steps = ["Test how batches are drawn: leakbound.dp_sgd.audit_batches."]
+    if result.bound < (1 - CLOSE) * result.claimed:
+        steps.append("For a sharper bound use more runs (runs=64, 256).")
+    return tuple(steps)
+
+
+def plot_pairs(result: DPStepAudit, ax: "Axes | None" = None) -> "Axes":
+    """Draw the bound of each pair, with the claim."""
+    with style.house_style():
+        ax = style.new_axes(ax)
+        ordered = sorted(result.pairs, key=lambda one: one.bound)[-_SHOWN:]
+        most = _FARTHEST * result.claimed
+        values = [min(one.bound, most) for one in ordered]
+        ax.barh(range(len(ordered)), values, color=style.MEMBER)
+        ax.set_yticks(range(len(ordered)), [_short(one.name) for one in ordered])
+        ax.axvline(
+            result.claimed, color=style.INK, linewidth=0.9, label=f"claim {number(result.claimed)}"
+        )
+        ax.legend(loc="lower right")
+        style.name_axes(ax, title="Pairs of batches", x="lower bound on μ", y="", kind=result.kind)
+    return ax
+
+
+def _short(name: str) -> str:
+    if len(name) <= 30:
+        return name
+    return name[:29] + "…"

@@ -1,0 +1,161 @@
+"""What an audit of a synthetic table says of the three questions; public in `leakbound.results`."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from leakbound._base.formatting import number, share
+from leakbound._base.types import Verdict
+from leakbound.results.one_run import Exposed
+
+DEPENDS = (
+    "depend on whose data was used: the table would favour them less had their partner been used "
+    "in their place, for some choice of the others"
+)
+"""What is proved of so many hits, at least."""
+SHORT = "because they were used"
+"""The same in short, where it was defined beside the number."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Risk:
+    """One of the three questions: how often an attack succeeds, and what is proved of its hits.
+
+    Numbers that rest on the random split are None where the records contradict it.
+    """
+
+    rate: float
+    """Share of members on whom the attack succeeds; of singling out, among the members."""
+    control_rate: float
+    """Share of others on whom it does; of singling out, each of them beside the members."""
+    control_rate_upper: float | None
+    """Exact upper limit of this share for people of the same population, drawn independently.
+
+    None if the split was stratified: people are then drawn within strata.
+    """
+    certified: int | None
+    """So many hits at least depend on whose data was used.
+
+    A hit is a right guess about a pair of a member and another person, of whom the attack succeeds
+    on the member alone, or better. It depends on whose data was used if, for at least one possible
+    choice in the other pairs, the table makes this guess likelier right than not. Successes are
+    here relative to all audited people, members or not.
+    """
+    pairs: int
+    """Pairs of a member and another person that were compared."""
+    excess: float | None
+    """`certified` as a share of the pairs."""
+    epsilon: float | None
+    """What the attack proves as a bound on ε, at its share of the error of all attacks."""
+    p: float | None
+    """Upper bound on the probability of as much evidence if no hit depends on whose data was used.
+
+    It is of this risk alone. `certified` is above 0 exactly if it is at most the risk's share of
+    the error.
+    """
+    surely_seen_from: int
+    """From so many exposed people on, a perfect attack is sure to certify one.
+
+    Fewer may be there unseen: of x people, one is certified with probability 2^x times the share of
+    the error at most.
+    """
+    ceiling: int
+    """What would have been certified had an attack been right about all pairs."""
+    attack: str
+    """The attack, by its name in `leakbound.attacks.synthetic.ATTACKS`."""
+    exposed: Exposed | None
+    """Members whose hits are listed, at a false discovery rate of 10 % for this list alone.
+
+    `rows` are rows of the members' table, `ids` names of groups if whole groups were split. A
+    listed hit is false if the table, given the choices in all other pairs as they were, makes the
+    guess no likelier right than not. Lists of several risks must not be merged.
+    """
+
+    def _flaw(self) -> str:
+        shares = [self.rate, self.control_rate]
+        if self.control_rate_upper is not None:
+            shares.append(self.control_rate_upper)
+        sound = all(0 <= one <= 1 for one in shares) and 0 <= self.ceiling < self.pairs
+        sound = sound and self.control_rate <= shares[-1] and self.surely_seen_from >= 1
+        proved = (self.certified, self.excess, self.epsilon, self.p, self.exposed)
+        if sound and all(one is None for one in proved):
+            return ""
+        if self.certified is None or self.excess is None or self.p is None or self.exposed is None:
+            return "a risk has some of the numbers that are withheld together"
+        sound = sound and 0 <= self.certified <= self.ceiling and 0 < self.p <= 1
+        if sound and self.excess == self.certified / self.pairs:
+            return ""
+        return "a risk has numbers that contradict each other"
+
+    def __str__(self) -> str:
+        """Return the line of this risk, without its name."""
+        limit = ""
+        if self.control_rate_upper is not None:
+            limit = f" (at most {share(self.control_rate_upper, up=True)})"
+        rates = f"{share(self.rate)} of members, {share(self.control_rate)} of others{limit}"
+        if self.certified is None:
+            return f"{rates}; what is proved is withheld: the records contradict a random split"
+        proved = f"none of {self.pairs:,} is certified"
+        if self.certified:
+            proved = f"at least {self.certified:,} of {self.pairs:,} {SHORT}"
+        bound = ""
+        if self.epsilon:
+            bound = f"; ε ≥ {number(self.epsilon)}"
+        return f"{rates}; {proved}{bound}; surely seen from {self.surely_seen_from:,} on"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Risks:
+    """The three questions that European regulators ask of a table that is called anonymous.
+
+    A risk is None if its attack was not among those of the audit.
+    """
+
+    singling_out: Risk | None
+    """Can a person be isolated: does a synthetic record fit one person, and nobody else?"""
+    linkability: Risk | None
+    """Can two records of one person be linked through the table?"""
+    inference: Risk | None
+    """Can a secret be deduced from everything else about a person?"""
+
+    def __iter__(self) -> Iterator[tuple[str, Risk]]:
+        """Yield the risks that were looked at, each with its name."""
+        for name in ("singling_out", "linkability", "inference"):
+            risk = getattr(self, name)
+            if risk is not None:
+                yield name, risk
+
+    def check(self, most_certified: int) -> Verdict:
+        """Return whether more hits than so many are certified, of any risk.
+
+        "inconclusive" if they are withheld, or no attack could have certified more.
+        """
+        risks = [risk for _, risk in self]
+        if any(risk.certified is not None and risk.certified > most_certified for risk in risks):
+            return "refuted"
+        if all(risk.certified is not None and risk.ceiling > most_certified for risk in risks):
+            return "not refuted"
+        return "inconclusive"
+
+    def answer(self, most_certified: int) -> str:
+        """Return what is said of a claim that no more hits than so many are certified."""
+        claim = f"that at most {most_certified:,} hits of each risk are certified"
+        counts = {name.replace("_", " "): risk.certified for name, risk in self}
+        more = [
+            f"{name} {count:,}"
+            for name, count in counts.items()
+            if count is not None and count > most_certified
+        ]
+        if more:
+            return f"The claim {claim} is refuted: {', '.join(more)}."
+        if self.check(most_certified) == "not refuted":
+            return f"The claim {claim} is not refuted, although this audit could have done so."
+        if any(count is None for count in counts.values()):
+            return f"Inconclusive: {claim} cannot be said, because counts are withheld."
+        return f"Inconclusive: no attack on so few pairs could have refuted {claim}."
+
+    def __str__(self) -> str:
+        """Return a line for each risk, and what the short words mean."""
+        lines = [f"{name.replace('_', ' ')}: {risk}" for name, risk in self]
+        if any(risk.certified for _, risk in self):
+            lines.append(f"“{SHORT}”: so many hits at least {DEPENDS}")
+        return "\n".join(lines)

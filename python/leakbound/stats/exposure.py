@@ -1,0 +1,165 @@
+r"""How many right guesses about pairs a release made likelier than not, at every threshold at once.
+
+In a pair of a random split, one of two was used, and a fair coin decided which. A guess about a
+pair is *unexposed* if the release, whatever the coins of the other pairs, makes it no likelier than
+not that the guess is right. Unexposed guesses are then right no more often than coins fall, however
+they depend on each other:
+
+With w right and i wrong guesses, the likelihood ratio of a chance p > 1/2 is
+:math:`(2p)^w (2(1-p))^i`. Its average over Jeffreys' law on (1/2, 1], of density
+:math:`(1-p)^{-1/2}`, is
+
+.. math:: e(w, i) = \int_0^1 (2 - t^2)^w \, t^{2i} \, dt
+
+and a supermartingale along the unexposed guesses, in the order of their confidence. By Ville's
+inequality it stays below 1/β with probability 1 - β at least. Then no more than f(i) unexposed
+guesses are right where i are wrong, f(i) being the largest w with e(w, i) < 1/β. Among W right and
+I wrong guesses of all pairs, W - f(I) right ones at least are exposed: at every threshold at once,
+so that the largest of these numbers may be reported.
+
+`docs/theory/synthetic.md` has the proof.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from leakbound._base.types import BoolArray, FloatArray, IntArray
+
+# Deviations of the integrand around its mode beyond which nothing is left, and points of the rule
+_REACH = 12.0
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(80)
+# What rounding may add to a logarithm of evidence, and for each guess: it is taken off
+_ROUNDING = 1e-9
+_ROUNDING_OF_ONE = 2e-15
+_SMALLEST = float(np.nextafter(0.0, 1.0))
+# Thresholds at a time, to bound memory
+_BLOCK = 4096
+
+
+def log_evidence(right: IntArray, wrong: IntArray) -> FloatArray:
+    """Return ln e(w, i) of so many right and wrong guesses, rounded down.
+
+    Parameters
+    ----------
+    right, wrong : ndarray of int, shape (n,)
+        Counts, from 0 on. Where no more guesses are right than wrong, there is no evidence, and the
+        logarithm is -inf (e is at most 1 there).
+    """
+    found = np.full(right.size, -np.inf)
+    known = np.flatnonzero(right > wrong)
+    for start in range(0, known.size, _BLOCK):
+        part = known[start : start + _BLOCK]
+        found[part] = _log_integral(right[part].astype(float), wrong[part].astype(float))
+    return found
+
+
+def _log_integral(right: FloatArray, wrong: FloatArray) -> FloatArray:
+    """Integrate around the mode, by Gauss and Legendre's rule: what is left out is positive."""
+    made = right + wrong
+    mode = np.sqrt(2 * wrong / made)
+    deviation = np.sqrt(right) / made
+    low = np.maximum(mode - _REACH * deviation, 0.0)
+    high = np.minimum(mode + _REACH * deviation, 1.0)
+    half = (high - low)[:, None] / 2
+    t = low[:, None] + half * (1 + _NODES)
+    logs = right[:, None] * np.log(2 - t**2) + 2 * wrong[:, None] * np.log(t)
+    largest = logs.max(axis=1, keepdims=True)
+    integral = (np.exp(logs - largest) * _WEIGHTS * half).sum(axis=1)
+    log = largest[:, 0] + np.log(integral)
+    return np.asarray(log - _ROUNDING - _ROUNDING_OF_ONE * made)
+
+
+def surely_seen_from(level: float) -> int:
+    """Return f(0) + 1: of so many right guesses and no wrong one, one at least is exposed.
+
+    Parameters
+    ----------
+    level : float
+        Probability β of a false count, in (0, 1).
+    """
+    most = int(-np.log2(level)) + 64  # e(w, 0) is 2^w / (2w + 2) at least
+    right = np.arange(1, most)
+    enough = log_evidence(right, np.zeros_like(right)) >= -np.log(level)
+    return int(right[enough][0])
+
+
+@dataclass(frozen=True, eq=False)
+class PairGuesses:
+    """Guesses which of two was used, the most confident first; ties are one threshold.
+
+    `pairs` are those that a guess is about, `hits` says which guesses are right, and `ends` has the
+    last guess of each block of ties.
+    """
+
+    pairs: IntArray
+    hits: BoolArray
+    ends: IntArray
+
+    @classmethod
+    def of(cls, apart: FloatArray) -> Self:
+        """Guess that the higher score of each pair is that of the one used.
+
+        Parameters
+        ----------
+        apart : ndarray, shape (k,)
+            The score of the one used minus that of the other: 0 is no guess. Sizes may not depend
+            on which of the two was used.
+        """
+        order = np.argsort(-np.abs(apart), kind="stable")
+        order = order[apart[order] != 0]
+        sizes = np.abs(apart[order])
+        last = np.append(sizes[1:] != sizes[:-1], True)[: order.size]
+        return cls(order.astype(np.int64), apart[order] > 0, np.flatnonzero(last))
+
+    @property
+    def right(self) -> IntArray:
+        """Right guesses up to each threshold."""
+        return np.asarray(np.cumsum(self.hits)[self.ends], dtype=np.int64)
+
+    @property
+    def wrong(self) -> IntArray:
+        """Wrong guesses up to each threshold."""
+        return self.ends + 1 - self.right
+
+    @property
+    def p_value(self) -> float:
+        """One over the largest evidence at any threshold, at most 1, rounded up."""
+        largest = log_evidence(self.right, self.wrong).max(initial=0.0)
+        return max(float(np.exp(-largest)), _SMALLEST)
+
+    def certified(self, level: float) -> int:
+        """Return how many right guesses are exposed, at least, with probability 1 - level.
+
+        It is above 0 exactly if `p_value` is at most the level.
+        """
+        right = self.right
+        wrong = self.wrong
+        low = 0
+        high = int(right.max(initial=0)) + 1
+        while high - low > 1:
+            count = (low + high) // 2
+            # W - f(I) is at least this count where e(W - count + 1, I) is at least 1/β.
+            reached = log_evidence(right - count + 1, wrong) >= -np.log(level)
+            if reached.any():
+                low = count
+                right = right[reached]
+                wrong = wrong[reached]
+            else:
+                high = count
+        return low
+
+    def listed(self, rate: float) -> IntArray:
+        """Return pairs guessed right, such that a share of at most `rate` is false, on average.
+
+        Listed are the right guesses up to the last threshold at which (1 + wrong) / right is at
+        most `rate`. One is *false* if the release, given the coins of the other pairs as they fell,
+        makes it no likelier than not. (Barber, Candès and Samworth 2020, Theorem 1, as in
+        `leakbound.results.Exposed`.)
+        """
+        stops = np.flatnonzero(1 + self.wrong <= rate * self.right)
+        if not stops.size:
+            return self.pairs[:0]
+        guessed = slice(self.ends[stops[-1]] + 1)
+        return self.pairs[guessed][self.hits[guessed]]
