@@ -67,14 +67,14 @@ class Environment:
         own = ".".join(map(str, sys.version_info[:2]))
         if uv is not None:
             made = [uv, "venv", "--quiet", "--python", self.python, str(BUILT / self.name)]
-            filled = [uv, "pip", "install", "--quiet", "--python", str(self.program), "-r", lock]
+            filled = [uv, "pip", "install", "--quiet", "--python", str(self.program), "-r", str(lock)]
         else:
             base = sys.executable if own == self.python else shutil.which(f"python{self.python}")
             if base is None:
                 return f"Python {self.python} is not on this machine, and neither is uv"
             made = [base, "-m", "venv", str(BUILT / self.name)]
             quiet = ["--quiet", "--disable-pip-version-check"]
-            filled = [str(self.program), "-m", "pip", "install", *quiet, "-r", lock]
+            filled = [str(self.program), "-m", "pip", "install", *quiet, "-r", str(lock)]
         for command in (made, filled):
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:

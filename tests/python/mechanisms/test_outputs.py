@@ -16,6 +16,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import torch
+from scipy.stats import binom
 
 import leakbound as lb
 from leakbound import errors
@@ -295,3 +296,44 @@ def test_large_integers_are_told_apart_by_what_is_learnt() -> None:
 
     result = audit_mechanism(run, 0, 1, lb.PureDP(), parameter=1.0, most_runs=200, seed=0)
     assert result.check(parameter=1.0) == "refuted"
+
+
+# What comes out on d0, and on d1 more often by the factor e^½ that a claim of ε = ½ allows
+_RARE: dict[str, Callable[[], Any]] = {
+    "raises": lambda: 1 / 0,
+    "NaN": lambda: float("nan"),
+    "a key": lambda: {"n": 3, "rare": 1},
+    "a length": lambda: [1.0, 1.0],
+}
+_USUAL: dict[str, Callable[[], Any]] = {"a key": lambda: {"n": 3}, "a length": lambda: [1.0]}
+
+
+def false_claims(kind: str, games: int, level: float) -> int:
+    """Count audits that claim more than a mechanism attains."""
+    epsilon, false = 0.5, 0
+    usual = _USUAL.get(kind, lambda: 1.0)
+
+    def run(data: int, rng: np.random.Generator) -> Any:
+        if rng.random() < 0.3 * np.exp(epsilon * data):
+            return _RARE[kind]()
+        return usual()
+
+    for game in range(games):
+        result = audit_mechanism(
+            *(run, 0, 1, lb.PureDP()),
+            parameter=epsilon,
+            confidence=1 - level,
+            most_runs=150,
+            seed=game,
+        )
+        false += result.bound > epsilon
+    return false
+
+
+@pytest.mark.validity
+@pytest.mark.parametrize("kind", _RARE)
+def test_right_mechanisms_are_refuted_as_rarely_as_promised(kind: str) -> None:
+    games, level = 1000, 0.1
+    most = binom.ppf(0.999, games, level)
+    assert binom.cdf(most, games, 2 * level) < 1e-6
+    assert false_claims(kind, games, level) <= most
