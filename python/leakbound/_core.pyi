@@ -42,6 +42,7 @@ __all__ = [
     "kl_curve",
     "kl_scan",
     "kl_scan_offset_rows",
+    "kl_scan_offset_rows_lowest",
     "kl_scan_offsets",
     "linear_log_odds",
     "log_normal_cdf",
@@ -342,6 +343,21 @@ def kl_scan_offset_rows(
     """Return one epsilon for each row of as many offsets as guesses, laid end to end.
 
     It may be -inf if it is below the floor of its row.
+    """
+
+def kl_scan_offset_rows_lowest(
+    right: NDArray[np.bool_],
+    offsets: _Floats,
+    *,
+    halves: bool,
+    beta: float,
+    kappa: float | None,
+    min_guesses: int,
+    rank: int,
+) -> float:
+    """Return the epsilon of a rank, from 1 for the smallest, over rows of offsets, at least 0.
+
+    The epsilon of a row is the largest of all guesses and, if `halves`, of every other one.
     """
 
 def matched_counts(

@@ -241,15 +241,19 @@ def bootstrap_quantile(values: ArrayInput, *, p: float) -> float:
     14.0
     """
     bounds = checks.check_scores(values, name="values")
+    rank = bootstrap_rank(bounds.size, checks.real(p, name="p", above=0, below=1))
+    return float(np.partition(bounds, rank - 1)[rank - 1])
+
+
+def bootstrap_rank(size: int, p: float) -> int:
+    """Return the rank, from 1 upwards, of the percentile of so many bootstrapped bounds."""
     # p as it is written: ⌊0.29 · 100⌋ of doubles is 28
-    share = Decimal(repr(checks.real(p, name="p", above=0, below=1)))
-    rank = int(share * (bounds.size + 1))
+    share = Decimal(repr(p))
+    rank = int(share * (size + 1))
     if rank == 0:
         needed = math.ceil(1 / share) - 1
-        raise OptionError(
-            f"p = {p:g} needs at least {needed} bootstrap resamples, got {bounds.size}"
-        )
-    return float(np.partition(bounds, rank - 1)[rank - 1])
+        raise OptionError(f"p = {p:g} needs at least {needed} bootstrap resamples, got {size}")
+    return rank
 
 
 ComposableClaim = PureDP | ApproxDP | GaussianDP

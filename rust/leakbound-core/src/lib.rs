@@ -61,5 +61,6 @@ pub use scan::calibration::Scan;
 pub use scan::curve::{CurvePoint, pointwise_curve, scan_curve};
 pub use scan::mixture::MeanMixture;
 pub use scan::offsets::{OffsetBound, scan_offset_rows, scan_offsets};
+pub use scan::replicates::Replicated;
 pub use scan::statistic::{CutStatistic, EqualLevel, Hoeffding, KlDivergence};
 pub use tally::{KeyCount, KeyCounts, Score};

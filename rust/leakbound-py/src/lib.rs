@@ -67,7 +67,7 @@ mod _core {
     #[pymodule_export]
     use crate::unions::{union_bound, union_curve};
     #[pymodule_export]
-    use crate::zero_run::{kl_scan_offset_rows, matched_counts};
+    use crate::zero_run::{kl_scan_offset_rows, kl_scan_offset_rows_lowest, matched_counts};
 
     use pyo3::prelude::*;
 

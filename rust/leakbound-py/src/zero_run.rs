@@ -1,7 +1,7 @@
 //! Replicates of Zero-Run audits.
 
 use leakbound_core::{
-    Guessing, MatchedCounts, Observed, matched_counts as counts_of, scan_offset_rows,
+    Guessing, MatchedCounts, Observed, Replicated, matched_counts as counts_of, scan_offset_rows,
 };
 use numpy::PyArray1;
 use pyo3::prelude::*;
@@ -77,4 +77,28 @@ pub(crate) fn kl_scan_offset_rows<'py>(
         )
     })?;
     Ok(PyArray1::from_vec(py, epsilons))
+}
+
+/// The `rank`-th smallest over rows of the largest ε of `kl_scan_offsets`, or 0: of all guesses, and
+/// if `halves` of every other one, from the first and from the second.
+#[pyfunction]
+#[pyo3(signature = (right, offsets, *, halves, beta, kappa, min_guesses, rank))]
+#[allow(clippy::too_many_arguments)] // a scan, of rows, and which of them
+pub(crate) fn kl_scan_offset_rows_lowest(
+    py: Python<'_>,
+    right: Flags<'_>,
+    offsets: Vector<'_, f64>,
+    halves: bool,
+    beta: f64,
+    kappa: Option<f64>,
+    min_guesses: u32,
+    rank: usize,
+) -> PyResult<f64> {
+    let right = right.read();
+    let offsets = &*offsets;
+    enter(py, |interrupt| {
+        let statistic = kl_statistic(beta, kappa)?;
+        Replicated::new(&right, halves, statistic, beta, min_guesses)?
+            .lowest(offsets, rank, interrupt)
+    })
 }

@@ -3,13 +3,14 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
 import leakbound._core as _core
 from leakbound._base import shares
-from leakbound._base.records import encode
+from leakbound._base.records import Lazy, encode
 from leakbound._base.types import Adversary, FloatArray, JsonValue, TailBound
 from leakbound._base.types import Correction as CorrectionName
 from leakbound.audits.policies.reference import plan_guesses
@@ -24,7 +25,12 @@ from leakbound.cuts.policy import ALL_GUESSES, SUREST_GUESSES, Best, Stated
 from leakbound.cuts.shift import Bootstrap, Shift
 from leakbound.errors import OptionError
 from leakbound.results.one_run import valued
-from leakbound.stats.distribution_shift import bootstrap_quantile, residual_scores, survival
+from leakbound.stats.distribution_shift import (
+    bootstrap_quantile,
+    bootstrap_rank,
+    residual_scores,
+    survival,
+)
 
 AT_A_MEMBER = (
     "Draws are tested at half of the level, and a share of all draws must reach the bound that is "
@@ -250,8 +256,11 @@ def _replicated(proof: Proof, draws: FloatArray, p: float) -> Proof:
     shift = proof.shift
     assert shift is not None
     assert shift.bounds is not None
-    replicates = Bootstrap(bounds=shift.bounds(draws), estimate=proof.bound, p=p)
-    bound = bootstrap_quantile(replicates.bounds, p=p)
+    replicates = Bootstrap(_bounds=Lazy(partial(shift.bounds, draws)), estimate=proof.bound, p=p)
+    if shift.lowest is None:
+        bound = bootstrap_quantile(replicates.bounds, p=p)
+    else:
+        bound = shift.lowest(draws, bootstrap_rank(len(draws), p))
     reason = ""
     if not bound > 0:
         reason = proof.reason or (

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -97,6 +98,8 @@ class PoissonBinomial(Correction):
             },
         )
         shift = replace(self.shift(game), bounds=bounds)
+        if isinstance(cuts, KLScan):
+            shift = replace(shift, lowest=partial(self._lowest, game, paths, cuts, share))
         return self.proof(game, best, shift, tested, level=level, perfect=perfect)
 
     def over_set(self, odds: OddsSet, game: ObservedGame, level: float) -> Proof:
@@ -187,8 +190,7 @@ class PoissonBinomial(Correction):
         floors: FloatArray,
     ) -> FloatArray:
         """Return the largest ε refuted under each replicate, or less if that is below a floor."""
-        here = draws[:, path.rows]
-        offsets = here * path.signs if self.variant == "directional" else np.abs(here)
+        offsets = self._offset_rows(path, draws)
         right = game.right(path)
         if isinstance(cuts, Fixed):
             correct = np.full(len(offsets), right.sum())
@@ -204,6 +206,35 @@ class PoissonBinomial(Correction):
             kappa=cuts.kappa,
             min_guesses=least,
             floors=floors,
+        )
+
+    def _offset_rows(self, path: Guesses, draws: FloatArray) -> FloatArray:
+        """Return what shift adds to the log-odds of each guess, under each replicate."""
+        here = np.take(draws, path.rows, axis=1)
+        if self.variant == "directional":
+            here *= path.signs
+            return here
+        return np.abs(here)
+
+    def _lowest(
+        self,
+        game: ObservedGame,
+        paths: list[Guesses],
+        cuts: KLScan,
+        level: float,
+        draws: FloatArray,
+        rank: int,
+    ) -> float:
+        """Return the bound of a rank, from 1 upwards, over replicates."""
+        whole = paths[0]
+        return _core.kl_scan_offset_rows_lowest(
+            game.right(whole),
+            self._offset_rows(whole, draws).ravel(),
+            halves=len(paths) > 1,
+            beta=level,
+            kappa=cuts.kappa,
+            min_guesses=cuts.min_guesses or 1,
+            rank=rank,
         )
 
     def _with_failures(

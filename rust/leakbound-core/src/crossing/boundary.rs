@@ -142,7 +142,8 @@ impl Boundary {
         let longest = self.guesses.last().copied().unwrap_or(1);
         let deviation = family.at(start)?.deviation(longest);
         let rough = self.every_few_cuts(1.0 / (deviation * f64::from(longest).sqrt()));
-        let base = rough.follow(family, beta, start, ROUGH_LOSS, interrupt)?;
+        let roughly = family.roughly(&rough.guesses);
+        let base = rough.follow(roughly, beta, start, ROUGH_LOSS, interrupt)?;
         let base = if base.is_finite() { base } else { start };
         let solution = self.follow(family, beta, base, CALIBRATION_LOSS, interrupt)?;
         Ok(Some(solution))
@@ -287,6 +288,32 @@ impl Boundary {
         beta: f64,
         interrupt: &Interrupt,
     ) -> Result<bool, AuditError> {
+        let enough = beta * (1.0 + ROUGH_LOSS);
+        Ok(self.crossed(family, parameter, beta, enough, interrupt)?.0 > enough)
+    }
+
+    /// Whether P(cross) is sure to be at most `beta` at this parameter, so that the solution is not
+    /// below it; says no where it is within 1e-5 of `beta`, relatively.
+    pub(crate) fn is_crossed_at_most(
+        &self,
+        family: LogitFamily<'_>,
+        parameter: f64,
+        beta: f64,
+        interrupt: &Interrupt,
+    ) -> Result<bool, AuditError> {
+        let (absorbed, dropped) = self.crossed(family, parameter, beta, beta, interrupt)?;
+        Ok(absorbed + dropped <= beta)
+    }
+
+    /// P(cross) at this parameter, up to where it is above `enough`, and what it may be too small by.
+    fn crossed(
+        &self,
+        family: LogitFamily<'_>,
+        parameter: f64,
+        beta: f64,
+        enough: f64,
+        interrupt: &Interrupt,
+    ) -> Result<(f64, f64), AuditError> {
         let probabilities = family.at(parameter)?;
         let longest = self.guesses.last().copied().unwrap_or(1);
         let operations = probabilities.operations(self.guesses.len(), longest).max(1);
@@ -302,11 +329,13 @@ impl Boundary {
             states.clear();
             walk.absorb(threshold, &mut states);
             absorbed += states.iter().sum::<f64>();
-            if absorbed > beta * (1.0 + ROUGH_LOSS) || walk.is_over() {
+            if absorbed > enough || walk.is_over() {
                 break;
             }
         }
-        Ok(absorbed > beta * (1.0 + ROUGH_LOSS))
+        let terms = f64::from(longest) + self.guesses.len() as f64;
+        let rounding = walk.rounding + f64::EPSILON * terms;
+        Ok((absorbed, walk.lost + (absorbed + walk.lost) * rounding))
     }
 
     /// Cuts that lie ever farther apart, with lower thresholds where some are left out, so that they

@@ -1,5 +1,6 @@
 //! How likely each guess is correct: all alike, or each with an offset of its own.
 
+use leakbound_math::logistic::expit_both;
 use leakbound_math::{MathError, Probability};
 
 use crate::crossing::walk::Walk;
@@ -12,9 +13,19 @@ pub(crate) enum LogitFamily<'a> {
     Equal,
     /// The offsets aᵢ, in path order.
     Offset(&'a [f64]),
+    /// The same, roughly: guesses between the given numbers of them count as binomial ones.
+    Grouped(&'a [f64], &'a [u32]),
 }
 
-impl LogitFamily<'_> {
+impl<'a> LogitFamily<'a> {
+    /// About the same family, for walks that are looked at after these numbers of guesses only.
+    pub(crate) fn roughly(self, guesses: &'a [u32]) -> Self {
+        match self {
+            Self::Offset(offsets) => Self::Grouped(offsets, guesses),
+            other => other,
+        }
+    }
+
     /// The law at one value of the parameter.
     pub(crate) fn at(self, theta: f64) -> Result<SuccessProbabilities, MathError> {
         Ok(match self {
@@ -23,6 +34,16 @@ impl LogitFamily<'_> {
                 offsets
                     .iter()
                     .map(|offset| Probability::from_logit(theta + offset))
+                    .collect::<Result<_, _>>()?,
+            ),
+            Self::Grouped(offsets, ends) => SuccessProbabilities::Groups(
+                ends.iter()
+                    .enumerate()
+                    .map(|(index, &end)| {
+                        let start = if index == 0 { 0 } else { ends[index - 1] };
+                        let group = &offsets[start as usize..end as usize];
+                        Ok((end, Group::of(group, theta)?))
+                    })
                     .collect::<Result<_, _>>()?,
             ),
         })
@@ -36,6 +57,40 @@ pub(crate) enum SuccessProbabilities {
     Equal(Probability),
     /// One for each guess, in path order.
     Each(Vec<Probability>),
+    /// Groups of guesses, and the number of guesses at the end of each.
+    Groups(Vec<(u32, Group)>),
+}
+
+/// A binomial law in the place of several guesses, with their mean and about their variance.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Group {
+    guesses: u32,
+    p: Probability,
+}
+
+impl Group {
+    fn of(offsets: &[f64], theta: f64) -> Result<Self, MathError> {
+        let (mut right, mut wrong, mut variance) = (0.0, 0.0, 0.0);
+        for offset in offsets {
+            let (p, q) = expit_both(theta + offset);
+            right += p;
+            wrong += q;
+            variance += p * q;
+        }
+        // n p = Σ pᵢ and n p q = Σ pᵢqᵢ
+        let size = offsets.len() as f64;
+        let fewest = (right * right / (right - variance).max(f64::MIN_POSITIVE)).round();
+        let guesses = fewest.clamp(right.ceil().max(1.0), size);
+        let p = if guesses == size && wrong < right {
+            Probability::from_complement(wrong / size)?
+        } else {
+            Probability::new((right / guesses).min(1.0))?
+        };
+        Ok(Self {
+            guesses: guesses as u32,
+            p,
+        })
+    }
 }
 
 /// What a shift of all logits by s does to the first guesses.
@@ -58,13 +113,18 @@ impl SuccessProbabilities {
                     walk.step(p);
                 }
             }
+            Self::Groups(groups) => {
+                for (_, group) in within(groups, from, to) {
+                    walk.leap(group.guesses, group.p);
+                }
+            }
         }
     }
 
     /// The operations of a walk to `longest` that looks at `cuts` cuts.
     pub(crate) fn operations(&self, cuts: usize, longest: u32) -> usize {
         match self {
-            Self::Equal(_) => cuts,
+            Self::Equal(_) | Self::Groups(_) => cuts,
             Self::Each(_) => longest as usize,
         }
     }
@@ -74,6 +134,10 @@ impl SuccessProbabilities {
         let information = match self {
             Self::Equal(p) => f64::from(guesses) * p.p() * p.q(),
             Self::Each(each) => each[..guesses as usize].iter().map(|p| p.p() * p.q()).sum(),
+            Self::Groups(groups) => within(groups, 0, guesses)
+                .iter()
+                .map(|(_, group)| f64::from(group.guesses) * group.p.p() * group.p.q())
+                .sum(),
         };
         1.0 / information.sqrt()
     }
@@ -113,6 +177,26 @@ impl SuccessProbabilities {
                 };
                 guesses.map(&mut up_to).collect()
             }
+            Self::Groups(groups) => {
+                let (mut so_far, mut done) = (Tilt::default(), 0);
+                let mut up_to = |r: u32| {
+                    for (_, group) in within(groups, done, r) {
+                        let one = of_one(group.p);
+                        so_far.cumulant += f64::from(group.guesses) * one.cumulant;
+                        so_far.mean += f64::from(group.guesses) * one.mean;
+                    }
+                    done = r;
+                    so_far
+                };
+                guesses.map(&mut up_to).collect()
+            }
         }
     }
+}
+
+/// The groups that lie between two numbers of guesses.
+fn within(groups: &[(u32, Group)], from: u32, to: u32) -> &[(u32, Group)] {
+    let first = groups.partition_point(|&(end, _)| end <= from);
+    let last = groups.partition_point(|&(end, _)| end <= to);
+    &groups[first..last]
 }

@@ -1,7 +1,7 @@
 //! The largest deviation of a cut from odds of its own, and where it reaches a target.
 
-use leakbound_math::Probability;
 use leakbound_math::logistic::expit_both;
+use leakbound_math::{MathError, Probability};
 
 use crate::error::AuditError;
 use crate::guesses::path::Cut;
@@ -21,6 +21,15 @@ const LIKELY: f64 = 0.95;
 const NEAR: f64 = 1e-6;
 /// Guesses whose probabilities are computed at once.
 const BLOCK: usize = 64;
+/// The start of a search looks at every cut up to here, and then at those that lie apart by this share
+/// of what is beyond.
+const ROUGH_FROM: u32 = 128;
+const ROUGH_SPACING: f64 = 1.0 / 16.0;
+/// Guesses between two of them whose offsets stand for all.
+const SAMPLED: usize = 16;
+/// How near to its end, in units of ε, the start of a search comes, in how many steps at most.
+const ROUGH_TOLERANCE: f64 = 1e-3;
+const ROUGH_STEPS: usize = 16;
 
 /// Sums over the first guesses of a path, at one ε.
 pub(crate) struct PrefixSums<'a> {
@@ -50,7 +59,7 @@ impl<'a> PrefixSums<'a> {
     }
 
     /// The mean probability of the first `guesses` guesses, no fewer than asked for before.
-    pub(crate) fn up_to(&mut self, guesses: u32) -> Result<Probability, leakbound_math::MathError> {
+    pub(crate) fn up_to(&mut self, guesses: u32) -> Result<Probability, MathError> {
         for index in self.done..guesses as usize {
             let place = index % BLOCK;
             if place == 0 {
@@ -63,12 +72,7 @@ impl<'a> PrefixSums<'a> {
             self.variance += p * q;
         }
         self.done = guesses as usize;
-        let (right, wrong) = (self.right.value(), self.wrong.value());
-        if right <= wrong {
-            Probability::new(right / f64::from(guesses))
-        } else {
-            Probability::from_complement(wrong / f64::from(guesses))
-        }
+        mean_of(self.right.value(), self.wrong.value(), guesses)
     }
 }
 
@@ -147,10 +151,19 @@ impl Bracket {
 impl Search<'_> {
     /// The statistic and its cut, by Newton's method on the largest deviation, held in a bracket.
     pub(crate) fn best(&self, interrupt: &Interrupt) -> Result<Option<(f64, Cut)>, AuditError> {
+        self.best_from(self.start()?, interrupt)
+    }
+
+    /// The same from a start near the statistic, which takes fewer steps.
+    pub(crate) fn best_from(
+        &self,
+        start: f64,
+        interrupt: &Interrupt,
+    ) -> Result<Option<(f64, Cut)>, AuditError> {
         let mut bracket = Bracket::default();
-        let mut epsilon = 0.0;
+        let mut epsilon = start;
         let mut found = None;
-        let mut around = self.largest(epsilon, 0.0)?;
+        let mut around = self.largest(epsilon, LIKELY * self.target)?;
         for _ in 0..MAX_STEPS {
             interrupt.check()?;
             let largest = if epsilon == around.epsilon {
@@ -177,6 +190,75 @@ impl Search<'_> {
             epsilon = next;
         }
         Ok(found.map(|deviation| (bracket.low, deviation.cut)))
+    }
+
+    /// About the statistic, by the same method on a few of the cuts, and of the offsets; 0 where none
+    /// of these cuts stands out.
+    fn start(&self) -> Result<f64, AuditError> {
+        let samples = self.samples();
+        let mut bracket = Bracket::default();
+        let mut epsilon = 0.0;
+        let mut last = None;
+        for _ in 0..ROUGH_STEPS {
+            last = self.largest_sampled(&samples, epsilon)?;
+            let Some(next) = bracket.next(epsilon, last, self.target) else {
+                break;
+            };
+            let step = next - epsilon;
+            epsilon = next;
+            if step.abs() <= ROUGH_TOLERANCE {
+                break;
+            }
+        }
+        Ok(if last.is_some() { epsilon } else { 0.0 })
+    }
+
+    /// A few of the cuts, and how far apart the guesses lie that are looked at before each.
+    fn samples(&self) -> Vec<(Cut, usize)> {
+        let (mut samples, mut before, mut next) = (Vec::new(), 0, 0);
+        for (index, &cut) in self.cuts.iter().enumerate() {
+            if cut.guesses >= next || index + 1 == self.cuts.len() {
+                let stride = (cut.guesses as usize - before).div_ceil(SAMPLED).max(1);
+                samples.push((cut, stride));
+                before = cut.guesses as usize;
+                let beyond = f64::from(cut.guesses.saturating_sub(ROUGH_FROM));
+                next = cut
+                    .guesses
+                    .saturating_add((beyond * ROUGH_SPACING).ceil() as u32);
+            }
+        }
+        samples
+    }
+
+    /// About the largest deviation of some cuts.
+    fn largest_sampled(
+        &self,
+        samples: &[(Cut, usize)],
+        epsilon: f64,
+    ) -> Result<Option<Deviation>, AuditError> {
+        let (mut right, mut wrong, mut variance, mut done) = (0.0, 0.0, 0.0, 0);
+        let mut largest: Option<Deviation> = None;
+        for &(cut, stride) in samples {
+            let between = &self.offsets[done..cut.guesses as usize];
+            done = cut.guesses as usize;
+            let looked_at = between.len().div_ceil(stride);
+            let weight = between.len() as f64 / looked_at as f64;
+            for offset in between.iter().step_by(stride) {
+                let (p, q) = expit_both(epsilon + offset);
+                right += weight * p;
+                wrong += weight * q;
+                variance += weight * p * q;
+            }
+            let mean = mean_of(right, wrong, cut.guesses)?;
+            if !is_above(cut, mean) {
+                continue;
+            }
+            let deviation = deviation_of(cut, mean, variance);
+            if largest.is_none_or(|largest| deviation.root > largest.root) {
+                largest = Some(deviation);
+            }
+        }
+        Ok(largest)
     }
 
     /// The largest deviation of any cut with more correct guesses than expected; `likely` is what
@@ -250,13 +332,28 @@ impl Search<'_> {
 impl PrefixSums<'_> {
     /// How far a cut deviates from its mean, which was asked for last.
     fn deviation(&self, cut: Cut, mean: Probability) -> Deviation {
-        let root = (2.0 * divergence(cut, mean)).sqrt();
-        let (r, w) = (f64::from(cut.guesses), f64::from(cut.correct));
-        // d(r·KL)/dp̄ = (r p̄ − w)/(p̄ q̄), and dp̄/dε is the mean of pᵢqᵢ.
-        let excess = w * mean.q() - (r - w) * mean.p();
-        let slope = -excess * self.variance / (r * mean.p() * mean.q() * root);
-        Deviation { root, slope, cut }
+        deviation_of(cut, mean, self.variance)
     }
+}
+
+/// The mean of so many probabilities, of which the sum is `right` and that of their complements
+/// `wrong`.
+fn mean_of(right: f64, wrong: f64, guesses: u32) -> Result<Probability, MathError> {
+    if right <= wrong {
+        Probability::new(right / f64::from(guesses))
+    } else {
+        Probability::from_complement(wrong / f64::from(guesses))
+    }
+}
+
+/// How far a cut deviates from its mean, `variance` being Σ pᵢ(1 − pᵢ).
+fn deviation_of(cut: Cut, mean: Probability, variance: f64) -> Deviation {
+    let root = (2.0 * divergence(cut, mean)).sqrt();
+    let (r, w) = (f64::from(cut.guesses), f64::from(cut.correct));
+    // d(r·KL)/dp̄ = (r p̄ − w)/(p̄ q̄), and dp̄/dε is the mean of pᵢqᵢ.
+    let excess = w * mean.q() - (r - w) * mean.p();
+    let slope = -excess * variance / (r * mean.p() * mean.q() * root);
+    Deviation { root, slope, cut }
 }
 
 /// Is √(2 r·KL) certainly below `root`? Says no when in doubt, without a logarithm.
@@ -280,7 +377,7 @@ mod tests {
     use crate::guesses::path::Path;
 
     /// The same search over all cuts at every step, with the probabilities computed one by one.
-    fn plain_search(offsets: &[f64], cuts: &[Cut], target: f64) -> Option<(f64, Cut)> {
+    fn plain_search(offsets: &[f64], cuts: &[Cut], target: f64, start: f64) -> Option<(f64, Cut)> {
         let largest = |epsilon: f64| {
             let mut sums = PrefixSums::new(offsets, epsilon);
             let mut largest: Option<Deviation> = None;
@@ -304,7 +401,7 @@ mod tests {
         };
         let mut found = largest(-MAX_EPSILON).filter(|deviation| deviation.root >= target)?;
         let mut bracket = Bracket::default();
-        let mut epsilon = 0.0;
+        let mut epsilon = start;
         for _ in 0..MAX_STEPS {
             let largest = largest(epsilon);
             if let Some(deviation) = largest.filter(|deviation| deviation.root >= target) {
@@ -359,9 +456,12 @@ mod tests {
             let target = (2.0 * kappa).sqrt();
             let search = Search { offsets: &offsets, cuts: &cuts, target };
             let found = search.best(&Interrupt::default()).unwrap();
-            let plain = plain_search(&offsets, &cuts, target);
+            let plain = plain_search(&offsets, &cuts, target, search.start().unwrap());
             let bits = |(epsilon, cut): (f64, Cut)| (epsilon.to_bits(), cut);
             prop_assert_eq!(found.map(bits), plain.map(bits));
+            let far = plain_search(&offsets, &cuts, target, 0.0);
+            let apart = found.zip(far).map_or(0.0, |(one, other)| (one.0 - other.0).abs());
+            prop_assert!(apart <= 1e-11 * (1.0 + found.map_or(0.0, |one| one.0.abs())));
         }
     }
 }

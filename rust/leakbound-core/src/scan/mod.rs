@@ -6,4 +6,5 @@ pub(crate) mod curve;
 pub(crate) mod deviation;
 pub(crate) mod mixture;
 pub(crate) mod offsets;
+pub(crate) mod replicates;
 pub(crate) mod statistic;

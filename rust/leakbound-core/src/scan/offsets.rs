@@ -121,7 +121,8 @@ pub fn scan_offset_rows(
         .collect()
 }
 
-fn check(offsets: &[f64], guesses: u32) -> Result<(), AuditError> {
+/// Refuse offsets that are not one for each guess, or too large.
+pub(crate) fn check(offsets: &[f64], guesses: u32) -> Result<(), AuditError> {
     if offsets.len() != guesses as usize {
         let (given, steps) = (offsets.len(), guesses as usize);
         return Err(AuditError::StepMismatch { given, steps });
@@ -134,7 +135,11 @@ fn check(offsets: &[f64], guesses: u32) -> Result<(), AuditError> {
 }
 
 /// The mean probability of the guesses up to each cut.
-fn means(offsets: &[f64], cuts: &[Cut], epsilon: f64) -> Result<Vec<Probability>, AuditError> {
+pub(crate) fn means(
+    offsets: &[f64],
+    cuts: &[Cut],
+    epsilon: f64,
+) -> Result<Vec<Probability>, AuditError> {
     let mut sums = PrefixSums::new(offsets, epsilon);
     let mut means = room(cuts.len())?;
     for cut in cuts {
