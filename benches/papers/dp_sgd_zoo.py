@@ -124,11 +124,13 @@ def _loader(
         "steps": recipe.steps,
         "generator": draws,
     }
-    batches = (
-        PoissonBatches(**how)
-        if fault.batches == "poisson"
-        else ShuffledBatches(**how, sizes="fixed" if fault.batches == "fixed" else "poisson")
-    )
+    batches: PoissonBatches | ShuffledBatches
+    if fault.batches == "poisson":
+        batches = PoissonBatches(**how)
+    elif fault.batches == "fixed":
+        batches = ShuffledBatches(**how, sizes="fixed")
+    else:
+        batches = ShuffledBatches(**how, sizes="poisson")
     return DataLoader(data, batch_sampler=batches)
 
 

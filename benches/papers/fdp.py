@@ -212,15 +212,18 @@ def _pointwise(m: int, guesses: int, correct: int) -> float:
         high = 50.0
         for _ in range(50):
             middle = 0.5 * (low + high)
-            low, high = (
-                (middle, high) if epsilon_of(middle, float(delta)) < proved else (low, middle)
-            )
+            if epsilon_of(middle, float(delta)) < proved:
+                low = middle
+            else:
+                high = middle
         best = low
     return epsilon_of(best)
 
 
 def _figure_1(*, full: bool) -> Outcome:
-    sizes = [10**power for power in range(2, 8 if full else 7)]
+    sizes = [10**power for power in range(2, 7)]
+    if full:
+        sizes.append(10**7)
     rows: list[tuple[Cell, ...]] = []
     for sigma in _TABLE_1:
         mu = 1 / sigma
@@ -313,7 +316,10 @@ def _figure_5(*, full: bool) -> Outcome:
 def _guesses(*, full: bool) -> Outcome:
     m = _MOST
     rows = []
-    tried = np.rint(np.geomspace(100, m, 31 if full else 16)).astype(int).tolist()
+    points = 16
+    if full:
+        points = 31
+    tried = np.rint(np.geomspace(100, m, points)).astype(int).tolist()
     for sigma in (1.0, 2.0, 4.0, 0.5):
         for guesses in tried:
             correct = math.floor(_right(m, guesses=guesses, mu=1 / sigma))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from leakbound.attacks import rmia
 from leakbound.integrations import watch_dp_sgd
 from leakbound.torch import score
 from leakbound.torch.placement import descend, reproducible
-from outcomes import Cell, Compute, Outcome, Reproduction
+from outcomes import Compute, Outcome, Reproduction
 from real_data import adult, fashion_mnist
 from streams import derived, generator
 from training import Recipe, Ticks, accuracy, quiet_opacus
@@ -162,12 +163,14 @@ def _rmia(
     seeds: int = 2,
 ) -> Outcome:
     """Audit RMIA scores of a network that is not private: Figures 4 and 12."""
-    every = range(seed, seed + (max(seeds, 5) if full else seeds))
+    if full:
+        seeds = max(seeds, 5)
     tried = [*(guesses for guesses in _GUESSES if guesses < m), m]
-    found: list[list[tuple[float, ...]]] = []
-    whole: list[tuple[float, ...]] = []
-    accuracies: list[float] = []
-    for one in track(every, "networks", total=len(every), shown=True):
+    found = list[list[tuple[float, ...]]]()
+    whole = list[tuple[float, ...]]()
+    accuracies = list[float]()
+    every = range(seed, seed + seeds)
+    for one in track(every, "networks", total=seeds, shown=True):
         examples = load(one)
         with reproducible():
             scores, member, right = _rmia_scores(
@@ -177,35 +180,37 @@ def _rmia(
         found.append(
             [_bounds(scores, member=member, guesses=guesses, seed=one) for guesses in tried]
         )
-        claims = lb.ApproxDP(delta=DELTA), lb.GaussianDP()
-        audits = (
-            lb.audit(scores, lb.Coins(member), claim=claim, sides="both", seed=one)
-            for claim in claims
-        )
-        whole.append(tuple(audit.epsilon(DELTA) for audit in audits))
-    means = np.mean(found, axis=0)
-    rows: list[tuple[Cell, ...]] = [
-        (str(guesses), *map(float, row)) for guesses, row in zip(tried, means, strict=True)
-    ]
-    names = ("Steinke et al.", "Algorithm 3", "tight test")
-    approximate, gaussian = np.mean(whole, axis=0).tolist()
-    rows.append(("chosen by the audit", approximate, None, gaussian, None))
+        whole.append(_by_audit(scores, member, seed=one))
     how = (
         f"{data}, {m:,} coins: half of the examples train a network for {epochs} epochs, which is "
-        f"right about {np.mean(accuracies):.0%} of others. Means of {len(every)} seeds, ε at "
+        f"right about {np.mean(accuracies):.0%} of others. Means of {seeds} seeds, ε at "
         "δ = 1e-5."
     )
+    means = np.mean(found, axis=0).tolist()
+    approximate, gaussian = np.mean(whole, axis=0).tolist()
+    names = ("Steinke et al.", "Algorithm 3", "tight test")
     return Outcome(
         columns=("guesses", *names, "right"),
-        rows=tuple(rows),
+        rows=(
+            *((str(guesses), *row) for guesses, row in zip(tried, means, strict=True)),
+            ("chosen by the audit", approximate, None, gaussian, None),
+        ),
         notes=(how, _RMIA, _CHOSEN, _CURVES),
         lines=lines_of_panels(
-            [("", guesses, *row) for guesses, row in zip(tried, means.tolist(), strict=True)],
+            [("", guesses, *row) for guesses, row in zip(tried, means, strict=True)],
             names,
             panel=str,
         ),
         axes=("log guesses", "ε at δ = 1e-05"),
     )
+
+
+def _by_audit(scores: FloatArray, member: BoolArray, seed: int) -> tuple[float, ...]:
+    """Return ε of an audit of approximate DP, and of one of Gaussian DP."""
+    claims = (lb.ApproxDP(delta=DELTA), lb.GaussianDP())
+    design = lb.Coins(member)
+    audits = (lb.audit(scores, design, claim=claim, sides="both", seed=seed) for claim in claims)
+    return tuple(audit.epsilon(DELTA) for audit in audits)
 
 
 def _rmia_scores(
@@ -216,7 +221,8 @@ def _rmia_scores(
     audited = examples.part(0, m)
     included = TensorDataset(*(tensor[torch.tensor(member)] for tensor in audited.tensors))
     # References learn from the examples after those that are audited, each from half of as many.
-    parts = [examples.part(m + i * m // 2, m + (i + 1) * m // 2) for i in range(_REFERENCES)]
+    ends = [m + i * m // 2 for i in range(_REFERENCES + 1)]
+    parts = [examples.part(begin, end) for begin, end in pairwise(ends)]
     answers = []
     right = 0.0
     for number, data in enumerate((included, *parts)):
@@ -297,15 +303,17 @@ class _Run:
 
 def _white_box(*, full: bool, m: int = 1000, seed: int = 0, seeds: int = 2) -> Outcome:
     """Audit Dirac canaries of DP-SGD: Figure 2."""
+    trained_on = 6000
     if full:
         m = max(m, 5000)
+        trained_on = 60_000
 
     def audit(epsilon: float, one: int) -> tuple[float, ...]:
         run = _Run(epsilon=epsilon, rate=_RATE, steps=_STEPS)
         examples = images(one)
         torch.manual_seed(derived("papers/start", one))
         network = examples.network(32)
-        data = examples.part(0, 60_000 if full else 6000)
+        data = examples.part(0, trained_on)
         watch = _dp_sgd(network, data=data, run=run, seed=one, m=m)
         scores = watch.observed.log_odds
         member = watch.observed.design.member()
@@ -346,8 +354,10 @@ def _black_box(*, full: bool, m: int = 1000, seed: int = 0, seeds: int = 2) -> O
         )
 
     how = f"m = {m:,}, {_BLACK_BOX_STEPS} steps at sampling rate {_BLACK_BOX_RATE}."
+    if full:
+        seeds = 5
     return _at_epsilons(
-        audit, name="Gaussian DP, audit", notes=(_BLACK, how), seed=seed, seeds=5 if full else seeds
+        audit, name="Gaussian DP, audit", notes=(_BLACK, how), seed=seed, seeds=seeds
     )
 
 

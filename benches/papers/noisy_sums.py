@@ -117,7 +117,9 @@ class _Population:
             return np.zeros(cosine.size)
         low = float(cosine.min())
         high = float(cosine.max())
-        nodes = np.linspace(low, high, _NODES) if high > low else np.array([low])
+        nodes = np.array([low])
+        if high > low:
+            nodes = np.linspace(low, high, _NODES)
         other = self.ratio * self.bias
         values = (
             self._log_lengths(self.bias * nodes)

@@ -100,8 +100,9 @@ def store(outcome: Outcome, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     columns = []
     for column in zip(*outcome.rows, strict=True):
-        kinds = {type(cell) for cell in column} - {type(None)}
-        kind = str if str in kinds else float if float in kinds else int
+        kinds = {type(cell) for cell in column}
+        # Whole numbers beside floats are floats, and numbers beside words are words.
+        kind = next((one for one in (str, float) if one in kinds), int)
         columns.append(pa.array([None if cell is None else kind(cell) for cell in column]))
     rest = {name: value for name, value in asdict(outcome).items() if name != "rows"}
     table = pa.table(columns, names=outcome.columns)

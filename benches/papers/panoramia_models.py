@@ -183,9 +183,7 @@ def convolutions() -> nn.Module:
 
 
 def _asked(sizes: Sizes) -> dict[str, Any]:
-    if sizes.full:
-        return sizes.of(5, 9600)
-    return sizes.of(2, 6000)
+    return sizes.chosen(full=(5, 9600), quick=(2, 6000))
 
 
 @cache
@@ -337,7 +335,7 @@ def _figure_8(sizes: Sizes) -> Outcome:
     """Return losses of a GPT in the course of its training."""
     from panoramia_text import RECIPE, divided
 
-    asked = sizes.of(1, 3000 if sizes.full else 1000)
+    asked = sizes.chosen(full=(1, 3000), quick=(1, 1000))
     material = divided(asked["members"], asked["seed"])
     marks = [_LONG * (i + 1) // _PAUSES for i in range(_PAUSES)]
 
@@ -365,7 +363,7 @@ def _figure_15(sizes: Sizes) -> Outcome:
     trainings = [
         Training(recipe=of_images(width), epochs=(40,), prefix=f"{width}: ") for width in WIDTHS
     ]
-    made = audit_images(trainings, **sizes.of(3, 9600) if sizes.full else sizes.of(1, 6000))
+    made = audit_images(trainings, **sizes.chosen(full=(3, 9600), quick=(1, 6000)))
     rows: list[tuple[Cell, ...]] = []
     for width, target in zip(WIDTHS, made.targets, strict=True):
         weights = sum(part.numel() for part in of_images(width).new(0).parameters())

@@ -145,6 +145,12 @@ class Sizes:
             asked = round(self.m / TESTED)
         return {"seed": self.seed, "seeds": self.seeds or seeds, "members": asked}
 
+    def chosen(self, full: tuple[int, int], quick: tuple[int, int]) -> dict[str, Any]:
+        """Return seeds and members of a full or of a quick run."""
+        if self.full:
+            return self.of(*full)
+        return self.of(*quick)
+
 
 def sized(compute: Callable[[Sizes], Outcome]) -> Compute:
     """Return what takes sizes by their names."""
@@ -234,7 +240,7 @@ def of_images(width: int) -> Recipe:
 @cache
 def people_run(sizes: Sizes) -> Audited:
     """Train and audit the targets on a table once for all that is shown of them."""
-    return audit_people(**sizes.of(3, 9600) if sizes.full else sizes.of(2, 6000))
+    return audit_people(**sizes.chosen(full=(3, 9600), quick=(2, 6000)))
 
 
 @cache
@@ -244,7 +250,7 @@ def images_run(sizes: Sizes) -> Audited:
         Training(recipe=of_images(SMALL), epochs=(5, 40), epsilons=(8.0,), prefix="small, "),
         Training(recipe=of_images(LARGE), epochs=(40,), prefix="large, "),
     )
-    return audit_images(trainings, **sizes.of(3, 9600) if sizes.full else sizes.of(1, 6000))
+    return audit_images(trainings, **sizes.chosen(full=(3, 9600), quick=(1, 6000)))
 
 
 @cache
@@ -275,7 +281,7 @@ def private_run(sizes: Sizes) -> Audited:
             prefix="small for longer, ",
         ),
     ]
-    return audit_images(trainings, **sizes.of(3, 9600) if sizes.full else sizes.of(1, 3000))
+    return audit_images(trainings, **sizes.chosen(full=(3, 9600), quick=(1, 3000)))
 
 
 @cache

@@ -25,7 +25,8 @@ from panoramia_scores import SCORES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from leakbound._base.types import FloatArray
+    from leakbound._base.types import AnyArray, FloatArray
+    from leakbound.panoramia.table import Spread
     from leakbound.results import PanoramiaResult, ScoreAudit
     from targets import Audited
 
@@ -112,14 +113,21 @@ def _table_6(sizes: Sizes) -> Outcome:
     for target in made.targets:
         row = made.found.row(target.name)
         by_loss = made.found.row(target.name, "O(1)").epsilon
-        spreads = (row.epsilon_tilde, by_loss)
-        halves = [(one.mean, one.half_width) if one else (None, None) for one in spreads]
-        rows.append((target.name, mean_of(row.c_lb), *halves[0], *halves[1]))
+        rows.append(
+            (target.name, mean_of(row.c_lb), *_spread(row.epsilon_tilde), *_spread(by_loss))
+        )
     return Outcome(
         columns=("target", "c at least", "ε̃", "± of ε̃", "O(1): ε at least", "± of O(1)"),
         rows=(*rows, *_TABLE_6),
         notes=(PEOPLE, _TABLE, *made.found.warnings),
     )
+
+
+def _spread(one: Spread | None) -> tuple[float | None, float | None]:
+    """Return a mean and half of the interval around it."""
+    if one is None:
+        return None, None
+    return one.mean, one.half_width
 
 
 @sized
@@ -162,7 +170,11 @@ def _curves(run: Callable[[Sizes], Audited], words: str, *kinds: str) -> Compute
         first = next(iter(results.values()))
         attacks = {name: one.attack for name, one in results.items()}
         audits = {"baseline": first.baseline, **attacks}
-        panels = [_AXES[kind][1] if len(kinds) > 1 else "PANORAMIA" for kind in kinds]
+        panels = ["PANORAMIA"]
+        axes = _AXES[kinds[0]]
+        if len(kinds) > 1:
+            panels = [_AXES[kind][1] for kind in kinds]
+            axes = (axes[0], "see the titles")
         return Outcome(
             columns=("ranking", "guesses", "right", "recall", "precision", "bound"),
             rows=tuple((name, *_chosen(audit)) for name, audit in audits.items()),
@@ -172,7 +184,7 @@ def _curves(run: Callable[[Sizes], Audited], words: str, *kinds: str) -> Compute
                 for kind, panel in zip(kinds, panels, strict=True)
                 for name, audit in audits.items()
             ),
-            axes=_AXES[kinds[0]] if len(kinds) == 1 else (_AXES[kinds[0]][0], "see the titles"),
+            axes=axes,
         )
 
     return computed
@@ -181,8 +193,12 @@ def _curves(run: Callable[[Sizes], Audited], words: str, *kinds: str) -> Compute
 def _line(what: str, panel: str, name: str, audit: ScoreAudit) -> Line:
     curve = audit.curve
     values: FloatArray = getattr(curve, what)
-    tested = curve.bound == curve.bound if what == "bound" else curve.recall >= 0
-    across = curve.guesses if what == "correct" else curve.recall
+    across: AnyArray = curve.recall
+    if what == "correct":
+        across = curve.guesses
+    tested = curve.recall >= 0
+    if what == "bound":
+        tested = ~np.isnan(curve.bound)
     return Line(
         panel=panel, name=name, x=tuple(across[tested].tolist()), y=tuple(values[tested].tolist())
     )

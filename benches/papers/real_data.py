@@ -199,8 +199,10 @@ def adult() -> Table:
         if column == "salary":
             continue
         columns.append(column)
-        values.append(rows[:, places].argmax(1) if len(places) > 1 else rows[:, places[0]])
-        if len(places) > 1:
+        if len(places) == 1:
+            values.append(rows[:, places[0]])
+        else:
+            values.append(rows[:, places].argmax(1))
             categories[column] = tuple(names[i].split("_", 1)[1] for i in places)
     labels = rows[:, names.index("salary_>50K")].astype(np.int64)
     return Table(

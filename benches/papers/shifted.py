@@ -134,7 +134,9 @@ def _people(n: int, seed: int, *, years: bool) -> Drawn:
     table = _adults()
     year = table.values[:, table.columns.index(_YEAR)]
     rng = generator("papers/surveys", seed)
-    asked = np.flatnonzero(year == year.min()) if not years else np.arange(year.size)
+    asked = np.arange(year.size)
+    if not years:
+        asked = np.flatnonzero(year == year.min())
     left_out = [table.columns.index(name) for name in (*_ONE_YEAR, _YEAR, "weight")]
     answers = np.delete(table.values, left_out, axis=1)
     # Networks cannot tell equal answers apart: each is there once.

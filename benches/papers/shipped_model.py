@@ -144,9 +144,13 @@ def _log_odds(tagger: Any, addresses: Sequence[Address]) -> FloatArray:
         labels = [label for _, label in address.parts]
         right = 0.0
         if known.issuperset(labels):
-            tagger.set(_library().tokens2features(_library().tokenize(address.text)))
+            tokens = _library().tokenize(address.text)
+            tagger.set(_library().tokens2features(tokens))
             right = float(tagger.probability(labels))
-        found.append(max(_SMALLEST, np.log(right / (1 - right))) if 0 < right < 1 else _SMALLEST)
+        odds = _SMALLEST
+        if 0 < right < 1:
+            odds = max(_SMALLEST, np.log(right / (1 - right)))
+        found.append(odds)
     return np.array(found)
 
 

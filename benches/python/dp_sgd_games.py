@@ -32,8 +32,10 @@ def noise_for(family: lb.SubsampledGaussianDP, epsilon: float) -> float:
     high = 20.0
     while high / low > 1 + 1e-5:
         middle = (low * high) ** 0.5
-        more = family.attained(1 / middle, "both").epsilon(DELTA) > epsilon
-        low, high = (middle, high) if more else (low, middle)
+        if family.attained(1 / middle, "both").epsilon(DELTA) > epsilon:
+            low = middle
+        else:
+            high = middle
     return high
 
 

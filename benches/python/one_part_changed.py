@@ -40,13 +40,16 @@ def p_values(parts: Parts, seed: int) -> dict[str, float]:
     rng = np.random.default_rng(seed)
     split = views.Split.of(parts.member, parts.labels, rng)
     points = likeness.ranked(parts.rows)
-    found = {"pairs": views.across(likeness.closest(points, split, rng), split, rng).p_value}
+    pairs = likeness.closest(points, split, rng)
+    found = {"pairs": views.across(pairs, split, rng).p_value}
     usual = likeness.in_order(likeness.usual(parts.rows), rng)
     found["usual"] = views.at_ends(usual, split, rng).p_value
     if parts.labels is not None:
         surprises = surprise.surprising(parts.rows, parts.labels, rng)
         assert surprises is not None
-        found["label"] = views.at_ends(likeness.in_order(surprises, rng), split, rng).p_value
+        asked = np.flatnonzero(~np.isnan(surprises))
+        order = asked[likeness.in_order(surprises[asked], rng)]
+        found["label"] = views.at_ends(order, split, rng).p_value
     return {view: SHARES[view].price() * p_value for view, p_value in found.items()}
 
 
@@ -56,7 +59,8 @@ def table(games: int) -> None:
     for name, play in plays.items():
         refuted: dict[str, int] = {}
         for game in range(games):
-            for view, p_value in p_values(play(np.random.default_rng([game, 6])), game).items():
+            parts = play(np.random.default_rng([game, 6]))
+            for view, p_value in p_values(parts, game).items():
                 refuted[view] = refuted.get(view, 0) + (p_value < CONTRADICTED_BELOW)
         say(f"{name}: {refuted} of {games}")
 
@@ -66,9 +70,11 @@ def nulls(games: int) -> None:
 
     How surprising labels are does not depend on membership: it is learnt once for 25 splits.
     """
-    rng, again = np.random.default_rng(7), 25
+    rng = np.random.default_rng(7)
+    again = 25
     learn = surprise.surprising
-    withheld, small = Counter[str](), Counter[str]()
+    withheld = Counter[str]()
+    small = Counter[str]()
     for game in range(games):
         if game % again == 0:
             rows = np.column_stack([rng.integers(0, 5, (120, 2)), rng.normal(size=(120, 2))])
@@ -91,18 +97,21 @@ def standard(splits: int) -> None:
     """Print how many right splits of each standard data set are withheld."""
     for name, (rows, labels) in standard_data().items():
         numbers = np.unique(labels).size > 30
-        contradicted, least = Counter[str](), 1.0
+        contradicted = 0
+        least = 1.0
         for split in range(splits):
             rng = np.random.default_rng([split, 8])
             member = rng.permutation(len(rows)) < len(rows) * rng.choice([0.5, 0.8])
-            strata = labels if split % 2 and not numbers else None
+            strata = None
+            if split % 2 and not numbers:
+                strata = labels
             units = Units.of(member, strata, None, "mean")
             pairs = Pairs.drawn(units, split)
             found = challenge(pairs, units, rows, split, labels=labels, most_bets=2_000)
-            contradicted["withheld"] += found.contradicted
+            contradicted += found.contradicted
             least = min(least, found.p_value)
         say(
-            f"{name}, {rows.shape}: {contradicted['withheld']} of {splits} withheld, the "
+            f"{name}, {rows.shape}: {contradicted} of {splits} withheld, the "
             f"smallest p = {least:.2g}"
         )
 
@@ -136,24 +145,18 @@ def seconds() -> None:
         label = (rows[:, 0] + rng.normal(size=count) > 0).astype(np.int64)
         member = rng.permutation(count) < count // 2
         begin = time.process_time()
-        rng_ = np.random.default_rng(9)
-        split = views.Split.of(member, label, rng_)
-        points = likeness.ranked(rows)
-        views.across(likeness.closest(points, split, rng_), split, rng_)
-        views.at_ends(likeness.in_order(likeness.usual(rows), rng_), split, rng_)
-        surprises = surprise.surprising(rows, label, rng_)
-        assert surprises is not None
-        asked = np.flatnonzero(~np.isnan(surprises))
-        views.at_ends(asked[likeness.in_order(surprises[asked], rng_)], split, rng_)
-        middle = time.process_time()
-        bets(Pairs.drawn(Units.of(member, label, None, "mean"), 0), rows, 0)
-        end = time.process_time()
-        say(f"{count:,} x {width}: views {middle - begin:.2f} s, classifiers {end - middle:.2f} s")
+        p_values(Parts(rows, member, label), seed=9)
+        of_views = time.process_time() - begin
+        begin = time.process_time()
+        units = Units.of(member, label, None, "mean")
+        bets(Pairs.drawn(units, 0), rows, 0)
+        of_classifiers = time.process_time() - begin
+        say(f"{count:,} x {width}: views {of_views:.2f} s, classifiers {of_classifiers:.2f} s")
 
 
 if __name__ == "__main__":
-    what, *games = sys.argv[1:]
+    what, *numbers = [*sys.argv[1:], "40"]
     if what == "seconds":
         seconds()
     else:
-        {"table": table, "nulls": nulls, "standard": standard}[what](int(games[0]) if games else 40)
+        {"table": table, "nulls": nulls, "standard": standard}[what](int(numbers[0]))

@@ -32,12 +32,13 @@ SPREAD = PEOPLE.values.std(axis=0)
 
 def features(rows: FloatArray) -> NDArray[np.float32]:
     """Return numbers standardised, and categories one column each."""
-    columns = [
-        np.eye(len(PEOPLE.categories[name]))[rows[:, i].astype(np.int64)]
-        if name in PEOPLE.categories
-        else (rows[:, [i]] - MEAN[i]) / SPREAD[i]
-        for i, name in enumerate(PEOPLE.columns)
-    ]
+    columns = []
+    for i, name in enumerate(PEOPLE.columns):
+        if name in PEOPLE.categories:
+            one_hot = np.eye(len(PEOPLE.categories[name]))
+            columns.append(one_hot[rows[:, i].astype(np.int64)])
+        else:
+            columns.append((rows[:, [i]] - MEAN[i]) / SPREAD[i])
     return np.concatenate(columns, axis=1).astype(np.float32)
 
 

@@ -4,7 +4,7 @@ The loop's 600 replicates would take a minute: 20 are timed and scaled.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
 
 import leakbound as lb
+from leakbound._base.types import BoolArray, FloatArray
+from leakbound.claims import Claim
 from leakbound.propensity import LogisticPropensity, PropensityFit
 from leakbound.stats import match
 from ratios import Ratio, measure
@@ -24,40 +26,73 @@ TIMED = 20
 ROUNDS = 3
 
 
+@dataclass(frozen=True, eq=False)
+class Game:
+    """Features and membership of D', and features, membership and scores that are audited."""
+
+    learn: FloatArray
+    learnt: BoolArray
+    features: FloatArray
+    member: BoolArray
+    scores: FloatArray
+
+    @classmethod
+    def play(cls, rng: np.random.Generator, size: int, width: int) -> "Game":
+        """Draw as many examples of both."""
+        features = rng.normal(size=(2 * size, width))
+        slopes = np.r_[0.5, rng.normal(0, 0.15, width - 1)]
+        odds = features @ slopes
+        member = rng.random(2 * size) < 1 / (1 + np.exp(-odds))
+        audited = member[:size]
+        return cls(
+            learn=features[size:],
+            learnt=member[size:],
+            features=features[:size],
+            member=audited,
+            scores=audited + odds[:size] + rng.normal(size=size),
+        )
+
+    def fit(self) -> PropensityFit:
+        """Learn propensities."""
+        return LogisticPropensity().fit(self.learn, self.learnt)
+
+    def audit(self, claim: Claim | None = None, **options: Any) -> lb.ZeroRunResult:
+        """Learn propensities, and audit over their refits, without a test of them."""
+        design = lb.ZeroRun(
+            self.member,
+            self.fit(),
+            features=self.features,
+            uncertainty="bootstrap",
+            falsify=False,
+            **options,
+        )
+        return lb.audit(self.scores, design, claim=claim)
+
+
 @pytest.mark.parametrize("correction", ["match", "tamper"])
 def test_bootstrapped_audit(
     record: Callable[[Ratio, Callable[[], object]], None], correction: str
 ) -> None:
     rng = np.random.default_rng(0)
-    features = rng.normal(size=(2 * SIZE, FEATURES))
-    odds = features @ np.r_[0.5, rng.normal(0, 0.15, FEATURES - 1)]
-    member = rng.random(2 * SIZE) < 1 / (1 + np.exp(-odds))
-    learn = features[SIZE:]
-    here = features[:SIZE]
-    learnt = member[SIZE:]
-    audited = member[:SIZE]
-    scores = audited + odds[:SIZE] + rng.normal(size=SIZE)
+    game = Game.play(rng, SIZE, FEATURES)
 
     def ours() -> lb.ZeroRunResult:
-        fit = LogisticPropensity().fit(learn, learnt)
-        how: Any = correction
-        design = lb.ZeroRun(audited, fit, features=here, correction=how, falsify=False)
-        return lb.audit(scores, design)
+        return game.audit(correction=correction)
 
     def loop() -> list[int]:
         kept = []
         for _ in range(TIMED):
             rows = rng.integers(0, SIZE, SIZE)
             model = CalibratedClassifierCV(LogisticRegression(), cv=5, ensemble=False)
-            p = model.fit(learn[rows], learnt[rows]).predict_proba(here)[:, 1]
+            model.fit(game.learn[rows], game.learnt[rows])
+            p = model.predict_proba(game.features)[:, 1]
             log_odds = np.log(p / (1 - p))
-            kept.append(int(match(audited, log_odds=log_odds, uniforms=rng.random(SIZE)).sum()))
+            uniforms = rng.random(SIZE)
+            kept.append(int(match(game.member, log_odds=log_odds, uniforms=uniforms).sum()))
         return kept
 
     result = ours()
-    assert result.bootstrap is not None
-    assert result.bootstrap.bounds.size == REPLICATES
-    assert 0 < result.bound < 1
+    check(result, largest=1)
     if correction == "match":
         assert abs(np.mean(loop()) / result.kept - 1) < 0.02
     ratio = measure(
@@ -72,32 +107,26 @@ def test_bootstrapped_audit(
     record(replace(ratio, ratio=ratio.ratio * share, spread=ratio.spread * share), ours)
 
 
+def check(result: lb.ZeroRunResult, largest: float) -> None:
+    assert result.bootstrap is not None
+    assert result.bootstrap.bounds.size == REPLICATES
+    assert 0 < result.bound < largest
+
+
 def test_pure_epsilon_over_refits(record: Callable[[Ratio, Callable[[], object]], None]) -> None:
     """Every replicate has a scan of its own; the peer is the refits without any."""
     size = 5_000
-    features = 10
-    rng = np.random.default_rng(0)
-    rows = rng.normal(size=(2 * size, features))
-    odds = rows @ np.r_[0.5, rng.normal(0, 0.15, features - 1)]
-    member = rng.random(2 * size) < 1 / (1 + np.exp(-odds))
-    here = rows[:size]
-    audited = member[:size]
-    scores = audited + odds[:size] + rng.normal(size=size)
+    game = Game.play(np.random.default_rng(0), size, 10)
 
     def refits() -> PropensityFit:
-        fit = LogisticPropensity().fit(rows[size:], member[size:])
-        fit.bootstrap(here, K=REPLICATES)
+        fit = game.fit()
+        fit.bootstrap(game.features, K=REPLICATES)
         return fit
 
     def ours() -> lb.ZeroRunResult:
-        fit = LogisticPropensity().fit(rows[size:], member[size:])
-        design = lb.ZeroRun(audited, fit, features=here, uncertainty="bootstrap", falsify=False)
-        return lb.audit(scores, design, claim=lb.PureDP())
+        return game.audit(claim=lb.PureDP())
 
-    result = ours()
-    assert result.bootstrap is not None
-    assert result.bootstrap.bounds.size == REPLICATES
-    assert 0 < result.bound < 3
+    check(ours(), largest=3)
     ratio = measure(
         "Zero-Run, pure epsilon, K = 600",
         ours,

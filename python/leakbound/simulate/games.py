@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from leakbound._base.bisection import halved
 from leakbound._base.checks import MOST_EXAMPLES, integer, real
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray
@@ -28,6 +29,8 @@ _FARTHEST = 30.0
 _POINTS = 601
 _SLACK = 1e-12
 _LARGEST_PARAMETER = 1e3
+# Relative precision of the parameter of a family.
+_WIDTH = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -81,14 +84,8 @@ class Game:
             high *= 2
             if high > _LARGEST:
                 return math.inf
-        low = 0.0
-        while high - low > _PRECISION * high:
-            middle = (low + high) / 2
-            if self._profile(middle) <= delta:
-                high = middle
-            else:
-                low = middle
-        return high
+        _, least = halved(0.0, high, lambda one: self._profile(one) > delta, width=_PRECISION)
+        return least
 
     def least(self, claim: Claim) -> float:
         """Return the smallest parameter of a claim that is true: what no bound may exceed.
@@ -96,31 +93,27 @@ class Game:
         For families of trade-off functions it is looked for where ε is at most 30, and inf if no
         parameter below 10^3 will do; NaN if the truth is not known.
         """
-        if math.isnan(self.truth) or not isinstance(claim, FAMILIES):
-            if math.isnan(self.truth):
-                return math.nan
+        if math.isnan(self.truth):
+            return math.nan
+        if not isinstance(claim, FAMILIES):
             return self.epsilon(claim.delta)
         if isinstance(claim, GaussianDP) and self.parameter == "mu" and not claim.delta:
             return self.truth
         epsilon = np.linspace(0, _FARTHEST, _POINTS)
         leak = np.array([self.delta(one) for one in epsilon])
 
-        def holds(theta: float) -> bool:
-            return bool((leak <= claim.curve(theta, "both").delta(epsilon) + _SLACK).all())
+        def is_false(theta: float) -> bool:
+            allowed = claim.curve(theta, "both").delta(epsilon)
+            return not (leak <= allowed + _SLACK).all()
 
         low = claim.search[0]
         high = min(claim.search[1], _LARGEST_PARAMETER)
-        if holds(low) or not holds(high):
-            if holds(low):
-                return low
+        if not is_false(low):
+            return low
+        if is_false(high):
             return math.inf
-        while high - low > _SLACK + 1e-6 * high:
-            middle = (low + high) / 2
-            if holds(middle):
-                high = middle
-            else:
-                low = middle
-        return high
+        _, least = halved(low, high, is_false, width=_WIDTH)
+        return least
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(m={self.member.size}, {self.parameter}={self.truth:g})"

@@ -6,6 +6,7 @@ given the features of example i alone.
 
 import math
 import sys
+from bisect import bisect_left
 from decimal import Decimal
 from typing import Literal, TypeAlias
 
@@ -128,18 +129,13 @@ def surviving_guesses(probabilities: FloatArray, share: float) -> int:
     The largest v with P(V ≥ v) ≥ share, V the number of guesses that survive, each independently
     with its probability.
     """
-    # the tail falls with v: halve
-    low = 0
-    high = probabilities.size
-    while low < high:
-        middle = (low + high + 1) // 2
+
+    def too_many(survivors: int) -> bool:
         # a tail may come out 1e-15 too small
-        enough = poisson_binomial_tail(middle, probabilities) >= share - 1e-14
-        if enough:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+        return bool(poisson_binomial_tail(survivors, probabilities) < share - 1e-14)
+
+    # The tail falls with v. Position k has the number k + 1, and too many begin at the result.
+    return bisect_left(range(1, probabilities.size + 1), 1, key=too_many)
 
 
 def residual_scores(
