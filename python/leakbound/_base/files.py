@@ -18,7 +18,7 @@ from typing import IO, Any, BinaryIO, TypeAlias
 import numpy as np
 from numpy.lib.npyio import NpzFile
 
-from leakbound._base.locks import hold, locked_folder
+from leakbound._base.locks import hold, holder, locked_folder, take
 from leakbound._base.streams import SCHEME
 from leakbound._base.types import AnyArray, PathInput
 from leakbound.errors import FormatError, OptionError
@@ -397,6 +397,34 @@ def digest(*arrays: AnyArray | None) -> str:
         total.update(f"{array.dtype.str}{array.shape}".encode())
         total.update(np.ascontiguousarray(array).tobytes())
     return total.hexdigest()
+
+
+@contextmanager
+def file_alone(path: PathInput | None) -> Iterator[None]:
+    """Run the block while no other process runs one with the same file, which may be written often.
+
+    A file that takes the place of another is not locked, so that a file beside it is: it goes when
+    the block ends, and is free to be taken after a kill. Without a path there is nothing to hold.
+    """
+    if path is None:
+        yield
+        return
+    target = resolved(path)
+    lock = target.with_name(f".{target.name}.lock")
+    with locked_folder(target.parent):
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+        if not take(descriptor, wait=False):
+            other = holder(os.fstat(descriptor).st_ino)
+            os.close(descriptor)
+            raise FormatError(
+                f"{path} is being written by {other}: wait until it ends, or choose another file"
+            )
+    try:
+        yield
+    finally:
+        with locked_folder(target.parent):
+            os.close(descriptor)
+            lock.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -62,7 +62,7 @@ def hold(owner: object, file: Path) -> str:
         _HELD[key] = [descriptor, 0]
     else:
         os.close(descriptor)
-        return _holder(status.st_ino)
+        return holder(status.st_ino)
     _HELD[key][1] += 1
     weakref.finalize(owner, _release, key)
     return ""
@@ -75,7 +75,7 @@ def _release(key: tuple[int, int]) -> None:
         os.close(_HELD.pop(key)[0])
 
 
-def _holder(number: int) -> str:
+def holder(number: int) -> str:
     """Return who locks a file, as far as the system tells."""
     with suppress(OSError):
         for line in Path("/proc/locks").read_text(encoding="ascii").splitlines():

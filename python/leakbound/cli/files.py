@@ -5,11 +5,8 @@ numbers, membership or words are needed, so that a message about a value names i
 row, and the option that helps.
 """
 
-import csv
-import gzip
 import re
 import sys
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -25,7 +22,7 @@ from leakbound._base.checks import WHOLE, membership_of
 from leakbound._base.files import Unpacked, open_archive
 from leakbound._base.imports import needs
 from leakbound._base.text import TYPED, grouped, is_mark, thousands_in, typed
-from leakbound.cli.formats import as_utf8, read_csv, read_json, read_parquet
+from leakbound.cli.formats import Packed, is_of_reading, read_parquet, read_text, said_of
 from leakbound.cli.options import KINDS, option, refuse
 from leakbound.errors import (
     FormatError,
@@ -251,9 +248,10 @@ class Columns:
             raise self._refusal(name, row, f"must be a number, such as -0.5 or inf{hint}") from None
         if np.isinf(values).any():
             digits = compute.match_substring_regex(words, "[0-9]").to_numpy(zero_copy_only=False)
-            for row in np.flatnonzero(np.isinf(values) & digits)[:1]:
+            beyond = np.flatnonzero(np.isinf(values) & digits)
+            if beyond.size:
                 raise self._refusal(
-                    name, row, "is too large for a double; write inf if you mean it"
+                    name, beyond[0], "is too large for a double; write inf if you mean it"
                 )
         return values
 
@@ -268,10 +266,10 @@ class Columns:
                     words = compute.replace_substring(words, written, plain)
             marked = compute.match_substring(words, sign)
             form = compute.match_substring_regex(words, f"^{grouped(sign, decimal).pattern}$")
-            strange = compute.and_not(marked, form).to_numpy(zero_copy_only=False)
-            for row in np.flatnonzero(strange)[:1]:
+            strange = compute.index(compute.and_not(marked, form), value=True).as_py()
+            if strange >= 0:
                 what = f"must have --thousands {self.signs.thousands} before groups of three digits"
-                raise self._refusal(name, row, what)
+                raise self._refusal(name, strange, what)
             return compute.replace_substring(words, sign, "")
         # The decimal sign itself may be one of thousands; most columns tell by their first numbers.
         if compute.any(compute.match_substring(words, decimal)).as_py():
@@ -331,8 +329,9 @@ class Columns:
         values = _array(self._filled(name))
         if values.dtype.kind in "OSUMm":  # dates are text in csv, too
             values = np.char.strip(values.astype(np.str_))
-            for row in np.flatnonzero(values == "")[:1]:
-                raise self._refusal(name, row, "needs a value for every example")
+            empty = np.flatnonzero(values == "")
+            if empty.size:
+                raise self._refusal(name, empty[0], "needs a value for every example")
         return values
 
     def _filled(self, name: str) -> Any:
@@ -454,13 +453,7 @@ def opened(path: Path, signs: Signs, at_once: int = _ROWS) -> Iterator[Source]:
 
     `at_once` is the most rows of a batch of parquet.
     """
-    if path != PIPE and not path.is_file():
-        path.stat()  # raises if it does not exist
-        what = "a directory" if path.is_dir() else "a pipe or a device"
-        raise FormatError(f"{path} is {what}; give a file, or - for standard input")
-    suffix = suffix_of(path)
-    if path != PIPE and suffix not in TEXT | {".parquet", ".npz"}:
-        raise FormatError(f"{path} has an unknown type: save it as one of {KINDS}")
+    suffix = _checked_suffix(path)
     unpacked = Unpacked(0 if path == PIPE else path.stat().st_size, signs.most_rows)
     try:
         if suffix == ".npz":
@@ -471,14 +464,10 @@ def opened(path: Path, signs: Signs, at_once: int = _ROWS) -> Iterator[Source]:
                 )
             return
         with needs("io", f"reading {path}"), _stream(path, unpacked) as stored:
-            file = stored if suffix == ".parquet" else as_utf8(stored, signs.encoding)
             if suffix == ".parquet":
                 names, batches = read_parquet(path, at_once, unpacked)
-            elif suffix in {".jsonl", ".ndjson"}:
-                names, batches = read_json(file, unpacked)
             else:
-                sign = signs.sep or ("tab" if suffix == ".tsv" else ",")
-                names, batches = read_csv(file, "\t" if sign == "tab" else sign, unpacked)
+                names, batches = read_text(suffix, stored, signs.sep, signs.encoding, unpacked)
             yield names, lambda picked: _columns(batches(picked), picked)
     except MemoryError as error:
         raise FormatError(
@@ -486,18 +475,21 @@ def opened(path: Path, signs: Signs, at_once: int = _ROWS) -> Iterator[Source]:
             "scores with leakbound tally, which reads them in batches"
         ) from error
     except Exception as error:
-        kinds = (FormatError, EOFError, UnicodeError, csv.Error, zlib.error)
-        arrow = type(error).__module__.startswith("pyarrow")
-        named = str(error).startswith(str(path))
-        if named or not (arrow or isinstance(error, kinds) or getattr(error, "errno", 0) is None):
+        if not is_of_reading(error, path):
             raise
-        said = str(error)
-        rows = " (rows count from 0, without the header)" if re.search(r"row \d", said) else ""
-        if isinstance(error, UnicodeDecodeError) or re.search("invalid UTF-?8", said, re.I):
-            rows += ": its text is not UTF-8; name its encoding, such as --encoding latin-1"
-        if "Expected 1 columns" in said:
-            rows += " (use --sep if columns are not separated by commas, or tabs in a .tsv)"
-        raise FormatError(f"{path} cannot be read: {said}{rows}") from error
+        raise FormatError(f"{path} cannot be read: {said_of(error)}") from error
+
+
+def _checked_suffix(path: Path) -> str:
+    """Return the suffix of a file that can be read."""
+    if path != PIPE and not path.is_file():
+        path.stat()  # raises if it does not exist
+        what = "a directory" if path.is_dir() else "a pipe or a device"
+        raise FormatError(f"{path} is {what}; give a file, or - for standard input")
+    suffix = suffix_of(path)
+    if path != PIPE and suffix not in TEXT | {".parquet", ".npz"}:
+        raise FormatError(f"{path} has an unknown type: save it as one of {KINDS}")
+    return suffix
 
 
 def whole(ids: NDArray[Any]) -> NDArray[Any]:
@@ -516,9 +508,25 @@ def together(batches: Batches) -> Mapping[str, Any]:
         return parts[0]
     import pyarrow as pa
 
+    columns = {name: [part[name] for part in parts] for name in parts[0]}
     return {
-        name: pa.chunked_array([part[name] for part in parts]).combine_chunks() for name in parts[0]
+        name: pa.chunked_array(_of_one_type(pieces)).combine_chunks()
+        for name, pieces in columns.items()
     }
+
+
+def _of_one_type(pieces: list[Any]) -> list[Any]:
+    """Return pieces of a column as doubles if their types differ and are numbers, else as text."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    kinds = {piece.type for piece in pieces}
+    if len(kinds) == 1:
+        return pieces
+    if all(types.is_integer(kind) or types.is_floating(kind) for kind in kinds):
+        with suppress(pa.ArrowInvalid):  # of integers that no double holds
+            return [piece.cast(pa.float64()) for piece in pieces]
+    return [piece.cast(pa.string()) for piece in pieces]
 
 
 def _stream(path: Path, unpacked: Unpacked) -> Any:
@@ -527,22 +535,8 @@ def _stream(path: Path, unpacked: Unpacked) -> Any:
             raise FormatError("standard input is closed: give a file, or pipe a table into it")
         return nullcontext(sys.stdin.buffer)
     if path.suffix.lower() == ".gz":
-        return _Packed(path, unpacked)
+        return Packed(path, unpacked)
     return path.open("rb")
-
-
-class _Packed(gzip.GzipFile):
-    """A file packed by gzip, whose bytes are counted as they come out."""
-
-    def __init__(self, path: Path, unpacked: Unpacked) -> None:
-        super().__init__(path)
-        self._unpacked = unpacked
-
-    def read(self, size: int | None = -1) -> bytes:
-        """Return so many bytes."""
-        content = super().read(size)
-        self._unpacked.add(len(content))
-        return content
 
 
 def _columns(batches: Iterable[Any], picked: Sequence[str]) -> Batches:

@@ -5,9 +5,11 @@ Text is read by the main thread alone, since a thread of Arrow that waits for Py
 
 import codecs
 import csv
+import gzip
 import io
 import json
 import re
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -98,6 +100,17 @@ def as_utf8(file: Any, encoding: str) -> Any:
     return io.BufferedReader(_Recoded(start=start, file=file, decoder=decoder), _PIECE)
 
 
+def read_text(
+    suffix: str, stored: Any, sep: str | None, encoding: str, unpacked: Unpacked
+) -> Reader:
+    """Read JSON lines, or columns that are parted by a sign, by default that of the suffix."""
+    file = as_utf8(stored, encoding)
+    if suffix in {".jsonl", ".ndjson"}:
+        return read_json(file, unpacked)
+    sign = sep or ("tab" if suffix == ".tsv" else ",")
+    return read_csv(file, "\t" if sign == "tab" else sign, unpacked)
+
+
 def read_csv(file: Any, separator: str, unpacked: Unpacked) -> Reader:
     """Read a table of text whose columns are parted by a sign; all columns are text."""
     import pyarrow as pa
@@ -171,33 +184,81 @@ def _counted(message: str, rows: int) -> str:
 
 
 def read_json(file: Any, unpacked: Unpacked) -> Reader:
-    """Read JSON, an object in each line; columns that change their type are text."""
+    """Read JSON, an object in each line, in blocks of lines; one list of objects is read whole.
+
+    Names are those of the first block. Columns that change their type within a block are text.
+    """
+    blocks = _lines(file, unpacked)
+    if file.peek(1).lstrip(codecs.BOM_UTF8 + b" \t\r\n").startswith(b"["):
+        blocks = iter([b"".join(blocks)])
+    first = next(blocks, b"")
+    names, load = _json_block(first, 0)
+
+    def batches(picked: Sequence[str]) -> Iterator[Any]:
+        yield from load(picked)
+        done = first.count(b"\n")
+        for block in blocks:
+            if block.strip():
+                yield from _with_all(_json_block(block, done)[1](picked), picked)
+            done += block.count(b"\n")
+
+    return names, batches
+
+
+def _lines(file: Any, unpacked: Unpacked) -> Iterator[bytes]:
+    """Yield a file of text in blocks of whole lines, read here as in `_blocks`."""
+    held = b""
+    while piece := file.read(_BLOCK):
+        unpacked.add(0, piece.count(b"\n"))
+        held += piece
+        end = held.rfind(b"\n") + 1
+        if end:
+            yield held[:end]
+            held = held[end:]
+    if held:
+        yield held
+
+
+def _json_block(block: bytes, done: int) -> Reader:
+    """Read lines of JSON, after so many other lines."""
     import pyarrow as pa
     from pyarrow import json as arrow
 
-    # Read here, as in `_blocks`: a thread that waits for Python may outlive it.
-    pieces = list[bytes]()
-    while piece := file.read(_BLOCK):
-        unpacked.add(0, piece.count(b"\n"))
-        pieces.append(piece)
-    content = b"".join(pieces)
-    content.decode("utf-8")  # which Arrow does not check
-    options = arrow.ReadOptions(block_size=_BLOCK)
+    block.decode("utf-8")  # which Arrow does not check
     try:
-        table = arrow.read_json(pa.BufferReader(content), options).combine_chunks()
+        table = arrow.read_json(pa.BufferReader(block), arrow.ReadOptions(block_size=_BLOCK))
     except pa.ArrowInvalid as error:
         # Arrow stops at any column that changes its type, also one that nobody asked for.
         with suppress(ValueError, RecursionError):
-            return _json_by_column(content)
-        raise error from None
+            return _json_by_column(block, done)
+        raise FormatError(_in_row(str(error), done)) from error
+    table = table.combine_chunks()
     for place, one in enumerate(table.schema):
         if str(one.type) == "double" and _are_large(table[one.name].to_numpy()):
-            table = table.set_column(place, one.name, _as_written(content, one.name))
+            table = table.set_column(place, one.name, _as_written(block, one.name))
     return table.column_names, lambda _: table.combine_chunks().to_batches()
 
 
-def _json_by_column(content: bytes) -> Reader:
-    """Read objects, one in each line or in one list, by the columns that are asked for."""
+def _in_row(message: str, done: int) -> str:
+    """Return an error of Arrow with rows counted through all blocks."""
+    return re.sub(r"in row (\d+)", lambda match: f"in row {int(match[1]) + done}", message)
+
+
+def _with_all(batches: Iterable[Any], picked: Sequence[str]) -> Iterator[Any]:
+    """Yield batches with all columns, those that their lines lack without a value."""
+    import pyarrow as pa
+
+    for batch in batches:
+        there = batch.schema.names
+        columns = [batch.column(name) if name in there else pa.nulls(len(batch)) for name in picked]
+        yield pa.record_batch(columns, names=[*picked])
+
+
+def _json_by_column(content: bytes, done: int) -> Reader:
+    """Read objects, one in each line or in one list, by the columns that are asked for.
+
+    `done` lines came before.
+    """
     import pyarrow as pa
 
     text = content.decode("utf-8-sig")
@@ -214,7 +275,8 @@ def _json_by_column(content: bytes) -> Reader:
 
     def batches(picked: Sequence[str]) -> Iterator[Any]:
         columns = [[record.get(name) for record in records] for name in picked]
-        arrays = [_one_type(values, name) for values, name in zip(columns, picked, strict=True)]
+        named = zip(columns, picked, strict=True)
+        arrays = [_one_type(values, name, done) for values, name in named]
         yield pa.record_batch(arrays, names=[*picked])
 
     return names, batches
@@ -226,7 +288,7 @@ class _Digits(str):
     __slots__ = ()
 
 
-def _one_type(values: list[Any], name: str) -> Any:
+def _one_type(values: list[Any], name: str, done: int) -> Any:
     """Return values of JSON as a column: booleans, or text of whatever they are."""
     import pyarrow as pa
 
@@ -239,7 +301,8 @@ def _one_type(values: list[Any], name: str) -> Any:
             if isinstance(value, list):
                 kind = "a list"
             raise FormatError(
-                f"column {name!r} holds {kind} at row {row}: give one number or word in each line"
+                f"column {name!r} holds {kind} at row {row + done}: give one number or word in "
+                "each line"
             )
     return pa.array([_as_text(value) for value in values], pa.string())
 
@@ -273,3 +336,39 @@ def read_parquet(path: Path, rows: int, unpacked: Unpacked) -> Reader:
     return schema.names, lambda picked: parquet_batches(
         path, columns=picked, rows=rows, unpacked=unpacked
     )[1]
+
+
+class Packed(gzip.GzipFile):
+    """A file packed by gzip, whose bytes are counted as they come out."""
+
+    def __init__(self, path: Path, unpacked: Unpacked) -> None:
+        super().__init__(path)
+        self._unpacked = unpacked
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Return so many bytes."""
+        content = super().read(size)
+        self._unpacked.add(len(content))
+        return content
+
+
+def is_of_reading(error: Exception, path: Path) -> bool:
+    """Return whether an error is about the content of a file, and does not name it."""
+    if str(error).startswith(str(path)):
+        return False
+    of_content = isinstance(error, (FormatError, EOFError, UnicodeError, csv.Error, zlib.error))
+    arrow = type(error).__module__.startswith("pyarrow")
+    return arrow or of_content or getattr(error, "errno", 0) is None
+
+
+def said_of(error: Exception) -> str:
+    """Return what is wrong with the content of a file, and what helps."""
+    said = str(error)
+    hints = ""
+    if re.search(r"row \d", said):
+        hints += " (rows count from 0, without the header)"
+    if isinstance(error, UnicodeDecodeError) or re.search("invalid UTF-?8", said, re.IGNORECASE):
+        hints += ": its text is not UTF-8; name its encoding, such as --encoding latin-1"
+    if "Expected 1 columns" in said:
+        hints += " (use --sep if columns are not separated by commas, or tabs in a .tsv)"
+    return said + hints

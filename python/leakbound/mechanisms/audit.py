@@ -9,7 +9,7 @@ import numpy as np
 
 from leakbound._base.checks import MOST_EXAMPLES, instance, integer, real, shown
 from leakbound._base.console import bar
-from leakbound._base.files import digest
+from leakbound._base.files import digest, file_alone
 from leakbound._base.imports import needs
 from leakbound._base.odds import logit
 from leakbound._base.streams import SCHEME, Purpose
@@ -87,7 +87,8 @@ def audit_mechanism(
         Seed of coins and of the runs' generators; random by default, or that of the file.
     path : str or os.PathLike, optional
         An ``.npz`` file that keeps outputs. It is written after each batch, and when a run fails or
-        is interrupted; a call with the same arguments goes on from there. If runs take their noise
+        is interrupted; a call with the same arguments goes on from there. A second process that
+        would write it is refused. If runs take their noise
         from `rng` only, the first run on each input is repeated, to see that nothing has changed.
 
     Returns
@@ -132,8 +133,8 @@ def audit_mechanism(
         return Here(run, (d0, d1), of_runs)
 
     runs = Runs(engine, path=path, made_of=made_of)
-    runs.open(seed, most)
-    with bar("running the mechanism", total=most) as move:
+    with file_alone(path), bar("running the mechanism", total=most) as move:
+        runs.open(seed, most)
         while stream.bound <= theta and runs.scored < most:
             _next_batch(runs, stream, score, move)
     return _finished(stream.result(), runs).with_check(parameter=theta)

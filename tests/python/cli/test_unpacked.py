@@ -1,6 +1,7 @@
 """Small files that unpack to large ones are refused in every format, before they fill memory."""
 
 import gzip
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from command_line import leakbound
 from leakbound import benchmark
 from leakbound._base import files
 from leakbound._base.console import failure
+from leakbound.cli import formats
+from leakbound.cli.files import Layout, opened, read
 from leakbound.errors import FormatError
 
 ROWS = 300_000
@@ -105,3 +108,56 @@ def test_too_little_memory_is_no_defect(
     assert "does not fit in memory, at 0 rows" in leakbound("coins", path).refusal
     assert failure(MemoryError()) == 2
     assert "not enough memory for this many rows" in capsys.readouterr().err
+
+
+def objects(rows: int, score: str) -> str:
+    return "".join(
+        f'{{"score": {score}, "member": {row % 2}, "more": "x"}}\n' for row in range(rows)
+    )
+
+
+def test_json_lines_are_read_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tally of ten times the rows takes no more memory."""
+    monkeypatch.setattr(formats, "_BLOCK", 1 << 16)
+    peaks = []
+    for rows in (4000, 40_000):
+        path = tmp_path / f"{rows}.jsonl"
+        path.write_text(objects(rows, "0.25"), encoding="utf-8")
+        tracemalloc.start()
+        with opened(path, Layout()) as (names, load):
+            assert names == ["score", "member", "more"]
+            assert sum(len(batch["score"]) for batch in load(["score", "member"])) == rows
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.5 * peaks[0]
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "kind"),
+    [("1", "2", "i"), ("1", "0.5", "f"), ("0.5", '"0.25"', "f"), ("0.5", "9007199254740993", "f")],
+)
+def test_blocks_of_json_may_have_other_types(
+    first: str, then: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(objects(20, first) + objects(20, then), encoding="utf-8")
+    whole = read(path, ["score", "member"], Layout())
+    monkeypatch.setattr(formats, "_BLOCK", 500)
+    parts = read(path, ["score", "member"], Layout())
+    for name in ("score", "member"):
+        np.testing.assert_array_equal(parts.numbers(name), whole.numbers(name))
+    assert parts.numbers("score").dtype.kind == kind
+
+
+def test_a_wrong_row_in_a_later_block_has_its_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(formats, "_BLOCK", 500)
+    path = tmp_path / "a.jsonl"
+    for line, said in (
+        ('{"score": x}', "in row 100"),
+        ('{"member": 1}', "it is empty at row 100"),
+        ('{"score": [1], "member": 1}', "at row 100"),
+    ):
+        path.write_text(f"{objects(100, '0.5')}{line}\n{objects(9, '0.5')}", encoding="utf-8")
+        assert said in leakbound("coins", path).refusal

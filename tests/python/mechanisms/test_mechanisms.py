@@ -174,6 +174,50 @@ def test_an_exception_is_an_output(tmp_path: Path) -> None:
         audit_of(broken)
 
 
+HELD = """
+import sys
+from leakbound._base.files import file_alone
+with file_alone(sys.argv[1]):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+"""A process that writes a file until its input ends."""
+
+
+def test_a_file_has_one_writer(tmp_path: Path) -> None:
+    path = tmp_path / "runs.npz"
+    before = audit_of(noisy, path=path)
+    kept = path.read_bytes()
+    with subprocess.Popen(
+        [sys.executable, "-c", HELD, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        for _ in range(2):
+            with pytest.raises(errors.FormatError, match=f"being written by process {process.pid}"):
+                audit_of(noisy, path=path, most_runs=200)
+        assert path.read_bytes() == kept
+        # after a kill the same call goes on
+        process.kill()
+        process.wait()
+        assert audit_of(noisy, path=path).to_json() == before.to_json()
+    assert [one.name for one in tmp_path.iterdir()] == ["runs.npz"]
+
+
+def test_a_run_cannot_write_the_file_of_the_audit_it_is_part_of(tmp_path: Path) -> None:
+    path = tmp_path / "runs.npz"
+
+    def nested(data: float, rng: np.random.Generator) -> float:
+        audit_of(noisy, path=path)
+        return noisy(data, rng)
+
+    with pytest.raises(errors.InputError, match="being written by process"):
+        audit_of(nested, path=path)
+
+
 def test_a_file_of_other_arguments_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "runs.npz"
     first = audit_of(noisy, path=path, seed=None)
