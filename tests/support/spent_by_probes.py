@@ -1,13 +1,16 @@
 """What a probe of a step of DP-SGD spends of a level: parts are written out, and laws textbook."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import stats
 
 from leakbound.audits.dp_sgd.step.assumptions import refuting
 from leakbound.audits.dp_sgd.step.noise import along_limit, joint_threshold, tensor_limits
-from leakbound.results.dp_step import Tested
+
+if TYPE_CHECKING:
+    from leakbound.results.dp_step import Tested
 
 __all__ = ["CHECKS"]
 
