@@ -155,7 +155,7 @@ class ClippedMean(DPOptimizer):  # type: ignore[misc]
     def clip_and_accumulate(self) -> None:
         """Sum gradients as they are, and count them."""
         for p, rows in zip(self.params, self.grad_samples, strict=True):
-            p.summed_grad = rows.mean(dim=0)
+            p.summed_grad = rows.sum(dim=0) / max(1, len(rows))
 
     def add_noise(self) -> None:
         """Clip the mean, and add noise."""

@@ -1,14 +1,20 @@
 """Watch a training run with DP-SGD: one line around it, and an audit of it afterwards."""
 
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from leakbound._base.checks import real, shown
 from leakbound._base.imports import needs
 from leakbound.audits.dp_sgd.audit import audit_dp_sgd
 from leakbound.audits.dp_sgd.canaries import CanaryDesign, Observed
+from leakbound.audits.dp_sgd.step.pairs import Pair
+from leakbound.audits.dp_sgd.step.probe import probe_dp_step
+from leakbound.audits.dp_sgd.step.runs import Step
 from leakbound.claims import Claim
 from leakbound.errors import AbstentionError, InputTypeError, OptionError
 from leakbound.results.dp_sgd import Accounted, DPSGDAudit
+from leakbound.results.dp_step import DPStepAudit
 
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
@@ -106,6 +112,7 @@ class DPSGDWatch:
         self._examples = examples
         self._watched: WatchedOptimizer | None = None
         self._observed: Observed | None = None
+        self._probes = list[DPStepAudit]()
 
     def __enter__(self) -> Self:
         if self._watched is not None or self._observed is not None:
@@ -120,6 +127,34 @@ class DPSGDWatch:
         assert self._watched is not None
         self._watched.detach()
         self._observed = self._watched.recorder.observed()
+
+    def probe(
+        self,
+        step: Step,
+        pairs: Iterable[Pair | tuple[Sequence[Any], Sequence[Any]]],
+        **options: Any,
+    ) -> DPStepAudit:
+        """Probe the step within the block, best before training and at its end.
+
+        The results are in `DPSGDAudit.probes`. A watch has neither model nor loss, so it makes no
+        step itself.
+
+        Parameters
+        ----------
+        step : callable
+            What `leakbound.integrations.opacus_step` gives of this optimizer; the watch does not
+            count its runs.
+        pairs : iterable of Pair or of (D, D')
+            Neighbouring batches, as for `leakbound.probe_dp_step`.
+        **options : object
+            Its other options; the noise multiplier is that of the optimizer.
+        """
+        if self._watched is None or self._observed is not None:
+            raise OptionError("probe the step within the block of the watch")
+        noise = float(self._optimizer.noise_multiplier)
+        found = probe_dp_step(step, pairs, **({"noise_multiplier": noise} | options))
+        self._probes.append(found)
+        return found
 
     def audit(
         self,
@@ -146,9 +181,10 @@ class DPSGDWatch:
         population = self._watched.examples
         if self._examples is not None:
             population = (-(-self._examples // self._watched.ranks),) * 2
-        return audit_dp_sgd(
+        found = audit_dp_sgd(
             observed, accounted=accounted, claim=claim, confidence=confidence, examples=population
         )
+        return replace(found, probes=tuple(self._probes))
 
     @property
     def observed(self) -> Observed:

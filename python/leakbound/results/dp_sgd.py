@@ -14,6 +14,7 @@ from leakbound.claims.families import checked_rate
 from leakbound.errors import OptionError
 from leakbound.report.parts import ROUNDING, Checked
 from leakbound.results.base import Composed, flaw_of
+from leakbound.results.dp_step import DPStepAudit
 from leakbound.results.one_run import AuditResult, in_code
 from leakbound.results.words import delta_of, scale_of
 
@@ -319,6 +320,8 @@ class DPSGDAudit(Composed):
     """Every option in force."""
     warnings: Strings
     """What a reader should know; none of it changes a bound."""
+    probes: tuple[DPStepAudit, ...] = field(default=(), metadata=IF_ANY)
+    """Probes of the step that were made while the run was watched, each at its own confidence."""
     checked: Checked | None = field(default=None, metadata=IF_ANY)
 
     @property

@@ -170,6 +170,7 @@ def _evidence(result: DPSGDAudit, proved: float, within: str) -> Strings:
             f"Accounting: the accountant states {result.accounted.name}, but a test of the stated "
             f"mechanism attains ε = {number(result.attainable or 0.0)} at that δ."
         )
+    said += [f"Probe of the step: {one.summary().headline}" for one in result.probes]
     return tuple(said)
 
 

@@ -12,10 +12,12 @@ from leakbound.errors import InputError, InputTypeError
 
 # What inputs, and losses, are multiplied with to make long gradients
 _LONG = 1e3
-# Loss factors that are swept, as powers of ten: gradients of all lengths
-_POWERS = np.arange(-3.0, 4.01, 0.5)
+# Loss factors that are swept, as powers of ten: gradients of all lengths, so close that some are
+# just short of the clipping norm; and each how many of them has all candidates
+_POWERS = np.arange(-3.0, 4.01, 0.125)
+_COARSE = 4
 # Candidates that are swept at most
-_SWEPT = 3
+_SWEPT = 4
 
 
 def neighbouring_batches(
@@ -125,17 +127,22 @@ class _Pairs:
                 yield self._pair(f"{name} {where}{end}", rest, example, other)
 
     def swept(self) -> Iterator[Pair]:
-        """Yield pairs at many loss factors, among copies of one example."""
-        like = self.batches[0][0]
-        added = [("its like", like)]
-        added += [(f"candidate {k}", one) for k, one in enumerate(self.candidates[:_SWEPT])]
-        zero = scaled(self.candidates[0], 0.0)
+        """Yield pairs at many loss factors, among copies of the first candidate.
+
+        Its like, and the candidate that opposes it, are there at each factor.
+        """
+        like = self.candidates[0]
+        added = [(f"candidate {k}", one) for k, one in enumerate(self.candidates[:_SWEPT])]
+        zero = scaled(like, 0.0)
         if zero is not None:
             added.append(("candidate 0, inputs times 0", zero))
-        for power in _POWERS.tolist():
+        for place, power in enumerate(_POWERS.tolist()):
             rest = Batch([like] * self.size, loss_factor=10.0**power)
-            for place, (name, example) in enumerate(added):
-                _, other = added[(place + 1) % len(added)]
+            now = added
+            if place % _COARSE:
+                now = added[:2]
+            for number, (name, example) in enumerate(now):
+                _, other = now[(number + 1) % len(now)]
                 yield self._pair(
                     f"{name} among copies, loss times {10.0**power:.3g}", rest, example, other
                 )

@@ -1,0 +1,264 @@
+"""Right steps of DP-SGD on opacus, by every way it has to get gradients of examples."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import torch
+from opacus import PrivacyEngine
+from opacus.layers import DPLSTM
+from torch import Tensor, nn
+from torch.utils.data import DataLoader
+
+import leakbound as lb
+from leakbound.integrations import opacus_step
+from leakbound.torch.placement import reproducible
+from streams import derived
+from training import quiet_opacus
+
+__all__ = ["NOISE", "RIGHT", "Case", "Example", "bag", "mlp", "probed", "tokens", "vectors"]
+
+NOISE = 1.1
+"""The noise multiplier of all steps."""
+BATCH = 8
+Example: TypeAlias = tuple[Tensor, Tensor]
+
+
+def _generator(name: str) -> torch.Generator:
+    generator = torch.Generator()
+    generator.manual_seed(derived(f"demos/dp-step-{name}", 0))
+    return generator
+
+
+def vectors(number: int = 40) -> list[Example]:
+    """Return vectors with two labels."""
+    rows = torch.randn(number, 12, generator=_generator("vectors"))
+    return [(row, (row[0] > 0).long()) for row in rows]
+
+
+def images(number: int = 40) -> list[Example]:
+    """Return small images with two labels."""
+    rows = torch.randn(number, 1, 8, 8, generator=_generator("images"))
+    return [(row, (row.mean() > 0).long()) for row in rows]
+
+
+def tokens(number: int = 40) -> list[Example]:
+    """Return sequences of 6 of 50 tokens with two labels."""
+    rows = torch.randint(0, 50, (number, 6), generator=_generator("tokens"))
+    return [(row, (row[0] > 25).long()) for row in rows]
+
+
+def mlp() -> nn.Module:
+    """Return a network of 242 parameters."""
+    torch.manual_seed(derived("demos/dp-step-network", 0))
+    return nn.Sequential(nn.Linear(12, 16), nn.Tanh(), nn.Linear(16, 2))
+
+
+def mlp_with_dropout() -> nn.Module:
+    """Return the same with dropout."""
+    first, bend, last = mlp().children()
+    return nn.Sequential(first, nn.Dropout(0.3), bend, last)
+
+
+def convolution() -> nn.Module:
+    """Return a convolutional network with group normalisation."""
+    torch.manual_seed(derived("demos/dp-step-network", 0))
+    return nn.Sequential(
+        nn.Conv2d(1, 4, 3, padding=1),
+        nn.GroupNorm(2, 4),
+        nn.Tanh(),
+        nn.Conv2d(4, 4, 3, stride=2),
+        nn.Flatten(),
+        nn.Linear(36, 2),
+    )
+
+
+class _Bag(nn.Module):
+    """The mean of embeddings, and a linear layer that may share their weights."""
+
+    def __init__(self, *, tied: bool) -> None:
+        super().__init__()
+        self.table = nn.Embedding(50, 8)
+        self.out = nn.Linear(8, 50 if tied else 2, bias=not tied)
+        if tied:
+            self.out.weight = self.table.weight
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        logits: Tensor = self.out(torch.tanh(self.table(inputs).mean(1)))
+        return logits
+
+
+def bag(*, tied: bool = False) -> nn.Module:
+    """Return a bag of embeddings."""
+    torch.manual_seed(derived("demos/dp-step-network", 0))
+    return _Bag(tied=tied)
+
+
+class _Recurrent(nn.Module):
+    """An LSTM over embeddings."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(derived("demos/dp-step-network", 0))
+        self.table = nn.Embedding(50, 6)
+        self.cell = DPLSTM(6, 8, batch_first=True)
+        self.out = nn.Linear(8, 2)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        logits: Tensor = self.out(self.cell(self.table(inputs))[0][:, -1])
+        return logits
+
+
+def gpt2(saved: Sequence[str] | None = None) -> nn.Module:
+    """Return a GPT-2 of two layers with dropout, fine-tuned by LoRA."""
+    from peft import LoraConfig, get_peft_model
+    from transformers import GPT2Config, GPT2ForSequenceClassification
+
+    torch.manual_seed(derived("demos/dp-step-network", 0))
+    config = GPT2Config(
+        vocab_size=50, n_positions=16, n_embd=16, n_layer=2, n_head=2, num_labels=2, pad_token_id=0
+    )
+    lora = LoraConfig(
+        r=4,
+        lora_alpha=8,
+        target_modules=["c_attn"],
+        task_type="SEQ_CLS",
+        modules_to_save=saved,
+        lora_dropout=0.1,
+        fan_in_fan_out=True,
+    )
+    model: nn.Module = get_peft_model(GPT2ForSequenceClassification(config), lora)
+    return model
+
+
+def _cross(model: nn.Module, batch: Any) -> Tensor:
+    return nn.functional.cross_entropy(model(batch[0]), batch[1])
+
+
+def _summed(model: nn.Module, batch: Any) -> Tensor:
+    return nn.functional.cross_entropy(model(batch[0]), batch[1], reduction="sum")
+
+
+def _positions(model: Any, batch: Any) -> Tensor:
+    rows, length = batch[0].shape
+    places = torch.arange(length).repeat(rows, 1)  # opacus reads the size of the batch from it
+    logits = model(input_ids=batch[0], position_ids=places).logits
+    return nn.functional.cross_entropy(logits, batch[1])
+
+
+def _relabelled(example: Example, classes: int) -> list[Example]:
+    """Return an example with its label, and with the next one."""
+    inputs, label = example
+    return [(inputs, label), (inputs, (label + 1) % classes)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A step: a network, how opacus makes it private, and examples."""
+
+    network: Callable[[], nn.Module] = mlp
+    examples: Callable[[], list[Example]] = vectors
+    loss: Callable[[Any, Any], Any] = _cross
+    classes: int = 2
+    norm: float = 1.0
+    physical: int | None = None
+    empty: bool = True
+    """Whether opacus takes empty batches this way."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """Further options of `make_private`."""
+    optimizer: Any = None
+    """What `step` is called of, in place of what opacus makes."""
+    reduction: str = "mean"
+    sweep: bool = True
+
+    @property
+    def pairs(self) -> list[lb.dp_sgd.Pair]:
+        """Neighbouring batches from its examples."""
+        examples = self.examples()
+        candidates = [one for x in examples[8:10] for one in _relabelled(x, self.classes)]
+        return lb.dp_sgd.neighbouring_batches(
+            [examples[:BATCH]], candidates, empty=self.empty, sweep=self.sweep
+        )
+
+    def private(self) -> tuple[nn.Module, Any, Callable[[Any, Any], Any]]:
+        """Return model, optimizer and loss."""
+        network = self.network().train()
+        trained = [one for one in network.parameters() if one.requires_grad]
+        inner = torch.optim.SGD(trained, lr=0.1)
+        norm: Any = self.norm
+        if self.options.get("clipping") == "per_layer":
+            norm = [norm / len(trained) ** 0.5] * len(trained)
+        if self.optimizer is not None:
+            from opacus import GradSampleModule
+
+            model = GradSampleModule(network, loss_reduction=self.reduction)
+            optimizer = self.optimizer(
+                inner, noise_multiplier=NOISE, max_grad_norm=norm, expected_batch_size=BATCH
+            )
+            return model, optimizer, self.loss
+        model, optimizer, *rest, _ = PrivacyEngine(accountant="rdp").make_private(
+            module=network,
+            optimizer=inner,
+            data_loader=DataLoader(self.examples(), batch_size=BATCH),  # type: ignore[arg-type]
+            noise_multiplier=NOISE,
+            max_grad_norm=norm,
+            **self.options,
+        )
+        if rest:
+            return model, optimizer, lambda m, batch: rest[0](m(batch[0]), batch[1])
+        return model, optimizer, self.loss
+
+    @contextmanager
+    def step(self) -> Iterator[Any]:
+        """Yield the step."""
+        model, optimizer, loss = self.private()
+        with opacus_step(model, optimizer, loss, physical_batch_size=self.physical) as step:
+            yield step
+
+
+def probed(case: Case, seed: int, **options: Any) -> lb.DPStepAudit:
+    """Probe a step."""
+    with reproducible(), quiet_opacus(), case.step() as step:
+        return lb.probe_dp_step(step, case.pairs, noise_multiplier=NOISE, seed=seed, **options)
+
+
+def _ghost(**how: Any) -> dict[str, Any]:
+    return {"grad_sample_mode": "ghost", "criterion": nn.CrossEntropyLoss(), **how}
+
+
+_MLP = Case()
+_CONVOLUTION = Case(network=convolution, examples=images)
+_BAG = Case(network=bag, examples=tokens)
+_GPT2 = Case(network=gpt2, examples=tokens, loss=_positions, empty=False)
+_ADAPTIVE = {
+    "clipping": "adaptive",
+    "target_unclipped_quantile": 0.5,
+    "clipbound_learning_rate": 0.2,
+    "max_clipbound": 1e8,
+    "min_clipbound": 1e-3,
+    "unclipped_num_std": 2.0,
+}
+
+RIGHT: dict[str, Case] = {
+    "hooks": _MLP,
+    "functorch": replace(_MLP, options={"grad_sample_mode": "functorch"}),
+    "expanded weights": replace(_MLP, options={"grad_sample_mode": "ew"}, empty=False),
+    "per layer": replace(_MLP, options={"clipping": "per_layer"}),
+    "virtual steps": replace(_MLP, physical=3),
+    "ghost": replace(_MLP, options=_ghost()),
+    "ghost, virtual steps": replace(_MLP, options=_ghost(), physical=3),
+    "sums": replace(_MLP, options={"loss_reduction": "sum"}, loss=_summed),
+    "norm of 0.1": replace(_MLP, norm=0.1),
+    "adaptive norm": replace(_MLP, options=_ADAPTIVE, empty=False),
+    "dropout": replace(_MLP, network=mlp_with_dropout),
+    "convolution": _CONVOLUTION,
+    "convolution, ghost": replace(_CONVOLUTION, options=_ghost()),
+    "embedding": _BAG,
+    "embedding, ghost": replace(_BAG, options=_ghost(), empty=False),
+    "tied embedding": replace(_BAG, network=lambda: bag(tied=True), classes=50),
+    "LSTM": replace(_BAG, network=_Recurrent),
+    "GPT-2, LoRA": _GPT2,
+    "GPT-2, LoRA, head saved": replace(_GPT2, network=lambda: gpt2(["score"])),
+}
+"""Right steps on one process, by name."""
