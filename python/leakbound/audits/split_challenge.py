@@ -50,6 +50,8 @@ class Seen:
     expected: float
     words: str
     advice: str = _CLEANED
+    bets: bool = False
+    """Whether classifiers bet on membership: the blind baseline."""
 
     @property
     def contradicts(self) -> bool:
@@ -93,7 +95,15 @@ class Challenge:
         best = self.most_telling
         numbers = {name: getattr(best, name) for name in ("p_value", "view", "seen", "of")}
         p_values = {one.view: one.p_value for one in self.all_seen}
-        return {**numbers, "expected": best.expected, "p_values": p_values}
+        blind = [
+            {"classifier": one.view, "right": one.seen, "of": one.of, "p_value": one.p_value}
+            for one in self.all_seen
+            if one.bets
+        ]
+        found = {**numbers, "expected": best.expected, "p_values": p_values}
+        if blind:
+            found["blind_baseline"] = blind[0]
+        return found
 
 
 def challenge(
@@ -251,7 +261,7 @@ def bets(
         f"{correct:,} of {guesses:,} pairs (p = {p_value:.2g}), and by itself "
         f"{_telling(table, labels, names)}"
     )
-    return Seen(best, p_value, correct, guesses, guesses / 2, words, _WRITTEN)
+    return Seen(best, p_value, correct, guesses, guesses / 2, words, _WRITTEN, bets=True)
 
 
 def _won(

@@ -44,7 +44,7 @@ LATE = {
     *("Accounted.relation", "SubsampledGaussianDP.relation", "Checked.c", "Checked.compares"),
     *("Checked.proved", "Checked.source", "DPSGDAudit.accounted", "DPSGDAudit.attainable"),
     *("SamplingResult.lower_rate", "SamplingResult.upper_rate", "SamplingResult.p_distinct"),
-    "ZeroRunResult.learnt",
+    *("SyntheticResult.risks", "ZeroRunResult.learnt"),
     "Power.copies",
     *(f"{kind}.guessed" for kind in RANKED),
     *(f"{kind}.searched" for kind in RANKED),
