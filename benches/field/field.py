@@ -67,7 +67,8 @@ class Environment:
         own = ".".join(map(str, sys.version_info[:2]))
         if uv is not None:
             made = [uv, "venv", "--quiet", "--python", self.python, str(BUILT / self.name)]
-            filled = [uv, "pip", "install", "--quiet", "--python", str(self.program), "-r", str(lock)]
+            quiet = ["--quiet", "--python", str(self.program)]
+            filled = [uv, "pip", "install", *quiet, "-r", str(lock)]
         else:
             base = sys.executable if own == self.python else shutil.which(f"python{self.python}")
             if base is None:

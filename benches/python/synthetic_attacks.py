@@ -11,19 +11,12 @@ from sklearn.datasets import load_breast_cancer, load_diabetes
 
 import leakbound as lb
 from leakbound._base.types import FloatArray
+from leakbound.attacks.synthetic import ATTACKS
 from leakbound.generators import ChowLiuTree, Samples, SequentialCART
 
 Made = Callable[[FloatArray, int], FloatArray]
 """From members and a seed to a synthetic table."""
 
-ATTACKS = (
-    "attribution",
-    "local_likelihood",
-    "classifier",
-    "density_ratio",
-    "nearest_synthetic",
-    "neighbourhood",
-)
 SPLITS = 3
 
 

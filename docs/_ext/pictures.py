@@ -309,6 +309,24 @@ def table(plt: Any) -> Any:
     return figure
 
 
+def questions(plt: Any) -> Any:
+    """Draw on how many people attacks succeed, and what is certified."""
+    risks = [*example("audits/three-questions")["result"].risks]
+    figure, ax = plt.subplots(figsize=(5.6, 2.2))
+    for place, (_, risk) in enumerate(risks):
+        ends = [100 * risk.control_rate, 100 * risk.control_rate_upper]
+        first = place == 0
+        ax.barh(place, 100 * risk.rate, 0.5, color=MEMBER, alpha=0.65, label="members" * first)
+        ax.plot(ends, [place, place], color=OTHER, linewidth=1.5)
+        ax.plot(ends[:1], [place], "D", color=OTHER, label="others, up to their limit" * first)
+        ax.text(100 * risk.rate + 0.3, place, f"at least {risk.certified} certified", va="center")
+    ax.set_yticks(range(len(risks)), [name.replace("_", " ") for name, _ in risks])
+    ax.set(xlabel="attack succeeds, % of people", xlim=(0, 170 * max(r.rate for _, r in risks)))
+    ax.invert_yaxis()
+    figure.legend(loc="outside upper center", ncols=2)
+    return figure
+
+
 def thresholds(plt: Any) -> Any:
     """Draw the bound at each number of guesses, and what a second look costs and gains."""
     names = example("guides/claims-and-thresholds")

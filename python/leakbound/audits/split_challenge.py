@@ -49,6 +49,8 @@ class Finding:
     expected: float
     words: str
     advice: str = ""
+    bets: bool = False
+    """Whether classifiers bet on membership: the blind baseline."""
 
     @property
     def contradicts(self) -> bool:
@@ -92,7 +94,15 @@ class Challenge:
         best = self.most_telling
         numbers = {name: getattr(best, name) for name in ("p_value", "view", "seen", "of")}
         p_values = {one.view: one.p_value for one in self.findings}
-        return {**numbers, "expected": best.expected, "p_values": p_values}
+        blind = [
+            {"classifier": one.view, "right": one.seen, "of": one.of, "p_value": one.p_value}
+            for one in self.findings
+            if one.bets
+        ]
+        found = {**numbers, "expected": best.expected, "p_values": p_values}
+        if blind:
+            found["blind_baseline"] = blind[0]
+        return found
 
 
 def challenge(
@@ -264,7 +274,7 @@ def bets(
         f"{correct:,} of {guesses:,} pairs (p = {p_value:.2g}), and by itself "
         f"{_best_column(table, labels, names)}"
     )
-    return Finding(best, p_value, correct, guesses, guesses / 2, words, _WRITTEN)
+    return Finding(best, p_value, correct, guesses, guesses / 2, words, _WRITTEN, bets=True)
 
 
 def _won(

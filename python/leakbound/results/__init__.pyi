@@ -7,6 +7,7 @@ from leakbound.report.parts import Provenance as Provenance
 from leakbound.report.parts import Roc as Roc
 from leakbound.report.parts import ScoreAudit as ScoreAudit
 from leakbound.results.base import Implied as Implied
+from leakbound.results.blind import BlindBaseline as BlindBaseline
 from leakbound.results.dp_sgd import Accounted as Accounted
 from leakbound.results.dp_sgd import BettingResult as BettingResult
 from leakbound.results.dp_sgd import DPSGDAudit as DPSGDAudit
@@ -21,6 +22,7 @@ from leakbound.results.one_run import Exposed as Exposed
 from leakbound.results.panoramia import PanoramiaResult as PanoramiaResult
 from leakbound.results.risks import Risk as Risk
 from leakbound.results.risks import Risks as Risks
+from leakbound.results.simulation import aisvs_fields as aisvs_fields
 from leakbound.results.synthetic import SyntheticResult as SyntheticResult
 from leakbound.results.zero_run import Bootstrap as Bootstrap
 from leakbound.results.zero_run import LearntLogOdds as LearntLogOdds

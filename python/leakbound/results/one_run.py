@@ -39,6 +39,7 @@ from leakbound.errors import FormatError, OptionError
 from leakbound.report.description import KINDS
 from leakbound.report.parts import Assumption, Checked, Provenance, ScoreAudit
 from leakbound.results.base import Audit, check_delta, judged
+from leakbound.results.blind import BlindBaseline, blind_baseline
 from leakbound.results.wording import UNSTATED, Wording, implied_by
 from leakbound.results.words import COMPARED, delta_of, scale_of, stated_claim
 
@@ -152,6 +153,14 @@ class AuditResult(Audit, ScoreAudit):
         A random split, a tally and coins with a prior have no such list.
         """
         return self._exposed.value
+
+    @property
+    def blind_baseline(self) -> BlindBaseline | None:
+        """How well features alone, without the model, tell the member of a pair.
+
+        None unless a random split was audited with features, and there were pairs enough to bet on.
+        """
+        return blind_baseline(self.options)
 
     @property
     def relation(self) -> Relation:

@@ -17,7 +17,8 @@ def dependent(counts: np.ndarray, epsilon: float, rng: np.random.Generator) -> n
     noisy = counts + rng.laplace(scale=1 / epsilon, size=counts.size)
     shown = noisy + rng.normal(scale=3)
     shown[shown < np.quantile(shown, 0.2)] = shown.min()
-    return shown / np.abs(shown).sum()
+    normalised: np.ndarray = shown / np.abs(shown).sum()
+    return normalised
 
 
 @pytest.mark.parametrize("claim", [lb.PureDP(), lb.ApproxDP(delta=0.01)])

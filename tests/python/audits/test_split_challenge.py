@@ -8,12 +8,15 @@ from numpy.typing import NDArray
 from scipy import stats
 from sklearn.base import BaseEstimator
 
+import leakbound as lb
 from leakbound._base import shares
 from leakbound._base.odds import expit
 from leakbound.audits import split_challenge
 from leakbound.audits.pairs import Pairs, Units
 from leakbound.audits.split_challenge import _about, bets, challenge
+from leakbound.errors import InputTypeError
 from leakbound.propensity import falsification
+from leakbound.results import aisvs_fields
 
 PAIRS = 100
 LEVELS = (0.001, 0.01, 0.05)
@@ -108,3 +111,48 @@ def test_classifiers_bet_where_they_could_contradict(
 )
 def test_expected_numbers_have_their_digits(expected: float, said: str) -> None:
     assert _about(expected) == said
+
+
+def test_a_blind_baseline_says_how_well_membership_is_told_without_the_model() -> None:
+    rng = np.random.default_rng(4)
+    member = rng.permutation(200) < 100
+    scores = rng.normal(size=200)
+    told = rng.normal(size=(200, 2)) + 3 * member[:, None]
+    found = lb.audit(scores, lb.RandomSplit(member, features=told), seed=0)
+    blind = found.blind_baseline
+    assert blind is not None
+    assert blind.accuracy > 0.9
+    assert blind.p < 1e-3
+    assert found.is_withheld
+    assert "of" in str(blind)
+    metrics = {one.name: one for one in found.summary().metrics}
+    assert metrics["Blind baseline"].value == f"{blind.right:,} of {blind.guesses:,}"
+    again = lb.AuditResult.from_json(found.to_json())
+    assert again.blind_baseline == blind
+    honest = lb.audit(scores, lb.RandomSplit(member, features=rng.normal(size=(200, 2))), seed=0)
+    assert honest.blind_baseline is not None
+    assert 0.3 < honest.blind_baseline.accuracy < 0.7
+    bare = lb.audit(scores, lb.RandomSplit(member), seed=0)
+    assert bare.blind_baseline is None
+    assert "Blind baseline" not in {one.name for one in bare.summary().metrics}
+
+
+def test_an_audit_has_the_five_fields_of_a_simulation() -> None:
+    rng = np.random.default_rng(5)
+    member = rng.permutation(400) < 200
+    scores = {"strong": rng.normal(size=400) + 4 * member, "weak": rng.normal(size=400)}
+    features = rng.normal(size=(400, 2))
+    design = lb.RandomSplit(member, strata=np.arange(400) % 2, features=features)
+    fields = aisvs_fields(lb.audit(scores, design, seed=0))
+    assert list(fields) == [
+        *("ensemble", "low_fpr", "blind_baseline", "subpopulations", "not_covered")
+    ]
+    assert fields["ensemble"] == ["strong", "weak"]
+    assert 0.8 < fields["low_fpr"]["0.01"] <= 1
+    assert fields["low_fpr"]["0.001"] is None
+    assert 0.3 < fields["blind_baseline"] < 0.7
+    assert fields["subpopulations"] == 2
+    bare = aisvs_fields(lb.audit(rng.normal(size=400), lb.Coins(member), seed=0))
+    assert (bare["ensemble"], bare["blind_baseline"]) == (["the scores given"], None)
+    with pytest.raises(InputTypeError):
+        aisvs_fields(features)  # type: ignore[arg-type]

@@ -210,3 +210,28 @@ def test_words_among_numbers_are_refused_with_the_option(tmp_path: Path) -> None
     plain = frame.replace("< 0.5", "1")
     with pytest.raises(lb.errors.InputError, match=r"the synthetic table holds numbers, but '< 0"):
         lb.audit_synthetic(plain[:30], plain[30:60], frame[60:])
+
+
+def test_certified_hits_are_a_claim_with_its_exit_code(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    records = pd.DataFrame(rng.normal(size=(300, 4)).round(3), columns=list("abcd"))
+    copies = pd.concat([records[:40] + 0.002, records[240:]])
+    leaky = dict(zip(FILES, (records[:100], records[100:200], copies), strict=True))
+    options: list[object] = [*written(tmp_path, leaky)[:-2], "--seed", 0, "--attacks"]
+    named = [*options, "linkability,inference", "--secret", "a,b"]
+    answer = leakbound("synthetic", *named, "--most-certified", 0)
+    assert answer.code == 1, answer.err
+    assert "The claim that at most 0 hits of each risk are certified is refuted: link" in answer.out
+    assert "At least" in answer.out
+    assert leakbound("synthetic", *named, "--most-certified", 60, "--lenient").code == 0
+    assert leakbound("synthetic", *named, "--most-certified", 99).code == 3
+    stored = json.loads(leakbound("synthetic", *named, "--json", "--most-certified", 0).out)
+    assert stored["options"]["secret_columns"] == ["a", "b"]
+    assert stored["risks"]["linkability"]["certified"] > 0
+    assert stored["risks"]["singling_out"] is None
+    refused = leakbound("synthetic", *options, "attribution", "--most-certified", 0)
+    assert refused.code == 2
+    assert "--most-certified is about singling_out, linkability, inference" in refused.err
+    twice = leakbound("synthetic", *named, "--strata", "a")
+    assert twice.code == 2
+    assert "--strata a is a secret too" in twice.err

@@ -136,3 +136,29 @@ for options, error in (
 
 def test_claims_are_tested_without_pytest() -> None:
     subprocess.run([sys.executable, "-c", WITHOUT_PYTEST], check=True)
+
+
+def synthetic(copies: int) -> lb.SyntheticResult:
+    """Audit a table with so many of 100 members nearly as they are."""
+    table = np.random.default_rng(1).normal(size=(300, 4))
+    made = np.concatenate([table[:copies] + 1e-3, table[200 + copies :]])
+    how: dict[str, Any] = {"attacks": ["linkability", "singling_out"], "challenge": False}
+    return lb.audit_synthetic(table[:100], table[100:200], made, seed=0, **how)
+
+
+def test_certified_hits_are_counted_beside_a_claim_or_alone() -> None:
+    leaky, quiet = synthetic(40), synthetic(0)
+    assert_not_refuted(quiet, most_certified=0)
+    assert_not_refuted(leaky, most_certified=40)
+    with pytest.raises(RefutedError, match=r"at most 0 hits .* is refuted: singling out \d+, link"):
+        assert_not_refuted(leaky, most_certified=0, inconclusive="skip")
+    with pytest.raises(InconclusiveError, match="no attack on so few pairs"):
+        assert_not_refuted(quiet, most_certified=99)
+    with pytest.raises(RefutedError, match=r"ε = 0\.1 .* is refuted.* 40 hits .* is not refuted"):
+        assert_not_refuted(leaky, epsilon=0.1, relation="replace", most_certified=40)
+    with pytest.raises(RefutedError, match="of each risk are certified is refuted"):
+        assert_not_refuted(leaky, epsilon=50, relation="replace", most_certified=0)
+    with pytest.raises(OptionError, match="most_certified is about singling out"):
+        assert_not_refuted(LEAKY, most_certified=0)
+    with pytest.raises(OptionError, match="most_certified"):
+        assert_not_refuted(leaky, most_certified=-1)

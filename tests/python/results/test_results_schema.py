@@ -45,7 +45,7 @@ LATE = {
     *("Checked.proved", "Checked.source", "DPSGDAudit.accounted", "DPSGDAudit.attainable"),
     "DPSGDAudit.probes",
     *("SamplingResult.lower_rate", "SamplingResult.upper_rate", "SamplingResult.p_distinct"),
-    "ZeroRunResult.learnt",
+    *("SyntheticResult.risks", "ZeroRunResult.learnt"),
     "Power.copies",
     *(f"{kind}.guessed" for kind in RANKED),
     *(f"{kind}.searched" for kind in RANKED),

@@ -167,6 +167,7 @@ def _metrics(result: AuditResult, said: Description, terms: Terms) -> tuple[Metr
             result, ranking=result, terms=terms, wording=result.wording, auc="0.5 is guessing"
         ),
         *_exposed(result),
+        *_blind(result),
     )
 
 
@@ -226,6 +227,19 @@ def _shortened(name: str) -> str:
     if len(name) <= _LONG:
         return name
     return f"{name[:_LONG]}…"
+
+
+def _blind(result: AuditResult) -> tuple[Metric, ...]:
+    """Return how well features alone tell membership, if an audit had features."""
+    blind = result.blind_baseline
+    if blind is None:
+        return ()
+    value = f"{blind.right:,} of {blind.guesses:,}"
+    note = (
+        f"pairs whose member {blind.classifier} tells without the {result.wording.subject}; half "
+        f"if the split was random (p = {blind.p:.2g})"
+    )
+    return (Metric(name="Blind baseline", value=value, note=note),)
 
 
 def _together(result: AuditResult) -> TradeOff | None:
