@@ -1,7 +1,6 @@
 """Checks of input and options: all other code may rely on them."""
 
 import math
-import operator
 import secrets
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -57,15 +56,16 @@ def real(
     except OverflowError:
         message = f"{name} is too large for a float: use a number between -1.8e308 and 1.8e308"
         raise OptionError(message, option=name) from None
-    limits = (
-        ("above", above, operator.gt),
-        ("at least", least, operator.ge),
-        ("at most", most, operator.le),
-        ("below", below, operator.lt),
-    )
-    stated = [(word, x, holds) for word, x, holds in limits if x is not None]
-    if math.isnan(number) or not all(holds(number, x) for _, x, holds in stated):
-        allowed = " and ".join(f"{word} {x:g}" for word, x, _ in stated) or "a number"
+    if (
+        math.isnan(number)
+        or (above is not None and number <= above)
+        or (least is not None and number < least)
+        or (most is not None and number > most)
+        or (below is not None and number >= below)
+    ):
+        limits = {"above": above, "at least": least, "at most": most, "below": below}
+        stated = [f"{word} {limit:g}" for word, limit in limits.items() if limit is not None]
+        allowed = " and ".join(stated) or "a number"
         raise OptionError(f"{name} must be {allowed}, got {number:g}", option=name)
     return number
 
@@ -493,24 +493,27 @@ def booleans(values: GenericArray, name: str) -> BoolArray:
     ones: AnyArray = values
     if values.dtype != np.bool_:
         ones = values == 1
-    if values.dtype.kind in "biu" and values.size and {values.min(), values.max()} <= {0, 1}:
-        ones.flags.writeable = False
-        return ones
+        whole = values.dtype.kind in "iu" and values.size
+        if not whole or not {values.min(), values.max()} <= {0, 1}:
+            _check_two(values, ones, name)
+    ones.flags.writeable = False
+    return ones
+
+
+def _check_two(values: GenericArray, ones: BoolArray, name: str) -> None:
+    """Check that numbers other than 1 are all 0, or all -1."""
     zero = 0
-    if values.dtype != np.bool_ and (values == -1).any():
+    seen = ""
+    if (values == -1).any():
         zero = -1
+        seen = f", while other rows hold {zero}"
     strange = np.flatnonzero(~(ones | (values == zero)))
     if strange.size:
         row = int(strange[0])
-        seen = ""
-        if zero:
-            seen = f", while other rows hold {zero}"
         raise InputError(
             f"{name} must be boolean, {{0, 1}} or {{-1, +1}} throughout, got "
             f"{values[row].item()!r} at row {row}{seen} ({strange.size} such rows)"
         )
-    ones.flags.writeable = False
-    return ones
 
 
 def _check_distinct(stored: GenericArray, scores: object, values: FloatArray, name: str) -> None:

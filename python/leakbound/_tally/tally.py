@@ -395,25 +395,29 @@ class Tally(AnyTally):
 
 def by_attack(scores: object, kind: type[T]) -> dict[str, T] | None:
     """Return tallies of one attack, named "", or of several; None if scores are listed."""
-    tallies = scores
     if isinstance(scores, AnyTally):
-        tallies = {"": scores}
-    if not isinstance(tallies, Mapping) or not tallies:
-        return None
+        return _named({"": scores}, kind)
+    if isinstance(scores, Mapping) and scores:
+        return _named(scores, kind)
+    return None
+
+
+def _named(tallies: Mapping[str, object], kind: type[T]) -> dict[str, T] | None:
+    """Return tallies of the same examples by name; None if some are none."""
     for one in tallies.values():
         if isinstance(one, AnyTally) and not isinstance(one, kind):
             raise OptionError(one.refusal)
     named = {name: one for name, one in tallies.items() if isinstance(one, kind)}
     if len(named) < len(tallies):
         return None
-    first, *others = named
-    for other in others:
-        for what, value in named[first].audited.items():
-            if value != named[other].audited[what]:
+    (first, tally), *others = named.items()
+    for name, other in others:
+        for what, value in tally.audited.items():
+            differing = other.audited[what]
+            if value != differing:
                 raise InputError(
-                    f"{what} is {value} in the tally of {first!r} and "
-                    f"{named[other].audited[what]} in that of {other!r}: all attacks must score "
-                    "the same examples"
+                    f"{what} is {value} in the tally of {first!r} and {differing} in that of "
+                    f"{name!r}: all attacks must score the same examples"
                 )
     return named
 

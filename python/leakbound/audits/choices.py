@@ -20,7 +20,6 @@ from leakbound._base.codes import row_numbers
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray, GenericArray, IntArray
 from leakbound.audits import grouping, premises, road
-from leakbound.audits.assumptions import assumed, delta_warnings
 from leakbound.audits.member_count import MemberCount
 from leakbound.claims import Claim
 from leakbound.claims.base import GuessWords
@@ -133,7 +132,7 @@ class Choices(road.Design[road.Listed, AuditResult]):
             theorem=claim.theorem(words),
             assumptions=_assumptions(claim, attacks=attacks, k=self.k, copies=self.copies or 1),
             options={"k": self.k, "secrets": secrets, "relation": "replace", "unit": "candidate"},
-            warnings=(*count.warnings(), *delta_warnings(claim.delta, secrets)),
+            warnings=(*count.warnings(), *premises.delta_warnings(claim.delta, secrets)),
             filled=premises.filled_choices(attacks.scores, chosen=chosen, k=self.k),
             inputs={**attacks.digested, "chosen": chosen},
         ).audit(request, self)
@@ -207,9 +206,9 @@ def _assumptions(claim: Claim, attacks: road.Attacks, k: int, copies: int) -> As
             + grouping.at_delta(claim.delta, copies),
             status="declared",
         ),
-        *assumed(
+        *premises.assumed(
             claim,
-            attacks,
+            attacks.others,
             "trained model",
             "candidates",
             "Each guess is the candidate with the largest score, and the seed breaks ties. "

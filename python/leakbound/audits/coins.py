@@ -16,9 +16,8 @@ from leakbound._base.types import (
     Named,
     Strings,
 )
-from leakbound._tally.tally import Tally, by_attack, recorded
+from leakbound._tally.tally import AnyTally, Tally, by_attack, recorded
 from leakbound.audits import grouping, premises, road
-from leakbound.audits.assumptions import assumed, delta_warnings
 from leakbound.audits.member_count import MemberCount
 from leakbound.claims import Claim, PureDP
 from leakbound.claims.base import GuessWords
@@ -94,9 +93,10 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
         self, scores: road.Listed | Tally | Mapping[str, Tally], request: road.Request, /
     ) -> AuditResult:
         """See `Design.audit`."""
-        tallies = by_attack(scores, Tally)
-        if tallies is not None:
-            return self._counted(tallies, request).audit(request, self)
+        if isinstance(scores, Mapping | AnyTally):
+            tallies = by_attack(scores, Tally)
+            if tallies is not None:
+                return self._counted(tallies, request).audit(request, self)
         examples = self.listed(scores, request)
         premises.refuse_repeated(examples.inputs["member"], what="membership", cure=_UNITS)
         return examples.audit(request, self)
@@ -253,14 +253,15 @@ def _grounds(
             + grouping.at_delta(claim.delta, copies),
             status="declared",
         ),
-        *assumed(
+        *premises.assumed(
             claim,
-            attacks,
+            attacks.others,
             "trained model",
             "examples",
             "Candidate thresholds and the order of guesses depend on scores only; " + about_ties,
         ),
     )
+    large_delta = premises.delta_warnings(claim.delta, count.examples)
     described: JsonValue = _HALF
     if prior is not None:
         described = _described(prior)
@@ -271,7 +272,7 @@ def _grounds(
         "theorem": theorem,
         "assumptions": assumptions,
         "options": {"sides": request.sides, "prior": described},
-        "warnings": (*count.warnings(), *halved, *delta_warnings(claim.delta, count.examples)),
+        "warnings": (*count.warnings(), *halved, *large_delta),
     }
 
 

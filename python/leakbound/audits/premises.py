@@ -1,4 +1,4 @@
-"""Premises that were broken before an audit: rows that are copies, scores that were filled in."""
+"""What audits assume, and premises that were broken before: copied rows, scores filled in."""
 
 import math
 from collections.abc import Mapping
@@ -8,8 +8,10 @@ import numpy as np
 from leakbound._base.scores import FILLED
 from leakbound._base.types import BoolArray, FloatArray, GenericArray, IntArray, Strings
 from leakbound._tally.tally import Tally
+from leakbound.claims import FAMILIES, Claim
 from leakbound.cuts.games import NEAR_CEILING
 from leakbound.errors import DesignError
+from leakbound.report.parts import Assumption, Assumptions
 
 # Runs of one value that a shorter membership must have: layouts by class have few, coins many
 _RUNS = 16
@@ -178,3 +180,59 @@ def _told_apart(values: FloatArray, value: float, inside: BoolArray) -> bool:
         if not equal[part].all() or np.count_nonzero(equal & ~part) > _SHARED:
             return False
     return True
+
+
+def assumed(
+    claim: Claim,
+    others: str,
+    output: str,
+    units: str,
+    order: str,
+    of: str = "training",
+) -> Assumptions:
+    """Return what is assumed of scores of such an output, of options, and of the order.
+
+    `others` are other attacks: see `AnyAttacks.others`.
+    """
+    return (
+        Assumption(
+            "scores without membership",
+            f"The scores come from the {output} and the {units} only. Which of these {units} were "
+            "members was not used to compute or choose a score.",
+            "declared",
+        ),
+        Assumption(
+            "options chosen in advance",
+            "Policy, sides and confidence were chosen before anybody looked at membership, and "
+            f"{others} tried on it.",
+            "declared",
+        ),
+        Assumption("guesses ordered by scores only", order, "checked"),
+        *family_assumption(claim, of),
+    )
+
+
+def family_assumption(claim: Claim, of: str = "training") -> Assumptions:
+    """Return what a bound on a family of trade-off functions assumes; nothing for other claims."""
+    if not isinstance(claim, FAMILIES):
+        return ()
+    return (
+        Assumption(
+            "family of trade-off functions",
+            f"The trade-off function of {of} is a curve of the claimed family, {claim.name}. The "
+            f"bound holds within this family: if {of} has another curve, the ε converted from the "
+            "rejected curve may be above the truth.",
+            "declared",
+        ),
+    )
+
+
+def delta_warnings(delta: float, examples: int) -> Strings:
+    """Say that a δ is no small one for so many examples."""
+    if delta < 1 / examples:
+        return ()
+    note = (
+        f"delta = {delta:g} is not below 1/m = {1 / examples:.3g}: a mechanism that publishes one "
+        "whole example can satisfy the claim, and large ε are hard to refute"
+    )
+    return (note,)

@@ -9,9 +9,8 @@ import numpy as np
 from leakbound._base.checks import check_features, check_length, choice
 from leakbound._base.codes import check_codes
 from leakbound._base.types import ArrayInput, FloatArray, GenericArray, MemberInput, Named, Strings
-from leakbound._tally.tally import by_attack, recorded
-from leakbound.audits import grouping, premises, road
-from leakbound.audits.assumptions import assumed, delta_warnings
+from leakbound._tally.tally import AnyTally, by_attack, recorded
+from leakbound.audits import premises, road
 from leakbound.audits.pair_tally import PairTally
 from leakbound.audits.pairs import Aggregate, Pairs, Units
 from leakbound.audits.split_challenge import challenge, challenged
@@ -123,9 +122,10 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
         Classifiers that challenge the split bet on `most_bets` pairs at most, if that is a number.
         """
         request = road.of_replacing(request)
-        tallies = by_attack(scores, PairTally)
-        if tallies is not None:
-            return self._counted(tallies, request).audit(request, self)
+        if isinstance(scores, Mapping | AnyTally):
+            tallies = by_attack(scores, PairTally)
+            if tallies is not None:
+                return self._counted(tallies, request).audit(request, self)
         if self.member is None:
             raise OptionError(
                 "member is missing: give RandomSplit(member), or audit a PairTally, which has "
@@ -267,6 +267,9 @@ def _grounds(
     within = ""
     if stratified:
         within = ", within each stratum"
+    at_delta = ""
+    if claim.delta:
+        at_delta = f" δ is {claim.delta:g}."
     moved = ""
     if whole:
         moved = ", with all rows of a user in one part"
@@ -289,12 +292,12 @@ def _grounds(
             name=f"replace one {unit}",
             statement=f"{claim.subject} refers to replacing one {unit} by another, including "
             f"audited ones{within}. Training that is ε-DP under adding or removing one {unit} may "
-            "reach 2ε here." + grouping.at_delta(claim.delta, copies=1),
+            f"reach 2ε here.{at_delta}",
             status="declared",
         ),
-        *assumed(
+        *premises.assumed(
             claim,
-            attacks,
+            attacks.others,
             words.output,
             f"{unit}s",
             f"{seed.capitalize()} matched pairs at random, given split and scores. Candidate "
@@ -312,7 +315,7 @@ def _grounds(
             "transform": "stretched",
         },
         "wording": replace(SPLIT, unit=unit, units=f"{unit}s"),
-        "warnings": delta_warnings(claim.delta, pairs[0]),
+        "warnings": premises.delta_warnings(claim.delta, pairs[0]),
     }
 
 

@@ -43,7 +43,6 @@ from leakbound.audits.policies.f_dp import family_policy
 from leakbound.audits.policies.second_look import DEFAULT, second_look
 from leakbound.audits.policies.trials import of_trials
 from leakbound.claims import CLAIMS, ApproxDP, Claim, PureDP, SubsampledGaussianDP
-from leakbound.claims.families import least_delta_to_store
 from leakbound.cuts import CutPolicy, Game, Policy, Proof, ScoreGame, SecondLook
 from leakbound.cuts.games import TrialGame
 from leakbound.cuts.policies import check_policy
@@ -183,7 +182,8 @@ def audit(
     'refuted'
     """
     # 1. Options; what the design decides is filled in.
-    _check_design(design)
+    if not isinstance(design, Design):
+        raise InputTypeError(_no_design(design))
     if claim is None:
         claim = design.claim
     request = Request(
@@ -209,24 +209,20 @@ def _sides_of(design: Design[Any, Any], sides: CoinSides) -> CoinSides:
     raise OptionError(f'sides="{sides}" does not apply to {kind}: leave it out')
 
 
-def _check_design(design: object) -> None:
-    """Refuse membership, or a class, in the place of a design."""
-    if isinstance(design, Design):
-        return
+def _no_design(design: object) -> str:
+    """Return what to pass in the place of membership, or of a class."""
+    if isinstance(design, type) and issubclass(design, Design):
+        name = design.__name__
+        return (
+            f"design is the class {name}: call it, for example lb.audit(scores, lb.{name}(member))"
+        )
     ways = (
         "lb.Coins(member) if a coin decided on each example, lb.RandomSplit(member) if they were "
         "split at random"
     )
-    if isinstance(design, type) and issubclass(design, Design):
-        name = design.__name__
-        raise InputTypeError(
-            f"design is the class {name}: call it, for example lb.audit(scores, lb.{name}(member))"
-        )
     if _are_scores(design):
         ways += f". If these are scores of two parts, {_TWO_PARTS.format('RandomSplit')}"
-    raise InputTypeError(
-        f"design must say how membership came about, got {type(design).__name__}: pass {ways}"
-    )
+    return f"design must say how membership came about, got {type(design).__name__}: pass {ways}"
 
 
 _TWO_PARTS = (
@@ -346,7 +342,7 @@ def assemble(proof: Proof, design: Grounds, request: Request) -> Named:
         "theorem": design.theorem + proof.theorem,
         "assumptions": design.assumptions,
         "rejected": claim.rejected(proof.bound, sides),
-        "least_delta": least_delta_to_store(claim, sides),
+        "least_delta": claim.stored_least_delta(sides),
         "_rejectable": Lazy(lambda: claim.rejected(ceiling.value, sides)),
         "_provenance": Lazy(lambda: Provenance.of(request.seed, **design.inputs)),
     }
@@ -457,6 +453,10 @@ class AnyAttacks(Generic[S]):
         """
         if list(self.scores) == [""]:
             return prove(self.scores[""], beta)
+        return self._best(beta, prove)
+
+    def _best(self, beta: float, prove: Callable[[S, float], P]) -> P:
+        """Return the best proof of several attacks."""
         share = shares.ATTACKS.of(beta, len(self.scores))
         proofs = {name: prove(values, share) for name, values in self.scores.items()}
         bounds: JsonObject = {name: proof.bound for name, proof in proofs.items()}
@@ -523,6 +523,22 @@ class Attacks(AnyAttacks[FloatArray]):
 
 def _by_name(scores: Any) -> Named | None:
     """Return scores by name if they are a mapping, columns of a frame or rows; else None."""
+    if isinstance(scores, list | tuple):
+        in_rows = len(scores) > 0 and isinstance(scores[0], list | tuple | np.ndarray)
+    else:
+        if not isinstance(scores, np.ndarray):
+            named = _of_columns(scores)
+            if named is not None:
+                return named
+        shape: tuple[int, ...] = getattr(scores, "shape", ())
+        in_rows = len(shape) == 2 and shape[1] != 1
+    if in_rows:
+        return {f"attack {row}": values for row, values in enumerate(scores)}
+    return None
+
+
+def _of_columns(scores: Any) -> Named | None:
+    """Return the columns of a frame, or the values of a mapping, by name; else None."""
     if isinstance(scores, Mapping):
         if scores and all(isinstance(one, Real) for one in scores.values()):
             raise InputError(
@@ -530,22 +546,14 @@ def _by_name(scores: Any) -> Named | None:
                 "keys are ids, pass [*scores.values()] and ids=[*scores]"
             )
         return dict(scores)
-    if not isinstance(scores, np.ndarray | list | tuple):
-        refuse_unread(scores, "scores")
+    refuse_unread(scores, "scores")
     names = column_names(scores)
-    if names and hasattr(scores, "__getitem__"):
-        for name in names:
-            if not isinstance(name, str) or names.count(name) > 1:
-                raise InputError(f"columns of scores must have different names, got {name!r}")
-        return {name: scores[name] for name in names}
-    if isinstance(scores, list | tuple):
-        in_rows = len(scores) > 0 and isinstance(scores[0], list | tuple | np.ndarray)
-    else:
-        shape: tuple[int, ...] = getattr(scores, "shape", ())
-        in_rows = len(shape) == 2 and shape[1] != 1
-    if in_rows:
-        return {f"attack {row}": values for row, values in enumerate(scores)}
-    return None
+    if not names or not hasattr(scores, "__getitem__"):
+        return None
+    for name in names:
+        if not isinstance(name, str) or names.count(name) > 1:
+            raise InputError(f"columns of scores must have different names, got {name!r}")
+    return {name: scores[name] for name in names}
 
 
 def of_replacing(request: Request) -> Request:

@@ -29,9 +29,9 @@ from leakbound._base.types import (
     PathOrder,
     SidesChoice,
 )
-from leakbound.audits.assumptions import delta_warnings, family_assumption
 from leakbound.audits.bets import Bets
 from leakbound.audits.member_count import MemberCount
+from leakbound.audits.premises import delta_warnings, family_assumption
 from leakbound.audits.road import (
     Grounds,
     Request,

@@ -17,10 +17,10 @@ from leakbound._base.types import (
     MemberInput,
     Strings,
 )
-from leakbound.audits.assumptions import assumed
 from leakbound.audits.coins import Coins
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.policies.trials import LEAST_LEVEL
+from leakbound.audits.premises import assumed
 from leakbound.audits.road import Attacks, Design, Examples, Listed, Request
 from leakbound.claims import FAMILIES, ApproxDP
 from leakbound.cuts.games import ScoreGame, TrialGame
@@ -158,7 +158,7 @@ class Trials(Design[Listed, AuditResult]):
             independent = _FIXED
         test = self._test(examples, used, request)
         scored = assumed(
-            request.claim, used.attacks, "outputs of the runs", "examples", _ORDER, of="a trial"
+            request.claim, used.attacks.others, "outputs of the runs", "examples", _ORDER, "a trial"
         )
         return replace(
             examples,

@@ -130,6 +130,10 @@ class Guarantee(ABC):
     def curve(self, theta: float, sides: Sides) -> TradeOff:
         """Return the trade-off function that the claim allows at a value of its parameter."""
 
+    def stored_least_delta(self, sides: Sides) -> float | None:  # noqa: ARG002 (families)
+        """Return the least δ with an ε, of a family whose function is not stored; else None."""
+        return None
+
     def rejected(self, bound: float, sides: Sides) -> TradeOff | None:  # noqa: ARG002 (families)
         """Return the curve of a family that a bound rejects; None if none, or no family."""
         return None

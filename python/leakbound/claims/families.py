@@ -405,6 +405,10 @@ class TradeOffFamily(FamilyClaim):
         """The bracket."""
         return self.bracket[0], self.bracket[1]
 
+    def stored_least_delta(self, sides: Sides) -> float | None:
+        """See `Guarantee.stored_least_delta`."""
+        return self.least_delta(sides)
+
 
 AnyFamily: TypeAlias = GaussianDP | LaplaceDP | SubsampledGaussianDP | TradeOffFamily
 """Any family of trade-off functions that an audit takes."""
@@ -413,13 +417,6 @@ Claim: TypeAlias = PureDP | ApproxDP | AnyFamily
 """Any claim that an audit of one run takes."""
 CLAIMS = (PureDP, ApproxDP, *FAMILIES)
 """Every claim that an audit of one run takes."""
-
-
-def least_delta_to_store(claim: Claim, sides: Sides) -> float | None:
-    """Return the `least_delta` of a family whose function is not stored; None of other claims."""
-    if isinstance(claim, TradeOffFamily):
-        return claim.least_delta(sides)
-    return None
 
 
 def check_epsilon_at(claim: Claim, delta: float, least: float | None = None) -> None:

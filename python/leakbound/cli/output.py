@@ -64,12 +64,12 @@ def in_its_words(text: str) -> str:
     >>> in_its_words('audit again with claim=ApproxDP(delta=1e-05)')
     'audit again with --claim eps=E,delta=1e-05'
     """
+    text = text.replace(" (.to_numpy() of a pandas object is read by position)", "")
     text = re.sub(r"\bFixed\(guesses=(\d+)\)", r"fixed:\1", text)
     text = re.sub(r"\bclaim=ApproxDP\(delta=([\w.-]+)\)", r"--claim eps=E,delta=\1", text)
     text = re.sub(r"\bsuch as delta=([\w.-]+)", r"such as --claim eps=E,delta=\1", text)
     text = re.sub(r"\bmissing=\[(.+?)\]", _missing, text)
     text = re.sub(r"\bcolumns=\{'(.+?)': \"codes\"\}", r"--categorical \1", text)
-    text = re.sub(r"\bset (\w+)=False\b", r"leave out \1=True", text)
     words = "|".join(map(re.escape, _WORDS))
     text = re.sub(rf"\b({words})(?!\w)(?:\([^()]*\))?", lambda match: _WORDS[match[1]], text)
     names = "|".join(OPTIONS.get()) or "(?!)"

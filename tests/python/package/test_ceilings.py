@@ -6,6 +6,7 @@
 import ast
 import builtins
 import tomllib
+from collections import Counter
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,14 +27,17 @@ LONG = 600
 # Lower one whenever its figure falls, to 1.05 times the aim at last: 4.1 nodes a line in the
 # package and 4.3 in benches; in the package 2 ternaries and 1 parallel assignment per 1,000 nodes,
 # 1.2 heavy lines per 1,000, no function over 300 nodes, ten over 250, no loop that only raises.
-PACKAGE_NODES_PER_LINE = 1.05 * 4.52
-PACKAGE_TERNARIES_PER_1000 = 1.05 * 2.76
-PACKAGE_PARALLEL_PER_1000 = 1.05 * 0.83
-PACKAGE_HEAVY_PER_1000 = 1.05 * 1.11
-PACKAGE_FUNCTIONS_OVER_300 = 10
-PACKAGE_FUNCTIONS_OVER_250 = 23
+PACKAGE_NODES_PER_LINE = 1.05 * 4.51
+PACKAGE_TERNARIES_PER_1000 = 1.05 * 1.48
+PACKAGE_PARALLEL_PER_1000 = 1.05 * 0.34
+PACKAGE_HEAVY_PER_1000 = 1.05 * 0.82
+PACKAGE_FUNCTIONS_OVER_300 = 7
+PACKAGE_FUNCTIONS_OVER_250 = 12
 PACKAGE_LOOPS_THAT_ONLY_RAISE = 2
-BENCHES_NODES_PER_LINE = 1.05 * 4.61
+BENCHES_NODES_PER_LINE = 1.05 * 4.6
+# Types that say nothing: the aims are 300 names `Any`, and 20 casts.
+PACKAGE_ANY = 1.05 * 632
+PACKAGE_CASTS = 20
 # Tests judge the package while it changes: they only get no denser.
 TESTS_NODES_PER_LINE = 5.28
 
@@ -76,6 +80,12 @@ def test_functions_are_small(package: Density) -> None:
     assert len(over) <= PACKAGE_FUNCTIONS_OVER_300, over
     over = package.larger(250)
     assert len(over) <= PACKAGE_FUNCTIONS_OVER_250, over
+
+
+def test_types_say_something() -> None:
+    names = Counter(node.id for node in nodes(ast.Name))
+    assert 0 < names["Any"] <= PACKAGE_ANY
+    assert 0 < names["cast"] <= PACKAGE_CASTS
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from leakbound._base.records import Lazy, encode
 from leakbound._base.types import ArrayInput, CoinSides, FloatArray, HasMember, JsonValue
 from leakbound._base.types import Correction as CorrectionName
 from leakbound.audits import premises
-from leakbound.audits.assumptions import delta_warnings, family_assumption
 from leakbound.audits.figures import histogram_of
+from leakbound.audits.premises import delta_warnings, family_assumption
 from leakbound.audits.road import (
     AlignedScores,
     AnyAttacks,
@@ -36,7 +36,6 @@ from leakbound.audits.zero_run.offsets import PoissonBinomial
 from leakbound.audits.zero_run.options import Uncertainty, ZeroRunOptions
 from leakbound.audits.zero_run.tampering import Composition, Tamper
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
-from leakbound.claims.families import least_delta_to_store
 from leakbound.cuts import Fixed, Proof, Weighted
 from leakbound.cuts.games import ScoreGame, tie_warnings
 from leakbound.cuts.shift import Shift
@@ -349,7 +348,7 @@ def naive(examples: AlignedScores, request: Request) -> float:
 
     proved = examples.attacks.prove(request.level, prove).bound
     curve = claim.rejected(proved, request.sides)
-    return as_epsilon(claim, proved, curve, least_delta_to_store(claim, request.sides))
+    return as_epsilon(claim, proved, curve, claim.stored_least_delta(request.sides))
 
 
 def _least_favourable(odds: Odds, shift: Shift, request: Request) -> LearntLogOdds | None:
