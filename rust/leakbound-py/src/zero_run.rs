@@ -94,7 +94,7 @@ pub(crate) fn kl_scan_offset_rows_lowest(
     min_guesses: u32,
     rank: usize,
 ) -> PyResult<f64> {
-    let right = right.read();
+    let right = right.read()?;
     let offsets = &*offsets;
     enter(py, |interrupt| {
         let statistic = kl_statistic(beta, kappa)?;
