@@ -21,7 +21,7 @@ from leakbound.errors import InputTypeError
 from leakbound.mechanisms.case import CaseRun
 from leakbound.mechanisms.outputs import features_of
 from leakbound.mechanisms.runs import Engine, Here, Runs, identity
-from leakbound.mechanisms.worker import together
+from leakbound.mechanisms.worker import Output, together
 from leakbound.results import Assumption, AuditResult
 from leakbound.results.wording import TRIALS
 
@@ -184,7 +184,7 @@ def _check_function(name: str, function: object) -> None:
         raise InputTypeError(f"{name} must be a function, got {shown(function)}")
 
 
-def _learnt(outputs: Sequence[Any], member: BoolArray, seed: int) -> FloatArray:
+def _learnt(outputs: Sequence[Output], member: BoolArray, seed: int) -> FloatArray:
     """Return log-odds of `d1` for the outputs after those whose coins are known.
 
     They are the sum of what two classifiers say: one adds up a function of each feature, the other

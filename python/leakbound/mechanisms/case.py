@@ -19,13 +19,13 @@ from typing import Any, Self
 import numpy as np
 
 from leakbound._base.checks import integer, real
-from leakbound._base.streams import Purpose
 from leakbound._base.types import FloatArray, PathInput
 from leakbound.claims import Claim
 from leakbound.claims.names import claim_named
 from leakbound.errors import InputError, InputTypeError, OptionError
 from leakbound.mechanisms import worker
-from leakbound.mechanisms.worker import Failure
+from leakbound.mechanisms.runs import RUN_SEEDS
+from leakbound.mechanisms.worker import Failure, Output
 
 # Workers at most: each is a process with its packages
 _MOST_WORKERS = 256
@@ -101,7 +101,7 @@ class CaseRun:
         self._workers = workers
         self._inputs = inputs
 
-    def __call__(self, data: CaseInput, rng: np.random.Generator) -> Any:
+    def __call__(self, data: CaseInput, rng: np.random.Generator) -> Output:
         """Run once, with a seed drawn from a generator."""
         seed = int(rng.integers(2**63))
         return self._workers[0].run(data.name == "d1", seed)
@@ -111,7 +111,7 @@ class CaseRun:
         for one in self._workers:
             one.stop()
 
-    def score(self, outputs: Any) -> FloatArray:
+    def score(self, outputs: Output) -> FloatArray:
         """Return a score for each output, by the score of the case."""
         first = self._workers[0]
         answer = first.ask("score", outputs, timeout=None)
@@ -137,17 +137,17 @@ class _Engine:
         self._workers = workers
         self._seed = seed
 
-    def outputs(self, requests: Iterable[tuple[int, bool]]) -> Generator[Any]:
+    def outputs(self, requests: Iterable[tuple[int, bool]]) -> Generator[Output]:
         """Yield the output of each run, in their order."""
         free: queue.Queue[_Worker] = queue.Queue()
         for one in self._workers:
             free.put(one)
 
-        def run(request: tuple[int, bool]) -> Any:
+        def run(request: tuple[int, bool]) -> Output:
             number, coin = request
             busy = free.get()
             try:
-                return busy.run(coin, Purpose.MECHANISM_RUNS.derived(self._seed, number))
+                return busy.run(coin, RUN_SEEDS.derived(self._seed, number))
             finally:
                 free.put(busy)
 
@@ -325,11 +325,11 @@ class _Worker:
             )
         return about
 
-    def run(self, coin: bool, seed: int) -> Any:  # noqa: FBT001 (a message, by position)
+    def run(self, coin: bool, seed: int) -> Output:  # noqa: FBT001 (a message, by position)
         """Return the output of one run."""
         return self.ask("run", coin, seed, timeout=self._timeout)
 
-    def ask(self, *request: Any, timeout: float | None) -> Any:
+    def ask(self, *request: Any, timeout: float | None) -> Output:
         """Return what the process answers; its end, or no answer in time, is an answer, too."""
         if self._process is None:
             self.start()

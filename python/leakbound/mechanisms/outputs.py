@@ -14,7 +14,7 @@ from leakbound._base.checks import shown
 from leakbound._base.reading import array_of, columns_of, readable, refuse_unread
 from leakbound._base.types import AnyArray
 from leakbound.errors import InputError, InputTypeError
-from leakbound.mechanisms.worker import Failure, pack, together, unpack
+from leakbound.mechanisms.worker import Failure, Output, pack, together, unpack
 
 # Words of one place that have a feature of their own at most: the most frequent
 _MOST_WORDS = 100
@@ -22,7 +22,7 @@ _MOST_WORDS = 100
 _MOST_FEATURES = 20_000
 
 
-def output_of(returned: Any, where: str) -> Any:
+def output_of(returned: Output, where: str) -> Output:
     """Return a copy of what a run returned: an array of numbers, if it is numbers, or as it is.
 
     No number is changed: what a mask hides is refused, and what float64 would round stays apart.
@@ -42,7 +42,7 @@ def output_of(returned: Any, where: str) -> Any:
     )
 
 
-def _numbers_of(returned: Any) -> AnyArray | None:
+def _numbers_of(returned: Output) -> AnyArray | None:
     """Return an array of what a run returned, or None if that would not be the same numbers."""
     if isinstance(returned, bytes | bytearray | memoryview):
         return None
@@ -62,7 +62,7 @@ def _numbers_of(returned: Any) -> AnyArray | None:
     return array
 
 
-def _parts(returned: Any, depth: int = 64) -> Iterator[Any]:
+def _parts(returned: Output, depth: int = 64) -> Iterator[Output]:
     """Yield what is in lists, of as many levels as NumPy reads, and in the columns of frames."""
     columns = columns_of(returned)
     if columns:
@@ -74,7 +74,7 @@ def _parts(returned: Any, depth: int = 64) -> Iterator[Any]:
         yield returned
 
 
-def _is_changed(part: Any) -> bool:
+def _is_changed(part: Output) -> bool:
     """Whether an array would not have the same numbers: rounded integers, or missing cells."""
     for name in ("to_list", "to_pylist"):
         if hasattr(part, name):
@@ -89,24 +89,24 @@ def _is_changed(part: Any) -> bool:
     return any(int(float(one)) != one for one in np.ravel(whole).tolist())
 
 
-def is_same(one: Any, other: Any) -> bool:
+def is_same(one: Output, other: Output) -> bool:
     """Whether two outputs have equal content; NaN equals NaN, and words of failures are ignored."""
     return _content(one) == _content(other)
 
 
-def _content(output: Any) -> bytes:
+def _content(output: Output) -> bytes:
     if isinstance(output, Failure):
         return pack([output.kind, output.name])
     return pack(output)
 
 
-def repeated(outputs: Sequence[Any]) -> int:
+def repeated(outputs: Sequence[Output]) -> int:
     """Count outputs that repeat an earlier one, and are not whole numbers."""
     drawn = [_content(one) for one in outputs if _is_fractional(one)]
     return len(drawn) - len(set(drawn))
 
 
-def _is_fractional(output: Any) -> bool:
+def _is_fractional(output: Output) -> bool:
     """Whether an output has a number that is not whole, as continuous noise gives."""
     for part in _parts_of(output, ""):
         number = part.number
@@ -126,7 +126,7 @@ class _Part(NamedTuple):
     number: Any = None
 
 
-def features_of(outputs: Sequence[Any]) -> list[AnyArray]:
+def features_of(outputs: Sequence[Output]) -> list[AnyArray]:
     """Return columns with a value for each output, which a classifier ranks.
 
     Numbers of one shape are their own features. Of other outputs, each place has a number, or
@@ -138,7 +138,7 @@ def features_of(outputs: Sequence[Any]) -> list[AnyArray]:
         columns = list(table.reshape(len(outputs), -1).T)
         missing = [np.isnan(column).astype(np.float64) for column in columns]
         return columns + [column for column in missing if column.any()]
-    numbers: dict[str, list[Any]] = defaultdict(lambda: [-math.inf] * len(outputs))
+    numbers: dict[str, list[Output]] = defaultdict(lambda: [-math.inf] * len(outputs))
     words: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for run, output in enumerate(outputs):
         for part in _flat(output):
@@ -158,7 +158,7 @@ def features_of(outputs: Sequence[Any]) -> list[AnyArray]:
     return varying or [np.zeros(len(outputs))]
 
 
-def _column(values: list[Any]) -> AnyArray:
+def _column(values: list[Output]) -> AnyArray:
     """Return numbers as floats, or as they are where floats would merge some of them."""
     is_exact = all(isinstance(one, float) or abs(one) <= 2**53 for one in values)
     are_simple = all(isinstance(one, int | float) for one in values)
@@ -179,7 +179,7 @@ def _indicators(found: list[tuple[int, str]], size: int) -> list[AnyArray]:
     return list(columns.values())
 
 
-def _flat(output: Any) -> Iterator[_Part]:
+def _flat(output: Output) -> Iterator[_Part]:
     """Yield what an output says, number by number."""
     for part in _parts_of(output, ""):
         if not isinstance(part.number, np.ndarray):
@@ -197,7 +197,7 @@ def _without_nan(part: _Part) -> Iterator[_Part]:
         yield part
 
 
-def _parts_of(output: Any, place: str) -> Iterator[_Part]:
+def _parts_of(output: Output, place: str) -> Iterator[_Part]:
     """Yield the kind of an output, and what it holds: words, numbers, and arrays of numbers."""
     yield _Part(place, word=_kind(output))
     for types, parts in _PARTS:
@@ -210,7 +210,7 @@ def _parts_of(output: Any, place: str) -> Iterator[_Part]:
         yield from _parts_of_frame(output, place)
 
 
-def _parts_of_number(output: Any, place: str) -> Iterator[_Part]:
+def _parts_of_number(output: Output, place: str) -> Iterator[_Part]:
     number = output
     if isinstance(output, Decimal):
         number = float(output)
@@ -232,11 +232,11 @@ def _parts_of_text(output: str | bytes, place: str) -> Iterator[_Part]:
     yield _Part(place, word=repr(output))
 
 
-def _parts_of_moment(output: Any, place: str) -> Iterator[_Part]:
+def _parts_of_moment(output: Output, place: str) -> Iterator[_Part]:
     yield _Part(place, number=_moment(output))
 
 
-def _parts_of_set(output: Any, place: str) -> Iterator[_Part]:
+def _parts_of_set(output: Output, place: str) -> Iterator[_Part]:
     yield _length(output, place)
     for element in output:
         yield _Part(f"{place}{{{element!r}}}", word="in it")
@@ -248,13 +248,13 @@ def _parts_of_mapping(output: Mapping[Any, Any], place: str) -> Iterator[_Part]:
         yield from _parts_of(value, f"{place}[{key!r}]")
 
 
-def _parts_of_sequence(output: Sequence[Any], place: str) -> Iterator[_Part]:
+def _parts_of_sequence(output: Sequence[Output], place: str) -> Iterator[_Part]:
     yield _length(output, place)
     for number, value in enumerate(output):
         yield from _parts_of(value, f"{place}[{number}]")
 
 
-def _parts_of_scalar(output: Any, place: str) -> Iterator[_Part]:
+def _parts_of_scalar(output: Output, place: str) -> Iterator[_Part]:
     yield from _parts_of_array(np.asarray(output), place)
 
 
@@ -269,13 +269,13 @@ def _parts_of_array(array: AnyArray, place: str) -> Iterator[_Part]:
         yield from _parts_of(array.ravel().tolist(), place)
 
 
-def _parts_of_column(output: Any, place: str) -> Iterator[_Part]:
+def _parts_of_column(output: Output, place: str) -> Iterator[_Part]:
     yield _Part(place, word=f"name {output.name!r}")
     yield from _parts_of(_index_of(output), f"{place} index")
     yield from _parts_of(output.to_list(), place)
 
 
-def _parts_of_frame(output: Any, place: str) -> Iterator[_Part]:
+def _parts_of_frame(output: Output, place: str) -> Iterator[_Part]:
     yield _Part(place, word=f"columns {list(output.columns)}")
     yield from _parts_of(_index_of(output), f"{place} index")
     for name, column in zip(output.columns, columns_of(output), strict=True):
@@ -296,25 +296,25 @@ _PARTS: tuple[tuple[Any, Callable[[Any, str], Iterator[_Part]]], ...] = (
 )
 
 
-def _length(output: Any, place: str) -> _Part:
+def _length(output: Output, place: str) -> _Part:
     return _Part(f"{place} length", number=len(output))
 
 
-def _kind(output: Any) -> str:
+def _kind(output: Output) -> str:
     if isinstance(output, np.ndarray):
         return f"array {output.dtype.kind} {output.ndim}"
     return type(output).__name__
 
 
-def _index_of(frame: Any) -> list[Any]:
+def _index_of(frame: Output) -> list[Output]:
     index = getattr(frame, "index", None)
     if index is None or callable(index):
         return []
-    found: list[Any] = index.to_list()
+    found: list[Output] = index.to_list()
     return found
 
 
-def _moment(value: Any) -> Any:
+def _moment(value: Output) -> Output:
     """Return a date or a time as an exact number of microseconds."""
     unit = timedelta(microseconds=1)
     if isinstance(value, timedelta):

@@ -16,13 +16,15 @@ from leakbound._base.streams import Purpose
 from leakbound._base.types import AnyArray, PathInput
 from leakbound.errors import FormatError, InputError, OptionError
 from leakbound.mechanisms.outputs import is_same, output_of, repeated
-from leakbound.mechanisms.worker import Failure, pack, together, unpack
+from leakbound.mechanisms.worker import Failure, Output, pack, together, unpack
 
 # Runs in a batch, or later their share of those before: each batch has a new classifier
 _BATCH = 50
 _GROWTH = 0.25
 # Runs that are repeated once, to see whether seeds repeat them
 _REPEATED = 3
+RUN_SEEDS = Purpose.MECHANISM_RUNS
+"""Of a seed and the number of a run: the run's own stream, wherever it runs."""
 # Bytes of all outputs at most
 _MOST_BYTES = 2**32
 
@@ -33,7 +35,7 @@ class Engine(Protocol):
     repeats: bool
     """Whether a new audit repeats its first runs, too."""
 
-    def outputs(self, requests: Iterable[tuple[int, bool]]) -> Generator[Any]:
+    def outputs(self, requests: Iterable[tuple[int, bool]]) -> Generator[Output]:
         """Yield the output of each run: of its number, and whether its input is `d1`."""
 
 
@@ -42,15 +44,15 @@ class Here:
 
     repeats = False
 
-    def __init__(self, run: Callable[..., Any], inputs: tuple[Any, Any], seed: int) -> None:
+    def __init__(self, run: Callable[..., Output], inputs: tuple[Any, Any], seed: int) -> None:
         self._run = run
         self._inputs = inputs
         self._seed = seed
 
-    def outputs(self, requests: Iterable[tuple[int, bool]]) -> Generator[Any]:
+    def outputs(self, requests: Iterable[tuple[int, bool]]) -> Generator[Output]:
         """Yield the output of each run."""
         for number, coin in requests:
-            rng = Purpose.MECHANISM_RUNS.rng(self._seed, number)
+            rng = RUN_SEEDS.rng(self._seed, number)
             data = self._inputs[coin]
             # Copies, as a mechanism may write to its input
             if isinstance(data, np.ndarray):
@@ -76,7 +78,7 @@ class Runs:
         self._path = None
         if path is not None:
             self._path = Path(path)
-        self._outputs: list[Any] = []
+        self._outputs: list[Output] = []
         self.ends: list[int] = []  # of batches whose coins were used
         self._stored: list[int] = []  # ends in the file, some still to be repeated
         self.repeatable = True
@@ -118,7 +120,7 @@ class Runs:
         first = min(_BATCH, self._most // 2)
         return min(self._most, self.scored + max(first, int(_GROWTH * self.scored)))
 
-    def until(self, stop: int, move: Callable[..., None]) -> list[Any]:
+    def until(self, stop: int, move: Callable[..., None]) -> list[Output]:
         """Run until there are so many outputs, and return that many."""
         move(completed=min(stop, len(self._outputs)))
         try:
@@ -180,7 +182,7 @@ class Runs:
                 f" return fewer numbers, or set most_runs to at most {_MOST_BYTES // size:,}"
             )
 
-    def _check_first_batch(self, outputs: list[Any]) -> None:
+    def _check_first_batch(self, outputs: list[Output]) -> None:
         """Refuse a mechanism that never returns: that is no leak."""
         failures = [one for one in outputs if isinstance(one, Failure)]
         if len(failures) == len(outputs):
@@ -205,7 +207,7 @@ class Runs:
                     "the mechanism or its inputs have changed, so choose another file"
                 )
 
-    def _one(self, number: int) -> Any:
+    def _one(self, number: int) -> Output:
         request = number, bool(self.member[number])
         (returned,) = self._engine.outputs([request])
         return output_of(returned, self._where(number))
@@ -247,7 +249,7 @@ class Runs:
         return made_of
 
 
-def _arrays_of(outputs: list[Any]) -> dict[str, AnyArray]:
+def _arrays_of(outputs: list[Output]) -> dict[str, AnyArray]:
     """Return what a file holds of outputs: one array, if all are numbers of one shape."""
     if not outputs:
         return {"outputs": np.array([])}
@@ -259,7 +261,7 @@ def _arrays_of(outputs: list[Any]) -> dict[str, AnyArray]:
     return {"packed": np.frombuffer(b"".join(packed), dtype=np.uint8), "sizes": sizes}
 
 
-def _outputs_in(content: Archive) -> Iterator[Any]:
+def _outputs_in(content: Archive) -> Iterator[Output]:
     """Yield the outputs in a file."""
     if "outputs" in content.names:
         for one in content["outputs"]:
@@ -275,7 +277,7 @@ def _outputs_in(content: Archive) -> Iterator[Any]:
         start = stop
 
 
-def identity(data: Any) -> str:
+def identity(data: Output) -> str:
     """Return a digest of the values of an input, or its type if they cannot be told.
 
     The pickle of a set of words is another in each process.
@@ -285,7 +287,7 @@ def identity(data: Any) -> str:
     return type(data).__name__
 
 
-def _digest_of(data: Any) -> bytes:
+def _digest_of(data: Output) -> bytes:
     """Return a digest of type and values, of sets and mappings in any order."""
     kind = f"{type(data).__module__}.{type(data).__qualname__}"
     parts: list[bytes]

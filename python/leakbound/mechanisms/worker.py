@@ -31,6 +31,10 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+# What a mechanism returns: anything that can be packed
+Output = Any
+# What JSON holds of it: its kind and its parts
+Header = Any
 # Bytes that say how long a message or a header is
 _LENGTH = struct.Struct(">Q")
 # Levels of lists in lists that are read: what holds itself has no end
@@ -65,7 +69,7 @@ class Failure:
     message: str = ""
 
 
-def pack(value: Any) -> bytes:
+def pack(value: Output) -> bytes:
     """Return a value as bytes: equal values of equal types give equal bytes, NaN included.
 
     Raises
@@ -79,7 +83,7 @@ def pack(value: Any) -> bytes:
     return b"".join([_LENGTH.pack(len(header)), header, *blocks])
 
 
-def unpack(content: bytes) -> Any:
+def unpack(content: bytes) -> Output:
     """Return the value that `pack` was given; raise ValueError for other bytes."""
     try:
         start = _LENGTH.size + _LENGTH.unpack_from(content)[0]
@@ -89,7 +93,7 @@ def unpack(content: bytes) -> Any:
     return value
 
 
-def together(outputs: Sequence[Any]) -> Any:
+def together(outputs: Sequence[Output]) -> Output:
     """Return outputs as one array where all are numbers of one shape and kind, else as a list."""
     first = outputs[0]
     if not isinstance(first, np.ndarray) or first.dtype.kind not in "biuf":
@@ -102,7 +106,7 @@ def together(outputs: Sequence[Any]) -> Any:
     return np.array(outputs)
 
 
-def _packed(value: Any, blocks: list[bytes], depth: int) -> Any:
+def _packed(value: Output, blocks: list[bytes], depth: int) -> Header:
     """Return the header of a value, and append the bytes of its arrays to `blocks`."""
     if depth == 0:
         raise TypeError("lists in lists, of more than 64 levels")
@@ -127,7 +131,7 @@ def _packed(value: Any, blocks: list[bytes], depth: int) -> Any:
     raise TypeError(f"{kind.__module__}.{kind.__qualname__}")
 
 
-def _packed_number(value: Any, _blocks: list[bytes], _depth: int) -> Any:
+def _packed_number(value: Output, _blocks: list[bytes], _depth: int) -> Header:
     if isinstance(value, np.generic):  # which knows its width
         return None
     if isinstance(value, int):
@@ -143,7 +147,7 @@ def _packed_number(value: Any, _blocks: list[bytes], _depth: int) -> Any:
     return None
 
 
-def _packed_text_or_time(value: Any, _blocks: list[bytes], _depth: int) -> Any:
+def _packed_text_or_time(value: Output, _blocks: list[bytes], _depth: int) -> Header:
     if isinstance(value, np.generic):
         return None
     if isinstance(value, str):
@@ -158,7 +162,7 @@ def _packed_text_or_time(value: Any, _blocks: list[bytes], _depth: int) -> Any:
     return None
 
 
-def _packed_sequence(name: str, value: Any, blocks: list[bytes], depth: int) -> Any:
+def _packed_sequence(name: str, value: Output, blocks: list[bytes], depth: int) -> Header:
     if name in ("list", "tuple"):
         return [name, [_packed(one, blocks, depth - 1) for one in value]]
     # Sets have another order in each process
@@ -166,7 +170,7 @@ def _packed_sequence(name: str, value: Any, blocks: list[bytes], depth: int) -> 
     return [name, [base64.b64encode(part).decode() for part in parts]]
 
 
-def _packed_array(value: Any, blocks: list[bytes], depth: int) -> Any:
+def _packed_array(value: Output, blocks: list[bytes], depth: int) -> Header:
     """Return the header of arrays of NumPy, and of what becomes one, such as tensors."""
     is_tensor = hasattr(value, "detach") and hasattr(value, "cpu")
     if is_tensor:
@@ -187,7 +191,7 @@ def _packed_array(value: Any, blocks: list[bytes], depth: int) -> Any:
     return [name, array.dtype.str, shape]
 
 
-def _packed_frame(value: Any, blocks: list[bytes], depth: int) -> Any:
+def _packed_frame(value: Output, blocks: list[bytes], depth: int) -> Header:
     """Return the header of frames and columns of pandas, polars and Arrow."""
     package = type(value).__module__.partition(".")[0]
     if package == "pyarrow" and hasattr(value, "as_py"):
@@ -211,13 +215,13 @@ def _packed_frame(value: Any, blocks: list[bytes], depth: int) -> Any:
     return ["frame", _packed(content, blocks, depth - 1)]
 
 
-def _columns(frame: Any) -> list[Any]:
+def _columns(frame: Output) -> list[Output]:
     if hasattr(frame, "iloc"):
         return [frame.iloc[:, number] for number in range(frame.shape[1])]
     return list(frame.get_columns())
 
 
-def _cells(column: Any) -> Any:
+def _cells(column: Output) -> Any:
     """Return numbers and times of a column as an array, and other cells as a list."""
     if isinstance(getattr(column, "dtype", None), np.dtype):
         array = np.asarray(column)
@@ -231,7 +235,7 @@ def _cells(column: Any) -> Any:
     return cells
 
 
-def _read(header: Any, content: bytes, start: int) -> tuple[Any, int]:
+def _read(header: Header, content: bytes, start: int) -> tuple[Output, int]:
     """Return a value, and where the bytes of later arrays begin."""
     if header is None or isinstance(header, bool):
         return header, start
@@ -265,7 +269,7 @@ def _read(header: Any, content: bytes, start: int) -> tuple[Any, int]:
     return _ATOMS[name](*parts), start
 
 
-def _read_all(headers: Sequence[Any], content: bytes, start: int) -> tuple[list[Any], int]:
+def _read_all(headers: Sequence[Output], content: bytes, start: int) -> tuple[list[Output], int]:
     values = []
     for header in headers:
         value, start = _read(header, content, start)
@@ -289,7 +293,7 @@ _ATOMS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _frame(shape: str, package: str, names: Any, index: Any, cells: Any) -> Any:
+def _frame(shape: str, package: str, names: Output, index: Output, cells: Output) -> Output:
     """Return a frame or a column of its package, or its parts where that is not installed."""
     try:
         if package == "pandas":
@@ -302,7 +306,7 @@ def _frame(shape: str, package: str, names: Any, index: Any, cells: Any) -> Any:
     return pl.DataFrame(dict(zip(names, cells)))  # noqa: B905 (of 3.10)
 
 
-def _frame_of_pandas(shape: str, names: Any, index: Any, cells: Any) -> Any:
+def _frame_of_pandas(shape: str, names: Output, index: Output, cells: Output) -> Output:
     import pandas as pd
 
     if shape == "column":
@@ -312,7 +316,7 @@ def _frame_of_pandas(shape: str, names: Any, index: Any, cells: Any) -> Any:
     return frame
 
 
-def _as_is(cells: Any) -> Any:
+def _as_is(cells: Output) -> Output:
     """Return cells as an array whose values pandas does not change, such as None to NaN."""
     if isinstance(cells, np.ndarray):
         return cells
@@ -354,7 +358,7 @@ class _Case:
             "packages": _packages(),
         }
 
-    def run(self, coin: bool, seed: int) -> Any:  # noqa: FBT001 (a message, by position)
+    def run(self, coin: bool, seed: int) -> Output:  # noqa: FBT001 (a message, by position)
         """Run on one of the inputs, with all generators seeded."""
         random.seed(seed)
         np.random.seed(seed % 2**32)  # noqa: NPY002 (what old packages draw from)
@@ -364,12 +368,12 @@ class _Case:
             data = data.copy()
         return self._module.run(data, rng)
 
-    def score(self, outputs: Any) -> Any:
+    def score(self, outputs: Output) -> Any:
         """Return a score for each output."""
         return np.asarray(self._module.score(outputs))
 
 
-def _is_equal(d0: Any, d1: Any) -> bool:
+def _is_equal(d0: Output, d1: Output) -> bool:
     try:
         return pack(d0) == pack(d1)
     except TypeError:
@@ -384,14 +388,14 @@ def _packages() -> list[str]:
     return sorted(found)
 
 
-def send(file: IO[bytes], value: Any) -> None:
+def send(file: IO[bytes], value: Output) -> None:
     """Write a message."""
     content = pack(value)
     file.write(_LENGTH.pack(len(content)) + content)
     file.flush()
 
 
-def receive(file: IO[bytes]) -> Any:
+def receive(file: IO[bytes]) -> Output:
     """Read a message; raise EOFError where there is none."""
     start = file.read(_LENGTH.size)
     if len(start) < _LENGTH.size:
@@ -403,7 +407,7 @@ def receive(file: IO[bytes]) -> Any:
     return unpack(content)
 
 
-def _answer(act: Callable[[], Any]) -> tuple[Any, ...]:
+def _answer(act: Callable[[], Output]) -> tuple[Any, ...]:
     """Return what a function returns or raises, as a message."""
     try:
         value = act()
