@@ -114,7 +114,7 @@ def assert_not_refuted(
 
 
 class _Answer(NamedTuple):
-    """What a result says of a claim."""
+    """What a result finds about a claim."""
 
     verdict: Verdict
     said: Description

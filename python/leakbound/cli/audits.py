@@ -35,9 +35,7 @@ from leakbound.planning.commitment import Opening
 from leakbound.planning.inclusion import ChoicePlan
 
 P = TypeVar("P", InclusionPlan, ChoicePlan)
-
 app = typer.Typer()
-
 COINS = (
     "A coin flip decided for each example whether the model was trained on it. FILE has one row "
     "per example, with columns [bold]score[/] (higher means more likely a member), [bold]member[/] "
