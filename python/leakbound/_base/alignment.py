@@ -225,6 +225,14 @@ class ExampleOrder:
         return None
 
 
+def row_numbers(size: int) -> IntArray:
+    """Return 0, 1, …, size - 1, in four bytes each where they can be, to spare memory."""
+    if size > np.iinfo(np.uint32).max:
+        return np.arange(size)
+    narrow: AnyArray = np.arange(size, dtype=np.uint32)
+    return narrow
+
+
 def row_names(values: object) -> AnyArray | None:
     """Return the index of a pandas object if it names rows: whole numbers or text, each once."""
     own = _own(values, "the rows")

@@ -14,6 +14,7 @@ def halved(
     holds: Callable[[float], bool],
     *,
     width: float = 0.0,
+    most: int = 2000,
     middle: Callable[[float, float], float] = mean,
 ) -> tuple[float, float]:
     """Halve a bracket at whose low end something holds, and at whose high end it does not.
@@ -27,6 +28,8 @@ def halved(
     width : float
         The search ends when the bracket is at most so wide, relative to its high end; at 0, when no
         double lies between.
+    most : int
+        The most halvings; there are fewer than 2,000 doubles apart by powers of two.
     middle : callable
         The number to ask about next.
 
@@ -41,9 +44,9 @@ def halved(
     >>> low * low <= 2 < high * high
     True
     """
-    while high - low > width * high:
+    for _ in range(most):
         between = middle(low, high)
-        if not low < between < high:
+        if high - low <= width * high or not low < between < high:
             break
         if holds(between):
             low = between

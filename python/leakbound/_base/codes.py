@@ -1,20 +1,11 @@
 """Strata and groups: what each example belongs to."""
 
-from typing import cast
-
 import numpy as np
 
 from leakbound._base.checks import check_length, vector
 from leakbound._base.labels import missing_of
 from leakbound._base.types import ArrayInput, GenericArray, IntArray
 from leakbound.errors import InputTypeError
-
-
-def row_numbers(size: int) -> IntArray:
-    """Return 0, 1, …, size - 1, in four bytes each where they can be, to spare memory."""
-    if size > np.iinfo(np.uint32).max:
-        return np.arange(size)
-    return cast("IntArray", np.arange(size, dtype=np.uint32))
 
 
 def by_first_row(

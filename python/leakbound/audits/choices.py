@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from leakbound._base.alignment import ExampleOrder
+from leakbound._base.alignment import ExampleOrder, row_numbers
 from leakbound._base.checks import (
     MOST_K,
     check_ids,
@@ -16,7 +16,6 @@ from leakbound._base.checks import (
     numbers,
     vector,
 )
-from leakbound._base.codes import row_numbers
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray, GenericArray, IntArray
 from leakbound.audits import grouping, premises, road

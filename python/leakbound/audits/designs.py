@@ -5,7 +5,7 @@ from typing import Any
 
 from leakbound import audits
 from leakbound._base.derived import derived
-from leakbound.audits.road import Design, audit
+from leakbound.audits.road import AnyDesign, Design, audit
 from leakbound.errors import FormatError
 
 DESIGNS = {
@@ -21,12 +21,12 @@ SHARED = ("claim", "confidence", "cuts", "sides", "ids", "seed")
 """Options of `leakbound.audit`, whatever the design; others are the design's own."""
 
 
-def design_of(name: str) -> type[Design[Any, Any]]:
+def design_of(name: str) -> type[AnyDesign]:
     """Return the class of a design by its name, one from outside the package too."""
     if name in DESIGNS:
-        known: type[Design[Any, Any]] = getattr(audits, DESIGNS[name])
+        known: type[AnyDesign] = getattr(audits, DESIGNS[name])
         return known
-    outside: type[Design[Any, Any]] | None = derived(Design, name)
+    outside: type[AnyDesign] | None = derived(Design, name)
     if outside is None:
         raise FormatError(f"unknown design {name!r:.60}: import the module that defines it")
     return outside

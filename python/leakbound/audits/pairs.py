@@ -11,7 +11,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from leakbound._base.codes import by_first_row, row_numbers
+from leakbound._base.alignment import row_numbers
+from leakbound._base.codes import by_first_row
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, GenericArray, IntArray
 from leakbound.cuts.games import PairGame

@@ -138,7 +138,12 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
         member = aligned.member
         if self.groups is None:
             premises.refuse_repeated(member, what="membership", cure=_UNITS)
-        codes = self._codes(aligned)
+        given = {"strata": self.strata, "groups": self.groups, "labels": self.labels}
+        codes = {
+            name: check_codes(aligned.order.placed(values, name), examples=member.size, name=name)
+            for name, values in given.items()
+            if values is not None
+        }
         strata = codes.get("strata")
         units = Units.of(member, strata, groups=codes.get("groups"), aggregate=self.aggregate)
         # 2. Pairs of a member and a non-member: which is which was a fair coin.
@@ -165,16 +170,6 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
         if found is None:
             return result
         return challenged(result, found)
-
-    def _codes(self, aligned: road.AlignedScores) -> dict[str, GenericArray]:
-        """Read strata, groups and labels, those that are given, in the order of the examples."""
-        given = {"strata": self.strata, "groups": self.groups, "labels": self.labels}
-        size = aligned.member.size
-        return {
-            name: check_codes(aligned.order.placed(values, name), examples=size, name=name)
-            for name, values in given.items()
-            if values is not None
-        }
 
     def _paired(
         self,

@@ -35,7 +35,6 @@ from leakbound.planning import InclusionPlan
 from leakbound.planning.inclusion import ChoicePlan
 
 app = typer.Typer()
-
 COINS = (
     "A coin flip decided for each example whether the model was trained on it. FILE has one row "
     "per example, with columns [bold]score[/] (higher means more likely a member), [bold]member[/] "

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, TypeAlias
 import numpy as np
 
 import leakbound._core as _core
-from leakbound._base.codes import row_numbers
+from leakbound._base.alignment import row_numbers
 from leakbound._base.formatting import down
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, IntArray, Sides

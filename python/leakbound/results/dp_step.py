@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NoReturn, TypeAlias
 
+from leakbound._base.bisection import halved
 from leakbound._base.checks import choice, integer, real
 from leakbound._base.formatting import up
 from leakbound._base.imports import needs
@@ -302,15 +303,9 @@ def epsilon_of_scale(ratio: float, values: int, delta: float) -> float:
         return float(tail(squares / a**2, values)) - other - delta
 
     def largest(a: float) -> float:
-        low, high = 0.0, 1.0
+        high = 1.0
         while excess(high, a) > 0:
             high *= 2
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            if excess(middle, a) > 0:
-                low = middle
-            else:
-                high = middle
-        return low
+        return halved(0.0, high, lambda epsilon: excess(epsilon, a) > 0, most=_HALVINGS)[0]
 
     return max(largest(ratio), largest(1 / ratio))

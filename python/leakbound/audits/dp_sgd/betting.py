@@ -16,6 +16,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from leakbound._base.bisection import halved
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.audits.dp_sgd.canaries import Observed
 from leakbound.stats import normal_quantile
@@ -40,12 +41,11 @@ def most_correct(mu: float, share: float) -> float:
     """Return w/m, the largest mean share of coins guessed right if a share of them is guessed."""
     low = mu / 2
     high = mu + 1 - normal_quantile(share / 2)
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        if _below(-middle) + _below(mu - middle) >= share:
-            low = middle
-        else:
-            high = middle
+
+    def is_guessed(threshold: float) -> bool:
+        return _below(-threshold) + _below(mu - threshold) >= share
+
+    low, _ = halved(low, high, is_guessed, most=_HALVINGS)
     return min(share, _below(mu - low) * (1 + _SLACK))
 
 
@@ -130,10 +130,4 @@ def largest_refuted(plan: Plan, correct: IntArray, coins: int, level: float) -> 
     while refuted(high):
         low = high
         high = 2 * high
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        if refuted(middle):
-            low = middle
-        else:
-            high = middle
-    return low
+    return halved(low, high, refuted, most=_HALVINGS)[0]

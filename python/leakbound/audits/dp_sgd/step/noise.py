@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base import shares
+from leakbound._base.bisection import halved
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.audits.dp_sgd.step.contributions import Contribution
 from leakbound.audits.dp_sgd.step.runs import Released, as_floats
@@ -161,14 +162,12 @@ def joint_least(ratios: FloatArray, counts: IntArray, threshold: float) -> float
         return 0.0
     n = counts.astype(np.float64)
     top = math.log(float(ratios.max()))
-    low, high = top - _FARTHEST, top + _FARTHEST
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        x = 1 / (1 + ratios * math.exp(-middle))
-        if float((n * (x - 1 - np.log(x))).sum()) / 2 > threshold:
-            low = middle
-        else:
-            high = middle
+
+    def is_above(log_a: float) -> bool:
+        x = 1 / (1 + ratios * math.exp(-log_a))
+        return float((n * (x - 1 - np.log(x))).sum()) / 2 > threshold
+
+    _, high = halved(top - _FARTHEST, top + _FARTHEST, is_above, most=_HALVINGS)
     return float((ratios * n / (1 + ratios * math.exp(-high))).sum())
 
 
