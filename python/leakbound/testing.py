@@ -114,7 +114,7 @@ def assert_not_refuted(
 
 
 class _Answer(NamedTuple):
-    """What a result says of a claim."""
+    """The answer of a result to a claim."""
 
     verdict: Verdict
     said: Description

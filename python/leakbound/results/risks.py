@@ -1,4 +1,4 @@
-"""What an audit of a synthetic table says of the three questions; public in `leakbound.results`."""
+"""The three questions about a synthetic table, answered by an audit; public in `leakbound.results`."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -59,7 +59,7 @@ def test_evidence_is_the_integral_rounded_down(wrong: int) -> None:
 
 
 def test_evidence_of_many_guesses_is_that_of_beta_laws() -> None:
-    """And is none where wrong guesses are as many, at any size: no underflow counts as evidence."""
+    """There is no evidence where wrong guesses are as many: no underflow counts as such."""
     wrong = np.array([1900, 20_000, 1_000_000, 5_000_000])
     right = wrong + 5 * np.sqrt(wrong).astype(int)
     tail = np.log(betainc(wrong + 0.5, right + 1, 0.5)) + betaln(right + 1, wrong + 0.5)

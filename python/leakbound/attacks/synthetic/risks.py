@@ -15,7 +15,9 @@ from leakbound.attacks.synthetic.neighbours import nearest
 from leakbound.attacks.synthetic.tables import NEIGHBOURS, Tables
 
 FLOOR = 1e-3  # distances below count as this: a thousandth of a spread
-TWICE = float(np.log(2))  # from so much nearer than to anybody else a record singles somebody out
+TWICE = float(
+    np.log(2)
+)  # how many times nearer than to anybody else a record must be to single somebody out
 VALUE = float(np.log(4))  # what a value that nobody else has is worth: four times as near
 UNIQUE = 0.99  # share of people with a value of their own, in a column that tells people apart
 SHARPNESS = 6.0  # nats that a match e times as near is worth
