@@ -1,4 +1,4 @@
-"""The three questions about a synthetic table, answered by an audit; public in `leakbound.results`."""
+"""Three questions about a synthetic table, and their answers; public in `leakbound.results`."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
