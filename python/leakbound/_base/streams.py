@@ -95,6 +95,7 @@ class Purpose(Enum):
     SYNTHETIC_WORDS = "attacks/synthetic-words"
     SYNTHETIC_NOISE = "attacks/synthetic-noise"
     SYNTHETIC_PART = "attacks/synthetic-part"
+    SYNTHETIC_HALVES = "attacks/synthetic-halves"
     SYNTHETIC_FOLDS = "attacks/synthetic-folds"
     SYNTHETIC_TREES = "attacks/synthetic-trees"
     SYNTHETIC_METRICS = "attacks/synthetic-metrics"

@@ -65,14 +65,7 @@ def coordinates(
     for place, name in enumerate(tables[0]):
         parts = _parts(tables, name, codes)
         column = joined(parts)
-        if column.kind == "word" and parts[0].kind not in {"word", "empty"}:
-            notes.append(f"column {name!r} is of another kind in other tables: taken as words")
-        meant = "" if name in codes else suspicion(parts[0], name)
-        if meant:
-            notes.append(
-                f"column {name!r} {meant}: taken as words; write plain numbers (12.5) or dates "
-                f'(2024-05-31), or say columns={{{name!r}: "codes"}}'
-            )
+        notes += _doubts(column, parts[0], name, coded=name in codes)
         if column.marks:
             marks[name] = column.marks
         end = ends[1] if synthetic else None
@@ -126,6 +119,20 @@ def _parts(
     for other in others:
         parts += settled([other], name, kind=parts[0].kind, codes=coded)
     return [as_codes(one) for one in parts] if coded else parts
+
+
+def _doubts(column: Column, audited: Column, name: str, *, coded: bool) -> list[str]:
+    """Return what a reader should know of how a column was read."""
+    notes = []
+    if column.kind == "word" and audited.kind not in {"word", "empty"}:
+        notes.append(f"column {name!r} is of another kind in other tables: taken as words")
+    meant = "" if coded else suspicion(audited, name)
+    if meant:
+        notes.append(
+            f"column {name!r} {meant}: taken as words; write plain numbers (12.5) or dates "
+            f'(2024-05-31), or say columns={{{name!r}: "codes"}}'
+        )
+    return notes
 
 
 def _marked(columns: Mapping[str, Mapping[str, int]]) -> list[str]:

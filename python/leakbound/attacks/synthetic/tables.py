@@ -238,7 +238,7 @@ class Tables:
     @cached_property
     def joined(self) -> IntArray:
         """The synthetic records that halves are compared with, at most 20,000."""
-        rng = Purpose.SYNTHETIC_PART.rng(self.seed, 2)
+        rng = Purpose.SYNTHETIC_HALVES.rng(self.seed)
         return some(np.arange(len(self.synthetic)), MOST, rng)
 
     @cached_property
