@@ -200,6 +200,8 @@ def numbers(
     valid = (array >= np.float64(least)) & (array <= np.float64(most))
     if whole:
         valid &= array == np.floor(array)
+    if valid.all():
+        return array
     for index in map(tuple, np.argwhere(~valid)[:1].tolist()):
         kind = "a number"
         if whole:

@@ -312,7 +312,9 @@ def _table(values: ArrayInput, name: str) -> AnyArray:
     return array
 
 
-def _thresholds(v: ArrayLike) -> IntArray:
+def _thresholds(v: ArrayLike | int) -> IntArray:
+    if isinstance(v, int) and not isinstance(v, bool) and abs(v) <= LARGEST:
+        return np.array(v, dtype=np.int64)  # most calls, of which checks would take a third
     whole = numbers(v, name="v", least=-LARGEST, most=LARGEST, whole=True)
     return np.ascontiguousarray(whole, dtype=np.int64).reshape(whole.shape)
 

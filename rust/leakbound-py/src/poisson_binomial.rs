@@ -83,6 +83,12 @@ pub(crate) fn poisson_binomial_epsilon<'py>(
 ) -> PyResult<Column<'py>> {
     let (offsets, v) = (&*offsets, &*v);
     let counts = counts.as_deref();
+    if let &[v] = v {
+        let epsilon = enter_for(py, offsets.len(), |_| {
+            Ok(Terms::from_grouped_offsets(offsets, counts)?.epsilon(v, beta)?)
+        })?;
+        return Ok(PyArray1::from_slice(py, &[epsilon]));
+    }
     let epsilons = enter(py, |interrupt| {
         let terms = Terms::from_grouped_offsets(offsets, counts)?;
         terms.epsilons(&[], beta)?; // β is checked, also where there is no v

@@ -127,3 +127,15 @@ def test_counts_repeat_terms() -> None:
     assert_allclose(
         stats.poisson_binomial_tail(v, p, counts=counts, log=True), repeated, rtol=1e-13
     )
+
+
+@pytest.mark.parametrize("size", [10, 1_000, 5_000])
+def test_one_threshold_gives_the_bits_of_several(size: int) -> None:
+    offsets = np.random.default_rng(size).normal(size=size)
+    v = size // 2 + 3
+    several = [v, v + 1]
+    epsilons = stats.poisson_binomial_epsilon(several, offsets, beta=0.05)
+    assert stats.poisson_binomial_epsilon(v, offsets, beta=0.05) == epsilons[0]
+    tails = stats.poisson_binomial_tail_offsets(several, offsets, 0.3)
+    assert stats.poisson_binomial_tail_offsets(v, offsets, 0.3) == tails[0]
+    assert stats.poisson_binomial_tail_offsets(np.int32(v), offsets, 0.3) == tails[0]

@@ -135,7 +135,7 @@ impl Replicated {
         interrupt: &Interrupt,
     ) -> Result<f64, AuditError> {
         let steps = self.successes.len();
-        if rows.is_empty() || rows.len() % steps != 0 {
+        if rows.is_empty() || !rows.len().is_multiple_of(steps) {
             let given = rows.len();
             return Err(AuditError::StepMismatch { given, steps });
         }
