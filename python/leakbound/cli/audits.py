@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 import typer
@@ -14,7 +14,7 @@ from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_membership
 from leakbound._base.console import bar
 from leakbound._base.scores import TOKENS
-from leakbound._base.types import AnyArray
+from leakbound._base.types import AnyArray, IntArray
 from leakbound.cli import options
 from leakbound.cli.drawn import Draw, Drawn, DrawnChoices
 from leakbound.cli.files import (
@@ -33,6 +33,12 @@ from leakbound.cli.shards import are_shards, pairs_of, tally_of
 from leakbound.errors import FormatError, InputError
 from leakbound.planning import InclusionPlan
 from leakbound.planning.inclusion import ChoicePlan
+
+Table: TypeAlias = Columns | TwoFiles
+Scores: TypeAlias = AnyArray | dict[str, AnyArray]
+"""Of one attack, or of attacks by name."""
+Rows: TypeAlias = IntArray | slice
+Membership: TypeAlias = InclusionPlan | AnyArray | None
 
 app = typer.Typer()
 COINS = (
@@ -104,7 +110,7 @@ class Parts:
         *,
         optional: Sequence[str] = ("id",),
         planned: bool = False,
-    ) -> Columns | TwoFiles:
+    ) -> Table:
         """Read one file, in which membership may be missing with a plan, or both parts."""
         with bar(f"Reading {given[0]}"):
             if self.members:
@@ -141,14 +147,14 @@ def coins(
     names = options.parse_columns(attacks, "--score-col")
     draw = drawn.read(InclusionPlan, question.seed)
     common = {**question.options(copies=draw.copies or 1), "sides": sides}
-    chance = _prior(prior)
+    chance, prior_col = _prior(prior)
     given = parts.files(files)
     file = given[0]
     if parts.members and draw.plan is not None:
         refuse("--members and --nonmembers say who was a member: leave out --plan and --opening")
     # 2. Shards are counted, and counts audited.
     if not parts.members and are_shards(given):
-        if len(names) > 1 or chance != 0.5 or draw.plan is not None or delivery.bundle:
+        if len(names) > 1 or prior_col or chance != 0.5 or draw.plan is not None or delivery.bundle:
             refuse(
                 "several files or a tally are only counted: use one file with all examples for "
                 "several --attacks, --prior, --plan, --opening or --bundle"
@@ -159,20 +165,20 @@ def coins(
         delivery.conclude(result, file, question.goal)
     # 3. One file is read whole, and joined with the plan or the protocol; or one of each part.
     wanted = [*names]
-    if isinstance(chance, str):
-        wanted.append(chance)
+    if prior_col:
+        wanted.append(prior_col)
     table = parts.read(given, wanted, layout, planned=draw.plan is not None)
     with bar(f"Auditing {len(table):,} examples"), about(file):
         scores, member, ids, rows = _joined(table, names, layout, draw)
-        priors = chance
-        if isinstance(chance, str):
-            priors = table.numbers(chance)[rows]
+        priors: float | AnyArray = chance
+        if prior_col:
+            priors = table.numbers(prior_col)[rows]
         design = Coins(member, prior=priors, copies=draw.copies)
         result = audit(scores, design, ids=ids, **(common | draw.agreed))
     # 4. A bundle needs the inputs too.
-    inputs = {"scores": scores, "plan": draw.opening or member, "ids": ids}
-    if isinstance(chance, str):
-        inputs |= {"prior": priors}
+    inputs: dict[str, Any] = {"scores": scores, "plan": draw.opening or member, "ids": ids}
+    if prior_col:
+        inputs["prior"] = priors
     delivery.conclude(result, file, question.goal, inputs=inputs)
 
 
@@ -255,9 +261,7 @@ def split(
     delivery.conclude(result, given[0], question.goal, relation, inputs)
 
 
-def _features_in(
-    table: Columns | TwoFiles, named: list[str], *, tokens: bool
-) -> dict[str, AnyArray]:
+def _features_in(table: Table, named: list[str], *, tokens: bool) -> dict[str, AnyArray]:
     """Return the features that a challenge reads, if there are any."""
     columns = [table.numbers(name) for name in named]
     if tokens:
@@ -267,7 +271,7 @@ def _features_in(
     return {"features": np.column_stack(columns)}
 
 
-def _tokens_in(table: Columns | TwoFiles) -> list[AnyArray]:
+def _tokens_in(table: Table) -> list[AnyArray]:
     """Return the number of tokens of each text, in a list that is empty where it is not told.
 
     Nobody asked for this column: if it lacks a number, a note says that it is left out.
@@ -463,8 +467,8 @@ def zero_run(
 
 
 def scores_of(
-    table: Columns | TwoFiles, names: list[str], *, named: bool = False, rows: Any = slice(None)
-) -> Any:
+    table: Table, names: list[str], *, named: bool = False, rows: Rows = slice(None)
+) -> Scores:
     """Return the scores of one attack; of several, or if `named`, by the name of the attack."""
     scores = {name: table.numbers(name)[rows] for name in names}
     if named or len(names) > 1:
@@ -472,15 +476,15 @@ def scores_of(
     return scores[names[0]]
 
 
-def _prior(text: str) -> float | str:
-    """Return a prior probability, or the name of the column that holds one for each example."""
+def _prior(text: str) -> tuple[float, str]:
+    """Return a prior probability, and the column that holds one for each example, if named."""
     try:
-        return float(text)
+        return float(text), ""
     except ValueError:
-        return text.strip()
+        return 0.5, text.strip()
 
 
-def _ids_of(table: Columns | TwoFiles, plan: InclusionPlan | ChoicePlan | None) -> Any:
+def _ids_of(table: Table, plan: InclusionPlan | ChoicePlan | None) -> AnyArray | None:
     """Return the column of ids, as whole numbers if the ids of the plan are."""
     ids = table.ids
     numbered = plan is not None and plan.ids.dtype.kind in "iu"
@@ -490,11 +494,11 @@ def _ids_of(table: Columns | TwoFiles, plan: InclusionPlan | ChoicePlan | None) 
 
 
 def _joined(
-    table: Columns | TwoFiles, names: list[str], layout: Layout, draw: Draw[InclusionPlan]
-) -> tuple[Any, Any, Any, Any]:
+    table: Table, names: list[str], layout: Layout, draw: Draw[InclusionPlan]
+) -> tuple[Scores, Membership, AnyArray | None, Rows]:
     """Return scores, membership and ids in the order of the plan, and which rows these are."""
     ids = _ids_of(table, draw.plan)
-    rows: Any = None
+    rows: Rows | None = None
     if draw.plan is not None:
         rows = ExampleOrder(ids).follow(draw.plan, "member")
     if rows is None:
@@ -507,8 +511,8 @@ def _joined(
 
 
 def _membership(
-    table: Columns | TwoFiles, layout: Layout, ids: Any, plan: InclusionPlan | None
-) -> Any:
+    table: Table, layout: Layout, ids: AnyArray | None, plan: InclusionPlan | None
+) -> Membership:
     """Return the plan, with which the file must agree about membership, or what the file says."""
     member = None
     if isinstance(table, TwoFiles) or layout.member_col in table:

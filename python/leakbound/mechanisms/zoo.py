@@ -78,10 +78,13 @@ class LaplaceNoise(Mechanism):
 
     def run(self, data: float, rng: np.random.Generator) -> float:
         """Return the noisy query."""
-        scale = 1 / self.epsilon
+        return data + rng.laplace(scale=self._scale)
+
+    @property
+    def _scale(self) -> float:
         if self.fault:
-            scale = 0.5 / self.epsilon
-        return data + rng.laplace(scale=scale)
+            return 0.5 / self.epsilon
+        return 1 / self.epsilon
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,10 +98,7 @@ class GaussianNoise(LaplaceNoise):
 
     def run(self, data: float, rng: np.random.Generator) -> float:
         """Return the noisy query."""
-        scale = 1 / self.epsilon
-        if self.fault:
-            scale = 0.5 / self.epsilon
-        return data + rng.normal(scale=scale)
+        return data + rng.normal(scale=self._scale)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ from leakbound._base.checks import (
 from leakbound._base.odds import expit
 from leakbound._base.records import Record
 from leakbound._base.streams import Purpose
-from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
+from leakbound._base.types import AnyArray, ArrayInput, BoolArray, FloatArray, HasMember, IntArray
 from leakbound.errors import InputError, InputTypeError, OptionError
 from leakbound.report.style import draw_classes, house_style, name_axes, new_axes
 
@@ -102,7 +102,7 @@ class Rows:
     features: FloatArray
     member: BoolArray
     folds: NDArray[np.uint8] | None
-    ids: NDArray[Any] | None
+    ids: AnyArray | None
 
     @classmethod
     def read(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.imports import needs
-from leakbound._base.types import FloatArray, IntArray
+from leakbound._base.types import AnyArray, FloatArray, IntArray
 from leakbound.propensity.likeness import WORDS
 from leakbound.propensity.scaling import standardised
 
@@ -113,7 +113,7 @@ def _of_classes(forest: Any, linear: Any, known: Features, classes: IntArray) ->
 
 
 def _in_folds(
-    model: Any, known: Features, target: NDArray[Any]
+    model: Any, known: Features, target: AnyArray
 ) -> Iterator[tuple[Any, NDArray[np.intp]]]:
     """Yield a model of the other rows with each fold, where those have two values at least."""
     from sklearn.model_selection import KFold
