@@ -1,11 +1,13 @@
 """What a probe of a step of DP-SGD spends of a level: parts are written out, and laws textbook."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import stats
 
+from leakbound.audits.dp_sgd.batches import audit_batches
 from leakbound.audits.dp_sgd.step.assumptions import refuting
 from leakbound.audits.dp_sgd.step.noise import along_limit, joint_threshold, tensor_limits
 
@@ -61,7 +63,28 @@ def tests_of_the_noise_have_their_parts() -> None:
         assert refuting(known | {name: 0.99 * part * LEVEL}, LEVEL) == (name,)
 
 
+def three_tests_of_batches_have_a_third_each() -> None:
+    """The p-value of one test, between a third and two thirds of the level, refutes nothing."""
+    rng = np.random.default_rng(0)
+    drawn = [np.flatnonzero(rng.random(200) < 0.05) for _ in range(60)]
+    found = audit_batches(drawn, examples=200, confidence=0.9, seed=0)
+    for name in ("few in common", "many in common", "counts"):
+        near = replace(found, p_values=dict.fromkeys(found.p_values, 1.0) | {name: 0.1 / 3 * 1.01})
+        assert near.refuted_by == ()
+        less = replace(found, p_values=dict.fromkeys(found.p_values, 1.0) | {name: 0.1 / 3 * 0.99})
+        assert less.refuted_by == (name,)
+
+
+def both_sides_of_counts_have_half_each() -> None:
+    """Every example comes once in an epoch: of 400 sets, no other has counts as even."""
+    drawn = np.random.default_rng(0).permutation(200).reshape(20, 10)
+    found = audit_batches(drawn, examples=200, seed=0)
+    assert found.p_values["counts"] == 2 / 401
+
+
 CHECKS: dict[str, Callable[[], None]] = {
+    "BATCHES": three_tests_of_batches_have_a_third_each,
+    "COUNT_SIDES": both_sides_of_counts_have_half_each,
     "STEP_TENSORS": limits_of_tensors_have_a_quarter_together,
     "STEP_JOINT": the_joint_region_has_a_quarter,
     "STEP_DIRECTION": the_longest_difference_has_a_tenth,

@@ -295,6 +295,17 @@ RATE_SIDES = Share(
     theorem=_UNION,
 )
 
+# Of recorded batches
+BATCHES = Share(
+    whole="p-value of recorded batches",
+    part=1.0,
+    between="few in common, many in common, and counts",
+    theorem=_UNION,
+)
+COUNT_SIDES = Share(
+    whole="p-value of counts", part=1.0, between="too even and too uneven", theorem=_TWO_SIDES
+)
+
 # Of a probed step of DP-SGD
 STEP_TENSORS = Share(
     whole="level of a probe",

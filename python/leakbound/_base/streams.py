@@ -78,6 +78,7 @@ class Purpose(Enum):
     DP_SGD_SAMPLING = "dp-sgd/sampling"
     DP_SGD_STEPS = "dp-sgd/steps"
     DP_SGD_BATCHES = "dp-sgd/batch-sizes"
+    DP_SGD_INDICES = "dp-sgd/indices"
     DP_STEP_SEEDS = "dp-step/seeds"
     DP_STEP_TESTS = "dp-step/tests"
 

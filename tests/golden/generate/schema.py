@@ -23,6 +23,7 @@ KINDS: tuple[type[Record], ...] = (
     lb.panoramia.PanoramiaReport,
     lb.DPSGDAudit,
     lb.DPStepAudit,
+    lb.dp_sgd.BatchesAudit,
     lb.TradeOff,
     planning.Power,
     planning.CanariesNeeded,

@@ -54,6 +54,8 @@ OPTIONS: dict[str, Callable[..., Any]] = {
     "ZeroRun release_refuted": zero_run,
     "benchmark.run reference": partial(benchmark.run, [lb.simulate.null], [None]),
     "benchmark.run progress": partial(benchmark.run, [lb.simulate.null], [None]),
+    "dp_sgd.neighbouring_batches empty": partial(lb.dp_sgd.neighbouring_batches, [[1.0]], [2.0]),
+    "dp_sgd.neighbouring_batches sweep": partial(lb.dp_sgd.neighbouring_batches, [[1.0]], [2.0]),
     "evidence.verify_bundle page": partial(verify_bundle, "nowhere"),
     "attacks.synthetic.Tables.of progress": partial(synthetic.Tables.of, X, X),
     "attacks.synthetic.Tables.of_columns progress": partial(
@@ -78,6 +80,7 @@ OPTIONS: dict[str, Callable[..., Any]] = {
 
 RETURNED = {
     lb.ZeroRunResult,
+    lb.results.PairResult,
     lb.cuts.Game,
     lb.cuts.ScoreGame,
     lb.cuts.TallyGame,

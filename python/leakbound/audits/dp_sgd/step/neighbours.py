@@ -53,13 +53,13 @@ def neighbouring_batches(
     Returns
     -------
     list of Pair
-        Batches of type `Batch`, which is a list with a `loss_factor`.
+        Batches of type `Batch`, which is a tuple with a `loss_factor`.
 
     Examples
     --------
     >>> pairs = neighbouring_batches([[0.1, 0.2]], [0.3, -0.3], sweep=False)
     >>> len(pairs), pairs[0].name, pairs[0].with_
-    (40, 'candidate 0 in batch 0', [0.1, 0.2, 0.3])
+    (40, 'candidate 0 in batch 0', (0.1, 0.2, 0.3))
     """
     choice(relation, name="relation", allowed=Relation)
     flag(empty, name="empty")

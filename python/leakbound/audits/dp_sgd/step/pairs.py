@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,11 +13,11 @@ from leakbound._base.types import Relation
 from leakbound.errors import InputError, InputTypeError
 
 
-class Batch(list[Any]):
-    """A list of examples, and a factor on the loss of each.
+class Batch(tuple[Any, ...]):
+    """Examples as a tuple, with a factor on the loss of each.
 
     Factors make gradients of all lengths from one example. A step that knows no factor may read a
-    batch as the list that it is.
+    batch as the tuple that it is.
 
     Parameters
     ----------
@@ -33,9 +33,14 @@ class Batch(list[Any]):
     (2, 1000.0)
     """
 
-    def __init__(self, examples: Iterable[Any] = (), *, loss_factor: float = 1.0) -> None:
-        super().__init__(examples)
-        self.loss_factor = real(loss_factor, name="loss_factor", above=0)
+    loss_factor: float
+
+    def __new__(cls, examples: Iterable[Any] = (), *, loss_factor: float = 1.0) -> Self:
+        """Check the factor."""
+        factor = real(loss_factor, name="loss_factor", above=0)
+        batch = super().__new__(cls, examples)
+        batch.loss_factor = factor
+        return batch
 
 
 @dataclass(frozen=True, eq=False)

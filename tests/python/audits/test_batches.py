@@ -1,0 +1,154 @@
+"""Recorded batches: Poisson samples are refuted as rarely as stated, other samplers always."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from leakbound.dp_sgd import BatchesAudit, audit_batches
+from leakbound.errors import FormatError, InputError, InputTypeError
+from validity.suite import most_errors
+
+N, SIZE, EPOCHS = 200, 10, 3
+STEPS = EPOCHS * N // SIZE
+Batches = list[Any]
+
+
+def poisson(rng: np.random.Generator) -> Batches:
+    return [np.flatnonzero(rng.random(N) < SIZE / N) for _ in range(STEPS)]
+
+
+def shuffled(rng: np.random.Generator) -> Batches:
+    return [*np.concatenate([rng.permutation(N) for _ in range(EPOCHS)]).reshape(-1, SIZE)]
+
+
+def with_replacement(rng: np.random.Generator) -> Batches:
+    return [*rng.integers(N, size=(STEPS, SIZE))]
+
+
+def in_order(_rng: np.random.Generator) -> Batches:
+    return [*np.tile(np.arange(N), EPOCHS).reshape(-1, SIZE)]
+
+
+def weighted(rng: np.random.Generator) -> Batches:
+    """Half of the examples come three times as often as the others."""
+    rates = np.where(np.arange(N) < N // 2, 1.5, 0.5) * SIZE / N
+    return [np.flatnonzero(rng.random(N) < rates) for _ in range(STEPS)]
+
+
+def one_shard(rng: np.random.Generator) -> Batches:
+    """Of two processes one is recorded, which always has the same half."""
+    return [*np.concatenate([2 * rng.permutation(N // 2) for _ in range(EPOCHS)]).reshape(-1, SIZE)]
+
+
+def rotating(rng: np.random.Generator, *, shuffle: bool = False) -> Batches:
+    """Sizes of Poisson sampling, examples in a fixed order, or one shuffled each epoch."""
+    order, place, found = rng.permutation(N), 0, []
+    for size in rng.binomial(N, SIZE / N, size=STEPS).tolist():
+        if shuffle and place + size > N:
+            order, place = rng.permutation(N), 0
+        found.append(order[(place + np.arange(size)) % N])
+        place += size
+    return found
+
+
+def fixed_batches(rng: np.random.Generator) -> Batches:
+    parts = rng.permutation(N).reshape(-1, SIZE)
+    return [parts[row] for _ in range(EPOCHS) for row in rng.permutation(len(parts))]
+
+
+WRONG: dict[str, Callable[[np.random.Generator], Batches]] = {
+    "shuffled epochs": shuffled,
+    "with replacement": with_replacement,
+    "in order": in_order,
+    "weighted": weighted,
+    "one shard": one_shard,
+    "fixed order, Poisson sizes": rotating,
+    "shuffled epochs, Poisson sizes": lambda rng: rotating(rng, shuffle=True),
+    "fixed batches in shuffled order": fixed_batches,
+}
+
+
+@pytest.mark.parametrize("way", WRONG)
+def test_other_samplers_are_refuted(way: str) -> None:
+    for seed in range(3):
+        audit = audit_batches(WRONG[way](np.random.default_rng(seed)), examples=N, seed=seed)
+        assert audit.check() == "refuted"
+
+
+def refuted(seeds: int) -> int:
+    drawn = ((poisson(np.random.default_rng([seed, 5])), seed) for seed in range(seeds))
+    return sum(bool(audit_batches(one, examples=N, seed=s).refuted_by) for one, s in drawn)
+
+
+def test_poisson_samples_are_refuted_no_more_often_than_stated() -> None:
+    """More than `most` are once in a thousand; at twice the rate nine in ten times."""
+    most = most_errors(40, 0.05, 1)
+    assert stats.binom.sf(most, 40, 0.5) > 0.99
+    assert refuted(40) <= most
+
+
+@pytest.mark.validity
+def test_poisson_samples_are_refuted_no_more_often_than_stated_in_the_long_run() -> None:
+    most = most_errors(600, 0.05, 1)
+    assert stats.binom.sf(most, 600, 0.1) > 0.95
+    assert refuted(600) <= most
+
+
+@pytest.mark.validity
+@pytest.mark.parametrize("way", WRONG)
+def test_other_samplers_are_refuted_with_every_seed(way: str) -> None:
+    audits = (
+        audit_batches(WRONG[way](np.random.default_rng([seed, 9])), examples=N, seed=seed)
+        for seed in range(10)
+    )
+    assert [one for one in audits if one.check() != "refuted"] == []
+
+
+def test_many_examples_are_tested_in_part() -> None:
+    """A part that is chosen without the batches is a Poisson sample too."""
+    rng = np.random.default_rng(0)
+    many = [np.flatnonzero(rng.random(20_000) < 0.01) for _ in range(120)]
+    audit = audit_batches(many, examples=20_000, seed=0)
+    assert audit.refuted_by == ()
+    assert audit.examples_tested == 200_000 // 120
+    epochs = np.concatenate([rng.permutation(20_000) for _ in range(2)]).reshape(-1, 200)
+    assert audit_batches(epochs, examples=20_000, seed=0).check() == "refuted"
+
+
+def test_too_few_batches_tell_nothing() -> None:
+    audit = audit_batches(poisson(np.random.default_rng(0))[:4], examples=N, seed=0)
+    assert audit.check() == "inconclusive"
+    assert "give more batches" in audit.summary()
+
+
+def test_an_example_twice_in_a_batch_refutes() -> None:
+    drawn = poisson(np.random.default_rng(0))
+    drawn[3] = np.append(drawn[3], drawn[3][0])
+    assert audit_batches(drawn, examples=N, seed=0).refuted_by == ("repeats",)
+
+
+def test_a_result_is_stored_and_read_back() -> None:
+    audit = audit_batches([*poisson(np.random.default_rng(1)), []], examples=N, seed=0)
+    assert BatchesAudit.from_json(audit.to_json()) == audit
+    with pytest.raises(FormatError, match="contradict each other"):
+        BatchesAudit.from_dict(audit.to_dict() | {"examples_tested": N + 1})
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ([], InputError, "batches is empty"),
+        ("ab", InputTypeError, "list of lists of indices"),
+        ([[1, 2.5]], InputTypeError, "batch 0 must be a list of indices"),
+        ([[1], [[2]]], InputTypeError, "batch 1 must be a list of indices"),
+        ([[1, 200]], InputError, "index 200, outside 0 to 199"),
+        ([[-1]], InputError, "index -1, outside"),
+        ([["a"]], InputTypeError, "batch 0 must be a list of indices"),
+    ],
+)
+def test_what_are_no_batches_is_refused(given: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        audit_batches(given, examples=N)
