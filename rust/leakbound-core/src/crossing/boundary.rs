@@ -140,7 +140,7 @@ impl Boundary {
         }
         let start = start.clamp(-FirstCrossing::MAX_LOGIT, FirstCrossing::MAX_LOGIT);
         let longest = self.guesses.last().copied().unwrap_or(1);
-        let deviation = family.at(start)?.deviation(longest);
+        let deviation = family.deviation(start, longest)?;
         let rough = self.every_few_cuts(1.0 / (deviation * f64::from(longest).sqrt()));
         let roughly = family.roughly(&rough.guesses);
         let base = rough.follow(roughly, beta, start, ROUGH_LOSS, interrupt)?;

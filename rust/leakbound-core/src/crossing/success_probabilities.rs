@@ -6,6 +6,9 @@ use leakbound_math::{MathError, Probability};
 use crate::crossing::walk::Walk;
 use crate::sum::CompensatedSum;
 
+/// Offsets that stand for all where an estimate will do.
+const SAMPLED: usize = 1 << 12;
+
 /// A family of laws with one parameter θ: guess i is correct with probability σ(θ + aᵢ).
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum LogitFamily<'a> {
@@ -24,6 +27,25 @@ impl<'a> LogitFamily<'a> {
             Self::Offset(offsets) => Self::Grouped(offsets, guesses),
             other => other,
         }
+    }
+
+    /// About one standard deviation of the parameter, as estimated from `guesses` guesses: by some
+    /// thousands of the offsets.
+    pub(crate) fn deviation(self, theta: f64, guesses: u32) -> Result<f64, MathError> {
+        let (Self::Offset(offsets) | Self::Grouped(offsets, _)) = self else {
+            return Ok(self.at(theta)?.deviation(guesses));
+        };
+        let offsets = &offsets[..guesses as usize];
+        let looked_at = offsets
+            .iter()
+            .step_by(offsets.len().div_ceil(SAMPLED).max(1));
+        let (mut information, mut sampled) = (0.0, 0.0);
+        for offset in looked_at {
+            let (p, q) = expit_both(theta + offset);
+            information += p * q;
+            sampled += 1.0;
+        }
+        Ok((sampled / (information * f64::from(guesses))).sqrt())
     }
 
     /// The law at one value of the parameter.
@@ -145,10 +167,13 @@ impl SuccessProbabilities {
     /// The effect of a shift on the first guesses, at increasing numbers of them.
     pub(crate) fn tilts(&self, shift: f64, guesses: impl Iterator<Item = u32>) -> Vec<Tilt> {
         let growth = shift.exp_m1();
+        let factor = shift.exp();
         let of_one = |p: Probability| {
-            let cumulant = (p.p() * growth).ln_1p();
-            let mean = p.p() * (shift - cumulant).exp();
-            Tilt { cumulant, mean }
+            let excess = p.p() * growth;
+            Tilt {
+                cumulant: excess.ln_1p(),
+                mean: p.p() * factor / (1.0 + excess),
+            }
         };
         match self {
             Self::Equal(p) => {

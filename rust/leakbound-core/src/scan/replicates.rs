@@ -188,7 +188,7 @@ impl Replicated {
         Ok(largest)
     }
 
-    /// What a row says about each part in which a cut stands out.
+    /// The model that a row gives for each part in which a cut stands out.
     fn models(&self, row: &[f64], interrupt: &Interrupt) -> Result<Vec<Model<'_>>, AuditError> {
         let mut models = Vec::new();
         for part in &self.paths {
