@@ -55,5 +55,6 @@ def plot_risks(bars: Sequence[RiskBar], ax: "Axes | None" = None) -> "Axes":
         ax.invert_yaxis()
         ax.grid(visible=False, axis="y")
         ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 0.99), ncols=2, borderaxespad=0.1)
-        style.name_axes(ax, title="Three questions", x="attack succeeds, % of people", y="")
+        style.name_axes(ax, title="", x="attack succeeds, % of people", y="")
+        ax.set_title("Three questions", pad=22)  # above the legend
     return ax
