@@ -232,7 +232,7 @@ class ShuffledBatches(PoissonBatches):
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """One way to get DP-SGD wrong, or right; and why no audit here can see it, if none can."""
+    """One way to get DP-SGD wrong, or right; and why watching cannot see it, if it cannot."""
 
     name: str
     optimizer: Any = DPOptimizer
@@ -247,7 +247,7 @@ class Fault:
     by: Part | None = None
     """The audit that refutes it, whatever the others say; None of what none does."""
     unseen: str = ""
-    """Why it cannot be detected; empty if it can."""
+    """Why watching cannot detect it, and a probe has to; empty if it can."""
 
 
 FAULTS = (
@@ -296,4 +296,4 @@ FAULTS = (
         unseen="canaries are read from the watcher's own parameters",
     ),
 )
-"""The correct runs first, then faults that an audit sees, then those that none sees."""
+"""The correct runs first, then faults that watching sees, then those that it does not."""

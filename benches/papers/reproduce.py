@@ -14,6 +14,7 @@ from itertools import groupby
 from pathlib import Path
 
 from dp_sgd_zoo import ZOO
+from dp_step_released import RELEASED
 from drawing import svg
 from fdp import FDP
 from fdp_models import FDP_MODELS
@@ -34,6 +35,7 @@ REPRODUCTIONS: dict[str, Reproduction] = {
     **ZERO_RUN,
     **ZERO_RUN_SHIFTS,
     **ZOO,
+    **RELEASED,
     **SYNTHETIC,
     **SHIPPED_MODEL,
 }

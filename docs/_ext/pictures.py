@@ -264,6 +264,18 @@ def reports(plt: Any) -> Any:
     return figure
 
 
+def contributions(plt: Any) -> Any:
+    """Draw what one example adds in each pair of batches, in units of the claim."""
+    audit = example("audits/dp-sgd-step")["audit"]
+    lengths = np.sort([one.length / audit.claimed for one in audit.pairs])
+    figure, ax = plt.subplots(figsize=(5.6, 2.4))
+    ax.plot(np.arange(1, len(lengths) + 1), lengths, ".", color=MEMBER)
+    ax.axhline(1.0, color=INK, linestyle="--")
+    ax.text(1, 1.02, "claim", va="bottom")
+    ax.set(xlabel="pair of batches", ylabel="clipping norms", ylim=(0, 1.25))
+    return figure
+
+
 def mechanism(plt: Any) -> Any:
     """Draw what a noisy maximum releases on each of two inputs."""
     names, rng = example("audits/mechanisms"), np.random.default_rng(0)

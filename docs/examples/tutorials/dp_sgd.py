@@ -108,6 +108,6 @@ print("refuted by:", ", ".join(audit.refuted_by) or "nothing")
 print(audit.summary().headline)
 
 # %%
-# The audit cannot detect some faults, such as a layer that is left out of clipping.
-# :doc:`/theory/dp-sgd` lists these faults, and measures how often the audit refutes runs with other
-# faults.
+# Watching cannot detect some faults, such as a layer that is left out of clipping: a probe of the
+# step does (:doc:`/audits/dp-sgd-step`). :doc:`/theory/dp-sgd` lists faults, and measures how often
+# the audit refutes runs with each.

@@ -3,12 +3,10 @@
 Loading this module loads PyTorch and opacus.
 """
 
-import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from opacus.optimizers import DPOptimizer
 from torch import Tensor, nn
@@ -17,6 +15,7 @@ from torch.utils.data import default_collate
 
 from leakbound._base.checks import shown
 from leakbound.errors import InputTypeError, OptionError
+from leakbound.integrations import global_random
 from leakbound.integrations.opacus import WatchedOptimizer
 
 # What nn.Module keeps parameters, buffers and submodules in
@@ -78,7 +77,7 @@ class OpacusStep:
     def recording(self) -> Iterator[None]:
         """Take the update out of the optimizer in a block, and put everything back after it."""
         self._kept = _Kept(self.model, self.optimizer)
-        self._own = _random_states()
+        self._own = global_random.states()
         inner: Any = self.optimizer.original_optimizer
         inner.step = self._record
         self._kept.begin()
@@ -123,11 +122,11 @@ class OpacusStep:
             if len(parts) > 1:
                 optimizer.signal_skip_step(do_skip=number < len(parts) - 1)
             optimizer.zero_grad()
-            _seed_all(number * _PARTS)
-            before = _random_states()
+            global_random.seed_all(number * _PARTS)
+            before = global_random.states()
             with self._streams.run(number, len(part)) if self._streams else nullcontext():
                 self._backward(part, factor)
-            if self._streams is None and not _alike(before, _random_states()):
+            if self._streams is None and not global_random.alike(before, global_random.states()):
                 return False
             self._step(seed, number)
         return True
@@ -150,16 +149,15 @@ class OpacusStep:
     def _step(self, seed: int | None, number: int) -> None:
         """Take the optimizer's step, its random numbers from the seed, or going on."""
         if seed is None or number:
-            _restore(self._own if seed is None else self._noise)
+            global_random.restore(self._own if seed is None else self._noise)
         else:
-            _seed_all(seed)
+            global_random.seed_all(seed)
             generator = self.optimizer.generator
             if generator is not None:
-                seeded = torch.Generator(device=generator.device).manual_seed(seed)
-                self.optimizer.generator = seeded
+                self.optimizer.generator = global_random.generator_on(generator.device, seed)
         self.optimizer.step()
         # Where parts of a batch have a step each, noise goes on from one to the next
-        after = _random_states()
+        after = global_random.states()
         if seed is None:
             self._own = after
         else:
@@ -219,39 +217,6 @@ def _emptied(batch: Any) -> Any:
     return batch
 
 
-# Random generators
-
-
-def _random_states() -> tuple[Any, ...]:
-    """Return the states of all global generators."""
-    cuda: list[Tensor] = []
-    if torch.cuda.is_available():
-        cuda = torch.cuda.get_rng_state_all()
-    return torch.get_rng_state(), cuda, np.random.get_state(), random.getstate()  # noqa: NPY002
-
-
-def _restore(states: tuple[Any, ...]) -> None:
-    """Put the states of all global generators back."""
-    torch.set_rng_state(states[0])
-    if states[1]:
-        torch.cuda.set_rng_state_all(states[1])
-    np.random.set_state(states[2])  # noqa: NPY002 (what users' code draws from)
-    random.setstate(states[3])
-
-
-def _alike(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
-    """Return whether generators of PyTorch are in the same states."""
-    devices = zip([one[0], *one[1]], [other[0], *other[1]], strict=False)
-    return len(one[1]) == len(other[1]) and all(torch.equal(*two) for two in devices)
-
-
-def _seed_all(seed: int) -> None:
-    """Seed all global generators."""
-    torch.manual_seed(seed)
-    np.random.seed(seed % (1 << 32))  # noqa: NPY002 (what users' code draws from)
-    random.seed(seed)
-
-
 class _Streams(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Random numbers of a forward pass, a stream for each call that draws some.
 
@@ -275,7 +240,7 @@ class _Streams(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for columns in self._COLUMNS:
             drawn = []
             for rows in self._ROWS:
-                torch.manual_seed(1)
+                global_random.seed_torch(1)
                 ones = torch.ones(rows, columns, device=self._device)
                 drawn.append(nn.functional.dropout(ones, p=0.5))
             if any(not torch.equal(one, drawn[-1][: len(one)]) for one in drawn):
@@ -309,7 +274,7 @@ class _Streams(TorchDispatchMode):  # type: ignore[no-untyped-call]
         given = kwargs or {}
         if torch.Tag.nondeterministic_seeded not in func.tags or given.get("generator"):
             return func(*args, **given)
-        torch.manual_seed(self._part * _PARTS + _CALLS * (len(self._shapes) + 1))
+        global_random.seed_torch(self._part * _PARTS + _CALLS * (len(self._shapes) + 1))
         result = func(*args, **given)
         first = result[0] if isinstance(result, tuple | list) else result
         self._shapes.append(tuple(first.shape))
@@ -321,7 +286,7 @@ class _Kept:
 
     def __init__(self, model: nn.Module, optimizer: DPOptimizer) -> None:
         self._optimizer = optimizer
-        self._states = _random_states()
+        self._states = global_random.states()
         self._generator = optimizer.generator
         self._generator_state = None
         if self._generator is not None:
@@ -389,7 +354,7 @@ class _Kept:
         vars(self._optimizer).update(self._fields)
         if self._generator is not None:
             self._generator.set_state(self._generator_state)
-        _restore(self._states)
+        global_random.restore(self._states)
 
 
 def _attributes(module: nn.Module) -> dict[str, Any]:

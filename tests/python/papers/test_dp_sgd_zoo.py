@@ -3,7 +3,7 @@
 import pytest
 
 from dp_sgd_faults import FAULTS, Fault
-from dp_sgd_zoo import SHORT, Recipe, train
+from dp_sgd_zoo import SHORT, Recipe, probe, train
 from validity.suite import most_errors
 
 QUICK = (
@@ -30,10 +30,11 @@ def test_correct_runs_are_not_refuted(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [fault.name for fault in FAULTS if fault.unseen])
-def test_faults_that_no_audit_here_sees_are_listed_with_the_reason(name: str) -> None:
-    """If one is refuted after all, it belongs among the others."""
+def test_faults_that_watching_does_not_see_are_listed_and_refuted_by_a_probe(name: str) -> None:
+    """If one is refuted by the watch after all, it belongs among the others."""
     assert NAMED[name].unseen
     assert train(NAMED[name], SHORT, 0).refuted_by == ()
+    assert probe(NAMED[name], SHORT, 0)
 
 
 @pytest.mark.validity
