@@ -141,10 +141,11 @@ class ZeroRun(ZeroRunOptions, Design[Listed, ZeroRunResult]):
 
     Notes
     -----
-    If `cuts` is None, matching has `SecondLook()`, as for coins; over a confidence set its first
-    number of guesses is planned where there is no D'. `PureDP` with odds of its own for each guess
-    has `KLScan()`, and all else planned numbers. Over a confidence set `cuts` may be `Fixed`, or
-    `SecondLook` by matching. `docs/theory/zero-run.md` states what is tested, random and assumed.
+    If `cuts` is None, matching has `SecondLook()`, as for coins, and so has `PureDP` with odds of
+    its own for each guess; over a confidence set what the first test guesses is planned for
+    `PureDP`, and where there is no D'. All else has planned numbers of guesses. Over a confidence
+    set `cuts` may be `Fixed`, or where a look is the default `SecondLook`.
+    `docs/theory/zero-run.md` states what is tested, random and assumed.
 
     References
     ----------

@@ -245,8 +245,8 @@ def _check(options: ZeroRunOptions, request: Request, learning: Learning) -> Non
         name, value = next(iter(given.items()))
         raise OptionError(
             f"{name}={value!r} has no form over a confidence set of log-odds, which plans its own "
-            "guesses and needs no refits: leave it out (cuts may be Fixed, or SecondLook if records "
-            'are matched), or explore with uncertainty="bootstrap"'
+            "guesses and needs no refits: leave it out (cuts may be Fixed, or SecondLook where "
+            'records are matched), or explore with uncertainty="bootstrap"'
         )
     if options.max_log_odds is not None and (learning.guide is None or learning.own_intercept):
         raise OptionError(
