@@ -29,6 +29,7 @@ from validity.mechanisms import mechanism_cases
 from validity.nuisance import nuisance_cases
 from validity.random_splits import split_cases
 from validity.same_seed import same_seed_cases
+from validity.shifted_looks import shifted_look_cases
 from validity.streams import logit, stream
 from validity.suite import Case
 from validity.synthetic import synthetic_cases
@@ -274,6 +275,7 @@ _TABLES = (
     _panoramia,
     zero_run_cases,
     learnt_cases,
+    shifted_look_cases,
     attacker_cases,
     coarse_cases,
     same_seed_cases,

@@ -25,13 +25,13 @@ from validity.streams import stream
 from validity.suite import Case
 from validity.trials import ERROR, OneRun
 
-__all__ = ["look_cases", "quick_look_cases"]
+__all__ = ["PARTS", "look_cases", "noisy", "quick_look_cases"]
 
 _DELTA = 0.01
 _NOISE = 0.08
 """Share of the examples whose scores are the outermost ones, and noise."""
 _REST = 1e-3
-_PARTS: dict[str, SecondLook | None] = {
+PARTS: dict[str, SecondLook | None] = {
     "whole": None,
     "look-alone": SecondLook(look=1 - 2 * _REST, scan=_REST),
     "first-alone": SecondLook(look=_REST, scan=_REST),
@@ -41,7 +41,7 @@ _PARTS: dict[str, SecondLook | None] = {
 _SIDES: tuple[CoinSides, ...] = ("auto", "both", "member")
 
 
-def _noisy(scores: FloatArray, seed: int) -> FloatArray:
+def noisy(scores: FloatArray, seed: int) -> FloatArray:
     """Put some of the scores beyond all others, at either end: what is left is no more private."""
     rng = stream("second-look", seed)
     outer = rng.random(scores.size) < _NOISE
@@ -58,7 +58,7 @@ class _Noisy:
     def __call__(self, *, seed: int) -> Any:
         """Play the game of a seed."""
         game = self.play(seed=seed)
-        return _Shown(_noisy(game.scores, seed), game)
+        return _Shown(noisy(game.scores, seed), game)
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class _NoisySplit(SplitGame):
     def __call__(self, seed: int) -> tuple[FloatArray, BoolArray, dict[str, Any]]:
         """Return scores, membership and design of a seed."""
         scores, member, design = super().__call__(seed)
-        return _noisy(scores, seed), member, design
+        return noisy(scores, seed), member, design
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +140,7 @@ _OTHERS: dict[_Leak, Claim] = {
 
 def _parts(claim: Claim, *, sided: bool) -> Iterator[tuple[str, SecondLook | None]]:
     """Yield the tests that a claim has, where sides are fixed or not."""
-    for name, cuts in _PARTS.items():
+    for name, cuts in PARTS.items():
         if name != "scan-alone" or (isinstance(claim, PureDP) and not sided):
             yield name, cuts
 
@@ -172,7 +172,7 @@ def quick_look_cases(error: float) -> Iterator[Case]:
     """Yield a row of the look alone for each claim, at an error that few games can tell doubled."""
     for truth, quick in (("response", 1000), ("failing", 500), ("gaussian", 150)):
         claim, play = _COINS[truth]
-        options = {"cuts": _PARTS["look-alone"], "sides": "auto"}
+        options = {"cuts": PARTS["look-alone"], "sides": "auto"}
         yield Case(
             audit="one-run",
             claim=claim.name,

@@ -1,5 +1,6 @@
 """The second look of Zero-Run: what it proves where outer scores are noise, and its share."""
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -8,20 +9,24 @@ import pytest
 
 import flat
 import leakbound as lb
+from leakbound import stats
 from leakbound._base.odds import expit
 from leakbound._base.types import BoolArray, CoinSides, FloatArray, SidesChoice
-from leakbound.audits.zero_run import pilot
-from leakbound.audits.zero_run.levels import Ladder
+from leakbound.audits.zero_run import blocks, pilot
+from leakbound.audits.zero_run import offsets as offsets_module
+from leakbound.audits.zero_run.game import ObservedGame
+from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
+from leakbound.audits.zero_run.offsets import PoissonBinomial
 from leakbound.audits.zero_run.pilot import LookedAt
 from leakbound.audits.zero_run.search import Matching
 from leakbound.claims import ApproxDP, Claim, GaussianDP, LaplaceDP, PureDP
-from leakbound.cuts import Fixed, OutsideIn, SecondLook
+from leakbound.cuts import Fixed, KLScan, OutsideIn, SecondLook
 from leakbound.errors import OptionError
 from leakbound.propensity import ConfidenceSet, LogisticPropensity
 from set_search import OverSet, over_set
 
 LEVEL = 0.05
-CLAIMS = [PureDP(), ApproxDP(delta=1e-5), GaussianDP()]
+CLAIMS: list[Claim] = [PureDP(), ApproxDP(delta=1e-5), GaussianDP()]
 
 
 def saturated(
@@ -41,22 +46,34 @@ def parts_of(result: lb.ZeroRunResult) -> Any:
     return result.options["parts"]
 
 
+WAYS: list[tuple[Claim, str]] = [
+    (PureDP(), "poisson_binomial"),
+    (PureDP(), "match"),
+    (CLAIMS[1], "match"),
+    (GaussianDP(), "match"),
+]
+
+
 @pytest.mark.parametrize("sides", ["both", "member"])
-@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
-def test_infinite_scores_that_say_nothing_cost_little(claim: Claim, sides: CoinSides) -> None:
-    """At known odds: as much as the best number of guesses, and twice what OutsideIn does."""
+@pytest.mark.parametrize(("claim", "correction"), WAYS)
+def test_infinite_scores_that_say_nothing_cost_little(
+    claim: Claim, correction: str, sides: CoinSides
+) -> None:
+    """At known odds: as much as the best number of guesses, and more than the first test."""
     found: dict[str, list[float]] = {}
     for seed in range(2):
         scores, member, features = saturated(8000, seed)
-        how: dict[str, Any] = {"claim": claim, "sides": sides, "correction": "match", "seed": seed}
+        how: dict[str, Any] = {"claim": claim, "sides": sides, "seed": seed}
+        how["correction"] = correction
         given = (scores, member, expit(features[:, 0]))
         numbers = (300, 1000, 2000)
-        ways = {"default": None, "outside in": OutsideIn()} | {str(n): Fixed(n) for n in numbers}
+        ways: dict[str, Any] = {"default": None} | {str(n): Fixed(n) for n in numbers}
+        ways["before"] = KLScan() if correction == "poisson_binomial" else OutsideIn()
         for name, cuts in ways.items():
             found.setdefault(name, []).append(flat.zero_run(*given, cuts=cuts, **how).bound)
     means = {name: float(np.mean(bounds)) for name, bounds in found.items()}
     assert means["default"] >= 0.9 * max(means.values()) > 0
-    assert means["outside in"] < 0.5 * means["default"]
+    assert means["before"] < (0.9 if correction == "poisson_binomial" else 0.5) * means["default"]
 
 
 @pytest.mark.parametrize("claim", [*CLAIMS, LaplaceDP()], ids=lambda claim: claim.name)
@@ -83,9 +100,7 @@ def test_shares_are_options() -> None:
     assert [part["level"] for part in parts_of(result)] == pytest.approx([0.005, 0.045])
 
 
-@pytest.mark.parametrize(
-    ("claim", "correction"), [(PureDP(), "poisson_binomial"), (GaussianDP(), "tamper")]
-)
+@pytest.mark.parametrize(("claim", "correction"), [(PureDP(), "tamper"), (GaussianDP(), "tamper")])
 def test_corrections_with_a_fixed_number_refuse_it_by_name(claim: Claim, correction: str) -> None:
     scores, member, features = saturated(200, 0)
     given = (scores, member, expit(features[:, 0]))
@@ -99,6 +114,58 @@ def test_what_shift_would_have_claimed_is_what_the_default_claims_of_coins() -> 
     result = flat.zero_run(scores, member, expit(features[:, 0]), claim=PureDP(), seed=0)
     coins = lb.audit(scores, lb.Coins(member), claim=PureDP(), sides="both", seed=0)
     assert result.naive == coins.bound > result.bound
+
+
+# --- where guesses have odds of their own
+
+
+def false_claims(m: int, epsilon: float, level: float) -> tuple[float, float]:
+    """Exact probabilities that a look alone is false, and that it proves anything.
+
+    Randomised response at ε answers, and given the answers labels are independent: all labellings.
+    """
+    answers = np.where(np.arange(m) >= m - m // 2, 1.0, -1.0)
+    log_odds = answers * np.linspace(0.4, 1.2, m)  # guesses are likelier right by shift alone
+    odds = OddsBox.of_member(log_odds)
+    chance = expit(answers * epsilon + log_odds)
+    cuts = SecondLook(look=1 - 2e-9, scan=1e-9)
+    correction = PoissonBinomial(claim=PureDP(), cuts=cuts, adversary="raw")
+    false = proved = 0.0
+    for labels in itertools.product((False, True), repeat=m):
+        member = np.array(labels)
+        scores = np.arange(m, dtype=float)
+        game = ObservedGame(scores=scores, values=scores, member=member, sides="both", seed=0)
+        bound = correction.at_known(odds, game, level).bound
+        here = float(np.where(member, chance, 1 - chance).prod())
+        false += here * (bound > epsilon)
+        proved += here * (bound > 0)
+    return false, proved
+
+
+def eager(several: blocks.Blocks, places: Any) -> FloatArray:
+    """Expect of guesses what was seen, with no caution at all."""
+    ends = np.cumsum(several.left)
+    seen = np.cumsum(several.right) / np.cumsum(several.made)
+    expected: FloatArray = np.interp(places, ends, 0.98 * seen)
+    return expected
+
+
+@pytest.mark.parametrize("level", [0.2, 0.4])
+def test_the_look_at_unlike_odds_keeps_the_whole_level(
+    level: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However eager the choice is; the limit of fair coins, in place of these odds, does not."""
+    monkeypatch.setattr(blocks.Blocks, "accuracy", eager)
+    false, proved = false_claims(10, 1.0, level)
+    assert false <= level
+    assert proved > 0
+
+    def of_coins(correct: int, offsets: FloatArray, *, beta: float) -> FloatArray:
+        limit: FloatArray = stats.poisson_binomial_epsilon(correct, 0 * offsets, beta=beta)
+        return limit
+
+    monkeypatch.setattr(offsets_module, "poisson_binomial_epsilon", of_coins)
+    assert false_claims(10, 1.0, level)[0] > level
 
 
 # --- over a confidence set
@@ -118,7 +185,7 @@ def learnt(m: int, seed: int, *, reference: bool, **options: Any) -> tuple[Float
 
 
 @pytest.mark.parametrize("reference", WHERE)
-@pytest.mark.parametrize("claim", CLAIMS[1:], ids=lambda claim: claim.name)
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
 def test_infinite_scores_cost_little_over_a_set(claim: Claim, *, reference: bool) -> None:
     """Nothing was proved at all, where the best number of guesses proves something."""
     scores, design = learnt(2000, 0, reference=reference)
@@ -126,7 +193,8 @@ def test_infinite_scores_cost_little_over_a_set(claim: Claim, *, reference: bool
     fixed = lb.audit(scores, design, claim=claim, cuts=Fixed(500), seed=0)
     assert found.bound >= 0.7 * fixed.bound > 0.2
     first, look = parts_of(found)
-    assert first["name"] == ("outside-in" if reference else "planned")
+    chosen = reference and not isinstance(claim, PureDP)
+    assert first["name"] == ("outside-in" if chosen else "planned")
     assert look["bound"] == found.bound
     assert sum(part["level"] for part in (first, look)) == pytest.approx(0.8 * LEVEL)
     assert "pilot sample" in found.guessed
@@ -177,7 +245,7 @@ def same_choice_whatever_is_not_seen(claim: Claim, sides: SidesChoice, *, refere
         first, _ = one.matchings()
         assert first is not None
         ranked = first.chosen.ladder.ranked.rows
-        seen = pilot.seen_of(pilot.block_edges(ranked.size))
+        seen = blocks.seen_of(blocks.block_edges(ranked.size))
         look = look_of(one)
         for chance in (0.0, 0.5, 1.0):
             again = look_of(turned(one, ranked[~seen], rng, chance))
@@ -200,9 +268,9 @@ def test_the_choice_reads_no_label_but_those_seen(
     assert same_choice_whatever_is_not_seen(claim, sides, reference=reference) >= 6
 
 
-def by_all_labels(ladder: Ladder, _rows: Any) -> FloatArray:
+def by_all_labels(odds: OddsSet, _rows: Any) -> FloatArray:
     """Return log-odds that all audited labels suggest, and with them who is kept."""
-    found = ladder.odds.found
+    found = odds.found
     fitted = LogisticPropensity(calibration=None).fit(found.features, found.member, seed=0)
     return fitted.log_odds(found.features)
 
@@ -214,7 +282,7 @@ def peeking(edges: Any, seen: Any, toward: Any, right: Any) -> Any:
     return replace(honest, right=whole.right, made=whole.made)
 
 
-blocks_of = pilot.blocks_of
+blocks_of = blocks.blocks_of
 
 
 @pytest.mark.parametrize(("name", "broken"), [("guide_of", by_all_labels), ("blocks_of", peeking)])

@@ -142,10 +142,13 @@ SAID: dict[str, tuple[Callable[[], Any], str]] = {
     "trials, family": (lambda: trials("gaussian"), RANKS.format(400)),
     "stream": (lambda: stream("both"), SEQUENCES),
     "stream of trials": (lambda: stream("both", claim=lb.GaussianDP()), SEQUENCES),
-    "Zero-Run, odds": (lambda: zero_run("pure"), EVERY),
+    "Zero-Run, odds": (lambda: zero_run("pure"), EVERY + LOOK_TOO),
     "Zero-Run, match": (lambda: zero_run("gaussian"), CHOSEN.format("examples", "") + LOOK_TOO),
     "Zero-Run, tamper": (lambda: zero_run("gaussian", "tamper"), ONE),
-    "Zero-Run, set": (lambda: zero_run("pure", given="labels", features=True), TWO),
+    "Zero-Run, set": (
+        lambda: zero_run("pure", given="labels", features=True),
+        TWO + LOOK_TOO,
+    ),
     "Zero-Run, set, match": (
         lambda: zero_run("gaussian", given="labels", features=True),
         ONE + LOOK_TOO,

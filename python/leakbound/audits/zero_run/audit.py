@@ -132,10 +132,11 @@ class ZeroRun(ZeroRunOptions, Design[Listed, ZeroRunResult]):
 
     Notes
     -----
-    If `cuts` is None, matching has `SecondLook()`, as for coins; over a confidence set its first
-    number of guesses is planned where there is no D'. `PureDP` with odds of its own for each guess
-    has `KLScan()`, and all else planned numbers. Over a confidence set `cuts` may be `Fixed`, or
-    `SecondLook` by matching. `docs/theory/zero-run.md` states what is tested, random and assumed.
+    If `cuts` is None, matching has `SecondLook()`, as for coins, and so has `PureDP` with odds of
+    its own for each guess; over a confidence set what the first test guesses is planned for
+    `PureDP`, and where there is no D'. All else has planned numbers of guesses. Over a confidence
+    set `cuts` may be `Fixed`, or where a look is the default `SecondLook`.
+    `docs/theory/zero-run.md` states what is tested, random and assumed.
 
     References
     ----------
@@ -220,71 +221,33 @@ def bound(
 
     `drawn` is what is assumed of memberships, and of what they change.
     """
-    claim = request.claim
     level = odds.share * request.level
     correction = correction_of(options, request, odds)
-
-    def game_of(name: str) -> ObservedGame:
-        return ObservedGame(
-            scores=examples.attacks.scores[name][odds.rows],
-            values=odds.scores[name],
-            member=examples.member[odds.rows],
-            sides=request.sides,
-            seed=request.seed,
-        )
-
     # 1. What is proved at the level that the error of log-odds leaves.
-    games = {name: game_of(name) for name in odds.scores}
+    games = {name: _game_of(examples, odds, name, request) for name in odds.scores}
     proof = AnyAttacks(games).prove(level, partial(correction.prove, odds))
     shift = proof.shift
     assert shift is not None
     game = games[str(proof.options.get("attack", ""))]
     # 2. The grounds for it.
     at_attack = shares.ATTACKS.of(level, len(games))
-    own: dict[str, JsonValue] = {
-        "correction": shift.correction,
-        "sides": request.sides,
-        "adversary": shift.adversary,
-        "variant": options.variant,
-        "max_log_odds": options.max_log_odds,
-        "level": odds.of_test(at_attack),
-        "seed": request.seed,
-        "claim": encode(claim),
-    }
-    notes = [*tie_warnings(game.ranked()), *odds.warnings]
-    if shift.kept < _SCARCE * game.examples:
-        notes.append(
-            f"matching keeps {shift.kept} of {game.examples} examples: members and non-members "
-            "hardly overlap"
-        )
-    notes += delta_warnings(claim.delta, game.examples)
     design = replace(
         odds,
         assumptions=(
             *conditions(odds, drawn, options, examples.attacks.others),
-            *family_assumption(claim),
+            *family_assumption(request.claim),
         ),
-        options={**own, **odds.options},
-        warnings=tuple(notes),
+        options={**_asked(odds, shift, options, request, at_attack), **odds.options},
+        warnings=_notes(odds, shift, game, request.claim),
         inputs={**examples.attacks.digested, "member": examples.member, **odds.inputs},
     )
     fields = assemble(proof, design, request)
-    fields["wording"] = GIVEN
-    told = premises.filled({"": game.scores}, game.member).get("", "")
-    fields["warnings"] = premises.with_filled(told, fields["warnings"])
+    fields |= {"wording": GIVEN, "warnings": _with_filled(game, fields["warnings"])}
     # 3. Nothing is reported where the propensities were refuted.
     withheld = odds.refuted and not options.release_refuted
     if withheld:
         fields |= {"bound": 0.0, "reason": _WITHHELD, "rejected": None, "warnings": design.warnings}
-
-    def by_tampering() -> float | None:
-        """Return what tampering proves in place of matching, all else the same."""
-        if withheld or shift.correction != "match":
-            return None
-        cuts = correction.cuts if isinstance(correction.cuts, Fixed) else None
-        tamper = Tamper(claim=claim, cuts=cuts, variant=options.variant)
-        return tamper.prove(odds, game, at_attack).bound
-
+    compared = shift.correction == "match" and not withheld
     # Of what was audited, whatever matching keeps.
     fields |= {
         "m": game.examples,
@@ -303,8 +266,61 @@ def bound(
         learnt=_least_favourable(odds, shift, request),
         _naive=Lazy(lambda: naive(examples, request)),
         _overlap=Lazy(lambda: odds.overlap(examples.member)),
-        _by_tampering=Lazy(by_tampering),
+        _by_tampering=Lazy(
+            lambda: _by_tampering(odds, game, correction, at_attack) if compared else None
+        ),
     )
+
+
+def _game_of(examples: AlignedScores, odds: Odds, name: str, request: Request) -> ObservedGame:
+    """Return the game of an attack, of the examples that are audited."""
+    return ObservedGame(
+        scores=examples.attacks.scores[name][odds.rows],
+        values=odds.scores[name],
+        member=examples.member[odds.rows],
+        sides=request.sides,
+        seed=request.seed,
+    )
+
+
+def _asked(
+    odds: Odds, shift: Shift, options: ZeroRunOptions, request: Request, level: float
+) -> dict[str, JsonValue]:
+    """Return the options of an attack's audit as results show them."""
+    return {
+        "correction": shift.correction,
+        "sides": request.sides,
+        "adversary": shift.adversary,
+        "variant": options.variant,
+        "max_log_odds": options.max_log_odds,
+        "level": odds.of_test(level),
+        "seed": request.seed,
+        "claim": encode(request.claim),
+    }
+
+
+def _notes(odds: Odds, shift: Shift, game: ObservedGame, claim: Claim) -> tuple[str, ...]:
+    """Return what a reader should know of ties, log-odds, what is kept and δ."""
+    notes = [*tie_warnings(game.ranked()), *odds.warnings]
+    if shift.kept < _SCARCE * game.examples:
+        notes.append(
+            f"matching keeps {shift.kept} of {game.examples} examples: members and non-members "
+            "hardly overlap"
+        )
+    return (*notes, *delta_warnings(claim.delta, game.examples))
+
+
+def _with_filled(game: ObservedGame, warnings: tuple[str, ...]) -> tuple[str, ...]:
+    """Return warnings with one of a part whose scores are all one, if there is any."""
+    told = premises.filled({"": game.scores}, game.member).get("", "")
+    return premises.with_filled(told, warnings)
+
+
+def _by_tampering(odds: Odds, game: ObservedGame, correction: Correction, level: float) -> float:
+    """Return what tampering proves in place of matching, all else the same."""
+    cuts = correction.cuts if isinstance(correction.cuts, Fixed) else None
+    tamper = Tamper(claim=correction.claim, cuts=cuts, variant=correction.variant)
+    return tamper.prove(odds, game, level).bound
 
 
 def correction_of(options: ZeroRunOptions, request: Request, odds: Odds) -> Correction:

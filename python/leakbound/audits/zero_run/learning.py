@@ -75,6 +75,14 @@ class Learning:
     form: str = ""
     source: str = ""
 
+    @property
+    def inputs(self) -> dict[str, FloatArray | BoolArray]:
+        """What is read, by the names of digests."""
+        read: dict[str, FloatArray | BoolArray] = {"features": self.features}
+        if self.reference is not None:
+            read["features of D'"], read["member of D'"] = self.reference
+        return read
+
     @classmethod
     def of(
         cls,
@@ -128,21 +136,15 @@ def learnt(
     seen = learning.seen[rows]
     tests: tuple[FormTest, ...] = ()
     if found is not None and options.falsify:
-        more = None if learning.seen is learning.features else seen
-        bets = bet_against_set(found, features=seen, seed=seed)
-        tests = (products_missing(found, features=more), link_bent(found), bets)
+        tests = _tried(found, learning, seen, seed)
     # 3. Scores less what features predict of them.
-    blind = {}
-    for name, values in examples.attacks.scores.items():
-        usual = usable(values[rows])
-        beyond_them = beyond_features(usual, seen, trees=options.falsify, seed=seed)
-        blind[name] = usable(beyond_them)
+    blind = {
+        name: _blinded(values[rows], seen, options, seed)
+        for name, values in examples.attacks.scores.items()
+    }
     # 4. What is said of it.
     set_level = shares.SET.of(request.level)
     test_level = shares.AT_MEMBER.of(request.level)
-    inputs: dict[str, FloatArray | BoolArray] = {"features": learning.features}
-    if learning.reference is not None:
-        inputs["features of D'"], inputs["member of D'"] = learning.reference
     known: dict[str, Any] = {
         "rows": rows,
         "scores": blind,
@@ -158,7 +160,7 @@ def learnt(
             "set_level": set_level,
             "propensity": learning.model,
         },
-        "inputs": inputs,
+        "inputs": learning.inputs,
     }
     if found is None:
         box = OddsBox.of_member(guide)
@@ -171,6 +173,23 @@ def learnt(
         tests=tests,
         **known,
     )
+
+
+def _tried(
+    found: ConfidenceSet, learning: Learning, seen: FloatArray, seed: int
+) -> tuple[FormTest, ...]:
+    """Return tests of the model's form, the bets first."""
+    more = None if learning.seen is learning.features else seen
+    bets = bet_against_set(found, features=seen, seed=seed)
+    return products_missing(found, features=more), link_bent(found), bets
+
+
+def _blinded(
+    scores: FloatArray, seen: FloatArray, options: ZeroRunOptions, seed: int
+) -> FloatArray:
+    """Return scores less what features predict of them."""
+    beyond = beyond_features(usable(scores), seen, trees=options.falsify, seed=seed)
+    return usable(beyond)
 
 
 def _assumptions(

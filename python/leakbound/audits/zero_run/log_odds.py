@@ -110,6 +110,21 @@ class OddsBox(Odds):
         """Return the box of a single member."""
         return cls(estimate=log_odds, low=log_odds, high=log_odds, draws=draws)
 
+    def of_rows(self, rows: IntArray) -> "OddsBox":
+        """Return the box of the examples that are audited."""
+        draws = None
+        if self.draws is not None:
+            draws = np.ascontiguousarray(self.draws[:, rows])
+        return replace(
+            self,
+            estimate=self.estimate[rows],
+            low=self.low[rows],
+            high=self.high[rows],
+            draws=draws,
+            everywhere=self.estimate,
+            rows=rows,
+        )
+
     @property
     def likeliest(self) -> FloatArray:
         """See `Odds.likeliest`."""
@@ -222,46 +237,28 @@ def known(
 ) -> OddsBox:
     """Read propensities, choose what is audited, and try to refute them."""
     member = examples.member
-    order = examples.order
-    features = None
-    if options.features is not None:
-        features = order.placed(options.features, "features")
     # 1. Log-odds of all examples.
-    notes: tuple[str, ...] = ()
-    if isinstance(propensity, PropensityFit):
-        table = placed_features(examples, options, propensity)
-        box = _of_model(propensity, table, member.size, options, request.seed)
-        notes = other_share(propensity, member)
-    elif isinstance(propensity, tuple):
-        limits = [order.placed(one, f"propensity[{i}]") for i, one in enumerate(propensity)]
-        box = _of_limits(limits, member.size)
-    else:
-        rows = getattr(propensity, "ndim", 1) == 2
-        box = _of_values(order.placed(propensity, "propensity", across=rows), member.size)
+    box = _read(examples, propensity, options, request.seed)
+    fitted = isinstance(propensity, PropensityFit)
+    notes = other_share(propensity, member) if fitted else ()
     # 2. Those that are audited, and whether their number of members is one that log-odds allow.
     _check_certain(box.largest, options)
     rows = audited(examples, box.largest, options, request)
     allowed = box.largest <= options.limit
     count = MemberCount.of_propensities(member[allowed], box.low[allowed], box.high[allowed])
-    learnt = isinstance(propensity, PropensityFit) or box.draws is not None
+    learnt = fitted or box.draws is not None
     if not learnt:
         count.refuse()
     # 3. Whether features say more.
     tried = None
-    if options.falsify and features is not None and not box.limited:
+    if options.falsify and options.features is not None and not box.limited:
+        features = examples.order.placed(options.features, "features")
         tried = falsify(box.estimate, features, member, seed=request.seed)
     uncertainty = "given"
     if learnt:
         uncertainty = "none" if box.draws is None else "bootstrap"
-    draws = None if box.draws is None else np.ascontiguousarray(box.draws[:, rows])
     return replace(
-        box,
-        estimate=box.estimate[rows],
-        low=box.low[rows],
-        high=box.high[rows],
-        draws=draws,
-        everywhere=box.estimate,
-        rows=rows,
+        box.of_rows(rows),
         scores={name: values[rows] for name, values in examples.attacks.scores.items()},
         abstained=member.size - rows.size,
         kind="exploratory_lower_bound" if learnt else "conditional_lower_bound",
@@ -272,6 +269,22 @@ def known(
         options={"uncertainty": uncertainty},
         inputs={"log_odds": box.estimate},
     )
+
+
+def _read(examples: AlignedScores, propensity: Any, options: ZeroRunOptions, seed: int) -> OddsBox:
+    """Read the log-odds of all examples, as values, limits, replicates or a fitted model."""
+    order = examples.order
+    size = examples.member.size
+    if options.features is not None:
+        order.placed(options.features, "features")  # whose ids, if any, come first
+    if isinstance(propensity, PropensityFit):
+        table = placed_features(examples, options, propensity)
+        return _of_model(propensity, table, size, options, seed)
+    if isinstance(propensity, tuple):
+        limits = [order.placed(one, f"propensity[{i}]") for i, one in enumerate(propensity)]
+        return _of_limits(limits, size)
+    rows = getattr(propensity, "ndim", 1) == 2
+    return _of_values(order.placed(propensity, "propensity", across=rows), size)
 
 
 def _warnings(tried: Falsification | None, *, learnt: bool) -> tuple[str, ...]:

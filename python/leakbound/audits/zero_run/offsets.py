@@ -3,21 +3,27 @@
 import math
 from dataclasses import replace
 from functools import partial
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias, cast
 
 import numpy as np
 
 import leakbound._core as _core
 from leakbound._base import shares
+from leakbound._base.formatting import percent
 from leakbound._base.odds import expit
-from leakbound._base.types import BoolArray, FloatArray, PathOrder
+from leakbound._base.types import BoolArray, FloatArray, IntArray, PathOrder
 from leakbound._base.types import Correction as CorrectionName
-from leakbound.audits.zero_run.correction import Correction, Tested, least_fixed
+from leakbound.audits.policies.second_look import second_look
+from leakbound.audits.zero_run.blocks import block_edges, blocks_of, seen_of
+from leakbound.audits.zero_run.correction import Corrected, Correction, Tested, least_fixed
 from leakbound.audits.zero_run.game import Guesses, ObservedGame
 from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet
+from leakbound.audits.zero_run.pilot import guide_of
 from leakbound.claims import ApproxDP, PureDP
-from leakbound.cuts import Fixed, KLScan, Proof
+from leakbound.cuts import Fixed, KLScan, Proof, SecondLook
+from leakbound.cuts.look import PILOT_GUESSES, Part, Parts
 from leakbound.cuts.policy import PATH_NAMES, Best
+from leakbound.cuts.shift import Shift
 from leakbound.errors import OptionError
 from leakbound.stats import poisson_binomial_epsilon
 
@@ -44,6 +50,8 @@ _APPROX = (
     "v under the root). Half of the error probability is spent on 2w. "
 )
 _BOTH = "Two numbers of guesses, fixed in advance, were tested, each at half of the level."
+_LARGER = "The larger bound of two tests counts, with {first} and {look} of the error probability. "
+_LOOKED_AT = "Those tested have their exact Poisson-binomial tail."
 _AT_A_MEMBER = "Two numbers of guesses, fixed in advance, share the level of its exact tail."
 
 
@@ -57,6 +65,44 @@ class PoissonBinomial(Correction):
         cuts = self._checked(odds, game)
         if isinstance(self.claim, ApproxDP):
             return self._with_failures(odds, game, level, self.claim.delta)
+        if not isinstance(cuts, SecondLook):
+            return self._scanned(odds, game, level, cuts)
+        parts = second_look(cuts, self.claim, examples=game.examples, sides=game.sides, level=level)
+        scan, look = parts.parts
+        whole = shares.PARTS.of(level)
+        order = self._paths(odds, game, KLScan())[0]
+        toward = self._offsets(odds, order)
+        places = _worth_a_look(game, order, toward, look.share * whole)
+        correct = int(game.right(order)[places].sum())
+        epsilon = 0.0
+        if places.size:
+            epsilon = float(
+                poisson_binomial_epsilon(correct, toward[places], beta=look.share * whole)
+            )
+        looked = self._looked(game, order, places, Best(epsilon, places.size, correct), look, whole)
+        scanned = self._scanned(odds, game, scan.share * whole, KLScan())
+        return _joined(parts, game, [scanned, looked], whole, KLScan().method)
+
+    def _looked(
+        self,
+        game: ObservedGame,
+        order: Guesses,
+        places: IntArray,
+        best: Best,
+        part: Part,
+        level: float,
+    ) -> Proof:
+        """Return what guesses at ranks prove that a pilot sample chose."""
+        tested = Tested(
+            guesses=Guesses(order.order, order.rows[places], order.signs[places]),
+            theorem=_THEOREM,
+            thresholds=part.policy.searched(game.examples, game.sides),
+            guessed=PILOT_GUESSES,
+        )
+        return self.proof(game, best, self.shift(game), tested, level=part.share * level)
+
+    def _scanned(self, odds: OddsBox, game: ObservedGame, level: float, cuts: Cuts) -> Proof:
+        """Test a fixed number of guesses, or all numbers from either end and from both in turn."""
         paths = self._paths(odds, game, cuts)
         share = shares.OFFSET_PATHS.of(level, len(paths))
         best = Best(-math.inf, 0, 0)
@@ -103,47 +149,81 @@ class PoissonBinomial(Correction):
         return self.proof(game, best, shift, tested, level=level, perfect=perfect)
 
     def over_set(self, odds: OddsSet, game: ObservedGame, level: float) -> Proof:
-        """See `Correction.over_set`: the exact tail at two cuts, each at half the level."""
+        """See `Correction.over_set`: the exact tail at two cuts, and of a second look."""
         cuts = self._checked(odds, game)
-        found = odds.found
-        most = game.examples // 2 if game.one_sided else game.examples
-        numbers = [max(1, round(share * most)) for share in _CUTS]
         if isinstance(cuts, Fixed):
-            numbers = [cuts.guesses]
+            return self._at_numbers(odds, game, level, (cuts.guesses,))
+        most = game.examples // 2 if game.one_sided else game.examples
+        numbers = tuple(max(1, round(share * most)) for share in _CUTS)
+        asked = cuts if isinstance(cuts, SecondLook) else SecondLook()
+        parts = second_look(
+            asked, self.claim, examples=game.examples, sides=game.sides, level=level
+        )
+        scan, look = parts.parts
+        planned = Part("planned", scan.policy, scan.share)
+        parts = replace(parts, parts=(planned, look))
+        whole = shares.PARTS.of(level)
+        proofs = [
+            self._at_numbers(odds, game, planned.share * whole, numbers),
+            self._looked_over_set(odds, game, look, whole),
+        ]
+        return _joined(parts, game, proofs, whole, _AT_A_MEMBER)
+
+    def _looked_over_set(
+        self, odds: OddsSet, game: ObservedGame, part: Part, level: float
+    ) -> Proof:
+        """Return the least that guesses at ranks prove that a pilot sample chose, at any member."""
+        most = game.examples // 2 if game.one_sided else game.examples
+        order = _most_telling(odds, game, most)
+        seen = seen_of(block_edges(order.rows.size))
+        toward = guide_of(odds, order.rows[seen])[order.rows] * order.signs
+        places = _worth_a_look(game, order, toward, part.share * level)
+        if not places.size:
+            return self._looked(game, order, places, Best(0.0, 0, 0), part, level)
+        chosen = Guesses(order.order, order.rows[places], order.signs[places])
+        least, shift = self._least(odds, game, chosen, part.share * level)
+        return replace(self._looked(game, order, places, least, part, level), shift=shift)
+
+    def _at_numbers(
+        self, odds: OddsSet, game: ObservedGame, level: float, numbers: tuple[int, ...]
+    ) -> Proof:
+        """Return the most of what some numbers of guesses prove, each at an equal share."""
         share = shares.SET_NUMBERS.of(level, len(numbers))
-        outcomes = []
+        found = []
         for number in numbers:
             guesses = _most_telling(odds, game, number)
-            epsilon, coefficients, _ = found.core.least_epsilon(
-                guesses.rows, guesses.signs, level=share
-            )
-            outcomes.append((max(0.0, epsilon - _LEFT), guesses, coefficients))
-        bound, guesses, coefficients = max(outcomes, key=lambda outcome: outcome[0])
-        correct = int(game.right(guesses).sum())
-        toward = odds.likeliest[guesses.rows] * guesses.signs
-        at_estimate = poisson_binomial_epsilon(
-            correct, np.clip(toward, -_CERTAIN, _CERTAIN), beta=share
-        )
+            found.append((guesses, *self._least(odds, game, guesses, share)))
+        guesses, best, shift = max(found, key=lambda one: one[1].logit)
         tested = Tested(
             guesses=guesses,
             theorem=_THEOREM + _AT_A_MEMBER,
             thresholds=_BOTH if len(numbers) > 1 else "",
             options={"numbers_of_guesses": [*numbers]},
         )
+        return self.proof(game, best, shift, tested, level=level)
+
+    def _least(
+        self, odds: OddsSet, game: ObservedGame, guesses: Guesses, level: float
+    ) -> tuple[Best, Shift]:
+        """Return the least that guesses prove at any member of a set, and which member that is."""
+        epsilon, coefficients, _ = odds.found.core.least_epsilon(
+            guesses.rows, guesses.signs, level=level
+        )
+        correct = int(game.right(guesses).sum())
+        toward = odds.likeliest[guesses.rows] * guesses.signs
+        at_estimate = poisson_binomial_epsilon(
+            correct, np.clip(toward, -_CERTAIN, _CERTAIN), beta=level
+        )
         shift = replace(
             self.shift(game),
             coefficients=coefficients,
             at_estimate=max(0.0, float(at_estimate)),
+            rows=guesses.rows,
+            signs=guesses.signs,
         )
-        return self.proof(
-            game,
-            Best(bound, guesses.rows.size, correct),
-            shift,
-            tested,
-            level=level,
-        )
+        return Best(max(0.0, epsilon - _LEFT), guesses.rows.size, correct), shift
 
-    def _checked(self, odds: Odds, game: ObservedGame) -> Cuts:
+    def _checked(self, odds: Odds, game: ObservedGame) -> Cuts | SecondLook:
         """Return the cuts, if claim and cuts have a form for guesses of unlike odds."""
         if not isinstance(self.claim, PureDP) and self.variant != "untampered":
             message = (
@@ -154,7 +234,13 @@ class PoissonBinomial(Correction):
             if isinstance(odds, OddsBox):
                 message += ', or variant="untampered" for approximate DP'
             raise OptionError(message)
-        cuts = self.cuts or KLScan()
+        cuts = self.cuts
+        if cuts is None:
+            # of replicates, which prove nothing, all have the scan alone
+            replicated = isinstance(odds, OddsBox) and odds.draws is not None
+            cuts = KLScan() if replicated or self.claim.delta else SecondLook()
+        if isinstance(cuts, SecondLook):
+            return cuts
         if not isinstance(cuts, Fixed | KLScan):
             raise OptionError(
                 f"cuts={cuts!r} is not for guesses with different odds: use KLScan() or Fixed(…)"
@@ -323,3 +409,25 @@ def _most_telling(odds: OddsSet, game: ObservedGame, number: int) -> Guesses:
         signs = np.where(values < 0, -1, 1)
     rows = np.lexsort((odds.ties(game), -strength))[:number]
     return Guesses(order, rows, signs[rows])
+
+
+def _worth_a_look(game: ObservedGame, order: Guesses, toward: FloatArray, level: float) -> IntArray:
+    """Return the places of guesses that a pilot sample chooses, by Tλ of the guesses at all."""
+    edges = block_edges(order.rows.size)
+    blocks = blocks_of(edges, seen_of(edges), toward, game.right(order))
+    return blocks.most_telling(toward, level)
+
+
+def _joined(
+    parts: Parts, game: ObservedGame, proofs: list[Proof], level: float, method: str
+) -> Proof:
+    """Return the larger bound of a first test, which is valid by a method, and of a look."""
+    joined = parts.joined(game, proofs, level)
+    first, look = parts.parts
+    shared = _LARGER.format(first=percent(first.share), look=percent(look.share))
+    theorem = f"{_THEOREM}{shared}{method} {look.policy.method} {_LOOKED_AT}"
+    policy = cast("Corrected", joined.winner.policy)
+    assert joined.shift is not None
+    estimate = max(proof.shift.at_estimate for proof in proofs if proof.shift is not None)
+    shift = replace(joined.shift, at_estimate=estimate)
+    return replace(joined, policy=replace(policy, theorem=theorem), shift=shift, level=level)
