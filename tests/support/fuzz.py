@@ -2,6 +2,7 @@
 
 import math
 import signal
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,11 +13,16 @@ from typing import Any
 import numpy as np
 
 from leakbound.errors import InternalError, LeakboundError
+from peak_memory import forget_highest, highest, resident
 
 __all__ = ["HOSTILE", "Outcomes", "fuzz"]
 
 HANGS = 12
 """Seconds that a call may take."""
+MEMORY = 1 << 26
+"""Bytes by which a call may raise the memory of the process, whatever its arguments."""
+TIMES = 4
+"""How often the bytes of its arguments it may take beside them."""
 
 HOSTILE: list[Callable[[], Any]] = [
     *(lambda value=value: value for value in (None, True, -1, 0, 1, 2, 7, 2**31, 2**63, 2**200)),
@@ -53,6 +59,12 @@ class Outcomes:
     counts: Counter[str] = field(default_factory=Counter)
     wrong: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def said(self) -> str:
+        """The counts in one line."""
+        names = ("calls", "results", "named refusals", "raw errors", "NaN", "hangs", "memory")
+        return ", ".join(f"{self.counts[name]:,} {name}" for name in names)
+
     def add(self, how: str, words: str = "") -> None:
         self.counts[how] += 1
         if words:
@@ -63,9 +75,17 @@ def fuzz(
     calls: Mapping[str, tuple[Callable[..., Any], Mapping[str, Sequence[Any]]]],
     number: int,
     seed: int,
+    *,
+    warm: bool = True,
 ) -> Outcomes:
-    """Make calls, each with usual arguments of which some are replaced by hostile ones."""
+    """Make calls, each with usual arguments of which some are replaced by hostile ones.
+
+    Each function is called once before, for what it imports.
+    """
     rng, outcomes = np.random.default_rng(seed), Outcomes()
+    for function, usual in calls.values() if warm else ():
+        with suppress(Exception):
+            function(**{key: values[0] for key, values in usual.items()})
     names = [*calls]
     for _ in range(number):
         name = names[rng.integers(len(names))]
@@ -83,6 +103,10 @@ def _call(
     function: Callable[..., Any], arguments: dict[str, Any], said: str, outcomes: Outcomes
 ) -> None:
     outcomes.counts["calls"] += 1
+    before = resident()
+    most = before + MEMORY + TIMES * sum(map(_size, arguments.values()))
+    if highest() > most - MEMORY // 2:
+        forget_highest()
     begun = time.monotonic()
     try:
         with _alarm():
@@ -100,6 +124,9 @@ def _call(
         outcomes.add("NaN" if is_nan else "results", f"{said} is NaN" if is_nan else "")
     if time.monotonic() - begun > HANGS:
         outcomes.counts["slow"] += 1
+    peak = highest()
+    if peak > most:
+        outcomes.add("memory", f"{said}: {(peak - before) >> 20} MB")
 
 
 @contextmanager
@@ -124,3 +151,11 @@ def _has_nan(result: Any) -> bool:
     with suppress(TypeError):
         return bool(np.isnan(result).any())
     return False
+
+
+def _size(value: Any) -> int:
+    """Return the bytes of an argument, those of what it holds included."""
+    held = getattr(value, "nbytes", 0)
+    if not held and isinstance(value, list | tuple):
+        held = sum(map(_size, value))
+    return held + sys.getsizeof(value, 0)

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["peak_over_start"]
+__all__ = ["forget_highest", "highest", "peak_over_start", "resident"]
 
 _STATUS = Path("/proc/self/status")
 _KIB = 1024
@@ -19,10 +19,10 @@ def peak_over_start(call: Callable[[], object]) -> int:
         peak = -1
         try:
             gc.collect()
-            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # of the peak
-            before = _resident("VmRSS")
+            forget_highest()
+            before = resident()
             call()
-            peak = _resident("VmHWM") - before
+            peak = highest() - before
         finally:
             os.write(write, str(peak).encode())
             os._exit(0)
@@ -34,7 +34,22 @@ def peak_over_start(call: Callable[[], object]) -> int:
     return peak
 
 
-def _resident(field: str) -> int:
+def resident() -> int:
+    """Return the bytes of this process that are in memory."""
+    return _field("VmRSS")
+
+
+def highest() -> int:
+    """Return the most bytes that were in memory at once."""
+    return _field("VmHWM")
+
+
+def forget_highest() -> None:
+    """Let the most bytes be those of now."""
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
+def _field(name: str) -> int:
     lines = _STATUS.read_text(encoding="ascii").splitlines()
-    (line,) = (one for one in lines if one.startswith(f"{field}:"))
+    (line,) = (one for one in lines if one.startswith(f"{name}:"))
     return _KIB * int(line.split()[1])

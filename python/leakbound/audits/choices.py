@@ -77,11 +77,12 @@ class Choices(road.Design[road.Listed, AuditResult]):
     def __post_init__(self) -> None:
         object.__setattr__(self, "copies", copies_of(self.chosen, self.copies))
         planned = getattr(self.chosen, "k", 0)  # of the plan of coins 0, too
-        if not (self.k or planned):
+        given = integer(self.k, name="k", least=0, most=MOST_K)
+        if not (given or planned):
             raise OptionError(
                 "k is missing: give Choices(chosen, k) the number of candidates, or a plan"
             )
-        k = integer(self.k or planned, name="k", least=2, most=MOST_K)
+        k = integer(given or planned, name="k", least=2, most=MOST_K)
         if planned not in {0, k}:
             raise OptionError(
                 f"k is {k}, and the plan drew one of {planned} candidates: leave k out"

@@ -56,7 +56,8 @@ class KLScan(PathPolicy):
         Smallest number of guesses tested; 1 if None.
     grid : {"auto", "all"}
         Cuts tested: all, or (auto) all up to 20,000 guesses and beyond that a fixed geometric grid
-        of ratio 1.005.
+        of ratio 1.005. All take time and memory of every example, of a tally too, which the grid
+        does not: some 2 seconds, not 0.5, at 10^7 examples.
 
     Notes
     -----

@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.checks import MOST_EXAMPLES, check_length, integer, numbers, real, vector
+from leakbound._base.checks import (
+    MOST_EXAMPLES,
+    check_length,
+    integer,
+    numbers,
+    real,
+    shown,
+    vector,
+)
 from leakbound._base.reading import array_of
 from leakbound._base.streams import Purpose
 from leakbound._base.types import AnyArray, ArrayInput, IntArray
@@ -96,6 +104,13 @@ def split_members(
     rng = Purpose.MEMBER_SPLIT.rng(integer(seed, name="seed", least=0))
     if shares is None:
         shares = SHARES
+    if not isinstance(shares, Mapping):
+        raise InputTypeError(
+            f'shares must be a mapping, such as {{"generator": 0.4, "audit": 0.6}}, got '
+            f"{shown(shares)}"
+        )
+    if not shares:
+        raise OptionError("shares is empty: name at least one part")
     sizes = [real(share, name=f"the share of {name}", above=0) for name, share in shares.items()]
     pieces_of: AnyArray = np.arange(n)
     if documents is not None:
@@ -150,7 +165,8 @@ def check_duplicates(samples: ArrayInput, members: ArrayInput) -> None:
     """
     drawn: AnyArray = numbers(samples, name="samples")
     real_members: AnyArray = numbers(members, name="members")
-    if drawn.shape[1:] != real_members.shape[1:] or not (drawn.size and real_members.size):
+    alike = drawn.ndim and real_members.ndim and drawn.shape[1:] == real_members.shape[1:]
+    if not (alike and drawn.size and real_members.size):
         shapes = f"shape {drawn.shape} and members {real_members.shape}"
         raise InputError(f"samples have {shapes}; both need at least one row, of the same shape")
     # In the coarser of two float types, as a generator may have rounded its copies.

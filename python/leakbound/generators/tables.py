@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from leakbound._base.checks import integer
+from leakbound._base.checks import MOST_EXAMPLES, integer
 from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import AnyArray, ArrayInput, FloatArray, IntArray
@@ -219,7 +219,7 @@ class SequentialCART:
     leaf: int = 15
 
     def __post_init__(self) -> None:
-        integer(self.leaf, name="leaf", least=1)
+        integer(self.leaf, name="leaf", least=1, most=MOST_EXAMPLES)
 
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> FittedGenerator:
         """Grow the trees, from at least 20 rows and 20 of each label: see `Generator.fit`."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leakbound._base.checks import integer, real, shown
+from leakbound._base.checks import MOST_EXAMPLES, integer, real, shown
 from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import AnyArray, ArrayInput, IntArray, PathInput
@@ -76,10 +76,11 @@ def chunk_texts(
     >>> chunk_texts(["to be or not to be, that is the question"] * 3, length=10, most=2)
     Chunks(n=6, length=10, documents=3)
     """
-    length = integer(length, name="length", least=2)
-    most = integer(most, name="most", least=1)
+    length = integer(length, name="length", least=2, most=MOST_EXAMPLES)
+    most = integer(most, name="most", least=1, most=MOST_EXAMPLES)
     rng = Purpose.CHUNKS.rng(integer(seed, name="seed", least=0))
-    if isinstance(texts, str | bytes) or not hasattr(texts, "__len__"):
+    single = getattr(texts, "shape", None) == ()  # an array without dimensions
+    if isinstance(texts, str | bytes) or single or not hasattr(texts, "__len__"):
         raise InputTypeError(f"texts must be a list of strings, got {shown(texts)}")
     pieces = []
     documents = []

@@ -8,6 +8,7 @@ from itertools import chain
 import torch
 from torch import Tensor, nn
 
+from leakbound._base.checks import shown
 from leakbound._base.streams import Purpose
 from leakbound.errors import OptionError
 
@@ -95,7 +96,7 @@ def precision(model: nn.Module) -> torch.dtype | None:
 
 def choose(device: str | torch.device, homes: list[torch.device]) -> torch.device:
     """Return the device that was named; where none was, that of the model or an accelerator."""
-    if device == "auto":
+    if isinstance(device, str) and device == "auto":  # an array compares with nothing
         if len(homes) > 1 or (homes and homes[0].type != "cpu"):
             return homes[0]
         accelerator = None
@@ -108,7 +109,7 @@ def choose(device: str | torch.device, homes: list[torch.device]) -> torch.devic
     except (RuntimeError, AssertionError, TypeError) as error:
         reason = str(error).strip().splitlines()[0]
         raise OptionError(
-            f"device {device!r} cannot be used: {reason}; leave device='auto' or name another"
+            f"device {shown(device)} cannot be used: {reason}; leave device='auto' or name another"
         ) from error
     if len(homes) > 1:
         raise OptionError(

@@ -1,5 +1,8 @@
 """Memory of what takes an array for each example: at most four times what was passed."""
 
+import os
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import Callable
 from typing import Any
@@ -145,3 +148,52 @@ def test_a_batch_takes_the_memory_of_its_examples_whatever_came_before() -> None
     finally:
         tracemalloc.stop()
     assert peak < M // 4
+
+
+LITTLE = """
+import os, resource, sys
+import numpy as np
+import leakbound as lb
+from leakbound import _core, propensity
+rng = np.random.default_rng(0)
+scores, member = rng.normal(size=1_000_000), rng.random(1_000_000) < 0.5
+ranking = _core.Ranking(scores, member)
+calls = [
+    lambda: lb.Tally.of(scores, member, bits=32),
+    lambda: ranking.path("interleaved").sample(2**31),
+    lambda: _core.Ranking(scores, member),
+    lambda: propensity.LogisticPropensity().fit(scores.reshape(-1, 4), member[:250_000]),
+]
+for call in calls:
+    for more in (1, 4, 12, 24):
+        child = os.fork()
+        if not child:
+            _core.Ranking(scores[:9000], member[:9000])  # the threads of this process
+            with open("/proc/self/statm") as file:
+                used = int(file.read().split()[0]) * resource.getpagesize()
+            resource.setrlimit(resource.RLIMIT_AS, (used + more * 2**20,) * 2)
+            code = 3  # an import that finds no memory, say
+            try:
+                call()
+                code = 0
+            except MemoryError:
+                code = 1
+            finally:
+                os._exit(code)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), end=" ")
+"""
+"""Calls with little memory left, each in a process of its own, and the codes they end with."""
+
+
+def test_a_lack_of_memory_is_an_error_and_ends_no_process() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", LITTLE],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"MALLOC_ARENA_MAX": "1"},
+    )
+    ended = run.stdout.split()
+    assert len(ended) == 16
+    assert min(map(int, ended)) >= 0, run.stdout + run.stderr  # none was ended by a signal
+    assert ended.count("1") >= 6

@@ -12,11 +12,11 @@ import pytest
 import torch
 
 import leakbound as lb
-from leakbound import stats
+from leakbound import generators, stats
 from leakbound._base.formatting import down, number, up
 from leakbound.claims import TradeOffFamily
 from leakbound.claims.tradeoff import TradeOff
-from leakbound.errors import FormatError, InputError, InputTypeError
+from leakbound.errors import FormatError, InputError, InputTypeError, OptionError
 from leakbound.mechanisms import audit_mechanism
 from leakbound.planning import ChoicePlan
 from leakbound.planning.inclusion import SCHEMA, Plan
@@ -159,3 +159,44 @@ def test_a_page_of_any_parameter(name: str, tmp_path: Any) -> None:
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert page.count("<svg") >= 3
     assert name in html.unescape(page)
+
+
+# --- what only a fuzzer passes --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [np.array([1.0, 2.0]), np.zeros(0), [3], "3", None])
+def test_numbers_of_candidates_that_are_none(k: Any) -> None:
+    with pytest.raises(InputTypeError, match="k must be an integer"):
+        lb.Choices([0, 1, 2], k)
+
+
+@pytest.mark.parametrize("shares", [0.5, (0.5, 0.5), "audit", np.ones(2)])
+def test_shares_without_names(shares: Any) -> None:
+    with pytest.raises(InputTypeError, match="shares must be a mapping"):
+        generators.split_members(10, shares=shares)
+    with pytest.raises(OptionError, match="shares is empty"):
+        generators.split_members(10, shares={})
+
+
+def test_single_numbers_are_no_samples() -> None:
+    with pytest.raises(InputError, match="both need at least one row"):
+        generators.check_duplicates([1.0, 2.0], np.array(3.0))
+
+
+@pytest.mark.parametrize("device", [np.array(["a", "b"]), [], 1.5, "gpu"])
+def test_devices_that_are_none(device: Any) -> None:
+    data = (torch.zeros(3, 2), torch.zeros(3, dtype=torch.long))
+    with pytest.raises(OptionError, match="cannot be used"):
+        lb.torch.score(torch.nn.Linear(2, 2), data, device=device)
+
+
+@pytest.mark.parametrize("huge", [2**63, 10**9])
+def test_absurd_numbers_for_generators(huge: int) -> None:
+    with pytest.raises(OptionError, match="leaf must be at least 1 and at most"):
+        generators.SequentialCART(leaf=huge)
+    for option in ("length", "most"):
+        sizes: dict[str, Any] = {"length": 4, "most": 2, option: huge}
+        with pytest.raises(OptionError, match=f"{option} must be"):
+            generators.chunk_texts(["to be or not"], **sizes)
+    with pytest.raises(InputTypeError, match="texts must be a list of strings"):
+        generators.chunk_texts(np.array(3), length=4, most=2)  # type: ignore[arg-type]

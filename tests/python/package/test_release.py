@@ -98,3 +98,20 @@ def test_packages_come_from_one_index() -> None:
     """Of two indices, either can offer a package of any name."""
     files = [ROOT / "Makefile", ROOT / ".ci" / "run", *WORKFLOWS]
     assert [file.name for file in files if "--extra-index-url" in file.read_text("utf-8")] == []
+
+
+def test_workflows_install_fixed_versions() -> None:
+    """By the constraints of this repository, or by hashes."""
+    installs = [
+        f"{path.name}: {line.strip()}"
+        for path in WORKFLOWS
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if "pip install" in line
+    ]
+    assert installs
+    loose = [
+        one
+        for one in installs
+        if "--constraint constraints.txt" not in one and "--require-hashes" not in one
+    ]
+    assert not loose
