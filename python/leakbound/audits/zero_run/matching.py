@@ -73,11 +73,13 @@ class Match(Correction):
     def over_set(self, odds: OddsSet, game: ObservedGame, level: float) -> Proof:
         """See `Correction.over_set`: what a share of all draws reaches, at half the level."""
         parts, several = self.tests(odds, game, level)
-        shared = [1.0] if parts is None else [part.share for part in parts.parts]
+        levels = [level]
+        if parts is not None:
+            levels = [part.share * shares.PARTS.of(level) for part in parts.parts]
         found = least_of_all([None if one is None else Matching(one) for one in several])
         proofs = [
-            self._proof_of(chosen, least, game, share * level)
-            for chosen, least, share in zip(several, found, shared, strict=True)
+            self._proof_of(chosen, least, game, at_test)
+            for chosen, least, at_test in zip(several, found, levels, strict=True)
         ]
         if parts is None:
             return proofs[0]
@@ -102,9 +104,7 @@ class Match(Correction):
         if isinstance(self.cuts, Fixed):
             ladder = Ladder.of(self, odds, game, odds.of_draw(level))
             return None, [planned_number(ladder, ladder.level)]
-        ladder = Ladder.of(
-            replace(self, cuts=None), odds, game, odds.of_draw(shares.PARTS.of(level))
-        )
+        ladder = Ladder.of(replace(self, cuts=None), odds, game, odds.of_draw(level))
         joined = second_look(
             self.cuts if isinstance(self.cuts, SecondLook) else SecondLook(),
             self.claim,
@@ -115,7 +115,7 @@ class Match(Correction):
         before, look = joined.parts
         assert isinstance(look.policy, Look)
         first = Part("outside-in", look.policy.ladder, before.share)
-        level_of_first = first.share * ladder.level
+        level_of_first = first.share * shares.PARTS.of(ladder.level)
         # Labels choose how many of the most confident ones where D' says how many are kept.
         chosen: Chosen | None = None
         if odds.guide.any():
@@ -125,7 +125,7 @@ class Match(Correction):
             cuts = Fixed(chosen.guesses)
             policy = policy_of(self.claim, cuts, ladder.expected, game.sides, level_of_first)
             first = Part("planned", policy, first.share)
-        pilot = looked_at(ladder, look.policy, look.share * ladder.level)
+        pilot = looked_at(ladder, look.policy, look.share * shares.PARTS.of(ladder.level))
         return replace(joined, parts=(first, look)), [chosen, pilot]
 
     def _proof_of(

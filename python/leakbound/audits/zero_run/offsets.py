@@ -69,19 +69,20 @@ class PoissonBinomial(Correction):
             return self._scanned(odds, game, level, cuts)
         parts = second_look(cuts, self.claim, examples=game.examples, sides=game.sides, level=level)
         scan, look = parts.parts
-        whole = shares.PARTS.of(level)
         order = self._paths(odds, game, KLScan())[0]
         toward = self._offsets(odds, order)
-        places = _worth_a_look(game, order, toward, look.share * whole)
+        places = _worth_a_look(game, order, toward, look.share * shares.PARTS.of(level))
         correct = int(game.right(order)[places].sum())
         epsilon = 0.0
         if places.size:
             epsilon = float(
-                poisson_binomial_epsilon(correct, toward[places], beta=look.share * whole)
+                poisson_binomial_epsilon(
+                    correct, toward[places], beta=look.share * shares.PARTS.of(level)
+                )
             )
-        looked = self._looked(game, order, places, Best(epsilon, places.size, correct), look, whole)
-        scanned = self._scanned(odds, game, scan.share * whole, KLScan())
-        return _joined(parts, game, [scanned, looked], whole, KLScan().method)
+        looked = self._looked(game, order, places, Best(epsilon, places.size, correct), look, level)
+        scanned = self._scanned(odds, game, scan.share * shares.PARTS.of(level), KLScan())
+        return _joined(parts, game, [scanned, looked], level, KLScan().method)
 
     def _looked(
         self,
@@ -99,7 +100,9 @@ class PoissonBinomial(Correction):
             thresholds=part.policy.searched(game.examples, game.sides),
             guessed=PILOT_GUESSES,
         )
-        return self.proof(game, best, self.shift(game), tested, level=part.share * level)
+        return self.proof(
+            game, best, self.shift(game), tested, level=part.share * shares.PARTS.of(level)
+        )
 
     def _scanned(self, odds: OddsBox, game: ObservedGame, level: float, cuts: Cuts) -> Proof:
         """Test a fixed number of guesses, or all numbers from either end and from both in turn."""
@@ -162,12 +165,11 @@ class PoissonBinomial(Correction):
         scan, look = parts.parts
         planned = Part("planned", scan.policy, scan.share)
         parts = replace(parts, parts=(planned, look))
-        whole = shares.PARTS.of(level)
         proofs = [
-            self._at_numbers(odds, game, planned.share * whole, numbers),
-            self._looked_over_set(odds, game, look, whole),
+            self._at_numbers(odds, game, planned.share * shares.PARTS.of(level), numbers),
+            self._looked_over_set(odds, game, look, level),
         ]
-        return _joined(parts, game, proofs, whole, _AT_A_MEMBER)
+        return _joined(parts, game, proofs, level, _AT_A_MEMBER)
 
     def _looked_over_set(
         self, odds: OddsSet, game: ObservedGame, part: Part, level: float
@@ -177,11 +179,11 @@ class PoissonBinomial(Correction):
         order = _most_telling(odds, game, most)
         seen = seen_of(block_edges(order.rows.size))
         toward = guide_of(odds, order.rows[seen])[order.rows] * order.signs
-        places = _worth_a_look(game, order, toward, part.share * level)
+        places = _worth_a_look(game, order, toward, part.share * shares.PARTS.of(level))
         if not places.size:
             return self._looked(game, order, places, Best(0.0, 0, 0), part, level)
         chosen = Guesses(order.order, order.rows[places], order.signs[places])
-        least, shift = self._least(odds, game, chosen, part.share * level)
+        least, shift = self._least(odds, game, chosen, part.share * shares.PARTS.of(level))
         return replace(self._looked(game, order, places, least, part, level), shift=shift)
 
     def _at_numbers(
@@ -422,7 +424,7 @@ def _joined(
     parts: Parts, game: ObservedGame, proofs: list[Proof], level: float, method: str
 ) -> Proof:
     """Return the larger bound of a first test, which is valid by a method, and of a look."""
-    joined = parts.joined(game, proofs, level)
+    joined = parts.joined(game, proofs, shares.PARTS.of(level))
     first, look = parts.parts
     shared = _LARGER.format(first=percent(first.share), look=percent(look.share))
     theorem = f"{_THEOREM}{shared}{method} {look.policy.method} {_LOOKED_AT}"
