@@ -66,6 +66,8 @@ def test_noise_of_another_stream_is_no_infinite_bound() -> None:
     assert audit.refuted_by == ("coupling",)
     assert audit.bound == 0
     assert all(one.scale is None for one in audit.pairs)
+    assert "anything else but the noise follows the seed" in str(audit)
+    assert "follows the seed" not in str(probed(FAULTS["a divisor that follows the batch"][0]()))
 
 
 def test_the_scale_of_noise_tells_batches_apart() -> None:

@@ -220,10 +220,17 @@ def _numbers(result: DPStepAudit, epsilon: float) -> dict[str, float]:
 def _next(result: DPStepAudit) -> tuple[str, ...]:
     """Return what to do next."""
     if result.refuted_by:
-        return (
+        by_hand = (
             f"Run the step on the pair “{result.worst}” by hand, and compare what it releases for "
-            "the same seed.",
+            "the same seed."
         )
+        if any(one.scale is None for one in result.pairs):
+            return (
+                by_hand,
+                "If augmentation, dropout or anything else but the noise follows the seed, fix it "
+                "and probe again.",
+            )
+        return (by_hand,)
     steps = ["Test how batches are drawn: leakbound.dp_sgd.audit_batches."]
     if result.bound < (1 - CLOSE) * result.claimed:
         steps.append("For a sharper bound use more runs (runs=64, 256).")
