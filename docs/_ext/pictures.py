@@ -288,6 +288,34 @@ def mechanism(plt: Any) -> Any:
     return figure
 
 
+def release(plt: Any) -> Any:
+    """Draw the counts of one release, by the coins of their keys."""
+    names = example("audits/one-release")
+    figure, ax = plt.subplots(figsize=(5.6, 2.4))
+    released, member = names["released"], names["plan"].member
+    near = np.abs(released - names["others"]) < 6
+    histogram(ax, released[near], member[near], ("heads", "tails"))
+    ax.set(xlabel="released count", ylabel="keys")
+    return figure
+
+
+def released(plt: Any) -> Any:
+    """Draw the bounds of faults of released libraries, next to what was claimed."""
+    stored = Path(__file__).parents[2] / "benches" / "field" / "released.json"
+    listed = json.loads(stored.read_text(encoding="utf-8"))["rows"]
+    rows = [row for row in listed if not row["skipped"]]
+    figure, ax = plt.subplots(figsize=(5.6, 2.6))
+    for place, row in enumerate(reversed(rows)):
+        claimed = float(row["faulty"]["claimed"].split("=")[1])
+        bounds = np.array(row["faulty"]["bounds"]) / claimed
+        ax.plot(bounds, np.full(bounds.size, place), "o", color=PROVED)
+    ax.axvline(1.0, color=INK, linestyle="--")
+    names = [row["case"].replace("_", " ") for row in reversed(rows)]
+    ax.set(yticks=range(len(rows)), yticklabels=names, xlim=(0.9, None))
+    ax.set_xlabel("bound as a multiple of the claim")
+    return figure
+
+
 def stream(plt: Any) -> Any:
     """Draw the bound after each batch, and where the audit stopped."""
     names = example("audits/streaming")
