@@ -333,3 +333,36 @@ def test_a_guess_that_is_missing_counts_as_wrong() -> None:
         assert abs(reached - correct) <= 2
         missing = sum(int((signs == sign)[drawn].sum()) for sign in (1, -1)) < look.guesses
         assert missing == (log_odds is steep)
+
+
+def test_a_set_so_wide_that_nothing_is_kept_somewhere_proves_nothing() -> None:
+    """Few labels, and many features: at some member features tell nearly all members apart."""
+    rng = np.random.default_rng(0)
+    member = rng.random(120) < 0.5
+    features = rng.normal(size=(120, 20)) + 0.3 * member[:, None]
+    scores = rng.normal(size=120) + 6 * member
+    for claim in CLAIMS:
+        design = lb.ZeroRun(member, features=features, correction="match", falsify=False)
+        found = lb.audit(scores, design, claim=claim, seed=0)
+        assert found.bound == 0 < len(found.reason)
+
+
+def test_features_that_tell_members_apart_leave_nothing_to_test() -> None:
+    scores, member, _ = saturated(400, 0)
+    features = np.where(member, 1.0, -1.0)[:, None] + 0.1 * np.arange(400)[:, None] / 400
+    for claim in CLAIMS:
+        found = lb.audit(scores, lb.ZeroRun(member, features=features, falsify=False), claim=claim)
+        assert found.bound == 0
+        assert "separate" in found.reason
+
+
+def test_equal_odds_are_those_of_coins() -> None:
+    """All propensities are one half: the parts are those of an audit of coins."""
+    scores, member, _ = saturated(1500, 0)
+    ranks = np.argsort(np.argsort(scores, kind="stable")).astype(float)
+    for claim in CLAIMS:
+        found = flat.zero_run(ranks, member, np.full(1500, 0.5), claim=claim, seed=0)
+        coins = lb.audit(ranks, lb.Coins(member), claim=claim, sides="both", seed=0)
+        # under pure DP the look's guesses may be a few others
+        rel = 0.01 if isinstance(claim, PureDP) else 1e-6
+        assert found.bound == pytest.approx(coins.bound, rel=rel)

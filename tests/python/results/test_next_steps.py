@@ -227,7 +227,7 @@ RULES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a conditional bound": (
         lambda: panoramia(leak=3.0, shift=1.0, features=True),
-        "Report the conditional bound, ε ≥ 2.65, and its condition",
+        "Report the conditional bound, ε ≥ 2.64, and its condition",
     ),
     "less noise": (lambda: run(noise=0.2), "Check how noise is scaled"),
     "batches of one size": (lambda: run(batch=lambda _: 20), "Use a loader that draws Poisson"),
