@@ -1,4 +1,4 @@
-"""Blocks of a ranking, and what labels seen in the middle of each say of where guesses are right.
+"""Blocks of a ranking; labels seen in the middle of each say where guesses are right.
 
 As in `leakbound_core::outside_in::pilot`, where memberships are fair coins. Here a label that is
 seen counts as often as matching would keep it, so that features alone make no block look right.
