@@ -58,7 +58,10 @@ class Lazy(Generic[T]):
     @cached_property
     def value(self) -> T:
         """The value."""
-        return self.compute()
+        found = self.compute()
+        # What it was computed from may be large, and is not needed again
+        object.__setattr__(self, "compute", lambda: found)
+        return found
 
 
 def unstored() -> Any:

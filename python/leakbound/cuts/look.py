@@ -28,7 +28,7 @@ PILOT_GUESSES = "guesses at ranks that a pilot sample chose,"
 PartName: TypeAlias = Literal["outside-in", "planned", "look", "scan"]
 _TESTED: dict[PartName, str] = {
     "outside-in": "a number of the most confident guesses",
-    "planned": "planned numbers of the most confident guesses",
+    "planned": "the most confident guesses, as many as planned",
     "look": "guesses at ranks that a pilot sample chose",
     "scan": "every threshold",
 }

@@ -366,3 +366,41 @@ def test_equal_odds_are_those_of_coins() -> None:
         # under pure DP the look's guesses may be a few others
         rel = 0.01 if isinstance(claim, PureDP) else 1e-6
         assert found.bound == pytest.approx(coins.bound, rel=rel)
+
+
+def test_replicates_have_one_test_each() -> None:
+    scores, member, features = saturated(600, 0, share=0.1)
+    noise = np.random.default_rng(1).normal(0, 0.05, (60, 600))
+    replicates = expit(features[:, 0] + noise)
+    with pytest.raises(OptionError, match="not for replicates of propensities"):
+        lb.audit(scores, lb.ZeroRun(member, replicates), claim=PureDP(), cuts=SecondLook())
+    matched = lb.ZeroRun(member, replicates, correction="match")
+    assert "parts" not in lb.audit(scores, matched, claim=PureDP(), seed=0).options
+
+
+def test_parts_say_nothing_of_what_is_withheld() -> None:
+    scores, member, features = saturated(1500, 0, share=0.1)
+    wrong = expit(0.1 * features[:, 0])
+    design = lb.ZeroRun(member, wrong, features=features)
+    result = lb.audit(scores, design, claim=PureDP(), seed=0)
+    assert result.withheld
+    assert "parts" not in result.options
+    assert "Largest of" not in str(result.summary().metrics)
+
+
+def test_composition_takes_shift_off_each_part() -> None:
+    scores, member, features = saturated(1500, 0, share=0.1)
+    limits = lb.ZeroRun(member, expit(0.3 * features[:, 0]), correction="composition")
+    result = lb.audit(scores, limits, claim=PureDP(), seed=0)
+    assert result.bound == max(part["bound"] for part in parts_of(result))
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_what_to_look_at_are_the_ranks_that_were_guessed(claim: Claim) -> None:
+    scores, member, features = saturated(1500, 0, share=0.1)
+    result = lb.audit(scores, lb.ZeroRun(member, expit(features[:, 0])), claim=claim, seed=0)
+    assert result.guessed.startswith("guesses at ranks that a pilot sample chose")
+    said = result.summary()
+    assert "most extreme scores" not in " ".join(said.next_steps)
+    assert ",." not in str(said)
+    assert ").The" not in result.theorem

@@ -247,6 +247,9 @@ def bound(
     withheld = odds.refuted and not options.release_refuted
     if withheld:
         fields |= {"bound": 0.0, "reason": _WITHHELD, "rejected": None, "warnings": design.warnings}
+    if withheld or shift.bootstrap is not None:
+        # Parts are what one fit proves: it is withheld, or the percentile of many is reported
+        fields["options"].pop("parts", None)
     compared = shift.correction == "match" and not withheld
     # Of what was audited, whatever matching keeps.
     fields |= {

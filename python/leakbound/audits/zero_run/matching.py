@@ -89,7 +89,7 @@ class Match(Correction):
         estimate = max(least.estimate for least in found if least is not None)
         return replace(
             joined,
-            policy=replace(policy, theorem=_THEOREM + AT_A_MEMBER + parts.method),
+            policy=replace(policy, theorem=f"{_THEOREM}{AT_A_MEMBER} {parts.method}"),
             shift=replace(joined.shift, at_estimate=estimate),
             level=level,
         )

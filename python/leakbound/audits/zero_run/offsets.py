@@ -237,9 +237,14 @@ class PoissonBinomial(Correction):
                 message += ', or variant="untampered" for approximate DP'
             raise OptionError(message)
         cuts = self.cuts
+        replicated = isinstance(odds, OddsBox) and odds.draws is not None
+        if replicated and isinstance(cuts, SecondLook):
+            raise OptionError(
+                f"cuts={cuts!r} is not for replicates of propensities, which all have one test: "
+                "use KLScan() or Fixed(…)"
+            )
         if cuts is None:
             # of replicates, which prove nothing, all have the scan alone
-            replicated = isinstance(odds, OddsBox) and odds.draws is not None
             cuts = KLScan() if replicated or self.claim.delta else SecondLook()
         if isinstance(cuts, SecondLook):
             return cuts

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -394,8 +394,16 @@ class Composition(Correction):
                 left[i] = self._left(float(bounds[i]), largest)
             return guesses, correct, left
 
+        options = dict(fair.options)
+        told = options.get("parts")
+        if isinstance(told, list):
+            parts = cast("list[dict[str, Any]]", told)
+            options["parts"] = [
+                {**part, "bound": self._left(part["bound"], largest)} for part in parts
+            ]
         return replace(
             fair,
+            options=options,
             best=Best(bound, fair.best.cut, fair.best.successes),
             reason=fair.reason or _explained(bound, largest),
             perfect=lambda: self._left(fair.ceiling, largest),

@@ -9,6 +9,7 @@ from leakbound._base.formatting import number
 from leakbound._base.scores import FILLED
 from leakbound._base.types import Strings
 from leakbound.claims import PureDP
+from leakbound.cuts.look import PILOT_GUESSES
 from leakbound.report.description import KINDS, SMALL, Terms
 from leakbound.report.parts import ScoreAudit
 from leakbound.results.dp_sgd import DPSGDAudit
@@ -305,6 +306,8 @@ def _of_leak(result: AuditResult, unit: str) -> str:
     extreme = "the most extreme scores" + " for their features" * shifted
     train = " Fix or remove these, and train again." * (result.path != "non-members")
     who = f"{result.guesses:,} {unit} with {where.get(result.path, extreme)}"
+    if result.guessed == PILOT_GUESSES:
+        who = f"{result.guesses:,} {unit} at the ranks that a pilot sample chose"
     if listed is not None and listed.rows.size:
         who = f"{listed.rows.size:,} most exposed members (result.exposed)"
     few = "The bound is from few records. " * (guessed <= _FEW)

@@ -19,11 +19,11 @@ HOW: dict[Correction, str] = {
 _GUESSED: dict[Correction, str] = {
     "match": "The attack was right in {correct:,} of its {guesses:,} {guessed} about the examples "
     "that matching kept ({kept} of {m:,}), each a member with probability 1/2.",
-    "poisson_binomial": "The attack was right in {correct:,} of its {guesses:,} {guessed}. The "
+    "poisson_binomial": "The attack was right in {correct:,} of its {guesses:,} {guessed_end}. The "
     "test corrects for the odds that features give each of {m:,} examples.",
     "tamper": "Of the {guesses:,} {guessed} of the attack, {correct:,} are right and count: right "
     "guesses that features make likely were dropped at random.",
-    "composition": "The attack was right in {correct:,} of its {guesses:,} {guessed}. The most "
+    "composition": "The attack was right in {correct:,} of its {guesses:,} {guessed_end}. The most "
     "that features of any of {m:,} examples may reveal was subtracted.",
 }
 # Share of the examples that fair coins are worth, below which the groups hardly overlap
@@ -128,6 +128,7 @@ def _guessed(result: ZeroRunResult) -> str:
         correct=result.correct,
         guesses=result.guesses,
         guessed=result.guessed or "guesses",
+        guessed_end=(result.guessed or "guesses").rstrip(","),
         kept=_kept(result),
         m=result.m,
     )
