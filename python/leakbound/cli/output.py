@@ -194,7 +194,10 @@ def show(result: Result) -> None:
         if one.status == "contradicted":
             tone = "bold red"
         say(f"{one.status}: {one.name}. {one.statement}", tone)
-    say(f"seed: {result.provenance.seed}; --seed {result.provenance.seed} repeats this audit")
+    repeats = f"; --seed {result.provenance.seed} repeats this audit"
+    if result.options.get("repeatable") is False:
+        repeats = ""
+    say(f"seed: {result.provenance.seed}{repeats}")
     for text in result.warnings:
         say(f"warning: {in_its_words(text)}", "yellow")
     for text in said.next_steps:

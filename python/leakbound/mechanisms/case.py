@@ -1,12 +1,12 @@
 """Cases: mechanisms in files, which run in the environment of their own package."""
 
-import hashlib
 import os
 import queue
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -33,6 +33,11 @@ _MOST_WORKERS = 256
 _LAST_WORDS = 2000
 # Variables that a worker does not inherit
 _OF_THIS_PYTHON = {"PYTHONPATH", "PYTHONHOME"}
+# Sets of words have one order in all workers
+_SAME_ORDER = {"PYTHONHASHSEED": "0"}
+# Seconds that a case may take to load, and between looks at whether a process is alive
+_LOADING = 600.0
+_TICK = 0.2
 # Seconds to wait for the last words of a process that ended
 _PATIENCE = 1.0
 
@@ -46,7 +51,8 @@ class CaseInput:
     name : {"d0", "d1"}
         Which it is.
     digest : str
-        SHA-256 of the case file, and of names and versions of the packages it runs with.
+        SHA-256 of the case file, of files beside it that it imports, and of names and versions of
+        the packages it runs with.
     """
 
     name: str
@@ -119,7 +125,10 @@ class CaseRun:
             raise InputError(
                 f"the score of {first.case} {answer.kind} {answer.name}: {answer.message}"
             )
-        return np.asarray(answer, dtype=np.float64)
+        try:
+            return np.asarray(answer, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"the score of {first.case} returned no numbers: {error}") from error
 
     def engine(self, inputs: tuple[Any, Any], seed: int) -> "_Engine":
         """Return what makes the runs of an audit of this seed."""
@@ -239,10 +248,10 @@ def load_case(
 
 def _case_of(path: Path, workers: list["_Worker"]) -> Case:
     about = workers[0].start()
-    made_of = "\n".join([path.read_text(encoding="utf-8"), *about["packages"]])
-    digest = hashlib.sha256(made_of.encode()).hexdigest()
-    d0 = CaseInput("d0", digest)
-    d1 = CaseInput("d1", digest)
+    for one in workers:
+        one.identity = about["identity"]
+    d0 = CaseInput("d0", about["identity"])
+    d1 = CaseInput("d1", about["identity"])
     run = CaseRun(workers, (d0, d1))
     score = None
     if about["has_score"]:
@@ -271,6 +280,8 @@ class _Worker:
         self.case = case
         self._python = python
         self._timeout = timeout
+        self.identity = ""
+        self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._answers: queue.Queue[Any] = queue.Queue()
         self._words: deque[bytes] = deque(maxlen=_LAST_WORDS)
@@ -289,7 +300,7 @@ class _Worker:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env=own,
+                env=own | _SAME_ORDER,
                 start_new_session=True,  # an interrupt ends the audit, and is no output of a run
             )
         except OSError as error:
@@ -302,7 +313,11 @@ class _Worker:
         )
         self._listener.start()
         threading.Thread(target=_pass_answers, args=(process, self._answers), daemon=True).start()
-        answer = self._answers.get()
+        try:
+            answer = self._answer(process, _LOADING)
+        except queue.Empty:
+            self._end()
+            raise InputError(f"{self.case} did not load in {_LOADING:g} s") from None
         if answer is None:
             ending = _ending(process)
             self._end()
@@ -323,6 +338,11 @@ class _Worker:
                 f"d0 and d1 in {self.case} are equal: nothing can tell them apart. Choose two "
                 "inputs that the claim regards as neighbours"
             )
+        if self.identity and about["identity"] != self.identity:
+            self._end()
+            raise InputError(
+                f"{self.case}, or what it imports, changed while it was audited: load it again"
+            )
         return about
 
     def run(self, coin: bool, seed: int) -> Output:  # noqa: FBT001 (a message, by position)
@@ -331,6 +351,10 @@ class _Worker:
 
     def ask(self, *request: Any, timeout: float | None) -> Output:
         """Return what the process answers; its end, or no answer in time, is an answer, too."""
+        with self._lock:  # one question at a time
+            return self._asked(request, timeout)
+
+    def _asked(self, request: tuple[Any, ...], timeout: float | None) -> Output:
         if self._process is None:
             self.start()
         process = self._process
@@ -338,12 +362,15 @@ class _Worker:
             raise OptionError(f"{self.case} was closed: load it again")
         try:
             worker.send(process.stdin, request)
-            answer = self._answers.get(timeout=timeout)
+            answer = self._answer(process, timeout)
         except queue.Empty:
             self._end()
             return Failure("timed out", f"{timeout:g} s", self._last_words())
         except (BrokenPipeError, OSError):
             answer = None
+        except BaseException:  # an interrupt: the next question must not get this answer
+            self._end()
+            raise
         if answer is None:
             ending = _ending(process)
             self._end()
@@ -356,6 +383,20 @@ class _Worker:
                 "parts, such as numbers, text, lists, dictionaries, arrays or frames"
             )
         return answer[1]
+
+    def _answer(self, process: "subprocess.Popen[bytes]", timeout: float | None) -> Any:
+        """Return the next answer, or None once the process has ended; raise queue.Empty in time."""
+        start = time.monotonic()
+        while True:
+            ended = process.poll() is not None
+            try:
+                # A child of the process may keep its pipe open
+                return self._answers.get(timeout=_TICK)
+            except queue.Empty:
+                if ended:
+                    return None
+                if timeout is not None and time.monotonic() - start > timeout:
+                    raise
 
     def stop(self) -> None:
         """End the process for good."""
@@ -385,10 +426,12 @@ class _Worker:
 
 def _pass_answers(process: "subprocess.Popen[bytes]", answers: "queue.Queue[Any]") -> None:
     """Pass on what a process answers, and None at its end."""
-    with suppress(EOFError, ValueError, OSError):
-        while process.stdout is not None:
-            answers.put(worker.receive(process.stdout))
-    answers.put(None)
+    try:
+        with suppress(EOFError, ValueError, OSError):
+            while process.stdout is not None:
+                answers.put(worker.receive(process.stdout))
+    finally:
+        answers.put(None)
 
 
 def _keep_words(process: "subprocess.Popen[bytes]", words: "deque[bytes]") -> None:

@@ -18,7 +18,8 @@ from leakbound.mechanisms.worker import Failure, Output, pack, together, unpack
 
 # Words of one place that have a feature of their own at most: the most frequent
 _MOST_WORDS = 100
-# Features of all outputs together at most
+# Features times outputs at most, and places
+_MOST_CELLS = 10_000_000
 _MOST_FEATURES = 20_000
 
 
@@ -29,10 +30,10 @@ def output_of(returned: Output, where: str) -> Output:
     """
     if isinstance(returned, Failure):
         return returned
-    numbers = _numbers_of(returned)
-    if numbers is not None:
-        return numbers
     try:
+        numbers = _numbers_of(returned)
+        if numbers is not None:
+            return numbers
         return unpack(pack(returned))
     except Exception as error:  # of whatever package the values are
         wrong = str(error)
@@ -79,6 +80,8 @@ def _is_changed(part: Output) -> bool:
     for name in ("to_list", "to_pylist"):
         if hasattr(part, name):
             listed = getattr(part, name)()
+            if any(type(one).__name__ == "NAType" for one in listed):
+                return True
             if np.asarray(part).tolist() != listed:
                 return True
     whole = part
@@ -151,9 +154,14 @@ def features_of(outputs: Sequence[Output]) -> list[AnyArray]:
                     f"outputs have more than {_MOST_FEATURES:,} places to learn from: pass score, "
                     "or return fewer numbers"
                 )
-    columns = [_column(values) for values in numbers.values()]
-    for found in words.values():
-        columns += _indicators(found, len(outputs))
+    columns = [_column(numbers[place]) for place in sorted(numbers)]
+    for place in sorted(words):
+        columns += _indicators(words[place], len(outputs))
+        if len(columns) * len(outputs) > _MOST_CELLS:
+            raise InputError(
+                f"outputs have more than {len(columns):,} words and numbers to learn from: pass "
+                "score, or return fewer"
+            )
     varying = [column for column in columns if (column != column[0]).any()]
     return varying or [np.zeros(len(outputs))]
 
@@ -213,9 +221,11 @@ def _parts_of(output: Output, place: str) -> Iterator[_Part]:
 def _parts_of_number(output: Output, place: str) -> Iterator[_Part]:
     number = output
     if isinstance(output, Decimal):
-        number = float(output)
+        number = math.nan
         if output.is_finite():
             number = Fraction(output)
+        elif output.is_infinite():
+            number = float(output)
     yield _Part(place, number=number)
 
 
@@ -238,7 +248,7 @@ def _parts_of_moment(output: Output, place: str) -> Iterator[_Part]:
 
 def _parts_of_set(output: Output, place: str) -> Iterator[_Part]:
     yield _length(output, place)
-    for element in output:
+    for element in sorted(map(pack, output)):  # the order of a set is another in each process
         yield _Part(f"{place}{{{element!r}}}", word="in it")
 
 

@@ -10,20 +10,25 @@ pickled, so that reading a file runs no code of others.
 from __future__ import annotations
 
 import base64
+import copy
 import datetime as dt
+import hashlib
 import json
 import os
+import queue
 import random
 import signal
 import struct
 import sys
+import threading
 import traceback
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +42,8 @@ Output = Any
 Header = Any
 # Bytes that say how long a message or a header is
 _LENGTH = struct.Struct(">Q")
+# Bytes of a message at most: more is no message
+_LARGEST = 1 << 40
 # Levels of lists in lists that are read: what holds itself has no end
 _DEEPEST = 64
 # Kinds of arrays that are kept as bytes: numbers, truth values, times and words
@@ -71,6 +78,8 @@ class Failure:
 
 def pack(value: Output) -> bytes:
     """Return a value as bytes: equal values of equal types give equal bytes, NaN included.
+
+    Zeros of either sign are not equal here.
 
     Raises
     ------
@@ -112,6 +121,8 @@ def _packed(value: Output, blocks: list[bytes], depth: int) -> Header:
         raise TypeError("lists in lists, of more than 64 levels")
     if value is None or isinstance(value, bool):
         return value
+    if _is_missing(value):
+        return None
     for pack_one in (_packed_number, _packed_text_or_time, _packed_array, _packed_frame):
         header = pack_one(value, blocks, depth)
         if header is not None:
@@ -154,6 +165,10 @@ def _packed_text_or_time(value: Output, _blocks: list[bytes], _depth: int) -> He
         return ["str", value]
     if isinstance(value, (bytes, bytearray, memoryview)):
         return ["bytes", base64.b64encode(value).decode()]
+    for name in ("to_datetime64", "to_timedelta64"):
+        finer = getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0) % 1000
+        if finer and hasattr(value, name):  # of pandas: the standard library has microseconds
+            return _packed_array(getattr(value, name)(), _blocks, _depth)
     for name, kind in _TIMES.items():
         if isinstance(value, kind):
             return [name, value.isoformat()]
@@ -228,11 +243,12 @@ def _cells(column: Output) -> Any:
         if array.dtype.kind in "biufM":
             return array
     listed = column.to_list()
-    cells = []
-    for cell in listed:
-        is_missing = type(cell).__name__ in ("NAType", "NaTType")
-        cells.append(None if is_missing else cell)
-    return cells
+    return [None if _is_missing(cell) else cell for cell in listed]
+
+
+def _is_missing(value: Output) -> bool:
+    """Whether a value is what pandas has for a missing one, of times or of any type."""
+    return type(value).__name__ in ("NAType", "NaTType")
 
 
 def _read(header: Header, content: bytes, start: int) -> tuple[Output, int]:
@@ -329,15 +345,16 @@ class _Case:
     """A case file that was loaded, and the answers to requests about it."""
 
     def __init__(self, path: str) -> None:
-        folder = str(Path(path).resolve().parent)
-        if folder not in sys.path:
-            sys.path.append(folder)  # last: a file there takes the place of no package
-        spec = spec_from_file_location("case", path)
-        if spec is None or spec.loader is None:
-            raise ImportError(f"{path} is not a file of Python code")
-        module = module_from_spec(spec)
-        sys.modules["case"] = module
-        spec.loader.exec_module(module)
+        place = Path(path).resolve()
+        self._folder = place.parent
+        if str(self._folder) not in sys.path:
+            sys.path.append(str(self._folder))  # last: a file there takes the place of no package
+        self._content = place.read_bytes()
+        # By its own name, so that processes that it starts can import it
+        module = ModuleType(place.stem)
+        module.__file__ = str(place)
+        sys.modules[place.stem] = module
+        exec(compile(self._content, str(place), "exec"), vars(module))
         self._module = module
         missing = [
             name for name in ("run", "d0", "d1", "claim", "parameter") if not hasattr(module, name)
@@ -354,9 +371,18 @@ class _Case:
             "has_score": callable(getattr(module, "score", None)),
             "is_function": callable(module.run),
             "is_equal": _is_equal(module.d0, module.d1),
-            "python": sys.version.split()[0],
-            "packages": _packages(),
+            "identity": self._identity(),
         }
+
+    def _identity(self) -> str:
+        """Return a digest of the case, of files beside it that it imports, and of its packages."""
+        parts = [self._content, sys.version.encode(), "\n".join(_packages()).encode()]
+        for name in sorted(sys.modules):
+            file = getattr(sys.modules[name], "__file__", None)
+            if file and Path(file).parent == self._folder and Path(file).suffix == ".py":
+                parts.append(Path(file).read_bytes())
+        digests = [hashlib.sha256(part).digest() for part in parts]
+        return hashlib.sha256(b"".join(digests)).hexdigest()
 
     def run(self, coin: bool, seed: int) -> Output:  # noqa: FBT001 (a message, by position)
         """Run on one of the inputs, with all generators seeded."""
@@ -364,8 +390,8 @@ class _Case:
         np.random.seed(seed % 2**32)  # noqa: NPY002 (what old packages draw from)
         rng = np.random.default_rng(seed)
         data = self._module.d1 if coin else self._module.d0
-        if isinstance(data, np.ndarray):
-            data = data.copy()
+        with suppress(Exception):  # a run may write to its input, if that can be copied
+            data = copy.deepcopy(data)
         return self._module.run(data, rng)
 
     def score(self, outputs: Output) -> Any:
@@ -401,10 +427,20 @@ def receive(file: IO[bytes]) -> Output:
     if len(start) < _LENGTH.size:
         raise EOFError
     size = _LENGTH.unpack(start)[0]
+    if size > _LARGEST:
+        raise ValueError("not a message")
     content = file.read(size)
     if len(content) < size:
         raise EOFError
     return unpack(content)
+
+
+def words_of(error: BaseException) -> str:
+    """Return the words of an exception, or none if they cannot be had."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
 
 
 def _answer(act: Callable[[], Output]) -> tuple[Any, ...]:
@@ -412,11 +448,11 @@ def _answer(act: Callable[[], Output]) -> tuple[Any, ...]:
     try:
         value = act()
     except Exception as error:  # of the mechanism: this is its output
-        return "raised", type(error).__qualname__, str(error), traceback.format_exc()
+        return "raised", type(error).__qualname__, words_of(error), traceback.format_exc()
     try:
-        pack(value)
+        unpack(pack(value))
     except Exception as error:  # of a container of any package
-        return "refused", str(error)
+        return "refused", words_of(error)
     return "returned", value
 
 
@@ -441,13 +477,23 @@ def main(path: str) -> None:
     if first[0] != "returned":
         return
     case = loaded[0]
+    acts: dict[str, Callable[..., Any]] = {"run": case.run, "score": case.score}
+    waiting: queue.Queue[Any] = queue.Queue()
+    threading.Thread(target=_listen, args=(requests, waiting), daemon=True).start()
     while True:
-        try:
-            name, *given = receive(requests)
-        except EOFError:
-            return
-        acts: dict[str, Callable[..., Any]] = {"run": case.run, "score": case.score}
+        name, *given = waiting.get()
         send(answers, _answer(partial(acts[name], *given)))
+
+
+def _listen(requests: IO[bytes], waiting: queue.Queue[Any]) -> None:
+    """Pass on requests; where nobody asks any more, end what runs, and all that it started."""
+    try:
+        while True:
+            waiting.put(receive(requests))
+    except EOFError:
+        if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
+            os.killpg(os.getpid(), signal.SIGKILL)
+        os._exit(0)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 import venv
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -265,3 +266,119 @@ def test_the_command_ends_with_the_codes_of_others(tmp_path: Path) -> None:
         answer = leakbound("mechanism", path, "--seed", 0, "--most-runs", 600, *options)
         assert answer.code == code, answer
     assert (out / "report.html").exists()
+
+
+GROUPS = """
+claim, parameter = "pure", 0.5
+d0 = ["a", "b", "ill", "omen"] * 3
+d1 = d0 + ["an"]
+
+def run(data, rng):
+    return {word: data.count(word) + rng.laplace() for word in set(data)}
+"""
+
+
+def test_the_order_of_sets_is_the_same_in_all_workers(tmp_path: Path) -> None:
+    path = written(tmp_path, GROUPS)
+    results = [audited(path, workers=count, most_runs=120) for count in (1, 2, 1)]
+    assert len({one.to_json() for one in results}) == 1
+    assert "repeatable" not in results[0].options
+
+
+def test_an_interrupted_score_answers_no_later_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = NOISY + "def score(outputs):\n    time.sleep(0.3)\n    return np.asarray(outputs)\n"
+    with load_case(written(tmp_path, slow)) as case:
+        one = case.run._workers[0]
+        answer = one._answer
+
+        def interrupted(*_: Any) -> Any:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(one, "_answer", interrupted)
+        assert case.score is not None
+        with pytest.raises(KeyboardInterrupt):
+            case.score(np.zeros(3))
+        monkeypatch.setattr(one, "_answer", answer)
+        assert isinstance(case.run(case.d1, np.random.default_rng(0)), float)
+
+
+def test_two_audits_of_one_case_at_a_time_have_their_own_results(tmp_path: Path) -> None:
+    path = written(tmp_path, NOISY + "score = np.asarray\n")
+    alone = audited(path, most_runs=100)
+    with load_case(path) as case, ThreadPoolExecutor(2) as threads:
+
+        def audit(seed: int) -> Any:
+            how: dict[str, Any] = {"parameter": 1.0, "score": case.score, "most_runs": 100}
+            return audit_mechanism(case.run, case.d0, case.d1, case.claim, **how, seed=seed)
+
+        first, _ = threads.map(audit, (0, 1))
+    assert first.to_json() == alone.to_json()
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_case_that_changes_while_it_is_audited_is_refused(
+    tmp_path: Path, *, beside: bool
+) -> None:
+    run = "if rng.random() < 0.2:\n    os._exit(1)\nreturn data + helper.EXTRA + rng.laplace()"
+    path = written(tmp_path, body(run, "import helper"))
+    helper = written(tmp_path, "EXTRA = 0\n", "helper.py")
+    with load_case(path) as case:
+        changed = helper if beside else path
+        changed.write_text(changed.read_text() + "\n# changed\n")
+        with pytest.raises(errors.InputError, match="changed while it was audited"):
+            audit_mechanism(case.run, case.d0, case.d1, case.claim, parameter=1.0, seed=0)
+
+
+def test_a_child_that_lives_on_keeps_nobody_waiting(tmp_path: Path) -> None:
+    run = """if rng.random() < 0.1:
+    if os.fork() == 0:
+        time.sleep(60)
+    os._exit(3)
+return data + rng.laplace()"""
+    found = audited(written(tmp_path, body(run)), score=number_of_failures)
+    assert "died (exit code 3" in found.warnings[0]
+
+
+def test_a_python_that_says_something_first_is_refused(tmp_path: Path) -> None:
+    banner = written(tmp_path, f'#!/bin/sh\necho "Activating it"\nexec {sys.executable} "$@"\n')
+    banner.chmod(0o755)
+    case = written(tmp_path, NOISY, "other.py")
+    for python in (banner, "/bin/cat"):
+        with pytest.raises(errors.InputError, match="did not load"):
+            load_case(case, python=python)
+
+
+def test_workers_end_with_their_audit(tmp_path: Path) -> None:
+    path = written(tmp_path, body("time.sleep(60)"))
+    command = [sys.executable, "-m", "leakbound", "mechanism", str(path), "--seed", "0"]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        time.sleep(6.0)
+        process.kill()
+    time.sleep(1.0)
+    listed = subprocess.run(["ps", "-ef"], capture_output=True, text=True, check=True).stdout
+    assert str(path) not in listed
+
+
+def test_a_case_in_another_encoding_that_writes_to_its_input(tmp_path: Path) -> None:
+    path = tmp_path / "case.py"
+    text = "# coding: latin-1\nname = 'é'\nclaim, parameter, d0, d1 = 'pure', 1.0, [0], [1]\n"
+    run = "def run(data, rng):\n    data[0] += rng.laplace()\n    return data[0]\n"
+    path.write_bytes((text + run).encode("latin-1"))
+    one, two = (audited(path, workers=count, most_runs=100) for count in (1, 2))
+    assert one.to_json() == two.to_json()
+    assert "repeatable" not in one.options
+
+
+def test_the_command_does_not_say_that_a_seed_repeats_noise_of_its_own(tmp_path: Path) -> None:
+    text = body("return data + np.random.default_rng().laplace()") + "score = np.asarray\n"
+    said = leakbound("mechanism", written(tmp_path, text), "--seed", 0, "--most-runs", 20).out
+    assert "seed: 0" in said
+    assert "repeats this audit" not in said
+
+
+def test_scores_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
+    text = NOISY + "def score(outputs):\n    return ['a'] * len(outputs)\n"
+    with pytest.raises(errors.InputError, match="returned no numbers"):
+        audited(written(tmp_path, text))

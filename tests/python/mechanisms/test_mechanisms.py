@@ -218,6 +218,26 @@ def test_a_run_cannot_write_the_file_of_the_audit_it_is_part_of(tmp_path: Path) 
         audit_of(nested, path=path)
 
 
+def test_a_file_of_noise_from_elsewhere_goes_on(tmp_path: Path) -> None:
+    """Of one bit, two equal outputs are no sign that the mechanism has changed."""
+    random = np.random.default_rng(0)
+    for seed in range(10):
+        how: dict[str, Any] = {"seed": seed, "path": tmp_path / f"{seed}.npz"}
+        for _ in range(2):
+            audit_of(lambda data, _rng: bool(data) != (random.random() < 0.25), **how)
+
+
+def test_a_file_of_floats_of_several_widths_goes_on(tmp_path: Path) -> None:
+    def run(data: float, rng: np.random.Generator) -> Any:
+        value = noisy(data, rng)
+        if rng.random() < 0.5:
+            return np.float32(value)
+        return value
+
+    first = audit_of(run, path=tmp_path / "runs.npz")
+    assert audit_of(run, path=tmp_path / "runs.npz").to_json() == first.to_json()
+
+
 def test_a_file_of_other_arguments_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "runs.npz"
     first = audit_of(noisy, path=path, seed=None)

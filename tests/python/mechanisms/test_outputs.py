@@ -2,12 +2,16 @@
 
 import array
 import itertools
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import IntEnum
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +25,7 @@ from scipy.stats import binom
 import leakbound as lb
 from leakbound import errors
 from leakbound.mechanisms import audit_mechanism
+from leakbound.mechanisms.outputs import features_of
 from leakbound.mechanisms.worker import pack, unpack
 
 RUNS = 10
@@ -245,6 +250,64 @@ def test_frames_keep_names_order_and_cells(name: str) -> None:
 
 def test_missing_cells_of_arrow_are_kept() -> None:
     assert outputs_of(lambda _: pa.array([LARGE, None]))[0] == [LARGE, None]
+
+
+def always(value: Any) -> Callable[[int], Any]:
+    return lambda _: value
+
+
+def test_missing_times_and_nanoseconds_are_kept() -> None:
+    for missing in (pd.NaT, pd.NA):
+        assert outputs_of(always(missing)) == [None] * RUNS
+    whole = pd.DataFrame({"x": pd.Series([1, None], dtype="boolean")})
+    assert outputs_of(lambda _: whole)[0]["x"].to_list() == [True, None]
+    for made in (pd.Timestamp, pd.Timedelta):
+        found = outputs_of(partial(made, unit="ns"))
+        assert len({pack(one) for one in found}) == RUNS
+
+
+class AwkwardError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+def test_exceptions_without_words_and_odd_decimals_are_outputs() -> None:
+    def run(number: int) -> Any:
+        if number % 2:
+            raise AwkwardError
+        return Decimal("sNaN")
+
+    found = outputs_of(run)
+    assert found[1].name == "AwkwardError"
+    assert len(features_of(found)) > 1
+
+
+FEATURES = """
+from leakbound.mechanisms.outputs import features_of
+words = ["a", "b", "an", "ill", "omen"]
+outputs = [set(words[:n]) | {frozenset(words[n:])} for n in range(5)] * 2
+print([column.tolist() for column in features_of(outputs)])
+"""
+
+
+def test_features_do_not_depend_on_the_order_of_sets() -> None:
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", FEATURES],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=os.environ | {"PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(said) == 1
+
+
+def test_words_that_would_be_too_many_features_are_refused() -> None:
+    outputs = [[f"{run} {place}" for place in range(200)] for run in range(600)]
+    with pytest.raises(errors.InputError, match="pass score"):
+        features_of(outputs)
 
 
 @pytest.mark.parametrize("content", [b"", b"abc", pack([1, 2])[:-3], pack("a")[:8] + b'["tuple"]'])

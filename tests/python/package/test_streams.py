@@ -63,7 +63,7 @@ def strays(tree: ast.Module) -> list[str]:
     return [ast.unparse(node) for node in ast.walk(tree) if is_stray(node)]
 
 
-FOREIGN = {"integrations/recorder.py", "mechanisms/worker.py"}
+FOREIGN = {"mechanisms/worker.py"}
 """Where generators of the user's own code are seeded, by a seed that a purpose gave."""
 
 
