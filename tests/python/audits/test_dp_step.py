@@ -109,17 +109,59 @@ def test_short_gradients_are_warned_of_and_prove_nothing() -> None:
     assert audit.check(noise_multiplier=20.0) == "refuted"
 
 
-def test_half_precision_is_seen_and_takes_its_toll() -> None:
-    class Half(Toy):
-        def __call__(self, batch: Any, seed: int | None) -> Any:
-            released = super().__call__(batch, seed)
-            return {
-                name: one.astype(np.float16).astype(np.float32) for name, one in released.items()
-            }
+class Half(Toy):
+    """Releases half precision, held in single precision."""
 
+    def __call__(self, batch: Any, seed: int | None) -> Any:
+        released = super().__call__(batch, seed)
+        return {name: one.astype(np.float16).astype(np.float32) for name, one in released.items()}
+
+
+def test_half_precision_is_seen_and_takes_its_toll() -> None:
     audit = probed(Half())
     assert audit.refuted_by == ()
     assert [one for one in audit.warnings if "relative precision of 0.00098" in one]
+
+
+def test_a_fault_of_scale_is_found_in_half_precision() -> None:
+    audit = probed(Half(divisor=lambda size: float(max(1, size))))
+    assert "coupling" in audit.refuted_by
+
+
+def _as_bfloat16(values: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Round to bfloat16, held in single precision."""
+    bits = values.astype(np.float32).view(np.uint32)
+    rounded: NDArray[np.uint32] = (bits + 0x7FFF + (bits >> 16 & 1)) & np.uint32(0xFFFF0000)
+    return rounded.view(np.float32)
+
+
+COARSE: dict[str, tuple[float, Callable[[NDArray[np.float64]], Any]]] = {
+    "bfloat16": (1.0, _as_bfloat16),
+    "half": (1.0, lambda values: values.astype(np.float16)),
+    "half, subnormal": (1e-6, lambda values: values.astype(np.float16)),
+    "half in single, subnormal": (1e-6, lambda v: v.astype(np.float16).astype(np.float32)),
+    "half, nearly lost": (1e-7, lambda values: values.astype(np.float16)),
+}
+
+
+@pytest.mark.parametrize("size", [32, 64])
+@pytest.mark.parametrize("way", COARSE)
+def test_rounding_is_no_other_scale_of_noise(way: str, size: int) -> None:
+    """Examples share a direction, so that the sum is far above the noise there."""
+    factor, cast = COARSE[way]
+    mean = np.zeros(50)
+    mean[0] = 3.0
+    rows = list(mean + 0.3 * np.random.default_rng(0).normal(size=(size + 2, 50)))
+    own = np.random.default_rng(1)
+
+    def step(batch: Any, seed: int | None) -> Any:
+        rng = own if seed is None else np.random.default_rng(seed)
+        total = sum((x / max(1.0, np.linalg.norm(x)) for x in batch), np.zeros(50))
+        return {"w": cast(factor * (total + rng.normal(size=50)) / (size if factor == 1 else 1))}
+
+    pairs = neighbouring_batches([rows[:size]], rows[size:], sweep=False)
+    audit = lb.probe_dp_step(step, pairs, noise_multiplier=1.0, runs=8, seed=0)
+    assert not [one.name for one in audit.pairs if one.depends]
 
 
 def test_a_reused_buffer_is_copied() -> None:

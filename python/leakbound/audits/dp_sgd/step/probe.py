@@ -183,7 +183,7 @@ class _Probe:
     def _both(self, examples: Sequence[Any], where: str) -> TwoSeeds:
         """Run a batch with the two seeds of the coupling."""
         first, second = (self.run(examples, seed, where=where) for seed in self.two)
-        return TwoSeeds(first, second, self.run.precision)
+        return TwoSeeds(first, second, self.run.precision, self.run.smallest)
 
     def contributions(self) -> None:
         """Run all pairs at two seeds."""
