@@ -383,6 +383,9 @@ def test_pairs_are_of_the_relation_and_named_once() -> None:
         ({"ids": np.arange(2), "x": 1.5}, {"ids": np.arange(2), "x": 4.5}),
         ([np.arange(3), 7], None),
         ("text", None),
+        (np.full(2, 3e4, np.float16), None),
+        ({"x": np.full(2, 3e4, np.float16), "weight": 1.5}, None),
+        (1e308, None),
     ],
 )
 def test_inputs_are_scaled_where_they_are_floats(example: Any, expected: Any) -> None:
@@ -390,6 +393,31 @@ def test_inputs_are_scaled_where_they_are_floats(example: Any, expected: Any) ->
 
     np.testing.assert_equal(scaled(example, 3.0), expected)
     assert expected is None or type(scaled(example, 3.0)) is type(example)
+
+
+def test_a_right_step_on_inputs_in_half_precision_is_not_refuted() -> None:
+    """Inputs near 100 times 1000 are above the largest number, 65,504."""
+    rows = [(100 * one).astype(np.float16) for one in np.random.default_rng(0).normal(size=(9, P))]
+    pairs = neighbouring_batches([rows[:8]], [rows[8], -rows[8]], sweep=False)
+    assert not [one.name for one in pairs if not np.isfinite(np.array(one.with_)).all()]
+    step = Toy()
+    audit = probed(lambda batch, seed: step(_in_double(batch), seed), pairs=pairs, runs=8)
+    assert audit.refuted_by == ()
+    assert all(one.finite for one in audit.pairs)
+
+
+def _in_double(batch: Any) -> Batch:
+    return Batch([one.astype(float) for one in batch], loss_factor=batch.loss_factor)
+
+
+def test_tensors_are_scaled_where_their_type_holds_the_numbers() -> None:
+    torch = pytest.importorskip("torch")
+    from leakbound.audits.dp_sgd.step.neighbours import scaled
+
+    values = torch.full((2,), 100.0, dtype=torch.float16)
+    assert scaled((values, 1), 1e3) is None
+    assert scaled((values, 1), 10.0)[0].tolist() == [1000.0, 1000.0]
+    assert scaled(values.to(torch.bfloat16), 1e3) is not None
 
 
 @pytest.mark.parametrize(
