@@ -95,6 +95,39 @@ def test_normal_noise_is_part_of_the_claim() -> None:
     assert "no bound on leakage" in str(audit)
 
 
+def test_a_level_that_draws_do_not_reach_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No p-value of 1,000 draws refutes at a tenth of 0.1 %; at a tenth of 2 % it does."""
+    from leakbound.audits.dp_sgd.step import assumptions
+
+    monkeypatch.setattr(assumptions, "_MOST_GAMES", 1_000)
+    monkeypatch.setattr(assumptions, "_MOST_NUMBERS", 1)
+    uniform = FAULTS["uniform noise"][0]
+    audit = probed(uniform(), steps=0)
+    assert audit.p_values["normal"] == 1 / 1001
+    assert audit.refuted_by == ()
+    said = [one for one in audit.warnings if "cannot refute at this confidence" in one]
+    assert "normal, independent" in said[0]
+    audit = probed(uniform(), steps=0, confidence=0.98)
+    assert audit.refuted_by == ("normal",)
+    assert not [one for one in audit.warnings if "cannot refute at this confidence" in one]
+
+
+@pytest.mark.parametrize("numbers", [1, 100, 8192])
+def test_draws_are_limited_at_any_level(numbers: int) -> None:
+    from leakbound.audits.dp_sgd.step.assumptions import simulated
+
+    drawn = 0
+
+    def draw(games: int) -> NDArray[np.float64]:
+        nonlocal drawn
+        drawn += games
+        return np.zeros(games)
+
+    p = simulated(1.0, draw, numbers=numbers, level=1e-12)
+    assert drawn == max(100_000, 50_000_000 // numbers)
+    assert p == (1 / (1 + drawn), 1 / (1 + drawn))
+
+
 def test_steps_that_are_left_out_are_warned_of() -> None:
     audit = probed(FAULTS["half of the noise of the step before"][0](), steps=0)
     assert audit.refuted_by == ()
