@@ -15,7 +15,7 @@ BatchTest: TypeAlias = Literal["repeats", "few in common", "many in common", "co
 """What may refute Poisson samples: an example twice in one batch, batches some steps apart with too
 few or too many examples in common, and examples that come too evenly or unevenly often."""
 # Tests that have a share of the error: repeats are impossible
-_TESTED = 3
+BATCH_TESTS = 3
 _REASONS: dict[BatchTest, str] = {
     "repeats": "an example is in one batch twice",
     "few in common": "batches some steps apart have too few examples in common, as in shuffled "
@@ -52,12 +52,12 @@ class BatchesAudit(Record):
     @property
     def refuted_by(self) -> tuple[BatchTest, ...]:
         """What contradicts Poisson samples, each test at an equal share of the error."""
-        price = shares.BATCHES.price(_TESTED)
+        price = shares.BATCHES.price(BATCH_TESTS)
         level = 1 - self.confidence
         return tuple(name for name in _REASONS if price * self.p_values[name] <= level)
 
     def check(self) -> Verdict:
-        """Return the verdict on Poisson samples; "inconclusive" if too few examples come twice."""
+        """Return the verdict on Poisson samples; "inconclusive" if some test could not refute."""
         if self.refuted_by:
             return "refuted"
         if self.warnings:

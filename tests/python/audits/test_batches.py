@@ -124,6 +124,28 @@ def test_too_few_batches_tell_nothing() -> None:
     assert "give more batches" in audit.summary()
 
 
+@pytest.mark.parametrize(
+    ("confidence", "verdict"),
+    [(0.999, "not refuted"), (0.9995, "inconclusive"), (0.99999, "inconclusive")],
+)
+def test_what_cannot_refute_is_inconclusive(confidence: float, verdict: str) -> None:
+    drawn = poisson(np.random.default_rng(0))
+    audit = audit_batches(drawn, examples=N, seed=0, confidence=confidence)
+    assert audit.check() == verdict
+    said = [one for one in audit.warnings if "set a lower confidence" in one]
+    assert bool(said) == (verdict == "inconclusive")
+
+
+def test_a_level_out_of_reach_hides_no_repeats() -> None:
+    drawn = shuffled(np.random.default_rng(0))
+    audit = audit_batches(drawn, examples=N, seed=0, confidence=0.9999)
+    assert audit.check() == "inconclusive"
+    assert "no test but that of repeats can refute at 99.99 % confidence" in audit.summary()
+    drawn[0][:2] = 3
+    audit = audit_batches(drawn, examples=N, seed=0, confidence=0.9999)
+    assert audit.refuted_by == ("repeats",)
+
+
 def test_an_example_twice_in_a_batch_refutes() -> None:
     drawn = poisson(np.random.default_rng(0))
     drawn[3] = np.append(drawn[3], drawn[3][0])

@@ -95,6 +95,39 @@ def test_normal_noise_is_part_of_the_claim() -> None:
     assert "no bound on leakage" in str(audit)
 
 
+def test_a_level_that_draws_do_not_reach_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No p-value of 1,000 draws refutes at a tenth of 0.1 %; at a tenth of 2 % it does."""
+    from leakbound.audits.dp_sgd.step import assumptions
+
+    monkeypatch.setattr(assumptions, "_MOST_GAMES", 1_000)
+    monkeypatch.setattr(assumptions, "_MOST_NUMBERS", 1)
+    uniform = FAULTS["uniform noise"][0]
+    audit = probed(uniform(), steps=0)
+    assert audit.p_values["normal"] == 1 / 1001
+    assert audit.refuted_by == ()
+    said = [one for one in audit.warnings if "cannot refute at this confidence" in one]
+    assert "normal, independent" in said[0]
+    audit = probed(uniform(), steps=0, confidence=0.98)
+    assert audit.refuted_by == ("normal",)
+    assert not [one for one in audit.warnings if "cannot refute at this confidence" in one]
+
+
+@pytest.mark.parametrize("numbers", [1, 100, 8192])
+def test_draws_are_limited_at_any_level(numbers: int) -> None:
+    from leakbound.audits.dp_sgd.step.assumptions import simulated
+
+    drawn = 0
+
+    def draw(games: int) -> NDArray[np.float64]:
+        nonlocal drawn
+        drawn += games
+        return np.zeros(games)
+
+    p = simulated(1.0, draw, numbers=numbers, level=1e-12)
+    assert drawn == max(100_000, 50_000_000 // numbers)
+    assert p == (1 / (1 + drawn), 1 / (1 + drawn))
+
+
 def test_steps_that_are_left_out_are_warned_of() -> None:
     audit = probed(FAULTS["half of the noise of the step before"][0](), steps=0)
     assert audit.refuted_by == ()
@@ -109,17 +142,59 @@ def test_short_gradients_are_warned_of_and_prove_nothing() -> None:
     assert audit.check(noise_multiplier=20.0) == "refuted"
 
 
-def test_half_precision_is_seen_and_takes_its_toll() -> None:
-    class Half(Toy):
-        def __call__(self, batch: Any, seed: int | None) -> Any:
-            released = super().__call__(batch, seed)
-            return {
-                name: one.astype(np.float16).astype(np.float32) for name, one in released.items()
-            }
+class Half(Toy):
+    """Releases half precision, held in single precision."""
 
+    def __call__(self, batch: Any, seed: int | None) -> Any:
+        released = super().__call__(batch, seed)
+        return {name: one.astype(np.float16).astype(np.float32) for name, one in released.items()}
+
+
+def test_half_precision_is_seen_and_takes_its_toll() -> None:
     audit = probed(Half())
     assert audit.refuted_by == ()
     assert [one for one in audit.warnings if "relative precision of 0.00098" in one]
+
+
+def test_a_fault_of_scale_is_found_in_half_precision() -> None:
+    audit = probed(Half(divisor=lambda size: float(max(1, size))))
+    assert "coupling" in audit.refuted_by
+
+
+def _as_bfloat16(values: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Round to bfloat16, held in single precision."""
+    bits = values.astype(np.float32).view(np.uint32)
+    rounded: NDArray[np.uint32] = (bits + 0x7FFF + (bits >> 16 & 1)) & np.uint32(0xFFFF0000)
+    return rounded.view(np.float32)
+
+
+COARSE: dict[str, tuple[float, Callable[[NDArray[np.float64]], Any]]] = {
+    "bfloat16": (1.0, _as_bfloat16),
+    "half": (1.0, lambda values: values.astype(np.float16)),
+    "half, subnormal": (1e-6, lambda values: values.astype(np.float16)),
+    "half in single, subnormal": (1e-6, lambda v: v.astype(np.float16).astype(np.float32)),
+    "half, nearly lost": (1e-7, lambda values: values.astype(np.float16)),
+}
+
+
+@pytest.mark.parametrize("size", [32, 64])
+@pytest.mark.parametrize("way", COARSE)
+def test_rounding_is_no_other_scale_of_noise(way: str, size: int) -> None:
+    """Examples share a direction, so that the sum is far above the noise there."""
+    factor, cast = COARSE[way]
+    mean = np.zeros(50)
+    mean[0] = 3.0
+    rows = list(mean + 0.3 * np.random.default_rng(0).normal(size=(size + 2, 50)))
+    own = np.random.default_rng(1)
+
+    def step(batch: Any, seed: int | None) -> Any:
+        rng = own if seed is None else np.random.default_rng(seed)
+        total = sum((x / max(1.0, np.linalg.norm(x)) for x in batch), np.zeros(50))
+        return {"w": cast(factor * (total + rng.normal(size=50)) / (size if factor == 1 else 1))}
+
+    pairs = neighbouring_batches([rows[:size]], rows[size:], sweep=False)
+    audit = lb.probe_dp_step(step, pairs, noise_multiplier=1.0, runs=8, seed=0)
+    assert not [one.name for one in audit.pairs if one.depends]
 
 
 def test_a_reused_buffer_is_copied() -> None:
@@ -341,6 +416,9 @@ def test_pairs_are_of_the_relation_and_named_once() -> None:
         ({"ids": np.arange(2), "x": 1.5}, {"ids": np.arange(2), "x": 4.5}),
         ([np.arange(3), 7], None),
         ("text", None),
+        (np.full(2, 3e4, np.float16), None),
+        ({"x": np.full(2, 3e4, np.float16), "weight": 1.5}, None),
+        (1e308, None),
     ],
 )
 def test_inputs_are_scaled_where_they_are_floats(example: Any, expected: Any) -> None:
@@ -348,6 +426,31 @@ def test_inputs_are_scaled_where_they_are_floats(example: Any, expected: Any) ->
 
     np.testing.assert_equal(scaled(example, 3.0), expected)
     assert expected is None or type(scaled(example, 3.0)) is type(example)
+
+
+def test_a_right_step_on_inputs_in_half_precision_is_not_refuted() -> None:
+    """Inputs near 100 times 1000 are above the largest number, 65,504."""
+    rows = [(100 * one).astype(np.float16) for one in np.random.default_rng(0).normal(size=(9, P))]
+    pairs = neighbouring_batches([rows[:8]], [rows[8], -rows[8]], sweep=False)
+    assert not [one.name for one in pairs if not np.isfinite(np.array(one.with_)).all()]
+    step = Toy()
+    audit = probed(lambda batch, seed: step(_in_double(batch), seed), pairs=pairs, runs=8)
+    assert audit.refuted_by == ()
+    assert all(one.finite for one in audit.pairs)
+
+
+def _in_double(batch: Any) -> Batch:
+    return Batch([one.astype(float) for one in batch], loss_factor=batch.loss_factor)
+
+
+def test_tensors_are_scaled_where_their_type_holds_the_numbers() -> None:
+    torch = pytest.importorskip("torch")
+    from leakbound.audits.dp_sgd.step.neighbours import scaled
+
+    values = torch.full((2,), 100.0, dtype=torch.float16)
+    assert scaled((values, 1), 1e3) is None
+    assert scaled((values, 1), 10.0)[0].tolist() == [1000.0, 1000.0]
+    assert scaled(values.to(torch.bfloat16), 1e3) is not None
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from leakbound._base import shares
 from leakbound._base.checks import complement, integer, seed_of, shown
+from leakbound._base.formatting import percent
 from leakbound._base.reading import array_of
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray, IntArray
 from leakbound.errors import InputError, InputTypeError
 from leakbound.report.parts import Provenance
-from leakbound.results.batches import BatchesAudit
+from leakbound.results.batches import BATCH_TESTS, BatchesAudit
 
 # Batches, and batches times examples, that are compared at most
 _MOST_BATCHES = 300
@@ -53,7 +54,8 @@ def audit_batches(
     examples : int
         Number of examples in the data, N. Indices are 0 to N - 1.
     confidence : float
-        Probability that Poisson samples are not refuted, in (0, 1).
+        Probability that Poisson samples are not refuted, in (0, 1). Above 0.9994 the draws are too
+        few for every test to refute: then the verdict is "inconclusive" unless another one does.
     seed : int, optional
         Seed of the draws; a new one if None.
 
@@ -103,7 +105,7 @@ def audit_batches(
         p_values=p_values,
         confidence=float(confidence),
         options={"examples": number, "confidence": float(confidence), "seed": chosen},
-        warnings=tuple(_warnings(inside)),
+        warnings=(*_warnings(inside), *_out_of_reach(level)),
         provenance=Provenance.of(chosen, sizes=sizes, batches=np.concatenate(drawn)),
     )
 
@@ -142,8 +144,7 @@ def _p_values(
     sizes = inside.sum(1, dtype=np.float64)
     moments = _overlaps(sizes, inside.shape[1])
     seen = _statistics(inside[None], moments)[0]
-    wanted = math.ceil(_PER_LEVEL / level)
-    games = min(max(wanted, _GAMES[0]), _GAMES[1])
+    games = _games(level)
     chunk = max(1, _NUMBERS // inside.size)
     less = more = np.zeros(3)
     for start in range(0, games, chunk):
@@ -158,6 +159,11 @@ def _p_values(
         "many in common": float(high[1]),
         "counts": float(min(1.0, two_sided)),
     }
+
+
+def _games(level: float) -> int:
+    """Return how many sets of batches are drawn."""
+    return min(max(math.ceil(_PER_LEVEL / level), _GAMES[0]), _GAMES[1])
 
 
 def _subsets(
@@ -211,3 +217,19 @@ def _warnings(inside: NDArray[np.float32]) -> list[str]:
         "pairs of batches together: too few to tell how they were drawn, so give more batches"
     )
     return [few]
+
+
+def _out_of_reach(level: float) -> list[str]:
+    """Say if the smallest p-value that draws can give does not refute."""
+    games = _games(level)
+    one_sided = shares.BATCHES.price(BATCH_TESTS) / (games + 1)
+    if one_sided * shares.COUNT_SIDES.price(2) <= level:
+        return []
+    cannot = "no test but that of repeats can"
+    if one_sided <= level:
+        cannot = "the test of counts cannot"
+    said = (
+        f"with {games:,} drawn sets of batches {cannot} refute at {percent(1 - level)} confidence: "
+        "set a lower confidence"
+    )
+    return [said]

@@ -6,6 +6,7 @@ law. So p-values are exact; draws end once enough of them were larger (Besag and
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,9 @@ _ENOUGH = 20
 # Draws at a time at first, numbers in memory at most
 _FIRST = 64
 _NUMBERS = 2_000_000
+# Draws at most; of few numbers there may be more draws, of so many numbers together
+_MOST_GAMES = 100_000
+_MOST_NUMBERS = 50_000_000
 # Contrasts and tensors that are tested for independence, at most
 _MOST_ROWS = 24
 _MOST_TENSORS = 32
@@ -28,6 +32,14 @@ _FEWEST_VALUES = 256
 # Variance of the mean cube and fourth power of one standard normal number
 _OF_CUBES = 15.0
 _OF_FOURTHS = 24.0
+
+
+class PValue(NamedTuple):
+    """The p-value of a test by draws."""
+
+    value: float
+    least: float = 0.0
+    """The smallest that the draws could give; 0 if there was nothing to test."""
 
 
 def refuting(p_values: dict[Tested, float], level: float) -> tuple[Tested, ...]:
@@ -40,9 +52,13 @@ def refuting(p_values: dict[Tested, float], level: float) -> tuple[Tested, ...]:
     return tuple(name for name, p in p_values.items() if p <= parts[name])
 
 
-def simulated(seen: float, draw: Callable[[int], FloatArray], numbers: int, level: float) -> float:
-    """Return the p-value of a statistic by draws from its law; `numbers` are those of one draw."""
-    most = math.ceil(1 / level)
+def simulated(seen: float, draw: Callable[[int], FloatArray], numbers: int, level: float) -> PValue:
+    """Return the p-value of a statistic by draws from its law; `numbers` are those of one draw.
+
+    Draws are limited, so that no p-value may be as small as the level.
+    """
+    most = min(math.ceil(1 / level), max(_MOST_GAMES, _MOST_NUMBERS // numbers))
+    least = 1 / (1 + most)
     games = larger = 0
     size = _FIRST
     while games < most:
@@ -50,14 +66,14 @@ def simulated(seen: float, draw: Callable[[int], FloatArray], numbers: int, leve
         above = draw(size) >= seen
         if larger + np.count_nonzero(above) >= _ENOUGH:
             last = int(np.flatnonzero(above)[_ENOUGH - larger - 1])
-            return _ENOUGH / (games + last + 1)
+            return PValue(_ENOUGH / (games + last + 1), least)
         larger += int(np.count_nonzero(above))
         games += size
         size *= 2
-    return (1 + larger) / (1 + games)
+    return PValue((1 + larger) / (1 + games), least)
 
 
-def independence(noise: Noise, level: float, rng: np.random.Generator) -> float:
+def independence(noise: Noise, level: float, rng: np.random.Generator) -> PValue:
     """Return the p-value of independent values with one σ in each tensor.
 
     Rows are contrasts, so products of two rows have mean 0 and a variance that grows with
@@ -70,10 +86,10 @@ def independence(noise: Noise, level: float, rng: np.random.Generator) -> float:
         tensors = [tensors[place] for place in chosen]
     widths = [one.shape[1] for one in tensors]
     if not tensors:
-        return 1.0
+        return PValue(1.0)
     rows = min(len(tensors[0]), _MOST_ROWS, max(2, sum(widths) // 4))
     if rows < 2:
-        return 1.0
+        return PValue(1.0)
     seen = sum(_scaled(one[:rows] @ one[:rows].T) * one.shape[1] for one in tensors)
 
     def draw(games: int) -> FloatArray:
@@ -115,7 +131,7 @@ def _wisharts(rng: np.random.Generator, games: int, rows: int, width: int) -> Fl
     return lower @ lower.transpose(0, 2, 1)
 
 
-def normality(noise: Noise, level: float, rng: np.random.Generator) -> float:
+def normality(noise: Noise, level: float, rng: np.random.Generator) -> PValue:
     """Return the p-value of skewness and kurtosis of the noise (Jarque and Bera 1980).
 
     The statistic is the largest one of all values together and of each tensor with many values.
@@ -124,7 +140,7 @@ def normality(noise: Noise, level: float, rng: np.random.Generator) -> float:
     values = [noise.contrasts[name].ravel()[:each] for name in noise.used]
     values = [one for one in values if one.size > 1]
     if not values:
-        return 1.0
+        return PValue(1.0)
     sizes = np.array([one.size for one in values])
 
     def draw(games: int) -> FloatArray:
@@ -155,7 +171,7 @@ def _shape(values: FloatArray, sizes: IntArray) -> FloatArray:
 
 def freshness(
     noise: Noise, steps: dict[str, FloatArray], level: float, rng: np.random.Generator
-) -> float:
+) -> PValue:
     """Return the p-value of fresh noise of one scale in steps in a row.
 
     Differences of steps some lag apart have twice the variance of the noise with seeds, tensor by
@@ -163,7 +179,7 @@ def freshness(
     """
     names = [name for name in noise.used if steps[name].size]
     if not names:
-        return 1.0
+        return PValue(1.0)
     length = len(steps[names[0]])
     lags = range(1, length)
     counts = np.array([noise.counts[name] for name in names], dtype=np.float64)
@@ -184,7 +200,8 @@ def freshness(
         part = shares.STEP_FRESH.of(level, len(lags))
         p_values.append(simulated(seen, draw, numbers=2 * len(names), level=part))
     # each lag has an equal part of the share
-    return min(1.0, len(lags) * min(p_values, default=1.0))
+    smallest = min(one.value for one in p_values)
+    return PValue(min(1.0, len(lags) * smallest), len(lags) * max(one.least for one in p_values))
 
 
 def _off(ratio: FloatArray, degrees: FloatArray) -> FloatArray:

@@ -52,10 +52,17 @@ class Contribution:
 class TwoSeeds:
     """What a step releases on one batch with two seeds."""
 
-    def __init__(self, first: Released, second: Released, precision: dict[str, float]) -> None:
+    def __init__(
+        self,
+        first: Released,
+        second: Released,
+        precision: dict[str, float],
+        smallest: dict[str, float],
+    ) -> None:
         self.first = first
         self.second = second
         self.precision = precision
+        self.smallest = smallest
         self._tops = {name: max(_top(values), _top(second[name])) for name, values in first.items()}
 
     def blocks(self) -> Iterator[tuple[str, slice]]:
@@ -79,7 +86,8 @@ class TwoSeeds:
         unit = _ULPS * self.precision[name]
         # sums of clipped gradients have rounding of their own, on the scale of the tensor
         slack: FloatArray = unit * (np.abs(first) + np.abs(second) + self._tops[name])
-        return slack
+        # below the normal range numbers have an absolute precision
+        return slack + _ULPS * self.smallest[name]
 
 
 def _top(values: FloatArray) -> float:
@@ -130,7 +138,9 @@ def compared(
 
 def noise_ratio(one: TwoSeeds, other: TwoSeeds) -> float | None:
     """Return noise in units of other noise at the same seeds; None if it is no multiple of it."""
-    if one is other:
+    # Rounding moves the estimate, so that it tells of another scale only where one scale does not
+    # fit. It is no more than what is taken off lengths.
+    if one is other or _are_the_same(one, other):
         return 1.0
     product = squares = own = 0.0
     for name, part in one.blocks():
@@ -151,6 +161,15 @@ def noise_ratio(one: TwoSeeds, other: TwoSeeds) -> float | None:
         if (np.abs(noise - reference) > 2 * allowed + _CLOSE * np.abs(noise)).any():
             return None
     return ratio
+
+
+def _are_the_same(one: TwoSeeds, other: TwoSeeds) -> bool:
+    """Return whether two noises differ by rounding at most."""
+    for name, part in one.blocks():
+        apart = np.abs(one.noise(name, part) - other.noise(name, part))
+        if (apart > one.rounding(name, part) + other.rounding(name, part)).any():
+            return False
+    return True
 
 
 def noiseless(runs: list[Released]) -> dict[str, BoolArray]:

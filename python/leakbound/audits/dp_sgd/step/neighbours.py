@@ -32,9 +32,10 @@ def neighbouring_batches(
 
     Each candidate is added to the batches, to no example, to copies of itself, to as many copies of
     the next candidate, and to one. Where inputs are floating-point numbers, each is there with its
-    inputs multiplied by 1000, too. All of that is done with the loss as it is and multiplied by
-    1000. A sweep multiplies the loss by 0.001 to 10,000 in a batch of copies: it finds effects on
-    other examples, which show where these are just clipped.
+    inputs multiplied by 1000, too, unless their type does not hold such numbers. All of that is
+    done with the loss as it is and multiplied by 1000. A sweep multiplies the loss by 0.001 to
+    10,000 in a batch of copies: it finds effects on other examples, which show where these are just
+    clipped.
 
     Parameters
     ----------
@@ -157,18 +158,35 @@ class _Pairs:
 
 
 def scaled(example: Any, factor: float) -> Any:
-    """Return an example with its first array of floating-point numbers scaled; None without one."""
-    if isinstance(example, float):
-        return example * factor
+    """Return an example with its first array of floating-point numbers scaled.
+
+    None without one, and where its type does not hold all of the scaled numbers.
+    """
+    try:
+        return _scaled(example, factor)
+    except OverflowError:
+        return None
+
+
+def _scaled(example: Any, factor: float) -> Any:
+    """Return an example with its first array scaled; raise an error where that overflows."""
+    if isinstance(example, float) or "float" in str(getattr(example, "dtype", "")):
+        with np.errstate(over="ignore", invalid="ignore"):
+            changed = example * factor
+            # infinity times 0 is NaN: so of arrays of any package
+            zeros = changed * 0 == 0
+        if not (zeros if isinstance(zeros, bool) else zeros.all()):
+            raise OverflowError
+        return changed
     if hasattr(example, "dtype"):
-        return example * factor if "float" in str(example.dtype) else None
+        return None
     parts: list[tuple[Any, Any]] = []
     if isinstance(example, Mapping):
         parts = list(example.items())
     elif isinstance(example, tuple | list):
         parts = list(enumerate(example))
     for key, part in parts:
-        changed = scaled(part, factor)
+        changed = _scaled(part, factor)
         if changed is not None:
             return _with(example, key, changed)
     return None

@@ -108,7 +108,9 @@ def probe_dp_step(
     Notes
     -----
     The probe costs two to four runs for each pair, and `runs` + `steps` + 9. It needs the extra
-    ``ml``, for SciPy. docs/theory/dp-sgd.md states what is tested, and proves it.
+    ``ml``, for SciPy. Tests of normal, independent and fresh noise make at most 100,000 draws of
+    many numbers: above a confidence of 0.9999 some may not refute, which a warning says.
+    docs/theory/dp-sgd.md states what is tested, and proves it.
 
     Examples
     --------
@@ -183,7 +185,7 @@ class _Probe:
     def _both(self, examples: Sequence[Any], where: str) -> TwoSeeds:
         """Run a batch with the two seeds of the coupling."""
         first, second = (self.run(examples, seed, where=where) for seed in self.two)
-        return TwoSeeds(first, second, self.run.precision)
+        return TwoSeeds(first, second, self.run.precision, self.run.smallest)
 
     def contributions(self) -> None:
         """Run all pairs at two seeds."""
@@ -266,7 +268,7 @@ class _Probe:
         self.noise: Noise = measured(fresh, options.runs, self.still, places, self.direction)
         self.limits = Limits(self.noise, options.level)
         level, rng = options.level, self._rng
-        self.p_values: dict[Tested, float] = {
+        found: dict[Tested, assumptions.PValue] = {
             "normal": assumptions.normality(self.noise, level, rng),
             "independent": assumptions.independence(self.noise, level, rng),
         }
@@ -278,7 +280,10 @@ class _Probe:
                 for name, values in released.items():
                     rows[name].append(as_floats(values[places[name]]))
             stacked = {name: np.stack(one) for name, one in rows.items()}
-            self.p_values["steps"] = assumptions.freshness(self.noise, stacked, level, rng)
+            found["steps"] = assumptions.freshness(self.noise, stacked, level, rng)
+        self.p_values: dict[Tested, float] = {name: one.value for name, one in found.items()}
+        could = assumptions.refuting({name: one.least for name, one in found.items()}, level)
+        self.out_of_reach = [name for name in found if name not in could]
 
     def _along(self) -> float:
         """Return the limit of μ from the noise along the longest difference."""
@@ -391,6 +396,11 @@ class _Probe:
             said.append(
                 "steps in a row were not run: noise that repeats from step to step is not tested "
                 "(steps=6)"
+            )
+        if self.out_of_reach:
+            said.append(
+                f"tests by draws cannot refute at this confidence: {', '.join(self.out_of_reach)}. "
+                "Set a lower confidence"
             )
         coarse = max(self.run.precision.values())
         if coarse > 1e-6:

@@ -21,6 +21,8 @@ _SINGLE = float(np.finfo(np.float32).eps)
 _MANTISSAS = {4: (np.uint32, 23), 8: (np.uint64, 52)}
 # Bits of bfloat16, half, single and double precision
 _NARROW = (7, 10, 23, 52)
+# Smallest number above 0 in half precision
+_HALF_STEP = 2.0**-24
 # Fewer values than this do not show their type
 _FEW = 32
 
@@ -36,6 +38,7 @@ class Runner:
         self.sizes: dict[str, int] = {}
         self._shapes: dict[str, tuple[int, ...]] = {}
         self.precision: dict[str, float] = {}
+        self.smallest: dict[str, float] = {}
 
     def __call__(self, examples: Sequence[Any], seed: int | None, *, where: str) -> Released:
         """Return what one run releases; `where` says in messages which run it is."""
@@ -69,10 +72,10 @@ class Runner:
             )
         precision = {name: _precision(one) for name, one in values.items()}
         # few values do not show their type: it is that of the others
-        coarsest = max(precision.values())
-        self.precision = {
-            name: coarsest if values[name].size < _FEW else one for name, one in precision.items()
-        }
+        few = [name for name, one in values.items() if one.size < _FEW]
+        self.precision = precision | dict.fromkeys(few, max(precision.values()))
+        smallest = {name: _smallest(one, precision[name]) for name, one in values.items()}
+        self.smallest = smallest | dict.fromkeys(few, max(smallest.values()))
 
     def _refuse(self, shapes: dict[str, tuple[int, ...]], where: str) -> None:
         """Say which tensors differ from those of the first run."""
@@ -167,3 +170,17 @@ def _precision(values: NDArray[Any]) -> float:
     if not used:
         return own
     return max(own, next(2.0**-bits for bits in _NARROW if held <= bits))
+
+
+def _smallest(values: NDArray[Any], precision: float) -> float:
+    """Return the smallest number above 0 of the type of values, or of half precision in disguise.
+
+    It is that of single precision at least, as is the precision.
+    """
+    own = float(
+        max(np.finfo(np.float32).smallest_subnormal, np.finfo(values.dtype).smallest_subnormal)
+    )
+    steps = as_floats(values) / _HALF_STEP
+    if precision >= 2.0**-10 and bool((steps == np.floor(steps)).all()):
+        return max(own, _HALF_STEP)
+    return own
