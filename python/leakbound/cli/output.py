@@ -194,10 +194,12 @@ def show(result: Result) -> None:
         if one.status == "contradicted":
             tone = "bold red"
         say(f"{one.status}: {one.name}. {one.statement}", tone)
-    repeats = f"; --seed {result.provenance.seed} repeats this audit"
+    # Of runs that were made, their own: a stream draws nothing
+    seed = result.options.get("seed", result.provenance.seed)
+    repeats = f"; --seed {seed} repeats this audit"
     if result.options.get("repeatable") is False:
         repeats = ""
-    say(f"seed: {result.provenance.seed}{repeats}")
+    say(f"seed: {seed}{repeats}")
     for text in result.warnings:
         say(f"warning: {in_its_words(text)}", "yellow")
     for text in said.next_steps:

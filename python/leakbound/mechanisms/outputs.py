@@ -104,21 +104,31 @@ def _content(output: Output) -> bytes:
 
 
 def repeated(outputs: Sequence[Output]) -> int:
-    """Count outputs that repeat an earlier one, and are not whole numbers."""
-    drawn = [_content(one) for one in outputs if _is_fractional(one)]
-    return len(drawn) - len(set(drawn))
+    """Count outputs that repeat an earlier one although a number in them is drawn.
+
+    Continuous noise gives numbers that are not whole, and not the same in all outputs.
+    """
+    if not outputs:
+        return 0
+    table = together(outputs)
+    if isinstance(table, np.ndarray):
+        rows = table.reshape(len(outputs), -1)
+        varying = rows[:, (rows != rows[0]).any(axis=0)]
+        drawn = (np.isfinite(varying) & (varying != np.round(varying))).any(axis=1)
+    else:
+        fractions = [set(_fractions(one)) for one in outputs]
+        constant = set.intersection(*fractions)
+        drawn = np.array([bool(one - constant) for one in fractions])
+    contents = [_content(one) for one, is_drawn in zip(outputs, drawn, strict=True) if is_drawn]
+    return len(contents) - len(set(contents))
 
 
-def _is_fractional(output: Output) -> bool:
-    """Whether an output has a number that is not whole, as continuous noise gives."""
-    for part in _parts_of(output, ""):
+def _fractions(output: Output) -> Iterator[tuple[str, float]]:
+    """Yield places and values of the numbers of an output that are not whole."""
+    for part in _flat(output):
         number = part.number
-        if isinstance(number, np.ndarray):
-            if (np.isfinite(number) & (number != np.round(number))).any():
-                return True
-        elif isinstance(number, float) and math.isfinite(number) and not number.is_integer():
-            return True
-    return False
+        if isinstance(number, float) and math.isfinite(number) and not number.is_integer():
+            yield part.place, number
 
 
 class _Part(NamedTuple):

@@ -376,6 +376,9 @@ def test_the_command_does_not_say_that_a_seed_repeats_noise_of_its_own(tmp_path:
     said = leakbound("mechanism", written(tmp_path, text), "--seed", 0, "--most-runs", 20).out
     assert "seed: 0" in said
     assert "repeats this audit" not in said
+    text = NOISY + "score = np.asarray\n"
+    said = leakbound("mechanism", written(tmp_path, text), "--seed", 7, "--most-runs", 20).out
+    assert "seed: 7; --seed 7 repeats this audit" in said
 
 
 def test_scores_that_are_no_numbers_are_refused(tmp_path: Path) -> None:

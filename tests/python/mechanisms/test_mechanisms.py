@@ -361,6 +361,16 @@ def test_outputs_that_repeat_are_counted() -> None:
     assert not audit_of(lambda data, rng: data + rng.integers(3)).warnings
 
 
+def test_fractions_that_never_vary_are_no_repeated_noise() -> None:
+    """Edges of a histogram beside whole counts."""
+
+    def run(data: int, rng: np.random.Generator) -> Any:
+        return [data + int(rng.integers(3)), 0.1, 0.2]
+
+    assert not audit_of(run).warnings
+    assert not audit_of(lambda data, rng: {"n": run(data, rng)[0], "edges": (0.1, 0.2)}).warnings
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
