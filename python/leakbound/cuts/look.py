@@ -135,7 +135,7 @@ class Parts(Policy):
             proofs.append(proof)
         return self.joined(game, proofs, whole)
 
-    def joined(self, game: Game, proofs: list[Proof], level: float) -> JoinedProof:
+    def joined(self, game: Game, proofs: list[Proof], whole: float) -> JoinedProof:
         """Return the proof of all parts: of the one that proves most, on equality the first."""
         told: list[JsonValue] = []
         bounds: list[float] = []
@@ -144,7 +144,7 @@ class Parts(Policy):
             told.append(
                 {
                     "name": part.name,
-                    "level": part.share * level,
+                    "level": part.share * whole,
                     "guesses": proof.best.cut,
                     "correct": proof.best.successes,
                     "bound": proof.bound,

@@ -91,6 +91,7 @@ ELSEWHERE = {
     ("results/dp_sgd.py", "(1 - self.confidence) * (1 + ROUNDING)"): "an allowance for rounding",
     ("audits/road.py", "self.share * request.level"): "of FIXED_RUNS",
     ("audits/policies/second_look.py", "share * level"): "κ of the scan at its part of PARTS",
+    ("audits/split_challenge.py", "share.price() * count.p_value"): "the row of the view",
 }
 """Products and quotients of a level that share nothing, and why."""
 
