@@ -77,7 +77,6 @@ def test_every_row_is_read() -> None:
 LEVELS = {"level", "draw_level", "percentile", "beta", "tau", "p_value", "complement"}
 """What code calls an error probability, or the function that returns one."""
 ELSEWHERE = {
-    ("claims/tradeoff.py", "steepness[1:] * level"): "levels of a test, where a curve is read",
     ("claims/base.py", "level * counts['correct']"): "Markov's inequality, the level being whole",
     (
         "audits/policies/ladder.py",
