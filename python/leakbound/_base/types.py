@@ -57,6 +57,11 @@ PathOrder: TypeAlias = Literal[
     "member", "member_half", "nonmember_half", "interleaved", "ends", "pairs"
 ]
 PathName: TypeAlias = Literal["member", "members", "non-members", "interleaved", "ends", "pairs"]
+# Here, as the command line has them before torch is loaded
+SignalName: TypeAlias = Literal[
+    "logit_margin", "cross_entropy", "binary_cross_entropy", "loss_drop"
+]
+Precision: TypeAlias = Literal["float32", "float16", "bfloat16"]
 Status: TypeAlias = Literal["checked", "declared", "approximate", "unverifiable", "contradicted"]
 Verdict: TypeAlias = Literal["refuted", "not refuted", "inconclusive"]
 Kind: TypeAlias = Literal[

@@ -17,12 +17,11 @@ from leakbound import __version__
 from leakbound._base.checks import check_ids
 from leakbound._base.console import bar, tell
 from leakbound._base.files import RECORD, keep_record, replacing, writing_alone
+from leakbound._base.types import Precision, SignalName
 from leakbound.cli.files import Columns, Signs, about, check_names, is_text, opened, read, suffix_of
 from leakbound.cli.options import argument, command, option, parse_columns, refuse
 from leakbound.cli.shards import KINDS, MADE_OF, ROWS, SHARD_ROWS, files_of, record_digest
 from leakbound.errors import FormatError, InputError, InputTypeError
-from leakbound.torch.records import Precision
-from leakbound.torch.signals import SignalName
 
 if TYPE_CHECKING:
     from leakbound.torch import Scorer

@@ -1,7 +1,7 @@
 """Scoring of Arrow records: what the command and engines run on each batch."""
 
 from dataclasses import KW_ONLY, asdict, dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,16 +13,14 @@ from leakbound._base.checks import choice, instance, integer
 from leakbound._base.console import one_line, track
 from leakbound._base.scores import TOKENS
 from leakbound._base.streams import Purpose
-from leakbound._base.types import AnyArray, FloatArray, IntArray
+from leakbound._base.types import AnyArray, FloatArray, IntArray, Precision, SignalName
 from leakbound._tally.counting import arrow, arrow_column
 from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
 from leakbound.torch.data import Batches, read
 from leakbound.torch.loading import Loaded, load
 from leakbound.torch.placement import choose, seeded
 from leakbound.torch.scoring import compared, ready, together
-from leakbound.torch.signals import Signal, SignalName, check_alone, check_nan, measure, signal_name
-
-Precision: TypeAlias = Literal["float32", "float16", "bfloat16"]
+from leakbound.torch.signals import Signal, check_alone, check_nan, measure, signal_name
 
 # Rows that are scored twice, and how near single precision is to their scores among others.
 _LOOKS = 8

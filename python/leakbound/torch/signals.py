@@ -1,7 +1,7 @@
 """What is measured on a batch, and what outputs, targets and scores must satisfy."""
 
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 import torch
@@ -9,15 +9,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from leakbound._base.checks import choice
-from leakbound._base.types import AnyArray, FloatArray
+from leakbound._base.types import AnyArray, FloatArray, SignalName
 from leakbound.errors import InputError
 from leakbound.torch.asking import Asked, unwrapped
 from leakbound.torch.columns import IGNORED
 from leakbound.torch.data import Batch
-
-SignalName: TypeAlias = Literal[
-    "logit_margin", "cross_entropy", "binary_cross_entropy", "loss_drop"
-]
 
 Signal: TypeAlias = SignalName | Callable[[Any, Any], Tensor]
 Measure: TypeAlias = Callable[[Batch], Tensor]
