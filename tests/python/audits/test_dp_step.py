@@ -197,6 +197,26 @@ def test_rounding_is_no_other_scale_of_noise(way: str, size: int) -> None:
     assert not [one.name for one in audit.pairs if one.depends]
 
 
+@pytest.mark.parametrize("beside", [False, True])
+def test_noise_that_rounding_leaves_nothing_of_refutes_nothing(*, beside: bool) -> None:
+    """Of the values looked at all are zero, although the tensor has some noise elsewhere."""
+    from leakbound.audits.dp_sgd.step.assumptions import independence, normality
+    from leakbound.audits.dp_sgd.step.noise import Noise
+
+    lost = {"lost": np.zeros((15, 40))}
+    right = {"right": np.random.default_rng(0).normal(size=(15, 40))} if beside else {}
+    tensors = lost | right
+    noise = Noise(
+        squares=dict.fromkeys(tensors, 1.0),
+        counts=dict.fromkeys(tensors, 600),
+        contrasts=tensors,
+        along=np.ones(15),
+    )
+    rng = np.random.default_rng(1)
+    assert normality(noise, 1e-3, rng).value > 0.01
+    assert independence(noise, 1e-3, rng).value > 0.01
+
+
 def test_a_reused_buffer_is_copied() -> None:
     buffer = {name: one.copy() for name, one in Toy()([], 0).items()}
 

@@ -90,6 +90,11 @@ def independence(noise: Noise, level: float, rng: np.random.Generator) -> PValue
     rows = min(len(tensors[0]), _MOST_ROWS, max(2, sum(widths) // 4))
     if rows < 2:
         return PValue(1.0)
+    # Where rounding leaves nothing of the noise, there is nothing to test
+    tensors = [one for one in tensors if one[:rows].any()]
+    widths = [one.shape[1] for one in tensors]
+    if not tensors:
+        return PValue(1.0)
     seen = sum(_scaled(one[:rows] @ one[:rows].T) * one.shape[1] for one in tensors)
 
     def draw(games: int) -> FloatArray:
@@ -138,7 +143,8 @@ def normality(noise: Noise, level: float, rng: np.random.Generator) -> PValue:
     """
     each = max(8, _MOST_VALUES // max(1, len(noise.used)))
     values = [noise.contrasts[name].ravel()[:each] for name in noise.used]
-    values = [one for one in values if one.size > 1]
+    # Where rounding leaves nothing of the noise, there is nothing to test
+    values = [one for one in values if one.size > 1 and one.any()]
     if not values:
         return PValue(1.0)
     sizes = np.array([one.size for one in values])
