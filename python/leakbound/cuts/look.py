@@ -21,8 +21,8 @@ from leakbound.cuts.outside_in import LadderPolicy, one_number
 from leakbound.cuts.policy import ORDERS, PATH_NAMES, Best, Policy, Proof, chance_explains, untested
 from leakbound.errors import OptionError
 
-# Standard errors by which accuracy is expected to be worse than was seen
-_CAUTION = 3.0
+CAUTION = 3.0
+"""Standard errors by which accuracy is expected to be worse than was seen."""
 PILOT_GUESSES = "guesses at ranks that a pilot sample chose,"
 """What guesses are called that are not the most confident ones."""
 PartName: TypeAlias = Literal["outside-in", "planned", "look", "scan"]
@@ -78,6 +78,10 @@ class Part(NamedTuple):
     name: PartName
     policy: Policy
     share: float
+
+    def of(self, level: float) -> float:
+        """Return what this part has of a level that is shared."""
+        return self.share * shares.PARTS.of(level)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -290,7 +294,7 @@ class Look(Policy):
         left = pilot.numbers
         numbers = np.array(left if plan is None else plan.levels)
         numbers = numbers[(numbers > 0) & (numbers <= max(left, default=0))]
-        accuracy = np.array(pilot.accuracy(numbers.tolist(), _CAUTION))
+        accuracy = np.array(pilot.accuracy(numbers.tolist(), CAUTION))
         better = accuracy > 1 / k
         if not better.any():
             return 0

@@ -288,7 +288,7 @@ def test_the_look_alone_keeps_the_whole_level(
 
     However eager the choice is, it reads labels only that are not tested.
     """
-    monkeypatch.setattr(look_module, "_CAUTION", caution)
+    monkeypatch.setattr(look_module, "CAUTION", caution)
     m = 11
     look = look_of(PureDP(), "auto", m)
     answers = np.arange(m) >= m - m // 2

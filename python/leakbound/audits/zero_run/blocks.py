@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from leakbound._base.odds import expit
 from leakbound._base.types import BoolArray, FloatArray, IntArray
+from leakbound.audits.zero_run.log_odds import kept_chance
 from leakbound.cuts import OutsideIn
+from leakbound.cuts.look import CAUTION
 
 # Ranks of the outermost block, of each further end beside the one before, and the share seen.
 _FIRST = 4.0
@@ -22,8 +23,6 @@ _PENALTY = 2.0
 # Accuracies are compared where they are this far from 0 and 1, and are equal if so close.
 _SURE = 1e-6
 _DIGITS = 9
-# Standard errors by which accuracy is expected to be worse than was seen.
-_CAUTION = 3.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -46,7 +45,7 @@ class Blocks:
         right, made = (np.interp(places, ends, one) for one in seen)
         # One right and one wrong guess more, so that nothing is sure.
         share = (right + 1) / (made + 2)
-        less: FloatArray = share - _CAUTION * np.sqrt(share * (1 - share) / (made + 2))
+        less: FloatArray = share - CAUTION * np.sqrt(share * (1 - share) / (made + 2))
         return less
 
     def most_telling(self, log_odds: FloatArray, level: float) -> IntArray:
@@ -66,11 +65,6 @@ class Blocks:
         if not worth[best] > 0:
             return self.places[:0]
         return self.places[: ends[able][best]]
-
-
-def kept_chance(log_odds: FloatArray) -> FloatArray:
-    """Return how likely matching keeps examples."""
-    return 2 * expit(-np.abs(log_odds))
 
 
 def block_edges(length: int) -> IntArray:

@@ -52,6 +52,11 @@ _AGREEING = 0.5
 _MISMATCH = 5.0
 
 
+def kept_chance(log_odds: FloatArray) -> FloatArray:
+    """Return how likely matching keeps examples, min(1, (1 - π)/π) averaged over membership."""
+    return 2 * expit(-np.abs(log_odds))
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Odds(Grounds, ABC):
     """What is known of the log-odds of membership given features, and the examples audited by it.
@@ -186,7 +191,7 @@ class OddsSet(Odds):
     @property
     def kept(self) -> FloatArray:
         """How likely matching keeps each example, or tampering a guess about it, by the guide."""
-        return 2 * expit(-np.abs(self.guide))
+        return kept_chance(self.guide)
 
     def of_draw(self, level: float) -> float:
         """See `Odds.of_draw`: half of it, as a share of all draws must agree."""

@@ -25,7 +25,7 @@ from leakbound.audits.zero_run.correction import (
 )
 from leakbound.audits.zero_run.game import ObservedGame, distinct_ranks
 from leakbound.audits.zero_run.levels import Chosen, Ladder, from_outside_in, planned_number
-from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
+from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet, kept_chance
 from leakbound.audits.zero_run.options import no_overlap
 from leakbound.audits.zero_run.pilot import looked_at
 from leakbound.audits.zero_run.search import Least, Matching, least_of_all
@@ -75,7 +75,7 @@ class Match(Correction):
         parts, several = self.tests(odds, game, level)
         levels = [level]
         if parts is not None:
-            levels = [part.share * shares.PARTS.of(level) for part in parts.parts]
+            levels = [part.of(level) for part in parts.parts]
         found = least_of_all([None if one is None else Matching(one) for one in several])
         proofs = [
             self._proof_of(chosen, least, game, at_test)
@@ -115,7 +115,7 @@ class Match(Correction):
         before, look = joined.parts
         assert isinstance(look.policy, Look)
         first = Part("outside-in", look.policy.ladder, before.share)
-        level_of_first = first.share * shares.PARTS.of(ladder.level)
+        level_of_first = first.of(ladder.level)
         # Labels choose how many of the most confident ones where D' says how many are kept.
         chosen: Chosen | None = None
         if odds.guide.any():
@@ -125,7 +125,7 @@ class Match(Correction):
             cuts = Fixed(chosen.guesses)
             policy = policy_of(self.claim, cuts, ladder.expected, game.sides, level_of_first)
             first = Part("planned", policy, first.share)
-        pilot = looked_at(ladder, look.policy, look.share * shares.PARTS.of(ladder.level))
+        pilot = looked_at(ladder, look.policy, look.of(ladder.level))
         return replace(joined, parts=(first, look)), [chosen, pilot]
 
     def _proof_of(
@@ -160,7 +160,7 @@ class Match(Correction):
                 'adversary="paper_aware" weighs guesses that tampering may drop, but matching '
                 'drops none: use "residual" or "raw"'
             )
-        expected = float((2 / (1 + np.exp(np.abs(odds.estimate)))).sum())
+        expected = float(kept_chance(odds.estimate).sum())
         if expected < _FEWEST:
             why = f"matching keeps {expected:.2g} of {game.examples} examples, on average"
             raise no_overlap(why)

@@ -71,17 +71,13 @@ class PoissonBinomial(Correction):
         scan, look = parts.parts
         order = self._paths(odds, game, KLScan())[0]
         toward = self._offsets(odds, order)
-        places = _worth_a_look(game, order, toward, look.share * shares.PARTS.of(level))
+        places = _worth_a_look(game, order, toward, look.of(level))
         correct = int(game.right(order)[places].sum())
         epsilon = 0.0
         if places.size:
-            epsilon = float(
-                poisson_binomial_epsilon(
-                    correct, toward[places], beta=look.share * shares.PARTS.of(level)
-                )
-            )
+            epsilon = float(poisson_binomial_epsilon(correct, toward[places], beta=look.of(level)))
         looked = self._looked(game, order, places, Best(epsilon, places.size, correct), look, level)
-        scanned = self._scanned(odds, game, scan.share * shares.PARTS.of(level), KLScan())
+        scanned = self._scanned(odds, game, scan.of(level), KLScan())
         return _joined(parts, game, [scanned, looked], level, KLScan().method)
 
     def _looked(
@@ -100,9 +96,7 @@ class PoissonBinomial(Correction):
             thresholds=part.policy.searched(game.examples, game.sides),
             guessed=PILOT_GUESSES,
         )
-        return self.proof(
-            game, best, self.shift(game), tested, level=part.share * shares.PARTS.of(level)
-        )
+        return self.proof(game, best, self.shift(game), tested, level=part.of(level))
 
     def _scanned(self, odds: OddsBox, game: ObservedGame, level: float, cuts: Cuts) -> Proof:
         """Test a fixed number of guesses, or all numbers from either end and from both in turn."""
@@ -166,7 +160,7 @@ class PoissonBinomial(Correction):
         planned = Part("planned", scan.policy, scan.share)
         parts = replace(parts, parts=(planned, look))
         proofs = [
-            self._at_numbers(odds, game, planned.share * shares.PARTS.of(level), numbers),
+            self._at_numbers(odds, game, planned.of(level), numbers),
             self._looked_over_set(odds, game, look, level),
         ]
         return _joined(parts, game, proofs, level, _AT_A_MEMBER)
@@ -179,11 +173,11 @@ class PoissonBinomial(Correction):
         order = _most_telling(odds, game, most)
         seen = seen_of(block_edges(order.rows.size))
         toward = guide_of(odds, order.rows[seen])[order.rows] * order.signs
-        places = _worth_a_look(game, order, toward, part.share * shares.PARTS.of(level))
+        places = _worth_a_look(game, order, toward, part.of(level))
         if not places.size:
             return self._looked(game, order, places, Best(0.0, 0, 0), part, level)
         chosen = Guesses(order.order, order.rows[places], order.signs[places])
-        least, shift = self._least(odds, game, chosen, part.share * shares.PARTS.of(level))
+        least, shift = self._least(odds, game, chosen, part.of(level))
         return replace(self._looked(game, order, places, least, part, level), shift=shift)
 
     def _at_numbers(

@@ -12,10 +12,10 @@ import numpy as np
 
 from leakbound._base.types import FloatArray, IntArray, JsonValue
 from leakbound.audits.policies.f_dp import OutsideInFamily
-from leakbound.audits.zero_run.blocks import block_edges, blocks_of, kept_chance, seen_of
+from leakbound.audits.zero_run.blocks import block_edges, blocks_of, seen_of
 from leakbound.audits.zero_run.game import Guesses
 from leakbound.audits.zero_run.levels import Counts, Ladder, Level, surely_kept
-from leakbound.audits.zero_run.log_odds import OddsSet
+from leakbound.audits.zero_run.log_odds import OddsSet, kept_chance
 from leakbound.cuts.look import PILOT_GUESSES, Look
 from leakbound.errors import LeakboundError
 from leakbound.propensity import LogisticPropensity
