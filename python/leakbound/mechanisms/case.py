@@ -361,7 +361,7 @@ class _Worker:
         if process is None or process.stdin is None:
             raise OptionError(f"{self.case} was closed: load it again")
         try:
-            worker.send(process.stdin, request)
+            worker.send(process.stdin, worker.pack(request))
             answer = self._answer(process, timeout)
         except queue.Empty:
             self._end()

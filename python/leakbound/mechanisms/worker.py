@@ -123,7 +123,8 @@ def _packed(value: Output, blocks: list[bytes], depth: int) -> Header:
         return value
     if _is_missing(value):
         return None
-    for pack_one in (_packed_number, _packed_text_or_time, _packed_array, _packed_frame):
+    # Scalars of NumPy are numbers and words of Python, too: first come those that know their width
+    for pack_one in (_packed_array, _packed_number, _packed_text_or_time, _packed_frame):
         header = pack_one(value, blocks, depth)
         if header is not None:
             return header
@@ -143,8 +144,6 @@ def _packed(value: Output, blocks: list[bytes], depth: int) -> Header:
 
 
 def _packed_number(value: Output, _blocks: list[bytes], _depth: int) -> Header:
-    if isinstance(value, np.generic):  # which knows its width
-        return None
     if isinstance(value, int):
         return ["int", hex(value)]
     if isinstance(value, float):
@@ -159,14 +158,12 @@ def _packed_number(value: Output, _blocks: list[bytes], _depth: int) -> Header:
 
 
 def _packed_text_or_time(value: Output, _blocks: list[bytes], _depth: int) -> Header:
-    if isinstance(value, np.generic):
-        return None
     if isinstance(value, str):
         return ["str", value]
     if isinstance(value, (bytes, bytearray, memoryview)):
         return ["bytes", base64.b64encode(value).decode()]
+    finer = getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0) % 1000
     for name in ("to_datetime64", "to_timedelta64"):
-        finer = getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0) % 1000
         if finer and hasattr(value, name):  # of pandas: the standard library has microseconds
             return _packed_array(getattr(value, name)(), _blocks, _depth)
     for name, kind in _TIMES.items():
@@ -414,9 +411,8 @@ def _packages() -> list[str]:
     return sorted(found)
 
 
-def send(file: IO[bytes], value: Output) -> None:
-    """Write a message."""
-    content = pack(value)
+def send(file: IO[bytes], content: bytes) -> None:
+    """Write a message that was packed."""
     file.write(_LENGTH.pack(len(content)) + content)
     file.flush()
 
@@ -443,17 +439,19 @@ def words_of(error: BaseException) -> str:
         return ""
 
 
-def _answer(act: Callable[[], Output]) -> tuple[Any, ...]:
+def _answer(act: Callable[[], Output]) -> bytes:
     """Return what a function returns or raises, as a message."""
     try:
         value = act()
     except Exception as error:  # of the mechanism: this is its output
-        return "raised", type(error).__qualname__, words_of(error), traceback.format_exc()
+        name = type(error).__qualname__
+        return pack(("raised", name, words_of(error), traceback.format_exc()))
     try:
-        unpack(pack(value))
+        content = pack(("returned", value))
+        unpack(content)
     except Exception as error:  # of a container of any package
-        return "refused", words_of(error)
-    return "returned", value
+        return pack(("refused", words_of(error)))
+    return content
 
 
 def main(path: str) -> None:
@@ -469,12 +467,13 @@ def main(path: str) -> None:
     loaded: list[_Case] = []
 
     def load() -> dict[str, Any]:
-        loaded.append(_Case(path))
-        return loaded[0].about()
+        case = _Case(path)
+        about = case.about()
+        loaded.append(case)
+        return about
 
-    first = _answer(load)
-    send(answers, first)
-    if first[0] != "returned":
+    send(answers, _answer(load))
+    if not loaded:
         return
     case = loaded[0]
     acts: dict[str, Callable[..., Any]] = {"run": case.run, "score": case.score}
