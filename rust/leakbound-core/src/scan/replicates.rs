@@ -11,7 +11,7 @@ use crate::guesses::path::{Cut, Path};
 use crate::interrupt::Interrupt;
 use crate::scan::calibration::boundary;
 use crate::scan::deviation::Search;
-use crate::scan::offsets::{check, means, scan_offsets};
+use crate::scan::offsets::{OffsetBound, check, means, scan_offsets};
 use crate::scan::statistic::KlDivergence;
 
 /// Guesses that are scanned under offsets of their own: all of them, or also every other one, from the
@@ -170,19 +170,30 @@ impl Replicated {
         Ok(bounds[rank - 1])
     }
 
+    /// The bound of a part at a row, if it is above a floor.
+    fn scan(
+        &self,
+        part: &Part,
+        row: &[f64],
+        floor: f64,
+        interrupt: &Interrupt,
+    ) -> Result<OffsetBound, AuditError> {
+        scan_offsets(
+            &part.path,
+            &part.offsets(row),
+            &self.statistic,
+            self.beta,
+            self.min_guesses,
+            floor,
+            interrupt,
+        )
+    }
+
     /// The largest bound of a row, or 0.
     fn bound(&self, row: &[f64], interrupt: &Interrupt) -> Result<f64, AuditError> {
         let mut largest = 0.0;
         for part in &self.paths {
-            let found = scan_offsets(
-                &part.path,
-                &part.offsets(row),
-                &self.statistic,
-                self.beta,
-                self.min_guesses,
-                largest,
-                interrupt,
-            )?;
+            let found = self.scan(part, row, largest, interrupt)?;
             largest = found.epsilon.max(largest);
         }
         Ok(largest)
@@ -192,15 +203,7 @@ impl Replicated {
     fn models(&self, row: &[f64], interrupt: &Interrupt) -> Result<Vec<Model<'_>>, AuditError> {
         let mut models = Vec::new();
         for part in &self.paths {
-            let found = scan_offsets(
-                &part.path,
-                &part.offsets(row),
-                &self.statistic,
-                self.beta,
-                self.min_guesses,
-                f64::NEG_INFINITY,
-                interrupt,
-            )?;
+            let found = self.scan(part, row, f64::NEG_INFINITY, interrupt)?;
             if let Some(cut) = found.cut.filter(|_| found.epsilon.is_finite()) {
                 models.push(Model {
                     part,
