@@ -25,13 +25,13 @@ from rich.console import Console
 from rich.table import Table
 
 from leakbound.mechanisms import audit_mechanism, load_case
+from leakbound.results.words import scale_of
 
 HERE = Path(__file__).parent
 BUILT = HERE.parents[1] / "target" / "field"
 FAULTY_SEEDS = 3
 MENDED_SEEDS = 20
 MOST_FAULTY_RUNS = 20_000
-SYMBOLS = {"epsilon": "ε", "mu": "μ"}
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def audited(case: str, program: Path, most: int, confidence: float, seeds: int) 
     """Audit a case with several seeds."""
     found = Audited()
     with load_case(HERE / "cases" / f"{case}.py", python=program, timeout=600) as loaded:
-        found.claimed = f"{SYMBOLS[loaded.claim.parameter]} = {loaded.parameter:.3g}"
+        found.claimed = f"{scale_of(loaded.claim).name} = {loaded.parameter:.3g}"
         for seed in range(seeds):
             start = time.perf_counter()
             result = audit_mechanism(

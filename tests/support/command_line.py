@@ -1,6 +1,7 @@
 """The command line as tests run it: in this process or another, and what it leaves behind."""
 
 import io
+import os
 import subprocess
 import sys
 from threading import Event
@@ -19,6 +20,7 @@ __all__ = [
     "Terminal",
     "csv_text",
     "leakbound",
+    "printed_by_each",
     "spawn",
 ]
 
@@ -59,6 +61,21 @@ def spawn(*arguments: object) -> Answer:
         [*PROGRAM, *map(str, arguments)], capture_output=True, text=True, check=False
     )
     return Answer(done.returncode, done.stdout, done.stderr)
+
+
+def printed_by_each(program: str) -> set[str]:
+    """Return what processes print that have sets of words in other orders."""
+    printed = set()
+    for seed in ("1", "2", "3"):
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=os.environ | {"PYTHONHASHSEED": seed},
+        )
+        printed.add(done.stdout)
+    return printed
 
 
 def csv_text(**columns: object) -> str:

@@ -1,10 +1,13 @@
 """Claims by the names that the command line and case files have for them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from leakbound.claims.base import ApproxDP, PureDP
 from leakbound.claims.families import Claim, GaussianDP, LaplaceDP, SubsampledGaussianDP
 from leakbound.errors import InputTypeError, OptionError
+
+T = TypeVar("T")
 
 CLAIM_NAMES = "pure, approx:D, gaussian, gaussian:D, laplace, dp-sgd:Q,T"
 _KINDS: dict[str, Callable[..., Claim]] = {
@@ -26,13 +29,18 @@ def claim_named(text: str) -> Claim:
     >>> claim_named("approx:1e-5")
     ApproxDP(delta=1e-05)
     """
+    return named(text, _KINDS, CLAIM_NAMES)
+
+
+def named(text: str, kinds: Mapping[str, Callable[..., T]], known: str) -> T:
+    """Make the object that a name and its numbers describe; errors begin after what it is for."""
     word, _, value = text.strip().lower().partition(":")
     try:
-        return _KINDS[word](*(number_or_text(part) for part in value.split(",") if part))
+        return kinds[word](*(number_or_text(part) for part in value.split(",") if part))
     except (OptionError, InputTypeError) as error:
         message = f"{text}: {error}"
     except (KeyError, TypeError):
-        message = f"must be one of {CLAIM_NAMES}; got {text!r}"
+        message = f"must be one of {known}; got {text!r}"
     raise OptionError(message)
 
 

@@ -16,11 +16,11 @@ from leakbound._base.console import bar, tell
 from leakbound._base.types import Relation as ClaimRelation
 from leakbound._base.types import Verdict
 from leakbound.claims.families import check_epsilon_at
-from leakbound.claims.names import CLAIM_NAMES, claim_named, number_or_text
+from leakbound.claims.names import CLAIM_NAMES, claim_named, named, number_or_text
 from leakbound.cli import output
 from leakbound.cli.commands import COMMANDS
 from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn, SecondLook, UnionBound, Weighted
-from leakbound.errors import InputTypeError, OptionError
+from leakbound.errors import OptionError
 
 T = TypeVar("T")
 
@@ -210,27 +210,20 @@ def parse_cuts(text: str) -> CutPolicy | None:
         "second-look": SecondLook,
         "fixed": lambda guesses: Fixed(guesses=guesses),
     }
-    return _made(text, policies, "--cuts", CUTS)
+    return _of_option("--cuts", lambda: named(text, policies, CUTS))
 
 
 def parse_family(text: str) -> claims.Claim:
     """Return the family of guarantees named by text such as laplace or dp-sgd:0.01,1000."""
+    return _of_option("--family", lambda: claim_named(text))
+
+
+def _of_option(name: str, make: Callable[[], T]) -> T:
+    """Make an object of the text of an option, which errors name."""
     try:
-        return claim_named(text)
+        return make()
     except OptionError as error:
-        raise OptionError(f"--family {error}") from error
-
-
-def _made(text: str, kinds: Mapping[str, Callable[..., T]], name: str, known: str) -> T:
-    """Make the object that a name and its numbers describe."""
-    word, _, value = text.strip().lower().partition(":")
-    try:
-        return kinds[word](*(number_or_text(part) for part in value.split(",") if part))
-    except (OptionError, InputTypeError) as error:
-        message = f"{name} {text}: {error}"
-    except (KeyError, TypeError):
-        message = f"{name} must be one of {known}; got {text!r}"
-    raise OptionError(message)
+        raise OptionError(f"{name} {error}") from error
 
 
 def parse_claim(text: str, forms: tuple[str, ...] = ONE_MODEL) -> dict[str, float]:

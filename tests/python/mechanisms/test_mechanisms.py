@@ -1,6 +1,5 @@
 """Audits of mechanisms: what is refuted, what is not, what resumes, and what bad input says."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,6 +13,7 @@ import pytest
 from scipy.stats import binom
 
 import leakbound as lb
+from command_line import printed_by_each
 from leakbound import errors, mechanisms, report
 from leakbound.claims import Claim
 from leakbound.mechanisms import FloatLaplace, LaplaceNoise, NoisyMax, SparseVector, audit_mechanism
@@ -471,16 +471,7 @@ print([identity(one) for one in inputs])
 
 def test_an_input_has_one_identity_in_every_process() -> None:
     """A set of words is stored in another order by each."""
-    said = {
-        subprocess.run(
-            [sys.executable, "-c", IDENTITIES],
-            capture_output=True,
-            text=True,
-            check=True,
-            env=os.environ | {"PYTHONHASHSEED": seed},
-        ).stdout
-        for seed in ("1", "2", "3")
-    }
+    said = printed_by_each(IDENTITIES)
     assert len(said) == 1
     assert said.pop().count("'Slots'") == 1
 

@@ -94,7 +94,7 @@ def test_the_whole_protocol(name: str, tmp_path: Path) -> None:
     stored = {one.name.lstrip("_") for one in fields(result)}  # type: ignore[arg-type]
     offered = {one for one in dir(result) if not one.startswith("_")}
     assert offered >= PROTOCOL
-    assert len(offered - stored - NUMBERS) <= 22
+    assert len(offered - stored - NUMBERS) <= 21
     assert result.bound >= 0
     assert result.bound <= result.ceiling or result.kind == "exploratory_lower_bound"
     assert 0 < result.confidence < 1
