@@ -192,7 +192,8 @@ def load_case(
     path : str or os.PathLike
         The file.
     python : str or os.PathLike, optional
-        The Python that runs it: 3.8 or later, with NumPy. By default the present one.
+        The Python that runs it: 3.8 or later, with NumPy. By default the present one. The variables
+        ``PYTHONPATH`` and ``PYTHONHOME`` are not passed on.
     workers : int
         Processes that share the runs, at least 1. Results do not depend on it.
     timeout : float, optional
