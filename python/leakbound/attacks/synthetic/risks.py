@@ -9,10 +9,9 @@ import numpy as np
 
 from leakbound._base.scores import Scores
 from leakbound._base.types import BoolArray, FloatArray, IntArray
-from leakbound.attacks.scores import as_scores
 from leakbound.attacks.synthetic.encoding import MISSING
 from leakbound.attacks.synthetic.neighbours import nearest
-from leakbound.attacks.synthetic.tables import NEIGHBOURS, Tables
+from leakbound.attacks.synthetic.tables import NEIGHBOURS, Tables, scored
 
 FLOOR = 1e-3  # distances below count as this: a thousandth of a spread
 TWICE = float(np.log(2))  # this much nearer than to anybody else, a record singles somebody out
@@ -61,7 +60,7 @@ def singling_out(tables: Tables) -> Scores:
     for values, there in telling(tables, tables.counts):
         alone = np.bincount(values, tables.counts)[values] == 1
         found[alone & there] += VALUE
-    return _named(tables, found, "singling_out")
+    return scored(tables, found, "singling_out")
 
 
 def telling(tables: Tables, people: IntArray) -> list[tuple[IntArray, BoolArray]]:
@@ -116,7 +115,7 @@ def linkability(tables: Tables) -> Scores:
             same &= half.distances[:, 1] > half.distances[:, 0]
         worse = np.minimum(closeness(first.distances), closeness(second.distances))
         found[same] = np.maximum(worse, LINKED)[same]
-    return _named(tables, found, "linkability")
+    return scored(tables, found, "linkability")
 
 
 def inference(tables: Tables) -> Scores:
@@ -156,7 +155,7 @@ def inference(tables: Tables) -> Scores:
         if not tables.secrets:
             for half in (0, 1):
                 found += _each_in_turn(tables, half)
-    return _named(tables, found, "inference")
+    return scored(tables, found, "inference")
 
 
 def closeness(distances: FloatArray) -> FloatArray:
@@ -250,7 +249,3 @@ def _guessed(tables: Tables, secret: str, rows: IntArray) -> tuple[BoolArray, Fl
 def log_distance(distances: FloatArray) -> FloatArray:
     """Return logarithms of distances, of which those below a thousandth count as that."""
     return np.asarray(np.log(np.maximum(distances, FLOOR)))
-
-
-def _named(tables: Tables, values: FloatArray, attack: str) -> Scores:
-    return as_scores(tables.at_records(values), None, attack)

@@ -14,11 +14,10 @@ from leakbound._base.console import track
 from leakbound._base.imports import needs
 from leakbound._base.scores import Scores
 from leakbound._base.streams import Purpose
-from leakbound._base.types import FloatArray, IntArray
-from leakbound.attacks.scores import as_scores
+from leakbound._base.types import IntArray
 from leakbound.attacks.synthetic.neighbours import nearest, some
 from leakbound.attacks.synthetic.risks import inference, linkability, singling_out
-from leakbound.attacks.synthetic.tables import NEIGHBOURS, Tables
+from leakbound.attacks.synthetic.tables import NEIGHBOURS, Tables, scored
 
 SHARPNESS = 16.0  # power of the distance in the kernel of `local_likelihood`
 LEAST = 1e-12  # share of a synthetic record's neighbours that is left without one of them, at least
@@ -51,7 +50,7 @@ def nearest_synthetic(tables: Tables) -> Scores:
     >>> nearest_synthetic(tables).values.round(2).tolist()
     [-0.44, 0.0, -0.44]
     """
-    return _named(tables, 0.0 - tables.of_audited.distances[:, 0], "nearest_synthetic")
+    return scored(tables, 0.0 - tables.of_audited.distances[:, 0], "nearest_synthetic")
 
 
 def neighbourhood(tables: Tables) -> Scores:
@@ -78,7 +77,7 @@ def neighbourhood(tables: Tables) -> Scores:
     """
     near = tables.of_audited.distances
     radius = np.median(tables.at_records(near[:, 0]))
-    return _named(tables, (near <= radius).sum(axis=1).astype(np.float64), "neighbourhood")
+    return scored(tables, (near <= radius).sum(axis=1).astype(np.float64), "neighbourhood")
 
 
 def attribution(tables: Tables) -> Scores:
@@ -108,7 +107,7 @@ def attribution(tables: Tables) -> Scores:
         # Of equal records each is as likely the one meant.
         np.add.at(found, near.indices[:, 0], np.log(second) - np.log(first))
         found /= tables.counts
-    return _named(tables, found, "attribution")
+    return scored(tables, found, "attribution")
 
 
 def local_likelihood(tables: Tables) -> Scores:
@@ -146,7 +145,7 @@ def local_likelihood(tables: Tables) -> Scores:
         total = (kernel * tables.counts[indices]).sum(axis=1, keepdims=True)
         share = np.divide(kernel, total, out=np.zeros_like(kernel), where=total > 0)
         np.add.at(found, indices, -np.log(np.maximum(1 - share, LEAST)))
-    return _named(tables, found, "local_likelihood")
+    return scored(tables, found, "local_likelihood")
 
 
 def density_ratio(tables: Tables) -> Scores:
@@ -197,7 +196,7 @@ def density_ratio(tables: Tables) -> Scores:
     there = np.exp(-((near.distances / bandwidth) ** 2) / 2).sum(axis=1)
     here = (weights * np.exp(-((others.distances / bandwidth) ** 2) / 2)).sum(axis=1)
     ratio = np.log(np.maximum(there, SMALLEST)) - np.log(np.maximum(here, SMALLEST))
-    return _named(tables, ratio, "density_ratio")
+    return scored(tables, ratio, "density_ratio")
 
 
 def classifier(tables: Tables, *, folds: int = 5) -> Scores:
@@ -252,7 +251,7 @@ def classifier(tables: Tables, *, folds: int = 5) -> Scores:
             lesson = np.concatenate([tables.points[real], tables.synthetic[made]])
             trees.fit(lesson, np.arange(len(lesson)) >= real.size)
             found[left] = trees.decision_function(tables.points[left])
-    return _named(tables, found, "classifier")
+    return scored(tables, found, "classifier")
 
 
 ATTACKS: Mapping[str, Callable[[Tables], Scores]] = MappingProxyType(
@@ -276,10 +275,6 @@ RISKS = ("singling_out", "linkability", "inference")
 """Those that answer the three questions of regulators."""
 DEFAULT = ("attribution", "local_likelihood", "classifier", "density_ratio", *RISKS)
 """Those that an audit makes unless told otherwise: each finds what others miss."""
-
-
-def _named(tables: Tables, values: FloatArray, attack: str) -> Scores:
-    return as_scores(tables.at_records(values), None, attack)
 
 
 def _part(tables: Tables, size: int, which: int) -> IntArray:

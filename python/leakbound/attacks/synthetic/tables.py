@@ -24,9 +24,11 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from leakbound._base.checks import flag, seed_of
+from leakbound._base.scores import Scores
 from leakbound._base.streams import Purpose
 from leakbound._base.tables import Column, TableInput, read_columns
 from leakbound._base.types import FloatArray, IntArray
+from leakbound.attacks.scores import as_scores
 from leakbound.attacks.synthetic.columns import same_columns
 from leakbound.attacks.synthetic.encoding import coordinates, digests
 from leakbound.attacks.synthetic.neighbours import Neighbours, nearest, some
@@ -272,3 +274,8 @@ def _check_names(what: str, given: Collection[str], names: tuple[str, ...]) -> N
     unknown = [name for name in given if name not in names]
     if unknown:
         raise OptionError(f"{what} names {unknown[0]!r}, and the columns are {', '.join(names)}")
+
+
+def scored(tables: Tables, values: FloatArray, attack: str) -> Scores:
+    """Return the values of points, or of audited ones, as the scores of an attack."""
+    return as_scores(tables.at_records(values), None, attack)
