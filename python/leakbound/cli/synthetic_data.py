@@ -13,7 +13,7 @@ from leakbound._base.tables import Writing, read_columns
 from leakbound.attacks.synthetic.scores import RISKS
 from leakbound.cli import options
 from leakbound.cli.files import Signs, about, read
-from leakbound.cli.options import Delivery, command, option
+from leakbound.cli.options import BundledDelivery, command, option
 
 app = typer.Typer()
 
@@ -86,7 +86,7 @@ def synthetic(
     ] = None,
     question: options.Question,
     signs: Signs,
-    delivery: Delivery,
+    delivery: BundledDelivery,
 ) -> None:
     """Audit a synthetic table in a file."""
     common = question.options(relation)
@@ -122,7 +122,14 @@ def synthetic(
     counted = None
     if most_certified is not None and result.risks is not None:
         counted = (result.risks.check(most_certified), result.risks.answer(most_certified))
-    delivery.conclude(result, table, question.goal, relation, further=counted)
+    inputs = {
+        "members": inside,
+        "nonmembers": outside,
+        "synthetic": generated,
+        "reference": third,
+        "columns": roles,
+    }
+    delivery.conclude(result, table, question.goal, relation, inputs=inputs, further=counted)
 
 
 def _roles(columns: ColumnNames) -> dict[str, Any]:

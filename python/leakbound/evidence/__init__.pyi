@@ -1,5 +1,6 @@
 from leakbound.evidence.bundle import model_index as model_index
 from leakbound.evidence.bundle import write_bundle as write_bundle
+from leakbound.evidence.bundle import write_synthetic_bundle as write_synthetic_bundle
 from leakbound.evidence.challenge import judge_challenge as judge_challenge
 from leakbound.evidence.challenge import new_challenge as new_challenge
 from leakbound.evidence.challenge import opened_challenge as opened_challenge

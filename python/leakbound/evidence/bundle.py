@@ -4,7 +4,7 @@ import io
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,13 @@ import numpy as np
 from leakbound._base.canonical import is_digest, sha256
 from leakbound._base.files import recover_folder, replacing_folder
 from leakbound._base.formatting import percent
+from leakbound._base.tables import TableInput
 from leakbound._base.types import ArrayInput, HasMember, JsonObject, JsonValue, PathInput
 from leakbound.errors import FormatError, OptionError
 from leakbound.evidence import manifest
 from leakbound.evidence.manifest import MANIFEST, SUMS
 from leakbound.evidence.recipe import RESULTS, Recipe, departure, recipe_of
+from leakbound.evidence.tables import SyntheticInputs, TablesRecipe, tables_recipe_of
 from leakbound.evidence.verification import flaw_of_written
 from leakbound.planning import InclusionPlan
 from leakbound.planning.commitment import Opening
@@ -26,6 +28,7 @@ from leakbound.planning.protocol import Agreement, checked_protocol
 from leakbound.report import render
 from leakbound.report.description import KINDS
 from leakbound.results.base import Audit, Result
+from leakbound.results.synthetic import SyntheticResult
 
 # Names of what a refuted curve implies.
 _IMPLIED = {
@@ -89,30 +92,101 @@ def write_bundle(
         several = getattr(plan, "copies", 1)
         drawn = InclusionPlan(plan.member, ids=getattr(plan, "ids", None), copies=several)
     _check_model(model)
-    # 1. The recipe of the audit, which is run once more from the files.
+    # The recipe of the audit, which is run once more from the files.
     data = _data_of(scores, plan=drawn, inputs=inputs)
     agreed = None
     if protocol is not None:
         agreed = checked_protocol(protocol)
     recipe = _recipe(result, data=data, options=dict(options or {}), protocol=agreed)
+    agreed_texts = _agreed_texts(agreed, opening)
+    _write(place, result, recipe, model=model, vouchers=vouchers, texts=agreed_texts, plan=drawn)
+
+
+def write_synthetic_bundle(
+    folder: PathInput,
+    result: SyntheticResult,
+    *,
+    members: TableInput,
+    nonmembers: TableInput,
+    synthetic: TableInput,
+    reference: TableInput | None = None,
+    columns: Mapping[str, str] | None = None,
+    missing: Sequence[str] = (),
+    challenge: bool | None = None,
+    attacks: Mapping[str, ArrayInput] | None = None,
+    model: str | None = None,
+    vouchers: Mapping[str, str] | None = None,
+) -> None:
+    """Write everything needed to recompute an audit of a synthetic table, completely or not at all.
+
+    The bundle holds all records: where they are personal data, so is the bundle.
+
+    Parameters
+    ----------
+    folder : str or os.PathLike
+        A new or empty folder, or a bundle, which is replaced.
+    result : SyntheticResult
+        What `audit_synthetic` returned.
+    members, nonmembers, synthetic, reference : table
+        The tables that were audited.
+    columns, missing, challenge : optional
+        What columns are, marks of missing values, and whether records challenge the split, if the
+        audit was given them.
+    attacks : mapping of str to array-like, optional
+        Scores of one's own, if they were audited; attacks of this package are known by the result.
+    model : str, optional
+        SHA-256 of the generator, 64 hexadecimal digits.
+    vouchers : mapping of str to str, optional
+        Who vouches for an assumption, by its name; the default depends on its status.
+    """
+    place = Path(folder)
+    recover_folder(place)
+    _check_place(place)
+    _check_model(model)
+    given = SyntheticInputs(
+        members=members,
+        nonmembers=nonmembers,
+        synthetic=synthetic,
+        reference=reference,
+        columns=columns,
+        missing=tuple(missing),
+        challenge=challenge,
+        attacks=attacks,
+    )
+    recipe = tables_recipe_of(result, given)
+    _write(place, result, recipe, model=model, vouchers=vouchers, texts={}, plan=None)
+
+
+def _write(
+    place: Path,
+    result: Result,
+    recipe: Recipe | TablesRecipe,
+    *,
+    model: str | None,
+    vouchers: Mapping[str, str] | None,
+    texts: Mapping[str, str],
+    plan: Any,
+) -> None:
+    """Write the files of a bundle; `texts` are those of a protocol and of a commitment."""
     content, arrays = recipe.encoded()
-    # 2. The files, with those of a commitment if there is one.
-    texts: dict[str, str] = {
-        "audit.json": _json({"layout": manifest.LAYOUT, **content}),
-        "result.json": result.to_json(),
-        "assumptions.json": _json(manifest.assumptions_of(result, vouchers or {})),
-        **_agreed_texts(agreed, opening),
-    }
-    files = _as_utf8(texts)
+    # 1. The files, with those of a commitment if there is one.
+    files = _as_utf8(
+        {
+            "audit.json": _json({"layout": manifest.LAYOUT, **content}),
+            "result.json": result.to_json(),
+            "assumptions.json": _json(manifest.assumptions_of(result, vouchers or {})),
+            **texts,
+        }
+    )
     files["report.html"] = render(result).encode()
     files["inputs.npz"] = written(
         lambda file: np.savez_compressed(file, allow_pickle=False, **arrays)
     )
     tossed = None
-    if isinstance(drawn, Plan):
-        files["plan.npz"] = written(drawn.write)
-        tossed = drawn.seed
-    # 3. The statement about all files, and the sums over both.
+    if isinstance(plan, Plan):
+        files["plan.npz"] = written(plan.write)
+        tossed = plan.seed
+    # 2. The statement about all files, and the sums over both.
     digests = {name: sha256(file) for name, file in files.items()}
     notes = manifest.notes_of(result, made=manifest.environment(), tossed=tossed)
     files[MANIFEST] = manifest.statement(digests, result=result, notes=notes, model=model)

@@ -22,6 +22,7 @@ from leakbound.planning.protocol import ARRAYS, DEFAULTS, OPTIONS, Agreement, De
 from leakbound.propensity import LogisticPropensity
 from leakbound.results import AuditResult, PanoramiaResult, ZeroRunResult
 from leakbound.results.base import Result
+from leakbound.results.synthetic import SyntheticResult
 
 RESULTS: dict[str, type[Result]] = {
     kind.__name__: kind for kind in (AuditResult, PanoramiaResult, ZeroRunResult)
@@ -54,6 +55,8 @@ _ARRAYS = {*_DATA, "prior"}
 _FILLED_IN = {"cuts", "correction", "adversary", "uncertainty"}
 _LIMITS = "lower and upper limits"
 
+SYNTHETIC = "synthetic"
+"""Name in bundles of the audit of a synthetic table."""
 SHARE = 1e-9
 """Part of a number by which other versions and processors may differ."""
 VERSIONS = ("leakbound", "python", "numpy")
@@ -77,6 +80,11 @@ class Recipe:
     audit: str
     arguments: Mapping[str, Any]
 
+    @property
+    def fitted(self) -> bool:
+        """Whether the audit fits a model to features."""
+        return "features" in self.arguments
+
     def run(self) -> Result:
         """Run the audit."""
         result: Result = audit_of(self.audit, **self.arguments)
@@ -92,7 +100,7 @@ class Recipe:
             if held and not isinstance(value, float | LogisticPropensity | None):
                 data[name] = _stored(name, value=value, arrays=arrays)
             else:
-                options[name] = _option(name, value)
+                options[name] = option_json(name, value)
         return {"audit": self.audit, "options": options, "data": data}, arrays
 
     @classmethod
@@ -113,7 +121,7 @@ class Recipe:
             raise FormatError("options and data must be tables of arguments")
         if unknown := {*options, *data} - parameters_of(audit):
             raise FormatError(f"{audit} takes no {', '.join(sorted(unknown)):.60}")
-        arguments = {name: _read_option(name, value) for name, value in options.items()}
+        arguments = {name: read_option(name, value) for name, value in options.items()}
         used: set[str] = set()
         for name, form in data.items():
             arguments[name] = _read_data(name, form=form, arrays=arrays, plan=plan, used=used)
@@ -207,7 +215,9 @@ def _same(one: Any, other: Any, *, exact: bool) -> bool:
 
 
 def design_name(result: Result) -> str:
-    """Return the name of the design behind a result."""
+    """Return the name of the design behind a result, or of the audit that made it."""
+    if isinstance(result, SyntheticResult):
+        return SYNTHETIC
     if isinstance(result, ZeroRunResult):
         return ZeroRun.name
     if isinstance(result, PanoramiaResult):
@@ -226,7 +236,7 @@ def _own_options(result: Result, audit: str) -> dict[str, Any]:
     return {name: value for name, value in own.items() if name in taken}
 
 
-def _option(name: str, value: Any) -> JsonValue:
+def option_json(name: str, value: Any) -> JsonValue:
     """Return an option as JSON: a claim or a policy as a table of its fields."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -247,7 +257,8 @@ def _option(name: str, value: Any) -> JsonValue:
     return {key: part for key, part in content.items() if key in stored}
 
 
-def _read_option(name: str, content: Any) -> Any:
+def read_option(name: str, content: Any) -> Any:
+    """Return an option from JSON."""
     if name in _OBJECTS and (isinstance(content, dict) or name != "cuts"):
         return build(content, name=name, kinds=_OBJECTS[name])
     if name in _DATA or isinstance(content, dict | list):

@@ -12,7 +12,7 @@ from typing import Any
 from leakbound._base.canonical import is_digest
 from leakbound._base.checks import flag, shown
 from leakbound._base.console import is_refusal, one_line
-from leakbound._base.files import open_archive, recover_folder
+from leakbound._base.files import Arrays, open_archive, recover_folder
 from leakbound._base.formatting import printable
 from leakbound._base.records import parsed
 from leakbound._base.types import PathInput
@@ -20,17 +20,21 @@ from leakbound._core import __version__
 from leakbound.errors import FormatError, InternalError, MissingExtraError, OptionError
 from leakbound.evidence import manifest, recipe
 from leakbound.evidence.manifest import MANIFEST, SUMS, Contents
+from leakbound.evidence.recipe import Recipe
+from leakbound.evidence.tables import TablesRecipe
 from leakbound.planning.commitment import Commitment, read_opening
 from leakbound.planning.inclusion import Plan
 from leakbound.planning.protocol import Agreement, checked_protocol
 from leakbound.report import render
-from leakbound.results.base import Check, Verification
+from leakbound.results.base import Check, Result, Verification
+from leakbound.results.synthetic import SyntheticResult
 
 # Names of the checks, in order: each may rely on those before it.
 _CHECKS = (
     *("files", "result", "assumptions", "plan", "manifest", "inputs"),
     *("protocol", "commitment", "audit", "report"),
 )
+_RESULTS: dict[str, type[Result]] = {**recipe.RESULTS, SyntheticResult.__name__: SyntheticResult}
 # Files that every bundle has.
 _NEEDED = {
     *("audit.json", "inputs.npz", "result.json", "assumptions.json", "report.html"),
@@ -39,8 +43,8 @@ _NEEDED = {
 
 # What reading JSON raises where it has another shape than a bundle's.
 _SHAPE = (ValueError, TypeError, LookupError, AttributeError)
-# Arrays that a bundle holds at most.
-_ARRAYS = 1000
+# Arrays that a bundle holds at most: two for a column of each of four tables.
+_ARRAYS = 8000
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+-]{0,39}")
 # Characters of what a check found.
 _WORDS = 500
@@ -177,9 +181,9 @@ class _Bundle:
         kind = None
         if isinstance(content, dict):
             kind = content.get("type")
-        if not isinstance(kind, str) or kind not in recipe.RESULTS:
+        if not isinstance(kind, str) or kind not in _RESULTS:
             return False, f"result.json is of type {kind!r:.60}"
-        self.result = recipe.RESULTS[kind].from_dict(content)
+        self.result = _RESULTS[kind].from_dict(content)
         return True, repr(self.result)
 
     def _assumptions(self) -> tuple[bool, str]:
@@ -269,12 +273,17 @@ class _Bundle:
                 arrays = {name: archive[name] for name in archive.names}
         except FormatError as error:
             return False, f"inputs.npz: {error}"
-        self.recipe = recipe.Recipe.decoded(content, arrays, self.plan)
+        self.recipe = self._read_recipe(content, arrays)
         if self.recipe.audit != recipe.design_name(self.result):
             return False, f"{self.recipe.audit} does not give a {type(self.result).__name__}"
         if self.plan is not None and self.recipe.arguments.get("member") is not self.plan:
             return False, "membership is not that of the plan"
         return True, f"{self.recipe.audit} with {len(arrays)} arrays"
+
+    def _read_recipe(self, content: Any, arrays: Arrays) -> Recipe | TablesRecipe:
+        if isinstance(content, dict) and content.get("audit") == recipe.SYNTHETIC:
+            return TablesRecipe.decoded(content, arrays)
+        return Recipe.decoded(content, arrays, self.plan)
 
     def _protocol(self) -> tuple[bool | None, str]:
         if "protocol.json" not in self.files.texts:
@@ -312,7 +321,7 @@ class _Bundle:
         again = self.recipe.run()
         # The last bits of a model that was fitted to features depend on the kernel of the linear
         # algebra, which no version tells.
-        fitted = "features" in self.recipe.arguments
+        fitted = self.recipe.fitted
         wrong = recipe.difference(again, self.result, exact=self.exact and not fitted)
         if wrong and fitted:
             there, here = self.kernels

@@ -1,9 +1,11 @@
 """What an audit of synthetic data returns; the public name is that of the package."""
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from leakbound._base.records import IF_ANY
+from leakbound._base.types import PathInput
 from leakbound.attacks.synthetic import Similarity
 from leakbound.results.one_run import AuditResult
 from leakbound.results.risks import Risks
@@ -31,6 +33,22 @@ class SyntheticResult(AuditResult):
     def attack(self) -> str:
         """The name of the attack that the bound comes from."""
         return str(self.options["attack"])
+
+    def bundle(self, folder: PathInput, **given: Any) -> None:
+        """Write everything needed to recompute this result to a folder, completely or not at all.
+
+        The bundle holds all records: where they are personal data, so is the bundle.
+
+        Parameters
+        ----------
+        folder : str or os.PathLike
+            A new or empty folder, or a bundle, which is replaced.
+        **given : object
+            `members`, `nonmembers`, `synthetic` and what else `audit_synthetic` was given, as for
+            `leakbound.evidence.write_synthetic_bundle`.
+        """
+        # Evidence imports results, and so is imported here by its name.
+        import_module("leakbound.evidence").write_synthetic_bundle(folder, self, **given)
 
     def plot(self, kind: str = "", ax: "Axes | None" = None) -> "Axes":
         """Draw one figure of the result.
