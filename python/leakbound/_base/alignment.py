@@ -64,6 +64,7 @@ class ExampleOrder:
     def __init__(self, ids: ArrayInput | None = None) -> None:
         self._named = ids is not None
         self._moved = False
+        self._scored: _Ids | None = None
         self.rows: IntArray | None = None
         """Which rows of the scores are the examples, if these `follow` another order."""
         self._known: list[_Ids] = []
@@ -98,6 +99,7 @@ class ExampleOrder:
         if own is None:
             return values
         if not self._named:
+            self._scored = own
             return self.placed(values, name)
         if own.kind == "ids" and _is_range(own.values):
             return values
@@ -128,6 +130,8 @@ class ExampleOrder:
         """
         if not copies:
             refuse_copies(member)
+        if _own(member, "member") is None:
+            self._refuse_shuffled()
         values: Data = member
         if isinstance(member, HasMember):
             values = member.member
@@ -138,6 +142,17 @@ class ExampleOrder:
             values = values[rows]
             self._moved = not _is_range(rows)
         return check_membership(values, examples)
+
+    def _refuse_shuffled(self) -> None:
+        """Refuse scores that count from 0 in another order, whose membership may be in either."""
+        own = self._scored
+        if own is None or own.kind != "index" or own.plain or not _is_range(np.sort(own.values)):
+            return
+        raise InputError(
+            f"{own.of} lists 0 to {own.values.size - 1:,} in another order, and member has no "
+            "index: give member as a Series with this index or, if rows match as they stand, "
+            "scores as .to_numpy()"
+        )
 
     def placed(self, values: Data, name: str, *, across: bool = False) -> Data:
         """Return data about the examples in their order."""

@@ -112,6 +112,19 @@ def test_an_index_of_these_numbers_is_joined_from_either_side() -> None:
     assert lb.audit(pd.Series(SCORES), lb.Coins(turned)).bound == PLAIN.bound
 
 
+def test_scores_that_count_in_another_order_need_membership_with_an_index() -> None:
+    """Membership without one may be in the order of the rows, or of their numbers."""
+    rng = np.random.default_rng(0)
+    member = rng.random(200) < 0.5
+    scores = pd.Series(member + rng.normal(0, 0.1, 200))
+    shuffled = scores.sample(frac=1, random_state=0)
+    with pytest.raises(errors.InputError, match="in another order, and member has no index"):
+        lb.audit(shuffled, lb.Coins(member), seed=1)
+    joined = lb.audit(shuffled, lb.Coins(pd.Series(member)), seed=1)
+    stands = lb.audit(shuffled.to_numpy(), lb.Coins(member[shuffled.index]), seed=1)
+    assert joined.bound == stands.bound > 0
+
+
 def test_once_membership_moved_the_index_of_rows_without_ids_tells_no_order() -> None:
     scores = pd.Series(SCORES[ORDER], index=NAMES[ORDER])
     member = pd.Series(MEMBER, index=NAMES)
