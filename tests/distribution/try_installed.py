@@ -2,8 +2,9 @@
 
 A wheel is installed with no Rust on the path, a source distribution with it, each in an empty
 virtual environment. Then examples of a guide print what it says, the command line
-audits a file in every layout that the documentation names, or says which extra reads it, and the
-smoke tests pass, all from outside the checkout.
+audits a file in every layout that the documentation names, or says which extra reads it, the smoke
+tests pass, and with the extras of the README's install line a wheel runs what the README shows, all
+from outside the checkout.
 """
 
 from __future__ import annotations
@@ -78,6 +79,7 @@ def main() -> None:
                 lists_its_crates(file)
                 installed.run("python", *pip, f"{file.resolve()}[io]")
                 audits_layouts(installed)
+                runs_the_readme(installed, file.resolve())
         sys.stdout.write(f"{file.name}: installed and tried\n")
     if not files:
         sys.exit(f"nothing to try in {options.folder}")
@@ -155,6 +157,18 @@ def audits_layouts(installed: Installed) -> None:
     with tempfile.TemporaryDirectory(dir=installed.folder) as folder:
         script = shutil.copy(ROOT / "tests/distribution/audit_layouts.py", folder)
         sys.stdout.write(installed.run("python", script, folder))
+
+
+def runs_the_readme(installed: Installed, wheel: Path) -> None:
+    """What the README shows runs with what its install line brings."""
+    page = ROOT / "README.md"
+    line = re.search(r'pip install "\.(\[[\w,]+\])"', page.read_text(encoding="utf-8"))
+    if line is None:
+        sys.exit("the README has no install line")
+    installed.run("python", *installed.pip, f"{wheel}{line[1]}")
+    with tempfile.TemporaryDirectory(dir=installed.folder) as folder:
+        script = shutil.copy(ROOT / "tests/distribution/readme_commands.py", folder)
+        sys.stdout.write(installed.run("python", script, page, folder))
 
 
 def passes_smoke_tests(installed: Installed) -> None:
