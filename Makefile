@@ -7,10 +7,11 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 WORKERS ?= 2
 # A file's tests stay together, for what they set up once.
 PYTEST  := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
-# A folder or index with a CPU build of torch saves several GB: make demo TORCH_INDEX=<url or folder>
-# It is the only index that torch comes from, and torch all that comes from it.
+# Without a GPU, this saves 4 GB: make demo TORCH_INDEX=https://download.pytorch.org/whl/cpu
+# An index, or a folder of wheels. Then torch comes from there alone, and torch is all that does.
 TORCH_INDEX ?=
-TORCH_FROM  := $(if $(TORCH_INDEX),$(if $(wildcard $(TORCH_INDEX)),--find-links $(TORCH_INDEX),--index-url $(TORCH_INDEX)))
+TORCH_CPU   := https://download.pytorch.org/whl/cpu
+TORCH_FROM  := $(if $(TORCH_INDEX),$(if $(wildcard $(TORCH_INDEX)),--no-index --find-links $(TORCH_INDEX),--index-url $(TORCH_INDEX)))
 
 # Each target is one command: none of them starts a make that would share its jobs.
 unexport MAKEFLAGS MFLAGS
@@ -36,6 +37,8 @@ help:
 
 demo: $(VENV)/.built
 	$(BIN)/python benches/papers/digits.py --out leakbound-out/digits
+	@$(BIN)/python -c 'import torch; print("torch", torch.__version__); exit(bool(torch.version.cuda))' \
+		|| echo "A build for the CPU saves 4 GB: rm -r $(VENV); make demo TORCH_INDEX=$(TORCH_CPU)"
 
 # The same random cases every time; `make validity` draws new ones, and more.
 test: test-rust test-python
@@ -44,7 +47,7 @@ test-rust: export PROPTEST_RNG_SEED ?= 0
 test-rust: $(VENV)/.built
 	cargo test --locked --quiet
 
-test-python: $(VENV)/.built
+test-python: $(VENV)/.dev
 	$(PYTEST)
 
 # In an environment of its own: the lowest versions of what pyproject.toml names, the newest of the rest.
@@ -60,7 +63,7 @@ LOWEST_TESTS := $(addprefix tests/python/,base/test_text.py audits/test_one_run.
 	cli/test_cli_synthetic.py cli/test_files.py) \
 	--deselect "tests/python/cli/test_cli_synthetic.py::test_files_are_read_as_data_frames_are[.jsonl]"
 
-lint: $(VENV)/.built
+lint: $(VENV)/.dev
 	cargo fmt --all --check
 	cargo clippy --locked --quiet --workspace --all-targets -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" cargo doc --locked --quiet --workspace --no-deps
@@ -70,21 +73,21 @@ lint: $(VENV)/.built
 	$(BIN)/python -m mypy.stubtest leakbound._core
 
 # Every tutorial and figure is executed, and every warning is an error.
-docs: $(VENV)/.built $(VENV)/.docs
+docs: $(VENV)/.dev $(VENV)/.docs
 	$(BIN)/python -m sphinx --fail-on-warning --quiet --builder html \
 		--doctree-dir leakbound-out/doctrees docs leakbound-out/docs
 
-bench: $(VENV)/.built
+bench: $(VENV)/.dev
 	cargo bench --locked --package leakbound-benches
 	$(BIN)/python -m pytest benches/python --benchmark-enable --benchmark-only
 
 # Ours beside the printed; `reproduce.py --full` takes the papers' sizes, NAME one table or figure.
-papers: $(VENV)/.built
+papers: $(VENV)/.dev
 	$(BIN)/python benches/papers/reproduce.py --workers $(WORKERS) --out leakbound-out/papers
 
 # Bounds beside those of other papers, and of other packages if `pip install --group peers` has them;
 # `tightness.py --whole` takes m to 10⁵.
-tightness: $(VENV)/.built
+tightness: $(VENV)/.dev
 	PYTHONPATH=benches/python $(BIN)/python benches/tightness/tightness.py --workers $(WORKERS)
 
 # Released libraries, each in an environment of its own; QUICK=1 takes the rows of seconds.
@@ -92,14 +95,14 @@ field: $(VENV)/.built
 	$(BIN)/python benches/field/field.py $(if $(QUICK),--quick)
 
 # Times at 10³ to 10⁹ examples, next to floors of the same run; needs 10 GB of disk and an hour.
-scale: $(VENV)/.built
+scale: $(VENV)/.dev
 	$(BIN)/python benches/python/scale.py
 
-data: $(VENV)/.built
+data: $(VENV)/.dev
 	$(PIP) --group data
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python benches/papers/real_data.py
 
-validity: $(VENV)/.built
+validity: $(VENV)/.dev
 	PROPTEST_CASES=10000 cargo test --locked --release
 	cargo test --locked --release -- --ignored
 	$(PYTEST) -m validity
@@ -107,7 +110,8 @@ validity: $(VENV)/.built
 		--checkpoint leakbound-out/validity --table leakbound-out/validity.md
 
 # The wheel is linked by zig against an old C library, so that it runs on every Linux since 2014;
-# one wheel serves every CPython from 3.11, which abi3audit holds it to.
+# one wheel serves every CPython from 3.11, which abi3audit holds it to, and each that is here tries.
+PYTHONS ?= $(PYTHON) python3.12 python3.13 python3.14
 dist: $(VENV)/.dist
 	rm -rf dist
 	$(BIN)/maturin sdist --out dist
@@ -115,14 +119,17 @@ dist: $(VENV)/.dist
 		--compatibility manylinux2014 --interpreter $(BIN)/python --out dist
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/abi3audit --strict --summary dist/*.whl
-	$(BIN)/python tests/distribution/try_installed.py dist
+	for one in $(PYTHONS); do \
+		if $$one --version 2>/dev/null; then $$one tests/distribution/try_installed.py dist || exit 1; \
+		else echo "$$one is not here: not tried"; fi; \
+	done
 
 format:
 	cargo fmt --all
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-dev: $(VENV)/.built
+dev: $(VENV)/.dev
 
 RUST := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml)
 
@@ -131,17 +138,23 @@ $(VENV)/.built: $(VENV)/.installed $(RUST)
 	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked --quiet --skip-install
 	@touch $@
 
-# torch comes last: it is the large download, and everything before it fails faster.
+# What the demo needs, and no more.
 $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@command -v cargo >/dev/null || { echo "leakbound needs a Rust toolchain (cargo): https://rustup.rs"; exit 1; }
 	$(PIP) --upgrade pip
-	$(PIP) --group dev
+	$(PIP) --group build
+	@echo "torch comes from $(or $(TORCH_INDEX),the default index: TORCH_INDEX=$(TORCH_CPU) saves 4 GB)"
 	$(if $(TORCH_INDEX),$(PIP) --no-deps $(TORCH_FROM) torch)
-	$(PIP) torch
+	VIRTUAL_ENV=$(abspath $(VENV)) $(PIP) --editable '.[dp,ml,plot]'
+	@touch $@
+
+# Engines, and tools for tests and lint. torch is there, and stays as it is.
+$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.built
+	$(PIP) --group dev
 	VIRTUAL_ENV=$(abspath $(VENV)) $(PIP) --editable '.[dp,hf,io,ml,plot]'
 	@touch $@
 
-$(VENV)/.docs: pyproject.toml constraints.txt | $(VENV)/.installed
+$(VENV)/.docs: pyproject.toml constraints.txt | $(VENV)/.dev
 	$(PIP) --group docs
 	@touch $@
 

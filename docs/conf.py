@@ -7,6 +7,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
 
+from addresses import icons, notebooks, repository  # noqa: E402 (from the folder above)
+
 project = "leakbound"
 author = "The leakbound authors"
 copyright = author  # noqa: A001 (Sphinx calls it so)
@@ -65,6 +67,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
     "header_links_before_dropdown": 6,
+    "icon_links": icons(repository()),
     "navigation_with_keys": False,
     "navbar_align": "left",
     "secondary_sidebar_items": {"**": ["page-toc"], **{page: [] for page in SHORT}},
@@ -105,4 +108,5 @@ sphinx_gallery_conf = {
     "capture_repr": ("_repr_html_", "__repr__"),
     "matplotlib_animations": False,
     "copyfile_regex": r".*\.csv",
+    **notebooks(repository()),
 }

@@ -2,24 +2,23 @@
 
 PYTHONPATH=benches/papers python benches/corpus/tutorials.py
 
-`adult.parquet`: people of UCI Adult and generated ones. For each pair a coin decided which of the
-two is shown (`member`); columns are the scores of the baseline and of the attack on each target.
-`sites.parquet`: images of Fashion-MNIST, whose class decides how likely they were to be members
-(`log_odds`); columns are minus the loss (`score`), `member`, the label and eight components.
+They are files of `leakbound.datasets`. `adult.parquet`: people of UCI Adult and generated ones; for
+each pair a coin decided which of the two is shown (`member`); columns are the scores of the
+baseline and of the attack on each target. `sites.parquet`: images of Fashion-MNIST, whose class
+decides how likely they were to be members (`log_odds`); columns are minus the loss (`score`),
+`member`, the label and eight components.
 """
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from leakbound import __version__
+from leakbound import __version__, datasets
 from panoramia_run import audit_people
 from shifted import shifted
 
-FOLDER = Path(__file__).parent / "tutorials"
 CLASSES = 10
 COMPONENTS = 8
 
@@ -52,7 +51,7 @@ def main() -> None:
     made = {"made by": "benches/corpus/tutorials.py", "version": __version__}
     for name, columns in (("sites", images()), ("adult", people())):
         table = pa.table(columns).replace_schema_metadata(made)
-        parquet.write_table(table, FOLDER / f"{name}.parquet", compression="zstd")
+        parquet.write_table(table, datasets.path(name), compression="zstd")
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ import mechanisms
 import peers
 import untidy
 from forms import FORMS, NOT_GAUSSIAN
-from leakbound import benchmark
+from leakbound import benchmark, datasets
 from leakbound.benchmark import Audit, Table
 from leakbound.benchmark.running import label
 from leakbound.benchmark.table import KEY, method
@@ -40,7 +40,7 @@ from leakbound.simulate import Game
 __all__ = ["BASELINE", "PAGE", "Peer", "baseline", "false_claims", "installed", "lost", "matrix"]
 
 BASELINE = Path(__file__).with_name("baseline.parquet")
-PAGE = Path(__file__).with_name("page.parquet")
+PAGE = datasets.path("benchmark")
 CORPUS = Path(__file__).parents[1] / "corpus"
 DELTA = peers.DELTA
 _LEAST = 1e-6

@@ -1,6 +1,7 @@
-"""Take the picture of a report in the README: `python docs/_ext/report_picture.py`, with Chromium.
+"""Make the picture and the PDF of the README's report: `python docs/_ext/report_picture.py`.
 
-Runs the README's own example, and photographs the top of the report that it writes.
+Runs the README's own example. Chromium photographs the top of the report that it writes, and prints
+the whole.
 """
 
 import os
@@ -18,5 +19,8 @@ if __name__ == "__main__":
         os.chdir(folder)
         exec(examples[0], {})
         browser = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+        report = f"file://{folder}/report.html"
         size, target = "--window-size=920,660", f"--screenshot={DOCS / '_static/report.png'}"
-        subprocess.run([*browser, size, target, f"file://{folder}/report.html"], check=True)
+        subprocess.run([*browser, size, target, report], check=True)
+        target = f"--print-to-pdf={DOCS / '_static/report.pdf'}"
+        subprocess.run([*browser, "--no-pdf-header-footer", target, report], check=True)

@@ -3,6 +3,7 @@ from leakbound import audits as audits
 from leakbound import benchmark as benchmark
 from leakbound import claims as claims
 from leakbound import cuts as cuts
+from leakbound import datasets as datasets
 from leakbound import dp_sgd as dp_sgd
 from leakbound import errors as errors
 from leakbound import evidence as evidence

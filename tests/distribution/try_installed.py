@@ -2,8 +2,9 @@
 
 A wheel is installed with no Rust on the path, a source distribution with it, each in an empty
 virtual environment. Then examples of a guide print what it says, the command line
-audits a file in every layout that the documentation names, or says which extra reads it, and the
-smoke tests pass, all from outside the checkout.
+audits a file in every layout that the documentation names, or says which extra reads it, the smoke
+tests pass, and with the extras of the README's install line a wheel runs what the README shows and
+tutorials, all from outside the checkout.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ SMOKE = (
     "tests/python/cuts",
 )
 """Tests that need nothing but the package, pytest and hypothesis."""
+TUTORIALS = ("benchmark", "panoramia", "zero_run")
+"""Those that audit files of `leakbound.datasets`."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,8 @@ def main() -> None:
                 lists_its_crates(file)
                 installed.run("python", *pip, f"{file.resolve()}[io]")
                 audits_layouts(installed)
+                runs_the_readme(installed, file.resolve())
+                runs_tutorials(installed)
         sys.stdout.write(f"{file.name}: installed and tried\n")
     if not files:
         sys.exit(f"nothing to try in {options.folder}")
@@ -87,7 +92,7 @@ def install(file: Path, folder: Path, pip: list[str]) -> Installed:
     """Install a file into an empty environment, a wheel without Rust."""
     unwanted = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"}
     environment = {name: text for name, text in os.environ.items() if name not in unwanted}
-    environment |= {"PYTHONUTF8": "1", "COLUMNS": "80"}
+    environment |= {"PYTHONUTF8": "1", "COLUMNS": "80", "MPLBACKEND": "agg"}
     if file.suffix == ".whl":
         environment["PATH"] = without("cargo", without("rustc", environment["PATH"]))
         for program in ("cargo", "rustc"):
@@ -155,6 +160,25 @@ def audits_layouts(installed: Installed) -> None:
     with tempfile.TemporaryDirectory(dir=installed.folder) as folder:
         script = shutil.copy(ROOT / "tests/distribution/audit_layouts.py", folder)
         sys.stdout.write(installed.run("python", script, folder))
+
+
+def runs_the_readme(installed: Installed, wheel: Path) -> None:
+    """What the README shows runs with what its install line brings."""
+    page = ROOT / "README.md"
+    line = re.search(r'pip install "\.(\[[\w,]+\])"', page.read_text(encoding="utf-8"))
+    if line is None:
+        sys.exit("the README has no install line")
+    installed.run("python", *installed.pip, f"{wheel}{line[1]}")
+    with tempfile.TemporaryDirectory(dir=installed.folder) as folder:
+        script = shutil.copy(ROOT / "tests/distribution/readme_commands.py", folder)
+        sys.stdout.write(installed.run("python", script, page, folder))
+
+
+def runs_tutorials(installed: Installed) -> None:
+    """Tutorials run once downloaded, with the data that the wheel brings."""
+    for name in TUTORIALS:
+        shutil.copy(ROOT / "docs" / "examples" / "tutorials" / f"{name}.py", installed.folder)
+        installed.run("python", f"{name}.py")
 
 
 def passes_smoke_tests(installed: Installed) -> None:

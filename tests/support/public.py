@@ -13,6 +13,7 @@ MODULES: dict[str, Any] = {
     for part in (
         *("", ".attacks", ".attacks.synthetic", ".audits", ".claims", ".cuts"),
         *(
+            ".datasets",
             ".dp_sgd",
             ".errors",
             ".evidence",

@@ -14,17 +14,14 @@ from real ones *without* the model? How much better can it do so *with* the mode
 # and for 10 epochs with DP-SGD. A generator (a sequence of decision trees) learned from other
 # training records. For each of 4,032 pairs a fair coin decided whether the auditor is shown a
 # real member or a generated record. `leakbound.panoramia.run` does all of this in two minutes;
-# its scores are stored in the repository, so that nothing is trained here.
-
-from pathlib import Path
+# its scores come with leakbound, so that nothing is trained here.
 
 from pyarrow import parquet
 
 import leakbound as lb
 
-repository = Path(lb.__file__).parents[2]
-table = parquet.read_table(repository / "benches/corpus/tutorials/adult.parquet").to_pandas()
-print(table.columns.tolist(), len(table))
+table = parquet.read_table(lb.datasets.path("adult"))
+print(table.column_names, len(table))
 
 # %%
 # - ``member`` is the coin: true if a real member was shown, false if a generated record was.

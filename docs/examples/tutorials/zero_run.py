@@ -12,18 +12,14 @@ and corrects for what their *features* alone reveal.
 # ------------------------------------
 # A network was trained on images of Fashion-MNIST, mostly of classes at one end of the list. You
 # can imagine that each class came from a different site, and that some sites delivered more images.
-# The scores (minus the loss) of 6,000 images are stored in the repository, so that nothing is
-# trained here.
-
-from pathlib import Path
+# The scores (minus the loss) of 6,000 images come with leakbound, so that nothing is trained here.
 
 import numpy as np
 from pyarrow import parquet
 
 import leakbound as lb
 
-repository = Path(lb.__file__).parents[2]
-table = parquet.read_table(repository / "benches/corpus/tutorials/sites.parquet").to_pandas()
+table = parquet.read_table(lb.datasets.path("sites"))
 member, label = table["member"].to_numpy(), table["label"].to_numpy()
 scores = table["score"].to_numpy()
 
@@ -39,7 +35,7 @@ for kind in (0, 9):
 # model as features.
 
 classes = np.eye(10)[label][:, 1:]
-components = table[[f"x{i}" for i in range(8)]].to_numpy()
+components = np.stack([table[f"x{i}"].to_numpy() for i in range(8)], axis=1)
 features = np.concatenate([classes, components], axis=1)
 
 # %%

@@ -19,7 +19,6 @@ from typer.testing import CliRunner
 import leakbound as lb
 import mechanisms
 import untidy
-from drawings import draw_bounds, draw_false_claims
 from leakbound import benchmark, simulate
 from leakbound.benchmark.running import label, words
 from leakbound.benchmark.table import KEY
@@ -149,11 +148,13 @@ def test_the_oracle_is_the_best_fixed_cut(claim: Any) -> None:
 def test_pictures() -> None:
     games: list[Any] = [mechanisms.Noise(), mechanisms.RandomizedResponse(epsilon=1)]
     found = benchmark.run(games, [lb.KLScan(), half], m=[50, 100], seeds=range(3))
-    titles = [ax.get_title(loc="left") for ax in draw_bounds(found, "pure DP").axes]
+    titles = [ax.get_title(loc="left") for ax in benchmark.draw_bounds(found, "pure DP").axes]
     assert titles == ["Noise()", "RandomizedResponse(epsilon=1,\nfraction=1.0, delta=0.0)"]
-    drawn = draw_false_claims(found, "pure DP")
+    drawn = benchmark.draw_false_claims(found, "pure DP")
     assert [one.get_text() for one in drawn.axes[0].get_yticklabels()][-1] == "KLScan, m = 50"
     plt.close("all")
+    with pytest.raises(OptionError, match="those of the table \\('pure DP'\\)"):
+        benchmark.draw_bounds(found, "DP")
 
 
 def test_bad_options() -> None:

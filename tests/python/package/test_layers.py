@@ -23,6 +23,7 @@ FLOORS = (
     ("stats",),
     ("claims", "cuts", "report", "torch", "attacks"),
     ("_tally",),
+    ("datasets",),
     ("_core",),
     ("_base",),
     ("errors",),

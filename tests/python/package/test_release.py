@@ -1,5 +1,6 @@
 """What a release rests on agrees with itself: workflows, versions."""
 
+import importlib
 import re
 import subprocess
 import sys
@@ -115,3 +116,19 @@ def test_workflows_install_fixed_versions() -> None:
         if "--constraint constraints.txt" not in one and "--require-hashes" not in one
     ]
     assert not loose
+
+
+def test_an_address_is_all_that_links_and_hosted_notebooks_lack(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(ROOT / "docs" / "_ext")
+    addresses = importlib.import_module("addresses")
+    assert (addresses.icons(""), addresses.notebooks("")) == ([], {})
+    address = "https://code.example/owner/leakbound"
+    assert addresses.icons(address)[0]["url"] == address
+    binder = addresses.notebooks(address)["binder"]
+    assert (binder["org"], binder["repo"]) == ("owner", "leakbound")
+    assert Path(binder["dependencies"]).is_file()
+    assert addresses.repository() == toml("pyproject.toml")["project"].get("urls", {}).get(
+        "repository", ""
+    )

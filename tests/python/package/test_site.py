@@ -56,6 +56,7 @@ def test_examples_have_a_title_and_a_place(folder: Path) -> None:
     for name in named:
         source = text(folder / name)
         assert re.match(r'"""\n(.+)\n=+\n', source)
+        assert "__file__" not in source, f"{name} needs more than what is installed"
         compile(source, name, "exec")
         assert not re.search(r"\bylim=|set_ylim\((?!bottom=0\))", source), (
             "an upper limit cuts off what lies above it"

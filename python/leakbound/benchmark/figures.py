@@ -1,16 +1,20 @@
 """Figures of a benchmark's rows: a panel for each game."""
 
-from collections.abc import Callable
+from __future__ import annotations
+
 from textwrap import wrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from matplotlib import pyplot as plt
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
-from leakbound.benchmark import Table
-from leakbound.benchmark.table import Row, method
+from leakbound._base.checks import instance
+from leakbound.benchmark.table import Row, Table, method
+from leakbound.errors import OptionError
 from leakbound.report.style import ALERT, INK, MUTED, house_style
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = ["draw_bounds", "draw_false_claims"]
 
@@ -18,12 +22,49 @@ _MARKS = "osD^vPX*"
 
 
 def draw_bounds(table: Table, claim: str) -> Figure:
-    """Draw mean bounds on a claim against m, the truth (dashed) and the oracle (dotted)."""
+    """Draw mean bounds against the number of examples, a panel for each game.
+
+    Parameters
+    ----------
+    table : Table
+        Rows of `run`. Methods that failed in every game of a panel are left out of it.
+    claim : str
+        The claim to show, as the column ``claim`` has it, for example ``"pure DP"``.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The dashed line is the truth, where it fits into the panel; the dotted line is the best
+        fixed threshold with labels known.
+
+    Raises
+    ------
+    OptionError
+        No row is about the claim.
+    """
     return _panels(table, claim=claim, height=lambda _: 3.0, draw=_bounds)
 
 
 def draw_false_claims(table: Table, claim: str) -> Figure:
-    """Draw the share of false claims of each bound, with exact limits."""
+    """Draw the share of false claims of each bound, a panel for each game.
+
+    Parameters
+    ----------
+    table : Table
+        Rows of `run`.
+    claim : str
+        The claim to show, as the column ``claim`` has it, for example ``"pure DP"``.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Lines are exact confidence limits, red if they exclude the allowed share, which is dashed.
+
+    Raises
+    ------
+    OptionError
+        No row is about the claim.
+    """
     return _panels(
         table, claim=claim, height=lambda most: max(3.0, 0.25 * most), draw=_false_claims
     )
@@ -35,14 +76,21 @@ def _panels(
     height: Callable[[int], float],
     draw: Callable[[Axes, list[Row]], None],
 ) -> Figure:
+    instance(table, "table", Table)
+    every = table.summary().lines
     panels: dict[str, list[Row]] = {}
-    for line in table.summary().lines:
+    for line in every:
         if line["claim"] == claim:
             panels.setdefault(line["game"], []).append(line)
+    if not panels:
+        there = ", ".join(sorted({repr(line["claim"]) for line in every})) or "none"
+        raise OptionError(f"claim must be one of those of the table ({there}), got {claim!r}")
     columns = min(3, len(panels))
     down = -(-len(panels) // columns)
     size = 4.2 * columns, height(max(map(len, panels.values()))) * down + 0.6
     with house_style():
+        from matplotlib import pyplot as plt
+
         figure, grid = plt.subplots(
             down, columns, squeeze=False, figsize=size, layout="constrained"
         )
