@@ -12,15 +12,20 @@ import leakbound as lb
 from leakbound import stats
 from leakbound._base.odds import expit
 from leakbound._base.types import BoolArray, CoinSides, FloatArray, SidesChoice
+from leakbound.audits.policies import f_dp
+from leakbound.audits.policies.f_dp import JointTest, OutsideInFamily
+from leakbound.audits.policies.second_look import second_look
 from leakbound.audits.zero_run import blocks, pilot
 from leakbound.audits.zero_run import offsets as offsets_module
 from leakbound.audits.zero_run.game import ObservedGame
+from leakbound.audits.zero_run.levels import Level
 from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
 from leakbound.audits.zero_run.offsets import PoissonBinomial
 from leakbound.audits.zero_run.pilot import LookedAt
 from leakbound.audits.zero_run.search import Matching
 from leakbound.claims import ApproxDP, Claim, GaussianDP, LaplaceDP, PureDP
 from leakbound.cuts import Fixed, KLScan, OutsideIn, SecondLook
+from leakbound.cuts.look import Look
 from leakbound.errors import OptionError
 from leakbound.propensity import ConfidenceSet, LogisticPropensity
 from set_search import OverSet, over_set
@@ -308,6 +313,56 @@ def test_where_no_more_are_kept_than_guesses_nothing_is_claimed() -> None:
     assert look.proved((made, made, made + 1)) > 0
     for kept in (made, made - 1, made // 2, 1):
         assert look.proved((kept, kept, kept)) == 0
+
+
+def planned_for(examples: int, level: float, made: int) -> LookedAt:
+    """A look at small numbers, whose least counts have few values."""
+    look = chosen_at(over_plausible(GaussianDP(), "both", 0, reference=True, mu=3.0))
+    joined = second_look(SecondLook(), GaussianDP(), examples=examples, sides="both", level=level)
+    policy = joined.parts[1].policy
+    assert isinstance(policy, Look)
+    assert isinstance(policy.ladder, OutsideInFamily)
+    plan = policy.ladder.rule(examples, level, "both")
+    return replace(
+        look,
+        ladder=replace(look.ladder, expected=examples),
+        level=level,
+        guesses=made,
+        levels=tuple(plan.levels),
+        shares=tuple(policy.ladder.weights(plan).tolist()),
+        index=plan.levels.index(made),
+    )
+
+
+def largest_rise(look: LookedAt, correct: int) -> float:
+    """Return by what share of itself a bound is larger for more examples kept, at most."""
+    expected = look.ladder.expected
+    kept = range(4 * expected // 5, 23 * expected // 20)
+    bounds = np.array([look.proved((correct, look.guesses, number)) for number in kept])
+    later = np.maximum.accumulate(bounds[::-1])[::-1]
+    return float((later / bounds - 1).max())
+
+
+def test_a_bound_falls_as_more_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A share of draws keep fewer than the number that is tested, and must prove as much."""
+    seldom, often = planned_for(140, 0.001, 27), planned_for(90, 0.019, 36)
+    assert largest_rise(seldom, 24) < 0.01
+    assert largest_rise(often, 32) < 1e-6
+    # a test of as many guesses as are kept, and least counts of the number kept, jump with it
+    with monkeypatch.context() as broken:
+        broken.setattr(LookedAt, "tested", Level.tested)
+        assert largest_rise(seldom, 24) > 0.05
+    monkeypatch.setattr(JointTest, "as_planned", lambda test: test)
+    f_dp._remembered_bound.cache_clear()
+    assert largest_rise(often, 32) > 0.01
+
+
+def test_nothing_is_roughly_proved_where_nothing_is() -> None:
+    """Members at which too few are kept are the first that a search looks at."""
+    look = chosen_at(over_plausible(GaussianDP(), "both", 0, reference=True, mu=3.0))
+    made = look.guesses
+    assert look.roughly((made, made, made + 1)) > 0
+    assert look.roughly((made, made, made)) == 0
 
 
 def test_a_guess_that_is_missing_counts_as_wrong() -> None:

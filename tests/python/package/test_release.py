@@ -132,3 +132,30 @@ def test_an_address_is_all_that_links_and_hosted_notebooks_lack(
     assert addresses.repository() == toml("pyproject.toml")["project"].get("urls", {}).get(
         "repository", ""
     )
+
+
+LOCKS = sorted((ROOT / ".github").glob("*.txt"))
+
+
+@pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.stem)
+def test_locks_have_a_hash_for_each_version_and_the_versions_of_the_tests(path: Path) -> None:
+    pinned = dict(re.findall(r"^([a-z0-9._-]+)==([^ ;\\]+)", path.read_text("utf-8"), re.M))
+    bare = [one for one in re.split(r"\n(?=\S)", path.read_text("utf-8")) if "--hash=" not in one]
+    assert all(one.startswith("#") for one in bare)
+    tested = re.findall(r"^([^#\s=]+)==(.+)$", (ROOT / "constraints.txt").read_text("utf-8"), re.M)
+    names = {re.sub(r"[._-]+", "-", name.lower()): version for name, version in tested}
+    assert pinned
+    others = {
+        name: version
+        for name, version in pinned.items()
+        if names.get(re.sub(r"[._-]+", "-", name), version) != version
+    }
+    assert others == {}
+
+
+@pytest.mark.parametrize("name", ["docs", "wheels"])
+def test_what_is_published_is_made_by_packages_named_by_hash(name: str) -> None:
+    text = (ROOT / ".github" / "workflows" / f"{name}.yml").read_text("utf-8")
+    installs = [line.strip() for line in text.splitlines() if "pip install" in line]
+    assert installs
+    assert [one for one in installs if "--require-hashes" not in one] == []

@@ -108,7 +108,10 @@ class GridFamily(FamilyPolicy[Fixed | UnionBound]):
 class JointTest:
     """What counts prove of a family where one of several numbers of guesses was chosen.
 
-    `tau` are the levels of Algorithm 3 whose least counts are the vector v(t).
+    `tau` are the levels of Algorithm 3 whose least counts are the vector v(t): those of so many
+    examples as are there, or as were planned for. A certificate of some vector holds with fewer
+    examples too, so that a bound by one vector, `planned` being the same, falls as examples are
+    added.
     """
 
     claim: AnyFamily
@@ -118,6 +121,7 @@ class JointTest:
     sides: Sides
     level: float
     k: int = 2
+    planned: int | None = None
 
     @property
     def proxy(self) -> GaussianDP | LaplaceDP:
@@ -131,6 +135,12 @@ class JointTest:
         one_sided = self.sides == "member"
         made = self.levels[index]
         return counts_of(correct, guesses=made, m=self.examples, one_sided=one_sided, k=self.k)
+
+    def as_planned(self) -> "JointTest":
+        """Return the test of as many examples as were planned for."""
+        if self.planned is None:
+            return self
+        return replace(self, examples=self.planned, planned=None)
 
     def rough(self, index: int, correct: int) -> float:
         """Return what Algorithm 3 alone would prove of the proxy at a level."""
@@ -167,12 +177,13 @@ def _bound(test: JointTest, index: int, correct: int) -> float:
     proxy = test.proxy
     sides = test.sides
     level = test.level
-    critical = test.rough(index, correct)
+    planned = test.as_planned()
+    critical = planned.rough(index, correct)
     if not critical:
         return 0.0
     t = _on_grid(critical)
     curve = proxy.curve(t, sides)
-    empty = [test.counts(place, 0) for place in range(len(test.levels))]
+    empty = [planned.counts(place, 0) for place in range(len(test.levels))]
     least = _core.fdp_least_rejected(empty, curve.core, test.tau)
     if correct < least[index]:
         return 0.0

@@ -187,12 +187,21 @@ class Level(Chosen):
         test, index = self._test(kept)
         return test.rough(index, correct)
 
-    def _test(self, kept: int) -> tuple[JointTest, int]:
-        """Return the joint test of the levels if so many examples are kept, and the one chosen."""
+    def tested(self, kept: int) -> list[int]:
+        """Return the numbers of guesses that have the test if so many examples are kept."""
         levels = [made for made in self.levels if made < kept]
-        index = min(self.index, len(levels))
         if len(levels) < len(self.levels):
             levels.append(kept)
+        return levels
+
+    def _test(self, kept: int) -> tuple[JointTest, int]:
+        """Return the joint test of the levels if so many examples are kept, and the one chosen.
+
+        Least counts are those of the examples expected, whoever is kept, which no audited label had
+        a part in. Counts for the number kept would jump as that grows, and a bound with them.
+        """
+        levels = self.tested(kept)
+        index = min(self.index, len(levels) - 1)
         test = JointTest(
             claim=cast("AnyFamily", self.ladder.correction.claim),
             levels=tuple(levels),
@@ -200,6 +209,7 @@ class Level(Chosen):
             examples=kept,
             sides=self.ladder.game.sides,
             level=self.level,
+            planned=self.ladder.expected,
         )
         return test, index
 

@@ -43,11 +43,21 @@ class LookedAt(Level):
         """See `Chosen.guessed`."""
         return PILOT_GUESSES
 
+    def tested(self, kept: int) -> list[int]:
+        """See `Level.tested`: those that could be chosen, where others claim nothing."""
+        return [made for made in self.levels if made < kept]
+
     def proved(self, counts: Counts) -> float:
         """See `Chosen.proved`: nothing where no more are kept than guesses were chosen."""
         if counts[2] <= self.guesses:
             return 0.0
         return super().proved(counts)
+
+    def roughly(self, counts: Counts) -> float:
+        """See `Chosen.roughly`: nothing where nothing is proved."""
+        if counts[2] <= self.guesses:
+            return 0.0
+        return super().roughly(counts)
 
 
 def looked_at(ladder: Ladder, look: Look, level: float) -> LookedAt | None:
