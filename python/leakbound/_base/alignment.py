@@ -156,13 +156,7 @@ class ExampleOrder:
 
     def placed(self, values: Data, name: str, *, across: bool = False) -> Data:
         """Return data about the examples in their order."""
-        if self._moved and np.ndim(values) and not self._tells(_own(values, name, across=across)):
-            raise InputError(
-                f"scores and membership list the examples in different orders, and {name} has no "
-                "ids that tell its order: put all in one order, or give it the same ids (a pandas "
-                "index)"
-            )
-        rows = self._rows(values, name, across=across)
+        rows = self.rows_of(values, name, across=across)
         if rows is None:
             return values
         refuse_masked(values, name=name)
@@ -170,6 +164,16 @@ class ExampleOrder:
         if across:
             return array[:, rows]
         return array[rows]
+
+    def rows_of(self, values: Data, name: str, *, across: bool = False) -> IntArray | None:
+        """Return which rows of data about the examples to take, in order; None for all as given."""
+        if self._moved and np.ndim(values) and not self._tells(_own(values, name, across=across)):
+            raise InputError(
+                f"scores and membership list the examples in different orders, and {name} has no "
+                "ids that tell its order: put all in one order, or give it the same ids (a pandas "
+                "index)"
+            )
+        return self._rows(values, name, across=across)
 
     @property
     def ids(self) -> AnyArray | None:

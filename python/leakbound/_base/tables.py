@@ -40,6 +40,7 @@ ColumnKind: TypeAlias = Literal["number", "date", "zoned", "flag", "text", "word
 """What a column holds; of "text" it is not settled yet."""
 
 DOUBLE = np.dtype(np.float64)
+_CATEGORICAL = ("categor", "enum")  # how types of categories are called
 _NESTED = (list, tuple, set, frozenset, Mapping)
 _OF_ARROW = ("__arrow_c_array__", "__arrow_c_stream__")  # batches and readers of them
 _LISTED = 5  # names that a message lists
@@ -59,12 +60,14 @@ class Writing:
     """How values are written: the signs in numbers, and what stands for a missing value.
 
     `missing` are further marks of missing values, besides those that `text` knows: words of any
-    column, and numbers as text.
+    column, and numbers as text. `named` says whether the caller has options that name such marks
+    and columns of codes: a message is about these, or else about the table itself.
     """
 
     decimal: str = "."
     thousands: str = ""
     missing: Strings = ()
+    named: bool = True
 
 
 _PLAIN = Writing()
@@ -77,7 +80,7 @@ class Column:
     Numbers are doubles or, where doubles would merge integers, objects: integers and floats of
     Python. Values that `missing` marks mean nothing. `precision` is that of numbers as they were
     given, `writing` that of text, `table` the table for messages. `marks` counts the words that
-    were read as missing.
+    were read as missing, and `categorical` says that the values were declared to be categories.
     """
 
     values: AnyArray
@@ -87,6 +90,7 @@ class Column:
     writing: Writing = _PLAIN
     table: str = ""
     marks: Mapping[str, int] = field(default_factory=dict)
+    categorical: bool = False
 
     @property
     def is_exact(self) -> bool:
@@ -101,6 +105,10 @@ class Column:
             distinct, which = np.unique(self.values, return_inverse=True)
             words = np.array([_written(x) for x in distinct.tolist()], dtype=np.str_)[which]
         return np.where(self.missing, "", words)
+
+    def as_codes(self) -> "Column":
+        """Return the same values as words."""
+        return replace(self, values=self.as_words(), kind="word", precision=DOUBLE)
 
     def as_exact(self) -> NDArray[np.object_]:
         """Return numbers as objects, whole ones as integers."""
@@ -243,6 +251,7 @@ def _column(raw: Data, label: str, table: str, writing: Writing) -> Column:
         return Column(np.full(values.size, "", dtype=np.str_), column.missing, "empty")
     if column.kind in {"text", "flag"}:
         column = replace(column, values=np.where(column.missing, "", column.values))
+    column = replace(column, categorical=_is_categorical(raw))
     if zoned:
         return replace(column, kind="zoned")
     if column.kind == "text":
@@ -320,6 +329,11 @@ def _series(raw: Data) -> Data:
     if isinstance(series, nw.Series):
         return series
     return None
+
+
+def _is_categorical(raw: Data) -> bool:
+    """Return whether a column of a frame is declared to hold categories."""
+    return str(getattr(raw, "dtype", "")).lower().startswith(_CATEGORICAL)
 
 
 def _of_series(series: Data, name: str) -> tuple[AnyArray, BoolArray, bool]:

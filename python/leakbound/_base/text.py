@@ -204,11 +204,20 @@ class _Words:
         if len(others) > _OTHERS:
             more = f" and {len(others) - _OTHERS} more"
         kind = NAMES[reading.kind]
-        raise InputError(
-            f"column {self.name!r} of {table} holds {kind}, but {shown(first)} at row {row} (rows "
-            f"count from 0): if such words mark missing values, pass missing=["
+        remedy = (
+            f"if such words mark missing values, pass missing=["
             f"{', '.join(map(repr, listed))}]{more}; if {kind} are codes here, "
             f'columns={{{self.name!r}: "codes"}}'
+        )
+        if not self.columns[0].writing.named:
+            remedy = (
+                f"replace such words ({', '.join(map(repr, listed))}{more}) by missing values, as "
+                f"pandas.to_numeric(column, errors='coerce') does; if {kind} are codes here, make "
+                "the column categorical: .astype('category')"
+            )
+        raise InputError(
+            f"column {self.name!r} of {table} holds {kind}, but {shown(first)} at row {row} (rows "
+            f"count from 0): {remedy}"
         )
 
     def suspicion(self) -> str:
@@ -281,6 +290,14 @@ def suspicion(column: Column, name: str) -> str:
     if column.kind == "word":
         return _Words.of([column], name).suspicion()
     return ""
+
+
+def taken_as_words(column: Column, name: str) -> str:
+    """Say what was done with such a column, and how it would be read as what it was meant to be."""
+    codes = f'say columns={{{name!r}: "codes"}}'
+    if not column.writing.named:
+        codes = "make the column categorical"
+    return f"taken as words; write plain numbers (12.5) or dates (2024-05-31), or {codes}"
 
 
 _DATE = "a date"

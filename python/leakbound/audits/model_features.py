@@ -1,7 +1,7 @@
-"""Features of the examples that a model was asked about, where these are rows of a table or texts.
+"""Features that challenge a random split: rows of a table, or lengths of texts.
 
-They challenge the split of an audited model. Where inputs are anything else, such as pictures,
-there are none.
+Those of an audited model are its inputs. Where these are anything else, such as pictures, there are
+none.
 """
 
 from importlib.util import find_spec
@@ -9,10 +9,13 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from leakbound._base.alignment import ExampleOrder
+from leakbound._base.checks import check_features
+from leakbound._base.features import table_of
 from leakbound._base.reading import array_of
 from leakbound._base.streams import Purpose
 from leakbound._base.tables import read_columns
-from leakbound._base.types import AnyArray, Data, FloatArray, Strings
+from leakbound._base.types import AnyArray, ArrayInput, Data, FloatArray, Strings
 from leakbound.attacks.synthetic.encoding import coordinates
 from leakbound.errors import LeakboundError
 
@@ -27,10 +30,34 @@ T = TypeVar("T")
 
 
 class Features(NamedTuple):
-    """One row for each example, and the name of each column."""
+    """One row for each example, the name of each column, and what a reader should know of them."""
 
     rows: FloatArray
     names: Strings
+    notes: Strings = ()
+
+
+def of_given(values: ArrayInput, order: ExampleOrder, seed: int) -> Features:
+    """Read features of any form, in the order of the examples.
+
+    An array is taken as it is, and so is a table of numbers, none missing. Columns of other tables
+    become coordinates, as those of an audited model and of synthetic tables do. No membership is
+    read.
+    """
+    rows = order.rows_of(values, "features")
+    table = table_of(values, "features")
+    if table is None:
+        found = Features(check_features(values, "features"), ())
+    elif all(one.kind == "number" and not one.missing.any() for one in table.values()):
+        columns = [one.values.astype(np.float64) for one in table.values()]
+        found = Features(np.column_stack(columns), tuple(table))
+    else:
+        codes = [name for name, column in table.items() if column.categorical]
+        known = coordinates([table], codes, seed, synthetic=False)
+        found = Features(known.rows, known.sources, known.notes)
+    if rows is None:
+        return found
+    return found._replace(rows=found.rows[rows])
 
 
 def can_challenge() -> bool:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from leakbound._base.checks import check_features, check_length, choice
+from leakbound._base.checks import check_length, choice
 from leakbound._base.codes import check_codes
 from leakbound._base.types import ArrayInput, FloatArray, GenericArray, MemberInput, Named, Strings
 from leakbound._tally.tally import AnyTally, by_attack, recorded
-from leakbound.audits import premises, road
+from leakbound.audits import model_features, premises, road
 from leakbound.audits.pair_tally import PairTally
 from leakbound.audits.pairs import Aggregate, Pairs, Units
 from leakbound.audits.split_challenge import challenge, challenged
@@ -59,8 +59,9 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
         is then on replacing one of these.
     aggregate : {"mean", "max", "log_mean_exp"}
         The score of a group, from those of its rows.
-    features : array-like, shape (m, d), optional
-        Features of the examples, which challenge the split: two classifiers bet on which of each
+    features : array-like or data frame, shape (m, d), optional
+        Features of the examples, which challenge the split, words, dates and missing values
+        included: two classifiers bet on which of each
         pair is the member, and it is counted whether rows that resemble each other, or the most or
         least usual rows, are in one part too often. What a random split shows with a probability
         below 0.001, all of these together, contradicts it, and the bound is withheld. Of texts pass
@@ -150,26 +151,26 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
         pairs = Pairs.drawn(units, request.seed)
         found = None
         if self.features is not None:
-            table = check_features(aligned.order.placed(self.features, "features"), "features")
-            check_length(table[:, 0], examples=member.size, name="features")
+            read = model_features.of_given(self.features, aligned.order, request.seed)
+            check_length(read.rows[:, 0], examples=member.size, name="features")
             label = "stratum"
             if self.labels is not None:
                 label = "label"
             found = challenge(
                 pairs,
                 units,
-                table,
+                read.rows,
                 request.seed,
                 labels=codes.get("labels", strata),
                 label=label,
-                names=words.columns,
+                names=words.columns or read.names,
                 most_bets=most_bets,
             )
         # 3. What the pairs prove, withheld where features show a split that was not random.
         result = self._paired(aligned, units, pairs, words, request).audit(request, self)
         if found is None:
             return result
-        return challenged(result, found)
+        return challenged(result, replace(found, notes=read.notes))
 
     def _paired(
         self,

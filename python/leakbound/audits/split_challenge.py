@@ -15,7 +15,7 @@ from leakbound._base import shares
 from leakbound._base.imports import needs
 from leakbound._base.records import Lazy
 from leakbound._base.streams import Purpose
-from leakbound._base.types import BoolArray, FloatArray, GenericArray, Named
+from leakbound._base.types import BoolArray, FloatArray, GenericArray, Named, Strings
 from leakbound.audits.pairs import Pairs, Units
 from leakbound.propensity import falsification, likeness, surprise, views
 from leakbound.results import AuditResult
@@ -63,6 +63,8 @@ class Challenge:
     """What all views of a split came to."""
 
     findings: tuple[Finding, ...]
+    notes: Strings = ()
+    """What a reader should know of how features were read."""
 
     @property
     def most_telling(self) -> Finding:
@@ -102,6 +104,8 @@ class Challenge:
         found = {**numbers, "expected": best.expected, "p_values": p_values}
         if blind:
             found["blind_baseline"] = blind[0]
+        if self.notes:
+            found["notes"] = list(self.notes)
         return found
 
 
@@ -338,6 +342,8 @@ def challenged(result: AuditResult, found: Challenge) -> AuditResult:
     split, *rest = result.assumptions
     if not found.contradicted:
         text = f"{split.statement} Features alone do not contradict it (p = {found.p_value:.2g})."
+        if found.notes:
+            text += f" Of the features, {'; '.join(found.notes)}."
         return replace(result, assumptions=(replace(split, statement=text), *rest))
     curve = result._curve  # noqa: SLF001 (drawn when asked for)
     words = "; ".join(one.words for one in found.contradictions)

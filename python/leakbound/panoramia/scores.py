@@ -200,6 +200,7 @@ def shown_of(game: Arrays, features: FloatArray, *, seed: int) -> Learning:
     return worded(
         Learning(
             features=audited,
+            names=("baseline",),
             seen=np.column_stack([audited, features]),
             reference=(others, coins),
             guide=guide.log_odds(audited),

@@ -11,8 +11,9 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base import shares
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import check_features, check_scores, seed_of
+from leakbound._base.checks import check_scores, seed_of
 from leakbound._base.console import track
+from leakbound._base.features import placed_features
 from leakbound._base.imports import needs
 from leakbound._base.odds import expit
 from leakbound._base.records import Record
@@ -127,7 +128,7 @@ def falsify(
     True
     """
     order = ExampleOrder()
-    features = check_features(order.placed(X, "X"), "X")
+    features = placed_features(order, X, "X").rows
     claimed = check_scores(order.placed(log_odds, "log_odds"), "log_odds")
     if features.shape[0] != claimed.size:
         raise InputError(f"X has {features.shape[0]} rows and there are {claimed.size} log-odds")

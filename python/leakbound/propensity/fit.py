@@ -17,6 +17,7 @@ from leakbound._base.checks import (
     seed_of,
     vector,
 )
+from leakbound._base.features import Encoding, placed_features, read_features
 from leakbound._base.odds import expit
 from leakbound._base.records import Record
 from leakbound._base.streams import Purpose
@@ -103,6 +104,8 @@ class Rows:
     member: BoolArray
     folds: NDArray[np.uint8] | None
     ids: AnyArray | None
+    encoding: Encoding | None = None
+    """How a table of D' was converted; None where it was an array."""
 
     @classmethod
     def read(
@@ -116,7 +119,8 @@ class Rows:
     ) -> "Rows":
         """Check the arguments of a fit."""
         order = ExampleOrder()
-        table = np.array(check_features(order.placed(features, "X")), order="C")
+        given = placed_features(order, features, "X")
+        table = np.array(given.rows, order="C")
         classes = np.array(order.member(member, table.shape[0]))
         names = order.distinct_ids
         if ids is not None:
@@ -133,7 +137,7 @@ class Rows:
         for array in (table, classes, names, assigned):
             if array is not None:
                 array.flags.writeable = False
-        return cls(table, classes, assigned, names)
+        return cls(table, classes, assigned, names, given.encoding)
 
     def check_disjoint(self, ids: ArrayInput) -> None:
         """Check that none of `ids` is an id of these rows."""
@@ -209,6 +213,8 @@ class Model(ABC):
         ----------
         X, member : array-like, shapes (m', d) and (m',)
             Features of D', finite, and membership; both classes occur, outside of each fold too.
+            A data frame may have words, dates and missing values, as `features` of `ZeroRun`; the
+            audited features are then a frame with these columns, and are converted alike.
         ids : array-like, shape (m',), optional
             A different id for each row, by which an audit finds out that it audits none of them; by
             default the index of a pandas table, unless that only counts the rows.
@@ -321,11 +327,13 @@ class PropensityFit:
     def overlap(self, X: ArrayInput, member: ArrayInput | HasMember) -> Overlap:
         """Return how far members and non-members of an audit set can be compared."""
         order = ExampleOrder()
-        log_odds = self.log_odds(order.placed(X, "X"))
+        given = placed_features(order, X, "X", self.rows.encoding)
+        log_odds = self.log_odds(given.rows)
         return overlap(log_odds, order.member(member, log_odds.size))
 
     def _features(self, X: ArrayInput) -> FloatArray:
-        return check_features(X, "X", columns=self.rows.features.shape[1])
+        table = read_features(X, "X", self.rows.encoding).rows
+        return check_features(table, "X", columns=self.rows.features.shape[1])
 
     def __repr__(self) -> str:
         members = int(self.rows.member.sum())

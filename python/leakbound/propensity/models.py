@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import check_features, check_ids, choice, integer, real, seed_of, vector
+from leakbound._base.checks import check_ids, choice, integer, real, seed_of, vector
+from leakbound._base.features import Encoding, placed_features
 from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
@@ -199,6 +200,8 @@ class CrossFit:
     """For each fold, the model learnt from all others."""
     features: FloatArray
     member: BoolArray
+    encoding: Encoding | None = None
+    """How a table of features was converted; None where they were an array."""
 
     @property
     def logistic(self) -> bool:
@@ -236,7 +239,8 @@ def cross_fit(
         Seed of the folds, and of the fits; by default a new one, which the fits record.
     """
     order = ExampleOrder()
-    features = np.array(check_features(order.placed(X, "X"), "X"), order="C")
+    table = placed_features(order, X, "X")
+    features = np.array(table.rows, order="C")
     labels = order.member(member, features.shape[0])
     for array in (features, labels):
         array.flags.writeable = False
@@ -249,4 +253,4 @@ def cross_fit(
         model.fit(features[fold != number], labels[fold != number], seed=seed)
         for number in range(count)
     )
-    return CrossFit(fold, fits, features, labels)
+    return CrossFit(fold, fits, features, labels, table.encoding)

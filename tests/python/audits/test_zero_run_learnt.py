@@ -223,7 +223,7 @@ def test_constant_columns_and_copies_change_nothing() -> None:
     assert result.learnt is not None
     assert result.learnt.columns.tolist() == [0, 1, 2]
     assert result.bound == pytest.approx(plain.bound, abs=0.05)
-    assert any("2 of 5 features are constant or equal" in note for note in result.warnings)
+    assert any("2 of 5 features are constant or depend on" in note for note in result.warnings)
     with pytest.raises(lb.errors.InputError, match="every feature is constant"):
         flat.zero_run(*given, features=np.ones((800, 2)), **options)
 

@@ -123,8 +123,3 @@ def joined(columns: list[Column]) -> Column:
             parts.append(column.as_exact() if exact else column.values)
     values = np.concatenate([part.astype(object) for part in parts] if exact else parts)
     return Column(values, missing, kind, marks=marks)
-
-
-def as_codes(column: Column) -> Column:
-    """Return a column whose values stand for words."""
-    return replace(column, values=column.as_words(), kind="word", precision=DOUBLE)

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from leakbound._base.streams import Purpose
 from leakbound._base.tables import Column
-from leakbound._base.text import settled, suspicion
+from leakbound._base.text import settled, suspicion, taken_as_words
 from leakbound._base.types import FloatArray, IntArray
-from leakbound.attacks.synthetic.columns import as_codes, joined
+from leakbound.attacks.synthetic.columns import joined
 from leakbound.errors import InputError
 
 ONE_HOT = 8  # words of a column with a coordinate each; of more, each has a random vector
@@ -78,7 +78,7 @@ def coordinates(
         numbered.append(found.codes)
         if column.kind in {"number", "date", "zoned"} and not column.is_exact:
             ordered.add(name)
-    notes += _marked(marks)
+    notes += _marked(marks, named=all(one.writing.named for one in tables[0].values()))
     if not blocks:
         raise InputError(f"all audited records are equal in every column: {'; '.join(notes)}")
     rows = np.ascontiguousarray(np.concatenate(blocks, axis=1))
@@ -118,7 +118,7 @@ def _parts(
     parts = settled([first], name, codes=coded)
     for other in others:
         parts += settled([other], name, kind=parts[0].kind, codes=coded)
-    return [as_codes(one) for one in parts] if coded else parts
+    return [one.as_codes() for one in parts] if coded else parts
 
 
 def _doubts(column: Column, audited: Column, name: str, *, coded: bool) -> list[str]:
@@ -128,14 +128,11 @@ def _doubts(column: Column, audited: Column, name: str, *, coded: bool) -> list[
         notes.append(f"column {name!r} is of another kind in other tables: taken as words")
     meant = "" if coded else suspicion(audited, name)
     if meant:
-        notes.append(
-            f"column {name!r} {meant}: taken as words; write plain numbers (12.5) or dates "
-            f'(2024-05-31), or say columns={{{name!r}: "codes"}}'
-        )
+        notes.append(f"column {name!r} {meant}: {taken_as_words(audited, name)}")
     return notes
 
 
-def _marked(columns: Mapping[str, Mapping[str, int]]) -> list[str]:
+def _marked(columns: Mapping[str, Mapping[str, int]], *, named: bool) -> list[str]:
     """Return a note about words that were read as missing values, if there are any."""
     if not columns:
         return []
@@ -145,7 +142,10 @@ def _marked(columns: Mapping[str, Mapping[str, int]]) -> list[str]:
     }
     listed = "; ".join(f"column {name!r} has {said}" for name, said in counts.items())
     known = ", ".join(sorted({repr(mark) for marks in columns.values() for mark in marks}))
-    return [f"{listed}: read as missing values; missing=[{known}] says so without a warning"]
+    note = f"{listed}: read as missing values"
+    if named:
+        note += f"; missing=[{known}] says so without a warning"
+    return [note]
 
 
 def _encode(column: Column, records: int, end: int | None, rng: np.random.Generator) -> _Encoded:
@@ -162,7 +162,7 @@ def _encode(column: Column, records: int, end: int | None, rng: np.random.Genera
         block = _numbers(column, records, end)[:, None]
     if column.is_exact:
         # Integers this large are ids or moments: what copies one copies all of its digits.
-        words, same = np.unique(as_codes(column).values, return_inverse=True)
+        words, same = np.unique(column.as_codes().values, return_inverse=True)
         vectors, none = _words(column, words.size, same, records, end, rng)
         block = block if none else np.column_stack([block, vectors])
     if column.missing.any() and not why:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import check_features, check_ids, check_length, check_scores, flag, real
+from leakbound._base.checks import check_ids, check_length, check_scores, flag, real
+from leakbound._base.features import placed_features
 from leakbound._base.formatting import down
 from leakbound._base.records import Lazy
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, JsonValue, Kind
@@ -62,10 +63,10 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
     c_upper : float, optional
         An upper limit on c that the caller vouches for, at least 0. It makes the result a lower
         bound.
-    features : array-like, shape (m, d), optional
-        Features of the examples. With them the result has a conditional lower bound on ε: Zero-Run
-        over all logistic models, of the features and the baseline's score, that the coins do not
-        rule out; tests try to refute that form.
+    features : array-like or data frame, shape (m, d), optional
+        Features of the examples, as for `ZeroRun`. With them the result has a conditional lower
+        bound on ε: Zero-Run over all logistic models, of the features and the baseline's score,
+        that the coins do not rule out; tests try to refute that form.
 
     Notes
     -----
@@ -204,8 +205,8 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
         # What holds given features: by each example's own odds, or after matching for δ > 0.
         conditional: list[ZeroRunResult] = []
         if self.features is not None:
-            table = check_features(order.placed(self.features, "features"), name="features")
-            check_length(table[:, 0], examples=member.size, name="features")
+            table = placed_features(order, self.features)
+            check_length(table.rows[:, 0], examples=member.size, name="features")
             audit = PairAudit.prepare(
                 attack_scores,
                 member,

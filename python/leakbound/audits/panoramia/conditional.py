@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
+from leakbound._base.features import FeatureTable
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.audits.road import AlignedScores, Attacks, Request
 from leakbound.audits.zero_run.audit import bound
@@ -48,14 +49,14 @@ def worded(learning: Learning, *, model: str, learnt_from: str) -> Learning:
     return replace(
         learning,
         model=f"{model}, learnt from {learnt_from}",
-        form=f" The model is a {model}: its inputs must contain everything about an example that "
-        "predicts its coin, in this form.",
+        form=f"{learning.form} The model is a {model}: its inputs must contain everything about an "
+        "example that predicts its coin, in this form.",
         source=f"The propensities were learnt from {learnt_from}, which the confidence set allows "
         "for. The audited model was not used",
     )
 
 
-def of_audited(baseline: FloatArray, features: FloatArray) -> Learning:
+def of_audited(baseline: FloatArray, features: FeatureTable) -> Learning:
     """Learn from the audited coins, given the baseline's scores and features."""
     finite = baseline[np.isfinite(baseline)]
     low = -1.0
@@ -63,9 +64,10 @@ def of_audited(baseline: FloatArray, features: FloatArray) -> Learning:
     if finite.size:
         low = finite.min()
         high = finite.max()
-    table = columns(np.column_stack([np.clip(baseline, low, high), features]))
+    table = columns(np.column_stack([np.clip(baseline, low, high), features.rows]))
+    names = ("baseline", *features.names)
     return worded(
-        Learning(features=table, seen=table),
+        Learning.of_table(replace(features, rows=table, names=names)),
         model="logistic regression on the baseline's score and the features",
         learnt_from="the coins of the audited examples themselves",
     )

@@ -118,8 +118,12 @@ class ZeroRun(ZeroRunOptions, Design[Listed, ZeroRunResult]):
         samples. "bootstrap", the default of others: a low percentile of refits, the procedure of
         the paper, which is no confidence bound; "none": the model is taken as it is. Both are of
         kind "exploratory_lower_bound" and refute nothing.
-    features : array-like, shape (m, d), optional
-        Features of the examples, for a model and tests of it.
+    features : array-like or data frame, shape (m, d), optional
+        Features of the examples, for a model and tests of it. Columns of a frame of any library may
+        hold numbers, booleans, dates, words and categories, some missing: words become indicators
+        of all but the most frequent one, those in fewer than 20 rows as one, dates days, and a
+        missing value the median or that word, with an indicator. Constant columns and combinations
+        of others are left out, which changes no log-odds.
     max_log_odds : float, optional
         Examples with |λ| above this are left out. Needed if propensities are 0 or 1. With a fitted
         model λ is that of D'.

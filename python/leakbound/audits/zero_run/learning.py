@@ -7,18 +7,19 @@ values maximized over a confidence set for the nuisance parameter", 1994).
 """
 
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
 from leakbound._base import shares
-from leakbound._base.checks import check_features, check_length
-from leakbound._base.types import BoolArray, FloatArray, IntArray
+from leakbound._base.checks import check_length
+from leakbound._base.features import Encoding, FeatureTable
+from leakbound._base.types import BoolArray, FloatArray, IntArray, Strings
 from leakbound.audits.road import AlignedScores, Request
+from leakbound.audits.zero_run.dependence import Columns, columns_needed, separating
 from leakbound.audits.zero_run.game import beyond_features, usable
 from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet, other_share
-from leakbound.audits.zero_run.options import ZeroRunOptions, audited, placed_features
+from leakbound.audits.zero_run.options import ZeroRunOptions, audited, features_of
 from leakbound.cuts import Fixed, SecondLook
 from leakbound.errors import FitError, InputError, OptionError
 from leakbound.propensity import (
@@ -60,12 +61,14 @@ class Learning:
     """What log-odds are learnt from besides the audited labels: features, and D' if there is one.
 
     `seen` is what tests of the model's form and predictions of scores may use; `guide` are
-    log-odds that no audited label had a part in. `model` names the model in options, `form` says
-    more of it, and `source` what it was learnt from, but for D'.
+    log-odds that no audited label had a part in. `names` are those of the features' columns.
+    `model` names the model in options, `form` says more of it, and `source` what it was learnt
+    from, but for D'.
     """
 
     features: FloatArray
     seen: FloatArray
+    names: Strings
     reference: tuple[FloatArray, BoolArray] | None = None
     offset: float = 0.0
     own_intercept: bool = False
@@ -94,22 +97,43 @@ class Learning:
         member = examples.member
         if isinstance(propensity, CrossFit):
             check_folds(propensity, examples, options)
-            return cls(features=propensity.features, seen=propensity.features)
-        fitted = propensity if isinstance(propensity, PropensityFit) else None
-        table = check_features(placed_features(examples, options, fitted))
+            names = _names_of(propensity.encoding, propensity.features)
+            crossed = FeatureTable(propensity.features, names, encoding=propensity.encoding)
+            return cls.of_table(crossed)
+        fitted = None
+        if isinstance(propensity, PropensityFit):
+            fitted = propensity
+        given = features_of(examples, options, fitted)
+        table = given.rows
         check_length(table, member.size, "features")
+        learning = cls.of_table(given)
         if fitted is None:
-            return cls(features=table, seen=table)
+            return learning
         # The examples share an intercept with D' where its share of members is known.
-        warnings = () if fitted.own_intercept else other_share(fitted, member)
-        return cls(
-            features=table,
-            seen=table,
+        warnings = learning.warnings
+        if not fitted.own_intercept:
+            warnings += other_share(fitted, member)
+        return replace(
+            learning,
             reference=(fitted.rows.features, fitted.rows.member),
             offset=fitted.offset,
             own_intercept=fitted.own_intercept,
             guide=fitted.log_odds(table),
             warnings=warnings,
+        )
+
+    @classmethod
+    def of_table(cls, table: FeatureTable) -> "Learning":
+        """Return what is learnt from features alone."""
+        form = ""
+        if table.encoding is not None:
+            form = table.encoding.said
+        return cls(
+            features=table.rows,
+            seen=table.rows,
+            names=table.names,
+            form=form,
+            warnings=table.doubts,
         )
 
 
@@ -129,9 +153,14 @@ def learnt(
     refusal = ""
     found = None
     try:
-        found = _confidence_set(member, learning, request, (rows, beyond, columns))
+        found = _confidence_set(member, learning, request, (rows, beyond, columns.needed))
     except FitError as error:
         refusal = str(error)
+        deciding = separating(learning.features[rows], learning.names, member[rows])
+        if deciding:
+            refusal += f" ({deciding}: audit records of which both groups have some)"
+        elif columns.nearly:
+            refusal += f" ({', '.join(columns.nearly)}: leave out one of these)"
     # 2. Tests of the model's form.
     seen = learning.seen[rows]
     tests: tuple[FormTest, ...] = ()
@@ -169,7 +198,7 @@ def learnt(
         found=found,
         guide=guide,
         draws_needed=OddsSet.draws_for(seed),
-        columns=columns,
+        columns=columns.needed,
         tests=tests,
         **known,
     )
@@ -217,24 +246,37 @@ def _assumptions(
 
 
 def _warnings(
-    learning: Learning, columns: IntArray, tests: tuple[FormTest, ...], refusal: str
-) -> tuple[str, ...]:
+    learning: Learning,
+    columns: Columns,
+    tests: tuple[FormTest, ...],
+    refusal: str,
+) -> Strings:
     """Say what limits the audit; often nothing."""
     notes = [
-        f"propensity model refuted (p = {one.p_value:.2g}, {one.test}): log-odds are not linear in "
-        "the features, which may explain correct guesses"
+        f"propensity model refuted (p = {one.p_value:.2g}, {one.test}"
+        f"{_most(one, columns, learning)}): log-odds are not linear in the features, which may "
+        "explain correct guesses"
         for one in tests
         if one.refuted
     ]
     if not tests and not refusal:
         notes.append("the form of the propensity model was not tested: falsify=False")
-    width = learning.features.shape[1]
-    if width > columns.size:
+    left_out = columns.left_out
+    if left_out:
+        width = learning.features.shape[1]
         notes.append(
-            f"{width - columns.size} of {width} features are constant or equal to one before them "
-            "and were left out, which changes no log-odds"
+            f"{len(left_out)} of {width} features are constant or depend on those before them and "
+            f"were left out, which changes no log-odds: {', '.join(left_out)}"
         )
     return (*learning.warnings, *notes)
+
+
+def _most(test: FormTest, columns: Columns, learning: Learning) -> str:
+    """Name the features of the product that the model lacks most, if a test found one."""
+    if not test.worst:
+        return ""
+    factors = [learning.names[columns.needed[factor]] for factor in test.worst]
+    return f", most of all {' times '.join(map(repr, factors))}"
 
 
 def check_folds(crossed: CrossFit, examples: AlignedScores, options: ZeroRunOptions) -> None:
@@ -275,8 +317,8 @@ def _check(options: ZeroRunOptions, request: Request, learning: Learning) -> Non
         )
 
 
-def _columns(learning: Learning) -> IntArray:
-    """Return the columns that a model needs: none is huge, constant or equal to another one."""
+def _columns(learning: Learning) -> Columns:
+    """Return the columns that a model needs, none of them huge, and why it needs no others."""
     tables = [learning.features]
     if learning.reference is not None:
         check_length(learning.reference[0][0], learning.features.shape[1], "features of D'")
@@ -286,21 +328,24 @@ def _columns(learning: Learning) -> IntArray:
     if largest.max() > _HUGE:
         column = int(largest.argmax())
         raise InputError(
-            f"features has {largest[column]:.3g} in column {column}, beyond {_HUGE:g}, whose "
+            f"features has {largest[column]:.3g} in column {learning.names[column]}, beyond "
+            f"{_HUGE:g}, whose "
             "square is no number: give it in other units"
         )
-    # Without the others a model is the same. Columns that nearly depend on one another stay:
-    # membership may depend on what is left out of those.
-    varied = np.flatnonzero(together.max(axis=0) > together.min(axis=0))
-    if not varied.size:
+    columns = columns_needed(together, learning.names)
+    if not columns.needed.size:
         raise InputError(
-            "every feature is constant: pass propensities, which are then all the same"
+            f"every feature is constant: {', '.join(columns.left_out)}. Pass features in which "
+            "members and non-members may differ, or propensities, which are then all the same"
         )
-    first: dict[bytes, int] = {}
-    for column in varied.tolist():
-        values = together[:, column] + 0.0  # -0.0 and 0.0 are equal and differ in bytes
-        first.setdefault(blake2b(values.tobytes()).digest(), column)
-    return np.array(sorted(first.values()), dtype=np.int64)
+    return columns
+
+
+def _names_of(encoding: Encoding | None, features: FloatArray) -> Strings:
+    """Return the names of columns, their numbers where they came from an array."""
+    if encoding is None:
+        return tuple(map(str, range(features.shape[1])))
+    return encoding.names
 
 
 def _confidence_set(

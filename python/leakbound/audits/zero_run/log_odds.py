@@ -17,6 +17,7 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base import shares
 from leakbound._base.checks import check_length, numbers, vector
+from leakbound._base.features import placed_features
 from leakbound._base.odds import expit, logit
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, IntArray
@@ -26,8 +27,8 @@ from leakbound.audits.zero_run.game import Guesses, ObservedGame, distinct_ranks
 from leakbound.audits.zero_run.options import (
     ZeroRunOptions,
     audited,
+    features_of,
     no_overlap,
-    placed_features,
 )
 from leakbound.errors import InputError, OptionError
 from leakbound.propensity import (
@@ -257,7 +258,7 @@ def known(
     # 3. Whether features say more.
     tried = None
     if options.falsify and options.features is not None and not box.limited:
-        features = examples.order.placed(options.features, "features")
+        features = placed_features(examples.order, options.features).rows
         tried = falsify(box.estimate, features, member, seed=request.seed)
     uncertainty = "given"
     if learnt:
@@ -281,9 +282,9 @@ def _read(examples: AlignedScores, propensity: Any, options: ZeroRunOptions, see
     order = examples.order
     size = examples.member.size
     if options.features is not None:
-        order.placed(options.features, "features")  # whose ids, if any, come first
+        order.rows_of(options.features, "features")  # whose ids, if any, come first
     if isinstance(propensity, PropensityFit):
-        table = placed_features(examples, options, propensity)
+        table = features_of(examples, options, propensity).rows
         return _of_model(propensity, table, size, options, seed)
     if isinstance(propensity, tuple):
         limits = [order.placed(one, f"propensity[{i}]") for i, one in enumerate(propensity)]

@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from leakbound._base.checks import choice, flag, real
+from leakbound._base.features import FeatureTable, placed_features
 from leakbound._base.streams import Purpose
 from leakbound._base.types import Adversary, ArrayInput, FloatArray, IntArray
 from leakbound.audits.road import AlignedScores, Request
@@ -77,19 +78,22 @@ def audited(
     return Purpose.AUDITED_ORDER.rng(request.seed).permutation(allowed)
 
 
-def placed_features(
+def features_of(
     examples: AlignedScores, options: ZeroRunOptions, model: PropensityFit | None = None
-) -> ArrayInput:
+) -> FeatureTable:
     """Return the features that a model needs, of examples none of which may be in its D'."""
     if options.features is None:
         raise OptionError(
             "a propensity model needs the features of the audited examples: features="
         )
-    features: ArrayInput = examples.order.placed(options.features, "features")
+    encoding = None
+    if model is not None:
+        encoding = model.rows.encoding
+    table = placed_features(examples.order, options.features, encoding=encoding)
     ids = examples.order.distinct_ids
     if ids is not None and model is not None:
         model.rows.check_disjoint(ids)
-    return features
+    return table
 
 
 def no_overlap(why: str) -> DesignError:

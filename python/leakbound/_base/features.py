@@ -1,0 +1,336 @@
+"""Features of examples as columns of numbers, whatever table holds them.
+
+What a column holds is settled by `tables` and `text`. Here it becomes numbers that a linear model
+can use: words become indicators of all but the most frequent word. All of it follows from the rows
+of a table; who is a member has no part in it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from leakbound._base.alignment import ExampleOrder
+from leakbound._base.checks import check_features, shown
+from leakbound._base.reading import array_of
+from leakbound._base.tables import NAMES, Column, ColumnKind, Writing, read_columns
+from leakbound._base.text import settled, suspicion, taken_as_words
+from leakbound._base.types import ArrayInput, BoolArray, Data, FloatArray, IntArray, Strings
+from leakbound.errors import InputError
+
+FEW = 20
+"""Rows that a word, or missing values, need for an indicator: of fewer all may be members."""
+CONVERTED = (
+    "Words are indicators of all but the most frequent one, dates are days, and a missing value is "
+    "the median or the most frequent word, with an indicator. The conversion follows from the rows "
+    "of all examples together; membership has no part in it"
+)
+"""How tables are converted, for assumptions."""
+_IN_FRAMES = Writing(named=False)
+_DAY = np.timedelta64(1, "D")
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureTable:
+    """Features as numbers, one row for each example.
+
+    `names` has the name of each column, which for an array is its number. `doubts` says which
+    columns were perhaps read wrongly. `encoding` is how a table was converted; None for an array.
+    """
+
+    rows: FloatArray
+    names: Strings
+    doubts: Strings = ()
+    encoding: "Encoding | None" = None
+
+    def taken(self, rows: IntArray | None) -> "FeatureTable":
+        """Return some rows in an order; all as they are if None."""
+        if rows is None:
+            return self
+        return replace(self, rows=self.rows[rows])
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """How one column becomes numbers.
+
+    `words` have an indicator each; `rare` says whether one more stands for all other words than
+    `usual`, the most frequent one. `gap` says whether missing values have an indicator. Numbers are
+    counted from `origin`, and `middle` stands for missing ones.
+    """
+
+    name: str
+    kind: ColumnKind
+    coded: bool
+    words: Strings = ()
+    usual: str = ""
+    pooled: Strings = ()
+    rare: bool = False
+    gap: bool = False
+    origin: Data = 0
+    middle: float = 0.0
+
+    @property
+    def names(self) -> Strings:
+        """The names of the columns of numbers."""
+        names = [f"{self.name} = {word}" for word in self.words]
+        if self.kind not in {"word", "empty"}:
+            names = [self.name]
+        if self.rare:
+            names.append(f"{self.name} = other")
+        if self.gap:
+            names.append(f"{self.name} is missing")
+        return tuple(names)
+
+    @property
+    def needless(self) -> str:
+        """Why no number comes of the column, if none does."""
+        if self.kind == "empty":
+            return "missing in all rows"
+        return "the same in nearly all rows"
+
+    def columns(self, column: Column) -> list[FloatArray]:
+        """Return the columns of numbers of a column of the same kind."""
+        found = [(column.values == word).astype(np.float64) for word in self.words]
+        if self.kind not in {"word", "empty"}:
+            numbers = _as_numbers(column, self.origin)
+            found = [np.where(column.missing, self.middle, numbers)]
+        if self.rare:
+            known = np.isin(column.values, [*self.words, self.usual]) | column.missing
+            found.append((~known).astype(np.float64))
+        if self.gap:
+            found.append(column.missing.astype(np.float64))
+        return found
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How the columns of a table become numbers, settled by the rows of one table."""
+
+    rules: tuple[_Rule, ...]
+
+    @property
+    def names(self) -> Strings:
+        """The names of the columns of numbers."""
+        return tuple(name for rule in self.rules for name in rule.names)
+
+    @property
+    def left_out(self) -> Strings:
+        """Columns of the table of which no number comes, and why."""
+        return tuple(f"{rule.name!r} ({rule.needless})" for rule in self.rules if not rule.names)
+
+    @property
+    def said(self) -> str:
+        """How the table was converted, for assumptions; nothing where all columns are numbers."""
+        plain = {"number", "flag"}
+        if all(rule.kind in plain and not rule.gap for rule in self.rules):
+            return ""
+        pooled = [_pooling(rule) for rule in self.rules if rule.pooled]
+        return f" {'; '.join([CONVERTED, *pooled])}."
+
+    @classmethod
+    def of(cls, table: Mapping[str, Column], name: str) -> tuple[Self, Strings]:
+        """Settle how the columns of a table are converted, and say which are in doubt."""
+        rules = list[_Rule]()
+        doubts = list[str]()
+        for label, column in table.items():
+            read = _settled(column, label)
+            meant = ""
+            if not column.categorical:
+                meant = suspicion(read, label)
+            if meant:
+                doubts.append(f"column {label!r} of {name} {meant}: {taken_as_words(read, label)}")
+            rules.append(_rule(label, read, name, coded=column.categorical))
+        found = cls(tuple(rules))
+        if not found.names:
+            raise InputError(
+                f"no column of {name} says anything: {', '.join(found.left_out)}. Pass columns in "
+                "which members and non-members may differ"
+            )
+        return found, tuple(doubts)
+
+    def rows(self, table: Mapping[str, Column], name: str) -> FloatArray:
+        """Convert a table with the same columns; InputError says what differs."""
+        self._check_names(table, name)
+        columns = list[FloatArray]()
+        for rule in self.rules:
+            columns += rule.columns(self._alike(table[rule.name], rule, name))
+        return np.ascontiguousarray(np.column_stack(columns))
+
+    def _check_names(self, table: Mapping[str, Column], name: str) -> None:
+        known = [rule.name for rule in self.rules]
+        lacking = [one for one in known if one not in table]
+        extra = [one for one in table if one not in known]
+        if lacking or extra:
+            words = f"lacks {', '.join(map(repr, lacking))}"
+            if not lacking:
+                words = f"has {', '.join(map(repr, extra))} besides"
+            raise InputError(
+                f"{name} {words}: the model was fitted to the columns "
+                f"{', '.join(map(repr, known))}, and needs the same ones"
+            )
+
+    def _alike(self, column: Column, rule: _Rule, name: str) -> Column:
+        """Return a column as what it was where the rule was settled."""
+        read = column
+        if rule.coded:
+            read = column.as_codes()
+        read = settled([read], rule.name, kind=rule.kind, codes=rule.coded)[0]
+        if read.kind == "empty" and rule.kind != "empty":
+            read = replace(read, kind=rule.kind, values=_blanks(rule, read.missing.size))
+        if read.kind != rule.kind:
+            raise InputError(
+                f"column {rule.name!r} of {name} holds {NAMES[read.kind]}, and the model was "
+                f"fitted to {NAMES[rule.kind]}: give both the same type"
+            )
+        if rule.kind == "word":
+            self._check_words(read, rule, name)
+        return read
+
+    def _check_words(self, column: Column, rule: _Rule, name: str) -> None:
+        """Refuse words that are frequent here and were not there."""
+        known = [*rule.words, rule.usual, *rule.pooled]
+        strange = ~np.isin(column.values, known) & ~column.missing
+        if not strange.any() or (rule.rare and strange.sum() < FEW):
+            return
+        row = int(strange.argmax())
+        raise InputError(
+            f"column {rule.name!r} of {name} has {shown(str(column.values[row]))} at row {row} "
+            f"({int(strange.sum()):,} such rows), a word that the model was not fitted to: leave "
+            "these rows out, or fit the model to records that have it"
+        )
+
+
+def read_features(
+    values: ArrayInput, name: str = "features", encoding: Encoding | None = None
+) -> FeatureTable:
+    """Read features of any form: an array of numbers as it is, a table column by column.
+
+    With an `encoding`, a table is converted as the one that it was made from.
+    """
+    table = table_of(values, name)
+    if table is None:
+        rows = check_features(values, name)
+        return FeatureTable(rows, tuple(map(str, range(rows.shape[1]))))
+    doubts: Strings = ()
+    if encoding is None:
+        encoding, doubts = Encoding.of(table, name)
+    rows = encoding.rows(table, name)
+    return FeatureTable(rows, encoding.names, doubts, encoding)
+
+
+def placed_features(
+    order: ExampleOrder,
+    values: ArrayInput,
+    name: str = "features",
+    encoding: Encoding | None = None,
+) -> FeatureTable:
+    """Read features of examples, in their order."""
+    rows = order.rows_of(values, name)
+    return read_features(values, name, encoding).taken(rows)
+
+
+def table_of(values: ArrayInput, name: str) -> dict[str, Column] | None:
+    """Return the columns of a table, or of an array of objects; None for an array of numbers."""
+    given: Data = values
+    records = isinstance(given, list | tuple) and bool(given)
+    fields = getattr(getattr(given, "dtype", None), "names", None)
+    # Asked of the type: a lazy frame would run its query.
+    named = isinstance(given, Mapping) or hasattr(type(given), "columns") or bool(fields)
+    if not named and not (records and all(isinstance(one, Mapping) for one in given)):
+        given = array_of(values, name, exact=True)
+        if given.dtype.kind in "biufc" or given.ndim != 2:
+            return None
+    return read_columns(given, name, _IN_FRAMES)
+
+
+def _settled(column: Column, name: str) -> Column:
+    """Return a column as numbers, dates, booleans or words."""
+    if column.categorical:
+        return column.as_codes()
+    return settled([column], name)[0]
+
+
+def _rule(name: str, column: Column, table: str, *, coded: bool) -> _Rule:
+    """Return how a column is converted."""
+    rule = _Rule(name, column.kind, coded, gap=_is_frequent(column.missing))
+    if column.kind == "word":
+        return _of_words(rule, column, table)
+    if column.kind == "empty":
+        return rule
+    known = column.values[~column.missing]
+    origin: Data = 0
+    if column.kind in {"date", "zoned"} or column.is_exact:
+        origin = known.min()
+    middle = float(np.median(_as_numbers(column, origin)[~column.missing]))
+    return replace(rule, origin=origin, middle=middle)
+
+
+def _of_words(rule: _Rule, column: Column, table: str) -> _Rule:
+    """Give indicators to words that are frequent enough, but for the most frequent one."""
+    words, counts = np.unique(column.values[~column.missing], return_counts=True)
+    usual = int(counts.argmax())  # of equally frequent ones, the first in the alphabet
+    if words.size > 2 and counts[usual] < FEW:
+        raise InputError(
+            f"column {rule.name!r} of {table} has {words.size:,} different words, none of them in "
+            f"{FEW} rows or more, such as {shown(str(words[usual]))}. Leave names, ids and texts "
+            "out of the features (ids may be the index of the frame), and put other words into "
+            "fewer groups, such as towns into regions"
+        )
+    frequent = (counts >= FEW) | (words.size == 2)  # of two words, one is an indicator
+    others = ~frequent
+    for chosen in (frequent, others):
+        chosen[usual] = False
+    pooled = tuple(words[others].tolist())
+    return replace(
+        rule,
+        words=tuple(words[frequent].tolist()),
+        usual=str(words[usual]),
+        pooled=pooled,
+        rare=bool(counts[others].sum() >= FEW),
+    )
+
+
+def _pooling(rule: _Rule) -> str:
+    """Say which words have no indicator of their own."""
+    first = ", ".join(repr(word) for word in rule.pooled[:3])
+    if len(rule.pooled) > 3:
+        first += ", …"
+    joined = f"count as {rule.usual!r}, the most frequent word"
+    if rule.rare:
+        joined = "count as one word"
+    verb = "words"
+    if len(rule.pooled) == 1:
+        verb = "word"
+        joined = joined.replace("count", "counts")
+    return (
+        f"column {rule.name!r} has {len(rule.pooled):,} {verb} in fewer than {FEW} rows "
+        f"({first}), which {joined}"
+    )
+
+
+def _is_frequent(marked: BoolArray) -> bool:
+    """Return whether rows that are marked, and others, are enough for an indicator."""
+    count = int(marked.sum())
+    return min(count, marked.size - count) >= FEW
+
+
+def _as_numbers(column: Column, origin: Data) -> FloatArray:
+    """Return numbers, days since an origin, or 0 and 1; anything where values are missing."""
+    values = column.values
+    if column.kind == "flag":
+        values = values == "True"
+    if column.kind in {"date", "zoned"} or column.is_exact:
+        values = np.where(column.missing, origin, values) - origin
+    if column.kind in {"date", "zoned"}:
+        values = values / _DAY
+    numbers: FloatArray = values.astype(np.float64)
+    return numbers
+
+
+def _blanks(rule: _Rule, size: int) -> Data:
+    """Return values of a column that is missing in all rows."""
+    if rule.kind == "word":
+        return np.full(size, "", dtype=np.str_)
+    return np.full(size, rule.origin)

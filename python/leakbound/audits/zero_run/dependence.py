@@ -1,0 +1,123 @@
+"""Columns of features that a logistic model does not need, and those that decide membership."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import numpy as np
+
+from leakbound._base.types import BoolArray, FloatArray, IntArray, Strings
+
+# Steps between doubles that sums of columns may be off by. Columns that nearly depend on others
+# stay: membership may depend on what is left of those.
+_ROUNDING = 64 * float(np.finfo(np.float64).eps)
+# Share of a column's length, its mean taken off, that is little to be left by others.
+_LITTLE = 1e-5
+# An eigenvalue of the correlations above which no column has so little left.
+_CLEAR = 1e-9
+# Coefficients of columns of length 1 that a message names.
+_TAKEN = 1e-4
+# Columns that a message names.
+_LISTED = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """The columns that a model needs, why it needs no others, and which nearly depend on others."""
+
+    needed: IntArray
+    left_out: Strings
+    nearly: Strings
+
+
+def columns_needed(table: FloatArray, names: Strings) -> Columns:
+    """Return the columns that a model needs.
+
+    Without a column that is constant, equal to one before it, or a linear combination of those
+    before it, the model is the same.
+    """
+    why = dict[int, str]()
+    varied = table.max(axis=0) > table.min(axis=0)
+    for column in np.flatnonzero(~varied).tolist():
+        why[column] = "the same in all rows"
+    first = dict[bytes, int]()
+    for column in np.flatnonzero(varied).tolist():
+        values = table[:, column] + 0.0  # -0.0 and 0.0 are equal and differ in bytes
+        equal = first.setdefault(blake2b(values.tobytes()).digest(), column)
+        if equal != column:
+            why[column] = f"equal to {names[equal]!r}"
+    different = np.array(sorted(first.values()), dtype=np.int64)
+    exact, nearly = _combinations(table, different, names)
+    why |= exact
+    kept = [column for column in different.tolist() if column not in why]
+    left_out = tuple(f"{names[column]!r} ({why[column]})" for column in sorted(why))
+    return Columns(np.array(kept, dtype=np.int64), left_out, nearly)
+
+
+def _combinations(
+    table: FloatArray, columns: IntArray, names: Strings
+) -> tuple[dict[int, str], Strings]:
+    """Return which columns are combinations of those before them, of which ones, and nearly so."""
+    if not columns.size:
+        return {}, ()
+    # 1. Columns of length 1 without their means: the intercept is one more column.
+    units = table[:, columns] / np.abs(table[:, columns]).max(axis=0)
+    units = units - units.mean(axis=0)
+    lengths = np.sqrt((units**2).sum(axis=0))
+    units = units / lengths
+    if np.linalg.eigvalsh(units.T @ units)[0] > _CLEAR:
+        return {}, ()
+    rounding = _ROUNDING * np.sqrt(len(units)) / lengths.min()
+    # 2. Gram and Schmidt's basis, twice for each column: once leaves rounding errors.
+    basis = np.empty((len(units), 0))
+    inside = list[int]()
+    found = dict[int, str]()
+    nearly = list[str]()
+    for place in range(columns.size):
+        rest = units[:, place]
+        for _ in range(2):
+            rest = rest - basis @ (basis.T @ rest)
+        length = float(np.sqrt(rest @ rest))
+        if length <= _LITTLE:
+            coefficients = np.linalg.lstsq(units[:, inside], units[:, place], rcond=None)[0]
+            taken = [inside[one] for one in np.flatnonzero(np.abs(coefficients) > _TAKEN)]
+            parts = [repr(names[columns[one]]) for one in taken]
+        if length <= rounding:
+            found[int(columns[place])] = f"a combination of {_listed(parts)}"
+            continue
+        basis = np.column_stack([basis, rest / length])
+        inside.append(place)
+        if length <= _LITTLE:
+            nearly.append(f"{names[columns[place]]!r} (nearly a combination of {_listed(parts)})")
+    return found, tuple(nearly)
+
+
+def separating(table: FloatArray, names: Strings, member: BoolArray) -> str:
+    """Say which columns decide membership by themselves; empty if none does."""
+    return "; ".join(list(_separating(table, names, member))[:_LISTED])
+
+
+def _separating(table: FloatArray, names: Strings, member: BoolArray) -> Iterator[str]:
+    for name, column in zip(names, table.T, strict=True):
+        inside = column[member]
+        outside = column[~member]
+        if inside.min() > outside.max() or outside.min() > inside.max():
+            yield f"column {name!r} alone tells every member from every non-member"
+            continue
+        values, which = np.unique(column, return_inverse=True)
+        if values.size != 2:
+            continue
+        for value in range(2):
+            rows = member[which == value]
+            if rows.all() or not rows.any():
+                group = "non-members"
+                if rows.all():
+                    group = "members"
+                of_value = f"rows with {values[value]:g} in column {name!r}"
+                yield f"all {rows.size:,} {of_value} are {group}"
+
+
+def _listed(parts: list[str]) -> str:
+    if len(parts) > _LISTED:
+        return f"{', '.join(parts[:_LISTED])} and {len(parts) - _LISTED} more"
+    return " and ".join(parts)

@@ -1,0 +1,268 @@
+"""Features in frames of any library: words, dates, booleans and missing values, by their names."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import leakbound as lb
+from leakbound._base.features import FEW, read_features
+from leakbound.errors import InputError
+from leakbound.propensity import LogisticPropensity, cross_fit, falsify
+from leakbound.stats import binomial_tail
+
+UNTESTED = "the form of the propensity model was not tested: falsify=False"
+CITIES = ["Bern", "Oslo", "Rome"]
+FRAMES: dict[str, Callable[[pd.DataFrame], Any]] = {
+    "pandas": lambda table: table,
+    "polars": pl.from_pandas,
+    "lazy": lambda table: pl.from_pandas(table).lazy(),
+    "arrow": pa.Table.from_pandas,
+    "mapping": lambda table: {name: table[name].tolist() for name in table},
+    "records": lambda table: table.to_dict("records"),
+    "objects": lambda table: table.to_numpy(object),
+}
+
+
+def people(m: int, seed: int = 0) -> pd.DataFrame:
+    """Columns of every kind; nothing is known of a member."""
+    rng = np.random.default_rng(seed)
+    every_ninth = np.arange(m) % 9 == 0
+    return pd.DataFrame(
+        {
+            "age": rng.integers(20, 70, m),
+            "city": rng.choice(CITIES, m, p=[0.2, 0.3, 0.5]),
+            "income": np.where(every_ninth, np.nan, rng.normal(size=m)),
+            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, m), "D"),
+            "smokes": rng.random(m) < 0.5,
+            "visits": pd.array(np.where(every_ninth, None, rng.integers(0, 5, m)), dtype="Int64"),
+        }
+    )
+
+
+def game(m: int, seed: int = 0, leak: float = 2.0) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
+    """Membership depends on age and on two of the cities; so do scores."""
+    rng = np.random.default_rng(seed)
+    table = people(m, seed)
+    log_odds = (table["age"] - 45) / 20 + 2.0 * (table["city"] == "Rome") - 1.0
+    log_odds += np.where(table["income"].isna(), 1.0, 0.0)
+    member = rng.random(m) < 1 / (1 + np.exp(-log_odds.to_numpy()))
+    return table, member, log_odds.to_numpy() + leak * member + rng.normal(size=m)
+
+
+def audited(member: Any, scores: Any, features: Any, **options: Any) -> lb.ZeroRunResult:
+    design = lb.ZeroRun(member, features=features, falsify=False, **options)
+    return lb.audit(scores, design, claim=lb.PureDP(), seed=0)
+
+
+@pytest.mark.parametrize("library", FRAMES)
+def test_every_library_gives_the_same_columns(library: str) -> None:
+    table = people(300)
+    read = read_features(FRAMES[library](table))
+    names = [*table.columns]
+    if library == "objects":
+        names = [str(place) for place in range(table.shape[1])]
+    age, city, income, since, smokes, visits = names
+    assert read.names == (
+        *(age, f"{city} = Bern", f"{city} = Oslo", income, f"{income} is missing", since),
+        *(smokes, visits, f"{visits} is missing"),
+    )
+    np.testing.assert_array_equal(read.rows, read_features(table).rows)
+    first = table["since"].min()
+    assert read.rows[:, 5].tolist() == ((table["since"] - first).dt.days).tolist()
+    assert set(read.rows[table["income"].isna(), 3]) == {table["income"].median()}
+
+
+def test_columns_of_numbers_stay_as_they_are() -> None:
+    table = people(100)[["age", "smokes"]].assign(one=1.0)
+    read = read_features(table)
+    np.testing.assert_array_equal(read.rows, table.to_numpy(np.float64))
+    assert read.encoding is not None
+    assert read.encoding.said == ""
+
+
+def test_the_order_of_rows_and_membership_have_no_part() -> None:
+    table = people(400).assign(town=[f"town {place % 17}" for place in range(400)])
+    order = np.random.default_rng(1).permutation(400)
+    plain = read_features(table)
+    moved = read_features(table.iloc[order].reset_index(drop=True))
+    assert moved.names == plain.names
+    np.testing.assert_array_equal(moved.rows, plain.rows[order])
+
+
+def test_rare_words_are_one_and_categories_of_numbers_are_words() -> None:
+    many = [f"rare {place}" for place in range(FEW)] + ["usual"] * 60 + ["other town"] * FEW
+    table = pd.DataFrame({"town": many, "code": pd.Categorical(np.arange(100) % 3)})
+    read = read_features(table)
+    assert read.names == ("town = other town", "town = other", "code = 1", "code = 2")
+    assert read.rows[:, 1].sum() == FEW
+    assert read.encoding is not None
+    assert f"has {FEW} words in fewer than {FEW} rows ('rare 0', " in read.encoding.said
+    few = read_features(table.iloc[1:])
+    assert few.names == ("town = other town", "code = 1", "code = 2")
+
+
+def test_a_frame_audits_as_its_indicators_do() -> None:
+    table, member, scores = game(700)
+    missing = table["income"].isna()
+    by_hand = np.column_stack(
+        [
+            table["age"],
+            *(table["city"] == name for name in CITIES[:2]),
+            table["income"].fillna(table["income"].median()),
+            missing,
+        ]
+    ).astype(float)
+    result = audited(member, scores, table[["age", "city", "income"]])
+    assert result.bound > 0.5
+    assert result.bound == audited(member, scores, by_hand).bound
+    assert result.warnings == (UNTESTED,)
+    (assumed,) = (one for one in result.assumptions if one.name == "propensities")
+    assert "membership has no part in it" in assumed.statement
+    # Rows that are joined by an index follow it.
+    named = table.set_index(pd.Index([f"p{place}" for place in range(700)]))
+    order = np.random.default_rng(2).permutation(700)
+    joined = audited(
+        member, pd.Series(scores, named.index), named[["age", "city", "income"]].iloc[order]
+    )
+    assert joined.bound == result.bound
+
+
+def test_dependent_columns_are_left_out_by_name() -> None:
+    table, member, scores = game(600)
+    plain = audited(member, scores, table[["age", "city"]])
+    wide = table[["age", "city"]].assign(
+        same=1.0, copy=table["age"], half=table["age"] / 2 + 3, **pd.get_dummies(table["city"])
+    )
+    result = audited(member, scores, wide)
+    assert result.bound == pytest.approx(plain.bound, abs=0.05)
+    untested, warning = result.warnings
+    assert untested == UNTESTED
+    for words in (
+        "6 of 9 features are constant or depend on those before them",
+        "'same' (the same in all rows)",
+        "'copy' (equal to 'age')",
+        "'half' (a combination of 'age')",
+        "'Bern' (equal to 'city = Bern')",
+        "'Rome' (a combination of 'city = Bern' and 'city = Oslo')",
+    ):
+        assert words in warning
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"a": 1.0, "b": "x"}, r"every feature is constant: 'a' \(the same in all rows\)"),
+        ({"a": "x", "b": None}, r"no column of features says anything: 'a' \(the same in nearly"),
+        ({"id": [f"p{place}" for place in range(200)], "a": range(200)}, "'id' .*200 different"),
+        ({"a": [[1, 2]] * 200}, "column 'a' of features holds list values"),
+        ({"a": [1 + 2j] * 200}, "column 'a' of features holds complex"),
+        ({"a": [*["1.5", "2", "3", "4"] * 49, "x", "5", "6", "7"]}, r"\.astype\('category'\)"),
+        ({"a": [np.inf, *range(199)]}, "column 'a' of features is infinite in 1 rows"),
+    ],
+)
+def test_tables_that_say_nothing_or_cannot_be_read(columns: dict[str, Any], words: str) -> None:
+    member = np.arange(200) % 3 > 0
+    table = pd.DataFrame(columns, index=range(200))
+    with pytest.raises(InputError, match=words):
+        audited(member, np.random.default_rng(0).normal(size=200), table)
+
+
+def test_what_decides_membership_is_named() -> None:
+    table, member, scores = game(500)
+    year = np.where(member, 2023, 2024)
+    result = audited(member, scores, table[["age"]].assign(year=year))
+    assert result.bound == 0
+    assert "column 'year' alone tells every member from every non-member" in result.reason
+    # What only one part has is missing in the other, where two tables were put together.
+    torn = table[["age"]].assign(ward=np.where(member, np.arange(500) % 3, np.nan))
+    result = audited(member, scores, torn)
+    assert "column 'ward is missing' alone tells every member" in result.reason
+    rare = table[["age"]].assign(site=np.where(member & (np.arange(500) % 9 == 0), "a", "b"))
+    result = audited(member, scores, rare)
+    assert "in column 'site = a' are members" in result.reason
+
+
+def test_other_examples_are_converted_alike() -> None:
+    table, member, scores = game(1000)
+    columns = ["age", "city", "income"]
+    there = table[columns].iloc[500:].reset_index(drop=True)
+    here = table[columns].iloc[:500]
+    fit = LogisticPropensity().fit(there, member[500:], seed=0)
+    result = audited(member[:500], scores[:500], here, propensity=fit)
+    assert result.learnt is not None
+    assert result.learnt.reference == 500
+    assert fit.predict(here.iloc[:3]).shape == (3,)
+    for changed, words in (
+        (here.assign(city="Wien"), "has 'Wien' at row 0 .* that the model was not fitted to"),
+        (here.drop(columns="city"), "X lacks 'city'"),
+        (here.assign(more=1), "X has 'more' besides"),
+        (here.assign(age="old"), "holds words, and the model was fitted to numbers"),
+    ):
+        with pytest.raises(InputError, match=words):
+            fit.predict(changed)
+
+
+def test_other_doors_take_the_same_frames() -> None:
+    table, member, scores = game(600)
+    columns = table[["age", "city"]]
+    crossed = cross_fit(LogisticPropensity(), columns, member, seed=0)
+    assert crossed.features.shape == (600, 3)
+    bound = lb.audit(scores, lb.ZeroRun(member, crossed, falsify=False), seed=0).bound
+    assert (
+        bound == lb.audit(scores, lb.ZeroRun(member, features=columns, falsify=False), seed=0).bound
+    )
+    assert falsify(np.zeros(600), columns, member, seed=0).refuted
+    fair = np.random.default_rng(0).random(600) < 0.5
+    result = lb.audit(
+        scores * 0 + fair + np.arange(600) % 7,
+        lb.Panoramia(fair, baseline=np.arange(600) % 11, features=columns),
+        seed=0,
+    )
+    assert result.conditional is not None
+    assert result.conditional.learnt is not None
+    assert result.conditional.learnt.columns.size == 4
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "arrow"])
+def test_a_split_is_challenged_by_frames(library: str) -> None:
+    rng = np.random.default_rng(0)
+    table = people(400).assign(name=[f"p{place}" for place in range(400)], same=1)
+    member = rng.permutation(400) < 200
+    scores = rng.normal(size=400) + 2 * member
+    result = lb.audit(scores, lb.RandomSplit(member, features=FRAMES[library](table)), seed=0)
+    assert result.bound > 0
+    assert not result.warnings
+    assert "'same' is the same in all records: ignored" in result.assumptions[0].statement
+    assert result.blind_baseline is not None
+    told = table.assign(city=np.where(member, "Rome", table["city"]))
+    result = lb.audit(scores, lb.RandomSplit(member, features=FRAMES[library](told)), seed=0)
+    assert result.bound == 0
+    assert "column 'city' tells most" in result.warnings[0]
+
+
+GAMES = 60
+LEVEL = 0.2
+
+
+def false_claims(columns: list[str]) -> int:
+    """Count audits of scores that know these features alone and yet prove something."""
+    count = 0
+    for seed in range(GAMES):
+        table, member, scores = game(400, seed=seed, leak=0.0)
+        design = lb.ZeroRun(member, features=table[columns], falsify=False)
+        result = lb.audit(scores, design, claim=lb.PureDP(), confidence=1 - LEVEL, seed=seed)
+        count += result.bound > 0
+    return count
+
+
+def test_words_and_gaps_take_out_what_they_explain() -> None:
+    """At twice the level, as many false claims as are allowed would be rare."""
+    allowed = 16
+    assert binomial_tail(allowed + 1, GAMES, 2 * LEVEL) > 0.95
+    assert false_claims(["age", "city", "income"]) <= allowed
+    assert false_claims(["age", "income"]) > allowed
