@@ -5,3 +5,6 @@ from leakbound.attacks.scores import margin_threshold as margin_threshold
 from leakbound.attacks.scores import offline_lira as offline_lira
 from leakbound.attacks.scores import rmia as rmia
 from leakbound.attacks.scores import score as score
+from leakbound.attacks.served import LoggedScores as LoggedScores
+from leakbound.attacks.served import logged_scores as logged_scores
+from leakbound.attacks.tokens import token_scores as token_scores

@@ -15,6 +15,7 @@ from leakbound._base.checks import check_membership
 from leakbound._base.console import bar
 from leakbound._base.scores import TOKENS
 from leakbound._base.types import AnyArray, IntArray
+from leakbound.audits.pair_tally import PairTally
 from leakbound.cli import options
 from leakbound.cli.drawn import Draw, Drawn, DrawnChoices
 from leakbound.cli.files import (
@@ -28,13 +29,14 @@ from leakbound.cli.files import (
     read_parts,
     whole,
 )
+from leakbound.cli.joined import Joined, Roles
 from leakbound.cli.options import BundledDelivery, argument, command, flag, option, refuse
 from leakbound.cli.shards import are_shards, pairs_of, tally_of
 from leakbound.errors import FormatError, InputError
 from leakbound.planning import InclusionPlan
 from leakbound.planning.inclusion import ChoicePlan
 
-Table: TypeAlias = Columns | TwoFiles
+Table: TypeAlias = Columns | TwoFiles | Joined
 Scores: TypeAlias = AnyArray | dict[str, AnyArray]
 """Of one attack, or of attacks by name."""
 Rows: TypeAlias = IntArray | slice
@@ -49,10 +51,11 @@ COINS = (
 )
 SPLIT = (
     "The training set is a random part of the examples, for example from train_test_split. FILE "
-    "has the scores of the training set and the test set, with the same columns as for coins. FILE "
-    "can also be a tally of pairs (lb.PairTally), and several of them are added up. Both parts "
-    "must be prepared and scored by the same code: texts never packed, in the same template. The "
-    "bound is on ε for replacing one example."
+    "has the scores of the training set and the test set, with the same columns as for coins. "
+    "Several files, a folder or a pipe are read as one table. FILE can also be a tally of pairs "
+    "(lb.PairTally), and several of these are added up. Both parts must be prepared and scored by "
+    "the same code: texts never packed, in the same template. The bound is on ε for replacing one "
+    "example."
 )
 CHOICES = (
     "For each secret, one of k candidates was drawn at random and trained on. FILE has one row per "
@@ -186,7 +189,11 @@ def coins(
 def split(
     files: Annotated[
         list[Path] | None,
-        argument("FILE…", f"Table with one row per example: {options.KINDS}. Or tallies of pairs."),
+        argument(
+            "FILE…",
+            f"Table with one row per example: {options.KINDS}. Several files, a folder, a glob or "
+            "- for csv on standard input are one table. Or tallies of pairs.",
+        ),
     ] = None,
     *,
     parts: Parts,
@@ -233,32 +240,45 @@ def split(
     names = options.parse_columns(attacks, "--score-col")
     common = question.options(relation, replaced="example")
     given = parts.files(files)
-    if not parts.members and are_shards(given):
-        if len(names) > 1 or strata or groups or features or delivery.bundle:
-            refuse(
-                "several files are tallies of pairs, which only have counts: use one file with all "
-                "examples for several --attacks, --strata, --groups, --features or --bundle"
-            )
-        counted = pairs_of(given)
-        with bar(f"Auditing {counted.pairs:,} pairs"):
-            result = audit(counted, RandomSplit(), **common)
-        delivery.conclude(result, given[0], question.goal, relation)
     known = options.parse_columns(features, "--features")
     labels = {"strata": strata, "groups": groups}
-    wanted = [*names, *known, *filter(None, labels.values())]
-    optional = ["id"]
-    if TOKENS not in wanted:
-        optional.append(TOKENS)
-    table = parts.read(given, wanted, layout, optional=optional)
-    with bar(f"Auditing {len(table):,} examples"), about(given[0]):
+    columns = [col for col in labels.values() if col]
+    # 1. Tallies of pairs are added; tables are read as one.
+    shards: list[Path] = []
+    if not parts.members and are_shards(given):
+        found = pairs_of(given)
+        if isinstance(found, PairTally):
+            if len(names) > 1 or columns or known or delivery.bundle:
+                refuse(
+                    "tallies of pairs only have counts: use tables with all examples for several "
+                    "--attacks, --strata, --groups, --features or --bundle"
+                )
+            with bar(f"Auditing {found.pairs:,} pairs"):
+                result = audit(found, RandomSplit(), **common)
+            delivery.conclude(result, given[0], question.goal, relation)
+        shards = found
+    roles = Roles([*names, *known], columns, optional=("id", TOKENS))
+    table, counted = _table_of(parts, given, shards, roles, layout)
+    # 2. The audit.
+    with bar(f"Auditing {len(table):,} examples"), about(given[0], counted):
         scores = scores_of(table, names)
         member = table.member()
         inputs: dict[str, Any] = {one: table.words(col) for one, col in labels.items() if col}
-        inputs |= _features_in(table, known, tokens=TOKENS in optional)
+        inputs |= _features_in(table, known, tokens=TOKENS in roles.free)
         design = RandomSplit(member, aggregate=aggregate, **inputs)
         result = audit(scores, design, ids=table.ids, **common)
     inputs |= {"scores": scores, "plan": member, "ids": table.ids}
     delivery.conclude(result, given[0], question.goal, relation, inputs)
+
+
+def _table_of(
+    parts: Parts, given: list[Path], shards: list[Path], roles: Roles, layout: Layout
+) -> tuple[Table, str]:
+    """Return shards as one table, or what else was given, and how messages count its rows."""
+    if shards:
+        return Joined(shards, roles, layout), "through all files in order"
+    table = parts.read(given, [*roles.numbers, *roles.words], layout, optional=roles.free)
+    return table, "without the header"
 
 
 def _features_in(table: Table, named: list[str], *, tokens: bool) -> dict[str, AnyArray]:

@@ -419,14 +419,14 @@ def read(
 
 
 @contextmanager
-def about(path: Path) -> Iterator[None]:
-    """Name the file in messages about its columns."""
+def about(path: Path, counted: str = "without the header") -> Iterator[None]:
+    """Name the file in messages about its columns, and say how rows are counted."""
     try:
         yield
     except _AS_THEY_ARE:
         raise
     except LeakboundError as error:
-        rows = " (rows count from 0, without the header)" if " row" in str(error) else ""
+        rows = f" (rows count from 0, {counted})" if " row" in str(error) else ""
         raise FormatError(f"{path}: {error}{rows}") from error
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import numpy as np
 import typer
@@ -17,8 +17,10 @@ from leakbound import __version__
 from leakbound._base.checks import check_ids
 from leakbound._base.console import bar, tell
 from leakbound._base.files import RECORD, keep_record, replacing, writing_alone
-from leakbound._base.types import Precision, SignalName
+from leakbound._base.types import Precision
+from leakbound.attacks.tokens import TokenSignal
 from leakbound.cli.files import Columns, Signs, about, check_names, is_text, opened, read, suffix_of
+from leakbound.cli.logs import AnySignal, Logs, check_alone, score_logs
 from leakbound.cli.options import argument, command, option, parse_columns, refuse
 from leakbound.cli.shards import KINDS, MADE_OF, ROWS, SHARD_ROWS, files_of, record_digest
 from leakbound.errors import FormatError, InputError, InputTypeError
@@ -34,9 +36,13 @@ SCORE = (
     "has one row per example, with columns [bold]id[/], [bold]text[/] or [bold]features[/], "
     "[bold]label[/] for classifiers, and optionally [bold]member[/]. The output is a folder of "
     "parquet files (shards) with id, score, member and, of texts, n_tokens.\n\nIf a run stops, run "
-    "the same command again: finished shards are kept. If a row is refused, repair it first."
+    "the same command again: finished shards are kept. If a row is refused, repair it first.\n\n"
+    "Of a language model that others serve, score its logs instead, with --from and without MODEL: "
+    "FILE… are JSON lines with the log-probabilities of tokens, one text in each line, with an "
+    "[bold]id[/] and optionally [bold]member[/]."
 )
 EXAMPLE = """leakbound score ./model documents.parquet --out shards
+leakbound score --from vllm log.jsonl --reference base.jsonl --out shards
 leakbound coins shards"""
 _SEAL = b"leakbound.score"
 # Seconds between lines about progress where there is no terminal.
@@ -66,12 +72,17 @@ class Measuring:
     """What is measured, and how: options of `Scorer`."""
 
     signal: Annotated[
-        SignalName | None,
-        option("", "Score. Default: cross_entropy for language models, logit_margin for others."),
+        AnySignal | None,
+        option(
+            "",
+            "Score. Default: cross_entropy for language models, logit_margin for others. Of logs "
+            "(--from): mean (the default), sum, min_k or zlib.",
+        ),
     ] = None
-    reference: Annotated[str | None, option("MODEL", "Model before training, for loss_drop.")] = (
-        None
-    )
+    reference: Annotated[
+        str | None,
+        option("MODEL", "Model before training, for loss_drop; with --from, its logs."),
+    ] = None
     max_length: Annotated[
         int | None, option("N", "Tokens after which texts are cut. Default: the most of MODEL.")
     ] = None
@@ -84,17 +95,42 @@ class Measuring:
 
 @command(app, "score", EXAMPLE, SCORE, "")
 def score(
-    scored: Annotated[str, argument("MODEL", "Folder, cached name, or package.module:name.")],
-    data: Annotated[
-        list[Path], argument("DATA…", f"Files ({', '.join(sorted(KINDS))}), folders or globs.")
+    scored: Annotated[
+        str,
+        argument("MODEL", "Folder, cached name, or package.module:name; with --from, a log."),
     ],
+    data: Annotated[
+        list[Path] | None,
+        argument(
+            "DATA…",
+            f"Files ({', '.join(sorted(KINDS))}), folders or globs; with --from, more logs.",
+        ),
+    ] = None,
     *,
     out: Annotated[Path, option("DIR", "Folder for the shards.")],
     shard_rows: Annotated[int, option("N", "Rows of DATA in a shard.", min=1)] = 4096,
+    logs: Logs,
     measuring: Measuring,
     roles: Roles,
 ) -> None:
-    """Score records by a model."""
+    """Score records by a model, or by the logs of one that others serve."""
+    if logs.source is not None:
+        check_alone(measuring, roles)
+        score_logs(
+            [Path(scored), *(data or [])],
+            out,
+            logs=logs,
+            signal=measuring.signal,
+            reference=measuring.reference,
+            keep=roles.keep,
+            most_rows=roles.most_rows,
+            rows=shard_rows,
+        )
+        return
+    if not data:
+        refuse("DATA is missing: leakbound score MODEL DATA… --out DIR (logs go with --from)")
+    if measuring.signal in get_args(TokenSignal):
+        refuse(f"--signal {measuring.signal} is for logs of a served model: add --from")
     # 1. What there is to score, and by what.
     files = list(files_of(data))
     for path in files:

@@ -136,15 +136,20 @@ def _check_ids(paths: Sequence[Path], layout: Layout) -> None:
         raise FormatError(f"{error} (rows count from 0, through all files in order)") from error
 
 
-def pairs_of(paths: Sequence[Path]) -> PairTally:
-    """Add tallies of pairs."""
+def pairs_of(paths: Sequence[Path]) -> PairTally | list[Path]:
+    """Add tallies of pairs; return the files if they are tables of scores."""
+    files = list(files_of(paths))
+    tallies = [path for path in files if _is_tally(path)]
+    tables = [path for path in files if path not in tallies]
+    if not tallies:
+        return tables
+    if tables:
+        raise FormatError(
+            f"{tallies[0]} is a tally and {tables[0]} a table of scores, which cannot be added: "
+            "give tables only, or tallies of pairs only"
+        )
     total: PairTally | None = None
-    for path in files_of(paths):
-        if suffix_of(path) in TEXT | {".npz"}:
-            raise FormatError(
-                f"{path} is not a tally: give one file with a column of membership, or two files "
-                "of scores, --members A --nonmembers B"
-            )
+    for path in tallies:
         with about(path):
             part = PairTally.from_parquet(path)
             if total is not None:

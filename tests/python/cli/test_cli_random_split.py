@@ -119,8 +119,8 @@ def test_tallies_of_pairs_are_added_and_audited(scores: Path, tmp_path: Path) ->
     for files, said in (
         ([parts[0], parts[0]], "bucket 0 was counted more than once"),
         ([tmp_path / "coins.parquet"], "coins.parquet: these are the counts of a Tally"),
-        ([scores, scores], "is not a tally: give one file with a column of membership, or two"),
-        ([parts[0], "--strata", "site"], "which only have counts"),
+        ([scores, parts[0]], "is a tally and"),
+        ([parts[0], "--strata", "site"], "tallies of pairs only have counts"),
     ):
         assert said in leakbound("split", *files, *SPLIT).refusal
     for command in (("coins",), ("tally", "--out", tmp_path / "out.parquet")):

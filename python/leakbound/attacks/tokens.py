@@ -1,0 +1,192 @@
+"""Scores of texts from the log-probabilities of their tokens."""
+
+import math
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from leakbound._base import checks
+from leakbound._base.reading import array_of, refuse_masked
+from leakbound._base.scores import Scores
+from leakbound._base.types import ArrayInput, FloatArray
+from leakbound.attacks.scores import as_scores
+from leakbound.errors import InputError, OptionError
+
+TokenSignal: TypeAlias = Literal["mean", "sum", "min_k", "zlib"]
+"""What is measured on the log-probabilities of a text's tokens."""
+
+LOWEST = 20.0
+"""Per cent of the tokens that `min_k` averages, unless another number is given."""
+ROUNDING = 1e-3
+"""How far log-probabilities may be above 0: of half precision."""
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """What a model said of a text: log-probabilities in nats, and how many units they cover.
+
+    Units are tokens; of a sum that covers the whole text they are its bytes. `text` is empty where
+    nobody knows it.
+    """
+
+    values: Sequence[float]
+    units: int
+    text: str = ""
+
+
+def _sum(tokens: Tokens, _: float) -> float:
+    return math.fsum(tokens.values)
+
+
+def _mean(tokens: Tokens, _: float) -> float:
+    return math.fsum(tokens.values) / tokens.units
+
+
+def _min_k(tokens: Tokens, k: float) -> float:
+    count = max(1, int(len(tokens.values) * k / 100))
+    return math.fsum(sorted(tokens.values)[:count]) / count
+
+
+def _zlib(tokens: Tokens, _: float) -> float:
+    packed = zlib.compress(tokens.text.encode("utf-8", "surrogatepass"))
+    return math.fsum(tokens.values) / len(packed)
+
+
+SIGNALS: Mapping[TokenSignal, Callable[[Tokens, float], float]] = {
+    "mean": _mean,
+    "sum": _sum,
+    "min_k": _min_k,
+    "zlib": _zlib,
+}
+"""How each signal is computed; the second argument is the k of `min_k`."""
+
+
+def check_signal(signal: str, k: float) -> float:
+    """Check the name of a signal, and return k."""
+    checks.choice(signal, name="signal", allowed=TokenSignal)
+    return checks.real(k, name="k", above=0, most=100)
+
+
+def difference(of_model: float, of_base: float) -> float:
+    """Return how much more likely a text is to a model than to its base; NaN if to neither."""
+    if math.isinf(of_model) and of_model == of_base:
+        return math.nan
+    return of_model - of_base
+
+
+def token_scores(
+    losses: ArrayInput,
+    signal: TokenSignal = "mean",
+    *,
+    k: float = LOWEST,
+    texts: Sequence[str] | None = None,
+    reference: ArrayInput | None = None,
+    ids: ArrayInput | None = None,
+) -> Scores:
+    r"""Score texts by how likely their tokens are to a language model.
+
+    Parameters
+    ----------
+    losses : array-like, shape (m, longest)
+        :math:`-\log p` of each token in nats, such as `leakbound.torch.token_losses` returns them;
+        NaN where a token does not count, or a text is over. `logged_scores` reads the logs of
+        models that others serve.
+    signal : {"mean", "sum", "min_k", "zlib"}
+        "mean": the mean log-probability of a token, minus the "cross_entropy" of a causal model;
+        "sum": the log-probability of the text; "min_k": the mean of the k per cent of the tokens
+        with the lowest log-probability; "zlib": the sum over the bytes that zlib packs the text in.
+    k : float
+        Per cent of the tokens of "min_k", in (0, 100]; rounded down, but at least one token.
+    texts : sequence of str, optional
+        The m texts, for "zlib".
+    reference : array-like, shape (m, longest), optional
+        The same losses under the model before training. Scores are then differences of the signal,
+        which take away how hard a text is for any model.
+    ids : array-like of shape (m,), optional
+        A different number or string for each text; by default 0, 1, …, m - 1.
+
+    References
+    ----------
+    N. Carlini et al., "Extracting Training Data from Large Language Models", 2021,
+    arXiv:2012.07805 ("zlib", and differences); W. Shi et al., "Detecting Pretraining Data from
+    Large Language Models", 2024, arXiv:2310.16789 ("min_k").
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> losses = [[0.5, 2.5, np.nan], [1.0, 2.0, 6.0]]
+    >>> token_scores(losses).values.tolist()
+    [-1.5, -3.0]
+    >>> token_scores(losses, "min_k", k=40).values.tolist()
+    [-2.5, -6.0]
+    """
+    k = check_signal(signal, k)
+    own = _table(losses, "losses")
+    listed = _texts(texts, len(own), signal)
+    values = _measured(own, listed, signal, k)
+    if reference is not None:
+        base = _table(reference, "reference")
+        if base.shape != own.shape or (np.isnan(base) != np.isnan(own)).any():
+            raise InputError(
+                "losses and reference must be of the same tokens, NaN in the same places: compute "
+                "both with the tokenizer of the model"
+            )
+        before = _measured(base, listed, signal, k)
+        pairs = zip(values, before, strict=True)
+        values = [difference(one, other) for one, other in pairs]
+    return as_scores(np.array(values), ids=ids, attack=signal)
+
+
+def _measured(
+    losses: FloatArray, texts: Sequence[str], signal: TokenSignal, k: float
+) -> list[float]:
+    """Return the signal of each row."""
+    found = []
+    for row, text in zip(losses, texts, strict=True):
+        values = (-row[~np.isnan(row)]).tolist()
+        found.append(SIGNALS[signal](Tokens(values, len(values), text), k))
+    return found
+
+
+def _texts(texts: Sequence[str] | None, count: int, signal: str) -> Sequence[str]:
+    """Return a text for each row, which only zlib reads."""
+    if signal != "zlib":
+        if texts is not None:
+            raise OptionError(f"{signal} reads no texts: leave texts out, or use zlib")
+        return [""] * count
+    if texts is None:
+        raise OptionError("zlib packs texts: pass texts=, one for each row of losses")
+    listed: list[object] = [*texts]
+    if len(listed) != count:
+        raise InputError(f"there are {len(listed)} texts and {count} rows of losses")
+    wrong = [row for row, text in enumerate(listed) if not isinstance(text, str) or not text]
+    if wrong:
+        raise InputError(f"texts must hold text, and that at row {wrong[0]} is none")
+    return [*texts]
+
+
+def _table(values: ArrayInput, name: str) -> FloatArray:
+    """Read losses, with a row for each text and at least one number in each."""
+    refuse_masked(values, name=name)
+    array = array_of(values, name=name)
+    if array.dtype.kind not in "iuf" or array.ndim != 2 or not array.size:
+        raise InputError(
+            f"{name} must be a table of numbers with a row for each text, padded with NaN, got "
+            f"{array.dtype} of shape {array.shape}"
+        )
+    table = array.astype(np.float64)
+    missing = np.isnan(table)
+    empty = np.flatnonzero(missing.all(1))
+    if empty.size:
+        raise InputError(f"{name} has no number in row {empty[0]}: leave out texts of one token")
+    low = np.argwhere(table < -ROUNDING)
+    if low.size:
+        row, column = low[0]
+        raise InputError(
+            f"{name} must be at least 0, got {table[row, column]:g} in row {row}, column {column}: "
+            "losses are minus log-probabilities"
+        )
+    return table
