@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
+from leakbound._base.brief import brief
 from leakbound._base.checks import check_features, check_ids, choice, integer, real, seed_of, vector
 from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
@@ -199,6 +200,8 @@ class CrossFit:
     """For each fold, the model learnt from all others."""
     features: FloatArray
     member: BoolArray
+
+    __repr__ = brief
 
     @property
     def logistic(self) -> bool:

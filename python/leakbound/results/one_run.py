@@ -8,6 +8,7 @@ from typing import Self, get_args
 import numpy as np
 
 from leakbound._base import shares
+from leakbound._base.brief import brief
 from leakbound._base.checks import choice, instance, real, shown
 from leakbound._base.formatting import down, percent
 from leakbound._base.records import IF_ANY, Lazy
@@ -92,6 +93,8 @@ class Exposed:
     """Rows of the scores, the most exposed member first."""
     ids: Strings
     """Ids of these examples, as text, where `ids`, scores or a plan told them; else empty."""
+
+    __repr__ = brief
 
     def _flaw(self) -> str:
         named = len(self.ids) in {0, self.rows.size}

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.alignment import ExampleOrder
+from leakbound._base.brief import brief
 from leakbound._base.checks import check_features, check_ids, check_length, check_scores, flag, real
 from leakbound._base.formatting import down
 from leakbound._base.records import Lazy
@@ -111,6 +112,8 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
     real_nonmembers: bool = False
     c_upper: float | None = None
     features: ArrayInput | None = None
+
+    __repr__ = brief
 
     def audit(self, scores: ArrayInput | Tally | PairTally, request: Request, /) -> PanoramiaResult:
         """See `Design.audit`."""
