@@ -18,8 +18,8 @@ def brief(self: Any) -> str:
     Examples
     --------
     >>> from leakbound import Coins
-    >>> Coins([True, False] * 200)
-    Coins(member=<array of 400 bool>, prior=0.5, copies=1)
+    >>> Coins(np.arange(400) % 2)
+    Coins(member=<array of 400 int64>, prior=0.5, copies=1)
     """
     shown = [(one.name, getattr(self, one.name)) for one in fields(self) if one.repr]
     parts = (f"{name}={_part(value)}" for name, value in shown if value is not None)
