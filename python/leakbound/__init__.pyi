@@ -45,6 +45,7 @@ from leakbound.cuts import OutsideIn as OutsideIn
 from leakbound.cuts import UnionBound as UnionBound
 from leakbound.cuts import Weighted as Weighted
 from leakbound.errors import LeakboundError as LeakboundError
+from leakbound.evidence.stored import load as load
 from leakbound.integrations import watch_dp_sgd as watch_dp_sgd
 from leakbound.planning import canaries as canaries
 from leakbound.planning.inclusion import InclusionPlan as InclusionPlan

@@ -6,6 +6,7 @@ python tests/support/snapshots.py    writes tests/golden/text; `git diff` shows 
 import html
 import json
 import os
+import pydoc
 import re
 import tempfile
 from collections.abc import Callable
@@ -35,6 +36,10 @@ _OF_THIS_MACHINE = (
 """Colours, digests of inputs, versions: what differs from machine to machine."""
 _LONG = re.compile(r"\d+\.\d{7,}(?:e-?\d+)?")
 """Numbers to more digits than any machine agrees on."""
+_FIRST = (
+    *("audit", "audit_model", "audit_synthetic", "Coins", "RandomSplit", "Choices", "ZeroRun"),
+    *("InclusionPlan", "watch_dp_sgd", "probe_dp_step"),
+)
 
 
 def said(found: Any, **claimed: Any) -> str:
@@ -103,6 +108,12 @@ def _refusal(call: Callable[[], Any]) -> str:
         return f"{type(refusal).__name__}: {refusal}"
 
 
+def first_names() -> str:
+    """Return what `help` shows first of the ten names that people meet first."""
+    shown = [pydoc.plain(pydoc.render_doc(getattr(lb, name))) for name in _FIRST]
+    return "\n\n".join(one.split("\n |  Methods defined here")[0] for one in shown)
+
+
 SNAPSHOTS: dict[str, Callable[[], str]] = {
     "coins": lambda: said(coins("leaks"), epsilon=1.0),
     "coins-gaussian": lambda: said(coins("leaks", "gaussian"), epsilon=1.0, delta=1e-5),
@@ -132,6 +143,7 @@ SNAPSHOTS: dict[str, Callable[[], str]] = {
         "panoramia FILE --seed 20",
         "plan --truth 3 -m 200 --seed 20",
     ),
+    "first-names": first_names,
     "help": lambda: ran("--help", "coins --help"),
     "signatures": signatures,
 }

@@ -107,7 +107,7 @@ _ = result.plot("histogram")
 
 # %%
 # ``result.report("report.html", about={"Signal": scores.signal})`` writes a report that you can
-# share. ``result.to_json`` and ``lb.AuditResult.from_json`` store and load the numbers.
+# share. ``result.to_json(path)`` stores the result, and ``lb.load(path)`` reads it back.
 #
 # **What can go wrong.** The audit is invalid if only the included canaries were scored, or if the
 # plan was made after training. If the bound is 0, read :doc:`/guides/bound-is-zero`.

@@ -96,6 +96,11 @@ class Record:
             raise FormatError(
                 f"not a {cls.__name__} of this version of leakbound: schema must be {SCHEMA}"
             )
+        kind = data.get("type")
+        if isinstance(kind, str) and kind != cls.__name__:
+            raise FormatError(
+                f"its type is {kind:.60}, not {cls.__name__}: leakbound.load reads any result"
+            )
         record: Self = _read(cls, {name: part for name, part in data.items() if name != "schema"})
         return record
 

@@ -15,15 +15,18 @@ from decimal import Decimal
 from functools import cached_property
 from hashlib import blake2b
 from numbers import Complex, Integral, Real
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.checks import WHOLE, shown
 from leakbound._base.reading import readable
-from leakbound._base.types import AnyArray, ArrayInput, BoolArray, Data, Named, Strings, TextArray
+from leakbound._base.types import AnyArray, BoolArray, Data, InWords, Named, Strings, TextArray
 from leakbound.errors import InputError
+
+if TYPE_CHECKING:
+    from leakbound._base.types import ArrayInput
 
 
 @runtime_checkable
@@ -34,7 +37,10 @@ class _Frame(Protocol):
     def columns(self) -> Data: ...
 
 
-TableInput: TypeAlias = Mapping[str, ArrayInput] | ArrayInput | _Frame
+if TYPE_CHECKING:
+    TableInput: TypeAlias = Mapping[str, ArrayInput] | ArrayInput | _Frame
+else:
+    TableInput = InWords("table")
 """A data frame of any library, a mapping from names to columns, or a two-dimensional array."""
 ColumnKind: TypeAlias = Literal["number", "date", "zoned", "flag", "text", "word", "empty"]
 """What a column holds; of "text" it is not settled yet."""

@@ -1,11 +1,16 @@
 """Names of the types that public functions take and return."""
 
 import os
-from collections.abc import Sequence
-from typing import Any, Literal, Protocol, TypeAlias, TypedDict, runtime_checkable
+from inspect import formatannotation
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -15,6 +20,35 @@ GenericArray: TypeAlias = NDArray[np.generic]
 TextArray: TypeAlias = NDArray[np.str_]
 Number: TypeAlias = Any
 """A float for scalar arguments, else an array of float64: a union would burden every caller."""
+
+
+class InWords:
+    """What signatures and `help` show in place of an alias: its union has 500 characters.
+
+    Type checkers never see it. It can be part of other annotations, as the union could.
+    """
+
+    def __init__(self, words: str) -> None:
+        self._words = words
+
+    def __or__(self, other: object) -> "InWords":
+        return InWords(f"{self} | {_annotated(other)}")
+
+    def __ror__(self, other: object) -> "InWords":
+        return InWords(f"{_annotated(other)} | {self}")
+
+    def __repr__(self) -> str:
+        return self._words
+
+
+def _annotated(kind: object) -> str:
+    """Return an annotation as signatures print it, of names without their modules."""
+    if kind is None:
+        return "None"
+    name = formatannotation(kind)
+    if isinstance(kind, type) and not hasattr(kind, "__args__"):
+        return kind.__qualname__
+    return name
 
 
 @runtime_checkable
@@ -29,7 +63,11 @@ Named: TypeAlias = dict[str, Any]
 """Values of any types by their names, such as options or the fields of a record."""
 Data: TypeAlias = Any
 """Rows, or a value of one, in whatever holds them: arrays, frames, tensors, lists, data sets."""
-ArrayInput: TypeAlias = ArrayLike | _Readable | Sequence[object]
+if TYPE_CHECKING:
+    ArrayLike: TypeAlias = npt.ArrayLike
+    ArrayInput: TypeAlias = ArrayLike | _Readable | Sequence[object]
+else:
+    ArrayInput = ArrayLike = InWords("array-like")
 PathInput: TypeAlias = str | os.PathLike[str]
 
 
@@ -42,7 +80,10 @@ class HasMember(Protocol):
         """Membership of each example."""
 
 
-MemberInput: TypeAlias = ArrayInput | HasMember
+if TYPE_CHECKING:
+    MemberInput: TypeAlias = ArrayInput | HasMember
+else:
+    MemberInput = InWords("array-like")
 """Membership of each example, or what knows it."""
 SidesChoice: TypeAlias = Literal["both", "member"]
 CoinSides: TypeAlias = Literal["both", "member", "auto"]

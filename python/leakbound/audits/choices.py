@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder, row_numbers
+from leakbound._base.brief import brief
 from leakbound._base.checks import (
     MOST_K,
     check_ids,
@@ -73,6 +74,8 @@ class Choices(road.Design[road.Listed, AuditResult]):
     chosen: ArrayInput
     k: int = 0
     copies: int | None = field(default=None, kw_only=True)
+
+    __repr__ = brief
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "copies", copies_of(self.chosen, self.copies))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
+from leakbound._base.brief import brief
 from leakbound._base.checks import check_length, copies_of, numbers, real, vector
 from leakbound._base.types import (
     ArrayInput,
@@ -85,6 +86,8 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
     _: KW_ONLY
     prior: float | ArrayInput = 0.5
     copies: int | None = None
+
+    __repr__ = brief
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "copies", copies_of(self.member, self.copies))

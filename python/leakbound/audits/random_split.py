@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from leakbound._base.brief import brief
 from leakbound._base.checks import check_length, choice
 from leakbound._base.codes import check_codes
 from leakbound._base.types import ArrayInput, FloatArray, GenericArray, MemberInput, Named, Strings
@@ -101,6 +102,8 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
     aggregate: Aggregate = field(default="mean", kw_only=True)
     features: ArrayInput | None = field(default=None, kw_only=True)
     labels: ArrayInput | None = field(default=None, kw_only=True)
+
+    __repr__ = brief
 
     def __post_init__(self) -> None:
         choice(self.aggregate, name="aggregate", allowed=Aggregate)

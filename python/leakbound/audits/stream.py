@@ -318,6 +318,7 @@ class Stream:
             claim, found = self._claim, self.bound
             curve = claim.rejected(found, self._sides)
             bound = in_code(claim, found, as_epsilon(claim, found, curve))
+            bound = bound.replace("epsilon(", "result().epsilon(")
         return (
             f"Stream({bound} @ {100 * self._confidence:.10g}%, "
             f"{self._claim.name}, m={self.m}, batches={self.batches})"

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from leakbound._base import shares
+from leakbound._base.brief import brief
 from leakbound._base.checks import flag, refuse_copies
 from leakbound._base.streams import Purpose
 from leakbound._base.types import (
@@ -133,6 +134,8 @@ class Trials(Design[Listed, AuditResult]):
     member: MemberInput
     _: KW_ONLY
     fixed: bool = False
+
+    __repr__ = brief
 
     def __post_init__(self) -> None:
         flag(self.fixed, "fixed")

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 import leakbound._core as _core
 from leakbound._base.bisection import halved
 from leakbound._base.checks import choice, instance, real, reals, vector, vectorised
 from leakbound._base.records import Record
-from leakbound._base.types import FloatArray, Number
+from leakbound._base.types import ArrayLike, FloatArray, Number
 from leakbound.errors import InputError
 
 Family: TypeAlias = Literal["gaussian", "laplace", "approx", "table", "profile"]

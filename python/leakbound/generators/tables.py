@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from leakbound._base.brief import brief
 from leakbound._base.checks import MOST_EXAMPLES, integer
 from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
@@ -70,6 +71,8 @@ class Marginal:
     step: float
     decimals: int
 
+    __repr__ = brief
+
     @classmethod
     def fit(cls, column: AnyArray, *, categorical: bool) -> "Marginal":
         """Learn the distribution of a column."""
@@ -120,6 +123,8 @@ class Columns:
     dtype: np.dtype[Any]
     classes: AnyArray | None
 
+    __repr__ = brief
+
     @classmethod
     def fit(
         cls, members: ArrayInput, labels: ArrayInput | None, named: tuple[int, ...]
@@ -164,6 +169,8 @@ class Donors:
 
     codes: IntArray
     groups: IntArray
+
+    __repr__ = brief
 
     @classmethod
     def fit(cls, groups: IntArray, codes: IntArray) -> "Donors":

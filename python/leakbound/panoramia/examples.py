@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from leakbound._base.brief import brief
 from leakbound._base.checks import check_length, numbers, vector
 from leakbound._base.types import AnyArray, BoolArray, FloatArray, IntArray
 from leakbound.errors import InputError, OptionError
@@ -18,6 +19,8 @@ class Examples:
     """Rows of a table, images or tokens, shape (n, ...)."""
     y: IntArray | None
     """Labels, shape (n,); None for text, which is its own label."""
+
+    __repr__ = brief
 
     def __len__(self) -> int:
         return len(self.x)
@@ -71,6 +74,8 @@ class Sample:
     signals: FloatArray
     """Log-odds of labels, or losses of tokens, shape (n, models, values); no model: (n, 0, 0)."""
     member: BoolArray
+
+    __repr__ = brief
 
     def __len__(self) -> int:
         return self.member.size

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from leakbound._base.brief import brief
 from leakbound._base.formatting import number
 from leakbound._base.records import Record
 from leakbound._base.types import FloatArray, IntArray
@@ -149,6 +150,8 @@ class Saturation:
     """Training examples, half of them members, increasing."""
     c_lb: tuple[FloatArray, ...]
     """For each seed the bound on c of a baseline trained on so many, on the same test data."""
+
+    __repr__ = brief
 
     @property
     def spreads(self) -> list[Spread]:

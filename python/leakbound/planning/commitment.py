@@ -127,6 +127,10 @@ class Opening:
                 f"the protocol is too long: openings of {_LARGEST:,} bytes are not read"
             )
 
+    def __repr__(self) -> str:
+        # nonce, plan and the seed of the protocol are secret until the audit
+        return f"Opening(plan={self.plan!r}, sha256={self.commitment.sha256!r})"
+
     @property
     def agreed(self) -> Agreement:
         """The protocol, as the audit takes it."""

@@ -205,13 +205,10 @@ class Plan:
 
     @property
     def _shown(self) -> str:
-        """Seed and copies as the representation has them."""
-        seed = ""
-        if self.seed is not None:
-            seed = f", seed={self.seed}"
+        """Copies as the representation has them; the seed, which tells all draws, is secret."""
         if self.copies > 1:
-            return f"{seed}, copies={self.copies}"
-        return seed
+            return f", copies={self.copies}"
+        return ""
 
     def _check_items(self, items: Data) -> None:
         single = getattr(items, "shape", None) == ()  # an array without dimensions
@@ -260,7 +257,7 @@ class InclusionPlan(Plan):
     --------
     >>> plan = InclusionPlan.create(6, seed=1)
     >>> plan
-    InclusionPlan(n=6, members=1, seed=1)
+    InclusionPlan(n=6, members=1)
     >>> canaries = ["a", "b", "c", "d", "e", "f"]
     >>> plan.included(canaries), plan.excluded(canaries)
     (['d'], ['a', 'b', 'c', 'e', 'f'])

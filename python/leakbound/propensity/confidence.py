@@ -7,6 +7,7 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base import shares
 from leakbound._base.alignment import ExampleOrder
+from leakbound._base.brief import brief
 from leakbound._base.checks import (
     check_features,
     check_length,
@@ -50,6 +51,8 @@ class ConfidenceSet:
     seed: int
     core: _core.LogOddsSet = field(repr=False)
     _all: tuple[FloatArray, BoolArray, FloatArray] = field(repr=False)
+
+    __repr__ = brief
 
     @classmethod
     def fit(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
+from leakbound._base.brief import brief
 from leakbound._base.checks import check_ids, choice, integer, real, seed_of, vector
 from leakbound._base.features import Encoding, placed_features
 from leakbound._base.imports import needs
@@ -202,6 +203,8 @@ class CrossFit:
     member: BoolArray
     encoding: Encoding | None = None
     """How a table of features was converted; None where they were an array."""
+
+    __repr__ = brief
 
     @property
     def logistic(self) -> bool:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base.brief import brief
 from leakbound._base.formatting import down, number
 from leakbound._base.records import IF_ANY, Lazy, Record
 from leakbound._base.types import (
@@ -131,6 +132,8 @@ class Curve:
     bound: FloatArray
     """What the policy would report had this cut been the best one; NaN where it is not tested."""
 
+    __repr__ = brief
+
 
 LOW_RATES = (0.01, 0.001)
 """False positive rates at which reports show the true positive rate."""
@@ -149,6 +152,8 @@ class Roc:
     true_positive_rate: FloatArray
     """Share of all members at or above it."""
 
+    __repr__ = brief
+
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
@@ -159,6 +164,8 @@ class Histogram:
     members: IntArray
     non_members: IntArray
     """Counts; scores beyond the quantiles, ±inf included, are in the end bins."""
+
+    __repr__ = brief
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -293,6 +293,9 @@ class Audit(Result, ABC):
     def epsilon(self, delta: float = 0.0) -> float:
         """Return the bound as an ε of (ε, δ)-differential privacy, in nats.
 
+        It is a method, since a family of guarantees has another ε at each δ: call it, as
+        ``result.epsilon()``. It never returns infinity for want of a finite ε.
+
         Parameters
         ----------
         delta : float
@@ -300,6 +303,11 @@ class Audit(Result, ABC):
             bound on pure DP refers to δ = 0 only. For a family of trade-off functions any in
             [0, 1) at which its curves have an ε, which those of Gaussian noise do not have at 0:
             the rejected curve is converted, which holds within the family.
+
+        Raises
+        ------
+        OptionError
+            If the bound says nothing about this δ, or its family has no finite ε there.
         """
         check_delta(delta, self.claim)
         return self.bound

@@ -403,6 +403,6 @@ class DPSGDAudit(Composed):
         if scale_of(claim).unit:  # the bound on a family's own parameter alone
             own = f" ({in_code(claim, bound=self.bound, epsilon=math.inf)})"
         return (
-            f"DPSGDAudit({accounted}epsilon >= {proved}{own} @ {sure}, delta={self.delta:g}, "
+            f"DPSGDAudit({accounted}epsilon() >= {proved}{own} @ {sure}, delta={self.delta:g}, "
             f"noise multiplier <= {up(self.steps.bound)}{refuted})"
         )

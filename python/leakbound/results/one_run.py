@@ -8,6 +8,7 @@ from typing import Self, get_args
 import numpy as np
 
 from leakbound._base import shares
+from leakbound._base.brief import brief
 from leakbound._base.checks import choice, instance, real, shown
 from leakbound._base.formatting import down, percent
 from leakbound._base.records import IF_ANY, Lazy
@@ -92,6 +93,8 @@ class Exposed:
     """Rows of the scores, the most exposed member first."""
     ids: Strings
     """Ids of these examples, as text, where `ids`, scores or a plan told them; else empty."""
+
+    __repr__ = brief
 
     def _flaw(self) -> str:
         named = len(self.ids) in {0, self.rows.size}
@@ -180,7 +183,7 @@ class AuditResult(Audit, ScoreAudit):
         doubted = (one.status == "contradicted" for one in self.assumptions)
         return self.relation == "replace" and any(doubted)
 
-    def epsilon(self, delta: float = 0.0) -> float:  # noqa: D102 (inherited)
+    def epsilon(self, delta: float = 0.0) -> float:  # noqa: D102 (that of `Audit`)
         if isinstance(self.claim, FAMILIES):
             return self._converted(self.rejected, delta)
         if self.copies == 1 or not self.claim.delta:
@@ -189,6 +192,8 @@ class AuditResult(Audit, ScoreAudit):
         at = real(delta, name="delta", least=0, below=1)
         self._check_delta(0.0, at)
         return loss_of_one(self.bound, delta=at, within=self.claim.delta, copies=self.copies)
+
+    epsilon.__doc__ = Audit.epsilon.__doc__
 
     def check(
         self,
@@ -453,6 +458,8 @@ class AuditResult(Audit, ScoreAudit):
         said = in_code(
             self.claim, bound=self.bound, epsilon=epsilon, proves=KINDS[self.kind].proves
         )
+        if self.copies > 1 and self.claim.delta:  # epsilon() is at δ = 0, the bound at another
+            said = said.replace("epsilon()", "epsilon")
         return (
             f"{type(self).__name__}({said} @ "
             f"{percent(self.confidence)}, {stated_claim(self).name}{replaced}{several}, "
@@ -481,13 +488,13 @@ def _delta_before(epsilon: float, delta: float) -> float:
 
 
 def in_code(claim: Claim, bound: float, epsilon: float, *, proves: bool = True) -> str:
-    """Write a bound in ASCII, as an ε; of a family with its own parameter in brackets."""
+    """Write a bound in ASCII, as the call that returns it; a family's parameter is in brackets."""
     scale = scale_of(claim)
     sign = "~"
     if proves:
         sign = ">="
     if not isinstance(claim, FAMILIES):
-        return f"{claim.parameter} {sign} {scale.rounded(bound)}"
+        return f"epsilon() {sign} {scale.rounded(bound)}"
     name = claim.parameter
     own_sign = sign
     if scale.inverse:
@@ -497,7 +504,7 @@ def in_code(claim: Claim, bound: float, epsilon: float, *, proves: bool = True) 
     own = f"{name} {own_sign} {scale.rounded(bound)}{at}"
     if math.isinf(epsilon):  # no curve of the family has a finite one
         return own
-    return f"epsilon {sign} {down(epsilon)} at delta = {delta_of(claim):g} ({own})"
+    return f"epsilon({delta_of(claim):g}) {sign} {down(epsilon)} ({own})"
 
 
 def valued(claim: Claim, value: float, sides: Sides) -> str:

@@ -169,11 +169,11 @@ class PanoramiaResult(Audit):
             nature = "estimate, not a lower bound"
         beside = "".join(
             f"; conditional lower bound by {one.correction.replace('_', '-')}: "
-            f"epsilon >= {down(one.bound)}{', withheld' * one.withheld}"
+            f"epsilon() >= {down(one.bound)}{', withheld' * one.withheld}"
             for one in self.conditionals
         )
         return (
-            f"PanoramiaResult(epsilon {sign} {down(self.bound)} @ "
+            f"PanoramiaResult(epsilon() {sign} {down(self.bound)} @ "
             f"{percent(self.confidence)}, {known}c >= {down(self.c_lb)}, "
             f"c + epsilon >= {down(self.c_plus_epsilon_lb)}, m={self.m}, {nature}{beside})"
         )

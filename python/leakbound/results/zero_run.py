@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from leakbound._base.brief import brief
 from leakbound._base.records import IF_ANY, Lazy
 from leakbound._base.types import Correction, FloatArray, IntArray, Kind, Strings
 from leakbound.cuts.shift import Bootstrap
@@ -42,6 +43,8 @@ class LearntLogOdds:
     """Columns of the features that the slopes belong to; the others depend on them."""
     tests: tuple[FormTest, ...]
     """Tests of the model's form."""
+
+    __repr__ = brief
 
     @property
     def is_sound(self) -> bool:

@@ -3,12 +3,12 @@
 import sys
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 import leakbound._core as _core
 from leakbound._base.checks import broadcast, flag, numbers, real, reals, vector, vectorised
 from leakbound._base.reading import array_of
-from leakbound._base.types import AnyArray, ArrayInput, FloatArray, IntArray, Number
+from leakbound._base.types import AnyArray, ArrayInput, ArrayLike, FloatArray, IntArray, Number
 from leakbound.errors import InputError
 
 

@@ -25,6 +25,7 @@ from typing import Self
 
 import numpy as np
 
+from leakbound._base.brief import brief
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 
 # Deviations of the integrand around its mode beyond which nothing is left, and points of the rule
@@ -96,6 +97,8 @@ class PairGuesses:
     pairs: IntArray
     hits: BoolArray
     ends: IntArray
+
+    __repr__ = brief
 
     @classmethod
     def of(cls, apart: FloatArray) -> Self:

@@ -2,11 +2,16 @@
 
 import math
 
-from numpy.typing import ArrayLike
-
 import leakbound._core as _core
 from leakbound._base import checks
-from leakbound._base.types import ArrayInput, CountOptions, FdpTest, TailBound, TailOptions
+from leakbound._base.types import (
+    ArrayInput,
+    ArrayLike,
+    CountOptions,
+    FdpTest,
+    TailBound,
+    TailOptions,
+)
 from leakbound.claims import FAMILIES, AnyFamily, FamilyClaim
 from leakbound.claims.base import counts_of, tail_of
 from leakbound.claims.tradeoff import TradeOff

@@ -192,7 +192,7 @@ def test_without_dp_accounting_the_extra_is_named(monkeypatch: pytest.MonkeyPatc
 def test_audit() -> None:
     game = simulate.gaussian(1000, 1.0, seed=0)
     result = lb.audit(game.scores, lb.Coins(game.member), claim=CLAIM)
-    assert repr(result).startswith("AuditResult(epsilon >= ")
+    assert repr(result).startswith("AuditResult(epsilon(1e-05) >= ")
     assert " (noise_multiplier <= " in repr(result)
     assert 0.3 < result.bound < result.ceiling < 2
     assert 1 < result.epsilon(1e-5) < game.epsilon(1e-5)

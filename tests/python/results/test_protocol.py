@@ -102,6 +102,7 @@ def test_the_whole_protocol(name: str, tmp_path: Path) -> None:
     assert all(isinstance(text, str) for text in result.warnings)
     result.to_json(tmp_path / "result.json")
     assert type(result).from_json(tmp_path / "result.json") == result
+    assert lb.load(tmp_path / "result.json") == result
     assert json.loads(result.to_json())["type"] == type(result).__name__
     assert pickle.loads(pickle.dumps(result)) == result
     # 2. Words, made once: console, notebook and page say the same.

@@ -34,7 +34,7 @@ def panoramia(game: Game) -> lb.PanoramiaResult:
 
 
 def test_repr_never_calls_an_estimate_a_bound(panoramia: lb.PanoramiaResult) -> None:
-    assert "epsilon ~ " in repr(panoramia)
+    assert "epsilon() ~ " in repr(panoramia)
     assert "estimate, not a lower bound" in repr(panoramia)
     assert "estimate, not a lower bound" in panoramia._repr_html_()
 

@@ -4,7 +4,7 @@ There is no training here: canaries have numbers, and a step releases one noisy 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
@@ -46,8 +46,9 @@ class CanaryDesign:
     """q, in (0, 1]."""
     max_steps: int
     """Steps that coins are tossed for."""
-    seed: int
-    """Of all coins: streams of its own, which no other use of the seed has."""
+    seed: int = field(repr=False)
+    """Of all coins, and secret as they are: streams of its own, which no other use of the seed has.
+    """
 
     @classmethod
     def create(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.alignment import ExampleOrder
+from leakbound._base.brief import brief
 from leakbound._base.checks import check_ids, check_length, check_scores, flag, real
 from leakbound._base.features import placed_features
 from leakbound._base.formatting import down
@@ -112,6 +113,8 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
     real_nonmembers: bool = False
     c_upper: float | None = None
     features: ArrayInput | None = None
+
+    __repr__ = brief
 
     def audit(self, scores: ArrayInput | Tally | PairTally, request: Request, /) -> PanoramiaResult:
         """See `Design.audit`."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from leakbound._base import shares
 from leakbound._base.alignment import ExampleOrder
+from leakbound._base.brief import brief
 from leakbound._base.records import Lazy, encode
 from leakbound._base.types import ArrayInput, CoinSides, FloatArray, HasMember, JsonValue
 from leakbound._base.types import Correction as CorrectionName
@@ -164,6 +165,8 @@ class ZeroRun(ZeroRunOptions, Design[Listed, ZeroRunResult]):
     claim: ClassVar[Claim] = GaussianDP()
     member: ArrayInput | HasMember
     propensity: Propensities = LogisticPropensity()  # noqa: RUF009 (frozen)
+
+    __repr__ = brief
 
     def audit(self, scores: Listed, request: Request, /) -> ZeroRunResult:
         """See `Design.audit`."""
