@@ -1,6 +1,7 @@
 """Trade-off functions of DP-SGD: from below by dp-accounting, and from above by tests of losses."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -55,7 +56,7 @@ def subsampled_gaussian(
     with needs("dp", "SubsampledGaussianDP"):
         from dp_accounting import NeighboringRelation as Neighbours
         from dp_accounting.pld import privacy_loss_distribution as pld
-    # 1. The law of the privacy loss of all steps, rounded so that more is allowed.
+    # The law of the privacy loss of all steps, rounded so that more is allowed.
     replaced = relation == "replace"
     loss = pld.from_gaussian_mechanism(
         noise_multiplier,
@@ -63,18 +64,26 @@ def subsampled_gaussian(
         sampling_prob=sampling_rate,
         neighboring_relation=Neighbours.REPLACE_ONE if replaced else Neighbours.ADD_OR_REMOVE_ONE,
     ).self_compose(steps)
-    # 2. δ on a grid of ε, finer where losses are small; between points lines allow more. Where it
-    # ends is where noise begins, so rounded up: last bits of a transform move no point.
+    orders = ["remove"]
+    if sides != "member" and not replaced:
+        orders.append("add")
+    return allowed(loss, orders)
+
+
+def allowed(loss: Any, orders: Sequence[str]) -> TradeOff:
+    """Return the curve of a composed privacy loss, by the largest δ of some orders.
+
+    δ is on a grid of ε, finer where losses are small; between points lines allow more. Where it
+    ends is where noise begins, so rounded up: last bits of a transform move no point.
+    """
     end = max(_STEP, float(loss.get_epsilon_for_delta(_NOISE)))
     quarters = math.ceil(4 * math.log2(end))
     far = min(_FARTHEST, 2.0 ** (quarters / 4))
     points = min(_POINTS, max(2, round(100 * far)))
     half = np.linspace(0, far, points + 1)
     grid = np.concatenate([-half[:0:-1], half])
-    delta = _delta(loss, epsilon=grid, order="remove")
-    if sides != "member" and not replaced:
-        added = _delta(loss, epsilon=grid, order="add")
-        delta = np.maximum(delta, added)
+    of_orders = [_delta(loss, epsilon=grid, order=order) for order in orders]
+    delta = np.max(of_orders, axis=0)
     return TradeOff.profile(grid, np.clip(delta + _NOISE, 0.0, 1.0))
 
 
@@ -195,10 +204,10 @@ class _Step:
 
     def laws(self, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the probabilities of cells under P and Q."""
-        without = _cells(edges / self.noise)
+        without = normal_cells(edges / self.noise)
 
         def mixed(shift: float) -> FloatArray:
-            sampled = _cells((edges - shift) / self.noise)
+            sampled = normal_cells((edges - shift) / self.noise)
             mixture: FloatArray = (1 - self.rate) * without + self.rate * sampled
             return mixture
 
@@ -240,7 +249,7 @@ def privacy_loss(x: FloatArray, noise_multiplier: float, sampling_rate: float) -
     return np.logaddexp(excluded, included)
 
 
-def _cells(edges: FloatArray) -> FloatArray:
+def normal_cells(edges: FloatArray) -> FloatArray:
     """Return the standard normal probabilities of the cells between edges, ends included."""
     below = np.concatenate([[0.0], _core.normal_cdf(edges), [1.0]])
     above = np.concatenate([[1.0], _core.normal_cdf(-edges), [0.0]])

@@ -9,7 +9,7 @@ import leakbound._core as _core
 from leakbound._base.bisection import halved, mean
 from leakbound._base.checks import choice, instance, integer, real
 from leakbound._base.records import IF_ANY
-from leakbound._base.types import CountOptions, FdpTest, Relation, Sides, TailBound
+from leakbound._base.types import CountOptions, FdpTest, Relation, Sampling, Sides, TailBound
 from leakbound.claims.base import ApproxDP, Guarantee, GuessWords, PureDP, unexplained
 from leakbound.claims.tradeoff import TradeOff, least_delta
 from leakbound.errors import InputTypeError, OptionError
@@ -251,7 +251,7 @@ class LaplaceDP(FamilyClaim):
 
 @dataclass(frozen=True, kw_only=True)
 class SubsampledGaussianDP(FamilyClaim):
-    """DP-SGD: the Gaussian mechanism on Poisson samples, composed; needs the extra `dp`.
+    """DP-SGD: the Gaussian mechanism on random batches, composed; needs the extra `dp`.
 
     The parameter is the inverse 1/σ of the noise multiplier, so that more is leakier, as in every
     family. Results say in words what that means: σ is at most the inverse of the bound.
@@ -265,23 +265,32 @@ class SubsampledGaussianDP(FamilyClaim):
     relation : {"add_remove", "replace"}
         What the curves compare: training with and without an example, or with one in the place of
         another. An audit of a random split takes the latter.
+    sampling : {"poisson", "fixed_size"}
+        How batches are drawn: each example by itself, or a fresh uniform subset of a fixed size in
+        each step, the rate being its share of all examples. Of subsets the relation is "replace",
+        whatever it is given as: an example more would change the rate of all others.
 
     Notes
     -----
     Curves that are tested allow more than the mechanism: pessimistic estimates of δ by
     dp-accounting on a grid of ε, for P = (1-q) N(0, σ²) + q N(1, σ²) against Q = N(0, σ²) or, to
-    replace an example, Q = (1-q) N(0, σ²) + q N(-1, σ²). ε(δ) is converted from a curve that allows
-    less: tests of a sum of losses, rounded step by step to a lattice, attain it.
+    replace an example, Q = (1-q) N(0, σ²) + q N(-1, σ²). Of subsets of a fixed size it is q times δ
+    of N(0, σ²) against N(2, σ²), at ln(1 + q (e^ε - 1)) (Balle, Barthe and Gaboardi 2018). ε(δ) is
+    converted from a curve that allows less: tests of a sum of losses, rounded step by step to a
+    lattice, attain it. For subsets they are those of (1-q) N(0, σ²) + q N(2, σ²) against N(0, σ²),
+    where all other examples are alike: whoever is not replaced takes the place in the batch.
+
+    Batches of shuffled epochs have no such curve: `GaussianDP` holds for them, in any order.
     """
 
     parameter = "inverse_noise"
-    search = (1 / _MOST_NOISE, 1 / _LEAST_NOISE)
     width = 1e-4
     """Every curve takes a good part of a second."""
     delta = 0.0
     sampling_rate: float
     steps: int
     relation: Relation = field(default="add_remove", metadata=IF_ANY)
+    sampling: Sampling = field(default="poisson", metadata=IF_ANY)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sampling_rate", checked_rate(self.sampling_rate))
@@ -289,10 +298,30 @@ class SubsampledGaussianDP(FamilyClaim):
             self, "steps", integer(self.steps, name="steps", least=1, most=_MOST_STEPS)
         )
         choice(self.relation, name="relation", allowed=Relation)
+        choice(self.sampling, name="sampling", allowed=Sampling)
+        if self._of_fixed_size:
+            object.__setattr__(self, "relation", "replace")
+
+    @property
+    def _of_fixed_size(self) -> bool:
+        return self.sampling == "fixed_size"
+
+    @property
+    def search(self) -> tuple[float, float]:
+        """See `Guarantee.search`; in batches of a fixed size one example counts twice."""
+        least = _LEAST_NOISE
+        if self._of_fixed_size:
+            least = 2 * _LEAST_NOISE
+        return 1 / _MOST_NOISE, 1 / least
 
     @property
     def name(self) -> str:
         """How results call the claim."""
+        if self._of_fixed_size:
+            return (
+                f"DP-SGD with batches of fixed size, {self.sampling_rate:g} of all examples, and "
+                f"{self.steps} steps"
+            )
         return f"DP-SGD with sampling rate {self.sampling_rate:g} and {self.steps} steps"
 
     def tradeoff(self, theta: float) -> TradeOff:
@@ -301,6 +330,10 @@ class SubsampledGaussianDP(FamilyClaim):
 
     def curve(self, theta: float, sides: Sides) -> TradeOff:
         """See `FamilyClaim.curve`: guesses of members are bounded by one order of the two."""
+        if self._of_fixed_size:
+            from leakbound.claims.subsets import of_fixed_size
+
+            return of_fixed_size(_noise(theta), sampling_rate=self.sampling_rate, steps=self.steps)
         from leakbound.claims.dp_sgd import subsampled_gaussian
 
         return subsampled_gaussian(
@@ -315,6 +348,11 @@ class SubsampledGaussianDP(FamilyClaim):
         """See `FamilyClaim.attained`: tests of the losses attain this curve."""
         from leakbound.claims.dp_sgd import attained
 
+        if self._of_fixed_size:
+            # Two clipping norms between one example among others that are alike, and its opposite
+            return attained(
+                _noise(theta) / 2, sampling_rate=self.sampling_rate, steps=self.steps, sides="both"
+            )
         return attained(
             _noise(theta),
             sampling_rate=self.sampling_rate,

@@ -43,7 +43,7 @@ RANKED = ("ScoreAudit", "AuditResult", "SyntheticResult", "ZeroRunResult")
 LATE = {
     *("Accounted.relation", "SubsampledGaussianDP.relation", "Checked.c", "Checked.compares"),
     *("Checked.proved", "Checked.source", "DPSGDAudit.accounted", "DPSGDAudit.attainable"),
-    "DPSGDAudit.probes",
+    *("DPSGDAudit.probes", "SubsampledGaussianDP.sampling"),
     *("SamplingResult.lower_rate", "SamplingResult.upper_rate", "SamplingResult.p_distinct"),
     *("SyntheticResult.risks", "ZeroRunResult.learnt"),
     "Power.copies",

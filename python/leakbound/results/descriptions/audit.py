@@ -326,8 +326,11 @@ def _headline(result: AuditResult, said: Description) -> str:
     steps = f"{claim.steps:,} step"
     if claim.steps > 1:
         steps += "s"
+    batches = ""
+    if claim.sampling == "fixed_size":
+        batches = " with batches of fixed size"
     return (
-        f"This {said.subject} leaks: {condition} training is DP-SGD "
+        f"This {said.subject} leaks: {condition} training is DP-SGD{batches} "
         f"(q = {claim.sampling_rate:g}, {steps}), ε is at least {number(said.epsilon)}"
         f"{said.terms.at}{said.terms.replaced} {said.terms.sure(percent(result.confidence))}."
     )
