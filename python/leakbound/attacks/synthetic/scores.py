@@ -13,7 +13,7 @@ from leakbound._base.checks import integer
 from leakbound._base.console import track
 from leakbound._base.imports import needs
 from leakbound._base.scores import Scores
-from leakbound._base.streams import Purpose
+from leakbound._base.streams import Purpose, drawn_folds
 from leakbound._base.types import IntArray
 from leakbound.attacks.synthetic.neighbours import nearest, some
 from leakbound.attacks.synthetic.risks import inference, linkability, singling_out
@@ -233,7 +233,7 @@ def classifier(tables: Tables, *, folds: int = 5) -> Scores:
     size = len(tables.points)
     # As few as leave as many to learn from as there may be.
     folds = next((f for f in range(2, folds) if size - -(-size // f) >= MOST_LESSONS), folds)
-    fold = rng.permutation(np.arange(size) % folds)
+    fold = drawn_folds(rng, size, folds)
     found = np.zeros(size)
     with threadpool_limits(1):  # trees this small wait for other threads longer than they work
         for part in track(range(folds), "Classifiers", total=folds, shown=tables.progress):

@@ -5,7 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
-from leakbound._base.streams import Purpose
+from leakbound._base.robust import robust_scale
+from leakbound._base.streams import Purpose, drawn_folds
 from leakbound._base.types import BoolArray, FloatArray, IntArray, PathOrder
 from leakbound.cuts.games import ScoreGame
 from leakbound.propensity.falsification import ensembles
@@ -111,7 +112,7 @@ def beyond_features(
     """
     if scores.size < 2 * _FOLDS:
         return scores
-    fold = Purpose.BEYOND_FEATURES.rng(seed).permutation(scores.size) % _FOLDS
+    fold = drawn_folds(Purpose.BEYOND_FEATURES.rng(seed), scores.size, _FOLDS)
     spread = features.std(axis=0)
     units = (features - features.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     left: FloatArray = scores - scores.mean()
@@ -203,8 +204,8 @@ def usable(scores: FloatArray) -> FloatArray:
     largest = float(np.abs(finite).max())
     if largest > _VAST:  # differences of such scores are no numbers
         return usable(scores / largest)
-    centre = float(np.median(finite))
-    spread = 1.4826 * float(np.median(np.abs(finite - centre))) or float(finite.std()) or 1.0
+    centre, spread = robust_scale(finite)
+    spread = spread or float(finite.std()) or 1.0
     low, high = finite.min() - spread, finite.max() + spread
     values = (np.clip(scores, low, high) - centre) / spread
     beyond = np.maximum(np.abs(values) - _TAIL, 0.0)
