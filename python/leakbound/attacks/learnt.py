@@ -150,7 +150,9 @@ def _halves(unit: IntArray, stratum: IntArray, seed: int) -> BoolArray:
     learning = np.zeros(units.size, dtype=np.bool_)
     for value in np.unique(stratum[first]):
         inside = order[stratum[first][order] == value]
-        half = inside.size // 2 + (inside.size % 2 and int(rng.integers(2)))
+        half = inside.size // 2
+        if inside.size % 2:
+            half += int(rng.integers(2))
         learning[inside[:half]] = True
     return learning[unit]
 

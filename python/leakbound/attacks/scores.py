@@ -361,7 +361,8 @@ def _says_pairs(model: Any) -> bool:
             return True
         names = ("best_estimator_", "estimator_", "final_estimator_")
         inside += [getattr(one, name) for name in names if hasattr(one, name)]
-        inside += [step for _, step in list(getattr(one, "steps", ()))[-1:]]
+        steps = list(getattr(one, "steps", ()))
+        inside += [step for _, step in steps[-1:]]
     return False
 
 

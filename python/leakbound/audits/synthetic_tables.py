@@ -231,7 +231,8 @@ class _Held(NamedTuple):
         strata = np.zeros(there.size) if records.strata is None else records.strata
         within = np.unique(strata[first], return_inverse=True)[1]
         share = (np.bincount(within, member) / np.bincount(within))[within[held]]
-        inside, outside = int(member[held].sum()), int((~member[held]).sum())
+        inside = int(member[held].sum())
+        outside = int((~member[held]).sum())
         return cls(
             inside,
             outside,

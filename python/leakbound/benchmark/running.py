@@ -154,7 +154,8 @@ def _promise(game: Game, sides: str, numbers: Any, level: float) -> FloatArray:
     if sides == "both":
         top = (numbers + 1) // 2
         bottom = numbers // 2
-        correct = right[top] + bottom - (right[-1] - right[ranked.size - bottom])
+        members_below = right[-1] - right[ranked.size - bottom]
+        correct = right[top] + bottom - members_below
         share = numbers / ranked.size
     right_rate = np.asarray(clopper_pearson(correct, numbers, beta=level))
     true_positives = np.clip(share * right_rate, 1e-12, 1 - 1e-12)

@@ -410,7 +410,8 @@ def _score_tests(
                 worst = names[number]
     p_value = 1.0
     if terms:
-        tail = float(np.exp(_core.log_normal_cdf(np.array([-largest]))[0]))
+        (log_tail,) = _core.log_normal_cdf(np.array([-largest]))
+        tail = float(np.exp(log_tail))
         price = shares.SIGNS.price(2) * shares.TERMS.price(terms)
         p_value = min(1.0, price * tail)
     refuted = p_value < REFUTED_BELOW
@@ -436,7 +437,9 @@ def _signed_root(term: FloatArray, log_odds: FloatArray, residuals: FloatArray) 
     tilted = log_odds + tilt * term
     growth = np.logaddexp(0, tilted) - np.logaddexp(0, log_odds)
     cumulant = growth - tilt * term * chances
-    return float(np.sqrt(max(0.0, 2 * (tilt * score - cumulant.sum()))))
+    # The signed root of twice the log-likelihood ratio
+    log_ratio = tilt * score - cumulant.sum()
+    return float(np.sqrt(max(0.0, 2 * log_ratio)))
 
 
 def _of_products(

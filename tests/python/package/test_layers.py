@@ -55,7 +55,7 @@ def imported(path: Path) -> Iterator[str]:
         elif isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.Call) and "import_module" in ast.unparse(node.func):
-            yield from (arg.value for arg in node.args if isinstance(arg, ast.Constant))
+            yield from (str(arg.value) for arg in node.args if isinstance(arg, ast.Constant))
 
 
 @cache

@@ -129,7 +129,8 @@ def _curve(units: FloatArray, scores: FloatArray, fold: IntArray, chosen: BoolAr
     """Return ridge predictions from features and the products that tell most of chosen rows."""
     clipped = np.clip(units, -_CLIPPED, _CLIPPED)
     one, other = _telling(scores[chosen], units[chosen], clipped[chosen])
-    columns = np.column_stack([units, clipped[:, one] * clipped[:, other]])
+    products = clipped[:, one] * clipped[:, other]
+    columns = np.column_stack([units, products])
     return _ridge(columns - columns.mean(axis=0), scores, fold)
 
 
@@ -138,11 +139,14 @@ def _telling(
 ) -> tuple[IntArray, IntArray]:
     """Return the squares and products that scores, less a linear fit, follow most."""
     line = np.column_stack([np.ones(scores.size), units])
-    left = scores - line @ np.linalg.lstsq(line.T @ line, line.T @ scores, rcond=None)[0]
+    # Least squares, by the normal equations
+    weights = np.linalg.lstsq(line.T @ line, line.T @ scores, rcond=None)[0]
+    left = scores - line @ weights
     left -= left.mean()
     one, other = np.triu_indices(units.shape[1])
     # Of products p: Σ p·left, and their means and mean squares, none of them written down.
-    strength = np.abs((clipped * left[:, None]).T @ clipped)[one, other]
+    weighted = clipped * left[:, None]
+    strength = np.abs(weighted.T @ clipped)[one, other]
     squares = clipped**2
     mean_square = (squares.T @ squares)[one, other] / scores.size
     variance = mean_square - ((clipped.T @ clipped)[one, other] / scores.size) ** 2

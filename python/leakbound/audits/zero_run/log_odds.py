@@ -408,7 +408,8 @@ def _of_limits(limits: list[Any], examples: int) -> OddsBox:
     low, high = map(logit, ends)
     # the middle, where that is a number
     finite = np.where(np.isinf(low), high, low)
-    middle = np.where(np.isinf(low) | np.isinf(high), finite, (low + high) / 2)
+    half_open = np.isinf(low) | np.isinf(high)
+    middle = np.where(half_open, finite, (low + high) / 2)
     return OddsBox(estimate=middle, low=low, high=high, limited=True)
 
 
