@@ -35,7 +35,7 @@ def learnt_score(
     outputs: ArrayInput,
     member: ArrayInput | HasMember,
     *,
-    model: Any = None,
+    model: object = None,
     seed: int | None = None,
     strata: ArrayInput | None = None,
     groups: ArrayInput | None = None,
@@ -130,7 +130,7 @@ def learnt_score(
     return LearntScore(scores=Scores(values=learnt, ids=names[kept], signal="learnt"), rows=kept)
 
 
-def _table(outputs: Any) -> FloatArray:
+def _table(outputs: object) -> FloatArray:
     """Read outputs as a table of one column or several."""
     array = array_of(outputs, name="outputs")
     columns = array
@@ -157,7 +157,7 @@ def _halves(unit: IntArray, stratum: IntArray, seed: int) -> BoolArray:
     return learning[unit]
 
 
-def _fitted(model: Any, table: FloatArray, member: BoolArray, seed: int) -> Any:
+def _fitted(model: object, table: FloatArray, member: BoolArray, seed: int) -> Any:
     """Fit a copy of the model, by default a forest, to tell members from non-members."""
     if model is None:
         with needs("ml", "learnt_score without a model"):

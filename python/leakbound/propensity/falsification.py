@@ -147,7 +147,7 @@ def falsify(
 
 def _tried(
     name: str,
-    model: Any,
+    model: object,
     table: FloatArray,
     claimed: FloatArray,
     labels: BoolArray,
@@ -268,7 +268,7 @@ def link_bent(confidence_set: ConfidenceSet) -> FormTest:
 
 
 def _rounds(
-    model: Any,
+    model: object,
     table: FloatArray,
     claimed: FloatArray,
     labels: BoolArray,
@@ -287,7 +287,12 @@ def _rounds(
 
 
 def beliefs(
-    model: Any, table: FloatArray, labels: BoolArray, past: IntArray, rows: IntArray, *numbers: int
+    model: object,
+    table: FloatArray,
+    labels: BoolArray,
+    past: IntArray,
+    rows: IntArray,
+    *numbers: int,
 ) -> FloatArray | None:
     """Return a sceptic's log-odds of some rows, fitted on others."""
     if rows.size == 0 or np.unique(labels[past]).size < 2:
@@ -349,7 +354,7 @@ def default_sceptics() -> dict[str, Any]:
     return {"logistic regression": linear, _TREES: trees}
 
 
-def in_a_line(classifier: Any) -> str:
+def in_a_line(classifier: object) -> str:
     """Return the description of a scikit-learn classifier, which must predict probabilities."""
     if not all(hasattr(classifier, name) for name in ("fit", "predict_proba", "get_params")):
         raise InputTypeError(

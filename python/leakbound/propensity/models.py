@@ -212,7 +212,7 @@ class CrossFit:
 
 
 def cross_fit(
-    model: Any,
+    model: object,
     X: ArrayInput,
     member: ArrayInput | HasMember,
     *,

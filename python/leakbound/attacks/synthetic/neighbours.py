@@ -3,14 +3,14 @@
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.console import track
 from leakbound._base.imports import needs
-from leakbound._base.types import BoolArray, FloatArray, IntArray
+from leakbound._base.types import AnyArray, BoolArray, FloatArray, IntArray
 
 FEW_DIMENSIONS = 5  # up to here a k-d tree is faster than products of matrices
 SPARE = 4  # neighbours looked at beyond those asked for: products of matrices round
@@ -120,7 +120,7 @@ class _Groups:
         return np.take_along_axis(inside, order, 1), doubtful
 
 
-def some(rows: NDArray[Any], most: int, rng: np.random.Generator) -> NDArray[Any]:
+def some(rows: AnyArray, most: int, rng: np.random.Generator) -> AnyArray:
     """Return at most so many of the rows, at random and in their order."""
     if len(rows) <= most:
         return rows

@@ -276,7 +276,9 @@ def known(
     )
 
 
-def _read(examples: AlignedScores, propensity: Any, options: ZeroRunOptions, seed: int) -> OddsBox:
+def _read(
+    examples: AlignedScores, propensity: object, options: ZeroRunOptions, seed: int
+) -> OddsBox:
     """Read the log-odds of all examples, as values, limits, replicates or a fitted model."""
     order = examples.order
     size = examples.member.size
