@@ -14,7 +14,7 @@ from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_membership
 from leakbound._base.console import bar
 from leakbound._base.scores import TOKENS
-from leakbound._base.types import AnyArray, IntArray, Named
+from leakbound._base.types import AnyArray, IntArray
 from leakbound.cli import options
 from leakbound.cli.drawn import Draw, Drawn, DrawnChoices
 from leakbound.cli.files import (
@@ -455,7 +455,7 @@ def zero_run(
     with bar(f"Auditing {len(table):,} examples"), about(file):
         member = table.member()
         odds: Any = LogisticPropensity()
-        inputs: Named = {"features": table.matrix(columns)}
+        inputs: dict[str, Any] = {"features": table.matrix(columns)}
         if not columns:
             odds = table.numbers("propensity")
             inputs = {}
