@@ -280,6 +280,12 @@ class Pilot:
     """Blocks of ranks of the ends of a ranking, of which a quarter of the labels is seen."""
 
     def __new__(cls, ends: Sequence[Path]) -> Pilot: ...
+    @staticmethod
+    def weighted(path: Path, weights: _Floats) -> Pilot:
+        """Look at labels of ranks of a path, each with its weight in [0, 1]."""
+    @staticmethod
+    def seen_of(guesses: int) -> list[tuple[int, int]]:
+        """Return first rank and the rank after the last one of those that `weighted` looks at."""
     @property
     def numbers(self) -> list[int]:
         """How many examples the best block leaves to be tested, the best two, and so on."""

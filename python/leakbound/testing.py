@@ -121,7 +121,7 @@ class _Answer(NamedTuple):
     answer: str
 
 
-def _asked(result: Result, claimed: dict[str, Any]) -> _Answer:
+def _asked(result: Result, claimed: dict[str, object]) -> _Answer:
     """Ask a result about a guarantee, or about the mechanism as it was stated."""
     try:
         signature(result.check).bind(**claimed)

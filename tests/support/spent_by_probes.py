@@ -9,7 +9,7 @@ from scipy import stats
 
 from leakbound.audits.dp_sgd.batches import audit_batches
 from leakbound.audits.dp_sgd.step.assumptions import refuting
-from leakbound.audits.dp_sgd.step.noise import along_limit, joint_threshold, tensor_limits
+from leakbound.audits.dp_sgd.step.contrasts import along_limit, joint_threshold, tensor_limits
 
 if TYPE_CHECKING:
     from leakbound.results.dp_step import Tested

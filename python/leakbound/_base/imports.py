@@ -16,6 +16,7 @@ from leakbound.errors import MissingExtraError
 
 Get: TypeAlias = Callable[[str], object]
 Dir: TypeAlias = Callable[[], list[str]]
+_PROVIDERS: dict[str, str] = {}
 
 
 def lazy_attributes(package: str, file: str) -> tuple[Get, Dir, list[str]]:
@@ -46,6 +47,17 @@ def lazy_attributes(package: str, file: str) -> tuple[Get, Dir, list[str]]:
         return sorted({*vars(sys.modules[package]), *home})
 
     return get, directory, sorted(name for name in home if home[name] != package)
+
+
+def provide(name: str, module: str) -> None:
+    """Say which module has the function that lower rooms ask for by `provided`."""
+    _PROVIDERS[name] = module
+
+
+def provided(name: str) -> Callable[..., None]:
+    """Import the function of this name from the module that provides it."""
+    function: Callable[..., None] = getattr(import_module(_PROVIDERS[name]), name)
+    return function
 
 
 @contextmanager

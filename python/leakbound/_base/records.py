@@ -222,7 +222,7 @@ def _whole(digits: str) -> int:
     return value
 
 
-def _table(pairs: list[tuple[str, Any]]) -> Named:
+def _table(pairs: list[tuple[str, object]]) -> Named:
     twice = repeated(name for name, _ in pairs)
     if twice is not None:
         raise ValueError(f"{twice!r:.60} occurs twice in one object")
@@ -239,7 +239,7 @@ def repeated(names: Iterable[str]) -> str | None:
     return None
 
 
-def _depth(data: Any) -> int:
+def _depth(data: object) -> int:
     """Return how deep lists and objects are nested."""
     if isinstance(data, dict):
         data = list(data.values())
@@ -264,7 +264,7 @@ def _read(kind: Any, data: Any) -> Any:
 
 
 @cache
-def adapter(kind: Any) -> Any:
+def adapter(kind: object) -> Any:
     """Return pydantic's reader of the stored form of a dataclass."""
     from pydantic import TypeAdapter
 
@@ -290,7 +290,7 @@ def _object(kind: Any) -> Any:
     return Annotated[fields, AfterValidator(partial(_built, kind))]
 
 
-def _form(hint: Any) -> Any:
+def _form(hint: object) -> Any:
     """Return the stored form, for pydantic, of a type that `encode` takes."""
     from pydantic import AfterValidator, Discriminator
 
@@ -340,7 +340,7 @@ def _number() -> Any:
     from pydantic import FiniteFloat, Strict, WithJsonSchema, WrapValidator
     from typing_extensions import TypeAliasType
 
-    def read(data: Any, finite: Callable[[Any], float]) -> float:
+    def read(data: object, finite: Callable[[Any], float]) -> float:
         if data in ("inf", "-inf"):
             return float(data)
         return finite(data)
@@ -350,7 +350,7 @@ def _number() -> Any:
     return TypeAliasType("Number", form)
 
 
-def _built(kind: type[Any], content: Named) -> Any:
+def _built(kind: type[object], content: Named) -> Any:
     """Build a dataclass from its fields, and refuse those that cannot go together."""
     try:
         stored = ((one.name, one.name.lstrip("_")) for one in stored_fields(kind))

@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from leakbound._base.types import BoolArray
+from leakbound._base.types import BoolArray, IntArray
 
 SCHEME = "leakbound/1"
 """What keeps these streams from those of other libraries; its number is raised with any change."""
@@ -157,3 +157,12 @@ class Purpose(Enum):
         """Hash purpose and numbers: no list of integers is read as another one is."""
         named = ":".join([SCHEME, self.value, *(f"{number:x}" for number in (seed, *further))])
         return np.random.SeedSequence(int.from_bytes(sha256(named.encode()).digest(), "little"))
+
+
+def drawn_folds(rng: np.random.Generator, size: int, folds: int) -> IntArray:
+    """Return the fold of each of so many rows: at random, and of equal sizes but for one row.
+
+    scikit-learn draws folds too, from another generator; audits need NumPy alone.
+    """
+    drawn: IntArray = rng.permutation(np.arange(size) % folds)
+    return drawn

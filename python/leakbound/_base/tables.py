@@ -364,7 +364,7 @@ def _of_series(series: Data, name: str) -> tuple[AnyArray, BoolArray, bool]:
     return np.asarray(series.to_numpy()), missing, zoned
 
 
-def objects(values: Iterable[Any]) -> NDArray[np.object_]:
+def objects(values: Iterable[object]) -> NDArray[np.object_]:
     """Return values as a vector of objects, whatever they hold."""
     held = [*values]
     return np.fromiter(held, dtype=object, count=len(held))

@@ -106,7 +106,7 @@ def check_counts(keys: IntArray, examples: IntArray, members: IntArray, bits: in
     _check_total(examples)
 
 
-def whole(values: Any, name: str) -> IntArray:
+def whole(values: object, name: str) -> IntArray:
     """Read whole numbers as a copy in int64."""
     array = array_of(values, name=name)
     if array.dtype.kind not in "iu" or array.ndim != 1:
@@ -142,13 +142,13 @@ def arrow(what: str) -> Any:
         return import_module("pyarrow")
 
 
-def arrow_columns(batch: Any, names: Sequence[str], first: int = 0) -> list[AnyArray]:
+def arrow_columns(batch: object, names: Sequence[str], first: int = 0) -> list[AnyArray]:
     """Return columns of Arrow records as arrays; InputTypeError where one is missing or null."""
     columns = [arrow_column(batch, name=name, first=first) for name in names]
     return [column.to_numpy(zero_copy_only=False) for column in columns]
 
 
-def arrow_column(batch: Any, name: str, first: int = 0) -> Any:
+def arrow_column(batch: object, name: str, first: int = 0) -> Any:
     """Return a column of Arrow records; InputTypeError where it is missing or null."""
     pa = arrow("reading Arrow records")
     if not isinstance(batch, pa.RecordBatch | pa.Table):
@@ -167,7 +167,7 @@ def arrow_column(batch: Any, name: str, first: int = 0) -> Any:
     return column
 
 
-def recorded(counts: Counts, names: Sequence[str], like: Any = None) -> Any:
+def recorded(counts: Counts, names: Sequence[str], like: object = None) -> Any:
     """Return counts as a pyarrow.RecordBatch with columns of these names, for a Table a Table."""
     pa = arrow("a tally in Arrow's form")
     columns = [pa.array(column, type=pa.int64()) for column in counts]

@@ -93,7 +93,7 @@ class AnyTally(ABC):
 
     @classmethod
     @abstractmethod
-    def from_arrow(cls, data: Any) -> Self:
+    def from_arrow(cls, data: object) -> Self:
         """Read counts from Arrow data of any engine."""
 
     @property
@@ -336,7 +336,7 @@ class Tally(AnyTally):
 
     @staticmethod
     def batch(
-        records: Any,
+        records: object,
         *,
         score: str = "score",
         member: str = "member",
@@ -363,7 +363,7 @@ class Tally(AnyTally):
         return counting.recorded(counts, names=counting.COLUMNS, like=records)
 
     @classmethod
-    def from_arrow(cls, data: Any, *, bits: int | None = None) -> "Tally":
+    def from_arrow(cls, data: object, *, bits: int | None = None) -> "Tally":
         """Read a tally, or the counts of batches, from Arrow data of any engine.
 
         Parameters

@@ -35,7 +35,7 @@ def learnt_score(
     outputs: ArrayInput,
     member: ArrayInput | HasMember,
     *,
-    model: Any = None,
+    model: object = None,
     seed: int | None = None,
     strata: ArrayInput | None = None,
     groups: ArrayInput | None = None,
@@ -130,7 +130,7 @@ def learnt_score(
     return LearntScore(scores=Scores(values=learnt, ids=names[kept], signal="learnt"), rows=kept)
 
 
-def _table(outputs: Any) -> FloatArray:
+def _table(outputs: object) -> FloatArray:
     """Read outputs as a table of one column or several."""
     array = array_of(outputs, name="outputs")
     columns = array
@@ -150,12 +150,14 @@ def _halves(unit: IntArray, stratum: IntArray, seed: int) -> BoolArray:
     learning = np.zeros(units.size, dtype=np.bool_)
     for value in np.unique(stratum[first]):
         inside = order[stratum[first][order] == value]
-        half = inside.size // 2 + (inside.size % 2 and int(rng.integers(2)))
+        half = inside.size // 2
+        if inside.size % 2:
+            half += int(rng.integers(2))
         learning[inside[:half]] = True
     return learning[unit]
 
 
-def _fitted(model: Any, table: FloatArray, member: BoolArray, seed: int) -> Any:
+def _fitted(model: object, table: FloatArray, member: BoolArray, seed: int) -> Any:
     """Fit a copy of the model, by default a forest, to tell members from non-members."""
     if model is None:
         with needs("ml", "learnt_score without a model"):

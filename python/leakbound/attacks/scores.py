@@ -21,8 +21,8 @@ _FEW = 5  # classes that a message lists
 
 
 def score(
-    model: Any,
-    X: Any,  # noqa: N803 (as in scikit-learn)
+    model: object,
+    X: object,  # noqa: N803 (as in scikit-learn)
     y: ArrayInput,
     *,
     signal: Answers | Callable[[Any, Any], ArrayInput] = "logit_margin",
@@ -263,12 +263,12 @@ def _table(values: ArrayInput, name: str, columns: int | None = None) -> FloatAr
     return array
 
 
-def _answer(model: Any, ask: Callable[[Any], Any], x: Any) -> Any:
+def _answer(model: object, ask: Callable[[Any], Any], x: object) -> Any:
     """Return what a model answers about inputs."""
     return _asked(getattr(model, "__name__", type(model).__name__), ask, x)
 
 
-def _asked(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
+def _asked(what: str, function: Callable[..., Any], *arguments: object) -> Any:
     """Call code that is not ours, and say what it was called with where it fails."""
     try:
         return function(*arguments)
@@ -308,7 +308,9 @@ def _by_decision(model: Any, x: Any, y: ArrayInput, signal: str, ids: ArrayInput
     return as_scores(margin_threshold(by_class, own).values, ids=ids, attack=signal)
 
 
-def _one_against_rest(model: Any, x: Any, values: FloatArray, classes: AnyArray) -> FloatArray:
+def _one_against_rest(
+    model: object, x: object, values: FloatArray, classes: AnyArray
+) -> FloatArray:
     """Return a value for each class, where a model may have answered one for each pair of classes.
 
     Three classes have as many pairs. Whatever the model is wrapped in, its own predictions tell
@@ -348,7 +350,7 @@ def _votes(values: FloatArray, count: int) -> FloatArray:
     return scaled
 
 
-def _says_pairs(model: Any) -> bool:
+def _says_pairs(model: object) -> bool:
     """Return whether a model, or the one that it wraps, has the option of one-vs-one values."""
     seen: list[Any] = []
     inside = [model]
@@ -361,7 +363,8 @@ def _says_pairs(model: Any) -> bool:
             return True
         names = ("best_estimator_", "estimator_", "final_estimator_")
         inside += [getattr(one, name) for name in names if hasattr(one, name)]
-        inside += [step for _, step in list(getattr(one, "steps", ()))[-1:]]
+        steps = list(getattr(one, "steps", ()))
+        inside += [step for _, step in steps[-1:]]
     return False
 
 
@@ -385,7 +388,7 @@ def _probabilities(answer: Any) -> FloatArray:
     return chances
 
 
-def _positions(y: Any, classes: Any, columns: int, ids: ArrayInput | None) -> IntArray:
+def _positions(y: object, classes: object, columns: int, ids: ArrayInput | None) -> IntArray:
     """Return the column of each example's class."""
     labels = labels_of(y, name="y")
     names: AnyArray = np.arange(columns)

@@ -180,7 +180,7 @@ def _data(values: Any, name: str, **limits: Any) -> GenericArray:
         raise InputError(str(error)) from error
 
 
-def _table(scores: Any, name: str, k: int) -> FloatArray:
+def _table(scores: object, name: str, k: int) -> FloatArray:
     """Read scores of k candidates of each secret."""
     table = _data(scores, name)
     if table.ndim != 2 or table.shape[1] != k or not table.size:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -111,7 +111,7 @@ class PairTally(AnyTally):
         return PairTally.sum([self, other])
 
     @classmethod
-    def from_arrow(cls, data: Any, *, pairing: Pairing | None = None) -> Self:
+    def from_arrow(cls, data: object, *, pairing: Pairing | None = None) -> Self:
         """Read a tally, or the counts of batches, from Arrow data of any engine.
 
         Parameters

@@ -9,11 +9,12 @@ from typing import Any, Self
 import numpy as np
 
 from leakbound._base.checks import choice, integer, real, seed_of
+from leakbound._base.robust import robust_scale_of_counts
 from leakbound._base.types import AnyArray, BoolArray, FloatArray, GenericArray, IntArray, Unit
 from leakbound._core import hashed_ids
 from leakbound._tally import counting
 from leakbound._tally.tally import Tally
-from leakbound.audits.pairs import NORMAL, STRETCH
+from leakbound.audits.pairs import STRETCH
 from leakbound.errors import InputError, InputTypeError, OptionError
 
 COLUMNS = ("key", "pairs", "wins")
@@ -306,19 +307,8 @@ def _scale(scores: Tally) -> tuple[float, float]:
     counts = scores.examples_at[finite]
     if not values.size:
         return 0.0, 1.0
-    centre = _median(values, counts)
-    apart = np.abs(values - centre)
-    # Robust scaling: the median, and the median distance from it unless that is 0.
-    spread = NORMAL * _median(apart, counts)
+    centre, spread = robust_scale_of_counts(values, counts)
     if not spread:
+        apart = np.abs(values - centre)
         spread = math.fsum(apart * counts) / int(counts.sum()) or 1.0
     return centre, spread
-
-
-def _median(values: FloatArray, counts: IntArray) -> float:
-    """Return the lower median of values that occur so often."""
-    order = np.argsort(values, kind="stable")
-    ends = np.cumsum(counts[order])
-    half = (ends[-1] + 1) // 2
-    middle = order[np.searchsorted(ends, half)]
-    return float(values[middle])

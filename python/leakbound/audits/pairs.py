@@ -13,6 +13,7 @@ import numpy as np
 
 from leakbound._base.alignment import row_numbers
 from leakbound._base.codes import by_first_row
+from leakbound._base.robust import robust_scale
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, GenericArray, IntArray
 from leakbound.cuts.games import PairGame
@@ -20,8 +21,6 @@ from leakbound.errors import AbstentionError, DesignError, InputError
 
 Aggregate: TypeAlias = Literal["mean", "max", "log_mean_exp"]
 
-NORMAL = 1.4826
-"""The standard deviation of a normal law over the median distance from its median."""
 STRETCH = 0.25
 """How much more a score counts for each standard deviation that it is away from the median."""
 # Standard scores beyond are as good: their squares stay finite.
@@ -261,13 +260,10 @@ def stretched(values: FloatArray) -> FloatArray:
     # place, as scores may be many.
     apart = values[finite]
     apart /= max(float(apart.max()), -float(apart.min())) or 1.0
-    apart -= np.median(apart)
-    distances = np.abs(apart)
-    spread = NORMAL * float(np.median(distances, overwrite_input=True))
+    centre, spread = robust_scale(apart)
+    apart -= centre
     if not spread:
-        distances.sort()
-        spread = float(distances.mean()) or 1.0
-    del distances
+        spread = float(np.sort(np.abs(apart)).mean()) or 1.0
     with np.errstate(over="ignore"):
         apart /= spread
     z = np.clip(apart, -_FARTHEST, _FARTHEST, out=apart)

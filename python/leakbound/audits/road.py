@@ -241,7 +241,7 @@ def of_one_array(design: type[D]) -> type[D]:
     made = design.__init__
 
     @wraps(made)
-    def checked(self: D, *arrays: Any, **options: Any) -> None:
+    def checked(self: D, *arrays: object, **options: object) -> None:
         if len(arrays) > 1:
             raise InputTypeError(
                 f"{design.__name__} takes one array, which examples were members, and named "
@@ -316,7 +316,7 @@ class Examples(Grounds, Generic[S]):
         fields = assemble(proof, self, request)
         if self.copies > 1:
             fields |= grouping.for_one(fields, self.copies, proof.game.sides)
-        fields["options"] |= {"design": design.name, "seed": request.seed}
+        fields["options"] |= {"design": design.name, "seed": request.seed, **asked(request)}
         fields["wording"] = self.wording or design.wording
         filled = self.filled.get(str(proof.options.get("attack", "")), "")
         fields["warnings"] = premises.with_filled(filled, fields["warnings"])
@@ -328,6 +328,18 @@ class Examples(Grounds, Generic[S]):
         if self.exposed is None or doubted:
             return None
         return self.exposed(game, len(self.attacks.scores))
+
+
+def asked(request: Request, **options: object) -> JsonObject:
+    """Return what results store of options that an audit fills in, None here: names of those given.
+
+    A bundle states these and no others, so that what runs again is what was asked.
+    """
+    given = {"cuts": request.cuts, **options}
+    names: list[JsonValue] = [name for name, value in given.items() if value is not None]
+    if not names:
+        return {}
+    return {"asked": names}
 
 
 def assemble(proof: Proof, design: Grounds, request: Request) -> Named:
@@ -361,7 +373,7 @@ class AlignedScores(NamedTuple):
 
 
 def read(
-    scores: Any, member: MemberInput, ids: ArrayInput | None, *, copies: bool = False
+    scores: object, member: MemberInput, ids: ArrayInput | None, *, copies: bool = False
 ) -> AlignedScores:
     """Read scores and membership, and put them into one order.
 
@@ -480,7 +492,7 @@ class Attacks(AnyAttacks[FloatArray]):
     """Attacks whose scores are listed."""
 
     @classmethod
-    def read(cls, scores: Any, order: ExampleOrder) -> "Attacks":
+    def read(cls, scores: object, order: ExampleOrder) -> "Attacks":
         """Read one vector of scores, rows of them, or a mapping from names; ids are joined."""
         named = _by_name(scores)
         if named is None:
@@ -489,7 +501,10 @@ class Attacks(AnyAttacks[FloatArray]):
 
     @classmethod
     def named(
-        cls, named: Mapping[str, Any], order: ExampleOrder, check: Callable[[Any, str], FloatArray]
+        cls,
+        named: Mapping[str, object],
+        order: ExampleOrder,
+        check: Callable[[Any, str], FloatArray],
     ) -> "Attacks":
         """Read scores of several attacks by a check; ids are joined."""
         if not named:
@@ -541,7 +556,7 @@ def _by_name(scores: Any) -> Named | None:
     return None
 
 
-def _of_columns(scores: Any) -> Named | None:
+def _of_columns(scores: object) -> Named | None:
     """Return the columns of a frame, or the values of a mapping, by name; else None."""
     if isinstance(scores, Mapping):
         if scores and all(isinstance(one, Real) for one in scores.values()):

@@ -44,7 +44,9 @@ def walk_through(paths: dict[PathOrder, Cuts]) -> Walk:
     lower, _ = paths["nonmember_half"]
     half = np.repeat([0, 1], [upper.size, lower.size])
     # Guesses of its half before each block: the half with fewer goes on, the first on equality.
-    begins = np.concatenate([np.append(0, upper)[:-1], np.append(0, lower)[:-1]])
+    upper_begins = np.append(0, upper)[:-1]
+    lower_begins = np.append(0, lower)[:-1]
+    begins = np.concatenate([upper_begins, lower_begins])
     turn = half[np.lexsort((half, begins))]
     return np.cumsum(turn == 0), np.cumsum(turn == 1)
 
@@ -86,7 +88,8 @@ def ranks_within(values: FloatArray) -> FloatArray:
 def points_of(moments: list[IntArray], index: int, bounds: list[float], points: int) -> CurvePoints:
     """Return the sequence that says most at some moments, and what was proved by then."""
     step = max(1, math.ceil(len(moments) / (points - 1)))
-    some = sorted({*range(0, len(moments) - 1, step), *range(len(moments))[-2:]})
+    last_two = range(len(moments))[-2:]
+    some = sorted({*range(0, len(moments) - 1, step), *last_two})
     counts = np.array([moments[place][:, index] for place in some])
     # Of moments with as many guesses, the last.
     _, rows = np.unique(counts[::-1, 0], return_index=True)

@@ -7,7 +7,6 @@ its label is.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -282,7 +281,7 @@ def bets(
 
 
 def _won(
-    model: Any, table: FloatArray, labels: BoolArray, first_is_member: BoolArray, seed: int
+    model: object, table: FloatArray, labels: BoolArray, first_is_member: BoolArray, seed: int
 ) -> tuple[float, int, int]:
     """Return the p-value of the bets of a classifier, how many it won, and how many it made.
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Self, TypeAlias
+from typing import Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ class Roles(NamedTuple):
     secrets: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, columns: Any) -> Self:
+    def of(cls, columns: object) -> Self:
         """Read what columns are; at most one is a stratum, and one a group."""
         if columns is None:
             return cls()
@@ -231,7 +231,8 @@ class _Held(NamedTuple):
         strata = np.zeros(there.size) if records.strata is None else records.strata
         within = np.unique(strata[first], return_inverse=True)[1]
         share = (np.bincount(within, member) / np.bincount(within))[within[held]]
-        inside, outside = int(member[held].sum()), int((~member[held]).sum())
+        inside = int(member[held].sum())
+        outside = int((~member[held]).sum())
         return cls(
             inside,
             outside,

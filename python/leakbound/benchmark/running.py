@@ -66,7 +66,7 @@ class Named(NamedTuple):
     options: str
 
     @classmethod
-    def of(cls, bound: Any) -> "Named":
+    def of(cls, bound: object) -> "Named":
         """Read a policy, None for the default, an `Audit`, what takes a game, or a function."""
         if bound is None or isinstance(bound, Policy | SecondLook):
             bound = Audit(bound)
@@ -97,7 +97,7 @@ class Named(NamedTuple):
         return float(value)
 
 
-def words(thing: Any) -> tuple[str, str]:
+def words(thing: object) -> tuple[str, str]:
     """Return the name of an object, and its options that are not defaults."""
     if isinstance(thing, partial):
         options = [
@@ -112,7 +112,7 @@ def words(thing: Any) -> tuple[str, str]:
     return type(thing).__name__, ", ".join(given)
 
 
-def label(play: Any) -> str:
+def label(play: object) -> str:
     """Return the name of a game in rows: a function or a class, with its parameters."""
     if isinstance(play, partial):
         return "{}({})".format(*words(play))
@@ -154,7 +154,8 @@ def _promise(game: Game, sides: str, numbers: Any, level: float) -> FloatArray:
     if sides == "both":
         top = (numbers + 1) // 2
         bottom = numbers // 2
-        correct = right[top] + bottom - (right[-1] - right[ranked.size - bottom])
+        members_below = right[-1] - right[ranked.size - bottom]
+        correct = right[top] + bottom - members_below
         share = numbers / ranked.size
     right_rate = np.asarray(clopper_pearson(correct, numbers, beta=level))
     true_positives = np.clip(share * right_rate, 1e-12, 1 - 1e-12)
@@ -181,7 +182,7 @@ class _Task:
 
 def run(
     games: Sequence[Play],
-    bounds: Sequence[Any],
+    bounds: Sequence[object],
     claims: Sequence[Claim] = (PureDP(),),
     m: Sequence[int] = (1000,),
     seeds: Sequence[int] = range(20),
@@ -313,7 +314,7 @@ def _play(task: _Task) -> list[Row]:
     return rows
 
 
-def _tried(function: Callable[..., Any], *arguments: Any) -> tuple[Any, str]:
+def _tried(function: Callable[..., Any], *arguments: object) -> tuple[Any, str]:
     """Return the value of a function and no error, or no value and the error that it raised."""
     try:
         return function(*arguments), ""

@@ -93,7 +93,7 @@ class Table:
     arrow: Any
 
     @classmethod
-    def of(cls, rows: Iterable[Mapping[str, Any]]) -> "Table":
+    def of(cls, rows: Iterable[Mapping[str, object]]) -> "Table":
         """Build the table of rows."""
         with needs("io", "leakbound.benchmark"):
             import pyarrow as pa

@@ -475,7 +475,7 @@ def zero_run(
     with bar(f"Auditing {len(table):,} examples"), about(file):
         member = table.member()
         odds: Any = LogisticPropensity()
-        inputs = {"features": table.matrix(columns)}
+        inputs: dict[str, Any] = {"features": table.matrix(columns)}
         if not columns:
             odds = table.numbers("propensity")
             inputs = {}

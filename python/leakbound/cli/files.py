@@ -8,21 +8,23 @@ row, and the option that helps.
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Real
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, cast
+from typing import Annotated, Literal, TypeAlias, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._base.arrow import ArrowBatch, ArrowColumn
 from leakbound._base.checks import WHOLE, membership_of
 from leakbound._base.files import Unpacked, open_archive
 from leakbound._base.imports import needs
 from leakbound._base.text import TYPED, grouped, is_mark, thousands_in, typed
-from leakbound.cli.formats import Packed, is_of_reading, read_parquet, read_text, said_of
+from leakbound._base.types import AnyArray
+from leakbound.cli.formats import Bytes, Packed, is_of_reading, read_parquet, read_text, said_of
 from leakbound.cli.options import KINDS, option, refuse
 from leakbound.errors import (
     FormatError,
@@ -33,7 +35,9 @@ from leakbound.errors import (
     OptionError,
 )
 
-Batches: TypeAlias = Iterator[Mapping[str, Any]]
+Stored: TypeAlias = ArrowColumn | AnyArray
+"""A column of Arrow, or an array of an archive."""
+Batches: TypeAlias = Iterator[Mapping[str, Stored]]
 Source: TypeAlias = tuple[list[str], Callable[[Sequence[str]], Batches]]
 
 PIPE = Path("-")
@@ -168,7 +172,7 @@ class Columns:
     """Columns of a file, or of a batch of its rows, by name: as they are stored."""
 
     path: Path
-    stored: Mapping[str, Any]
+    stored: Mapping[str, Stored]
     signs: Signs
     first: int = 0
     """The number of the first row in the file."""
@@ -180,11 +184,11 @@ class Columns:
         return len(next(iter(self.stored.values())))
 
     @property
-    def ids(self) -> NDArray[Any] | None:
+    def ids(self) -> AnyArray | None:
         """The column `id`, if there is one."""
         return self.words("id") if "id" in self else None
 
-    def numbers(self, name: str) -> NDArray[Any]:
+    def numbers(self, name: str) -> AnyArray:
         """Return a column as numbers; text that is not a number is refused.
 
         So are numbers that a double does not hold apart: large integers would become ties.
@@ -209,7 +213,7 @@ class Columns:
         return values
 
     def _check_apart(
-        self, name: str, values: NDArray[np.float64], written: Callable[[], list[Any]]
+        self, name: str, values: NDArray[np.float64], written: Callable[[], list[object]]
     ) -> None:
         """Check that no two numbers become equal as doubles."""
         large = np.flatnonzero(np.isfinite(values) & (np.abs(values) >= WHOLE))
@@ -240,7 +244,7 @@ class Columns:
             words = compute.replace_substring(words, ".", "_")
             words = compute.replace_substring(words, ",", ".")
         try:
-            values: NDArray[Any] = _array(compute.cast(words, pa.float64()))
+            values = _array(compute.cast(words, pa.float64()))
         except pa.ArrowInvalid as error:
             bad = cast("re.Match[str]", re.search("string: '(.*)' as a scalar", str(error), re.S))
             row = compute.index(words, bad[1]).as_py()
@@ -255,7 +259,7 @@ class Columns:
                 )
         return values
 
-    def _ungrouped(self, name: str, words: Any) -> Any:
+    def _ungrouped(self, name: str, words: ArrowColumn) -> ArrowColumn:
         """Return text of numbers without signs of thousands; refuse it where they seem to be."""
         from pyarrow import compute
 
@@ -270,7 +274,8 @@ class Columns:
             if strange >= 0:
                 what = f"must have --thousands {self.signs.thousands} before groups of three digits"
                 raise self._refusal(name, strange, what)
-            return compute.replace_substring(words, sign, "")
+            plain_digits: ArrowColumn = compute.replace_substring(words, sign, "")
+            return plain_digits
         # The decimal sign itself may be one of thousands; most columns tell by their first numbers.
         if compute.any(compute.match_substring(words, decimal)).as_py():
             found = thousands_in(_listed(words), decimal, decimal)
@@ -288,7 +293,7 @@ class Columns:
 
     def _hint(self, name: str, row: int, other: str) -> str:
         """Return what to do about text that is no number: a mark, or signs of thousands."""
-        words = [typed(str(word)) for word in self.stored[name].to_pylist()]
+        words = [typed(str(word)) for word in _array(self.stored[name]).tolist()]
         word, decimal = words[row].strip(), self.signs.sign
         if is_mark(word):
             return ", and no mark of a missing value: drop these examples, or repair the value"
@@ -299,17 +304,18 @@ class Columns:
             return ""
         return f" (use --decimal {other} if that is the decimal sign)"
 
-    def matrix(self, names: Sequence[str]) -> Any:
+    def matrix(self, names: Sequence[str]) -> AnyArray | None:
         """Return columns of numbers as a matrix; None without columns."""
         return np.column_stack([self.numbers(name) for name in names]) if names else None
 
-    def member(self) -> NDArray[Any]:
+    def member(self) -> AnyArray:
         """Return who was a member, as 1, 0 and -1 or booleans."""
         layout = cast("Layout", self.signs)
         column = self._filled(layout.member_col)
         if is_text(column):
             coded = column.dictionary_encode()
-            words, codes = coded.dictionary.to_pylist(), coded.indices.to_numpy()
+            words = [str(word) for word in coded.dictionary.to_pylist()]
+            codes = coded.indices.to_numpy()
         elif layout.member_values or _array(column).dtype.kind in "OSU":
             distinct, codes = np.unique(_array(column).astype(np.str_), return_inverse=True)
             words = distinct.tolist()
@@ -321,10 +327,10 @@ class Columns:
             known = layout.member_values or "0 or 1, -1 or 1"
             what = f"must be {known}; name other labels with --member-values IN,OUT"
             raise self._refusal(layout.member_col, row, what)
-        said: NDArray[Any] = np.array(read, dtype=np.int8)[codes]
+        said: AnyArray = np.array(read, dtype=np.int8)[codes]
         return said
 
-    def words(self, name: str) -> NDArray[Any]:
+    def words(self, name: str) -> AnyArray:
         """Return a column of ids, strata or groups as it is stored, with text trimmed."""
         values = _array(self._filled(name))
         if values.dtype.kind in "OSUMm":  # dates are text in csv, too
@@ -334,9 +340,9 @@ class Columns:
                 raise self._refusal(name, empty[0], "needs a value for every example")
         return values
 
-    def _filled(self, name: str) -> Any:
+    def _filled(self, name: str) -> Stored:
         column = self.stored[name]
-        if getattr(column, "null_count", 0):
+        if not isinstance(column, np.ndarray) and column.null_count:
             row = column.is_null().to_pylist().index(True)
             raise self._refusal(name, row, "needs a value for every example")
         return column
@@ -365,23 +371,23 @@ class TwoFiles:
         return len(self.members) + len(self.nonmembers)
 
     @property
-    def ids(self) -> NDArray[Any] | None:
+    def ids(self) -> AnyArray | None:
         """The column `id`, if both files have it."""
         return self.words("id") if "id" in self else None
 
-    def numbers(self, name: str) -> NDArray[Any]:
+    def numbers(self, name: str) -> AnyArray:
         """Return a column as numbers."""
         return np.concatenate([self.members.numbers(name), self.nonmembers.numbers(name)])
 
-    def words(self, name: str) -> NDArray[Any]:
+    def words(self, name: str) -> AnyArray:
         """Return a column of ids, strata or groups."""
         return np.concatenate([self.members.words(name), self.nonmembers.words(name)])
 
-    def matrix(self, names: Sequence[str]) -> Any:
+    def matrix(self, names: Sequence[str]) -> AnyArray | None:
         """Return columns of numbers as a matrix; None without columns."""
         return np.column_stack([self.numbers(name) for name in names]) if names else None
 
-    def member(self) -> NDArray[Any]:
+    def member(self) -> AnyArray:
         """Return who was a member: the rows of the first file."""
         return np.arange(len(self)) < len(self.members)
 
@@ -492,7 +498,7 @@ def _checked_suffix(path: Path) -> str:
     return suffix
 
 
-def whole(ids: NDArray[Any]) -> NDArray[Any]:
+def whole(ids: AnyArray) -> AnyArray:
     """Convert ids that are whole numbers in text to numbers; return others unchanged."""
     words = ids.astype(np.str_)
     for dtype in (np.int64, np.uint64):
@@ -501,7 +507,7 @@ def whole(ids: NDArray[Any]) -> NDArray[Any]:
     return ids
 
 
-def together(batches: Batches) -> Mapping[str, Any]:
+def together(batches: Batches) -> Mapping[str, Stored]:
     """Return batches as one."""
     parts = list(batches)
     if len(parts) == 1:
@@ -509,13 +515,15 @@ def together(batches: Batches) -> Mapping[str, Any]:
     import pyarrow as pa
 
     columns = {name: [part[name] for part in parts] for name in parts[0]}
+    # An archive is one batch, so that these are columns of Arrow.
+    arrow = cast("dict[str, list[ArrowColumn]]", columns)
     return {
         name: pa.chunked_array(_of_one_type(pieces)).combine_chunks()
-        for name, pieces in columns.items()
+        for name, pieces in arrow.items()
     }
 
 
-def _of_one_type(pieces: list[Any]) -> list[Any]:
+def _of_one_type(pieces: list[ArrowColumn]) -> list[ArrowColumn]:
     """Return pieces of a column as doubles if their types differ and are numbers, else as text."""
     import pyarrow as pa
     from pyarrow import types
@@ -529,7 +537,7 @@ def _of_one_type(pieces: list[Any]) -> list[Any]:
     return [piece.cast(pa.string()) for piece in pieces]
 
 
-def _stream(path: Path, unpacked: Unpacked) -> Any:
+def _stream(path: Path, unpacked: Unpacked) -> AbstractContextManager[Bytes]:
     if path == PIPE:
         if sys.stdin is None or sys.stdin.closed:
             raise FormatError("standard input is closed: give a file, or pipe a table into it")
@@ -539,11 +547,11 @@ def _stream(path: Path, unpacked: Unpacked) -> Any:
     return path.open("rb")
 
 
-def _columns(batches: Iterable[Any], picked: Sequence[str]) -> Batches:
+def _columns(batches: Iterable[ArrowBatch], picked: Sequence[str]) -> Batches:
     """Yield columns of Arrow records, with dictionaries decoded."""
     from pyarrow import types
 
-    columns: Mapping[str, Any] = {}
+    columns: dict[str, ArrowColumn] = {}
     for batch in batches:
         columns = {name: batch.column(name) for name in picked}
         for name, column in columns.items():
@@ -554,31 +562,33 @@ def _columns(batches: Iterable[Any], picked: Sequence[str]) -> Batches:
         yield {name: np.empty(0) for name in picked}
 
 
-def _listed(words: Any) -> Iterator[str]:
+def _listed(words: ArrowColumn) -> Iterator[str]:
     """Yield the words of a column of Arrow, a few at a time: most readers stop soon."""
     for start in range(0, len(words), _PAGE):
-        yield from words.slice(start, _PAGE).to_pylist()
+        yield from map(str, words.slice(start, _PAGE).to_pylist())
 
 
-def is_text(column: Any) -> bool:
+def is_text(column: Stored) -> TypeGuard[ArrowColumn]:
     """Return whether a column is of Arrow and holds text."""
     return not isinstance(column, np.ndarray) and str(column.type) in {"string", "large_string"}
 
 
-def _are_numbers(values: NDArray[Any]) -> bool:
+def _are_numbers(values: AnyArray) -> bool:
     """Return whether objects are all numbers, such as decimals."""
     if values.dtype.kind != "O":
         return False
     return all(isinstance(value, Real | Decimal) for value in values.tolist())
 
 
-def _array(column: Any) -> NDArray[Any]:
+def _array(column: Stored) -> AnyArray:
     """Return a column of an archive or of Arrow as a vector."""
-    stored = isinstance(column, np.ndarray)
-    try:
-        values: NDArray[Any] = column if stored else column.to_numpy(zero_copy_only=False)
-    except Exception as error:  # Arrow does not check text in parquet before it is read
-        if not type(error).__module__.startswith("pyarrow"):
-            raise
-        raise FormatError(f"a column cannot be read: {error}") from error
+    if isinstance(column, np.ndarray):
+        values = column
+    else:
+        try:
+            values = column.to_numpy(zero_copy_only=False)
+        except Exception as error:  # Arrow does not check text in parquet before it is read
+            if not type(error).__module__.startswith("pyarrow"):
+                raise
+            raise FormatError(f"a column cannot be read: {error}") from error
     return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values

@@ -13,16 +13,25 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._base.arrow import ArrowBatch, ArrowColumn
 from leakbound._base.checks import WHOLE
 from leakbound._base.files import Unpacked, parquet_batches
 from leakbound.errors import FormatError
 
-Reader: TypeAlias = tuple[list[str], Callable[[Sequence[str]], Iterable[Any]]]
+
+class Bytes(Protocol):
+    """An open file of bytes, as it is stored or unpacked."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return so many bytes, or all that are left."""
+
+
+Reader: TypeAlias = tuple[list[str], Callable[[Sequence[str]], Iterable[ArrowBatch]]]
 """The names of columns, and a function that yields some of them in batches."""
 
 # Bytes of text that are decoded at once.
@@ -39,11 +48,13 @@ _HEADER = 1 << 24
 class _Recoded(io.RawIOBase):
     """Text in UTF-8 with line feeds, whatever the encoding and the line ends of a file are."""
 
-    def __init__(self, start: bytes, file: Any, decoder: Any) -> None:
+    def __init__(
+        self, start: bytes, file: Bytes, decoder: codecs.IncrementalDecoder | None
+    ) -> None:
         self._start = start
         self._file = file
         self._decoder = decoder
-        if decoder:
+        if decoder is not None:
             first = decoder.decode(start)
             decoder.reset()
         else:
@@ -63,7 +74,8 @@ class _Recoded(io.RawIOBase):
             self._start = b""
             text = piece
             if self._decoder is not None:
-                text = self._utf8(piece)
+                decoded = self._decoder.decode(piece, final=not piece)
+                text = decoded.encode("utf-8", "surrogatepass")
             self._held = text
             if self._is_mac:
                 self._held = text.replace(b"\r", b"\n")
@@ -74,12 +86,8 @@ class _Recoded(io.RawIOBase):
         self._held = self._held[count:]
         return count
 
-    def _utf8(self, piece: bytes) -> bytes:
-        text: str = self._decoder.decode(piece, final=not piece)
-        return text.encode("utf-8", "surrogatepass")
 
-
-def as_utf8(file: Any, encoding: str) -> Any:
+def as_utf8(file: Bytes, encoding: str) -> io.BufferedReader:
     """Return a file of text as one in UTF-8; UTF-16 and UTF-32 are told by first bytes."""
     start = file.read(_START)
     if not encoding:
@@ -101,7 +109,7 @@ def as_utf8(file: Any, encoding: str) -> Any:
 
 
 def read_text(
-    suffix: str, stored: Any, sep: str | None, encoding: str, unpacked: Unpacked
+    suffix: str, stored: Bytes, sep: str | None, encoding: str, unpacked: Unpacked
 ) -> Reader:
     """Read JSON lines, or columns that are parted by a sign, by default that of the suffix."""
     file = as_utf8(stored, encoding)
@@ -111,7 +119,7 @@ def read_text(
     return read_csv(file, "\t" if sign == "tab" else sign, unpacked)
 
 
-def read_csv(file: Any, separator: str, unpacked: Unpacked) -> Reader:
+def read_csv(file: io.BufferedReader, separator: str, unpacked: Unpacked) -> Reader:
     """Read a table of text whose columns are parted by a sign; all columns are text."""
     import pyarrow as pa
     from pyarrow import csv as arrow
@@ -124,7 +132,7 @@ def read_csv(file: Any, separator: str, unpacked: Unpacked) -> Reader:
     names = [name.strip() for name in next(csv.reader([header], delimiter=separator), [])]
     columns = [str(place) for place in range(len(names))]  # names may repeat
 
-    def batches(picked: Sequence[str]) -> Iterator[Any]:
+    def batches(picked: Sequence[str]) -> Iterator[ArrowBatch]:
         convert = arrow.ConvertOptions(
             column_types=dict.fromkeys(columns, pa.string()),
             include_columns=[columns[names.index(name)] for name in picked],
@@ -150,7 +158,7 @@ def read_csv(file: Any, separator: str, unpacked: Unpacked) -> Reader:
     return names, batches
 
 
-def _blocks(file: Any, separator: bytes) -> Iterator[bytes]:
+def _blocks(file: io.BufferedReader, separator: bytes) -> Iterator[bytes]:
     """Yield the rest of a file of text in blocks of whole rows.
 
     They are read here: Arrow would read ahead in a thread, which needs Python while Python ends.
@@ -183,7 +191,7 @@ def _counted(message: str, rows: int) -> str:
     return re.sub(r"Row #(\d+)", lambda match: f"row {int(match[1]) - 1 + rows}", message)
 
 
-def read_json(file: Any, unpacked: Unpacked) -> Reader:
+def read_json(file: io.BufferedReader, unpacked: Unpacked) -> Reader:
     """Read JSON, an object in each line, in blocks of lines; one list of objects is read whole.
 
     Names are those of the first block. Columns that change their type within a block are text.
@@ -194,7 +202,7 @@ def read_json(file: Any, unpacked: Unpacked) -> Reader:
     first = next(blocks, b"")
     names, load = _json_block(first, 0)
 
-    def batches(picked: Sequence[str]) -> Iterator[Any]:
+    def batches(picked: Sequence[str]) -> Iterator[ArrowBatch]:
         yield from load(picked)
         done = first.count(b"\n")
         for block in blocks:
@@ -205,7 +213,7 @@ def read_json(file: Any, unpacked: Unpacked) -> Reader:
     return names, batches
 
 
-def _lines(file: Any, unpacked: Unpacked) -> Iterator[bytes]:
+def _lines(file: io.BufferedReader, unpacked: Unpacked) -> Iterator[bytes]:
     """Yield a file of text in blocks of whole lines, read here as in `_blocks`."""
     held = b""
     while piece := file.read(_BLOCK):
@@ -244,7 +252,7 @@ def _in_row(message: str, done: int) -> str:
     return re.sub(r"in row (\d+)", lambda match: f"in row {int(match[1]) + done}", message)
 
 
-def _with_all(batches: Iterable[Any], picked: Sequence[str]) -> Iterator[Any]:
+def _with_all(batches: Iterable[ArrowBatch], picked: Sequence[str]) -> Iterator[ArrowBatch]:
     """Yield batches with all columns, those that their lines lack without a value."""
     import pyarrow as pa
 
@@ -266,14 +274,14 @@ def _json_by_column(content: bytes, done: int) -> Reader:
     lines = [text]
     if not whole_file:
         lines = [line for line in text.split("\n") if line.strip()]
-    records: Any = [json.loads(line, parse_int=_Digits, parse_float=_Digits) for line in lines]
+    records = [json.loads(line, parse_int=_Digits, parse_float=_Digits) for line in lines]
     if whole_file:
         records = records[0]
     if not all(isinstance(record, dict) for record in records):
         raise ValueError("no objects")
     names = [*dict.fromkeys(name for record in records for name in record)]
 
-    def batches(picked: Sequence[str]) -> Iterator[Any]:
+    def batches(picked: Sequence[str]) -> Iterator[ArrowBatch]:
         columns = [[record.get(name) for record in records] for name in picked]
         named = zip(columns, picked, strict=True)
         arrays = [_one_type(values, name, done) for values, name in named]
@@ -288,13 +296,14 @@ class _Digits(str):
     __slots__ = ()
 
 
-def _one_type(values: list[Any], name: str, done: int) -> Any:
+def _one_type(values: list[object], name: str, done: int) -> ArrowColumn:
     """Return values of JSON as a column: booleans, or text of whatever they are."""
     import pyarrow as pa
 
     there = [value for value in values if value is not None]
     if all(isinstance(value, bool) for value in there):
-        return pa.array(values, pa.bool_())
+        booleans: ArrowColumn = pa.array(values, pa.bool_())
+        return booleans
     for row, value in enumerate(values):
         if isinstance(value, list | dict):
             kind = "an object"
@@ -304,10 +313,11 @@ def _one_type(values: list[Any], name: str, done: int) -> Any:
                 f"column {name!r} holds {kind} at row {row + done}: give one number or word in "
                 "each line"
             )
-    return pa.array([_as_text(value) for value in values], pa.string())
+    words: ArrowColumn = pa.array([_as_text(value) for value in values], pa.string())
+    return words
 
 
-def _as_text(value: Any) -> str | None:
+def _as_text(value: object) -> str | None:
     """Return the text of a value of JSON; of booleans and floats as JSON writes them."""
     if value is None:
         return None
@@ -321,13 +331,14 @@ def _are_large(values: NDArray[np.float64]) -> bool:
     return bool((np.abs(values[np.isfinite(values)]) >= WHOLE).any())
 
 
-def _as_written(content: bytes, name: str) -> Any:
+def _as_written(content: bytes, name: str) -> ArrowColumn:
     """Return a column of numbers in JSON lines as text, with all of their digits."""
     import pyarrow as pa
 
     lines = (line for line in content.split(b"\n") if line.strip())
     values = [json.loads(line, parse_int=str, parse_float=str).get(name) for line in lines]
-    return pa.chunked_array([pa.array(values, pa.string())])
+    words: ArrowColumn = pa.chunked_array([pa.array(values, pa.string())])
+    return words
 
 
 def read_parquet(path: Path, rows: int, unpacked: Unpacked) -> Reader:

@@ -110,7 +110,7 @@ def command(
                 for field in fields(kind)
             ]
 
-        def run(**values: Any) -> None:
+        def run(**values: object) -> None:
             with output.answering(run.__annotations__):
                 for group, kind in groups.items():
                     values[group] = kind(**{one.name: values.pop(one.name) for one in fields(kind)})

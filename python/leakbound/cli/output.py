@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import typer
 from rich.table import Table
@@ -162,7 +162,7 @@ def brief(result: Result) -> str:
     return json.dumps(encode({**first, **units, **rest}), ensure_ascii=False)
 
 
-def _without_curves(stored: Any) -> Any:
+def _without_curves(stored: object) -> Any:
     if not isinstance(stored, dict):
         return stored
     kept = {name: _without_curves(part) for name, part in stored.items()}
@@ -218,9 +218,10 @@ def say(what: str | Table, style: str | None = None) -> None:
     if sys.stdout.isatty():
         Console(highlight=False).print(what, style=style, markup=False)
         return
-    plain = Console(file=io.StringIO(), highlight=False, width=_PAGE, color_system=None)
+    page = io.StringIO()
+    plain = Console(file=page, highlight=False, width=_PAGE, color_system=None)
     plain.print(what, markup=False)
-    lines = cast("io.StringIO", plain.file).getvalue().rstrip("\n").split("\n")
+    lines = page.getvalue().rstrip("\n").split("\n")
     typer.echo("\n".join(line.rstrip() for line in lines))
 
 

@@ -152,6 +152,6 @@ def _roles(columns: ColumnNames) -> dict[str, Any]:
 
 def read_table(path: Path, signs: Signs, writing: Writing) -> dict[str, Any]:
     """Read all columns of a table of records; what their text stands for the audit settles."""
-    stored = read(path, None, signs).stored
+    stored: Any = read(path, None, signs).stored
     with about(path):
         return read_columns(stored, str(path), writing)

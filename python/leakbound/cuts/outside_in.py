@@ -36,7 +36,8 @@ _FALLING = 0.1
 # How near to 1 a share of right guesses is taken to be, at most
 _CLOSE = 1e-12
 # Points in a unit cube, spread evenly, one coordinate for each pair of opposite values.
-_POINTS = np.outer(np.arange(64) + 0.5, np.sqrt([2, 3, 5, 7, 11, 13, 17, 19, 23, 29])) % 1
+_PRIMES = np.array([2, 3, 5, 7, 11, 13, 17, 19, 23, 29])
+_POINTS = np.outer(np.arange(64) + 0.5, np.sqrt(_PRIMES)) % 1
 
 
 @dataclass(frozen=True)
@@ -315,25 +316,33 @@ def guessed_values(
     few = _FEW * 2 ** math.log10(scored.examples / 1000)
     if scored.blocks > max(_LEAST, min(_MOST, few)):
         return None
-    path, ends = scored.path("member"), [0]
+    path = scored.path("member")
+    ends = [0]
     while ends[-1] < scored.examples:
-        ends.append(path.count(ends[-1] + 1)[0])
+        stop, _ = path.count(ends[-1] + 1)
+        ends.append(stop)
     if scored.blocks % 2:  # a value of no example makes their number even
         ends.insert(len(ends) // 2, ends[len(ends) // 2])
-    start, end = np.array(ends[:-1]), np.array(ends[1:])
-    sizes, order = end - start, ranking.path("member")
+    start = np.array(ends[:-1])
+    end = np.array(ends[1:])
+    sizes = end - start
     seen = np.minimum(sizes // _SEEN, np.maximum(sizes // _SEEN_OF_MANY, _ENOUGH))
+    order = ranking.path("member")
+
+    def members_above(ranks: IntArray) -> IntArray:
+        return np.array([order.count(int(rank))[1] if rank else 0 for rank in ranks])
 
     def members(first: IntArray, last: IntArray) -> IntArray:
-        above = [[order.count(int(n))[1] if n else 0 for n in ranks] for ranks in (first, last)]
-        return np.subtract(above[1], above[0])
+        return members_above(last) - members_above(first)
 
     top, bottom = chosen(sizes, seen, members(start, start + seen), allowed)
     left = sizes - seen
     # No label of these examples had a part in the choice.
     right = members(start + seen, end)
-    named, others = int(left[:top].sum()), int(left[bottom:].sum())
-    correct = int(right[:top].sum() + (left - right)[bottom:].sum())
+    wrong = left - right
+    named = int(left[:top].sum())
+    others = int(left[bottom:].sum())
+    correct = int(right[:top].sum() + wrong[bottom:].sum())
     return named + others, correct, named
 
 
@@ -356,11 +365,13 @@ def chosen(sizes: IntArray, seen: IntArray, members: IntArray, allowed: Allowed)
     # Members expected above the end of each value, a row for each model
     held = np.insert(np.cumsum(left * models, axis=1), 0, 0, axis=1)
     right_members = held[:, top]
-    right_others = guesses - above[top] - (held[:, -1:] - held[:, bottom])
+    members_below = held[:, -1:] - held[:, bottom]
+    right_others = guesses - above[top] - members_below
     limit = _least_limits(guesses, right_members + right_others, allowed)
     bounds = np.log(limit / (1 - limit))
     rising = (np.diff(models[:, sizes > 0]) <= 0).all(axis=1)
-    best = (np.where(rising, 1, _FALLING) @ bounds).argmax()
+    beliefs = np.where(rising, 1, _FALLING)
+    best = (beliefs @ bounds).argmax()
     return int(top[best]), int(bottom[best])
 
 
@@ -373,7 +384,8 @@ def _models(sizes: IntArray, seen: IntArray, members: IntArray) -> FloatArray:
     beliefs = _beliefs_of_values(sizes)
     fit = np.outer(members, np.log(_CHANCES)) + np.outer(seen - members, np.log1p(-_CHANCES))
     fit = np.exp(fit - fit.max(axis=1, keepdims=True))
-    opposite = np.fliplr(np.diag(np.repeat([0, 1 / _SIZES.size], _SIZES.size)))
+    each_size = np.repeat([0, 1 / _SIZES.size], _SIZES.size)
+    opposite = np.fliplr(np.diag(each_size))
     chance: FloatArray = np.empty((len(_POINTS), sizes.size))
     for one, points in zip(range(sizes.size // 2), _POINTS.T, strict=False):
         other = sizes.size - 1 - one
@@ -403,7 +415,10 @@ def _least_limits(guesses: IntArray, correct: FloatArray, allowed: Allowed) -> F
     for failures, level in allowed:
         rest = np.maximum(guesses - failures, 1)
         right = np.clip((correct - failures) / rest, 0, 1)
-        spread = np.maximum(0, -_core.normal_quantile(np.array([level]))) ** 2 / rest
+        # Wilson's limit: z² / n for the quantile z of the level
+        quantile = -_core.normal_quantile(np.array([level]))
+        spread = np.maximum(0, quantile) ** 2 / rest
         root = np.sqrt(right * (1 - right) * spread + spread**2 / 4)
-        np.minimum(least, (right + spread / 2 - root) / (1 + spread), out=least)
+        limit = (right + spread / 2 - root) / (1 + spread)
+        np.minimum(least, limit, out=least)
     return np.clip(least, 0.5, 1 - _CLOSE)

@@ -48,8 +48,8 @@ def write_bundle(
     protocol: Mapping[str, JsonValue] | None = None,
     model: str | None = None,
     vouchers: Mapping[str, str] | None = None,
-    options: Mapping[str, Any] | None = None,
-    **inputs: Any,
+    options: Mapping[str, object] | None = None,
+    **inputs: object,
 ) -> None:
     """Write everything needed to recompute a result to a folder, completely or not at all.
 
@@ -244,8 +244,8 @@ def _check_place(place: Path) -> None:
 
 def _recipe(
     result: Result,
-    data: Mapping[str, Any],
-    options: Mapping[str, Any],
+    data: Mapping[str, object],
+    options: Mapping[str, object],
     protocol: Mapping[str, JsonValue] | None,
 ) -> Recipe:
     """Return the recipe of a result, which must follow the protocol if there is one."""

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
@@ -112,7 +112,7 @@ def _kernels() -> str:
 
 
 def statement(
-    digests: Mapping[str, str], result: Result, notes: Mapping[str, Any], model: str | None
+    digests: Mapping[str, str], result: Result, notes: Mapping[str, object], model: str | None
 ) -> bytes:
     """Return the statement about files; `notes` has versions and seeds."""
     files = {name: _subject(name, digests[name]) for name in sorted(digests)}

@@ -51,8 +51,9 @@ _DATA = (
 )
 # Arguments that may be arrays.
 _ARRAYS = {*_DATA, "prior"}
-# Options that the audit chooses by default.
+# Options that the audit chooses by default: those that were given are among what was asked.
 _FILLED_IN = {"cuts", "correction", "adversary", "uncertainty"}
+_ASKED = ("options", "asked")
 _LIMITS = "lower and upper limits"
 
 SYNTHETIC = "synthetic"
@@ -104,7 +105,7 @@ class Recipe:
         return {"audit": self.audit, "options": options, "data": data}, arrays
 
     @classmethod
-    def decoded(cls, content: Any, arrays: Mapping[str, AnyArray], plan: Any) -> Self:
+    def decoded(cls, content: object, arrays: Mapping[str, AnyArray], plan: object) -> Self:
         """Return the recipe stored as JSON and arrays."""
         if not isinstance(content, dict) or content.keys() != {"audit", "options", "data"}:
             raise FormatError("it must have exactly audit, options and data")
@@ -130,11 +131,11 @@ class Recipe:
         return cls(audit=audit, arguments=arguments)
 
 
-def recipe_of(result: Result, data: Mapping[str, Any], options: Mapping[str, Any]) -> Recipe:
+def recipe_of(result: Result, data: Mapping[str, object], options: Mapping[str, object]) -> Recipe:
     """Return the recipe that gives a result again, bit for bit, from its own options.
 
-    Options that an audit fills in are left out or, if that gives another result, stated as they
-    were filled in; `options` are taken as they are. What runs is the recipe as it is read back.
+    Options that an audit filled in are left out, unless the result stores that they were asked for;
+    `options` are taken as they are. What runs is the recipe as it is read back.
     """
     if "batches" in result.options:
         raise FormatError("a stream has no bundle: keep its batches, and feed them to a new one")
@@ -145,22 +146,21 @@ def recipe_of(result: Result, data: Mapping[str, Any], options: Mapping[str, Any
     if given.get("member") is None and "member" not in parameters_of(audit):
         given.pop("member", None)  # a design from outside may call it otherwise
     own = _own_options(result, audit)
-    chosen = {name: own[name] for name in own if name not in _FILLED_IN}
-    differs = ""
-    for stated in (chosen, own):
-        content, arrays = Recipe(audit=audit, arguments=stated | given).encoded()
-        recipe = Recipe.decoded(content, arrays, data.get("member"))
-        try:
-            wrong = difference(recipe.run(), result)
-        except LeakboundError as error:
-            wrong = str(error)
-        if not wrong:
-            return recipe
-        differs = differs or wrong
-    raise FormatError(
-        f"auditing these scores and this membership by {audit} gives another result: {differs}; "
-        "pass the original data, and options that the result does not store as options={…}"
-    )
+    filled_in = _FILLED_IN - {*result.options.get("asked", ())}
+    stated = {name: own[name] for name in own if name not in filled_in}
+    content, arrays = Recipe(audit=audit, arguments=stated | given).encoded()
+    recipe = Recipe.decoded(content, arrays, data.get("member"))
+    try:
+        differs = difference(recipe.run(), result)
+    except LeakboundError as error:
+        differs = str(error)
+    if differs:
+        raise FormatError(
+            f"auditing these scores and this membership by {audit} gives another result: "
+            f"{differs}; pass the original data, and options that the result does not store as "
+            "options={…}"
+        )
+    return recipe
 
 
 def difference(again: Result, result: Result, *, exact: bool = True) -> str:
@@ -180,6 +180,8 @@ def difference(again: Result, result: Result, *, exact: bool = True) -> str:
             continue
         if place[:2] == _NAMES and other.get(_NAMES) == []:
             continue  # a result may leave out ids, as of an index, but has no others
+        if place[:2] == _ASKED and place not in other:
+            continue  # older results do not store what was asked
         name = ".".join(map(str, (type(result).__name__, *place)))
         if place not in one or place not in other:
             return f"only one of the two has {name}"
@@ -207,7 +209,7 @@ def _leaves(content: JsonValue, place: tuple[str | int, ...] = ()) -> Iterator[A
         yield from _leaves(part, (*place, name))
 
 
-def _same(one: Any, other: Any, *, exact: bool) -> bool:
+def _same(one: object, other: object, *, exact: bool) -> bool:
     if exact or not (isinstance(one, float) and isinstance(other, float)):
         return repr(one) == repr(other)  # with the sign of zeros, which a result prints
     signs = math.copysign(1, one) == math.copysign(1, other)
@@ -236,7 +238,7 @@ def _own_options(result: Result, audit: str) -> dict[str, Any]:
     return {name: value for name, value in own.items() if name in taken}
 
 
-def option_json(name: str, value: Any) -> JsonValue:
+def option_json(name: str, value: object) -> JsonValue:
     """Return an option as JSON: a claim or a policy as a table of its fields."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -257,7 +259,7 @@ def option_json(name: str, value: Any) -> JsonValue:
     return {key: part for key, part in content.items() if key in stored}
 
 
-def read_option(name: str, content: Any) -> Any:
+def read_option(name: str, content: object) -> Any:
     """Return an option from JSON."""
     if name in _OBJECTS and (isinstance(content, dict) or name != "cuts"):
         return build(content, name=name, kinds=_OBJECTS[name])
@@ -268,7 +270,7 @@ def read_option(name: str, content: Any) -> Any:
     return content
 
 
-def _stored(name: str, value: Any, arrays: dict[str, AnyArray]) -> JsonValue:
+def _stored(name: str, value: object, arrays: dict[str, AnyArray]) -> JsonValue:
     """Put the arrays of an argument among the others, and say what they make."""
     if isinstance(value, HasMember | Plan):
         return "plan"
@@ -288,7 +290,9 @@ def _stored(name: str, value: Any, arrays: dict[str, AnyArray]) -> JsonValue:
     return "array"
 
 
-def _read_data(name: str, form: Any, arrays: Mapping[str, Any], plan: Any, used: set[str]) -> Any:
+def _read_data(
+    name: str, form: object, arrays: Mapping[str, object], plan: object, used: set[str]
+) -> Any:
     """Return an argument of arrays: one, several by name, two limits, or the plan."""
     if form == "plan" and name == "member" and plan is not None:
         return plan
@@ -363,7 +367,7 @@ def _other_attacks(agreed: list[str], result: Result) -> str:
     return ""
 
 
-def _shown(name: str, value: Any) -> str:
+def _shown(name: str, value: object) -> str:
     if name == "cuts" and value is None:
         return '"auto"'
     return shown(encode(value))

@@ -161,9 +161,10 @@ class _Bundle:
         expected = manifest.sums(rest)
         stated = self.files.texts[SUMS]
         if expected != stated:
-            here = expected.decode("ascii").split("\n")
-            there = stated.decode("ascii", "replace").split("\n")
-            strange = sorted(line[66:] or line for line in {*here} ^ {*there})
+            here = {*expected.decode("ascii").split("\n")}
+            there = {*stated.decode("ascii", "replace").split("\n")}
+            # A name comes after 64 digits and two spaces.
+            strange = sorted(line[66:] or line for line in here ^ there)
             what = "lines moved"
             if strange:
                 what = f"{strange[0]!r:.80} was changed, added or removed"

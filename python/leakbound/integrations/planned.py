@@ -42,7 +42,7 @@ class PlannedCallback:
     def __init__(
         self,
         plan: InclusionPlan,
-        canaries: Any,
+        canaries: object,
         signal: Signal,
         *,
         claim: Claim | None = None,
@@ -106,7 +106,7 @@ class PlannedCallback:
         self._training = ConcatDataset([dataset, canaries])
         return self._training
 
-    def _begin(self, model: nn.Module, loader: Any, *, spread: bool) -> None:
+    def _begin(self, model: nn.Module, loader: object, *, spread: bool) -> None:
         """Check that canaries are in the training data; score them where the signal needs it."""
         if spread:  # no process has all parameters of the model
             raise OptionError(
@@ -128,7 +128,7 @@ class PlannedCallback:
         else:
             self._score(model, loader=loader, signal=self._signal, first=1)
 
-    def _end(self, model: nn.Module, loader: Any, folder: PathInput) -> None:
+    def _end(self, model: nn.Module, loader: object, folder: PathInput) -> None:
         """Score all canaries, audit the scores, and write the result and its report."""
         # 1. Score, as the difference from the beginning where the signal is one.
         if self._before is None:
@@ -185,7 +185,7 @@ class PlannedCallback:
         return [{name: columns[name][i] for name in columns} for i in range(len(self._plan))]
 
 
-def _kind(row: Any) -> str:
+def _kind(row: object) -> str:
     """Return the type of a row, as far as collators distinguish it."""
     kinds = {"mappings": Mapping, "tuples": tuple | list}
     return next((name for name, one in kinds.items() if isinstance(row, one)), type(row).__name__)

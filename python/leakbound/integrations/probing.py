@@ -11,7 +11,7 @@ from leakbound._base.imports import needs
 class RecordedStep(Protocol):
     """A step as `leakbound.probe_dp_step` takes it."""
 
-    def __call__(self, examples: Sequence[Any], seed: int | None) -> Mapping[str, Any]:
+    def __call__(self, examples: Sequence[object], seed: int | None) -> Mapping[str, Any]:
         """Run the step on examples, and return what the underlying optimizer would be given."""
 
 

@@ -87,7 +87,7 @@ class OpacusStep:
             self._kept.put_back()
             self._kept = None
 
-    def __call__(self, examples: Sequence[Any], seed: int | None) -> Mapping[str, Tensor]:
+    def __call__(self, examples: Sequence[object], seed: int | None) -> Mapping[str, Tensor]:
         """Run the step; without a seed the noise goes on with the optimizer's own generator."""
         items = list(examples)
         if items and self._example is None:
@@ -109,7 +109,7 @@ class OpacusStep:
     def _device(self) -> torch.device:
         return next(self.model.parameters()).device
 
-    def _ran(self, items: list[Any], factor: float, seed: int | None) -> bool:
+    def _ran(self, items: list[object], factor: float, seed: int | None) -> bool:
         """Run the step; False if random numbers were drawn that were not fixed for each example."""
         if self._kept is None:
             raise OptionError("the block of opacus_step has been left: probe within it")
@@ -131,7 +131,7 @@ class OpacusStep:
             self._step(seed, number)
         return True
 
-    def _backward(self, items: list[Any], factor: float) -> None:
+    def _backward(self, items: list[object], factor: float) -> None:
         """Run forward and backward pass on some examples, their losses times a factor."""
         loss = self._loss(self.model, self._collated(items))
         if getattr(loss, "clipbound_learning_rate", 0.0):
@@ -163,7 +163,7 @@ class OpacusStep:
         else:
             self._noise = after
 
-    def _collated(self, items: list[Any]) -> Any:
+    def _collated(self, items: list[object]) -> Any:
         """Return a batch; an empty one is cut from that of an example."""
         if items:
             return self._collate(items)
@@ -174,7 +174,7 @@ class OpacusStep:
             )
         return _emptied(self._collate([self._example]))
 
-    def _record(self, *_: Any, **__: Any) -> None:
+    def _record(self, *_: object, **__: object) -> None:
         """Keep what the underlying optimizer is given, in place of its step."""
         if self._seen is not None:
             raise OptionError(

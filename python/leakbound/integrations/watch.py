@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def watch_dp_sgd(
-    optimizer: Any,
+    optimizer: object,
     *,
     canaries: int = 1_000,
     sampling_rate: float,
@@ -209,7 +209,7 @@ class DPSGDWatch:
         )
 
 
-def accounted_by(engine: Any, *, delta: float) -> Accounted:
+def accounted_by(engine: object, *, delta: float) -> Accounted:
     """Return the ε of the steps so far by the accountant of an opacus PrivacyEngine.
 
     Sampling rate and noise multiplier are told if they never changed.

@@ -43,8 +43,8 @@ _NOT_REPEATABLE = (
 
 def audit_mechanism(
     run: Callable[[Any, np.random.Generator], Any],
-    d0: Any,
-    d1: Any,
+    d0: object,
+    d1: object,
     claim: Claim,
     *,
     parameter: float,

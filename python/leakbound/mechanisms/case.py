@@ -130,7 +130,7 @@ class CaseRun:
         except (TypeError, ValueError) as error:
             raise InputError(f"the score of {first.case} returned no numbers: {error}") from error
 
-    def engine(self, inputs: tuple[Any, Any], seed: int) -> "_Engine":
+    def engine(self, inputs: tuple[object, object], seed: int) -> "_Engine":
         """Return what makes the runs of an audit of this seed."""
         if inputs != self._inputs:
             raise OptionError("the inputs of a case are its own: pass case.d0 and case.d1")
@@ -331,7 +331,7 @@ class _Worker:
             raise InputError(f"{self.case} cannot be loaded by {self._python}:\n{answer[-1]}")
         return self._checked(answer[1])
 
-    def _checked(self, about: dict[str, Any]) -> dict[str, Any]:
+    def _checked(self, about: dict[str, object]) -> dict[str, Any]:
         if not about["is_function"]:
             raise InputTypeError(f"run in {self.case} must be a function of data and rng")
         if about["is_equal"]:
@@ -350,12 +350,12 @@ class _Worker:
         """Return the output of one run."""
         return self.ask("run", coin, seed, timeout=self._timeout)
 
-    def ask(self, *request: Any, timeout: float | None) -> Output:
+    def ask(self, *request: object, timeout: float | None) -> Output:
         """Return what the process answers; its end, or no answer in time, is an answer, too."""
         with self._lock:  # one question at a time
             return self._asked(request, timeout)
 
-    def _asked(self, request: tuple[Any, ...], timeout: float | None) -> Output:
+    def _asked(self, request: tuple[object, ...], timeout: float | None) -> Output:
         if self._process is None:
             self.start()
         process = self._process

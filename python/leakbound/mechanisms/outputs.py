@@ -262,7 +262,7 @@ def _parts_of_set(output: Output, place: str) -> Iterator[_Part]:
         yield _Part(f"{place}{{{element!r}}}", word="in it")
 
 
-def _parts_of_mapping(output: Mapping[Any, Any], place: str) -> Iterator[_Part]:
+def _parts_of_mapping(output: Mapping[object, object], place: str) -> Iterator[_Part]:
     yield _length(output, place)
     for key, value in output.items():
         yield from _parts_of(value, f"{place}[{key!r}]")

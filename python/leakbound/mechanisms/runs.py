@@ -46,7 +46,9 @@ class Here:
 
     repeats = False
 
-    def __init__(self, run: Callable[..., Output], inputs: tuple[Any, Any], seed: int) -> None:
+    def __init__(
+        self, run: Callable[..., Output], inputs: tuple[object, object], seed: int
+    ) -> None:
         self._run = run
         self._inputs = inputs
         self._seed = seed
@@ -73,7 +75,7 @@ class Runs:
         self,
         engine: Callable[[int], Engine],
         path: PathInput | None,
-        made_of: dict[str, Any],
+        made_of: dict[str, object],
     ) -> None:
         self._engine_of = engine
         self._made_of = made_of

@@ -136,7 +136,8 @@ class FloatLaplace(Mechanism):
     def _reached(self, outputs: FloatArray, data: int) -> BoolArray:
         """Return whether some uniform number leads from an input to each output."""
         noise = (outputs - data)[:, None]
-        inverse = np.rint(np.exp(-self.epsilon * np.abs(noise)) / _GRID) + _NEAR
+        uniform = np.exp(-self.epsilon * np.abs(noise))
+        inverse = np.rint(uniform / _GRID) + _NEAR
         reached = self._output(
             data, sign=np.sign(noise), uniform=np.clip(inverse, 1, 1 / _GRID) * _GRID
         )

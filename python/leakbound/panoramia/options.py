@@ -22,7 +22,7 @@ Trained: TypeAlias = Literal["generated", "members", "real"]
 class Classifier(Protocol):
     """An estimator such as those of scikit-learn."""
 
-    def predict_proba(self, X: Any, /) -> Any:  # noqa: N803 (as in scikit-learn)
+    def predict_proba(self, X: object, /) -> Any:  # noqa: N803 (as in scikit-learn)
         """Return probabilities, a row for each example and a column for each class."""
 
 

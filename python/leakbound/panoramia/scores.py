@@ -76,7 +76,7 @@ class GameScores:
         targets = ", ".join(self.attacks)
         return f"GameScores(seed={self.seed}, {self.nonmembers}, m={len(self)}, targets: {targets})"
 
-    def audit(self, target: str, **options: Any) -> PanoramiaResult:
+    def audit(self, target: str, **options: object) -> PanoramiaResult:
         """Audit one target's scores, with options of `leakbound.audit` chosen without the coins."""
         known: dict[str, Any] = {"member": self.member, "baseline": self.baseline}
         known |= {"real_nonmembers": self.nonmembers == "real", "seed": self.seed}
@@ -84,7 +84,7 @@ class GameScores:
         result: PanoramiaResult = audit_of("panoramia", scores, **(known | options))
         return result
 
-    def audit_losses(self, target: str, **options: Any) -> AuditResult:
+    def audit_losses(self, target: str, **options: object) -> AuditResult:
         """Audit one target by its losses alone: O(1), against real non-members."""
         if self.nonmembers != "real":
             raise OptionError(

@@ -187,7 +187,7 @@ class Opening:
         return json.dumps(content, indent=1, ensure_ascii=False)
 
 
-def read_opening(source: str | bytes | os.PathLike[str], plan: Any) -> Opening:
+def read_opening(source: str | bytes | os.PathLike[str], plan: object) -> Opening:
     """Read nonce and protocol next to a plan; raise FormatError if they are invalid."""
     content = _object(source, names={"scheme", "nonce", "protocol"}, what="an opening")
     _check_scheme(content["scheme"])

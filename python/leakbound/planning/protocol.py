@@ -149,7 +149,7 @@ class Agreement:
             ) from error
 
 
-def checked_protocol(protocol: Any) -> JsonObject:
+def checked_protocol(protocol: object) -> JsonObject:
     """Return a copy of a protocol in a form with only one spelling."""
     if not isinstance(protocol, Mapping):
         _refuse(f"a protocol must be a table, got {type(protocol).__name__}")
@@ -212,7 +212,7 @@ def _refuse(message: str) -> NoReturn:
     raise OptionError(message)
 
 
-def _attacks(names: Any) -> Strings:
+def _attacks(names: object) -> Strings:
     """Check the names of attacks: those of columns of a table."""
     if not isinstance(names, list) or not names:
         _refuse(f"attacks is {shown(names)}: list the names of the scores that will be audited")

@@ -148,7 +148,7 @@ def falsify(
 
 def _tried(
     name: str,
-    model: Any,
+    model: object,
     table: FloatArray,
     claimed: FloatArray,
     labels: BoolArray,
@@ -269,7 +269,7 @@ def link_bent(confidence_set: ConfidenceSet) -> FormTest:
 
 
 def _rounds(
-    model: Any,
+    model: object,
     table: FloatArray,
     claimed: FloatArray,
     labels: BoolArray,
@@ -288,7 +288,12 @@ def _rounds(
 
 
 def beliefs(
-    model: Any, table: FloatArray, labels: BoolArray, past: IntArray, rows: IntArray, *numbers: int
+    model: object,
+    table: FloatArray,
+    labels: BoolArray,
+    past: IntArray,
+    rows: IntArray,
+    *numbers: int,
 ) -> FloatArray | None:
     """Return a sceptic's log-odds of some rows, fitted on others."""
     if rows.size == 0 or np.unique(labels[past]).size < 2:
@@ -350,7 +355,7 @@ def default_sceptics() -> dict[str, Any]:
     return {"logistic regression": linear, _TREES: trees}
 
 
-def in_a_line(classifier: Any) -> str:
+def in_a_line(classifier: object) -> str:
     """Return the description of a scikit-learn classifier, which must predict probabilities."""
     if not all(hasattr(classifier, name) for name in ("fit", "predict_proba", "get_params")):
         raise InputTypeError(
@@ -411,7 +416,8 @@ def _score_tests(
                 worst = names[number]
     p_value = 1.0
     if terms:
-        tail = float(np.exp(_core.log_normal_cdf(np.array([-largest]))[0]))
+        (log_tail,) = _core.log_normal_cdf(np.array([-largest]))
+        tail = float(np.exp(log_tail))
         price = shares.SIGNS.price(2) * shares.TERMS.price(terms)
         p_value = min(1.0, price * tail)
     refuted = p_value < REFUTED_BELOW
@@ -437,7 +443,9 @@ def _signed_root(term: FloatArray, log_odds: FloatArray, residuals: FloatArray) 
     tilted = log_odds + tilt * term
     growth = np.logaddexp(0, tilted) - np.logaddexp(0, log_odds)
     cumulant = growth - tilt * term * chances
-    return float(np.sqrt(max(0.0, 2 * (tilt * score - cumulant.sum()))))
+    # The signed root of twice the log-likelihood ratio
+    log_ratio = tilt * score - cumulant.sum()
+    return float(np.sqrt(max(0.0, 2 * log_ratio)))
 
 
 def _of_products(

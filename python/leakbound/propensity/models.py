@@ -14,7 +14,7 @@ from leakbound._base.brief import brief
 from leakbound._base.checks import check_ids, choice, integer, real, seed_of, vector
 from leakbound._base.features import Encoding, placed_features
 from leakbound._base.imports import needs
-from leakbound._base.streams import Purpose
+from leakbound._base.streams import Purpose, drawn_folds
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
 from leakbound.errors import OptionError
 from leakbound.propensity.falsification import in_a_line, probability_log_odds, seeded
@@ -218,7 +218,7 @@ class CrossFit:
 
 
 def cross_fit(
-    model: Any,
+    model: object,
     X: ArrayInput,
     member: ArrayInput | HasMember,
     *,
@@ -251,7 +251,7 @@ def cross_fit(
     seed = seed_of(seed)
     if not isinstance(model, LogisticPropensity | SklearnPropensity):
         model = SklearnPropensity(model)
-    fold = Purpose.CROSS_FIT.rng(seed).permutation(np.arange(labels.size) % count)
+    fold = drawn_folds(Purpose.CROSS_FIT.rng(seed), labels.size, count)
     fits = tuple(
         model.fit(features[fold != number], labels[fold != number], seed=seed)
         for number in range(count)

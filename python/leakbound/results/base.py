@@ -16,6 +16,7 @@ import numpy as np
 
 from leakbound._base.checks import real, shown
 from leakbound._base.files import write_text
+from leakbound._base.imports import provided
 from leakbound._base.records import Record
 from leakbound._base.types import Kind, Named, PathInput, Relation, Strings, Verdict
 from leakbound.claims import FAMILIES, Claim
@@ -349,8 +350,7 @@ class Audit(Result, ABC):
             `scores`, `plan` and the like, as for `leakbound.evidence.write_bundle`; other names are
             data of the audit.
         """
-        # Evidence imports results, and so is imported here by its name.
-        import_module("leakbound.evidence").write_bundle(folder, self, **given)
+        provided("write_bundle")(folder, self, **given)
 
 
 @dataclass(frozen=True)

@@ -65,10 +65,13 @@ def _log_integral(right: FloatArray, wrong: FloatArray) -> FloatArray:
     high = np.minimum(mode + _REACH * deviation, 1.0)
     half = (high - low)[:, None] / 2
     t = low[:, None] + half * (1 + _NODES)
-    logs = right[:, None] * np.log(2 - t**2) + 2 * wrong[:, None] * np.log(t)
+    # ln of the integrand (2 - t²)^w t^2i
+    of_right = right[:, None] * np.log(2 - t**2)
+    of_wrong = 2 * wrong[:, None] * np.log(t)
+    logs = of_right + of_wrong
     largest = logs.max(axis=1, keepdims=True)
     integral = (np.exp(logs - largest) * _WEIGHTS * half).sum(axis=1)
-    log = largest[:, 0] + np.log(integral)
+    log = largest.ravel() + np.log(integral)
     return np.asarray(log - _ROUNDING - _ROUNDING_OF_ONE * made)
 
 
@@ -113,7 +116,8 @@ class PairGuesses:
         order = np.argsort(-np.abs(apart), kind="stable")
         order = order[apart[order] != 0]
         sizes = np.abs(apart[order])
-        last = np.append(sizes[1:] != sizes[:-1], True)[: order.size]
+        differs = sizes[1:] != sizes[:-1]
+        last = np.append(differs, True)[: order.size]
         return cls(order.astype(np.int64), apart[order] > 0, np.flatnonzero(last))
 
     @property

@@ -16,7 +16,7 @@ IGNORED = -100  # the label of a token that does not count, as in torch and in t
 Column: TypeAlias = Tensor | AnyArray
 
 
-def columns_of(data: Mapping[str, Any]) -> dict[str, Column]:
+def columns_of(data: Mapping[str, object]) -> dict[str, Column]:
     """Return columns under their names; those with a row of tokens for each example are padded."""
     present = {name: values for name, values in data.items() if values is not None}
     rows = {name: _tokens(values) for name, values in present.items()}
@@ -44,7 +44,7 @@ def tensor_of(array: Column) -> Tensor:
     return torch.tensor(np.ascontiguousarray(array, dtype=wanted))
 
 
-def dense(values: Any, name: str) -> None:
+def dense(values: object, name: str) -> None:
     """Raise for tensors whose rows are not numbers at places: sparse and nested ones."""
     if isinstance(values, Tensor) and (values.is_nested or values.layout != torch.strided):
         kind = "nested"
@@ -65,7 +65,7 @@ def together(rows: list[Any]) -> Any:
     return columns_of(columns)
 
 
-def column(values: Any, name: str) -> Column:
+def column(values: object, name: str) -> Column:
     """Return numbers with a row for each example."""
     if isinstance(values, Tensor):
         dense(values, name)
@@ -84,7 +84,7 @@ def column(values: Any, name: str) -> Column:
     return array
 
 
-def _tokens(values: Any) -> list[AnyArray]:
+def _tokens(values: object) -> list[AnyArray]:
     """Return rows of integers one by one, if that is what they are and NumPy does not see it."""
     if isinstance(values, Tensor) or getattr(values, "dtype", None) in (int, float, bool):
         return []

@@ -114,7 +114,7 @@ class Batches:
             first += len(inputs)
 
 
-def read(data: Any, *, batch_size: int = BATCH) -> Batches:
+def read(data: object, *, batch_size: int = BATCH) -> Batches:
     """Prepare `data` for one pass in its own order."""
     if isinstance(data, Batches):
         return data
@@ -136,7 +136,7 @@ def read(data: Any, *, batch_size: int = BATCH) -> Batches:
     return batches
 
 
-def joined(parts: Sequence[Any], order: IntArray) -> Batches:
+def joined(parts: Sequence[object], order: IntArray) -> Batches:
     """Prepare the rows of several data, as if one was put below the other, in an order."""
     tables = [columns for columns in map(_columns, parts) if columns is not None]
     if len(tables) == len(parts) and all(one.keys() == tables[0].keys() for one in tables):
@@ -159,7 +159,7 @@ def joined(parts: Sequence[Any], order: IntArray) -> Batches:
     )
 
 
-def _dataset(part: Any) -> Any:
+def _dataset(part: object) -> Any:
     """Return the data set of a loader, or what is one."""
     if isinstance(part, DataLoader):
         return part.dataset
@@ -197,7 +197,7 @@ def _lengths(tokens: Tensor, attention_mask: Tensor | None) -> AnyArray:
     return attention_mask.flatten(1).sum(dim=1).to("cpu").numpy()
 
 
-def _parts(item: Any) -> tuple[Tensor, dict[str, Tensor], Tensor, bool]:
+def _parts(item: object) -> tuple[Tensor, dict[str, Tensor], Tensor, bool]:
     """Take apart what the data yielded, a pair or tokens under their names; say if labels came."""
     if isinstance(item, Mapping) and "input_ids" in item:
         named = {name: _as_tensor(part, name) for name, part in item.items() if part is not None}
@@ -248,7 +248,7 @@ def _as_tensor(part: object, name: str) -> Tensor:
     return tensor
 
 
-def _drawn(items: Iterable[Any]) -> Iterator[Any]:
+def _drawn(items: Iterable[object]) -> Iterator[Any]:
     """Yield batches, or say which one the data could not make."""
     iterator = iter(items)
     number = 0
@@ -329,7 +329,7 @@ def _columns(data: Any) -> dict[str, Column] | None:
     return arrays
 
 
-def _has_columns(data: Sequence[Any]) -> bool:
+def _has_columns(data: Sequence[object]) -> bool:
     """Return whether `data` is all inputs and all targets, and not a list of pairs."""
     for name, one in zip(_PAIR, data, strict=False):
         dense(one, name)

@@ -163,7 +163,7 @@ class Scorer:
         return model, compared(model.module, signal=signal, reference=other), signal
 
     def _scored(
-        self, records: Any, labels: NDArray[np.str_], first: int = 0
+        self, records: object, labels: NDArray[np.str_], first: int = 0
     ) -> tuple[FloatArray, IntArray, IntArray | None]:
         """Return scores, the order in which the model saw records, and tokens of texts."""
         batches, order, tokens = self._batches(records, labels=labels, first=first)
@@ -214,7 +214,7 @@ class Scorer:
             ) from error
 
     def _batches(
-        self, records: Any, labels: NDArray[np.str_], first: int
+        self, records: object, labels: NDArray[np.str_], first: int
     ) -> tuple[Batches, IntArray, IntArray | None]:
         """Return batches, the longest texts first, rows in their order, and tokens of texts."""
         columns = {name: arrow_column(records, name=name, first=first) for name in self.columns()}
@@ -252,7 +252,7 @@ class Scorer:
         return batches, order, lengths
 
 
-def _targets(column: Any, name: str) -> AnyArray:
+def _targets(column: object, name: str) -> AnyArray:
     """Return labels: whole numbers as integers, which are classes."""
     targets = _array(column, name)
     if targets.ndim == 1 and (targets == np.floor(targets)).all():
@@ -314,6 +314,6 @@ def _array(column: Any, name: str) -> AnyArray:
     return array.reshape(shape)
 
 
-def _is_list(kind: Any) -> bool:
+def _is_list(kind: object) -> bool:
     types = arrow("scoring Arrow records").types
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))

@@ -7,6 +7,7 @@ use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::audits::Path;
+use crate::convert::Vector;
 use crate::enter::{enter, enter_for};
 use crate::fdp::{CountOptions, Curve};
 
@@ -87,6 +88,18 @@ impl Sample {
         let ends: Vec<_> = ends.iter().map(|end| end.0.clone()).collect();
         let guesses = ends.iter().map(|end| end.guesses() as usize).sum();
         enter_for(py, guesses, |_| Ok(Self(Pilot::new(ends))))
+    }
+
+    #[staticmethod]
+    fn weighted(py: Python<'_>, path: &Path, weights: Vector<'_, f64>) -> PyResult<Self> {
+        let weights = &*weights;
+        let path = path.0.clone();
+        enter_for(py, weights.len(), |_| Pilot::weighted(path, weights)).map(Self)
+    }
+
+    #[staticmethod]
+    fn seen_of(guesses: u32) -> Vec<(u32, u32)> {
+        Pilot::seen_of(guesses)
     }
 
     #[getter]

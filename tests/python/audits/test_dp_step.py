@@ -201,7 +201,7 @@ def test_rounding_is_no_other_scale_of_noise(way: str, size: int) -> None:
 def test_noise_that_rounding_leaves_nothing_of_refutes_nothing(*, beside: bool) -> None:
     """Of the values looked at all are zero, although the tensor has some noise elsewhere."""
     from leakbound.audits.dp_sgd.step.assumptions import independence, normality
-    from leakbound.audits.dp_sgd.step.noise import Noise
+    from leakbound.audits.dp_sgd.step.contrasts import Noise
 
     lost = {"lost": np.zeros((15, 40))}
     right = {"right": np.random.default_rng(0).normal(size=(15, 40))} if beside else {}

@@ -15,8 +15,8 @@ from leakbound._base.types import BoolArray, CoinSides, FloatArray, SidesChoice
 from leakbound.audits.policies import f_dp
 from leakbound.audits.policies.f_dp import JointTest, OutsideInFamily
 from leakbound.audits.policies.second_look import second_look
-from leakbound.audits.zero_run import blocks, pilot
 from leakbound.audits.zero_run import offsets as offsets_module
+from leakbound.audits.zero_run import pilot
 from leakbound.audits.zero_run.game import ObservedGame
 from leakbound.audits.zero_run.levels import Level
 from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
@@ -147,12 +147,24 @@ def false_claims(m: int, epsilon: float, level: float) -> tuple[float, float]:
     return false, proved
 
 
-def eager(several: blocks.Blocks, places: Any) -> FloatArray:
-    """Expect of guesses what was seen, with no caution at all."""
-    ends = np.cumsum(several.left)
-    seen = np.cumsum(several.right) / np.cumsum(several.made)
-    expected: FloatArray = np.interp(places, ends, 0.98 * seen)
-    return expected
+class Eager:
+    """A pilot sample that expects of guesses nearly what was seen, with no caution at all."""
+
+    def __init__(self, toward: FloatArray, right: BoolArray) -> None:
+        self.own = pilot_of(toward, right)
+        self.numbers = self.own.numbers
+        self.tested = self.own.tested
+
+    def accuracy(self, guesses: list[int], _caution: float) -> FloatArray:
+        # Of a right and a wrong guess more, less one standard error
+        share = np.array(self.own.accuracy(guesses, 0.0))
+        error = share - np.array(self.own.accuracy(guesses, 1.0))
+        more = share * (1 - share) / error**2
+        expected: FloatArray = 0.98 * (share * more - 1) / (more - 2)
+        return expected
+
+
+pilot_of = pilot.pilot_of
 
 
 @pytest.mark.parametrize("level", [0.2, 0.4])
@@ -160,7 +172,7 @@ def test_the_look_at_unlike_odds_keeps_the_whole_level(
     level: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However eager the choice is; the limit of fair coins, in place of these odds, does not."""
-    monkeypatch.setattr(blocks.Blocks, "accuracy", eager)
+    monkeypatch.setattr(offsets_module, "pilot_of", Eager)
     false, proved = false_claims(10, 1.0, level)
     assert false <= level
     assert proved > 0
@@ -250,10 +262,11 @@ def same_choice_whatever_is_not_seen(claim: Claim, sides: SidesChoice, *, refere
         first, _ = one.matchings()
         assert first is not None
         ranked = first.chosen.ladder.ranked.rows
-        seen = blocks.seen_of(blocks.block_edges(ranked.size))
+        seen = pilot.seen_ranks(ranked.size)
+        unseen = np.delete(ranked, seen)
         look = look_of(one)
         for chance in (0.0, 0.5, 1.0):
-            again = look_of(turned(one, ranked[~seen], rng, chance))
+            again = look_of(turned(one, unseen, rng, chance))
             assert (look is None) == (again is None)
             if look is None or again is None:
                 continue
@@ -280,17 +293,13 @@ def by_all_labels(odds: OddsSet, _rows: Any) -> FloatArray:
     return fitted.log_odds(found.features)
 
 
-def peeking(edges: Any, seen: Any, toward: Any, right: Any) -> Any:
-    """Return blocks whose accuracy is that of all of their labels."""
-    honest = blocks_of(edges, seen, toward, right)
-    whole = blocks_of(edges, np.ones_like(seen), toward, right)
-    return replace(honest, right=whole.right, made=whole.made)
+def peeking(toward: FloatArray, right: BoolArray) -> Any:
+    """Return a pilot sample of labels two ranks further out, which it may not see."""
+    beside = np.roll(right, 2)
+    return pilot_of(toward, beside)
 
 
-blocks_of = blocks.blocks_of
-
-
-@pytest.mark.parametrize(("name", "broken"), [("guide_of", by_all_labels), ("blocks_of", peeking)])
+@pytest.mark.parametrize(("name", "broken"), [("guide_of", by_all_labels), ("pilot_of", peeking)])
 def test_a_choice_that_reads_more_is_found(
     name: str, broken: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

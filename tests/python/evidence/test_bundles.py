@@ -20,7 +20,7 @@ from commitments import PROTOCOL, protocol_toml, scored
 from leakbound.cuts import SecondLook
 from leakbound.errors import FormatError, LeakboundError, OptionError
 from leakbound.evidence import verify_bundle
-from leakbound.evidence.recipe import recipe_of
+from leakbound.evidence.recipe import Recipe, recipe_of
 from leakbound.propensity import LogisticPropensity
 
 PLAN, SCORES = scored()
@@ -92,6 +92,49 @@ def test_a_result_is_recomputed_from_its_own_options(name: str) -> None:
     wrong = {key: -one for key, one in scores.items()} if isinstance(scores, dict) else -scores
     with pytest.raises(FormatError, match="gives another result"):
         recipe_of(result, {"scores": wrong, "member": PLAN, **data}, {})
+
+
+@pytest.mark.usefixtures("fresh")
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [
+        ("both", None),
+        ("policy", ["cuts"]),
+        ("zero run", None),
+        ("skipped", ["correction", "adversary"]),
+        ("panoramia", None),
+    ],
+)
+def test_a_result_stores_what_was_asked_and_runs_again_once(
+    name: str, asked: list[str] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audit, given = AUDITS[name]
+    result = audit()
+    assert result.options.get("asked") == asked
+    runs: list[Recipe] = []
+    run = Recipe.run
+
+    def counted(recipe: Recipe) -> Any:
+        runs.append(recipe)
+        return run(recipe)
+
+    monkeypatch.setattr(Recipe, "run", counted)
+    recipe = recipe_of(result, {"member": PLAN, **given}, {})
+    assert runs == [recipe]
+    filled_in = {"cuts", "correction", "adversary", "uncertainty"}
+    assert recipe.arguments.keys() & filled_in == {*(asked or ())}
+
+
+def test_a_result_that_does_not_say_what_was_asked_needs_it() -> None:
+    """As older versions stored it; their bundles verify all the same."""
+    audit, given = AUDITS["policy"]
+    result = audit()
+    older = {name: value for name, value in result.options.items() if name != "asked"}
+    stored = type(result).from_dict(result.to_dict() | {"options": older})
+    data = {"member": PLAN, **given}
+    with pytest.raises(FormatError, match=r"options=\{…\}"):
+        recipe_of(stored, data, {})
+    recipe_of(stored, data, {"cuts": lb.UnionBound(grid="geometric")})
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def files() -> dict[str, Path]:
 
 
 def imported(path: Path) -> Iterator[str]:
-    """Modules of this package that a file imports: at its top, lazily or for types alone."""
+    """Modules of this package that a file imports: at its top, lazily, for types or by a text."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path.name} imports relatively"
@@ -55,6 +55,8 @@ def imported(path: Path) -> Iterator[str]:
             yield from (name if name in files() else node.module for name in whole)
         elif isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.Call) and "import_module" in ast.unparse(node.func):
+            yield from (str(arg.value) for arg in node.args if isinstance(arg, ast.Constant))
 
 
 @cache

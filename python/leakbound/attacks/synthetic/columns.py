@@ -70,8 +70,11 @@ def _once(members: Column, nonmembers: Column) -> np.dtype[Any] | None:
         with np.errstate(over="ignore"):
             finer = [_not_in(one, coarse) for one in sides]
         if min(finer) == 0 < max(finer):
-            size, odd = sides[int(np.argmax(finer))].size, max(finer)
-            if 2 * math.exp(_chosen(size, odd) - _chosen(sum(map(len, sides)), odd)) < _BY_CHANCE:
+            size = sides[int(np.argmax(finer))].size
+            odd = max(finer)
+            # All numbers that do not fit are on this side, of all ways to place them.
+            log_chance = _chosen(size, odd) - _chosen(sum(map(len, sides)), odd)
+            if 2 * math.exp(log_chance) < _BY_CHANCE:
                 return coarse
     return None
 

@@ -59,9 +59,12 @@ def coordinates(
     """
     sizes = [next(iter(table.values())).missing.size for table in tables]
     ends = np.cumsum(sizes).tolist()
-    blocks, sources, notes = list[FloatArray](), list[str](), list[str]()
-    marks = dict[str, Mapping[str, int]]()
-    numbered, ordered = list[IntArray](), set[str]()
+    blocks: list[FloatArray] = []
+    sources: list[str] = []
+    notes: list[str] = []
+    marks: dict[str, Mapping[str, int]] = {}
+    numbered: list[IntArray] = []
+    ordered: set[str] = set()
     for place, name in enumerate(tables[0]):
         parts = _parts(tables, name, codes)
         column = joined(parts)
@@ -225,5 +228,6 @@ def _words(
         made = audited if end is None else np.unique(code[records:end][known[records:end]])
         if not np.intersect1d(audited, made).size:
             return np.empty((0, 0)), "has no word in common with the synthetic table"
-        vectors = rng.choice([-1.0, 1.0], (words, CODE)) / np.sqrt(2 * CODE)
+        signs = rng.choice([-1.0, 1.0], (words, CODE))
+        vectors = signs / np.sqrt(2 * CODE)
     return np.where(column.missing[:, None], 0.0, vectors[code]), ""

@@ -3,14 +3,14 @@
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.console import track
 from leakbound._base.imports import needs
-from leakbound._base.types import BoolArray, FloatArray, IntArray
+from leakbound._base.types import AnyArray, BoolArray, FloatArray, IntArray
 
 FEW_DIMENSIONS = 5  # up to here a k-d tree is faster than products of matrices
 SPARE = 4  # neighbours looked at beyond those asked for: products of matrices round
@@ -39,7 +39,8 @@ def nearest(
     search = NearestNeighbors(n_neighbors=count, algorithm=algorithm).fit(points)
     groups = _Groups.of(points, k, count)
     starts = range(0, len(queries), BLOCK)
-    distances, indices = list[FloatArray](), list[IntArray]()
+    distances: list[FloatArray] = []
+    indices: list[IntArray] = []
     for start in track(starts, what, total=len(starts), shown=shown):
         block = queries[start : start + BLOCK]
         candidates = np.empty((len(block), count), np.int64)
@@ -49,7 +50,8 @@ def nearest(
         if left.size:
             candidates[left] = search.kneighbors(block[left], return_distance=False)
         # Products of matrices round, so that distances of candidates are computed again.
-        exact = np.sqrt(((block[:, None] - points[candidates]) ** 2).sum(axis=2))
+        apart = block[:, None] - points[candidates]
+        exact = np.sqrt((apart**2).sum(axis=2))
         order = np.lexsort((candidates, exact), axis=1)[:, :k]
         distances.append(np.take_along_axis(exact, order, 1))
         indices.append(np.take_along_axis(candidates, order, 1))
@@ -101,8 +103,10 @@ class _Groups:
         pieces = (self.lot[:, start : start + PIECE] for start in range(0, size, PIECE))
         least = np.concatenate([(piece @ asked.T).min(axis=0) for piece in pieces])
         few = min(self.count, size)
-        near = np.argpartition(least.T.copy(), few - 1, axis=1)[:, :few, None]
-        inside = (near + size * np.arange(GROUP)).reshape(len(asked), -1)
+        near = np.argpartition(least.T.copy(), few - 1, axis=1)[:, :few]
+        # The points of a group are `size` rows apart.
+        members = near[:, :, None] + size * np.arange(GROUP)
+        inside = members.reshape(len(asked), -1)
         values = np.stack(
             [self.rows[one] @ query for one, query in zip(inside, asked, strict=True)]
         )
@@ -110,12 +114,13 @@ class _Groups:
         ranked = np.take_along_axis(values, order, 1)
         # A product is wrong by less than this: what was not found may be nearer by 4 such errors.
         reach = np.sqrt((queries**2).sum(axis=1)) + self.farthest
-        apart = ranked[:, -1] - ranked[:, min(self.k, self.count) - 1]
+        last_asked = ranked[:, min(self.k, self.count) - 1]
+        apart = ranked[:, -1] - last_asked
         doubtful = apart < 4 * width * EPSILON * reach**2
         return np.take_along_axis(inside, order, 1), doubtful
 
 
-def some(rows: NDArray[Any], most: int, rng: np.random.Generator) -> NDArray[Any]:
+def some(rows: AnyArray, most: int, rng: np.random.Generator) -> AnyArray:
     """Return at most so many of the rows, at random and in their order."""
     if len(rows) <= most:
         return rows

@@ -54,7 +54,8 @@ def singling_out(tables: Tables) -> Scores:
     if len(tables.points) > 1:
         near = tables.of_synthetic
         first = near.indices[:, 0]
-        gap = log_distance(near.distances[:, 1]) - log_distance(near.distances[:, 0])
+        distances = log_distance(near.distances)
+        gap = distances[:, 1] - distances[:, 0]
         isolates = (gap >= TWICE) & (tables.counts[first] == 1)
         np.maximum.at(found, first[isolates], gap[isolates])
     for values, there in telling(tables, tables.counts):
@@ -172,8 +173,9 @@ def closeness(distances: FloatArray) -> FloatArray:
     logs = log_distance(distances[:, :NEIGHBOURS])
     if logs.shape[1] < 2:
         return np.zeros(len(logs))
+    nearest_log = logs[:, :1]
     others = np.log(np.arange(1, logs.shape[1]))
-    nats = SHARPNESS * (logs[:, 1:] - logs[:, :1]) - others
+    nats = SHARPNESS * (logs[:, 1:] - nearest_log) - others
     return np.asarray(np.clip(nats.max(axis=1), 0.0, MOST_NATS))
 
 
@@ -189,7 +191,8 @@ def _by_all_others(tables: Tables, secret: str) -> tuple[FloatArray, IntArray]:
 
 def _each_in_turn(tables: Tables, half: int) -> FloatArray:
     """Return the scores of secrets in the other half, each guessed from candidates by this one."""
-    known, secrets = tables.halves[half], tables.halves[1 - half]
+    known = tables.halves[half]
+    secrets = tables.halves[1 - half]
     found = np.zeros(tables.audited.size)
     if not known:
         return found
@@ -213,7 +216,8 @@ def _between(tables: Tables, candidates: IntArray, dimensions: IntArray) -> Floa
     rows = max(1, BLOCK // (candidates.shape[1] * dimensions.size))
     for start in range(0, len(points), rows):
         part = slice(start, start + rows)
-        found[part] = ((points[part, None] - made[candidates[part]]) ** 2).sum(axis=2)
+        apart = points[part, None] - made[candidates[part]]
+        found[part] = (apart**2).sum(axis=2)
     return found
 
 

@@ -13,7 +13,7 @@ from leakbound._base.checks import integer
 from leakbound._base.console import track
 from leakbound._base.imports import needs
 from leakbound._base.scores import Scores
-from leakbound._base.streams import Purpose
+from leakbound._base.streams import Purpose, drawn_folds
 from leakbound._base.types import IntArray
 from leakbound.attacks.synthetic.neighbours import nearest, some
 from leakbound.attacks.synthetic.risks import inference, linkability, singling_out
@@ -105,7 +105,8 @@ def attribution(tables: Tables) -> Scores:
         near = tables.of_synthetic
         first, second = np.maximum(near.distances[:, :2].T, SMALLEST)
         # Of equal records each is as likely the one meant.
-        np.add.at(found, near.indices[:, 0], np.log(second) - np.log(first))
+        isolation = np.log(second) - np.log(first)
+        np.add.at(found, near.indices[:, 0], isolation)
         found /= tables.counts
     return scored(tables, found, "attribution")
 
@@ -141,10 +142,13 @@ def local_likelihood(tables: Tables) -> Scores:
         distances = np.maximum(near.distances, SMALLEST)
         # The last neighbour has no weight, so that nothing jumps where neighbours are equally far.
         kernel = (distances[:, :1] / distances) ** SHARPNESS
-        kernel, indices = (kernel - kernel[:, -1:])[:, :-1], near.indices[:, :-1]
+        kernel -= kernel[:, -1:]
+        kernel = kernel[:, :-1]
+        indices = near.indices[:, :-1]
         total = (kernel * tables.counts[indices]).sum(axis=1, keepdims=True)
         share = np.divide(kernel, total, out=np.zeros_like(kernel), where=total > 0)
-        np.add.at(found, indices, -np.log(np.maximum(1 - share, LEAST)))
+        without = np.maximum(1 - share, LEAST)
+        np.add.at(found, indices, -np.log(without))
     return scored(tables, found, "local_likelihood")
 
 
@@ -193,8 +197,10 @@ def density_ratio(tables: Tables) -> Scores:
     else:
         part = tables.synthetic[made]
         near = nearest(part, tables.points[own], NEIGHBOURS, what=what, shown=shown)
+    # Gaussian kernels
     there = np.exp(-((near.distances / bandwidth) ** 2) / 2).sum(axis=1)
-    here = (weights * np.exp(-((others.distances / bandwidth) ** 2) / 2)).sum(axis=1)
+    kernels = np.exp(-((others.distances / bandwidth) ** 2) / 2)
+    here = (weights * kernels).sum(axis=1)
     ratio = np.log(np.maximum(there, SMALLEST)) - np.log(np.maximum(here, SMALLEST))
     return scored(tables, ratio, "density_ratio")
 
@@ -233,7 +239,7 @@ def classifier(tables: Tables, *, folds: int = 5) -> Scores:
     size = len(tables.points)
     # As few as leave as many to learn from as there may be.
     folds = next((f for f in range(2, folds) if size - -(-size // f) >= MOST_LESSONS), folds)
-    fold = rng.permutation(np.arange(size) % folds)
+    fold = drawn_folds(rng, size, folds)
     found = np.zeros(size)
     with threadpool_limits(1):  # trees this small wait for other threads longer than they work
         for part in track(range(folds), "Classifiers", total=folds, shown=tables.progress):

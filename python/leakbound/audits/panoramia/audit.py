@@ -24,7 +24,7 @@ from leakbound.audits.pairs import Pairs, Units
 from leakbound.audits.panoramia.conditional import REPLACED, PairAudit, of_audited
 from leakbound.audits.panoramia.rankings import Rankings, Relaxation, Relaxed
 from leakbound.audits.premises import delta_warnings
-from leakbound.audits.road import Design, Request
+from leakbound.audits.road import Design, Request, asked
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.cuts.games import Game, ScoreGame, TallyGame
 from leakbound.errors import OptionError
@@ -192,7 +192,7 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
             _provenance=Lazy(lambda: Provenance.of(request.seed, **seen.inputs)),
         )
 
-    def _listed(self, scores: Any, request: Request, claim: PureDP | ApproxDP) -> "_Seen":
+    def _listed(self, scores: object, request: Request, claim: PureDP | ApproxDP) -> "_Seen":
         """Read scores and membership in one order."""
         if self.member is None:
             raise OptionError("member is missing: give Panoramia(member, ...), or audit tallies")
@@ -245,7 +245,7 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
         game = partial(ScoreGame, member=member, sides="member", seed=seed)
         return game(scores=baseline), game(scores=attack)
 
-    def _counted(self, scores: Any, request: Request) -> "_Seen":
+    def _counted(self, scores: object, request: Request) -> "_Seen":
         """Read counts of both rankings: no bound but the conditional one needs them together."""
         given = {"member": self.member, "features": self.features, "ids": request.ids}
         needless = [name for name, value in given.items() if value is not None]
@@ -346,6 +346,7 @@ def _options(
         "max_recall": proof.recall,
         "real_nonmembers": exchangeable,
         "seed": request.seed,
+        **asked(request),
     }
 
 

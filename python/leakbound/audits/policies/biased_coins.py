@@ -139,8 +139,9 @@ def _visits(
     top = down[:upper]
     bottom = down[upper:][::-1]
     # Top and bottom take turns, as long as there are both.
-    places = [2 * np.arange(top.size), 2 * np.arange(bottom.size) + 1]
-    turn = np.argsort(np.concatenate(places), kind="stable")
+    even = 2 * np.arange(top.size)
+    odd = 2 * np.arange(bottom.size) + 1
+    turn = np.argsort(np.concatenate([even, odd]), kind="stable")
     rows = {
         "member": top,
         "member_half": top,

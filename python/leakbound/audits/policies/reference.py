@@ -53,8 +53,10 @@ def _margins(k: int, apart: float) -> Curve:
     margin = np.linspace(8.0 + apart, 0.0, 200)[:, None]
     width = x[1] - x[0]
     # Probabilities of the best score, that of the right value and of a wrong one.
-    best_is_right = np.exp(-0.5 * (x - apart) ** 2) * width / math.sqrt(math.tau)
-    best_is_wrong = np.exp(-0.5 * x**2) * width / math.sqrt(math.tau)
+    of_right = np.exp(-0.5 * (x - apart) ** 2)
+    of_wrong = np.exp(-0.5 * x**2)
+    best_is_right = of_right * width / math.sqrt(math.tau)
+    best_is_wrong = of_wrong * width / math.sqrt(math.tau)
     # How likely one wrong value, and the right one, are below it by the margin.
     wrong_below = normal_cdf(x - margin)
     right_below = normal_cdf(x - apart - margin)
@@ -81,7 +83,8 @@ def best_fixed(
 
     def mean(guesses: int, p: float) -> float:
         deviation = math.sqrt(guesses * p * (1 - p))
-        counts = np.clip(np.rint(guesses * p + _COUNTS * deviation), 0, guesses)
+        drawn = np.rint(guesses * p + _COUNTS * deviation)
+        counts = np.clip(drawn, 0, guesses)
         return float(np.mean([bound(int(correct), guesses) for correct in counts]))
 
     each = zip(candidates.tolist(), precision.tolist(), strict=True)

@@ -24,6 +24,7 @@ from leakbound.audits.road import (
     Design,
     Listed,
     Request,
+    asked,
     assemble,
     read,
     refuse_replacing,
@@ -197,12 +198,12 @@ class ZeroRun(ZeroRunOptions, Design[Listed, ZeroRunResult]):
         check_folds(crossed, examples, self)
         attacks = examples.attacks
         level = shares.FOLDS.of(request.level, len(crossed.fits))
-        asked = replace(request, confidence=1 - level, ids=None)
+        of_fold = replace(request, confidence=1 - level, ids=None)
         results = []
         for rows, model in crossed.parts():
             own = replace(self, features=crossed.features[rows])
             part = AlignedScores(ExampleOrder(), attacks.taken(rows), examples.member[rows])
-            results.append(bound(part, known(part, model, own, asked), own, asked))
+            results.append(bound(part, known(part, model, own, of_fold), own, of_fold))
         withheld = [fold for fold, result in enumerate(results) if result.withheld]
         bounds = np.array([result.bound for result in results])
         chosen = withheld[0] if withheld else int(np.argmax(bounds))
@@ -244,7 +245,7 @@ def bound(
             *conditions(odds, drawn, options, examples.attacks.others),
             *family_assumption(request.claim),
         ),
-        options={**_asked(odds, shift, options, request, at_attack), **odds.options},
+        options={**_options(odds, shift, options, request, at_attack), **odds.options},
         warnings=_notes(odds, shift, game, request.claim),
         inputs={**examples.attacks.digested, "member": examples.member, **odds.inputs},
     )
@@ -293,10 +294,11 @@ def _game_of(examples: AlignedScores, odds: Odds, name: str, request: Request) -
     )
 
 
-def _asked(
+def _options(
     odds: Odds, shift: Shift, options: ZeroRunOptions, request: Request, level: float
 ) -> dict[str, JsonValue]:
     """Return the options of an attack's audit as results show them."""
+    correction = options.correction if options.correction != "conditional" else None
     return {
         "correction": shift.correction,
         "sides": request.sides,
@@ -306,6 +308,12 @@ def _asked(
         "level": odds.of_test(level),
         "seed": request.seed,
         "claim": encode(request.claim),
+        **asked(
+            request,
+            correction=correction,
+            adversary=options.adversary,
+            uncertainty=options.uncertainty,
+        ),
     }
 
 

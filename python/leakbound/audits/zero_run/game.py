@@ -5,7 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
-from leakbound._base.streams import Purpose
+from leakbound._base.robust import robust_scale
+from leakbound._base.streams import Purpose, drawn_folds
 from leakbound._base.types import BoolArray, FloatArray, IntArray, PathOrder
 from leakbound.cuts.games import ScoreGame
 from leakbound.propensity.falsification import ensembles
@@ -111,7 +112,7 @@ def beyond_features(
     """
     if scores.size < 2 * _FOLDS:
         return scores
-    fold = Purpose.BEYOND_FEATURES.rng(seed).permutation(scores.size) % _FOLDS
+    fold = drawn_folds(Purpose.BEYOND_FEATURES.rng(seed), scores.size, _FOLDS)
     spread = features.std(axis=0)
     units = (features - features.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     left: FloatArray = scores - scores.mean()
@@ -128,7 +129,8 @@ def _curve(units: FloatArray, scores: FloatArray, fold: IntArray, chosen: BoolAr
     """Return ridge predictions from features and the products that tell most of chosen rows."""
     clipped = np.clip(units, -_CLIPPED, _CLIPPED)
     one, other = _telling(scores[chosen], units[chosen], clipped[chosen])
-    columns = np.column_stack([units, clipped[:, one] * clipped[:, other]])
+    products = clipped[:, one] * clipped[:, other]
+    columns = np.column_stack([units, products])
     return _ridge(columns - columns.mean(axis=0), scores, fold)
 
 
@@ -137,11 +139,14 @@ def _telling(
 ) -> tuple[IntArray, IntArray]:
     """Return the squares and products that scores, less a linear fit, follow most."""
     line = np.column_stack([np.ones(scores.size), units])
-    left = scores - line @ np.linalg.lstsq(line.T @ line, line.T @ scores, rcond=None)[0]
+    # Least squares, by the normal equations
+    weights = np.linalg.lstsq(line.T @ line, line.T @ scores, rcond=None)[0]
+    left = scores - line @ weights
     left -= left.mean()
     one, other = np.triu_indices(units.shape[1])
     # Of products p: Σ p·left, and their means and mean squares, none of them written down.
-    strength = np.abs((clipped * left[:, None]).T @ clipped)[one, other]
+    weighted = clipped * left[:, None]
+    strength = np.abs(weighted.T @ clipped)[one, other]
     squares = clipped**2
     mean_square = (squares.T @ squares)[one, other] / scores.size
     variance = mean_square - ((clipped.T @ clipped)[one, other] / scores.size) ** 2
@@ -203,8 +208,8 @@ def usable(scores: FloatArray) -> FloatArray:
     largest = float(np.abs(finite).max())
     if largest > _VAST:  # differences of such scores are no numbers
         return usable(scores / largest)
-    centre = float(np.median(finite))
-    spread = 1.4826 * float(np.median(np.abs(finite - centre))) or float(finite.std()) or 1.0
+    centre, spread = robust_scale(finite)
+    spread = spread or float(finite.std()) or 1.0
     low, high = finite.min() - spread, finite.max() + spread
     values = (np.clip(scores, low, high) - centre) / spread
     beyond = np.maximum(np.abs(values) - _TAIL, 0.0)

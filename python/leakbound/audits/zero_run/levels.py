@@ -275,7 +275,8 @@ def _within(ladder: Ladder, inside: BoolArray, guesses: int) -> Guesses:
     if game.one_sided:
         top = within.size
     ranks = np.empty(order.size)
-    placed = np.concatenate([within[:top], order[~inside[order]], within[top:]])
+    outside = order[~inside[order]]
+    placed = np.concatenate([within[:top], outside, within[top:]])
     ranks[placed] = np.arange(order.size, 0, -1)
     return game.guessed(ranks, order.size)
 
@@ -283,8 +284,9 @@ def _within(ladder: Ladder, inside: BoolArray, guesses: int) -> Guesses:
 def _seen(levels: list[int], ends: list[int]) -> IntArray:
     """Return some examples of each shell, evenly spaced: as many as guesses between two levels."""
     parts = []
-    shells = zip(pairwise([0, *levels]), pairwise([0, *ends]), strict=True)
-    for (before, made), (first, last) in shells:
+    guesses = pairwise([0, *levels])
+    ranks = pairwise([0, *ends])
+    for (before, made), (first, last) in zip(guesses, ranks, strict=True):
         spaced = np.linspace(first, last, made - before, endpoint=False)
         parts.append(spaced.astype(np.int64))
     return np.concatenate(parts)

@@ -277,7 +277,9 @@ def known(
     )
 
 
-def _read(examples: AlignedScores, propensity: Any, options: ZeroRunOptions, seed: int) -> OddsBox:
+def _read(
+    examples: AlignedScores, propensity: object, options: ZeroRunOptions, seed: int
+) -> OddsBox:
     """Read the log-odds of all examples, as values, limits, replicates or a fitted model."""
     order = examples.order
     size = examples.member.size
@@ -409,7 +411,8 @@ def _of_limits(limits: list[Any], examples: int) -> OddsBox:
     low, high = map(logit, ends)
     # the middle, where that is a number
     finite = np.where(np.isinf(low), high, low)
-    middle = np.where(np.isinf(low) | np.isinf(high), finite, (low + high) / 2)
+    half_open = np.isinf(low) | np.isinf(high)
+    middle = np.where(half_open, finite, (low + high) / 2)
     return OddsBox(estimate=middle, low=low, high=high, limited=True)
 
 

@@ -14,14 +14,13 @@ from leakbound._base.odds import expit
 from leakbound._base.types import BoolArray, FloatArray, IntArray, PathOrder
 from leakbound._base.types import Correction as CorrectionName
 from leakbound.audits.policies.second_look import second_look
-from leakbound.audits.zero_run.blocks import block_edges, blocks_of, seen_of
 from leakbound.audits.zero_run.correction import Corrected, Correction, Tested, least_fixed
 from leakbound.audits.zero_run.game import Guesses, ObservedGame
-from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet
-from leakbound.audits.zero_run.pilot import guide_of
+from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet, kept_chance
+from leakbound.audits.zero_run.pilot import guide_of, pilot_of, places_of, seen_ranks
 from leakbound.claims import ApproxDP, PureDP
-from leakbound.cuts import Fixed, KLScan, Proof, SecondLook
-from leakbound.cuts.look import PILOT_GUESSES, Part, Parts
+from leakbound.cuts import Fixed, KLScan, OutsideIn, Proof, SecondLook
+from leakbound.cuts.look import CAUTION, PILOT_GUESSES, Part, Parts
 from leakbound.cuts.policy import PATH_NAMES, Best
 from leakbound.cuts.shift import Shift
 from leakbound.errors import OptionError
@@ -171,8 +170,8 @@ class PoissonBinomial(Correction):
         """Return the least that guesses at ranks prove that a pilot sample chose, at any member."""
         most = game.examples // 2 if game.one_sided else game.examples
         order = _most_telling(odds, game, most)
-        seen = seen_of(block_edges(order.rows.size))
-        toward = guide_of(odds, order.rows[seen])[order.rows] * order.signs
+        seen = order.rows[seen_ranks(order.rows.size)]
+        toward = guide_of(odds, seen)[order.rows] * order.signs
         places = _worth_a_look(game, order, toward, part.of(level))
         if not places.size:
             return self._looked(game, order, places, Best(0.0, 0, 0), part, level)
@@ -413,10 +412,24 @@ def _most_telling(odds: OddsSet, game: ObservedGame, number: int) -> Guesses:
 
 
 def _worth_a_look(game: ObservedGame, order: Guesses, toward: FloatArray, level: float) -> IntArray:
-    """Return the places of guesses that a pilot sample chooses, by Tλ of the guesses at all."""
-    edges = block_edges(order.rows.size)
-    blocks = blocks_of(edges, seen_of(edges), toward, game.right(order))
-    return blocks.most_telling(toward, level)
+    """Return the places of the best blocks that are expected to prove most of pure DP, if any.
+
+    `toward` is Tλ of all guesses, and says how many fair coins the guesses are worth.
+    """
+    pilot = pilot_of(toward, game.right(order))
+    places = places_of(pilot)
+    ends = np.array(pilot.numbers, dtype=np.int64)
+    accuracy = np.array(pilot.accuracy(ends.tolist(), CAUTION))
+    kept = np.append(0.0, np.cumsum(kept_chance(toward)[places]))[ends]
+    numbers = np.floor(kept).astype(np.int64)
+    able = (numbers > 0) & (accuracy > 0.5)
+    if not able.any():
+        return places[:0]
+    worth = OutsideIn().expected(None, numbers[able], accuracy[able], level)
+    best = int(worth.argmax())
+    if not worth[best] > 0:
+        return places[:0]
+    return places[: ends[able][best]]
 
 
 def _joined(

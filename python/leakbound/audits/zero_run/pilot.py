@@ -6,17 +6,18 @@ those examples of the blocks that are kept, and were not seen, are tested. The c
 D' and labels seen. Who is kept it does not read, and so not how many are.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from leakbound._base.types import FloatArray, IntArray, JsonValue
+import leakbound._core as _core
+from leakbound._base.types import BoolArray, FloatArray, IntArray, JsonValue
 from leakbound.audits.policies.f_dp import OutsideInFamily
-from leakbound.audits.zero_run.blocks import block_edges, blocks_of, seen_of
 from leakbound.audits.zero_run.game import Guesses
 from leakbound.audits.zero_run.levels import Counts, Ladder, Level, surely_kept
 from leakbound.audits.zero_run.log_odds import OddsSet, kept_chance
-from leakbound.cuts.look import PILOT_GUESSES, Look
+from leakbound.cuts.look import CAUTION, PILOT_GUESSES, Look
 from leakbound.errors import LeakboundError
 from leakbound.propensity import LogisticPropensity
 
@@ -73,16 +74,16 @@ def looked_at(ladder: Ladder, look: Look, level: float) -> LookedAt | None:
     if isinstance(policy, OutsideInFamily):
         shares = policy.weights(plan)
     # 1. Labels that are seen, and log-odds that they, or D', suggest.
-    edges = block_edges(game.examples)
-    seen = seen_of(edges)
-    guide = guide_of(ladder.odds, order.rows[seen])[order.rows]
-    blocks = blocks_of(edges, seen, order.signs * guide, game.right(order))
+    seen = order.rows[seen_ranks(game.examples)]
+    guide = guide_of(ladder.odds, seen)[order.rows]
+    pilot = pilot_of(order.signs * guide, game.right(order))
+    left = places_of(pilot)
     # 2. How many places surely keep each number of guesses, and what these prove.
-    sure = surely_kept(kept_chance(guide[blocks.places]))
+    sure = surely_kept(kept_chance(guide[left]))
     numbers = np.array(plan.levels)
     places = np.searchsorted(sure, numbers) + 1
-    accuracy = blocks.accuracy(places)
-    able = (places <= blocks.places.size) & (accuracy > 0.5)
+    accuracy = np.array(pilot.accuracy(places.tolist(), CAUTION))
+    able = (places <= left.size) & (accuracy > 0.5)
     if not able.any():
         return None
     worth = policy.expected(plan, numbers[able], accuracy[able], level)
@@ -91,7 +92,7 @@ def looked_at(ladder: Ladder, look: Look, level: float) -> LookedAt | None:
         return None
     index = int(np.flatnonzero(able)[best])
     # 3. The guesses: those of the blocks first.
-    first, inside = _first(order, blocks.places[: places[index]])
+    first, inside = _first(order, left[: places[index]])
     return LookedAt(
         ladder=ladder,
         level=level,
@@ -103,6 +104,34 @@ def looked_at(ladder: Ladder, look: Look, level: float) -> LookedAt | None:
         index=index,
         look=look,
     )
+
+
+def seen_ranks(examples: int) -> IntArray:
+    """Return the ranks of so many whose labels are seen: the middle quarter of each block."""
+    return _ranks(_core.Pilot.seen_of(examples))
+
+
+def pilot_of(toward: FloatArray, right: BoolArray) -> _core.Pilot:
+    """Look at the labels of `seen_ranks`; `right` says of all ranks whether guesses are right.
+
+    `toward` are log-odds by which guesses are right whatever the model tells. A label counts as
+    often as matching would keep its example, so that features alone make no block look right.
+    """
+    against = np.where(right, toward, -toward)
+    kept = np.exp(-np.maximum(against, 0.0))
+    return _core.Pilot.weighted(_core.Path.from_successes(right), kept)
+
+
+def places_of(pilot: _core.Pilot) -> IntArray:
+    """Return the ranks that may be tested, those of the best block first."""
+    every = max(pilot.numbers, default=0)
+    return _ranks((start, stop) for _, start, stop in pilot.tested(every))
+
+
+def _ranks(pieces: Iterable[tuple[int, int]]) -> IntArray:
+    """Return the ranks of pieces, each from its first rank to the one after its last."""
+    each = [np.arange(first, stop) for first, stop in pieces]
+    return np.concatenate([np.array([], dtype=np.int64), *each])
 
 
 def guide_of(odds: OddsSet, rows: IntArray) -> FloatArray:

@@ -96,7 +96,7 @@ class StackedAttack:
         level: float,
         cuts: CutPolicy,
         device: str = "cpu",
-        prepared: Any = None,
+        prepared: object = None,
     ) -> FittedAttack:
         """Train all candidates, and keep the one that proves most on validation data.
 

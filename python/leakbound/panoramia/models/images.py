@@ -177,7 +177,7 @@ def candidates(
 
 def _parts(
     pictures: tuple[Pictures, ...],
-    trees: Any,
+    trees: object,
     of_signals: networks.Signals,
     examples: Examples,
     signals: FloatArray,

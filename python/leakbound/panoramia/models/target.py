@@ -181,7 +181,7 @@ def _loss(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
     return nn.functional.cross_entropy(logits, y)
 
 
-def margins_of(model: Any, examples: Examples, inputs: Inputs | None) -> FloatArray:
+def margins_of(model: object, examples: Examples, inputs: Inputs | None) -> FloatArray:
     """Return the log-odds of each label; those of probabilities 0 and 1 are ±37."""
     if examples.y is None:
         raise OptionError(
@@ -195,7 +195,7 @@ def margins_of(model: Any, examples: Examples, inputs: Inputs | None) -> FloatAr
     return margins[:, None]
 
 
-def taught(target: Any, lesson: Examples, inputs: Inputs | None, seed: int) -> Any:
+def taught(target: object, lesson: Examples, inputs: Inputs | None, seed: int) -> Any:
     """Return an estimator like the target, fitted to other examples."""
     if not hasattr(target, "get_params"):
         raise OptionError(

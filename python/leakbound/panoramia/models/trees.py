@@ -1,6 +1,6 @@
 """Tables: boosted trees on examples and signals, stacked with trees on signals alone."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -43,7 +43,7 @@ def candidates(train: Sample, validation: Sample, seed: int, *_: object) -> Iter
 
 
 def _parts(
-    trees: Any, stage: int, alone: Any, examples: Examples, signals: FloatArray
+    trees: object, stage: int, alone: object, examples: Examples, signals: FloatArray
 ) -> FloatArray:
     logits = [after(trees, table=columns(examples, signals), stage=stage)]
     if alone is not None:
@@ -51,7 +51,7 @@ def _parts(
     return np.column_stack(logits)
 
 
-def grow(table: FloatArray, train: Sample, options: dict[str, Any], seed: int) -> Any:
+def grow(table: FloatArray, train: Sample, options: Mapping[str, float], seed: int) -> Any:
     """Boost trees, as many as ever compete."""
     with needs("ml", "an attack"):
         from sklearn.ensemble import HistGradientBoostingClassifier

@@ -6,9 +6,12 @@
 //! tested depends on the labels seen besides. So another label of an example that is tested would
 //! change neither the examples tested nor their number, which is all that the theorem for pairs
 //! asks for: see [`OutsideIn`](super::plan::OutsideIn).
+//!
+//! Where memberships are no fair coins, a label that is seen has a weight: [`Pilot::weighted`].
 
 use std::cmp::Ordering;
 
+use crate::error::AuditError;
 use crate::guesses::path::Path;
 
 /// Ranks of the outermost block, and of each further one beside the one before.
@@ -18,7 +21,7 @@ const RATIO: f64 = std::f64::consts::SQRT_2;
 const SEEN: f64 = 0.25;
 /// Log-likelihood that accuracies must gain before they may fall outwards.
 const PENALTY: f64 = 2.0;
-/// Accuracies are compared where they are this far from 0 and 1.
+/// Accuracies are compared where they are this far from 0 and 1; guesses weigh no less than this.
 const SURE: f64 = 1e-6;
 /// Accuracies this close are equal: outer blocks come first.
 const CLOSE: f64 = 1e9;
@@ -48,19 +51,16 @@ struct Block {
     first: u32,
     last: u32,
     stop: u32,
-    /// Right guesses among those seen, and the accuracy fitted.
-    right: u32,
+    /// Guesses seen and right ones among them, by their weights, and the accuracy fitted.
+    made: f64,
+    right: f64,
     accuracy: f64,
 }
 
 impl Block {
-    fn seen(&self) -> u32 {
-        self.last - self.first
-    }
-
     /// Examples that may be tested.
     fn left(&self) -> u32 {
-        self.stop - self.start - self.seen()
+        self.stop - self.start - (self.last - self.first)
     }
 }
 
@@ -69,18 +69,63 @@ impl Pilot {
     pub fn new(ends: Vec<Path>) -> Self {
         let mut blocks = Vec::new();
         for (end, path) in ends.iter().enumerate() {
-            let mut own = blocks_of(end, path);
-            let counts: Vec<_> = own
-                .iter()
-                .map(|block| (block.right, block.seen()))
-                .collect();
-            for (block, accuracy) in own.iter_mut().zip(umbrella(&counts)) {
-                block.accuracy = accuracy;
+            let mut own = blocks_of(end, path.guesses(), f64::round);
+            for block in &mut own {
+                let (made, right) = path.between(block.first, block.last);
+                (block.made, block.right) = (f64::from(made), f64::from(right));
             }
-            blocks.extend(own);
+            blocks.extend(fitted(own));
         }
         blocks.sort_by(best_first);
         Self { ends, blocks }
+    }
+
+    /// Look at the labels of [`Pilot::seen_of`] the ranks of one path, each with a weight in [0, 1].
+    ///
+    /// Matched examples are worth as much as fair coins: weighed by the chance that matching keeps
+    /// them, labels that features alone explain make no block look right.
+    ///
+    /// ```
+    /// use leakbound_core::{Path, Pilot};
+    /// let right: Vec<bool> = (0..100).map(|rank| rank % 3 != 0).collect();
+    /// let weights: Vec<f64> = right.iter().map(|&hit| if hit { 0.5 } else { 1.0 }).collect();
+    /// let path = Path::from_successes(&right);
+    /// assert!(Pilot::new(vec![path.clone()]).accuracy(10, 0.0) > 0.6);
+    /// assert!(Pilot::weighted(path, &weights)?.accuracy(10, 0.0) < 0.6);
+    /// # Ok::<(), leakbound_core::AuditError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// There is not one weight for each rank.
+    pub fn weighted(path: Path, weights: &[f64]) -> Result<Self, AuditError> {
+        if weights.len() != path.guesses() as usize {
+            return Err(AuditError::StepMismatch {
+                given: weights.len(),
+                steps: path.guesses() as usize,
+            });
+        }
+        let mut own = blocks_of(0, path.guesses(), f64::round_ties_even);
+        for block in &mut own {
+            for rank in block.first..block.last {
+                let weight = weights[rank as usize];
+                let (_, hit) = path.between(rank, rank + 1);
+                block.made += weight;
+                block.right += weight * f64::from(hit);
+            }
+        }
+        let mut blocks = fitted(own);
+        blocks.sort_by(best_first);
+        let ends = vec![path];
+        Ok(Self { ends, blocks })
+    }
+
+    /// First rank and the rank after the last one of those that [`Pilot::weighted`] looks at.
+    ///
+    /// A quarter of a block that is halfway between two numbers is the even one, and not the larger
+    /// one as of [`Pilot::new`]: each keeps the numbers of results that are stored.
+    pub fn seen_of(guesses: u32) -> Vec<(u32, u32)> {
+        let blocks = blocks_of(0, guesses, f64::round_ties_even).into_iter();
+        blocks.map(|block| (block.first, block.last)).collect()
     }
 
     /// How many examples the best block leaves to be tested, the best two, and so on.
@@ -106,8 +151,8 @@ impl Pilot {
                 1.0
             };
             left += of_block;
-            seen += part * f64::from(block.seen());
-            right += part * f64::from(block.right);
+            seen += part * block.made;
+            right += part * block.right;
             if left >= wanted {
                 break;
             }
@@ -150,23 +195,34 @@ fn best_first(one: &Block, other: &Block) -> Ordering {
         .then(one.end.cmp(&other.end))
 }
 
-/// Cut a path into blocks.
-fn blocks_of(end: usize, path: &Path) -> Vec<Block> {
-    let edges = edges(path.guesses());
+/// Fit accuracies to what is seen of the blocks of an end.
+fn fitted(mut blocks: Vec<Block>) -> Vec<Block> {
+    let counts: Vec<_> = blocks
+        .iter()
+        .map(|block| (block.right, block.made))
+        .collect();
+    for (block, accuracy) in blocks.iter_mut().zip(umbrella(&counts)) {
+        block.accuracy = accuracy;
+    }
+    blocks
+}
+
+/// Cut so many ranks of an end into blocks, of which nothing is seen so far.
+fn blocks_of(end: usize, guesses: u32, round: fn(f64) -> f64) -> Vec<Block> {
+    let edges = edges(guesses);
     let blocks = edges.windows(2).map(|pair| {
         let (start, stop) = (pair[0], pair[1]);
         let size = stop - start;
-        let seen = ((f64::from(size) * SEEN).round() as u32).max(1);
+        let seen = (round(f64::from(size) * SEEN) as u32).max(1);
         let first = start + (size - seen) / 2;
-        let last = first + seen;
-        let (_, right) = path.between(first, last);
         Block {
             end,
             start,
             first,
-            last,
+            last: first + seen,
             stop,
-            right,
+            made: 0.0,
+            right: 0.0,
             accuracy: 0.0,
         }
     });
@@ -195,7 +251,7 @@ fn edges(length: u32) -> Vec<u32> {
 ///
 /// They fall inwards; or, if that is likelier by more than a penalty, they also fall outwards
 /// beyond one block: what lies outside is noise.
-fn umbrella(counts: &[(u32, u32)]) -> Vec<f64> {
+fn umbrella(counts: &[(f64, f64)]) -> Vec<f64> {
     let mut fitted = falling(counts);
     let mut most = log_likelihood(counts, &fitted);
     for peak in 1..counts.len() {
@@ -214,10 +270,10 @@ fn umbrella(counts: &[(u32, u32)]) -> Vec<f64> {
 }
 
 /// The likeliest accuracies that never increase: adjacent violators are pooled.
-fn falling(counts: &[(u32, u32)]) -> Vec<f64> {
-    let mut pooled: Vec<(u64, u64, usize)> = Vec::with_capacity(counts.len());
+fn falling(counts: &[(f64, f64)]) -> Vec<f64> {
+    let mut pooled: Vec<(f64, f64, usize)> = Vec::with_capacity(counts.len());
     for &(right, seen) in counts {
-        let mut one = (u64::from(right), u64::from(seen), 1);
+        let mut one = (right, seen, 1);
         while let Some(&(hits, guesses, blocks)) = pooled.last() {
             if hits * one.1 > one.0 * guesses {
                 break;
@@ -227,19 +283,19 @@ fn falling(counts: &[(u32, u32)]) -> Vec<f64> {
         }
         pooled.push(one);
     }
-    let means = pooled.into_iter().flat_map(|(hits, guesses, blocks)| {
-        std::iter::repeat_n(hits as f64 / guesses as f64, blocks)
-    });
+    let means = pooled
+        .into_iter()
+        .flat_map(|(hits, guesses, blocks)| std::iter::repeat_n(hits / guesses.max(SURE), blocks));
     means.collect()
 }
 
-fn log_likelihood(counts: &[(u32, u32)], accuracies: &[f64]) -> f64 {
+fn log_likelihood(counts: &[(f64, f64)], accuracies: &[f64]) -> f64 {
     let each = counts
         .iter()
         .zip(accuracies)
         .map(|(&(right, seen), accuracy)| {
             let p = accuracy.clamp(SURE, 1.0 - SURE);
-            f64::from(right) * p.ln() + f64::from(seen - right) * (-p).ln_1p()
+            right * p.ln() + (seen - right) * (-p).ln_1p()
         });
     each.sum()
 }
@@ -257,19 +313,30 @@ mod tests {
             assert_eq!(edges.last(), Some(&length));
             assert!(edges.windows(2).all(|pair| pair[0] < pair[1]));
         }
-        let path = Path::from_successes(&[true; 3000]);
-        for block in blocks_of(0, &path) {
+        for block in blocks_of(0, 3000, f64::round) {
             let size = f64::from(block.stop - block.start);
-            assert_eq!(f64::from(block.seen()), (size / 4.0).round().max(1.0));
+            let seen = f64::from(block.last - block.first);
+            assert_eq!(seen, (size / 4.0).round().max(1.0));
             assert!(block.start <= block.first && block.last <= block.stop);
         }
     }
 
     #[test]
+    fn each_rank_has_a_weight() {
+        let path = Path::from_successes(&[true; 30]);
+        assert!(Pilot::weighted(path.clone(), &[1.0; 30]).is_ok());
+        assert!(Pilot::weighted(path, &[1.0; 29]).is_err());
+    }
+
+    fn of_forty(right: u32) -> (f64, f64) {
+        (f64::from(right), 40.0)
+    }
+
+    #[test]
     fn accuracies_fall_outwards_only_where_that_is_much_likelier() {
-        let noise = umbrella(&[(20, 40), (21, 40), (38, 40), (36, 40), (25, 40), (20, 40)]);
+        let noise = umbrella(&[20, 21, 38, 36, 25, 20].map(of_forty));
         assert!(noise[2] > 0.9 && noise[0] < 0.6);
-        let hardly = umbrella(&[(36, 40), (38, 40), (37, 40), (30, 40), (25, 40), (20, 40)]);
+        let hardly = umbrella(&[36, 38, 37, 30, 25, 20].map(of_forty));
         assert!(hardly.windows(2).all(|pair| pair[0] >= pair[1]));
     }
 
@@ -280,19 +347,30 @@ mod tests {
         fn falling_accuracies_are_slopes_of_the_least_concave_majorant(
             counts in prop::collection::vec((0_u32..20, 1_u32..20), 1..30)
         ) {
-            let counts: Vec<_> = counts.into_iter().map(|(a, b)| (a.min(b), b)).collect();
+            let counts: Vec<_> = counts
+                .into_iter()
+                .map(|(a, b)| (f64::from(a.min(b)), f64::from(b)))
+                .collect();
             let fitted = falling(&counts);
             prop_assert!(fitted.windows(2).all(|pair| pair[0] >= pair[1]));
             let (mut sum, mut majorant) = (0.0, 0.0);
             for (i, &(right, seen)) in counts.iter().enumerate() {
-                sum += f64::from(right);
-                majorant += fitted[i] * f64::from(seen);
+                sum += right;
+                majorant += fitted[i] * seen;
                 prop_assert!(majorant >= sum - 1e-9);
                 // A slope changes only where the majorant touches the counts.
                 if fitted.get(i + 1).is_none_or(|next| *next < fitted[i] - 1e-12) {
                     prop_assert!((majorant - sum).abs() < 1e-9);
                 }
             }
+        }
+
+        /// Labels of weight one are those of fair coins, where no block's quarter is rounded.
+        #[test]
+        fn weights_of_one_change_nothing(right in prop::collection::vec(any::<bool>(), 24)) {
+            let path = Path::from_successes(&right);
+            let weighted = Pilot::weighted(path.clone(), &[1.0; 24])?;
+            prop_assert_eq!(weighted, Pilot::new(vec![path]));
         }
 
         /// What is tested was not seen, and no rank is tested twice.

@@ -12,7 +12,7 @@ import numpy as np
 
 from leakbound._base import shares
 from leakbound._base.types import FloatArray, IntArray
-from leakbound.audits.dp_sgd.step.noise import Noise
+from leakbound.audits.dp_sgd.step.contrasts import Noise
 from leakbound.results.dp_step import Tested
 
 # Larger draws after which a p-value is settled

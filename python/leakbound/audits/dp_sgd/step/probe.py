@@ -12,13 +12,19 @@ from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, Relation, Status
 from leakbound.audits.dp_sgd.step import assumptions
+from leakbound.audits.dp_sgd.step.contrasts import (
+    Limits,
+    Noise,
+    along_limit,
+    measured,
+    places_tested,
+)
 from leakbound.audits.dp_sgd.step.contributions import (
     Contribution,
     TwoSeeds,
     compared,
     noiseless,
 )
-from leakbound.audits.dp_sgd.step.noise import Limits, Noise, along_limit, measured, places_tested
 from leakbound.audits.dp_sgd.step.pairs import Pair, checked_pairs
 from leakbound.audits.dp_sgd.step.runs import (
     Released,
