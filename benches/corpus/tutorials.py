@@ -49,7 +49,8 @@ def images() -> dict[str, Any]:
 def main() -> None:
     """Train, score and write."""
     made = {"made by": "benches/corpus/tutorials.py", "version": __version__}
-    for name, columns in (("sites", images()), ("adult", people())):
+    tables: dict[datasets.DatasetName, dict[str, Any]] = {"sites": images(), "adult": people()}
+    for name, columns in tables.items():
         table = pa.table(columns).replace_schema_metadata(made)
         parquet.write_table(table, datasets.path(name), compression="zstd")
 

@@ -85,7 +85,9 @@ def the_set_has_a_fifth() -> None:
     """The squared radius is that of the set at a fifth; it falls by 4 ln 2 at twice the level."""
     request, options = Request(confidence=SURE, seed=4), ZeroRunOptions(falsify=False)
     examples = AlignedScores(ExampleOrder(), Attacks({"": SCORES}), MEMBER)
-    odds = learnt(examples, Learning(features=FEATURES, seen=FEATURES), options, request)
+    odds = learnt(
+        examples, Learning(features=FEATURES, seen=FEATURES, names=("a", "b")), options, request
+    )
     assert isinstance(odds, OddsSet)
     rows = odds.rows
     fifth, more = (

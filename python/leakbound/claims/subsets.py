@@ -98,7 +98,8 @@ def _lattice(mu: float, rate: float, steps: int) -> FloatArray:
     if rate < 1:
         far = float(np.logaddexp(math.log1p(-rate), math.log(rate) + reach))
     step = min(_STEP, far / _POINTS, math.sqrt(8 * _ROUNDED / steps))
-    return step * np.arange(math.ceil(far / step) + 1)
+    losses = step * np.arange(math.ceil(far / step) + 1)
+    return np.asarray(losses, dtype=np.float64)
 
 
 def _to_upper_ends(mass: FloatArray, at_lower_ends: FloatArray, step: float) -> FloatArray:
