@@ -8,6 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
+from leakbound._base.workers import end_with_parent
 from validity.catalogue import cases
 from validity.doubled import judge, power
 from validity.suite import run
@@ -60,7 +61,8 @@ def main() -> int:
         executor = None
         if asked.workers > 1:
             context = multiprocessing.get_context("spawn")
-            executor = stack.enter_context(ProcessPoolExecutor(asked.workers, context))
+            pool = ProcessPoolExecutor(asked.workers, context, initializer=end_with_parent)
+            executor = stack.enter_context(pool)
         report = run(
             cases(words),
             repetitions=asked.repetitions or ("long" if asked.long else "quick"),

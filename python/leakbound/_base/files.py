@@ -51,20 +51,41 @@ def replacing(path: PathInput, *, secret: bool = False) -> Iterator[BinaryIO]:
         mode = stat.S_IMODE(old.st_mode)
     if secret:
         mode = 0o600
-    try:
-        temporary.touch(0o666 if mode is None else 0o600, exist_ok=False)
-        with temporary.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        if old is not None:
-            _give_to_owner(temporary, old)
-        if mode is not None:
-            temporary.chmod(mode)
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with _named(path, temporary):
+        try:
+            temporary.touch(0o666 if mode is None else 0o600, exist_ok=False)
+            with temporary.open("wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            if old is not None:
+                _give_to_owner(temporary, old)
+            if mode is not None:
+                temporary.chmod(mode)
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
     _sync_folder(target.parent)
+
+
+@contextmanager
+def _named(path: PathInput, temporary: Path) -> Iterator[None]:
+    """Name `path` in errors of the system that name a temporary file of it, or no file.
+
+    Of a stream whose disk is full the system says no name.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        if error.filename is None:
+            named = Path(path)
+        elif isinstance(error.filename, str) and Path(error.filename).is_relative_to(temporary):
+            named = Path(path) / Path(error.filename).relative_to(temporary)
+        else:
+            raise
+        raise OSError(error.errno, error.strerror, str(named)) from error
 
 
 def resolved(path: PathInput) -> Path:
@@ -116,14 +137,15 @@ def replacing_folder(path: PathInput) -> Iterator[Path]:
         raise OptionError(f"{path} is not a folder, and would be lost: choose another name")
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-    temporary.mkdir()
-    try:
-        yield temporary
-        _sync_folder(temporary)
-        with locked_folder(target.parent):
-            _swap(temporary, target)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    with _named(path, temporary):
+        temporary.mkdir()
+        try:
+            yield temporary
+            _sync_folder(temporary)
+            with locked_folder(target.parent):
+                _swap(temporary, target)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
     _sync_folder(target.parent)
 
 

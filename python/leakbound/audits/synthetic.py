@@ -236,8 +236,11 @@ def _named_secrets(secrets: tuple[str, ...]) -> dict[str, JsonValue]:
 
 def _names(attacks: object) -> tuple[str, ...]:
     """Return the names of attacks that were asked for."""
-    one = DEFAULT if attacks == "default" else (attacks,)
-    names = one if isinstance(attacks, str) else attacks
+    names = attacks
+    if isinstance(attacks, str):  # an array compares with nothing
+        names = (attacks,)
+        if attacks == "default":
+            names = DEFAULT
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         raise InputTypeError(
             f"attacks must be names, or a mapping to scores, got {type(attacks).__name__}"

@@ -18,6 +18,7 @@ import numpy as np
 from leakbound._base.checks import MOST_EXAMPLES, complement, flag, instance, integer
 from leakbound._base.console import track
 from leakbound._base.types import CoinSides, FloatArray, SidesChoice
+from leakbound._base.workers import end_with_parent
 from leakbound._core import __version__
 from leakbound.audits import Coins, audit
 from leakbound.benchmark.table import Row, Table
@@ -270,7 +271,8 @@ def _played(tasks: Sequence[_Task], processes: int) -> Iterator[list[Row]]:
         raise OptionError(
             f"games and bounds must be importable (not lambdas) with several processes: {error}"
         ) from error
-    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, context, initializer=end_with_parent) as pool:
         yield from pool.map(_play, tasks)
 
 

@@ -1,8 +1,10 @@
 """What the commands print and write, in which words, and their exit codes."""
 
 import ast
+import errno
 import io
 import json
+import os
 import re
 import shlex
 import sys
@@ -242,5 +244,7 @@ def prepare(folder: Path | None) -> None:
     """Make the output folder and check that figures can be drawn, before the audit."""
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
     with house_style():
         pass

@@ -106,7 +106,7 @@ def choose(device: str | torch.device, homes: list[torch.device]) -> torch.devic
     try:
         chosen = torch.device(device)
         torch.empty(0, device=chosen)
-    except (RuntimeError, AssertionError, TypeError) as error:
+    except (RuntimeError, AssertionError, TypeError, ValueError, OverflowError) as error:
         reason = str(error).strip().splitlines()[0]
         raise OptionError(
             f"device {shown(device)} cannot be used: {reason}; leave device='auto' or name another"

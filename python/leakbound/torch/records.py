@@ -89,6 +89,11 @@ class Scorer:
         instance(self.model, name="model", types=str)
         instance(self.inputs, name="inputs", types=tuple)
         instance(self.keep, name="keep", types=tuple)
+        instance(self.label, name="label", types=str)
+        instance(self.device, name="device", types=str)
+        for role, columns in (("inputs", self.inputs), ("keep", self.keep)):
+            for column in columns:
+                instance(column, name=f"columns of {role}", types=str)
         if self.signal is not None:
             signal_name(self.signal)
         if self.dtype is not None:

@@ -7,13 +7,12 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
-from typer.testing import CliRunner
 
 import leakbound as lb
+from command_line import leakbound
 from leakbound import errors
 from leakbound._base.types import Correction
 from leakbound.audits.member_count import DOUBTFUL, IMPOSSIBLE, MemberCount
-from leakbound.cli.commands import app
 
 RNG = np.random.default_rng(0)
 NOISE = RNG.normal(size=1000)
@@ -141,8 +140,8 @@ def test_an_exact_half_taken_for_coins_names_the_random_split(tmp_path: Path) ->
     counted = lb.Tally.of(NOISE, FAIR)
     assert said in lb.audit(counted, lb.Coins()).warnings
     np.savez(tmp_path / "scores.npz", member=FAIR, score=NOISE)
-    answer = CliRunner().invoke(app, ["coins", str(tmp_path / "scores.npz")])
-    assert "leakbound split" in answer.stdout
+    answer = leakbound("coins", tmp_path / "scores.npz")
+    assert "leakbound split" in answer.out
 
 
 def test_an_exact_half_says_nothing_where_coins_are_known_or_examples_few() -> None:

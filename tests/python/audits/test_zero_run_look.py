@@ -432,6 +432,29 @@ def test_equal_odds_are_those_of_coins() -> None:
         assert found.bound == pytest.approx(coins.bound, rel=rel)
 
 
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
+@pytest.mark.parametrize("share", [0.5, 0.99])
+def test_equal_odds_of_scores_that_tell_nothing_prove_nothing(claim: Claim, share: float) -> None:
+    """Of 99 members to one other, matching keeps a few."""
+    rng = np.random.default_rng(0)
+    member = np.arange(1500) < 1500 * share
+    scores = rng.normal(size=1500).round(1)
+    odds = np.full(1500, share)
+    for correction in ("match", "poisson_binomial"):
+        if correction == "poisson_binomial" and not isinstance(claim, PureDP):
+            continue
+        found = flat.zero_run(scores, member, odds, claim=claim, correction=correction, seed=0)
+        assert found.bound == 0 < len(found.reason)
+
+
+def test_a_set_of_one_draw_is_refused() -> None:
+    scores, member, features = saturated(600, 0)
+    one = expit(features[:, 0])[None]
+    for claim in CLAIMS:
+        with pytest.raises(OptionError, match="at least 39 bootstrap resamples, got 1"):
+            lb.audit(scores, lb.ZeroRun(member, one), claim=claim, seed=0)
+
+
 def test_replicates_have_one_test_each() -> None:
     scores, member, features = saturated(600, 0, share=0.1)
     noise = np.random.default_rng(1).normal(0, 0.05, (60, 600))

@@ -1,12 +1,15 @@
 """What a written file or folder takes the place of: its kind, links, permissions, and its loss."""
 
+import errno
 import os
+import resource
 import signal
 import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +53,57 @@ def usual_permissions() -> Any:
     os.umask(before)
 
 
+@contextmanager
+def full_after(size: int) -> Iterator[None]:
+    """Let files of this process have so many bytes, as on a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
 # --- files ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+def test_a_full_disk_is_said_by_the_name_of_the_file_and_takes_nothing(
+    write: Callable[[Path], object], tmp_path: Path
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("old")
+    with full_after(2), pytest.raises(OSError, match="File too large") as full:
+        write(file)
+    assert full.value.filename == str(file)
+    assert file.read_text() == "old"
+    assert [*tmp_path.iterdir()] == [file]
+
+
+def test_a_file_of_a_folder_that_is_replaced_has_its_name_in_errors(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    with (
+        full_after(2),
+        pytest.raises(OSError, match="File too large") as full,
+        replacing_folder(folder) as new,
+    ):
+        write_text(new / "file", "new")
+    assert full.value.filename == str(folder / "file")
+    assert not folder.exists()
+
+
+def test_a_folder_that_cannot_be_written_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not the new file that its writer could not make there."""
+
+    def refuse(file: Path, *_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(file))
+
+    monkeypatch.setattr(Path, "touch", refuse)
+    with pytest.raises(PermissionError) as refused:
+        write_text(tmp_path / "file", "new")
+    assert refused.value.filename == str(tmp_path / "file")
 
 
 @pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)

@@ -1,6 +1,10 @@
 """Checkpoints and plans that were tampered with are refused; nothing stale is ever reused."""
 
+import os
+import signal
+import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -134,3 +138,47 @@ def test_other_runs_are_named(tmp_path: Path) -> None:
     Checkpoints(tmp_path, MADE_OF)
     with pytest.raises(FormatError, match="are from another members and another seed; choose"):
         Checkpoints(tmp_path, {"members": "b", "seed": "2"})
+
+
+PHASES = 20
+
+
+def numbers(k: int) -> dict[str, Any]:
+    return {"x": np.random.default_rng(k).normal(size=2000)}
+
+
+def run_whole(folder: Path) -> list[Any]:
+    """Do all phases that are not kept yet, each with numbers of its own."""
+    phases = Checkpoints(folder, MADE_OF)
+    return [phases.phase(f"phase-{k}", partial(numbers, k)) for k in range(PHASES)]
+
+
+def killed_after(seconds: float, folder: Path) -> bool:
+    """Run in a child that is killed after some time; return whether it was not done by then."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            run_whole(folder)
+            code = 0
+        finally:
+            os._exit(code)
+    time.sleep(seconds)
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    ended = os.waitstatus_to_exitcode(status)
+    assert ended in (0, -signal.SIGKILL)
+    return ended != 0
+
+
+def test_a_run_that_is_killed_anywhere_goes_on_to_the_same_outcomes(tmp_path: Path) -> None:
+    """What PANORAMIA, its papers and the validity suite keep."""
+    expected = run_whole(tmp_path / "whole")
+    folder = tmp_path / "killed"
+    rng = np.random.default_rng(0)
+    kills = 0
+    while killed_after(rng.uniform(0.001, 0.02) + 0.002 * kills, folder):
+        kills += 1
+    assert kills >= 3
+    for one, other in zip(run_whole(folder), expected, strict=True):
+        np.testing.assert_array_equal(one["x"], other["x"])

@@ -7,6 +7,8 @@ import re
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,45 @@ def test_an_interrupt_says_so_and_ends_with_130(scores: Path) -> None:
     process.send_signal(signal.SIGINT)
     out, err = process.communicate()
     assert (process.returncode, out, err) == (130, b"", b"leakbound: interrupted\n")
+
+
+SLEEPY = """
+import os, time
+from pathlib import Path
+
+def slow(member, seed):
+    Path(f"worker-{os.getpid()}").touch()
+    time.sleep(600)
+"""
+
+
+def is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def until(done: Callable[[], bool]) -> None:
+    for _ in range(600):
+        if done():
+            return
+        time.sleep(0.1)
+    raise AssertionError("a minute has passed")
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
+def test_workers_end_with_a_program_that_is_killed(end: signal.Signals, tmp_path: Path) -> None:
+    """They waited for work for ever, and held their memory."""
+    (tmp_path / "my_attack.py").write_text(SLEEPY)
+    words = ["benchmark", "-m", "20", "--attack", "my_attack:slow", "--workers", "2"]
+    process = subprocess.Popen([*PROGRAM, *words], cwd=tmp_path, stderr=subprocess.PIPE)
+    until(lambda: len([*tmp_path.glob("worker-*")]) == 2)
+    workers = [int(file.name.partition("-")[2]) for file in tmp_path.glob("worker-*")]
+    process.send_signal(end)
+    process.communicate()
+    until(lambda: not any(map(is_running, workers)))
 
 
 @pytest.mark.parametrize("option", ["--json", "--help"])

@@ -13,6 +13,7 @@ import torch
 
 import leakbound as lb
 from leakbound import generators, stats
+from leakbound import torch as of_torch
 from leakbound._base.formatting import down, number, up
 from leakbound.claims import TradeOffFamily
 from leakbound.claims.tradeoff import TradeOff
@@ -200,3 +201,29 @@ def test_absurd_numbers_for_generators(huge: int) -> None:
             generators.chunk_texts(["to be or not"], **sizes)
     with pytest.raises(InputTypeError, match="texts must be a list of strings"):
         generators.chunk_texts(np.array(3), length=4, most=2)  # type: ignore[arg-type]
+
+
+# --- models and tables ----------------------------------------------------------------------------
+
+ROWS = {"a": np.arange(40) % 5, "b": np.random.default_rng(0).normal(size=40)}
+SCORER: Any = of_torch.Scorer
+LOSSES: Any = of_torch.token_losses
+SYNTHETIC: Any = lb.audit_synthetic
+MODELS: dict[str, Callable[[], object]] = {
+    "a device beyond all": lambda: LOSSES(
+        torch.nn.Embedding(9, 9), torch.ones(2, 4).long(), device=2**130, progress=False
+    ),
+    "columns of numbers": lambda: SCORER("torch.nn:Identity", label=1e-17),
+    "inputs of numbers": lambda: SCORER("torch.nn:Identity", inputs=("a", 3)),
+    "columns to keep": lambda: SCORER("torch.nn:Identity", keep=(b"a",)),
+    "a device of a number": lambda: SCORER("torch.nn:Identity", device=2),
+    "an array of attacks": lambda: SYNTHETIC(
+        ROWS, ROWS, ROWS, attacks=np.array([1, "x"], dtype=object)
+    ),
+}
+
+
+@pytest.mark.parametrize("call", MODELS.values(), ids=MODELS)
+def test_what_models_are_asked_with_is_checked(call: Callable[[], object]) -> None:
+    with pytest.raises((InputTypeError, OptionError)):
+        call()
