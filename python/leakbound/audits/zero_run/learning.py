@@ -155,12 +155,7 @@ def learnt(
     try:
         found = _confidence_set(member, learning, request, (rows, beyond, columns.needed))
     except FitError as error:
-        refusal = str(error)
-        deciding = separating(learning.features[rows], learning.names, member[rows])
-        if deciding:
-            refusal += f" ({deciding}: audit records of which both groups have some)"
-        elif columns.nearly:
-            refusal += f" ({', '.join(columns.nearly)}: leave out one of these)"
+        refusal = f"{error}{_culprits(learning, columns, rows, member)}"
     # 2. Tests of the model's form.
     seen = learning.seen[rows]
     tests: tuple[FormTest, ...] = ()
@@ -202,6 +197,16 @@ def learnt(
         tests=tests,
         **known,
     )
+
+
+def _culprits(learning: Learning, columns: Columns, rows: IntArray, member: BoolArray) -> str:
+    """Name the columns for which there is no confidence set, where they are known."""
+    deciding = separating(learning.features[rows], learning.names, member[rows])
+    if deciding:
+        return f" ({deciding}: audit records of which both groups have some)"
+    if columns.nearly:
+        return f" ({', '.join(columns.nearly)}: leave out one of these)"
+    return ""
 
 
 def _tried(

@@ -191,7 +191,7 @@ def margins_of(model: Any, examples: Examples, inputs: Inputs | None) -> FloatAr
     if inputs is not None:
         x = inputs(examples.x)
     # inputs of models, baseline and attack: no bound is cut off
-    margins: FloatArray = np.clip(score(model, X=x, y=examples.y).values, -SURE, SURE)
+    margins: FloatArray = np.clip(score(model, X=x, y=examples.labels).values, -SURE, SURE)
     return margins[:, None]
 
 
@@ -210,4 +210,4 @@ def taught(target: Any, lesson: Examples, inputs: Inputs | None, seed: int) -> A
     x = lesson.x
     if inputs is not None:
         x = inputs(x)
-    return helper.fit(x, lesson.y)
+    return helper.fit(x, lesson.labels)
