@@ -16,6 +16,7 @@ from leakbound._base.checks import check_length
 from leakbound._base.features import Encoding, FeatureTable
 from leakbound._base.types import BoolArray, FloatArray, IntArray, Strings
 from leakbound.audits.road import AlignedScores, Request
+from leakbound.audits.zero_run.blind import blind_guesses, with_blind
 from leakbound.audits.zero_run.dependence import Columns, columns_needed, separating
 from leakbound.audits.zero_run.game import beyond_features, usable
 from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet, other_share
@@ -162,7 +163,7 @@ def learnt(
     if found is not None and options.falsify:
         tests = _tried(found, learning, seen, seed)
     # 3. Scores less what features predict of them.
-    blind = {
+    beyond_seen = {
         name: _blinded(values[rows], seen, options, seed)
         for name, values in examples.attacks.scores.items()
     }
@@ -171,7 +172,7 @@ def learnt(
     test_level = shares.AT_MEMBER.of(request.level)
     known: dict[str, Any] = {
         "rows": rows,
-        "scores": blind,
+        "scores": beyond_seen,
         "abstained": beyond.size,
         "share": shares.AT_MEMBER.of(1.0),
         "kind": "conditional_lower_bound",
@@ -186,6 +187,7 @@ def learnt(
         },
         "inputs": learning.inputs,
     }
+    known["options"] |= with_blind(blind_guesses(learning.features, member, seed))
     if found is None:
         box = OddsBox.of_member(guide)
         return replace(box, refusal=refusal, **known)
