@@ -66,6 +66,7 @@ class Purpose(Enum):
     SCEPTIC_PARTS = "propensity/sceptic-parts"
     SET_HALVES = "propensity/set-halves"
     SET_PARTS = "propensity/set-parts"
+    BLIND_PAIRS = "propensity/blind-pairs"
 
     POWER = "planning/power"
     POWER_OF_PAIRS = "planning/power-of-pairs"

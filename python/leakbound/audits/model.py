@@ -21,13 +21,14 @@ from leakbound._base.types import (
     ArrayInput,
     BoolArray,
     Data,
-    FloatArray,
     HasMember,
     IntArray,
     Strings,
 )
+from leakbound.attacks.models import score_samples_of
 from leakbound.audits.coins import Coins
 from leakbound.audits.model_features import MOST_BETS, Features, features_of, of_batches
+from leakbound.audits.model_tokens import tokens_of
 from leakbound.audits.random_split import RandomSplit, SplitWords
 from leakbound.audits.road import Request, audit
 from leakbound.claims import Claim
@@ -39,6 +40,17 @@ _UNREAD = (
     "not stratified by class; otherwise score the examples and pass strata= to RandomSplit"
 )
 
+_OF_NUMBERS = ("residual", "normality")
+"""Signals whose targets are no classes, but numbers or nothing."""
+_MEASURED = {
+    "residual": "A score is minus the absolute difference of prediction and target; of several "
+    "targets it is the sum of these, each in units of its target's standard deviation.",
+    "normality": "A score is the model's score_samples: higher where an example resembles what the "
+    "model was fitted to.",
+    "summed_losses": "A score is minus the sum of the losses of all labels of an example.",
+    "right_class": "A score is how many classes are predicted right: the model tells no more.",
+}
+"""What a score is, by its signal, where it is not the log-odds of a class."""
 # Examples from which on a split is challenged: fewer could not contradict it.
 _CHALLENGED = 32
 
@@ -53,6 +65,7 @@ def audit_model(
     claim: Claim | None = ...,
     confidence: float = ...,
     challenge: bool = ...,
+    tokenizer: Callable[..., Data] | None = ...,
     seed: int | None = ...,
 ) -> AuditResult: ...
 @overload
@@ -64,6 +77,7 @@ def audit_model(
     signal: str | Callable[[Data, Data], ArrayInput] = ...,
     claim: Claim | None = ...,
     confidence: float = ...,
+    tokenizer: Callable[..., Data] | None = ...,
     seed: int | None = ...,
 ) -> AuditResult: ...
 def audit_model(
@@ -73,10 +87,11 @@ def audit_model(
     test: Data = None,
     canaries: Data = None,
     coins: HasMember | None = None,
-    signal: str | Callable[[Data, Data], ArrayInput] = "logit_margin",
+    signal: str | Callable[[Data, Data], ArrayInput] = "auto",
     claim: Claim | None = None,
     confidence: float = 0.95,
     challenge: bool = True,
+    tokenizer: Callable[..., Data] | None = None,
     seed: int | None = None,
 ) -> AuditResult:
     """Score a model's examples, and audit the random split or the coins that chose among them.
@@ -94,7 +109,10 @@ def audit_model(
     train : tuple of inputs and targets; for a network also a Dataset, DataLoader or tokens
         The examples that the model was trained on, all of them or a random part. Inputs are what
         the model takes, with rows: an array, a tensor, a sparse matrix, a list, or a frame of
-        pandas, polars (not lazy) or Arrow. For a loader that shuffles, pass its dataset.
+        pandas, polars (not lazy) or Arrow. Detectors of outliers take inputs alone. For a
+        loader that shuffles, pass its dataset. For models of transformers also lists of tokens, of
+        mappings with `input_ids`, or of texts with their `tokenizer`, and pairs of such a list and
+        labels: both sets are padded to one length.
     test : as `train`
         The examples that the split left out: training must not have used them for anything, such
         as early stopping. It may be of any size.
@@ -103,10 +121,15 @@ def audit_model(
     coins : InclusionPlan
         The plan that chose the canaries that the model was trained on.
     signal : str or callable
-        What is measured of each example: see `leakbound.attacks.score`, and for a network those
-        signals of `leakbound.torch.score` that need no reference.
+        What is measured of each example: see `leakbound.attacks.score`, where "auto" is the
+        log-odds of the class of classifiers, minus the absolute residual of regressors, minus the
+        summed losses of several labels, and `score_samples` of detectors of outliers; the result
+        says which. For a network those signals of `leakbound.torch.score` that need no reference;
+        "auto" is the log-odds.
     claim, confidence, seed : optional
         As for `audit`.
+    tokenizer : callable, optional
+        What makes tokens of texts, such as one of transformers.
     challenge : bool
         Whether inputs and targets challenge the split, as `features` and `labels` of `RandomSplit`
         do: rows of a table, or the lengths of texts. If they show what a random split hardly would,
@@ -154,19 +177,21 @@ def audit_model(
     True
     """
     flag(challenge, "challenge")
+    train, test, canaries = _prepared(model, (train, test, canaries), tokenizer)
     settings: Data = {"claim": claim, "confidence": confidence, "seed": seed_of(seed)}
     given = [one is not None for one in (train, test, canaries, coins)]
     if given == [False, False, True, True]:
         with _about("canaries"):
             # The order of the plan is older than its coins.
             scores = _score(model, _by_plan(canaries, coins), signal)
-        return audit(scores.values, Coins(coins), **settings)
+        return _said(audit(scores.values, Coins(coins), **settings), scores.signal)
     if given != [True, True, False, False]:
         raise OptionError("give either train and test, or canaries and coins")
     _check_apart(train, test)
-    values, member, targets, features = _of_both(model, train, test, signal, settings["seed"])
+    scores, member, targets, features = _of_both(model, train, test, signal, settings["seed"])
     # Stratified or not: given the classes' numbers of members, the split is random within classes.
-    strata, warnings = targets.strata(named=isinstance(signal, str))
+    named = isinstance(signal, str) and scores.signal not in _OF_NUMBERS
+    strata, warnings = targets.strata(named=named)
     design = RandomSplit(member, strata=strata)
     words = SplitWords()
     # Rows of tables and lengths of texts challenge the split, and classes or numbers to predict.
@@ -177,13 +202,13 @@ def audit_model(
         words = SplitWords(columns=features.names)
     if claim is None:
         settings["claim"] = design.claim
-    result = design.audit(values, Request(**settings), words, most_bets=MOST_BETS)
-    return replace(result, warnings=(*result.warnings, *warnings))
+    result = design.audit(scores.values, Request(**settings), words, most_bets=MOST_BETS)
+    return _said(replace(result, warnings=(*result.warnings, *warnings)), scores.signal)
 
 
 def _of_both(
     model: Data, train: Data, test: Data, signal: Data, seed: int
-) -> tuple[FloatArray, BoolArray, "_Targets", Features | None]:
+) -> tuple[Scores, BoolArray, "_Targets", Features | None]:
     """Score both sets in one pass; return scores, membership, targets and features, train first.
 
     The order of rows in the pass is drawn. Given all rows, it does not depend on membership, and
@@ -196,6 +221,7 @@ def _of_both(
         with _about(name):
             part = _read(model, data, signal)
             size = _size(model, part)
+            _check_dimensions(model, [*parts, part])
         parts.append(part)
         ids += [f"{name}[{row}]" for row in range(size)]
         member += [name == "train"] * size
@@ -211,15 +237,66 @@ def _of_both(
             batches = noting(joined(parts, order), targets, inputs)
             scores = _score(model, batches, signal, shuffled)
         else:
-            x, y = (gathered(pair, order) for pair in zip(*parts, strict=True))
-            targets.append(y)
+            x = gathered([one for one, _ in parts], order)
+            y = None
+            if all(one is not None for _, one in parts):
+                y = gathered([one for _, one in parts], order)
+            if y is not None:
+                targets.append(y)
             scores = _score(model, (x, y), signal, shuffled)
     features = of_batches(inputs, seed)
     if not _is_network(model):
         features = features_of(x, seed)
     if features is not None:
         features = features._replace(rows=features.rows[back])
-    return scores.values[back], np.array(member), _Targets(targets, back), features
+    placed = replace(scores, values=scores.values[back], ids=scores.ids[back])
+    return placed, np.array(member), _Targets(targets, back), features
+
+
+def _prepared(
+    model: Data, sets: tuple[Data, Data, Data], tokenizer: Callable[..., Data] | None
+) -> list[Data]:
+    """Return sets as they are read later: texts as tokens, and pairs where targets are needless."""
+    if not _is_network(model):
+        if tokenizer is not None:
+            raise OptionError("tokenizer is for networks: leave it out")
+        return [_with_targets(model, one) for one in sets]
+    places = [place for place, one in enumerate(sets) if one is not None]
+    found = list(sets)
+    for place, one in zip(places, tokens_of([sets[i] for i in places], tokenizer), strict=True):
+        found[place] = one
+    return found
+
+
+def _with_targets(model: Data, data: Data) -> Data:
+    """Return inputs of a model that needs no targets as a pair without any."""
+    pair = isinstance(data, tuple) and len(data) == 2
+    if data is None or pair or score_samples_of(model) is None:
+        return data
+    return data, None
+
+
+def _said(result: AuditResult, signal: str) -> AuditResult:
+    """Return a result that says what was measured, where this is not the log-odds of a class."""
+    words = _MEASURED.get(signal)
+    if words is None:
+        return result
+    assumptions = tuple(
+        replace(one, statement=f"{words} {one.statement}")
+        if one.name == "scores without membership"
+        else one
+        for one in result.assumptions
+    )
+    return replace(result, options=result.options | {"signal": signal}, assumptions=assumptions)
+
+
+def _check_dimensions(model: Data, parts: list[Data]) -> None:
+    """Refuse several labels for each example of a set if another one has one."""
+    if _is_network(model):
+        return
+    dimensions = [np.ndim(targets) for _, targets in parts]
+    if dimensions[-1] > dimensions[0]:
+        labels_of(parts[-1][1], "y")
 
 
 @dataclass(frozen=True)
@@ -282,8 +359,11 @@ def _read(model: Data, data: Data, signal: Data) -> Data:
     if not _is_network(model):
         _rows_of_pair(data)
         inputs, targets = data
-        if isinstance(signal, str):
-            targets = labels_of(targets, "y")
+        if isinstance(signal, str) and targets is not None:
+            table = targets_of(targets, "y")
+            targets = table
+            if table.ndim == 1:
+                targets = labels_of(table, "y")
         return inputs, targets
     if isinstance(data, tuple) and len(data) == 2:
         return _tensor_like(data[0], "inputs"), _tensor_like(data[1], "targets")
@@ -342,8 +422,10 @@ def _rows_of_pair(data: Data) -> int:
     if not isinstance(data, tuple) or len(data) != 2:
         raise InputTypeError(f"it must be a tuple of inputs and classes, got {type(data).__name__}")
     inputs = size_of(data[0])
+    targets = inputs
     with _about("y"):
-        targets = size_of(data[1])
+        if data[1] is not None:
+            targets = size_of(data[1])
     if inputs != targets:
         raise InputError(
             f"it must have one target for each input, got {inputs} inputs, {targets} targets"
@@ -359,6 +441,8 @@ def _score(model: Data, data: Data, signal: Data, ids: Data = None) -> Scores:
         return attacks.score(model, *data, signal=signal, ids=ids)
     from leakbound.torch import score
 
+    if signal == "auto":
+        signal = "logit_margin"
     return score(model, data, signal=signal, ids=ids)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from leakbound._base.brief import brief
 from leakbound._base.checks import check_length, numbers, vector
+from leakbound._base.labels import targets_of
 from leakbound._base.types import AnyArray, BoolArray, FloatArray, IntArray
 from leakbound.errors import InputError, OptionError
 
@@ -19,6 +20,16 @@ class Examples:
     """Rows of a table, images or tokens, shape (n, ...)."""
     y: IntArray | None
     """Labels, shape (n,); None for text, which is its own label."""
+    classes: AnyArray | None = None
+    """What labels stand for, if they are words; None if they are numbers."""
+
+    @property
+    def labels(self) -> AnyArray | None:
+        """Labels as models know them."""
+        if self.y is None or self.classes is None:
+            return self.y
+        named: AnyArray = self.classes[self.y]
+        return named
 
     __repr__ = brief
 
@@ -26,26 +37,28 @@ class Examples:
         return len(self.x)
 
     @classmethod
-    def read(cls, data: object, name: str) -> Self:
-        """Read a pair (x, y), or x alone; messages call it by its name."""
-        pair: Any = (data, None)
-        if isinstance(data, tuple) and len(data) == 2:
-            pair = data
-        inputs, labels = pair
+    def read(cls, data: object, name: str, classes: AnyArray | None = None) -> Self:
+        """Read a pair (x, y), or x alone; messages call it by its name.
+
+        Labels that are words are codes of `classes`.
+        """
+        inputs, labels = pair_of(data)
         x: AnyArray = numbers(inputs, name=f"{name}'s inputs")
         if not x.size or x.ndim < 2:
             raise InputError(f"{name} must have one row per example, got inputs of shape {x.shape}")
         if labels is None:
             return cls(x=x, y=None)
+        if classes is not None:
+            labels = np.searchsorted(classes, targets_of(labels, f"{name}'s labels").astype(str))
         y = vector(labels, name=f"{name}'s labels", kinds="biu")
         check_length(y, examples=len(x), name=f"{name}'s labels")
-        return cls(x=x, y=y.astype(np.int64))
+        return cls(x=x, y=y.astype(np.int64), classes=classes)
 
     def take(self, rows: IntArray | slice) -> "Examples":
         """Return some of the examples."""
         if self.y is None:
             return Examples(x=self.x[rows], y=None)
-        return Examples(x=self.x[rows], y=self.y[rows])
+        return Examples(x=self.x[rows], y=self.y[rows], classes=self.classes)
 
     def joined(self, other: "Examples") -> "Examples":
         """Return these examples, and others of the same kind after them."""
@@ -53,7 +66,7 @@ class Examples:
         y = None
         if labelled:
             y = np.concatenate([self.y, other.y])
-        return Examples(x=np.concatenate([self.x, other.x]), y=y)
+        return Examples(x=np.concatenate([self.x, other.x]), y=y, classes=self.classes)
 
     def check_alike(self, others: "Examples", name: str) -> None:
         """Check that others are of the same kind as these, which are members."""
@@ -64,6 +77,13 @@ class Examples:
             )
         if (self.y is None) != (others.y is None):
             raise OptionError(f"{name} must have labels if and only if members have")
+
+
+def pair_of(data: Any) -> tuple[Any, Any]:
+    """Return inputs and labels, which may be None."""
+    if isinstance(data, tuple) and len(data) == 2:
+        return data
+    return data, None
 
 
 @dataclass(frozen=True, eq=False)

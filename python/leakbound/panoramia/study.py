@@ -15,7 +15,8 @@ from leakbound._base.files import Arrays, Checkpoints, digest
 from leakbound._base.streams import Purpose
 from leakbound.errors import InputError, InputTypeError, OptionError
 from leakbound.generators import check_duplicates, split_members
-from leakbound.panoramia.examples import Examples
+from leakbound.panoramia.examples import Examples, pair_of
+from leakbound.panoramia.frames import Frames, classes_of
 from leakbound.panoramia.game import LEAST, Parts, Side, play
 from leakbound.panoramia.losses import fallen, helper_name, losses_of
 from leakbound.panoramia.options import Options
@@ -59,7 +60,10 @@ def run(
         Trained models, by name if they are several. Only their outputs are used: logits of a torch
         module, probabilities of a classifier with `predict_proba` or of a function.
     members : pair of array-like, or array-like
-        Inputs and labels of examples that all models were trained on.
+        Inputs and labels of examples that all models were trained on: arrays of numbers, or a data
+        frame of pandas, polars or Arrow with words, booleans, dates and missing values. Then models
+        are given frames of the same columns and types, generated ones too. Labels are whole numbers
+        or words.
     generator : Generator
         Trained on members that are then not audited; see `leakbound.generators`. A fitted one, a
         `Sampler`, needs `generator_ids`.
@@ -94,10 +98,19 @@ def run(
     if options is None:
         options = Options()
     instance(options, name="options", types=Options)
+    models: dict[str, Target] = {}
+    if isinstance(model, Mapping):
+        models |= model
+    else:
+        models["target"] = model
+    tables = _Tables.of(members, nonmembers, options.inputs, models)
+    data = tables.examples(members, "members")
     real = None
     if nonmembers is not None:
-        real = Examples.read(nonmembers, "nonmembers")
-    data = Examples.read(members, "members")
+        real = tables.examples(nonmembers, "nonmembers")
+    if tables.frames is not None:
+        generator = tables.frames.taught(generator)
+        options = replace(options, inputs=tables.frames.inputs)
     teaching = _teaching(
         generator,
         options=options,
@@ -106,11 +119,6 @@ def run(
         documents=documents,
         generator_ids=generator_ids,
     )
-    models: dict[str, Target] = {}
-    if isinstance(model, Mapping):
-        models |= model
-    else:
-        models["target"] = model
     options = replace(options, device=device_for(options.device, models.values()))
     study = _Study(
         models=models,
@@ -121,12 +129,13 @@ def run(
         nonmembers=real,
         initial=initial,
         tick=_Ticks(progress),
+        tables=tables,
     )
     study.check()
     store = Checkpoints(folder=checkpoints, made_of=study.ingredients())
     # 2. Non-members are generated.
     generated = store.phase("generated", study.generate)
-    samples = Examples(x=generated["x"], y=generated.get("y"))
+    samples = Examples(x=generated["x"], y=generated.get("y"), classes=tables.classes)
     examples = study.compared(samples)
     # 3. Helpers learn; they and the models are asked of every example.
     answers: Arrays = {}
@@ -139,6 +148,47 @@ def run(
     games = study.games(store, sides)
     # 5. Every model is audited in every way.
     return study.report(games, sides, answers)
+
+
+@dataclass(frozen=True, eq=False)
+class _Tables:
+    """How frames and labels that are words become numbers: None where they are numbers."""
+
+    frames: Frames | None
+    classes: AnyArray | None
+
+    @classmethod
+    def of(
+        cls,
+        members: object,
+        nonmembers: object,
+        inputs: Callable[[AnyArray], AnyArray] | None,
+        models: Mapping[str, Target],
+    ) -> _Tables:
+        """Settle it by all examples; networks are given a table of numbers as it is."""
+        from torch import nn
+
+        given = [pair_of(one) for one in (members, nonmembers) if one is not None]
+        frames = Frames.of([table for table, _ in given], inputs)
+        networks = any(isinstance(one, nn.Module) for one in models.values())
+        if frames is not None and frames.plain and (networks or inputs is not None):
+            frames = None
+        return cls(frames, classes_of([labels for _, labels in given]))
+
+    def examples(self, data: object, name: str) -> Examples:
+        """Read members or non-members."""
+        table, labels = pair_of(data)
+        if self.frames is not None:
+            table = self.frames.encoded(table)
+        return Examples.read((table, labels), name, self.classes)
+
+    @property
+    def said(self) -> str:
+        """What numbers stand for."""
+        classes = "numbers"
+        if self.classes is not None:
+            classes = ", ".join(self.classes.tolist())
+        return f"{self.frames}; {classes}"
 
 
 class _Ticks:
@@ -168,6 +218,7 @@ class _Study:
     nonmembers: Examples | None
     initial: Target | None
     tick: _Ticks
+    tables: _Tables
 
     def check(self) -> None:
         """Check models, sizes and what helpers need."""
@@ -241,6 +292,7 @@ class _Study:
             nonmembers = digest(others.x, others.y)
         return {
             **self.words(),
+            "tables": self.tables.said,
             "members": digest(self.members.x, self.members.y, self.teaching),
             "nonmembers": nonmembers,
             "models": " ".join(
@@ -263,6 +315,9 @@ class _Study:
         if drawn.labels is not None:
             values = drawn.values, drawn.labels
         samples = Examples.read(values, "the generator")
+        if self.tables.frames is not None:
+            self.members.check_alike(replace(samples, classes=None), "the generator's samples")
+            samples = replace(samples, x=self.tables.frames.written(samples.x))
         self.members.check_alike(samples, "the generator's samples")
         if len(samples) != needed:
             raise InputError(f"the generator returned {len(samples)} samples instead of {needed}")

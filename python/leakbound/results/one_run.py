@@ -161,7 +161,8 @@ class AuditResult(Audit, ScoreAudit):
     def blind_baseline(self) -> BlindBaseline | None:
         """How well features alone, without the model, tell the member of a pair.
 
-        None unless a random split was audited with features, and there were pairs enough to bet on.
+        None without features, and where there were too few pairs to bet on. Of a random split it
+        should be half of them; in Zero-Run a difference is expected, and corrected for.
         """
         return blind_baseline(self.options)
 

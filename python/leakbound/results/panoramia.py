@@ -9,6 +9,7 @@ from leakbound._base.types import Kind, Named, Relation, Strings, Verdict
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.report.parts import Assumption, Checked, Provenance, ScoreAudit
 from leakbound.results.base import Audit, check_delta, judged
+from leakbound.results.blind import BlindBaseline
 from leakbound.results.zero_run import ZeroRunResult
 
 
@@ -81,6 +82,15 @@ class PanoramiaResult(Audit):
     def ceiling(self) -> float:
         """What `bound` would have been with a perfect attack and this baseline."""
         return max(0.0, self.attack.ceiling - self._allowance)
+
+    @property
+    def blind_baseline(self) -> BlindBaseline:
+        """How well the baseline, which never sees the model, tells members from generated examples.
+
+        `c_lb` is what its guesses prove: what they tell is the generator's, and not the model's.
+        """
+        right = self.baseline.correct
+        return BlindBaseline("the baseline", right, self.baseline.guesses)
 
     @property
     def guesses(self) -> int:

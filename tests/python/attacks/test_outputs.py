@@ -58,13 +58,12 @@ def answers(table: Any) -> Any:
     ("model", "y", "error", "words"),
     [
         (3, [0, 1], errors.InputTypeError, "predict_proba"),
-        (answers([0.5, 0.5]), [0, 1], errors.InputError, "shape"),
-        (answers([[1.0], [1.0]]), [0, 0], errors.InputError, r"shape \(m, classes\)"),
+        (answers(0.5), [0, 0], errors.InputError, r"shape \(m, classes\)"),
         (answers([[2.0, -1.0]]), [0], errors.OptionError, "at index 0, 1"),
         (answers([[3.0, 1.0]]), [0], errors.InputError, "sum to 4"),
         (answers([[np.nan, 1.0]]), [0], errors.OptionError, "probabilities"),
         (answers([[0.5, 0.5]]), [2], errors.InputError, "class 2 at index 0"),
-        (answers([[0.5, 0.5]]), [0, 1], errors.InputError, "y"),
+        (answers([[0.5, 0.5]]), [0, 1], errors.InputError, "has 1 values"),
         (answers([[[0.5, 0.5]], [[0.5, 0.5]]]), [0], errors.InputError, "2 tables"),
     ],
 )
@@ -148,10 +147,22 @@ def test_values_of_classes_stay_what_they_are() -> None:
 )
 def test_detectors_of_outliers_have_no_classes(model: Any) -> None:
     model.fit(X)
-    with pytest.raises(errors.InputTypeError, match="no classes_, as detectors of outliers have"):
-        score(model, X, Y)
+    np.testing.assert_array_equal(score(model, X, Y).values, model.score_samples(X))
     found = score(model, X, Y, signal=lambda values, _: values)
     np.testing.assert_array_equal(found.values, model.decision_function(X))
+
+
+def test_decisions_of_unknown_sign_are_refused() -> None:
+    class Detector:
+        """As of PyOD: larger for outliers."""
+
+        def decision_function(self, x: Any) -> Any:
+            return x[:, 0]
+
+    with pytest.raises(errors.InputTypeError, match="say what its values mean, by signal="):
+        score(Detector(), X, Y)
+    found = score(Detector(), X, Y, signal=lambda values, _: -values)
+    np.testing.assert_array_equal(found.values, -X[:, 0])
 
 
 def test_a_detector_without_scores_is_refused() -> None:

@@ -32,6 +32,7 @@ def people(m: int, seed: int = 0) -> pd.DataFrame:
     """Columns of every kind; nothing is known of a member."""
     rng = np.random.default_rng(seed)
     every_ninth = np.arange(m) % 9 == 0
+    visits = pd.Series(rng.integers(0, 5, m), dtype="Int64").mask(every_ninth)
     return pd.DataFrame(
         {
             "age": rng.integers(20, 70, m),
@@ -39,7 +40,7 @@ def people(m: int, seed: int = 0) -> pd.DataFrame:
             "income": np.where(every_ninth, np.nan, rng.normal(size=m)),
             "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, m), "D"),
             "smokes": rng.random(m) < 0.5,
-            "visits": pd.Series(rng.integers(0, 5, m), dtype="Int64").mask(every_ninth),
+            "visits": visits,
         }
     )
 

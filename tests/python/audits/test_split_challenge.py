@@ -122,6 +122,7 @@ def test_a_blind_baseline_says_how_well_membership_is_told_without_the_model() -
     blind = found.blind_baseline
     assert blind is not None
     assert blind.accuracy > 0.9
+    assert blind.p is not None
     assert blind.p < 1e-3
     assert found.is_withheld
     assert "of" in str(blind)

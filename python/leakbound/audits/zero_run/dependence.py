@@ -60,15 +60,10 @@ def _combinations(
     """Return which columns are combinations of those before them, of which ones, and nearly so."""
     if not columns.size:
         return {}, ()
-    # 1. Columns of length 1 without their means: the intercept is one more column.
-    units = table[:, columns] / np.abs(table[:, columns]).max(axis=0)
-    units = units - units.mean(axis=0)
-    lengths = np.sqrt((units**2).sum(axis=0))
-    units = units / lengths
+    units, rounding = _units(table[:, columns])
     if np.linalg.eigvalsh(units.T @ units)[0] > _CLEAR:
         return {}, ()
-    rounding = _ROUNDING * np.sqrt(len(units)) / lengths.min()
-    # 2. Gram and Schmidt's basis, twice for each column: once leaves rounding errors.
+    # Gram and Schmidt's basis, twice for each column: once leaves rounding errors.
     basis = np.empty((len(units), 0))
     inside = list[int]()
     found = dict[int, str]()
@@ -78,18 +73,36 @@ def _combinations(
         for _ in range(2):
             rest = rest - basis @ (basis.T @ rest)
         length = float(np.sqrt(rest @ rest))
+        parts = ""
         if length <= _LITTLE:
-            coefficients = np.linalg.lstsq(units[:, inside], units[:, place], rcond=None)[0]
-            taken = [inside[one] for one in np.flatnonzero(np.abs(coefficients) > _TAKEN)]
-            parts = [repr(names[columns[one]]) for one in taken]
+            taken = _explaining(units, inside, place)
+            parts = f"a combination of {_listed([repr(names[columns[one]]) for one in taken])}"
         if length <= rounding:
-            found[int(columns[place])] = f"a combination of {_listed(parts)}"
+            found[int(columns[place])] = parts
             continue
         basis = np.column_stack([basis, rest / length])
         inside.append(place)
-        if length <= _LITTLE:
-            nearly.append(f"{names[columns[place]]!r} (nearly a combination of {_listed(parts)})")
+        if parts:
+            nearly.append(f"{names[columns[place]]!r} (nearly {parts})")
     return found, tuple(nearly)
+
+
+def _units(table: FloatArray) -> tuple[FloatArray, float]:
+    """Return columns of length 1 without their means, and by how much sums of them are off.
+
+    The intercept is one more column of the model.
+    """
+    scaled = table / np.abs(table).max(axis=0)
+    centred = scaled - scaled.mean(axis=0)
+    lengths = np.sqrt((centred**2).sum(axis=0))
+    rounding = _ROUNDING * np.sqrt(len(table)) / lengths.min()
+    return centred / lengths, float(rounding)
+
+
+def _explaining(units: FloatArray, inside: list[int], place: int) -> list[int]:
+    """Return the columns whose combination a column is."""
+    coefficients = np.linalg.lstsq(units[:, inside], units[:, place], rcond=None)[0]
+    return [inside[one] for one in np.flatnonzero(np.abs(coefficients) > _TAKEN)]
 
 
 def separating(table: FloatArray, names: Strings, member: BoolArray) -> str:

@@ -16,6 +16,7 @@ from leakbound._base.checks import check_length
 from leakbound._base.features import Encoding, FeatureTable
 from leakbound._base.types import BoolArray, FloatArray, IntArray, Strings
 from leakbound.audits.road import AlignedScores, Request
+from leakbound.audits.zero_run.blind import blind_guesses, with_blind
 from leakbound.audits.zero_run.dependence import Columns, columns_needed, separating
 from leakbound.audits.zero_run.game import beyond_features, usable
 from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet, other_share
@@ -155,19 +156,14 @@ def learnt(
     try:
         found = _confidence_set(member, learning, request, (rows, beyond, columns.needed))
     except FitError as error:
-        refusal = str(error)
-        deciding = separating(learning.features[rows], learning.names, member[rows])
-        if deciding:
-            refusal += f" ({deciding}: audit records of which both groups have some)"
-        elif columns.nearly:
-            refusal += f" ({', '.join(columns.nearly)}: leave out one of these)"
+        refusal = f"{error}{_culprits(learning, columns, rows, member)}"
     # 2. Tests of the model's form.
     seen = learning.seen[rows]
     tests: tuple[FormTest, ...] = ()
     if found is not None and options.falsify:
         tests = _tried(found, learning, seen, seed)
     # 3. Scores less what features predict of them.
-    blind = {
+    beyond_seen = {
         name: _blinded(values[rows], seen, options, seed)
         for name, values in examples.attacks.scores.items()
     }
@@ -176,7 +172,7 @@ def learnt(
     test_level = shares.AT_MEMBER.of(request.level)
     known: dict[str, Any] = {
         "rows": rows,
-        "scores": blind,
+        "scores": beyond_seen,
         "abstained": beyond.size,
         "share": shares.AT_MEMBER.of(1.0),
         "kind": "conditional_lower_bound",
@@ -191,6 +187,7 @@ def learnt(
         },
         "inputs": learning.inputs,
     }
+    known["options"] |= with_blind(blind_guesses(learning.features, member, seed))
     if found is None:
         box = OddsBox.of_member(guide)
         return replace(box, refusal=refusal, **known)
@@ -202,6 +199,16 @@ def learnt(
         tests=tests,
         **known,
     )
+
+
+def _culprits(learning: Learning, columns: Columns, rows: IntArray, member: BoolArray) -> str:
+    """Name the columns for which there is no confidence set, where they are known."""
+    deciding = separating(learning.features[rows], learning.names, member[rows])
+    if deciding:
+        return f" ({deciding}: audit records of which both groups have some)"
+    if columns.nearly:
+        return f" ({', '.join(columns.nearly)}: leave out one of these)"
+    return ""
 
 
 def _tried(

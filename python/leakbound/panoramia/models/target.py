@@ -191,7 +191,7 @@ def margins_of(model: object, examples: Examples, inputs: Inputs | None) -> Floa
     if inputs is not None:
         x = inputs(examples.x)
     # inputs of models, baseline and attack: no bound is cut off
-    margins: FloatArray = np.clip(score(model, X=x, y=examples.y).values, -SURE, SURE)
+    margins: FloatArray = np.clip(score(model, X=x, y=examples.labels).values, -SURE, SURE)
     return margins[:, None]
 
 
@@ -210,4 +210,4 @@ def taught(target: object, lesson: Examples, inputs: Inputs | None, seed: int) -
     x = lesson.x
     if inputs is not None:
         x = inputs(x)
-    return helper.fit(x, lesson.y)
+    return helper.fit(x, lesson.labels)

@@ -235,6 +235,12 @@ def _blind(result: AuditResult) -> tuple[Metric, ...]:
     if blind is None:
         return ()
     value = f"{blind.right:,} of {blind.guesses:,}"
+    if blind.p is None:
+        note = (
+            f"pairs whose member {blind.classifier} tells from features alone; a difference is "
+            "expected here, and corrected for"
+        )
+        return (Metric(name="Blind baseline", value=value, note=note),)
     note = (
         f"pairs whose member {blind.classifier} tells without the {result.wording.subject}; half "
         f"if the split was random (p = {blind.p:.2g})"

@@ -205,6 +205,7 @@ def _metrics(
         ),
         Metric(name="c + ε at least", value=number(most), note="attack, with the model"),
         Metric(name="c at least", value=number(c), note="baseline, without the model"),
+        _blind(result),
         *on_condition,
         *counted(
             result,
@@ -214,3 +215,12 @@ def _metrics(
             auc=f"baseline {result.baseline.auc:.3f}",
         ),
     )
+
+
+def _blind(result: PanoramiaResult) -> Metric:
+    """Return how well an attack that never sees the model tells who is a member."""
+    blind = result.blind_baseline
+    note = "guesses of the baseline, which never sees the model: the generator's part"
+    if result.options.get("real_nonmembers"):
+        note = "guesses of the baseline, which never sees the model; half if the split was random"
+    return Metric("Blind baseline", f"{blind.right:,} of {blind.guesses:,}", note)

@@ -1,0 +1,59 @@
+"""How well features alone tell members, as if their memberships had been a random split.
+
+Where nothing was random a difference of features is expected: it is what a correction takes out.
+"""
+
+import numpy as np
+
+from leakbound._base.streams import Purpose
+from leakbound._base.types import BoolArray, FloatArray, JsonObject
+from leakbound.propensity import LogisticPropensity
+from leakbound.propensity.falsification import bets
+from leakbound.propensity.scaling import standardised
+
+# Parts of the pairs: a model learns from those before each but the first.
+_PARTS = 5
+# Pairs that are guessed about at most, and at least.
+_MOST = 5_000
+_LEAST = 50
+# Standard deviations at which features are clipped.
+_CLIPPED = 5.0
+_CLASSIFIER = "logistic regression"
+
+
+def blind_guesses(features: FloatArray, member: BoolArray, seed: int) -> JsonObject | None:
+    """Return how often features tell the member of a random pair; None of few pairs.
+
+    A logistic regression learns from earlier pairs, and guesses about later ones where it is
+    surest. It is no test: no p-value is computed.
+    """
+    rng = Purpose.BLIND_PAIRS.rng(seed)
+    inside = rng.permutation(np.flatnonzero(member))
+    outside = rng.permutation(np.flatnonzero(~member))
+    count = min(inside.size, outside.size, _MOST)
+    if count < _LEAST:
+        return None
+    rows = np.concatenate([inside[:count], outside[:count]])
+    table = np.ascontiguousarray(standardised(features[rows], _CLIPPED))
+    labels = np.arange(2 * count) < count
+    right = 0
+    guesses = 0
+    parts = np.array_split(np.arange(count), _PARTS)
+    for place in range(1, _PARTS):
+        past = np.concatenate(parts[:place])
+        learnt = np.concatenate([past, past + count])
+        model = LogisticPropensity(l2=1.0, calibration=None)
+        fit = model.fit(table[learnt], labels[learnt], seed=seed)
+        now = parts[place]
+        apart = fit.log_odds(table[now]) - fit.log_odds(table[now + count])
+        surest, guess = bets(np.zeros(now.size), apart)
+        right += int((guess > 0).sum())
+        guesses += surest.size
+    return {"classifier": _CLASSIFIER, "right": right, "of": guesses}
+
+
+def with_blind(found: JsonObject | None) -> JsonObject:
+    """Return what is found as an option of a result, if anything is."""
+    if found is None:
+        return {}
+    return {"blind_baseline": found}
