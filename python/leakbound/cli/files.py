@@ -386,6 +386,9 @@ class TwoFiles:
         return np.arange(len(self)) < len(self.members)
 
 
+Table: TypeAlias = Columns | TwoFiles
+
+
 def read_parts(
     paths: Sequence[Path],
     wanted: Sequence[str],
