@@ -7,10 +7,10 @@ proof is recorded.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import wraps
 from numbers import Real
-from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar, get_args
+from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar, get_args, overload
 
 import numpy as np
 
@@ -42,7 +42,7 @@ from leakbound.audits.policies.biased_coins import prior_policy
 from leakbound.audits.policies.f_dp import family_policy
 from leakbound.audits.policies.second_look import DEFAULT, second_look
 from leakbound.audits.policies.trials import of_trials
-from leakbound.claims import CLAIMS, ApproxDP, Claim, PureDP, SubsampledGaussianDP
+from leakbound.claims import CLAIMS, ApproxDP, Claim, PureDP
 from leakbound.cuts import CutPolicy, Game, Policy, Proof, ScoreGame, SecondLook
 from leakbound.cuts.games import TrialGame
 from leakbound.cuts.policies import check_policy
@@ -105,10 +105,43 @@ class Design(ABC, Generic[S_contra, R_co]):
     def audit(self, scores: S_contra, request: Request, /) -> R_co:
         """Bound the claim's parameter from below."""
 
+    def audit_by(self, _scores: S_contra, _request: Request, _by: ArrayInput, /) -> dict[Any, R_co]:
+        """Audit each subgroup that labels tell apart."""
+        raise OptionError(
+            f"by= is not for {type(self).__name__}: audit each of k subgroups by itself, with "
+            "confidence 1 - 0.05 / k"
+        )
+
 
 AnyDesign: TypeAlias = Design[Any, Any]
 
 
+@overload
+def audit(
+    scores: S,
+    design: Design[S, R_co],
+    *,
+    claim: Claim | None = ...,
+    confidence: float = ...,
+    cuts: CutPolicy | None = ...,
+    sides: CoinSides = ...,
+    ids: ArrayInput | None = ...,
+    by: None = ...,
+    seed: int | None = ...,
+) -> R_co: ...
+@overload
+def audit(
+    scores: S,
+    design: Design[S, R_co],
+    *,
+    claim: Claim | None = ...,
+    confidence: float = ...,
+    cuts: CutPolicy | None = ...,
+    sides: CoinSides = ...,
+    ids: ArrayInput | None = ...,
+    by: ArrayInput,
+    seed: int | None = ...,
+) -> dict[Any, R_co]: ...
 def audit(
     scores: S,
     design: Design[S, R_co],
@@ -118,8 +151,9 @@ def audit(
     cuts: CutPolicy | None = None,
     sides: CoinSides = "auto",
     ids: ArrayInput | None = None,
+    by: ArrayInput | None = None,
     seed: int | None = None,
-) -> R_co:
+) -> R_co | dict[Any, R_co]:
     """Bound the privacy loss of a trained model from below.
 
     The examples of highest score are guessed members, those of lowest score non-members. The design
@@ -153,6 +187,10 @@ def audit(
     ids : array-like, shape (m,), optional
         One id for each score, in their order; checked for repetition, and joined with what carries
         ids: a plan, the scores of `leakbound.torch.score`, a pandas index.
+    by : array-like, shape (m,), optional
+        A label of each example, such as a region, in which membership had no part, for `Coins` and
+        `RandomSplit`: each subgroup is audited by itself at an equal share of the probability of
+        error, so that all bounds hold together. The result is a dict from labels to results.
     seed : int, optional
         Seed of whatever the audit draws: matching, the order of ties. By default a new one, which
         `options` records: pass it to repeat an audit. `confidence` is over these draws too, so one
@@ -198,6 +236,8 @@ def audit(
         seed=checks.seed_of(seed),
     )
     # 2. Scores, membership and what else the design holds, in one order: then `Examples.audit`.
+    if by is not None:
+        return design.audit_by(scores, request, by)
     return design.audit(scores, request)
 
 
@@ -573,19 +613,3 @@ def _of_columns(scores: object) -> Named | None:
         if not isinstance(name, str) or names.count(name) > 1:
             raise InputError(f"columns of scores must have different names, got {name!r}")
     return {name: scores[name] for name in names}
-
-
-def of_replacing(request: Request) -> Request:
-    """Return a request whose claim is about replacing an example, where it can be about either."""
-    if isinstance(request.claim, SubsampledGaussianDP):
-        return replace(request, claim=replace(request.claim, relation="replace"))
-    return request
-
-
-def refuse_replacing(claim: Claim) -> None:
-    """Refuse a claim about replacing an example, where examples are added or not."""
-    if isinstance(claim, SubsampledGaussianDP) and claim.relation == "replace":
-        raise OptionError(
-            'relation="replace" is for RandomSplit: a coin decides whether an example is added, so '
-            "the bound is on adding or removing one"
-        )

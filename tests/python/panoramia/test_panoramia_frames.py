@@ -109,13 +109,13 @@ def test_a_table_with_words_is_audited(library: str) -> None:
     options = Options(seeds=(0,), saturation=(0.5,))
     generator = ChowLiuTree()
     report = lb.panoramia.run(model, (members, y), generator, options=options)
-    (result,) = report.row("target").results
+    result: Any = report.row("target").results[0]
     assert result.kind == "estimate"
     assert result.blind_baseline.guesses == result.baseline.guesses
     codes = {"no": 0, "yes": 1}
     numbers = np.array([codes[one] for one in y])
     same = lb.panoramia.run(
-        lambda x: model.predict_proba(x),
+        model.predict_proba,
         (members, numbers),
         generator,
         options=Options(seeds=(0,), saturation=(0.5,), helper=None),
