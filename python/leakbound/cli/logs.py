@@ -43,7 +43,7 @@ class Logs:
             "--from",
         ),
     ] = None
-    min_k: Annotated[float, option("P", "Per cent of the tokens that --signal min_k averages.")] = (
+    k: Annotated[float, option("P", "Per cent of the tokens that --signal min_k averages.")] = (
         LOWEST
     )
 
@@ -76,7 +76,7 @@ def score_logs(
             _files(given),
             logs.source,
             measured,
-            k=logs.min_k,
+            k=logs.k,
             reference=_files(base),
             keep=parse_columns(keep, "--keep") or None,
             most=most_rows,
