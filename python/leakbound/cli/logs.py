@@ -130,7 +130,11 @@ def _files(given: Sequence[Path]) -> list[Path]:
         files += files_of([path])
     for file in files:
         if not _is_log(file):
-            refuse(f"{file} is not a log: with --from all arguments are .jsonl or .jsonl.gz")
+            refuse(
+                f"{file} is not a log: with --from all arguments are .jsonl or .jsonl.gz. A table "
+                "with one log-probability for each text needs no scoring: leakbound coins "
+                f"{file} --score-col COL, or split"
+            )
     return files
 
 

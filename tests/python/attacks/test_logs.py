@@ -318,6 +318,27 @@ def test_the_base_model_must_have_the_same_texts_and_tokens(tmp_path: Path) -> N
         scored(tmp_path, "lm-eval", lines("lm-eval")[0], reference=base)
 
 
+def test_logs_with_and_without_ids_of_tokens_are_compared(tmp_path: Path) -> None:
+    entry = {"9": {"logprob": -4.0, "rank": 3, "decoded_token": "a"}}
+    named = vllm(None, entry, prompt_token_ids=[0, 9])
+    base = write(tmp_path / "base.jsonl", vllm(None, entry))
+    assert scored(tmp_path, "vllm", named, reference=base).values.tolist() == [0.0]
+    other = vllm(None, {"8": {"logprob": -1.0, "decoded_token": "a"}})
+    assert "it has other tokens than" in refusal(tmp_path, "vllm", other, reference=base)
+    found = scored(tmp_path, "vllm", other, signal="sum", reference=base)
+    assert found.values.tolist() == [3.0]
+
+
+def test_tokens_written_as_ids_are_no_text(tmp_path: Path) -> None:
+    line = openai(["token_id:3", "token_id:5"], [None, -1.0])
+    assert scored(tmp_path, "openai", line).values.tolist() == [-1.0]
+    assert "zlib packs the text" in refusal(tmp_path, "openai", line, signal="zlib")
+    base = write(tmp_path / "base.jsonl", openai(["token_id:3", "token_id:6"], [None, -1.0]))
+    assert "keep the texts of tokens" in refusal(
+        tmp_path, "openai", line, signal="sum", reference=base
+    )
+
+
 def test_options_are_refused(tmp_path: Path) -> None:
     path = log("lm-eval")
     chosen: list[tuple[Any, dict[str, Any], str]] = [
