@@ -479,6 +479,18 @@ def shards(plt: Any) -> Any:
     return figure
 
 
+def served(plt: Any) -> Any:
+    """Draw the scores that logs of a model and its base give."""
+    logs = Path(__file__).parents[2] / "tests" / "golden" / "logs"
+    model, base = (logs / f"lm-eval-rolling-{stage}.jsonl" for stage in ("model", "base"))
+    scores = lb.attacks.logged_scores(model, "lm-eval", "sum", reference=base)
+    figure, ax = plt.subplots(figsize=(5.6, 2.2))
+    names = ("trained on", "not trained on")
+    histogram(ax, scores.values, scores.kept["member"], names, bins=20)
+    ax.set(xlabel="log-probability under the model, less that under its base", ylabel="texts")
+    return figure
+
+
 def keys(plt: Any) -> Any:
     """Draw keys of 8 bits over scores."""
     scores = np.linspace(-4.5, 4.5, 4001)

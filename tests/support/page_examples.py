@@ -6,14 +6,29 @@ Blocks of Python share the names of their page. A `text` block right below one i
 import contextlib
 import io
 import re
+import shutil
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-__all__ = ["EXAMPLE", "renewed"]
+__all__ = ["EXAMPLE", "renewed", "set_out"]
 
 EXAMPLE = re.compile(r"^(```python\n(.*?)^```\n+)(?:^```text\n(.*?)^```)?", re.M | re.S)
+
+LOGS = Path(__file__).parents[1] / "golden" / "logs"
+FILES = {
+    "served-models": {
+        f"{one}.jsonl": LOGS / f"lm-eval-rolling-{one}.jsonl" for one in ("model", "base")
+    }
+}
+"""Files that the examples of a page read, by its name."""
+
+
+def set_out(page: Path) -> None:
+    """Copy the files that a page reads to the current folder."""
+    for name, stored in FILES.get(page.stem, {}).items():
+        shutil.copy(stored, name)
 
 
 def renewed(text: str) -> str:
@@ -34,4 +49,5 @@ def renewed(text: str) -> str:
 if __name__ == "__main__":
     for page in [Path(name).resolve() for name in sys.argv[1:]]:
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            set_out(page)
             page.write_text(renewed(page.read_text(encoding="utf-8")), encoding="utf-8")

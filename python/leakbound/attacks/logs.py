@@ -29,6 +29,8 @@ LogSource: TypeAlias = Literal["vllm", "openai", "lm-eval"]
 # Most bytes of a line: a text of 100,000 tokens with a few candidates for each.
 _LONGEST = 1 << 26
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+# How servers write tokens that are asked for as their ids.
+_AS_ID = "token_id:"
 _WRAPPED = '{"id": …, "member": …, "response": <the answer>}'
 
 
@@ -268,7 +270,8 @@ def _vllm(line: Line) -> Logged:
     words = list[str | None]()
     for number, (entry, own) in enumerate(zip(entries, known, strict=True)):
         if entry is None and number == 0:
-            names.append(own)
+            # Its id is known only where prompt_token_ids are: logs with and without compare.
+            names.append("")
             words.append("")
             continue
         value, name, word = _entry(line, number, entry, own)
@@ -351,7 +354,11 @@ def _openai(line: Line) -> Logged:
         for place, value in enumerate(numbers[:size])
         if place or value is not None
     ]
-    return _sequence(line, values, words[:size], words[:size], _text_of(line))
+    names = words[:size]
+    spelled: list[str] | None = names
+    if any(name.startswith(_AS_ID) for name in names):
+        spelled = None
+    return _sequence(line, values, names, spelled, _text_of(line))
 
 
 def _prompt_size(line: Line, answer: Mapping[str, Any], numbers: list[Any]) -> int:

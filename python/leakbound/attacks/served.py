@@ -56,10 +56,9 @@ class Row:
 
 @dataclass(frozen=True)
 class _Before:
-    """What the base model said of a text."""
+    """What the base model said of a text, without the text."""
 
     score: float
-    line: Line
     logged: Logged
 
 
@@ -164,8 +163,7 @@ class ScoredLog:
         self._base: dict[str, _Before] | None = None
         if reference:
             self._base = {
-                one.id: _Before(self._score(one), one.line, _slim(one))
-                for one in self._logged(reference)
+                one.id: _Before(self._score(one), _slim(one)) for one in self._logged(reference)
             }
             self.unscored = 0
 
@@ -214,7 +212,7 @@ class ScoredLog:
         found = difference(score, before.score)
         if math.isnan(found):
             raise one.line.refusal(
-                f"it has probability 0 here and in {before.line}: there is no difference"
+                f"it has probability 0 here and in {other.line}: there is no difference"
             )
         return found
 
@@ -246,7 +244,7 @@ class ScoredLog:
             self.keep = [MEMBER] * there
             self._decided = True
             if not there:
-                self._without = line
+                self._without = replace(line, content={})
         if there and self._without is not None:
             raise line.refusal(f"it has {MEMBER}, and {self._without} has none: give all or none")
         return {name: self._field(line, name, places) for name in self.keep}
@@ -263,7 +261,7 @@ class ScoredLog:
             raise line.refusal(
                 f"{name} must be a number, a word or true or false, got {checks.shown(value)}"
             )
-        known, first = self._kinds.setdefault(name, (kind, line))
+        known, first = self._kinds.setdefault(name, (kind, replace(line, content={})))
         if known is not kind:
             raise line.refusal(
                 f"{name} is {checks.shown(value)}, and of another type in {first}: use one type"
@@ -289,11 +287,8 @@ def _encodes(text: str) -> bool:
 
 def _slim(one: Logged) -> Logged:
     """Return what comparing needs, without the text and its tokens."""
-    return replace(
-        one,
-        line=Line(one.line.path, one.line.number, {}),
-        tokens=replace(one.tokens, values=(), text=""),
-    )
+    line = replace(one.line, content={})
+    return replace(one, line=line, tokens=replace(one.tokens, values=(), text=""))
 
 
 def _paths(files: PathInput | Sequence[PathInput] | None) -> list[Path]:

@@ -164,7 +164,9 @@ def _texts(texts: Sequence[str] | None, count: int, signal: str) -> Sequence[str
         raise InputError(f"there are {len(listed)} texts and {count} rows of losses")
     wrong = [row for row, text in enumerate(listed) if not isinstance(text, str) or not text]
     if wrong:
-        raise InputError(f"texts must hold text, and that at row {wrong[0]} is none")
+        raise InputError(
+            f"texts must hold text, got {checks.shown(listed[wrong[0]])} at row {wrong[0]}"
+        )
     return [*texts]
 
 

@@ -103,7 +103,13 @@ class Joined:
 
     def _whole(self, name: str) -> NDArray[Any]:
         """Return a column in one piece, which is kept in place of its parts."""
-        whole = np.concatenate(self._parts[name])
+        try:
+            whole = np.concatenate(self._parts[name])
+        except MemoryError as error:
+            raise FormatError(
+                f"the column {name!r} of {self._rows:,} rows does not fit in memory: let an engine "
+                "pair and count them (lb.Pairing), and give the tallies of pairs"
+            ) from error
         self._parts[name] = [whole]
         return whole
 

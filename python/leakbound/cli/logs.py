@@ -43,7 +43,7 @@ class Logs:
             "--from",
         ),
     ] = None
-    min_k: Annotated[float, option("P", "Per cent of the tokens that --signal min_k averages.")] = (
+    k: Annotated[float, option("P", "Per cent of the tokens that --signal min_k averages.")] = (
         LOWEST
     )
 
@@ -76,7 +76,7 @@ def score_logs(
             _files(given),
             logs.source,
             measured,
-            k=logs.min_k,
+            k=logs.k,
             reference=_files(base),
             keep=parse_columns(keep, "--keep") or None,
             most=most_rows,
@@ -130,7 +130,11 @@ def _files(given: Sequence[Path]) -> list[Path]:
         files += files_of([path])
     for file in files:
         if not _is_log(file):
-            refuse(f"{file} is not a log: with --from all arguments are .jsonl or .jsonl.gz")
+            refuse(
+                f"{file} is not a log: with --from all arguments are .jsonl or .jsonl.gz. A table "
+                "with one log-probability for each text needs no scoring: leakbound coins "
+                f"{file} --score-col COL, or split"
+            )
     return files
 
 

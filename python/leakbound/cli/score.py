@@ -45,6 +45,8 @@ EXAMPLE = """leakbound score ./model documents.parquet --out shards
 leakbound score --from vllm log.jsonl --reference base.jsonl --out shards
 leakbound coins shards"""
 _SEAL = b"leakbound.score"
+# Rows of a shard: few where a run may stop, all of most logs, so that a plan can be joined.
+_OF_DATA, _OF_LOGS = 1 << 12, 10**6
 # Seconds between lines about progress where there is no terminal.
 _PAUSE = 60.0
 
@@ -108,7 +110,10 @@ def score(
     ] = None,
     *,
     out: Annotated[Path, option("DIR", "Folder for the shards.")],
-    shard_rows: Annotated[int, option("N", "Rows of DATA in a shard.", min=1)] = 4096,
+    shard_rows: Annotated[
+        int | None,
+        option("N", "Rows of DATA in a shard. Default: 4096, and a million of logs.", min=1),
+    ] = None,
     logs: Logs,
     measuring: Measuring,
     roles: Roles,
@@ -124,7 +129,7 @@ def score(
             reference=measuring.reference,
             keep=roles.keep,
             most_rows=roles.most_rows,
-            rows=shard_rows,
+            rows=shard_rows or _OF_LOGS,
         )
         return
     if not data:
@@ -132,6 +137,7 @@ def score(
     if measuring.signal in get_args(TokenSignal):
         refuse(f"--signal {measuring.signal} is for logs of a served model: add --from")
     # 1. What there is to score, and by what.
+    rows = shard_rows or _OF_DATA
     files = list(files_of(data))
     for path in files:
         if suffix_of(path) not in KINDS:
@@ -143,9 +149,9 @@ def score(
         from leakbound.torch import Scorer
 
         scorer = Scorer(scored, label=roles.label, **columns, **vars(measuring))
-        made_of = {"version of leakbound": __version__, SHARD_ROWS: str(shard_rows)}
+        made_of = {"version of leakbound": __version__, SHARD_ROWS: str(rows)}
         job = _Job(
-            scorer=scorer, out=out, rows=shard_rows, signs=roles, made_of=scorer.made_of() | made_of
+            scorer=scorer, out=out, rows=rows, signs=roles, made_of=scorer.made_of() | made_of
         )
     with bar("Reading ids"):
         sizes = {path: job.size(path) for path in files}

@@ -15,6 +15,7 @@ import leakbound as lb
 from command_line import leakbound
 from leakbound.cli import joined
 from leakbound.cli.files import Layout
+from leakbound.errors import FormatError
 from peak_memory import peak_over_start
 
 RNG = np.random.default_rng(3)
@@ -154,3 +155,17 @@ def test_shards_take_some_bytes_a_row(tmp_path: Path) -> None:
         return peak_over_start(scores)
 
     assert peak(16) - peak(4) < 25 * 12 * rows
+
+
+def test_what_does_not_fit_in_memory_is_for_an_engine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = joined.Joined(shards(tmp_path), joined.Roles(["score"]), Layout())
+
+    def full(_: object) -> object:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "concatenate", full)
+        with pytest.raises(FormatError, match="let an engine pair and count them"):
+            table.numbers("score")

@@ -12,7 +12,7 @@ import pytest
 import typer
 
 from leakbound.cli.commands import app
-from page_examples import EXAMPLE, renewed
+from page_examples import EXAMPLE, renewed, set_out
 
 ROOT = Path(__file__).parents[3]
 PAGES = {
@@ -31,6 +31,7 @@ def test_examples_run_and_print_what_pages_say(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    set_out(Path(page))
     try:
         assert renewed(PAGES[page]) == PAGES[page]
     except ModuleNotFoundError as error:
