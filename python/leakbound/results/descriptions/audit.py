@@ -12,6 +12,7 @@ from leakbound.claims.tradeoff import TradeOff
 from leakbound.report.description import KINDS, Description, Drawing, Figure, Metric, Series, Terms
 from leakbound.report.style import MEMBER
 from leakbound.results.descriptions import steps
+from leakbound.results.descriptions.plainly import plainly
 from leakbound.results.descriptions.standard import (
     counted,
     figures_of,
@@ -76,6 +77,7 @@ def of_audit(result: AuditResult, *, condition: str = "") -> Description:
     return replace(
         said,
         formula=bound,
+        plainly=plainly(result),
         headline=headline,
         paragraphs=paragraphs,
         metrics=_metrics(result, said=said, terms=terms),
