@@ -30,7 +30,7 @@ def score(
 ) -> Scores:
     r"""Score examples by how much a model acts as if it was trained on them, asking it once.
 
-    Where the model is sure scores are ±inf, which are ties among members.
+    If the model outputs exactly 0 or 1, the score is ±inf; such scores are ties.
 
     Parameters
     ----------
@@ -369,7 +369,8 @@ def _probabilities(answer: Any) -> FloatArray:
     """Read a model's answer: rows that sum to 1, but for rounding."""
     if isinstance(answer, list | tuple) and answer and np.ndim(answer[0]) == 2:
         raise InputError(
-            f"the model answers {len(answer)} tables: score one, by a function returning it"
+            f"the model predicts {len(answer)} labels: pass a function that returns the "
+            "probabilities of one of them"
         )
     chances = np.asarray(checks.numbers(answer, name="probabilities", least=0), dtype=np.float64)
     if chances.ndim != 2 or chances.shape[1] < 2 or not chances.size:

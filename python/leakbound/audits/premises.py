@@ -203,8 +203,7 @@ def assumed(
         ),
         Assumption(
             "options chosen in advance",
-            "Policy, sides and confidence were chosen before anybody looked at membership, and "
-            f"{others} tried on it.",
+            f"All audit options were chosen before membership was known, and {others} tried.",
             "declared",
         ),
         Assumption("guesses ordered by scores only", order, "checked"),

@@ -276,8 +276,8 @@ def _grounds(
         Assumption(
             name="random split",
             statement=f"The {unit}s that were trained on are a uniformly random subset, of a fixed "
-            f"size, of these {unit}s{within}{moved}. The {unit}s are fixed; random are that "
-            f"choice, the matching (by {seed}) and training. {UNCHANGED}",
+            f"size, of these {unit}s{within}{moved}. The {unit}s are fixed. The "
+            f"random parts are the split, the pairing (by {seed}) and training. {UNCHANGED}",
             status="declared",
         ),
         Assumption(
@@ -299,8 +299,8 @@ def _grounds(
             attacks.others,
             words.output,
             f"{unit}s",
-            f"{seed.capitalize()} matched pairs at random, given split and scores. Candidate "
-            "thresholds and the order of guesses depend on the sizes of differences only.",
+            f"Pairs were matched at random, by {seed}. Which pairs are guessed first depends only "
+            "on score differences.",
         ),
     )
     return {

@@ -85,7 +85,7 @@ class Game(ABC):
         ranking = self.ranked(ties)
         if ranking.blocks == 1 and self.sides != "pairs":
             raise AbstentionError(
-                f"all {self.examples} {self.name} are equal, so every example abstains: use a "
+                f"all {self.examples} {self.name} are equal, so nothing can be guessed: use a "
                 "score that differs between examples"
             )
         found: Rankings = (ranking, ranking, ())

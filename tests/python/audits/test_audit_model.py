@@ -194,7 +194,7 @@ def fails(_: Any) -> Any:
         (sure, (X, Y), (X[:0], Y[:0]), InputError, "test: it is empty"),
         (LINEAR, SET, Subset(SET, []), InputError, "test: data is empty"),
         (object(), (X, Y), (X, Y), InputTypeError, "object has neither predict_proba nor"),
-        (sure, (X, Y + 2), (X, Y), InputError, "train and test, in random order: y has the class"),
+        (sure, (X, Y + 2), (X, Y), InputError, "cannot score this model on train and test: y has the class"),
         (sure, (X, Y), (X[1:], Y), InputError, "test: .* one target .* got 3 inputs, 4 targets"),
         (sure, (X, Y), (FRAME, Y), InputError, "one type and shape, got ndarray .* and DataFrame"),
         (sure, (X, Y), (X[:, 1:], Y), InputError, r"shape \(2,\) and ndarray with .* \(1,\)"),

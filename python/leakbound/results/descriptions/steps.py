@@ -112,9 +112,8 @@ def _of_more(result: AuditResult, terms: Terms) -> Iterator[str]:
     if isinstance(result.claim, PureDP) and proves and result.copies == 1:
         small = 10.0 ** -math.ceil(math.log10(10 * m))
         yield (
-            "If the promise is (ε, δ)-DP, as for DP-SGD, choose "
-            f"claim=ApproxDP(delta={small:g}) before the next audit: this bound refutes promises "
-            "with δ = 0 only."
+            "This bound only rules out guarantees with δ = 0. To test an (ε, δ) guarantee, use "
+            f"claim=ApproxDP(delta={small:g}) in the next audit."
         )
 
 
@@ -359,8 +358,8 @@ def of_run(result: DPSGDAudit) -> Iterator[str]:
     yield from _of_scores(result.membership)
     if stated is not None and proved < _MANY * stated.epsilon:
         yield (
-            f"Close the gap between ε ≥ {number(proved)} and the accounted {stated.epsilon:.4g}: "
-            f"use more canaries than {result.membership.m:,}, or canaries with larger gradients."
+            f"To get closer to the accounted ε ({stated.epsilon:.4g}), use more than "
+            f"{result.membership.m:,} canaries, or canaries with larger gradients. A gap is normal."
         )
 
 
