@@ -200,7 +200,7 @@ class Pairs:
         """Return the game of some scores of the units; AbstentionError if they order nothing."""
         if scores.min() == scores.max():
             raise AbstentionError(
-                f"all {scores.size} scores are equal, so every pair abstains: use a score that "
+                f"all {scores.size} scores are equal, so nothing can be guessed: use a score that "
                 "differs between examples"
             )
         even = stretched(scores)

@@ -170,7 +170,7 @@ def _words(size: int, called: str, value: str, other: str, shared: int) -> str:
 
 
 def _told_apart(values: FloatArray, value: float, inside: BoolArray) -> bool:
-    """Return whether all of one part have a value, and hardly anybody of the other.
+    """Return whether all of one part have a value, and almost none of the other.
 
     Some are looked at before all are.
     """

@@ -163,7 +163,7 @@ def audit(
     -------
     AuditResult, PanoramiaResult or ZeroRunResult
         The bound, in units of the claim's parameter, with what it rests on. LeakboundError is
-        raised if an input cannot be read, membership cannot have come about as declared, or options
+        raised if an input cannot be read, members cannot have been chosen as declared, or options
         do not go together.
 
     Notes

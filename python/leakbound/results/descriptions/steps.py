@@ -236,8 +236,8 @@ def _of_scores(ranking: ScoreAudit) -> Iterator[str]:
     """Yield what to do about scores that were filled in, or inverted; warnings tell ties."""
     if _is_filled(ranking):
         yield (
-            "Check how the scores were made: all of one part have the same, which hardly anybody "
-            "of the other part has. Score all records in the same way, and audit again."
+            "Check how the scores were made: all of one part have the same, which almost none "
+            "of the other part have. Score all records in the same way, and audit again."
         )
     if _deviations(ranking) < -_CHANCE:
         yield (
