@@ -25,6 +25,7 @@ extensions = [
     "command_line",
     "mathml",
     "pictures",
+    "search_terms",
     "short_signatures",
 ]
 exclude_patterns = ["_build", "examples"]

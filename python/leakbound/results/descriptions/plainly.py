@@ -42,7 +42,7 @@ def plainly(result: AuditResult) -> str:
         subject = "the synthetic table"
     return (
         f"Whoever has {subject} can tell for some {what}, and be right at least {often} times in "
-        f"100 (by guessing: {guessing})."
+        f"100 (guessing gives {guessing})."
     )
 
 

@@ -216,7 +216,7 @@ def _of_whole(result: AuditResult) -> Iterator[str]:
         return
     yield (
         f"Check that the claimed {asked(result.claim, one)} is that of the whole training: all "
-        "rounds, epochs and clients together. The guarantee of a single round is no claim about "
+        "rounds, epochs and clients together. The guarantee of a single round says nothing about "
         "the model that was released."
     )
 
