@@ -320,9 +320,9 @@ def inverted_warnings(ranking: _core.Ranking) -> tuple[str, ...]:
         return ()
     note = (
         f"AUC {ranking.auc:.3f} is {below:.1f} standard deviations below 1/2: the scores look "
-        "inverted (higher must mean more likely a member); they are used as given. Turned for "
-        "these examples, the sign would be chosen by their membership: a turned sign needs new "
-        "coins, or a new split"
+        "inverted (higher must mean more likely a member); they are used as given. Flipping the "
+        "sign for these examples would use their membership: a flipped sign needs new coins, or a "
+        "new split"
     )
     return (note,)
 

@@ -196,7 +196,7 @@ def _parts(result: AuditResult) -> tuple[Metric, ...]:
         share = percent(part["level"] / whole)
         proved = scale.rounded(part["bound"])
         if best["bound"] > part["bound"] == 0:
-            proved = "no more"  # which is not computed
+            proved = "not larger"  # which is not computed
         each.append(f"{tested}: {proved} with {share}")
     name = f"Largest of {len(parts)} tests"
     return (

@@ -242,8 +242,8 @@ def _of_scores(ranking: ScoreAudit) -> Iterator[str]:
     if _deviations(ranking) < -_CHANCE:
         yield (
             "Check the sign of the score: members score lower than non-members (AUC "
-            f"{ranking.auc:.3f}). Do not turn it for these records: a turned sign needs new coins, "
-            "or a new split."
+            f"{ranking.auc:.3f}). Do not flip it for these records: a flipped sign needs new "
+            "coins, or a new split."
         )
 
 
