@@ -25,6 +25,7 @@ extensions = [
     "command_line",
     "mathml",
     "pictures",
+    "search_terms",
     "short_signatures",
 ]
 exclude_patterns = ["_build", "examples"]
@@ -66,7 +67,7 @@ html_theme_options = {
     "collapse_navigation": True,
     "footer_start": ["copyright"],
     "footer_end": [],
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "icon_links": icons(repository()),
     "navigation_with_keys": False,
     "navbar_align": "left",

@@ -431,6 +431,22 @@ def growth(plt: Any) -> Any:
     return figure
 
 
+def two_bounds(plt: Any) -> Any:
+    """Draw two lower bounds, and truths where the model of the smaller one leaks more."""
+    figure, ax = plt.subplots(figsize=(5.6, 2.0))
+    for place, (bound, truth) in enumerate([(2.8, 3.3), (1.2, 5.4)]):
+        ax.barh(place, bound, color=PROVED, height=0.45)
+        ax.barh(
+            place, 7 - bound, left=bound, color="none", edgecolor=FAINT, hatch="///", height=0.45
+        )
+        ax.plot(truth, place, "D", color=INK)
+        ax.annotate(f"ε ≥ {bound}", (bound / 2, place), color="white", ha="center", va="center")
+    ax.plot([], [], "D", color=INK, label="one possible true ε")
+    ax.set(yticks=[0, 1], yticklabels=["model B", "model A"], xlabel="ε", xlim=(0, 7))
+    figure.legend(loc="outside upper right")
+    return figure
+
+
 def zero(plt: Any) -> Any:
     """Draw scores of three audits that find nothing."""
     rng = np.random.default_rng(0)

@@ -20,7 +20,7 @@ if __name__ == "__main__":
         exec(examples[0], {})
         browser = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
         report = f"file://{folder}/report.html"
-        size, target = "--window-size=920,660", f"--screenshot={DOCS / '_static/report.png'}"
+        size, target = "--window-size=920,690", f"--screenshot={DOCS / '_static/report.png'}"
         subprocess.run([*browser, size, target, report], check=True)
         target = f"--print-to-pdf={DOCS / '_static/report.pdf'}"
         subprocess.run([*browser, "--no-pdf-header-footer", target, report], check=True)

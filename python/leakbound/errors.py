@@ -51,7 +51,7 @@ class DesignError(LeakboundError, ValueError):
 
 
 class AbstentionError(LeakboundError, ValueError):
-    """Scores that are all equal, so that every example abstains."""
+    """Scores that are all equal, so that nothing can be guessed."""
 
 
 class FitError(LeakboundError, RuntimeError):

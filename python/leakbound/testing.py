@@ -102,7 +102,10 @@ def assert_not_refuted(
         verdict = max(verdict, risks.verdict, key=_URGENT.index)
         answer = " ".join(filter(None, (answer, risks.answer)))
     if verdict == "refuted":
-        raise RefutedError(answer)
+        proved = ""
+        if claimed:
+            proved = said.headline  # with the bound, which the answer does not name
+        raise RefutedError(" ".join(dict.fromkeys(filter(None, (answer, proved)))))
     doubts = [f"contradicted: {one.name}" for one in said.contradicted] + [*said.warnings]
     if strict and doubts and verdict != "inconclusive":
         answer = f"{answer} But strict=True found: {'; '.join(doubts)}."

@@ -12,6 +12,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import trackers
+
 __all__ = ["EXAMPLE", "renewed", "set_out"]
 
 EXAMPLE = re.compile(r"^(```python\n(.*?)^```\n+)(?:^```text\n(.*?)^```)?", re.M | re.S)
@@ -43,7 +45,8 @@ def renewed(text: str) -> str:
                 names.pop(name)()
         return example[0] if example[3] is None else f"{example[1]}```text\n{printed.getvalue()}```"
 
-    return EXAMPLE.sub(run, text)
+    with trackers.at_hand():
+        return EXAMPLE.sub(run, text)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ _HELD: dict[tuple[int, int], list[int]] = {}
 def hold(owner: object, file: Path) -> str:
     """Hold a file for this process as long as an owner lives; return who else holds it, or "".
 
-    The lock belongs to the process: after an interrupt, it can go on with what it began.
+    The lock belongs to the process: after an interrupt, it can continue with what it began.
     """
     descriptor = os.open(file, os.O_RDONLY)
     status = os.fstat(descriptor)

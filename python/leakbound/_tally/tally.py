@@ -146,8 +146,8 @@ class AnyTally(ABC):
             raise InputError(f"{path} is not a tally: {error}") from error
         if METADATA not in (schema.metadata or {}):
             raise InputError(
-                f"{path} is not a tally, since it has no metadata of one: count it with "
-                f"{cls.__name__}.of"
+                f"{path} is not a tally, because its metadata do not say so: if it holds scores, "
+                f"count them by {cls.__name__}.of"
             )
         try:
             return cls.from_arrow(pa.RecordBatchReader.from_batches(schema, batches))

@@ -61,7 +61,7 @@ def score(
 ) -> Scores:
     r"""Score examples by how much a model acts as if it was trained on them, asking it once.
 
-    Where the model is sure scores are ±inf, which are ties among members.
+    If the model outputs exactly 0 or 1, the score is ±inf; such scores are ties.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Audits: one verb, a design for each way that membership comes about, and a stream."""
+"""Audits: one verb, a design for each way that members are chosen, and a stream."""
 
 from leakbound._base.imports import lazy_attributes
 

@@ -198,8 +198,8 @@ def _assumptions(claim: Claim, attacks: road.Attacks, k: int, copies: int) -> As
         Assumption(
             name="independent uniform draws",
             statement=f"For each secret one of its {k} candidates was drawn uniformly and "
-            "independently, and the model was trained on it instead of the others. Random are "
-            "these draws, training and the audit; everything else is fixed.",
+            "independently, and the model was trained on it instead of the others. The "
+            "random parts are the draws, training and the audit.",
             status="declared",
         ),
         Assumption(

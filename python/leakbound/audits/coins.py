@@ -1,4 +1,4 @@
-"""One training run in which a coin of its own decided on each example, and how many it drew."""
+"""One training run in which an independent coin decided on each example."""
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
@@ -60,7 +60,7 @@ _PRIOR_THEOREM = (
 @road.of_one_array
 @dataclass(frozen=True, eq=False)
 class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult]):
-    """A coin of its own decided for each of m examples whether training saw it.
+    """An independent fair coin decided for each of m examples whether the model was trained on it.
 
     Parameters
     ----------
@@ -70,8 +70,8 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
         names.
     prior : float or array-like, shape (m,)
         Probability of each coin to include, in (0, 1), in the order of the scores or with ids to
-        join by. Other than ½ it is for `PureDP` with `KLScan` or `Fixed`; ties are then broken by
-        the seed.
+        join by. Values other than 1/2 need `PureDP` with `KLScan` or `Fixed`; ties are then broken
+        by the seed.
     copies : int, optional
         How often each member was inserted into the training data; a plan knows it, and otherwise it
         is 1. Scores are then about all copies at once, and the bound is converted to one record by
@@ -397,8 +397,8 @@ def _grounds(
     assumptions = (
         count.assumption(
             f"independent {odds}",
-            f"Each {unit} was trained on{whole} if and only if its own {coins} decided so. "
-            "Random are these coins, training and the audit; everything else is fixed.",
+            f"Each {unit} was trained on{whole} if and only if its own {coins} decided so. The "
+            "random parts are the coins, training and the audit.",
         ),
         Assumption(
             name=f"add or remove one {unit}",

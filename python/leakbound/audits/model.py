@@ -146,8 +146,8 @@ def audit_model(
     ------
     InputError
         If a set is empty or cannot be scored, or if a row is in both sets: by the index of pandas
-        objects, or by the indices of `torch.utils.data.Subset`. Rows of arrays, and of frames whose
-        index counts them from 0, have no names: that one is in both sets cannot be known.
+        objects, or by the indices of `torch.utils.data.Subset`. Arrays and frames with a default
+        index have no row ids, so that overlap between the sets cannot be detected.
 
     Notes
     -----
@@ -230,7 +230,7 @@ def _of_both(
     shuffled = np.array(ids)[order]
     inputs = list[Data]()
     targets = list[Data]()
-    with _about("train and test, in random order"):
+    with _about("cannot score this model on train and test"):
         if _is_network(model):
             from leakbound.torch.data import joined, noting
 

@@ -177,8 +177,8 @@ class PairTally(AnyTally):
         differences = self.differences
         if not differences.values[-1]:
             raise AbstentionError(
-                f"both scores are equal in all {self.pairs} pairs, so every pair abstains: use a "
-                "score that differs between examples"
+                f"both scores are equal in all {self.pairs} pairs, so nothing can be guessed: use "
+                "a score that differs between examples"
             )
         shown = TallyGame(tally=self.scores, sides="both", seed=seed)
         return PairTallyGame(tally=differences, rated_by=shown, seed=seed)

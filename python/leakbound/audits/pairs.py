@@ -222,7 +222,7 @@ class Pairs:
         """
         if scores.min() == scores.max():
             raise AbstentionError(
-                f"all {scores.size} scores are equal, so every pair abstains: use a score that "
+                f"all {scores.size} scores are equal, so nothing can be guessed: use a score that "
                 "differs between examples"
             )
         even = stretched(scores)

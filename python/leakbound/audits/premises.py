@@ -171,7 +171,7 @@ def _words(size: int, called: str, value: str, other: str, shared: int) -> str:
 
 
 def _told_apart(values: FloatArray, value: float, inside: BoolArray) -> bool:
-    """Return whether all of one part have a value, and hardly anybody of the other.
+    """Return whether all of one part have a value, and almost none of the other.
 
     Some are looked at before all are.
     """
@@ -204,8 +204,7 @@ def assumed(
         ),
         Assumption(
             "options chosen in advance",
-            "Policy, sides and confidence were chosen before anybody looked at membership, and "
-            f"{others} tried on it.",
+            f"All audit options were chosen before membership was known, and {others} tried.",
             "declared",
         ),
         Assumption("guesses ordered by scores only", order, "checked"),

@@ -321,8 +321,8 @@ def _grounds(
         Assumption(
             name="random split",
             statement=f"The {units} that were trained on are a uniformly random subset, of a fixed "
-            f"size, of these {units}{within}{moved}. The {units} are fixed; random are that "
-            f"choice, the matching (by {seed}) and training. {UNCHANGED}",
+            f"size, of these {units}{within}{moved}. The {units} are fixed. The random parts are "
+            f"the split, the pairing (by {seed}) and training. {UNCHANGED}",
             status="declared",
         ),
         Assumption(
@@ -344,8 +344,8 @@ def _grounds(
             attacks.others,
             words.output,
             units,
-            f"{seed.capitalize()} matched pairs at random, given split and scores. Candidate "
-            "thresholds and the order of guesses depend on the sizes of differences only.",
+            f"Pairs were matched at random, by {seed}. Which pairs are guessed first depends only "
+            "on score differences.",
         ),
     )
     return {

@@ -156,9 +156,9 @@ def audit(
 ) -> R_co | dict[Any, R_co]:
     """Bound the privacy loss of a trained model from below.
 
-    The examples of highest score are guessed members, those of lowest score non-members. The design
-    says how membership came about, and so how many right guesses a private model explains; the
-    largest guarantee too strong to explain them is refuted.
+    The examples of highest score are guessed to be members, those of lowest score non-members. The
+    design says how members were chosen. That determines how often guesses can be right under a
+    given guarantee. The bound is the largest ε that the observed guesses rule out.
 
     Parameters
     ----------
@@ -181,9 +181,10 @@ def audit(
         error probability, and guesses at ranks that a pilot sample chose have the rest. `ZeroRun`
         and `Panoramia` say what they take.
     sides : {"auto", "both", "member"}
-        Guess as many members as non-members, or members only: for `Coins` and `ZeroRun`. If "auto",
-        labels that are not tested choose how many guesses of `OutsideIn` are of each role, for
-        `Coins`: a leak may be at one end of the ranking. For all else it is "both".
+        Guess as many members as non-members, or members only: for `Coins` and `ZeroRun`. With
+        `Coins` and `OutsideIn`, "auto" uses records that are not tested to decide how many guesses
+        are "member" and how many "non-member", as a leak may be at one end of the ranking.
+        Elsewhere it is "both".
     ids : array-like, shape (m,), optional
         One id for each score, in their order; checked for repetition, and joined with what carries
         ids: a plan, the scores of `leakbound.torch.score`, a pandas index.
@@ -200,7 +201,7 @@ def audit(
     -------
     AuditResult, PanoramiaResult or ZeroRunResult
         The bound, in units of the claim's parameter, with what it rests on. LeakboundError is
-        raised if an input cannot be read, membership cannot have come about as declared, or options
+        raised if an input cannot be read, members cannot have been chosen as declared, or options
         do not go together.
 
     Notes
@@ -266,7 +267,7 @@ def _no_design(design: object) -> str:
     )
     if _are_scores(design):
         ways += f". If these are scores of two parts, {_TWO_PARTS.format('RandomSplit')}"
-    return f"design must say how membership came about, got {type(design).__name__}: pass {ways}"
+    return f"design must say how members were chosen, got {type(design).__name__}: pass {ways}"
 
 
 _TWO_PARTS = (

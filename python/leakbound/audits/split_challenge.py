@@ -29,7 +29,7 @@ _ASKED = "was something removed, added or made in one part after the split?"
 _CLEANED = "clean first, then split, train and audit again"
 _GROUPED = "; if the split kept rows together, such as those of one person, pass their groups"
 _WRITTEN = (
-    "if the column that tells most was written after the split, such as an index or a position in "
+    "if the most telling column was written after the split, such as an index or a position in "
     "a file, drop it and audit again; if members differ from non-members, use ZeroRun"
 )
 
@@ -273,9 +273,9 @@ def bets(
     p_value, correct, guesses = results[best]
     p_value = min(1.0, shares.CHALLENGERS.price(len(results)) * p_value)
     words = (
-        f"features alone tell the member of a pair from the non-member: {best} is right on "
-        f"{correct:,} of {guesses:,} pairs (p = {p_value:.2g}), and by itself "
-        f"{_best_column(table, labels, names)}"
+        "the split does not look random: without the model, the member is identified in "
+        f"{correct:,} of {guesses:,} pairs, by {best} (p = {p_value:.2g}); the most telling column "
+        f"is {_best_column(table, labels, names)}"
     )
     return Finding(best, p_value, correct, guesses, guesses / 2, words, _WRITTEN, bets=True)
 
@@ -317,7 +317,7 @@ def _won(
 
 
 def _best_column(table: FloatArray, labels: BoolArray, names: Sequence[str]) -> str:
-    """Return which column tells most by itself, by the largest advantage of any threshold."""
+    """Return the most telling column, by the largest advantage of any threshold."""
     advantages = []
     for column in table.T:
         order = np.argsort(column, kind="stable")
@@ -326,10 +326,12 @@ def _best_column(table: FloatArray, labels: BoolArray, names: Sequence[str]) -> 
         widest = float(np.abs(gaps).max())
         advantages.append(2 * widest / labels.size)
     best = int(np.argmax(advantages))
-    name = f"{best} of the features, counted from 0,"
-    if names:
+    name = f"number {best} of the features, counted from 0"
+    if names and names[best].strip():
         name = repr(names[best])
-    return f"column {name} tells most (advantage {advantages[best]:.2f})"
+    elif names:
+        name = f"number {best}, counted from 0, which has no name"
+    return f"{name} (advantage {advantages[best]:.2f})"
 
 
 def challenged(result: AuditResult, found: Challenge) -> AuditResult:

@@ -425,7 +425,7 @@ _DECLARED = (
     ),
     Assumption(
         "options chosen in advance",
-        "Sides, shares and confidence were chosen before anybody looked at membership.",
+        "All audit options were chosen before membership was known.",
         "declared",
     ),
     Assumption(

@@ -41,8 +41,8 @@ INDEPENDENT = (
     "independent trials with fair coins",
     (
         "Each score has a separate run, with fresh randomness and a fair coin that decided whether "
-        "this run had its example; no run saw the coin of another. Random are these coins, the "
-        "runs and the audit; everything else is fixed."
+        "this run had its example; no run saw the coin of another. The random parts are the coins, "
+        "the runs and the audit."
     ),
 )
 """The first assumption of trials."""
@@ -62,8 +62,8 @@ _FIXED = (
     (
         "Each score has a separate run, with fresh randomness, and reads the output of this run "
         "alone, by a rule that was fixed before. Runs with the example are all alike, and so are "
-        "those without. How many there are of each was fixed before the first one. Random are the "
-        "runs and the audit; everything else is fixed."
+        "those without. How many there are of each was fixed before the first one. The random "
+        "parts are the runs and the audit."
     ),
 )
 _COINS = (

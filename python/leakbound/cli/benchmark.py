@@ -33,7 +33,7 @@ BENCHMARK = (
     f"A GAME is one of {', '.join(GAMES)}, a parquet file of scores and members, or your own "
     "MODULE:FUNCTION, called as game(m, seed=seed). Default: the first four."
 )
-CODES = "[dim]Exit code: 0 no bound is false too often, 1 some bound is, 2 bad input.[/]"
+CODES = "[dim]Exit code: 0 every bound keeps its error rate, 1 some bound does not, 2 bad input.[/]"
 
 
 @command(app, "benchmark", "leakbound benchmark gaussian --bound kl -m 1000", BENCHMARK, CODES)

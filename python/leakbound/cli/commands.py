@@ -19,7 +19,7 @@ COMMANDS = {
     "commit": ("evidence", "Commit to an audit before training by publishing a digest."),
     "challenge": ("evidence", "Audit a trainer who does not trust the auditor."),
     "verify": ("evidence", "Verify a bundle: recompute its digests, audit and report."),
-    "score": ("score", "Score a data set with a model, or logs of a served one."),
+    "score": ("score", "Score a data set with a model, or logs of a served one; can resume."),
     "tally": ("shards", "Count large files of scores into a small tally for coins."),
     "benchmark": ("benchmark", "Compare bounds where the true ε is known, and count false claims."),
 }

@@ -29,8 +29,8 @@ KINDS = ".csv, .tsv, .jsonl, these with .gz, .parquet or .npz"
 ONE_MODEL = ("eps", "eps,delta", "mu", "noise")
 """The forms that a claim about one model can take."""
 EXIT_CODES = (
-    "[dim]Exit code: 0 claim not refuted or no claim, 1 refuted, 2 bad input, 3 inconclusive, "
-    "70 internal error.[/]"
+    "[dim]Exit code: 0 claim not refuted or no claim, 1 refuted, 2 bad input, 3 inconclusive or "
+    "withheld, 70 internal error.[/]"
 )
 _PANELS = {
     "Input": "files file table scores protocol members nonmembers reference plan score_col attacks "
@@ -70,8 +70,37 @@ def argument(metavar: str, text: str) -> Any:
     return typer.Argument(metavar=metavar, help=text)
 
 
+# Other words for options, and what the package calls them
+_SYNONYMS = {
+    **dict.fromkeys(("--train", "--training", "--records", "--member"), "--members"),
+    **dict.fromkeys(("--holdout", "--test", "--non-members", "--nonmember"), "--nonmembers"),
+    **dict.fromkeys(("--generated", "--fake"), "--synthetic"),
+    **dict.fromkeys(("--epsilon", "--eps", "--delta", "--mu"), "--claim"),
+    **dict.fromkeys(("--output", "--report", "--dir"), "--out"),
+    **dict.fromkeys(("--threshold", "--thresholds", "--cut"), "--cuts"),
+    **dict.fromkeys(("--alpha", "--level"), "--confidence"),
+    **dict.fromkeys(("--canaries", "--n", "--size"), "--examples"),
+    **dict.fromkeys(("--score", "--scores"), "--score-col"),
+    **dict.fromkeys(("--label", "--labels"), "--member-col"),
+}
+
+
 class _Command(TyperCommand):
-    """A command whose own option for help is in a group like the others."""
+    """A command whose own option for help is in a group like the others.
+
+    Of an option that it does not have, the message names the one that was probably meant.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:  # of the parser, whose module depends on its version
+            asked: Any = error
+            meant = _SYNONYMS.get(getattr(error, "option_name", ""), "")
+            has = {name for one in self.params for name in one.opts}
+            if meant in has:
+                asked.possibilities = [meant]
+            raise
 
     def get_help_option(self, ctx: Any) -> Any:
         found: Any = super().get_help_option(ctx)
@@ -226,18 +255,30 @@ def _of_option(name: str, make: Callable[[], T]) -> T:
         raise OptionError(f"{name} {error}") from error
 
 
+# Other words for the parts of a claim
+_MEANT = {"epsilon": "eps", "e": "eps", "ε": "eps", "δ": "delta", "d": "delta", "μ": "mu"}
+_MEANT |= {"sigma": "noise", "noise_multiplier": "noise", "noise-multiplier": "noise"}
+
+
 def parse_claim(text: str, forms: tuple[str, ...] = ONE_MODEL) -> dict[str, float]:
     """Return the numbers of a claim such as eps=2 or c=1.5,eps=2; empty without a claim."""
     if not text:
         return {}
+    allowed = [sorted(form.split(",")) for form in forms]
     parts = [part.partition("=") for part in text.split(",")]
     names = [name.strip().lower() for name, _, _ in parts]
-    claim = {name: _number(value) for name, (_, _, value) in zip(names, parts, strict=True)}
-    known = sorted(names) in [sorted(form.split(",")) for form in forms]
-    if not (known and all(map(math.isfinite, claim.values())) and claim.get("noise") != 0):
-        listed = " or ".join(form.replace(",", "=…,") + "=…" for form in forms)
-        refuse(f"--claim {text!r} must have the form {listed}, with numbers of at least 0")
-    return claim
+    values = [value.strip() for _, _, value in parts]
+    claim = dict(zip(names, map(_number, values), strict=True))
+    sound = all(map(math.isfinite, claim.values())) and claim.get("noise") != 0
+    if sorted(names) in allowed and sound:
+        return claim
+    listed = " or ".join(form.replace(",", "=…,") + "=…" for form in forms)
+    meant = [_MEANT.get(name, name) for name in names]
+    hint = ""
+    if sorted(meant) in allowed and sound:
+        said = ",".join(f"{name}={value}" for name, value in zip(meant, values, strict=True))
+        hint = f"; did you mean --claim {said}?"
+    refuse(f"--claim {text!r} must have the form {listed}, with numbers of at least 0{hint}")
 
 
 def guarantee_of(goal: Mapping[str, float], family: str = "", copies: int = 1) -> claims.Claim:

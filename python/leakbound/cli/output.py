@@ -127,7 +127,8 @@ def exit_code(result: Result, *, lenient: bool, further: Verdict | None = None) 
 
     Of several claims a refuted one decides, then an inconclusive one. Unless lenient, a result with
     warnings or contradicted assumptions is inconclusive instead of not refuted: inverted scores
-    refute nothing, however much the model leaks.
+    refute nothing, however much the model leaks. Without a claim, only contradicted assumptions
+    make a result inconclusive, as where its bound is withheld.
     """
     claims = [further]
     if result.checked is not None:
@@ -135,8 +136,9 @@ def exit_code(result: Result, *, lenient: bool, further: Verdict | None = None) 
     codes = [_CODES[verdict] for verdict in claims if verdict is not None]
     code = next((one for one in (REFUTED, INCONCLUSIVE) if one in codes), 0)
     doubts = [f"contradicted: {one.name}" for one in result.summary().contradicted]
-    doubts += [in_its_words(text) for text in result.warnings]
-    if doubts and not lenient and codes and code == 0:
+    if codes:
+        doubts += [in_its_words(text) for text in result.warnings]
+    if doubts and not lenient and code == 0:
         tell(f"leakbound: inconclusive (use --lenient to accept): {'; '.join(doubts)}")
         code = INCONCLUSIVE
     return code

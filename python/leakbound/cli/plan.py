@@ -1,8 +1,9 @@
 """The command that plans an audit."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Literal, NoReturn, cast
 
 import numpy as np
@@ -25,6 +26,7 @@ app = typer.Typer()
 _PERFECT = 50.0
 # Canaries of a subgroup, at most.
 _MOST_OF_ONE = 10**6
+_ALWAYS_RIGHT = "perfect"
 # ε that weaker attacks find, as multiples of the target; a truth defaults to the smallest.
 _WEAKER = (4.0, 3.0, 2.0)
 
@@ -32,12 +34,13 @@ PLAN = (
     "Simulates audits; no scores are needed. With [bold]-m[/], the command shows what an audit of "
     "that many canaries proves. Without it, the command finds how many canaries are needed to "
     "prove [bold]--target[/] or to refute [bold]--claim[/]. Results are for the [bold]--truth[/] "
-    "that you assume, or for a perfect attack and three weaker ones. Next, before training, "
+    "that you assume, or for a perfect attack and three weaker ones. With [bold]-m[/] alone, the "
+    "target is half of what a perfect attack proves. Next, before training, "
     "[bold]leakbound commit[/] flips the coins of the canaries and commits to the audit."
 )
 EXAMPLES = """leakbound plan --target 2
 leakbound plan --truth 3 --claim eps=2,delta=1e-5
-leakbound plan --truth 3 -m 500"""
+leakbound plan -m 500"""
 CODES = "[dim]Exit code: 0 target reached, 2 bad input, 3 not reached, 70 internal error.[/]"
 
 
@@ -54,12 +57,17 @@ class Goal:
         ),
     ] = None
     target: Annotated[
-        float | None, option("E", "ε to prove, under pure DP. Default: half of --truth.")
+        float | None,
+        option("E", "ε to prove, under pure DP. Default: half of --truth, or of the ceiling."),
     ] = None
     claim: Annotated[str, option("eps=E", "Guarantee to refute, instead of a target.")] = ""
 
-    def bounded(self, copies: int) -> tuple[PlannedClaim, float]:
+    def bounded(
+        self, copies: int, ceiling: Callable[[], float] | None
+    ) -> tuple[PlannedClaim, float]:
         """Return the family to audit and the bound to reach, by default half the truth.
+
+        Without a truth it is half of a ceiling, which is computed only then.
 
         It tests what the claim implies for all `copies` of a canary at once.
         """
@@ -73,8 +81,10 @@ class Goal:
         if self.target is None:
             aim = half
         bound = goal.get("mu", goal.get("eps", aim))
+        if bound is None and ceiling is not None:
+            bound = math.floor(50 * ceiling()) / 100
         if bound is None:
-            refuse("give the bound with --target or --claim, or the assumed truth with --truth")
+            refuse("give the bound with --target or --claim, a truth with --truth, or -m")
         audited = cast("PlannedClaim", options.guarantee_of(goal, copies=copies))
         return audited, real(bound, name="--target", above=0, below=math.inf)
 
@@ -91,13 +101,13 @@ class Goal:
         """
         claim = self.stated
         if self.truth is not None:
-            return {repr(self.truth): truth_of(self.truth, claim)}
-        attacks: dict[str, Truth] = {"all, a perfect one": planning.Response(_PERFECT)}
+            return {f"{_symbol(claim)} = {self.truth:g}": truth_of(self.truth, claim)}
+        attacks: dict[str, Truth] = {_ALWAYS_RIGHT: planning.Response(_PERFECT)}
         for times in _WEAKER:
             strength = real(times * bound, name="--target", above=0, below=math.inf)
             words = f"{_symbol(claim)} = {strength:.4g}"
             if isinstance(claim, PureDP):
-                words += f", correct in {100 / (1 + math.exp(-strength)):.4g} %"
+                words += f" (right {100 / (1 + math.exp(-strength)):.4g} % of the time)"
             attacks[words] = truth_of(strength, claim)
         return attacks
 
@@ -144,7 +154,11 @@ def plan(
     json: options.Json = False,
 ) -> None:
     """Plan an audit."""
-    audited, bound = goal.bounded(copies)
+    policy_of: dict[str, Any] = {"cuts": options.parse_cuts(cuts), "sides": sides, "copies": copies}
+    ceiling = None
+    if m is not None:
+        ceiling = partial(planning.ceiling, m, confidence=confidence, **policy_of)
+    audited, bound = goal.bounded(copies, ceiling)
     if subgroups:
         each = _ceilings(subgroups, confidence, audited, cuts, sides)
         _show_subgroups(each, bound, goal.stated, of=units(sides))
@@ -153,9 +167,7 @@ def plan(
     common: dict[str, Any] = {
         "claim": audited,
         "confidence": confidence,
-        "cuts": options.parse_cuts(cuts),
-        "sides": sides,
-        "copies": copies,
+        **policy_of,
         "simulations": simulations,
         "seed": seed,
     }
@@ -253,11 +265,11 @@ def _show(
     enough = [(words, one.power) for words, one in plans.items() if one.m is not None and one.power]
     if enough:
         words, least = enough[-1]
-        weakest = ""
-        if len(plans) > 1:
-            weakest = f", for an attack that finds {words}"
+        attack = f"an attack of strength {words}"
+        if words == _ALWAYS_RIGHT:
+            attack = "a perfect attack"
         output.say(
-            f"{least.m:,} {of} prove {said}, with probability {_chance(least)}{weakest}.", "bold"
+            f"With {least.m:,} {of}, {attack} proves {said}, in {_chance(least)} of audits.", "bold"
         )
     else:
         output.say(f"Out of reach: {said}: {next(iter(plans.values())).reason}.", "bold")
@@ -280,7 +292,7 @@ def _show(
         else:
             rows.append((words, *_row(one.power, enough=bool(one.m or m))))
     output.say("")
-    columns = [("an attack that finds", False), *((name, True) for name in headings)]
+    columns = [("attack strength", False), *((name, True) for name in headings)]
     output.say(output.grid(columns, rows))
 
 
@@ -291,7 +303,7 @@ def _row(power: Power, *, enough: bool) -> tuple[str, ...]:
         canaries = f"> {canaries}"
     guesses = f"{power.guesses:,}"
     if len(power.levels) > 1:
-        guesses += f" of {power.levels[0]:,}…{power.levels[-1]:,}"
+        guesses += f" (tried {power.levels[0]:,} to {power.levels[-1]:,})"
     return (
         canaries,
         _chance(power),

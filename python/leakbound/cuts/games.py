@@ -85,7 +85,7 @@ class Game(ABC):
         ranking = self.ranked(ties)
         if ranking.blocks == 1 and self.sides != "pairs":
             raise AbstentionError(
-                f"all {self.examples} {self.name} are equal, so all {self.units} abstain: use a "
+                f"all {self.examples} {self.name} are equal, so nothing can be guessed: use a "
                 f"score that differs between {self.units}"
             )
         found: Rankings = (ranking, ranking, ())
@@ -326,9 +326,9 @@ def inverted_warnings(ranking: _core.Ranking, units: str = "examples") -> tuple[
         return ()
     note = (
         f"AUC {ranking.auc:.3f} is {below:.1f} standard deviations below 1/2: the scores look "
-        "inverted (higher must mean more likely a member); they are used as given. Turned for "
-        f"these {units}, the sign would be chosen by their membership: a turned sign needs new "
-        "coins, or a new split"
+        "inverted (higher must mean more likely a member); they are used as given. Flipping the "
+        f"sign for these {units} would use their membership: a flipped sign needs new coins, or a "
+        "new split"
     )
     return (note,)
 

@@ -188,9 +188,9 @@ class Parts(Policy):
     def beside(self, place: int) -> str:
         """Return a sentence about all tests but the one at a place."""
         others = [part for i, part in enumerate(self.parts) if i != place]
-        each = [f"{_TESTED[part.name]} ({100 * part.share:g} % of it)" for part in others]
-        count = {1: "One more test shares", 2: "Two more tests share"}[len(others)]
-        return f"{count} the error probability: {' and '.join(each)}."
+        each = [f"{_TESTED[part.name]} ({100 * part.share:g} %)" for part in others]
+        count = {1: "One other test has", 2: "Two other tests have"}[len(others)]
+        return f"{count} a part of the error probability: {' and '.join(each)}."
 
     def remarks(self, proof: Proof) -> tuple[str, ...]:
         """See `Policy.remarks`: what the first policy remarks on the whole."""
@@ -229,8 +229,8 @@ class Look(Policy):
     ) -> str:
         """See `Policy.searched`."""
         del recall  # one number of guesses, however many there are
-        seen = f"The labels of a quarter of the {units}, which are not guessed about,"
-        return one_number(f"{seen} chose it and the ranks of the guesses", sides)
+        seen = f"a quarter of the {units}, which are not guessed about"
+        return one_number(seen, sides, "the ranks of the guesses")
 
     def guessed(self, _proof: Proof, /) -> str:
         """See `Policy.guessed`."""

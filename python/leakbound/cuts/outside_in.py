@@ -90,7 +90,7 @@ class LadderPolicy(PathPolicy):
     ) -> str:
         """See `Policy.searched`: one is tested, whatever labels choose."""
         del recall  # one number of guesses, however many there are
-        return one_number(f"Labels of {units} that are not guessed about chose it", sides)
+        return one_number(f"{units} that are not guessed about", sides)
 
     def guessed(self, proof: Proof, /) -> str:
         """See `Policy.guessed`: of whole values of the score, labels chose which."""
@@ -171,10 +171,16 @@ class LadderPolicy(PathPolicy):
         return LevelBest(limit, guesses, correct, tuple(rule.levels))
 
 
-def one_number(chosen: str, sides: Sides) -> str:
-    """Return sentences about one number of guesses and what chose it, which may choose roles."""
-    roles = ", and how many of these are “member”" if sides == "auto" else ""
-    return f"One number of guesses was tested. {chosen}{roles}."
+def one_number(seen: str, sides: Sides, *more: str) -> str:
+    """Return sentences about one number of guesses, and with what it and more were chosen."""
+    chosen = ["It", *more]
+    if sides == "auto":
+        chosen.append("the share of “member” guesses")
+    were = "were"
+    if len(chosen) == 1:
+        were = "was"
+    listed = ", ".join([*chosen[:-2], " and ".join(chosen[-2:])])
+    return f"One number of guesses was tested. {listed} {were} chosen with {seen}."
 
 
 @lru_cache(maxsize=256)

@@ -378,7 +378,7 @@ class PathPolicy(Policy):
         if (fixed or proof.ranking.examples <= _FEW) and proof.ceiling <= _REFERENCE:
             more = "guesses" if fixed else units
             return (
-                f"even a perfect attack would reach {self.valued(proof.ceiling)} only: use more "
+                f"even a perfect attack would reach only {self.valued(proof.ceiling)}: use more "
                 f"{more} (leakbound.planning.ceiling gives the ceiling for each number)"
             )
         return near_ceiling(

@@ -140,7 +140,8 @@ def _record(source: Any) -> Record:
     homes = {name: module for module, names in _TYPES.items() for name in names}
     if not isinstance(kind, str) or kind not in homes:
         raise FormatError(
-            f"its type {shown(kind)} is none that is stored by itself: {', '.join(sorted(homes))}"
+            f"its type {shown(kind)} is not stored by itself, as these are: "
+            f"{', '.join(sorted(homes))}"
         )
     found: type[Record] = getattr(import_module(homes[kind]), kind)
     return found.from_dict(data)

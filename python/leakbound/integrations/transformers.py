@@ -40,8 +40,8 @@ class AuditCallback(PlannedCallback, TrainerCallback):  # type: ignore[misc]
     Parameters
     ----------
     plan : InclusionPlan
-        A fair coin for each canary, tossed before training; each canary an example of its own,
-        which the training data has nowhere else.
+        A fair coin for each canary, tossed before training. Each canary must be unique and must not
+        occur in the training data.
     canaries : Dataset, sequence or mapping
         One for each coin: items such as those of the training data, or columns under their names.
     signal : str or callable

@@ -183,6 +183,8 @@ class Description:
     """Finite numbers, for MLflow, Weights & Biases or a row of a table; `delta` is that of ε."""
     units: dict[str, str] = field(default_factory=dict)
     """The units of `epsilon`, `epsilon_ceiling` and `bound` among them."""
+    plainly: str = ""
+    """One sentence without ε, in which pages begin; empty where nothing like it is proved."""
     title: str = "Privacy audit"
     subject: str = "model"
     """What is audited."""
@@ -206,8 +208,8 @@ class Description:
 
     @property
     def opening(self) -> Strings:
-        """Headline, answer and paragraphs; the answer only once, where it is the headline."""
-        texts = (self.headline, self.answer, *self.paragraphs)
+        """What pages begin with; the answer only once, where it is the headline."""
+        texts = (self.plainly, self.headline, self.answer, *self.paragraphs)
         return tuple(dict.fromkeys(filter(None, texts)))
 
     def __str__(self) -> str:

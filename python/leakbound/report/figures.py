@@ -246,7 +246,7 @@ def _caption_of_roc(drawing: Drawing) -> str:
     caption = "Dotted: guessing. Rates of 0 are drawn at the edge."
     if drawing.series[0].ranking.bound > 0:
         caption = (
-            "Dashed: the most that a guarantee with ε at the bound allows. The measured curve may "
+            "Dashed: the best ROC curve possible if ε equalled the bound. The measured curve may "
             "lie above it by chance; the bound accounts for that."
         )
     if drawing.kind in {"conditional_lower_bound", "exploratory_lower_bound"}:

@@ -7,6 +7,7 @@ import html
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import metadata
 from typing import Any
 
 from leakbound._base.formatting import number, percent
@@ -79,6 +80,7 @@ def render(
         about={**(about or {}), **said.about, "Design": said.design},
         threshold=threshold,
         said=said,
+        guide=_guide(),
         tag=KINDS[said.kind].tag,
         tone=tone,
         # as many tiles in a row as leave the fewest empty places in the last row
@@ -104,6 +106,20 @@ def render(
         },
     )
     return page
+
+
+def _guide() -> str:
+    """Return a sentence that leads to the page for people who do not know such reports.
+
+    The address of the documentation is that of the package's metadata, where it has one.
+    """
+    title = "For regulators and assessors"
+    urls = dict(line.split(", ", 1) for line in metadata("leakbound").get_all("Project-URL") or ())
+    place = f"“{title}” (docs/regulators.md in the sources of leakbound)"
+    if "Documentation" in urls:
+        address = f"{urls['Documentation'].rstrip('/')}/regulators.html"
+        place = f'<a href="{html.escape(address)}">{title}</a>'
+    return f"New to such reports? {place} explains this page without formulas, and what to ask."
 
 
 def _range(said: Description) -> Named:

@@ -288,7 +288,7 @@ class Audit(Result, ABC):
 
     @property
     def refutes(self) -> bool:
-        """Whether some guarantee is refuted: the number is a bound, and more than nothing."""
+        """Whether some guarantee is refuted: the number is a lower bound above 0."""
         return KINDS[self.kind].proves and self.bound > 0
 
     def epsilon(self, delta: float = 0.0) -> float:
@@ -412,7 +412,10 @@ def check_delta(delta: float, claim: Claim) -> None:
         limit = "only delta = 0"
         if claim.delta:
             limit = f"at most {claim.delta:g}"
-        raise OptionError(f"a bound on {claim.name} says nothing about delta = {delta:g}: {limit}")
+        raise OptionError(
+            f"this audit tested {claim.name} and says nothing about delta = {delta:g} ({limit}): "
+            f"to check a δ, audit with claim=ApproxDP(delta={delta:g})"
+        )
 
 
 def flaw_of(part: object, *, sound: bool, confidence: float = 0.5) -> str:

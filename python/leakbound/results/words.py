@@ -24,7 +24,7 @@ _ROLES: dict[PathName, str] = {
     "non-members": "of non-membership",
     "interleaved": "of members and non-members",
     "ends": "of members and non-members",
-    "pairs": "of which of two is the member",
+    "pairs": "pairs where the attack picked the member",
 }
 # In which order, where the most confident ones come first
 _ORDERS: dict[PathName, str] = {
@@ -33,7 +33,7 @@ _ORDERS: dict[PathName, str] = {
     "non-members": "lowest scores first",
     "interleaved": "alternating",
     "ends": "",
-    "pairs": "largest difference first",
+    "pairs": "clearest pairs first",
 }
 # What a number that is not a bound says
 MEANINGS: dict[Kind, Meaning] = {

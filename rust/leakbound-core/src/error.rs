@@ -19,7 +19,7 @@ pub enum AuditError {
     #[error("the score at index {index} is NaN: score every example, or drop it before the audit")]
     ScoreIsNan { index: usize },
     #[error(
-        "all {examples} scores are equal, so every example abstains: \
+        "all {examples} scores are equal, so nothing can be guessed: \
          use a score that tells examples apart"
     )]
     EveryExampleAbstains { examples: usize },

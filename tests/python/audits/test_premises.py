@@ -145,9 +145,9 @@ def test_a_turned_sign_needs_new_coins() -> None:
     member = RNG.random(300) < 0.5
     result = lb.audit(RNG.normal(size=300) - 2 * member, lb.Coins(member), seed=0)
     (told,) = (text for text in result.warnings if "inverted" in text)
-    assert told.endswith("a turned sign needs new coins, or a new split")
+    assert told.endswith("a flipped sign needs new coins, or a new split")
     steps = " ".join(result.summary().next_steps)
-    assert "a turned sign needs new coins" in steps
+    assert "a flipped sign needs new coins" in steps
     assert "both signs" not in steps
 
 

@@ -151,7 +151,7 @@ def test_an_index_column_is_named_and_to_be_dropped() -> None:
     assert withheld.is_withheld
     assert withheld.ceiling > 1
     said = withheld.warnings[0]
-    assert "column 'row' tells most" in said
+    assert "the most telling column is 'row'" in said
     assert "drop it and audit again" in said
     assert audited(table).bound > 1
 

@@ -303,7 +303,7 @@ ERRORS: list[tuple[Any, type[Exception], str]] = [
     (lambda _: {"claim": lb.PureDP(), "cuts": lb.UnionBound()}, errors.OptionError, "KLScan"),
     (lambda _: {"cuts": lb.Weighted()}, errors.OptionError, "fixed in advance"),
     (lambda _: {"correction": "tamper", "cuts": lb.KLScan()}, errors.OptionError, "Fixed"),
-    (lambda _: {"scores": np.zeros(1500)}, errors.AbstentionError, "abstains"),
+    (lambda _: {"scores": np.zeros(1500)}, errors.AbstentionError, "nothing can be guessed"),
     (lambda _: {"ids": np.zeros(1500)}, errors.InputError, "ids"),
     (lambda _: {"confidence": 1.0}, errors.OptionError, "confidence"),
     (lambda g: {"propensity": np.tile(g.propensity, (30, 1))}, errors.OptionError, "resamples"),

@@ -82,7 +82,7 @@ BAD_SCORES: list[tuple[Any, type[Exception], str]] = [
     (coo_array([GOOD]), errors.InputTypeError, r"a sparse coo_array: pass its \.toarray\(\)"),
     (TensorDataset(torch.tensor(GOOD)), errors.InputTypeError, "TensorDataset: pass an array"),
     ([0.5, 0.5, 0.5, 0.5], errors.AbstentionError, "all 4 scores are equal.*use a score"),
-    ([math.inf] * 4, errors.AbstentionError, "all examples abstain"),
+    ([math.inf] * 4, errors.AbstentionError, "nothing can be guessed"),
     ([1.0, 2.0, 3.0], errors.InputError, "4 values and there are 3 scores"),
 ]
 
@@ -300,7 +300,7 @@ def test_the_complement_keeps_confidence_near_one() -> None:
 @pytest.mark.parametrize(
     ("design", "words"),
     [
-        (COINS, r"must say how membership came about, got list: pass lb\.Coins\(member\) if"),
+        (COINS, r"must say how members were chosen, got list: pass lb\.Coins\(member\) if"),
         (np.array(COINS), "got ndarray: pass lb"),
         (lb.InclusionPlan(np.array(COINS, bool)), "got InclusionPlan: pass lb"),
         (None, "got NoneType: pass lb"),

@@ -145,3 +145,37 @@ def test_an_assumed_truth_and_a_missing_column(scores: Path) -> None:
     assert "--truth must be above 0, got -1" in leakbound("plan", "--truth", -1).refusal
     assert "--prior must be above 0" in leakbound("coins", scores, "--prior", 1).refusal
     assert "fit it with --features" in leakbound("zero-run", scores).refusal
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("coins", "FILE", "--claim", "epsilon=2"), "did you mean --claim eps=2?"),
+        (("coins", "FILE", "--claim", "ε=2,δ=1e-5"), "did you mean --claim eps=2,delta=1e-5?"),
+        (("coins", "FILE", "--claim", "sigma=2"), "did you mean --claim noise=2?"),
+        (("coins", "FILE", "--epsilon", "2"), "(Possible options: --claim)"),
+        (("coins", "--train", "FILE"), "(Possible options: --members)"),
+        (("split", "--train", "FILE"), "(Possible options: --members)"),
+        (("split", "--holdout", "FILE"), "(Possible options: --nonmembers)"),
+        (("synthetic", "--train", "FILE"), "(Possible options: --members)"),
+        (("synthetic", "--test", "FILE"), "(Possible options: --nonmembers)"),
+        (("coins", "FILE", "--output", "x"), "(Possible options: --out)"),
+    ],
+)
+def test_other_words_for_an_option_name_it(
+    words: tuple[str, ...], said: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "scores.csv"
+    path.write_text("score,member\n" + "1,1\n0,0\n" * 20)
+    answer = leakbound(*(path if word == "FILE" else word for word in words))
+    assert answer.code == 2
+    assert said in " ".join(answer.err.replace("│", " ").split())
+
+
+def test_of_a_claim_that_is_wrong_in_another_way_nothing_is_guessed(tmp_path: Path) -> None:
+    path = tmp_path / "scores.csv"
+    path.write_text("score,member\n" + "1,1\n0,0\n" * 20)
+    for claim in ("eps=-2", "epsilon=-2", "privacy=2"):
+        answer = leakbound("coins", path, "--claim", claim)
+        assert answer.code == 2
+        assert "did you mean" not in answer.err

@@ -98,6 +98,11 @@ def test_a_withheld_bound_tests_no_claim(tmp_path: Path) -> None:
     assert answer.out.startswith("Withheld: the records alone, without a score, contradict")
     assert "cannot be tested, because the bound is withheld" in " ".join(answer.out.split())
     assert leakbound("split", path, *SPLIT, *asked).code == 1  # what it is withheld from
+    # without a claim, nothing was tested either
+    alone = leakbound("split", path, *SPLIT, "--features", "time")
+    assert alone.code == 3
+    assert "leakbound: inconclusive (use --lenient to accept): contradicted:" in alone.err
+    assert leakbound("split", path, *SPLIT, "--features", "time", "--lenient").code == 0
 
 
 def test_tallies_of_pairs_are_added_and_audited(scores: Path, tmp_path: Path) -> None:

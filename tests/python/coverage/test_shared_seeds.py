@@ -98,7 +98,7 @@ SCORES: dict[str, Callable[[np.random.Generator], Floats]] = {
 }
 
 Audit = Callable[[Floats, Bools, int], bool]
-"""From scores, members and seed to whether more than nothing is claimed."""
+"""From scores, members and seed to whether a bound above 0 is claimed."""
 
 
 def claims(audit: Callable[..., Any], **options: Any) -> Audit:

@@ -130,7 +130,7 @@ def others(folder: Path) -> dict[str, tuple[Path, str]]:
         "list.json": "it holds a list",
         "empty.json": "ends too early",
         "other.json": "it has no type and schema",
-        "part.json": "its type 'Curve' is none that is stored by itself: AuditResult, ",
+        "part.json": "its type 'Curve' is not stored by itself, as these are: AuditResult, ",
         "newer.json": r"it has layout \(schema\) 9, .* a later version wrote it",
         "table.csv": "not JSON of this package",
     }

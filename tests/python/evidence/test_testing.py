@@ -1,5 +1,6 @@
 """Claims as tests of pytest: passed, failed, and an outcome of its own where nothing was tested."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -101,6 +102,7 @@ def test_pytest_tells_the_outcomes_apart(tmp_path: Path) -> None:
     (why,) = [line for line in done.stdout.splitlines() if line.startswith("INCONCLUSIVE ")]
     assert "test_out_of_reach: Inconclusive: the claimed ε = 50 is out of reach." in why
     assert "RefutedError: The claimed ε = 1 is refuted (95 % confidence)." in done.stdout
+    assert re.search(r"rules out every ε-DP guarantee with ε < \d\.\d\d \(95 %", done.stdout)
     assert "raise RefutedError" not in done.stdout  # the sentence, and not our source
     assert "leakbound/testing.py" not in done.stdout
     last = done.stdout.splitlines()[-1]

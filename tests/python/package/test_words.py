@@ -9,7 +9,9 @@ ROOT = Path(__file__).parents[3]
 QUAINT = re.compile(
     r"\b(knows? nothing|by heart|leaves the house|hangs? together|paid for|pays for|open to doubt"
     r"|of its own accord|anew|looked at from the outside in|what asks for|stands in|so much|such a"
-    r"|says? of|(?<!there )is none|to be had|think of|beside the printed|unlike each other)\b",
+    r"|says? of|(?<!there )is none|to be had|think of|beside the printed|unlike each other"
+    r"|c[ao]mes? about|more than nothing|random are|before anybody|hardly anybody|tells most"
+    r"|coin of its own|can go on|example abstains)\b",
     re.IGNORECASE,
 )
 # A line break, and what begins a comment on the next line, are one space of a sentence.

@@ -187,13 +187,13 @@ def test_the_command() -> None:
     assert needed.exit_code == 0, needed.output
     expected = planning.canaries_needed(2.0, 3.0, cuts=lb.OutsideIn(), simulations=20)
     assert needed.stdout.startswith(
-        f"{expected.m} canaries prove ε ≥ 2.00, pure DP, with probability"
+        f"With {expected.m} canaries, an attack of strength ε = 3 proves ε ≥ 2.00, pure DP, in"
     )
     assert "leakbound coins scores.csv --claim eps=2 --cuts outside-in" in needed.stdout
     stored = shell.invoke(app, [*outside_in, "--json"]).stdout
     assert planning.CanariesNeeded.from_json(stored) == expected
     table = shell.invoke(app, ["plan", "--truth", "1", "--claim", "mu=0.5", "-m", "900", *few])
-    assert "900 canaries prove μ ≥ 0.5" in table.stdout
+    assert "With 900 canaries, an attack of strength μ = 1 proves μ ≥ 0.5" in table.stdout
     short = shell.invoke(app, ["plan", "--truth", "2", "--json", *few, "-m", "50"])
     assert short.exit_code == 3
     found = planning.CanariesNeeded.from_json(short.stdout)
@@ -205,7 +205,7 @@ def test_the_command() -> None:
     )
     for wrong, words in (
         (["--target", "2", "--claim", "eps=2"], "--claim already sets the target"),
-        (["-m", "500"], "give the bound with --target or --claim"),
+        ([], "give the bound with --target or --claim"),
         (["--claim", "noise=1"], "'noise=1' must have the form eps=… or"),
     ):
         bad = shell.invoke(app, ["plan", *wrong])
@@ -219,8 +219,9 @@ def test_the_command_needs_no_truth(asked: list[str]) -> None:
     shell, few = CliRunner(), ["--simulations", "50"]
     said = shell.invoke(app, ["plan", *asked, *few])
     assert said.exit_code == 0
-    assert "all, a perfect one" in said.stdout
-    assert "for an attack that finds ε = 4, correct in 98.2 %." in said.stdout
+    assert "perfect" in said.stdout
+    words = "an attack of strength ε = 4 (right 98.2 % of the time) proves ε ≥ 2.00, pure DP, in"
+    assert words in said.stdout
     assert "Next: leakbound coins scores.csv --claim eps=2\n" in said.stdout
     listed = json.loads(shell.invoke(app, ["plan", *asked, *few, "--json"]).stdout)
     needed = [one["m"] for one in listed]
@@ -252,3 +253,13 @@ def test_pairs_of_a_random_split_are_planned_as_they_are_audited() -> None:
     assert answer.exit_code == 0
     assert "leakbound split scores.csv" in answer.output
     assert "100 pairs prove" in answer.output
+
+
+def test_the_number_of_canaries_alone_is_enough() -> None:
+    """The target is then half of what a perfect attack proves."""
+    shell, few = CliRunner(), ["--simulations", "20"]
+    said = shell.invoke(app, ["plan", "-m", "100", *few])
+    assert said.exit_code == 0
+    half = math.floor(50 * planning.ceiling(100)) / 100
+    assert f"With 100 canaries, an attack of strength ε = {2 * half:g} (right" in said.stdout
+    assert f"proves ε ≥ {half:.2f}, pure DP" in said.stdout

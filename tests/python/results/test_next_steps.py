@@ -236,7 +236,7 @@ RULES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: run(accounted=Accounted(epsilon=0.01, delta=1e-6)),
         "Recompute ε with another accountant",
     ),
-    "a gap": (run, "Close the gap between ε ≥"),
+    "a gap": (run, "To get closer to the accounted ε ("),
 }
 
 

@@ -18,8 +18,8 @@ from oracle_calls import CLAIMS, coins, panoramia, prior, scored, split, stream,
 ROOT = Path(__file__).parents[3]
 EVERY = "Every threshold was tested; the confidence accounts for all of them."
 ONE = "One threshold was tested, and it was fixed in advance."
-CHOSEN = "One number of guesses was tested. Labels of {} that are not guessed about chose it{}."
-ROLES = ", and how many of these are “member”"
+CHOSEN = "One number of guesses was tested. It{1} chosen with {0} that are not guessed about."
+ROLES = " and the share of “member” guesses were"
 EACH = "each at an equal share of the error probability."
 GRID = f"A geometric grid of thresholds, fixed in advance, was tested, {EACH}"
 SEQUENCES = (
@@ -30,15 +30,18 @@ RANKS = (
     "The bound is not from these guesses alone: the whole ranking of {} trials was tested, all "
     "ranks at once."
 )
-LOOK = "guesses at ranks that a pilot sample chose (5 % of it)"
-LOOK_TOO = f" One more test shares the error probability: {LOOK}."
+LOOK = "guesses at ranks that a pilot sample chose (5 %)"
+LOOK_TOO = f" One other test has a part of the error probability: {LOOK}."
 LOOK_AND_SCAN = (
-    f" Two more tests share the error probability: {LOOK} and every threshold (5 % of it)."
+    f" Two other tests have a part of the error probability: {LOOK} and every threshold (5 %)."
 )
+ALONE = " was"
 PILOT = (
-    "One number of guesses was tested. The labels of a quarter of the examples, which are not "
-    "guessed about, chose it and the ranks of the guesses{}."
+    "One number of guesses was tested. It{} chosen with a quarter of the examples, which are not "
+    "guessed about."
 )
+OF_PAIRS = CHOSEN.format("pairs", ALONE)
+RANKED = ", the ranks of the guesses and the share of “member” guesses were"
 TWO = "Two numbers of guesses, fixed in advance, were tested, each at half of the level."
 
 
@@ -77,13 +80,13 @@ SAID: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "coins, noisy": (
         lambda: noisy("pure"),
-        PILOT.format(ROLES)
-        + LOOK_AND_SCAN.replace(LOOK, "a number of the most confident guesses (90 % of it)"),
+        PILOT.format(RANKED)
+        + LOOK_AND_SCAN.replace(LOOK, "a number of the most confident guesses (90 %)"),
     ),
     "coins, noisy, family": (
         lambda: noisy("gaussian"),
-        PILOT.format(ROLES)
-        + LOOK_TOO.replace(LOOK, "a number of the most confident guesses (95 % of it)"),
+        PILOT.format(RANKED)
+        + LOOK_TOO.replace(LOOK, "a number of the most confident guesses (95 %)"),
     ),
     "coins, both": (lambda: coins("leaks"), EVERY + LOOK_TOO),
     "coins, scan": (
@@ -94,7 +97,7 @@ SAID: dict[str, tuple[Callable[[], Any], str]] = {
         many,
         EVERY.replace("was", "up to 20,000 guesses, and beyond that a fixed grid of them, was"),
     ),
-    "coins, ladder": (lambda: coins("leaks", cuts="outside-in"), CHOSEN.format("examples", "")),
+    "coins, ladder": (lambda: coins("leaks", cuts="outside-in"), CHOSEN.format("examples", ALONE)),
     "coins, values": (
         lambda: coins("two-values", cuts="outside-in", sides="auto"),
         CHOSEN.format("examples", ROLES),
@@ -110,7 +113,7 @@ SAID: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: coins("guesses", cuts="weighted", sides="member"),
         "No threshold was tested: guesses about all examples count, each by its score.",
     ),
-    "coins, δ": (lambda: coins("leaks", "approx"), CHOSEN.format("examples", "") + LOOK_TOO),
+    "coins, δ": (lambda: coins("leaks", "approx"), CHOSEN.format("examples", ALONE) + LOOK_TOO),
     "coins, δ, scan": (
         lambda: coins("leaks", "approx", "kl"),
         EVERY.replace("was", "from 100 guesses on was"),
@@ -119,17 +122,20 @@ SAID: dict[str, tuple[Callable[[], Any], str]] = {
     "coins, δ, grid": (lambda: coins("leaks", "approx-small", "union-geometric"), GRID),
     "coins, family": (
         lambda: coins("leaks", "gaussian"),
-        CHOSEN.format("examples", "") + LOOK_TOO,
+        CHOSEN.format("examples", ALONE) + LOOK_TOO,
     ),
     "coins, family, fixed": (lambda: coins("leaks", "gaussian", "fixed"), ONE),
     "coins, family, grid": (lambda: coins("leaks", "gaussian", "union-geometric"), GRID),
     "prior": (lambda: prior("own", "default", "both"), EVERY),
     "prior, fixed": (lambda: prior("own", "fixed", "both"), ONE),
     "split": (lambda: split("uneven"), EVERY + LOOK_TOO),
-    "split, δ": (lambda: split("uneven", "approx"), CHOSEN.format("pairs", "") + LOOK_TOO),
-    "split, family": (lambda: split("uneven", "gaussian"), CHOSEN.format("pairs", "") + LOOK_TOO),
+    "split, δ": (lambda: split("uneven", "approx"), OF_PAIRS + LOOK_TOO),
+    "split, family": (
+        lambda: split("uneven", "gaussian"),
+        OF_PAIRS + LOOK_TOO,
+    ),
     "choices": (lambda: choices("pure"), EVERY + LOOK_TOO),
-    "choices, δ": (lambda: choices("approx"), CHOSEN.format("secrets", "") + LOOK_TOO),
+    "choices, δ": (lambda: choices("approx"), CHOSEN.format("secrets", ALONE) + LOOK_TOO),
     "trials, pure": (
         lambda: trials("pure"),
         CHOSEN.format("examples", ROLES) + LOOK_AND_SCAN,
@@ -143,7 +149,7 @@ SAID: dict[str, tuple[Callable[[], Any], str]] = {
     "stream": (lambda: stream("both"), SEQUENCES),
     "stream of trials": (lambda: stream("both", claim=lb.GaussianDP()), SEQUENCES),
     "Zero-Run, odds": (lambda: zero_run("pure"), EVERY + LOOK_TOO),
-    "Zero-Run, match": (lambda: zero_run("gaussian"), CHOSEN.format("examples", "") + LOOK_TOO),
+    "Zero-Run, match": (lambda: zero_run("gaussian"), CHOSEN.format("examples", ALONE) + LOOK_TOO),
     "Zero-Run, tamper": (lambda: zero_run("gaussian", "tamper"), ONE),
     "Zero-Run, set": (
         lambda: zero_run("pure", given="labels", features=True),
@@ -155,7 +161,7 @@ SAID: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "Zero-Run, set, ladder": (
         lambda: zero_run("gaussian", given="reference", features=True),
-        CHOSEN.format("examples", "") + LOOK_TOO,
+        CHOSEN.format("examples", ALONE) + LOOK_TOO,
     ),
     "PANORAMIA": (lambda: panoramia(leak=3.0, real_nonmembers=True).attack, EVERY),
     "PANORAMIA, recall": (

@@ -415,8 +415,8 @@ def _assumptions(
         ),
         Assumption(
             name="options chosen in advance",
-            statement="Policy and confidence were chosen before anybody looked at membership, and "
-            "no other baseline or attack was tried on it.",
+            statement="All audit options were chosen before membership was known, and no other "
+            "baseline or attack was tried.",
             status="declared",
         ),
         Assumption(name="guesses ordered by scores only", statement=how, status="checked"),

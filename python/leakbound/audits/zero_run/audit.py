@@ -420,8 +420,8 @@ def conditions(
         source,
         Assumption(
             "scores without membership",
-            "The scores come from the trained model and the examples only, and options were chosen "
-            f"before anybody looked at membership; {others} tried on it.",
+            "The scores come from the trained model and the examples only. All audit options were "
+            f"chosen before membership was known, and {others} tried.",
             "declared",
         ),
         Assumption(

@@ -70,7 +70,7 @@ def audited(
     for values in examples.attacks.scores.values():
         if values[allowed].min() == values[allowed].max():
             raise AbstentionError(
-                f"all {allowed.size} scores are equal, so every example abstains: use a score that "
+                f"all {allowed.size} scores are equal, so nothing can be guessed: use a score that "
                 "differs between examples"
             )
     if isinstance(request.cuts, Fixed):

@@ -12,6 +12,7 @@ from leakbound.claims.tradeoff import TradeOff
 from leakbound.report.description import KINDS, Description, Drawing, Figure, Metric, Series, Terms
 from leakbound.report.style import MEMBER
 from leakbound.results.descriptions import steps
+from leakbound.results.descriptions.plainly import plainly
 from leakbound.results.descriptions.standard import (
     counted,
     figures_of,
@@ -76,6 +77,7 @@ def of_audit(result: AuditResult, *, condition: str = "") -> Description:
     return replace(
         said,
         formula=bound,
+        plainly=plainly(result),
         headline=headline,
         paragraphs=paragraphs,
         metrics=_metrics(result, said=said, terms=terms),
@@ -192,7 +194,7 @@ def _parts(result: AuditResult) -> tuple[Metric, ...]:
         share = percent(part["level"] / whole)
         proved = scale.rounded(part["bound"])
         if best["bound"] > part["bound"] == 0:
-            proved = "no more"  # which is not computed
+            proved = "not larger"  # which is not computed
         each.append(f"{tested}: {proved} with {share}")
     name = f"Largest of {len(parts)} tests"
     return (

@@ -98,6 +98,7 @@ def describe(result: DPSGDAudit) -> Description:
     )
     return replace(
         said,
+        plainly="",  # guesses are made from every step, which nobody sees who has the model
         title="Audit of a training run with DP-SGD",
         warnings=result.warnings,
         confidence=result.confidence,

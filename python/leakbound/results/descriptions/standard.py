@@ -150,16 +150,26 @@ def _headline(
             f"{terms.smaller} {sure}."
         )
     if result.refutes:
-        little = ". This is little: a stronger attack may prove more" * (terms.epsilon < SMALL)
-        return terms.conditional(f"ε is at least {bound}{terms.at}{terms.within} {sure}{little}.")
+        said = f"ε is at least {bound}{terms.at}{terms.within} {sure}."
+        if terms.epsilon >= SMALL:
+            return terms.conditional(said)
+        return (
+            f"Almost nothing could be shown: {terms.conditional(said)} A stronger attack may show "
+            "more."
+        )
     several = ""
     if terms.copies > 1:
         several = f", each inserted {terms.copies} times,"
     these = f"these {audited(ranking):,} {terms.units}{several}"
-    said = f"Nothing could be refuted. A perfect attack on {these} would"
     if terms.ceiling > 0:
-        return f"{said} have reached ε = {number(terms.ceiling)}{terms.at}; this attack did not."
-    return f"{said} not refute anything either ({percent(result.confidence)} confidence)."
+        return (
+            f"Nothing could be refuted. A perfect attack on {these} would have reached ε = "
+            f"{number(terms.ceiling)}{terms.at}; this attack did not."
+        )
+    return (
+        f"No attack could show anything with {these}, not even a perfect one "
+        f"({percent(result.confidence)} confidence)."
+    )
 
 
 def _answer(
@@ -245,10 +255,9 @@ def _rates(result: Audit, ranking: ScoreAudit) -> Iterator[Metric]:
         beta = shares.DESCRIBED_SIDES.of(1 - result.confidence, 2)
         counts = np.array([right, trials - right])
         low, least_wrong = clopper_pearson(counts, trials, beta=beta).tolist()
-        limits = f"{share(low)} to {share(1 - least_wrong, up=True)}"
-        return Metric(
-            name=name, value=share(right / trials), note=f"{what}{limits}; descriptive, no bound"
-        )
+        sure = percent(result.confidence)
+        limits = f"{sure} interval {share(low)} to {share(1 - least_wrong, up=True)}"
+        return Metric(name=name, value=share(right / trials), note=f"{limits}{what}")
 
     for rate in LOW_RATES:
         name = f"TPR at {percent(rate)} FPR"
@@ -267,7 +276,7 @@ def _rates(result: Audit, ranking: ScoreAudit) -> Iterator[Metric]:
         yield metric(name, members_below, members)
     half = int(np.abs(roc.guesses - examples / 2).argmin())
     right = int(roc.members[half] + others - wrong[half])
-    yield metric("Accuracy", right, examples, "50 % is guessing; ")
+    yield metric("Accuracy", right, examples, "; guessing gives 50 %")
 
 
 def levels_of(terms: Terms, *, proves: bool) -> Levels:

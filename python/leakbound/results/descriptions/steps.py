@@ -112,9 +112,8 @@ def _of_more(result: AuditResult, terms: Terms) -> Iterator[str]:
     if isinstance(result.claim, PureDP) and proves and result.copies == 1:
         small = 10.0 ** -math.ceil(math.log10(10 * m))
         yield (
-            "If the promise is (ε, δ)-DP, as for DP-SGD, choose "
-            f"claim=ApproxDP(delta={small:g}) before the next audit: this bound refutes promises "
-            "with δ = 0 only."
+            "This bound only rules out guarantees with δ = 0. To test an (ε, δ) guarantee, use "
+            f"claim=ApproxDP(delta={small:g}) in the next audit."
         )
 
 
@@ -217,7 +216,7 @@ def _of_whole(result: AuditResult) -> Iterator[str]:
         return
     yield (
         f"Check that the claimed {asked(result.claim, one)} is that of the whole training: all "
-        "rounds, epochs and clients together. The guarantee of a single round is no claim about "
+        "rounds, epochs and clients together. The guarantee of a single round says nothing about "
         "the model that was released."
     )
 
@@ -237,14 +236,14 @@ def _of_scores(ranking: ScoreAudit) -> Iterator[str]:
     """Yield what to do about scores that were filled in, or inverted; warnings tell ties."""
     if _is_filled(ranking):
         yield (
-            "Check how the scores were made: all of one part have the same, which hardly anybody "
-            "of the other part has. Score all records in the same way, and audit again."
+            "Check how the scores were made: all of one part have the same, which almost none "
+            "of the other part have. Score all records in the same way, and audit again."
         )
     if _deviations(ranking) < -_CHANCE:
         yield (
             "Check the sign of the score: members score lower than non-members (AUC "
-            f"{ranking.auc:.3f}). Do not turn it for these records: a turned sign needs new coins, "
-            "or a new split."
+            f"{ranking.auc:.3f}). Do not flip it for these records: a flipped sign needs new "
+            "coins, or a new split."
         )
 
 
@@ -359,8 +358,8 @@ def of_run(result: DPSGDAudit) -> Iterator[str]:
     yield from _of_scores(result.membership)
     if stated is not None and proved < _MANY * stated.epsilon:
         yield (
-            f"Close the gap between ε ≥ {number(proved)} and the accounted {stated.epsilon:.4g}: "
-            f"use more canaries than {result.membership.m:,}, or canaries with larger gradients."
+            f"To get closer to the accounted ε ({stated.epsilon:.4g}), use more than "
+            f"{result.membership.m:,} canaries, or canaries with larger gradients. A gap is normal."
         )
 
 

@@ -56,7 +56,7 @@ def _metrics(result: SyntheticResult) -> tuple[Metric, ...]:
     compared = "of synthetic records, in all columns compared; to a non-member"
     expected = f"of synthetic records; {share(similarity.expected)} if nothing is copied"
     metrics = (
-        ("Attack", result.attack.replace("_", " "), "gave the bound"),
+        ("Best attack", result.attack.replace("_", " "), ""),
         (
             "Equal to a member",
             share(similarity.copies_of_members),

@@ -102,12 +102,6 @@ def _evidence(result: ZeroRunResult, said: Description) -> Strings:
             "This is the worst case over all plausible propensity models. The best-fitting model "
             f"would give {formula(result, result.learnt.at_estimate)}."
         )
-    if result.by_tampering:
-        words.append(
-            "Tampering as the correction would give "
-            f"{formula(result, result.by_tampering)}. The confidence does not cover choosing the "
-            "larger bound."
-        )
     return tuple(filter(None, [because, " ".join(filter(None, [*words, naive]))]))
 
 

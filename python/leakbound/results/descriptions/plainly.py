@@ -1,0 +1,60 @@
+"""What a bound means for people: how often somebody who has the model can be right."""
+
+import math
+
+from leakbound.report.description import SMALL
+from leakbound.results.one_run import AuditResult
+
+# Designs of the package whose guesses all start from even odds
+_EVEN = ("coins", "random_split", "choices")
+_FAIR = 0.5
+
+
+def plainly(result: AuditResult) -> str:
+    """Return the first sentence of a report, without ε; empty where none like it is proved.
+
+    If training is not ε-DP, some outcome is more than e^ε times likelier with some record than
+    without it. Who sees it, and knew nothing before, is right about that record with probability
+    e^ε / (1 + e^ε) or more; about one of k candidates, e^ε / (k - 1 + e^ε). Bounds that hold within
+    a family, on a condition, for several copies at once or for runs of a mechanism say less.
+    """
+    options = result.options
+    design = options.get("design", "coins")
+    even = design in _EVEN and options.get("prior", _FAIR) == _FAIR and result.copies == 1
+    stated = result.kind == "lower_bound" and result.refutes and result.bound >= SMALL
+    if not (even and stated) or result.is_withheld or result.wording.is_mechanism:
+        return ""
+    if any(one.status == "contradicted" for one in result.assumptions):
+        return ""
+    implied = result.implied()
+    candidates = int(options.get("k", 2))
+    if implied is not None:
+        right = implied.posterior
+    else:
+        right = 1 / (1 + (candidates - 1) * math.exp(-result.bound))
+    often = min(99, math.floor(100 * right))
+    guessing = math.ceil(100 / candidates)
+    if often <= guessing:
+        return ""
+    what = _of_what(result, candidates)
+    subject = f"this {result.wording.subject}"
+    if result.wording.subject == "generator":
+        subject = "the synthetic table"
+    return (
+        f"Whoever has {subject} can tell for some {what}, and be right at least {often} times in "
+        f"100 (guessing gives {guessing})."
+    )
+
+
+def _of_what(result: AuditResult, candidates: int) -> str:
+    """Return what can be told, and of what."""
+    many = result.wording.units
+    if many == "examples":
+        many = "records"
+    if result.implied() is not None:
+        return f"{many} whether they were in the training data"
+    if candidates > 2:
+        return f"{many} which of {candidates} candidates was in the training data"
+    if many == "secrets":
+        return f"{many} which of two candidates was in the training data"
+    return f"pairs of {many} which of the two was in the training data"
