@@ -42,7 +42,14 @@ from leakbound.audits.policies.biased_coins import prior_policy
 from leakbound.audits.policies.f_dp import family_policy
 from leakbound.audits.policies.second_look import DEFAULT, second_look
 from leakbound.audits.policies.trials import of_trials
-from leakbound.claims import CLAIMS, ApproxDP, Claim, PureDP, SubsampledGaussianDP
+from leakbound.claims import (
+    CLAIMS,
+    ApproxDP,
+    Claim,
+    EventFamily,
+    PureDP,
+    SubsampledGaussianDP,
+)
 from leakbound.cuts import CutPolicy, Game, Policy, Proof, ScoreGame, SecondLook
 from leakbound.cuts.games import TrialGame
 from leakbound.cuts.policies import check_policy
@@ -577,6 +584,11 @@ def _of_columns(scores: object) -> Named | None:
 
 def of_replacing(request: Request) -> Request:
     """Return a request whose claim is about replacing an example, where it can be about either."""
+    if isinstance(request.claim, EventFamily) and request.claim.relation == "add_remove":
+        raise OptionError(
+            "one example is in the place of another here, and the noise of this event is told for "
+            'adding or removing one: claims.from_event(event, relation="replace")'
+        )
     if isinstance(request.claim, SubsampledGaussianDP):
         return replace(request, claim=replace(request.claim, relation="replace"))
     return request
@@ -584,7 +596,7 @@ def of_replacing(request: Request) -> Request:
 
 def refuse_replacing(claim: Claim) -> None:
     """Refuse a claim about replacing an example, where examples are added or not."""
-    if isinstance(claim, SubsampledGaussianDP) and claim.relation == "replace":
+    if isinstance(claim, SubsampledGaussianDP | EventFamily) and claim.relation == "replace":
         raise OptionError(
             'relation="replace" is for RandomSplit: a coin decides whether an example is added, so '
             "the bound is on adding or removing one"
