@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
+from leakbound._base.checks import integer, real
 from leakbound._base.imports import needs
 from leakbound._base.types import JsonObject, Relation, Sides
 from leakbound.claims.dp_sgd import allowed, attained_of
@@ -23,7 +24,14 @@ _NOISE = {
     "MixtureOfGaussiansDpEvent": ("standard_deviation", -1),
     "TruncatedSubsampledGaussianDpEvent": ("noise_multiplier", -1),
 }
-_WITHIN = frozenset({"ComposedDpEvent", "SelfComposedDpEvent", "PoissonSampledDpEvent"})
+# Of events that have others within, where
+_INNER = {
+    "ComposedDpEvent": "events",
+    "SelfComposedDpEvent": "event",
+    "PoissonSampledDpEvent": "event",
+}
+# Mechanisms composed, at most: the law of a sum of more takes too much memory, and time
+_MOST = 10**6
 _NOTHING = "NoOpDpEvent"
 # Why the others are no family
 _REFUSED = {
@@ -63,16 +71,38 @@ def _content(value: Any) -> Any:
 
 
 def read(text: str) -> JsonObject:
-    """Return the content of an event that is kept as text; refuse other texts."""
+    """Return the content of an event that is kept as text; refuse what is no family by its name."""
     try:
         content = json.loads(text)
-    except (TypeError, ValueError) as error:
+        parts = [*_parts(content)]
+    except (TypeError, ValueError, RecursionError) as error:
         raise OptionError(f"event must be JSON of a dp_accounting.DpEvent: {error}") from error
-    for one in _parts(content):
-        kind = one.get("type") if isinstance(one, Mapping) else None
-        if not (isinstance(kind, str) and kind.endswith(_SHORT)):
-            raise OptionError(f"event must be JSON of a dp_accounting.DpEvent, got {kind!r}")
+    for one in parts:
+        _check_part(one)
+    count = count_of(content)
+    if count > _MOST:
+        raise OptionError(f"{name_of(content)} composes {count:,} mechanisms, of {_MOST:,} at most")
     return dict(content)
+
+
+def _check_part(one: Any) -> None:
+    """Refuse a part of an event that has no noise to divide, or is none."""
+    kind = None
+    if isinstance(one, Mapping):
+        kind = one.get("type")
+    if not (isinstance(kind, str) and kind.endswith(_SHORT)):
+        raise OptionError(f"event must be JSON of a dp_accounting.DpEvent, got {kind!r}")
+    if kind in _REFUSED:
+        raise OptionError(f"{kind} is no family: {_REFUSED[kind]}")
+    if kind not in {*_NOISE, *_INNER, _NOTHING}:
+        raise OptionError(f"{kind} is not supported by dp_accounting's PLDAccountant")
+    if kind in _NOISE:
+        field, _ = _NOISE[kind]
+        real(one.get(field), name=f"{field} of {kind}", above=0, below=math.inf)
+    if kind in _INNER and not isinstance(one.get(_INNER[kind]), list | Mapping):
+        raise OptionError(f"{kind} has no {_INNER[kind]}")
+    if kind == "SelfComposedDpEvent":
+        integer(one.get("count"), name=f"count of {kind}", least=0)
 
 
 def _parts(content: Any) -> Iterator[Any]:
@@ -89,20 +119,7 @@ def _parts(content: Any) -> Iterator[Any]:
 
 
 def check(content: JsonObject, relation: Relation) -> None:
-    """Refuse events that are no family in less noise, by the name of the part that is not."""
-    scaled = False
-    for one in _parts(content):
-        kind = str(one["type"])
-        if kind in _REFUSED:
-            raise OptionError(f"{kind} is no family: {_REFUSED[kind]}")
-        if kind in _NOISE:
-            field, _ = _NOISE[kind]
-            noise = one.get(field)
-            if not (isinstance(noise, int | float) and 0 < noise < math.inf):
-                raise OptionError(f"{kind} needs a {field} above 0, got {noise!r}")
-            scaled = True
-        elif kind not in _WITHIN and kind != _NOTHING:
-            raise OptionError(f"{kind} is not supported by dp_accounting's PLDAccountant")
+    """Refuse events that the accountant does not support, by the part that it does not."""
     with needs("dp", "from_event"):
         accountant = _accountant(relation, _STEP)
     for one in reversed([*_parts(content)]):  # the innermost first
@@ -114,7 +131,7 @@ def check(content: JsonObject, relation: Relation) -> None:
                 f"{one['type']}{inner} is not supported by dp_accounting's PLDAccountant for "
                 f"relation={relation!r}"
             )
-    if not scaled or not _has_effect(content):
+    if not _has_effect(content):
         raise OptionError(f"nothing in {name_of(content)} has noise that can be divided")
 
 
@@ -147,7 +164,10 @@ def built(content: Mapping[str, Any], divisor: float = 1.0) -> Any:
         fields["event"] = built(fields["event"], divisor)
     if "events" in fields:
         fields["events"] = [built(one, divisor) for one in fields["events"]]
-    return getattr(dp_event, kind)(**fields)
+    try:
+        return getattr(dp_event, kind)(**fields)
+    except TypeError as error:
+        raise OptionError(f"{kind} has other fields: {error}") from error
 
 
 def name_of(content: Mapping[str, Any]) -> str:

@@ -88,7 +88,11 @@ REFUSED: dict[str, tuple[Any, str, str]] = {
         "add_remove",
         "nothing in PoissonSampled",
     ),
-    "no noise": (dp.GaussianDpEvent(0.0), "add_remove", "GaussianDpEvent needs a noise_multiplier"),
+    "no noise": (
+        dp.GaussianDpEvent(0.0),
+        "add_remove",
+        "noise_multiplier of GaussianDpEvent must be above 0",
+    ),
     "without replacement": (
         dp.SampledWithoutReplacementDpEvent(100, 10, dp.GaussianDpEvent(1.0)),
         "replace",
@@ -139,9 +143,37 @@ def test_a_relation_is_asked_for() -> None:
         from_event(dp.GaussianDpEvent(1.0), relation="zero_out")  # type: ignore[arg-type]
     with pytest.raises(InputTypeError, match="got float"):
         from_event(1.0, relation="add_remove")
-    for text in ("no JSON", "[1]", '{"type": "os.system"}', '{"event": {}}'):
-        with pytest.raises(OptionError, match="must be JSON of a dp_accounting"):
-            EventFamily(event=text, relation="add_remove")
+
+
+GAUSSIAN = '{"type": "GaussianDpEvent", "noise_multiplier": 1.0}'
+STORED = {
+    "no JSON": "must be JSON of a dp_accounting",
+    "[1]": "must be JSON of a dp_accounting",
+    "[" * 100_000: "must be JSON of a dp_accounting",
+    '{"type": "os.system"}': "must be JSON of a dp_accounting",
+    '{"event": {}}': "must be JSON of a dp_accounting",
+    '{"type": "NonPrivateDpEvent"}': "is no family",
+    '{"type": "OtherDpEvent"}': "is not supported",
+    '{"type": "GaussianDpEvent", "noise_multiplier": "x"}': "noise_multiplier",
+    '{"type": "ComposedDpEvent"}': "has no events",
+    f'{{"type": "SelfComposedDpEvent", "count": -1, "event": {GAUSSIAN}}}': "count of",
+    f'{{"type": "SelfComposedDpEvent", "count": 1000000000, "event": {GAUSSIAN}}}': "1,000,000 at",
+}
+
+
+@pytest.mark.parametrize("text", STORED, ids=lambda text: text[:60])
+def test_what_a_file_has_in_place_of_an_event_is_refused(text: str) -> None:
+    with pytest.raises((OptionError, InputTypeError), match=STORED[text]):
+        EventFamily(event=text, relation="add_remove")
+
+
+def test_an_event_with_other_fields_is_refused_where_it_is_used() -> None:
+    other = EventFamily(
+        event='{"type": "GaussianDpEvent", "noise_multiplier": 1.0, "more": 2}',
+        relation="add_remove",
+    )
+    with pytest.raises(OptionError, match="GaussianDpEvent has other fields"):
+        other.tradeoff(1.0)
 
 
 def released(less: float, seed: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
