@@ -229,7 +229,7 @@ class ZeroConcentratedDP(FamilyClaim):
     >>> from leakbound.claims import ZeroConcentratedDP
     >>> curve = ZeroConcentratedDP().tradeoff(0.5)
     >>> round(curve.f(0.05), 2), round(curve.epsilon(1e-5), 1)
-    (0.67, 4.8)
+    (0.66, 4.8)
     """
 
     kind = "lower_bound"
