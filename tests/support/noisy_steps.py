@@ -1,6 +1,7 @@
 """Training with DP-SGD without a network: noisy sums of canaries, and sizes of batches."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,21 +27,27 @@ def play(
     stop: Callable[[NDArray[np.float64], int], bool] = lambda _values, _step: False,
     repeated: bool = False,
     signal: float = 1.0,
+    **batches: Any,
 ) -> Observed:
-    """Release what a run with this noise releases, until the end or a rule that sees it all."""
+    """Release what a run with this noise releases, until the end or a rule that sees it all.
+
+    `batches` has how they are made, and what neighbours are.
+    """
     design = CanaryDesign.create(
         canaries=canaries,
         step_canaries=step_canaries,
         sampling_rate=rate,
         max_steps=steps,
         seed=seed,
+        **batches,
     )
     planned = stated(0) if callable(stated) else stated
     recorder, rng = Recorder(design, planned), np.random.default_rng([seed, 77])
     same = rng.normal(size=design.size)
     for step in range(steps):
         values = noise * (same if repeated else rng.normal(size=design.size))
-        values[recorder.included()] += signal
+        rows = recorder.included()
+        values[rows] += signal * recorder.contributions[rows]
         size = rng.binomial(EXAMPLES, rate) if batch is None else batch(rng)
         recorder.record(values, stated(step) if callable(stated) else stated, int(size))
         if stop(values, step):

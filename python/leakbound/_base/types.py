@@ -90,7 +90,11 @@ CoinSides: TypeAlias = Literal["both", "member", "auto"]
 Sides: TypeAlias = Literal["both", "member", "auto", "pairs"]
 Relation: TypeAlias = Literal["add_remove", "replace"]
 Sampling: TypeAlias = Literal["poisson", "fixed_size"]
-"""How batches of a claim of DP-SGD are drawn, anew in each step."""
+"""How batches of a claim of DP-SGD are drawn, for each step by itself."""
+Batches: TypeAlias = Literal["poisson", "fixed_size", "epochs"]
+"""How batches of a run are made; in epochs each example is in one batch of each, in any order."""
+Neighbours: TypeAlias = Literal["add_remove", "zero_out", "replace"]
+"""What differs between two runs; zero-out leaves the place of an example empty."""
 TailBound: TypeAlias = Literal["exact", "steinke", "coupling", "zero_run", "panoramia"]
 FdpTest: TypeAlias = Literal["tight", "recursion"]
 Correction: TypeAlias = Literal["match", "poisson_binomial", "tamper", "composition"]

@@ -9,7 +9,7 @@ import numpy as np
 from leakbound._base.scores import FILLED
 from leakbound._base.types import BoolArray, FloatArray, GenericArray, IntArray, Strings
 from leakbound._tally.tally import Tally
-from leakbound.claims import FAMILIES, Claim, SubsampledGaussianDP
+from leakbound.claims import FAMILIES, Claim, EventFamily, SubsampledGaussianDP
 from leakbound.cuts.games import NEAR_CEILING
 from leakbound.errors import DesignError, OptionError
 from leakbound.report.parts import Assumption, Assumptions
@@ -229,6 +229,11 @@ def family_assumption(claim: Claim, of: str = "training") -> Assumptions:
 
 def of_replacing(claim: Claim) -> Claim:
     """Return a claim about replacing an example, where it can be about either."""
+    if isinstance(claim, EventFamily) and claim.relation == "add_remove":
+        raise OptionError(
+            "one example is in the place of another here, and the noise of this event is told for "
+            'adding or removing one: claims.from_event(event, relation="replace")'
+        )
     if isinstance(claim, SubsampledGaussianDP):
         return replace(claim, relation="replace")
     return claim
@@ -236,7 +241,7 @@ def of_replacing(claim: Claim) -> Claim:
 
 def refuse_replacing(claim: Claim) -> None:
     """Refuse a claim about replacing an example, where examples are added or not."""
-    if isinstance(claim, SubsampledGaussianDP) and claim.relation == "replace":
+    if isinstance(claim, SubsampledGaussianDP | EventFamily) and claim.relation == "replace":
         raise OptionError(
             'relation="replace" is for RandomSplit: a coin decides whether an example is added, so '
             "the bound is on adding or removing one"

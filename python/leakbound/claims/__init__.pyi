@@ -6,8 +6,11 @@ from leakbound.claims.families import CLAIMS as CLAIMS
 from leakbound.claims.families import FAMILIES as FAMILIES
 from leakbound.claims.families import AnyFamily as AnyFamily
 from leakbound.claims.families import Claim as Claim
-from leakbound.claims.families import FamilyClaim as FamilyClaim
+from leakbound.claims.families import EventFamily as EventFamily
 from leakbound.claims.families import GaussianDP as GaussianDP
 from leakbound.claims.families import LaplaceDP as LaplaceDP
 from leakbound.claims.families import SubsampledGaussianDP as SubsampledGaussianDP
 from leakbound.claims.families import TradeOffFamily as TradeOffFamily
+from leakbound.claims.families import ZeroConcentratedDP as ZeroConcentratedDP
+from leakbound.claims.families import from_event as from_event
+from leakbound.claims.family import FamilyClaim as FamilyClaim

@@ -76,15 +76,39 @@ def allowed(loss: Any, orders: Sequence[str]) -> TradeOff:
     δ is on a grid of ε, finer where losses are small; between points lines allow more. Where it
     ends is where noise begins, so rounded up: last bits of a transform move no point.
     """
+    grid = _grid(loss)
+    delta = _largest(loss, grid, orders)
+    return TradeOff.profile(grid, np.clip(delta + _NOISE, 0.0, 1.0))
+
+
+def attained_of(loss: Any, orders: Sequence[str], rounded: float) -> TradeOff:
+    """Return a curve that allows less, of a loss that is rounded up by at most some number.
+
+    δ at each ε is that at the next one of the grid, and farther by this number, so that lines
+    between points allow less too. Where the grid ends it is 0.
+    """
+    grid = _grid(loss)
+    delta = _largest(loss, grid + rounded, orders)
+    least = np.maximum(0.0, -np.expm1(grid))
+    below = np.maximum(np.append(delta[1:], 0.0) - _NOISE, least)
+    return TradeOff.profile(grid, np.clip(below, 0.0, 1.0))
+
+
+def _grid(loss: Any) -> FloatArray:
+    """Return values of ε at which curves of a loss are computed."""
     end = max(_STEP, float(loss.get_epsilon_for_delta(_NOISE)))
     quarters = math.ceil(4 * math.log2(end))
     far = min(_FARTHEST, 2.0 ** (quarters / 4))
     points = min(_POINTS, max(2, round(100 * far)))
     half = np.linspace(0, far, points + 1)
-    grid = np.concatenate([-half[:0:-1], half])
-    of_orders = [_delta(loss, epsilon=grid, order=order) for order in orders]
-    delta = np.max(of_orders, axis=0)
-    return TradeOff.profile(grid, np.clip(delta + _NOISE, 0.0, 1.0))
+    return np.concatenate([-half[:0:-1], half])
+
+
+def _largest(loss: Any, epsilon: FloatArray, orders: Sequence[str]) -> FloatArray:
+    """Return the largest δ(ε) of some orders."""
+    of_orders = [_delta(loss, epsilon=epsilon, order=order) for order in orders]
+    largest: FloatArray = np.max(of_orders, axis=0)
+    return largest
 
 
 def _delta(loss: Any, epsilon: FloatArray, order: str) -> FloatArray:

@@ -3,26 +3,19 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import leakbound._core as _core
-from leakbound._base.bisection import halved, mean
 from leakbound._base.checks import choice, instance, integer, real
 from leakbound._base.records import IF_ANY
-from leakbound._base.types import CountOptions, FdpTest, Relation, Sampling, Sides, TailBound
-from leakbound.claims.base import ApproxDP, Guarantee, GuessWords, PureDP, unexplained
-from leakbound.claims.tradeoff import TradeOff, least_delta
+from leakbound._base.types import CountOptions, FdpTest, Relation, Sampling, Sides
+from leakbound.claims.base import ApproxDP, PureDP
+from leakbound.claims.family import FamilyClaim
+from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import InputTypeError, OptionError
 
-# The walk through a bracket begins with steps of its length halved so often
-_DOUBLINGS = 10
-# Parameters found by values, and not by answers alone, are rounded down to so many steps of a power
-# of two
-_ROUNDED = 2.0**32
 # The law of a sum of more losses takes too much memory, and time
 _MOST_STEPS = 10**6
-# A parameter that promises nothing, of families that have no largest one
-_BEYOND = 1e12
 # δ on top of failures, where a message proposes one
 _USUAL_DELTA = 1e-5
 # Noise multipliers of DP-SGD between which audits search: beyond, ε says nothing or is 0
@@ -39,170 +32,6 @@ def checked_rate(value: object) -> float:
             f"{error}: it is the probability of an example to be in a batch; divide the mean size "
             "of a batch by the number of examples"
         ) from error
-
-
-class FamilyClaim(Guarantee):
-    """A family of trade-off functions, ordered by one parameter: the mechanism obeys one of them.
-
-    Curves with a larger parameter allow more. An audit rejects members of the family that are too
-    private. Its (ε, δ) is the conversion of the rejected curve, and holds within the
-    family.
-    """
-
-    kind = "family_lower_bound"
-    subject = "The trade-off function"
-    most_guesses = 10**8
-    """The recursion takes steps as the square root of the guesses: seconds at so many."""
-    width = 1e-9
-    tradeoff: Callable[[float], TradeOff]
-    """The curve at a value of the parameter."""
-
-    def theorem(self, words: GuessWords) -> str:
-        """See `Guarantee.theorem`."""
-        change = words.replacing and f" of{words.replacing}"
-        return (
-            f"{words.before}Given {words.others}, each correct guess{words.among} obeys the "
-            f"trade-off function{change}, and so do the probabilities of all counts of correct "
-            "guesses together (Mahloujifar, Melis and Chaudhuri 2025, Theorem "
-            f"3.1{words.adapted}). ε is a conversion of the rejected curve and holds within the "
-            "family. "
-        )
-
-    def curve(self, theta: float, sides: Sides) -> TradeOff:
-        """Return the curve at a parameter that bounds guesses; where it is rounded, it allows more.
-
-        For "member" the power is on training with the example. For "both" the curve is its own
-        mirror image: guesses may do what f or f⁻¹ allows.
-        """
-        curve = self.tradeoff(theta)
-        instance(curve, name=f"tradeoff({theta:g})", types=TradeOff)
-        if sides == "member":
-            return curve
-        return curve.symmetrized()
-
-    def attained(self, theta: float, sides: Sides) -> TradeOff:
-        """Return the curve that ε is converted from, once a value of the parameter is rejected.
-
-        It is that of `curve`, unless that is rounded: then this one allows less.
-        """
-        return self.curve(theta, sides)
-
-    def rejected(self, bound: float, sides: Sides) -> TradeOff | None:
-        """See `Guarantee.rejected`."""
-        if bound:
-            return self.attained(bound, sides)
-        return None
-
-    def least_delta(self, sides: Sides) -> float:
-        """Return the least δ at which the family has an ε.
-
-        At a smaller δ no curve beyond the most private one has a finite ε. Whatever was rejected,
-        every ε would then be refuted, which says nothing about the mechanism.
-        """
-        # As close to the end of the family as searches come: failures may grow with the parameter.
-        beyond = self.search[0] + self.width * self._first_step
-        return least_delta(self.curve(beyond, sides))
-
-    def critical(self, counts: CountOptions, level: float, test: FdpTest) -> float | None:
-        """Return the least private value of the parameter that is rejected at a level.
-
-        None if none is rejected, or if no mechanism at all explains the count.
-        """
-        if unexplained(counts, level):
-            return None
-        return self._critical(counts, level=level, test=test)
-
-    def _critical(self, counts: CountOptions, level: float, test: FdpTest) -> float | None:
-        sides: Sides = "both"
-        if counts["one_sided"]:
-            sides = "member"
-        return self.least_private(
-            lambda theta: _core.fdp_rejects(counts, self.curve(theta, sides).core, level, test)
-        )
-
-    def least_private(self, rejected: Callable[[float], bool]) -> float | None:
-        """Walk from the most private end in doubling steps, then halve.
-
-        Returns the last value rejected, None if the most private one is not. Which values are asked
-        depends on the answers only.
-        """
-        low, last = self.search
-        if not math.isfinite(last):
-            last = _BEYOND
-        if not rejected(low):
-            return None
-        # 1. Steps that double, until a value is not rejected.
-        step = self._first_step
-        while True:
-            high = min(low + step, last)
-            if not rejected(high):
-                break
-            if high == last:
-                return last
-            low = high
-            step = 2 * step
-        # 2. Halves between the last rejected and the first that was not.
-        return halved(low, high, rejected, width=self.width, middle=self._middle)[0]
-
-    def least_private_near(
-        self, value: Callable[[float], float], most: float, ends: tuple[float, float]
-    ) -> float | None:
-        """Return the same of an increasing positive function that is rejected where at most `most`.
-
-        Between two ends a line through logarithms of its values finds it (regula falsi, Illinois),
-        in fewer steps than halving. Beyond them, it is a walk.
-        """
-        least, last = self.search
-        low = max(ends[0], least)
-        high = min(ends[1], last)
-
-        def excess(theta: float) -> float:
-            return math.log(value(theta)) - math.log(most)
-
-        under = excess(low)
-        over = excess(high)
-        if not under <= 0 < over:
-            return self.least_private(lambda theta: value(theta) <= most)
-        narrow = self.width / 16
-        moved = ""
-        while high - low > narrow * high:
-            step = (high - low) * under / (under - over)
-            # At least a little from either end, so that the bracket closes on both sides.
-            least = 0.25 * narrow * high
-            middle = min(max(low + step, low + least), high - least)
-            found = excess(middle)
-            # The end that stays twice counts for half.
-            if found <= 0:
-                if moved == "low":
-                    over *= 0.5
-                low = middle
-                under = found
-                moved = "low"
-            else:
-                if moved == "high":
-                    under *= 0.5
-                high = middle
-                over = found
-                moved = "high"
-        # Values that differ in last bits lead to one answer: it is rounded, to the rejected side.
-        mantissa, exponent = math.frexp(low)
-        return math.ldexp(math.floor(mantissa * _ROUNDED) / _ROUNDED, exponent)
-
-    @property
-    def _first_step(self) -> float:
-        low, high = self.search
-        length = 1.0
-        if math.isfinite(high):
-            length = high - low
-        return length / 2.0**_DOUBLINGS
-
-    def _middle(self, low: float, high: float) -> float:
-        return mean(low, high)
-
-    def _least_refuted(
-        self, counts: CountOptions, level: float, _form: TailBound, test: FdpTest
-    ) -> float:
-        return self.critical(counts, level=level, test=test) or 0.0
 
 
 @dataclass(frozen=True)
@@ -382,6 +211,165 @@ def _noise(theta: float) -> float:
     return 1 / real(theta, name="inverse_noise", above=0, below=math.inf)
 
 
+@dataclass(frozen=True)
+class ZeroConcentratedDP(FamilyClaim):
+    """Zero-concentrated DP: Rényi divergences of all orders a > 1 are at most ρ a.
+
+    Every mechanism with a finite ρ has a least one, so that a bound on ρ needs no family. What the
+    divergences allow of tests is taken from all orders at once; Gaussian DP with μ = √(2ρ) allows
+    less, and is no translation. ε(δ) is what ρ implies.
+
+    References
+    ----------
+    M. Bun and T. Steinke, "Concentrated differential privacy: simplifications, extensions, and
+    lower bounds", 2016 (arXiv 1605.02065).
+
+    Examples
+    --------
+    >>> from leakbound.claims import ZeroConcentratedDP
+    >>> curve = ZeroConcentratedDP().tradeoff(0.5)
+    >>> round(curve.f(0.05), 2), round(curve.epsilon(1e-5), 1)
+    (0.66, 4.8)
+    """
+
+    kind = "lower_bound"
+    parameter = "rho"
+    name = "zero-concentrated DP"
+    delta = 0.0
+    width = 1e-6
+    search = (1e-4, 100.0)
+
+    def tradeoff(self, theta: float) -> TradeOff:
+        """Return the curve at ρ, at least 0."""
+        return self.curve(theta, "both")
+
+    def curve(self, theta: float, sides: Sides) -> TradeOff:  # noqa: ARG002 (alike for all)
+        """See `FamilyClaim.curve`: it is its own mirror image."""
+        from leakbound.claims.concentrated import allowed
+
+        return allowed(real(theta, name="rho", above=0, below=math.inf))
+
+    def attained(self, theta: float, sides: Sides) -> TradeOff:  # noqa: ARG002 (alike for all)
+        """See `FamilyClaim.attained`: tests that obey every order."""
+        from leakbound.claims.concentrated import attained
+
+        return attained(real(theta, name="rho", above=0, below=math.inf))
+
+    def least_delta(self, sides: Sides) -> float:  # noqa: ARG002 (the same for all)
+        """See `FamilyClaim.least_delta`: no order limits losses."""
+        return math.nextafter(0.0, 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventFamily(FamilyClaim):
+    """A mechanism as an accountant describes it, with its noise divided: see `from_event`.
+
+    Parameters
+    ----------
+    event : str
+        A `dp_accounting.DpEvent` in JSON: its classes and fields.
+    relation : {"add_remove", "replace"}
+        What the event's guarantee is about.
+    """
+
+    parameter = "noise_divided_by"
+    delta = 0.0
+    width = 1e-4
+    search = (1 / 16, 16.0)
+    event: str
+    relation: Relation
+
+    def __post_init__(self) -> None:
+        from leakbound.claims.events import read
+
+        instance(self.event, name="event", types=str)
+        read(self.event)
+        choice(self.relation, name="relation", allowed=Relation)
+
+    @property
+    def name(self) -> str:
+        """How results call the claim."""
+        from leakbound.claims.events import name_of, read
+
+        return f"noise-scaled {name_of(read(self.event))}"
+
+    def tradeoff(self, theta: float) -> TradeOff:
+        """Return the curve at what noise is divided by, above 0, for guesses of both sides."""
+        return self.curve(theta, "both")
+
+    def curve(self, theta: float, sides: Sides) -> TradeOff:
+        """See `FamilyClaim.curve`: guesses of members are bounded by one order of the two."""
+        from leakbound.claims.events import of_event
+
+        divisor = real(theta, name=self.parameter, above=0, below=math.inf)
+        return of_event(self.event, self.relation, divisor, sides)
+
+    def attained(self, theta: float, sides: Sides) -> TradeOff:
+        """See `FamilyClaim.attained`: δ at losses that are rounded down."""
+        from leakbound.claims.events import attained_by
+
+        divisor = real(theta, name=self.parameter, above=0, below=math.inf)
+        return attained_by(self.event, self.relation, divisor, sides)
+
+    def least_delta(self, sides: Sides) -> float:  # noqa: ARG002 (the same for all)
+        """See `FamilyClaim.least_delta`: computed curves end where noise begins."""
+        return math.nextafter(0.0, 1.0)
+
+    @property
+    def _first_step(self) -> float:
+        return self.search[0]
+
+    def _middle(self, low: float, high: float) -> float:
+        return math.sqrt(low * high)
+
+
+def from_event(event: Any, *, relation: Relation | None = None) -> EventFamily:
+    """Return the family of a mechanism that an accountant knows, in how much less noise it has.
+
+    Its parameter is θ, what all noise of the event is divided by: a bound above 1 says that the
+    mechanism has less noise than the event states. It needs the extra `dp`.
+
+    Parameters
+    ----------
+    event : dp_accounting.DpEvent
+        Gaussian or Laplace noise, also discrete, a mixture of Gaussians, or on Poisson samples, and
+        compositions of these.
+    relation : {"add_remove", "replace"}
+        What the event's noise is told for; there is no default.
+
+    Raises
+    ------
+    OptionError
+        If no relation is named; if a part is not private, has no noise, or is not supported by the
+        accountant of privacy loss distributions under this relation; if nothing can be divided.
+
+    Notes
+    -----
+    Curves are pessimistic loss distributions of dp-accounting. Whether θ is identified depends on
+    all noise being divided alike: a composition whose parts lack different shares of their noise is
+    refuted where its parts together are too little.
+
+    Examples
+    --------
+    >>> import dp_accounting as dp
+    >>> from leakbound.claims import from_event
+    >>> both = dp.ComposedDpEvent([dp.GaussianDpEvent(1.0), dp.LaplaceDpEvent(2.0)])
+    >>> from_event(both, relation="add_remove").name
+    'noise-scaled Composed(Gaussian(1), Laplace(2))'
+    """
+    from leakbound.claims.events import check, described, read
+
+    if relation is None:
+        raise OptionError(
+            'from_event needs a relation: "add_remove" or "replace", whichever the noise '
+            "multipliers of the event are told for"
+        )
+    choice(relation, name="relation", allowed=Relation)
+    text = described(event)
+    check(read(text), relation)
+    return EventFamily(event=text, relation=relation)
+
+
 @dataclass(frozen=True, kw_only=True)
 class TradeOffFamily(FamilyClaim):
     """Any family of trade-off functions, ordered by a parameter.
@@ -448,9 +436,23 @@ class TradeOffFamily(FamilyClaim):
         return self.least_delta(sides)
 
 
-AnyFamily: TypeAlias = GaussianDP | LaplaceDP | SubsampledGaussianDP | TradeOffFamily
+AnyFamily: TypeAlias = (
+    GaussianDP
+    | LaplaceDP
+    | SubsampledGaussianDP
+    | ZeroConcentratedDP
+    | EventFamily
+    | TradeOffFamily
+)
 """Any family of trade-off functions that an audit takes."""
-FAMILIES = (GaussianDP, LaplaceDP, SubsampledGaussianDP, TradeOffFamily)
+FAMILIES = (
+    GaussianDP,
+    LaplaceDP,
+    SubsampledGaussianDP,
+    ZeroConcentratedDP,
+    EventFamily,
+    TradeOffFamily,
+)
 Claim: TypeAlias = PureDP | ApproxDP | AnyFamily
 """Any claim that an audit of one run takes."""
 CLAIMS = (PureDP, ApproxDP, *FAMILIES)

@@ -4,15 +4,22 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from leakbound.claims.base import ApproxDP, PureDP
-from leakbound.claims.families import Claim, GaussianDP, LaplaceDP, SubsampledGaussianDP
+from leakbound.claims.families import (
+    Claim,
+    GaussianDP,
+    LaplaceDP,
+    SubsampledGaussianDP,
+    ZeroConcentratedDP,
+)
 from leakbound.errors import InputTypeError, OptionError
 
 T = TypeVar("T")
 
-CLAIM_NAMES = "pure, approx:D, gaussian, gaussian:D, laplace, dp-sgd:Q,T"
+CLAIM_NAMES = "pure, approx:D, gaussian, gaussian:D, laplace, zcdp, dp-sgd:Q,T"
 _KINDS: dict[str, Callable[..., Claim]] = {
     "pure": PureDP,
     "laplace": LaplaceDP,
+    "zcdp": ZeroConcentratedDP,
     "gaussian": lambda delta=0.0: GaussianDP(delta=delta),
     "approx": lambda delta: ApproxDP(delta=delta),
     "dp-sgd": lambda rate, steps: SubsampledGaussianDP(sampling_rate=rate, steps=steps),

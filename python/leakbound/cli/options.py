@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 CUTS = "auto, second-look, outside-in, kl, union, geometric, fixed:R, weighted"
 KINDS = ".csv, .tsv, .jsonl, these with .gz, .parquet or .npz"
-ONE_MODEL = ("eps", "eps,delta", "mu", "noise")
+ONE_MODEL = ("eps", "eps,delta", "mu", "rho", "noise")
 """The forms that a claim about one model can take."""
 EXIT_CODES = (
     "[dim]Exit code: 0 claim not refuted or no claim, 1 refuted, 2 bad input, 3 inconclusive or "
@@ -164,8 +164,8 @@ Claimed = Annotated[
     option(
         "eps=E",
         "Guarantee to check, of the whole training: all rounds, epochs and clients together. Exit "
-        "code 1 if refuted. Also eps=E,delta=D, or mu=M (Gaussian DP), or noise=S (noise "
-        "multiplier of DP-SGD).",
+        "code 1 if refuted. Also eps=E,delta=D, or mu=M (Gaussian DP), or rho=R (zCDP), or noise=S "
+        "(noise multiplier of DP-SGD).",
     ),
 ]
 Family = Annotated[
@@ -283,7 +283,11 @@ def parse_claim(text: str, forms: tuple[str, ...] = ONE_MODEL) -> dict[str, floa
 
 def guarantee_of(goal: Mapping[str, float], family: str = "", copies: int = 1) -> claims.Claim:
     """Return the family to audit: the one named, or that of the claim, for all copies at once."""
-    own = {"mu": claims.GaussianDP, "noise": claims.SubsampledGaussianDP}
+    own = {
+        "mu": claims.GaussianDP,
+        "rho": claims.ZeroConcentratedDP,
+        "noise": claims.SubsampledGaussianDP,
+    }
     delta = goal.get("delta", 0.0)
     if delta and copies > 1:
         delta = claims.grouped(goal["eps"], delta, copies=copies)[1]
@@ -296,6 +300,8 @@ def guarantee_of(goal: Mapping[str, float], family: str = "", copies: int = 1) -
         named = parse_family(family)
     elif "mu" in goal:
         named = claims.GaussianDP()
+    elif "rho" in goal:
+        named = claims.ZeroConcentratedDP()
     elif delta:
         named = claims.ApproxDP(delta=delta)
     else:
@@ -316,6 +322,8 @@ def for_replacing(goal: Mapping[str, float]) -> Mapping[str, float]:
         return goal
     if "mu" in goal:
         return {"mu": 2 * goal["mu"]}
+    if "rho" in goal:
+        return {"rho": 4 * goal["rho"]}
     epsilon, delta = claims.replacing(goal["eps"], goal.get("delta", 0.0))
     if delta:
         return {"eps": epsilon, "delta": delta}
@@ -442,8 +450,8 @@ def claimed(goal: Mapping[str, float], relation: ClaimRelation | None) -> dict[s
     asked: dict[str, Any]
     if "noise" in goal:
         asked = {"parameter": 1 / goal["noise"]}
-    elif "mu" in goal:
-        asked = {"parameter": goal["mu"]}
+    elif "mu" in goal or "rho" in goal:
+        asked = {"parameter": goal.get("mu", goal.get("rho"))}
     else:
         asked = {"epsilon": goal["eps"], "delta": goal.get("delta", 0.0)}
     if "c" in goal:

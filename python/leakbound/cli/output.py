@@ -38,6 +38,7 @@ _WORDS = {
     "LaplaceDP": "Laplace DP",
     "PureDP": "pure DP",
     "SubsampledGaussianDP": "DP-SGD",
+    "ZeroConcentratedDP": "zCDP",
     "Fixed": "fixed:R",
     "KLScan": "kl",
     "OutsideIn": "outside-in",

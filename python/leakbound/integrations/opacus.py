@@ -19,6 +19,7 @@ from leakbound._base.types import FloatArray, IntArray
 from leakbound.audits.dp_sgd.canaries import CanaryDesign, Recorder
 from leakbound.audits.dp_sgd.sampling import possible_examples
 from leakbound.errors import InputTypeError, OptionError
+from leakbound.results.dp_step import DPStepAudit
 
 # Parameters that a canary's gradient is spread over: clipping each of them by itself then shows.
 PARAMETERS = 4
@@ -30,17 +31,29 @@ _BITS = 62
 _MARK = "_leakbound_watched"
 
 
-def check_optimizer(optimizer: object) -> None:
-    """Raise unless canaries can be put in an optimizer: clips rows of `grad_sample` itself."""
+def check_optimizer(optimizer: object, probe: DPStepAudit | None = None) -> None:
+    """Raise unless canaries can be put in an optimizer: clips rows of `grad_sample` itself.
+
+    Ghost clipping does not: it needs a probe of the step that shows no fault.
+    """
     if not isinstance(optimizer, DPOptimizer):
         raise InputTypeError(f"optimizer must be an opacus DPOptimizer, got {shown(optimizer)}")
-    kinds = (DPOptimizerFastGradientClipping, AdaClipDPOptimizer, DistributedPerLayerOptimizer)
-    if isinstance(optimizer, kinds):
+    kinds = (AdaClipDPOptimizer, DistributedPerLayerOptimizer)
+    ghost = is_ghost(optimizer)
+    if isinstance(optimizer, kinds) or (ghost and probe is None):
+        other = ""
+        if ghost:
+            other = (
+                ", or probe the step first and pass its result, "
+                "probe=leakbound.probe_dp_step(step, …)"
+            )
         raise InputTypeError(
             f"{type(optimizer).__name__} cannot be watched: it clips inside the backward pass, or "
             "at a norm that follows the data; use grad_sample_mode='hooks' and flat or per-layer "
-            "clipping"
+            f"clipping{other}"
         )
+    if probe is not None:
+        _check_probe(optimizer, probe)
     wrong = ""
     if hasattr(optimizer, _MARK):
         wrong = "is already being watched: exit the first watch before you start another"
@@ -54,6 +67,26 @@ def check_optimizer(optimizer: object) -> None:
         wrong = "is within a logical batch: start watching between two steps"
     if wrong:
         raise OptionError(f"the optimizer {wrong}")
+
+
+def is_ghost(optimizer: object) -> bool:
+    """Return whether an optimizer is given sums that were clipped inside the backward pass."""
+    return isinstance(optimizer, DPOptimizerFastGradientClipping)
+
+
+def _check_probe(optimizer: DPOptimizer, probe: object) -> None:
+    """Raise unless a probe of the step shows no fault at the optimizer's noise multiplier."""
+    if not isinstance(probe, DPStepAudit):
+        raise InputTypeError(f"probe must be a DPStepAudit, got {shown(probe)}")
+    noise = float(optimizer.noise_multiplier)
+    found = "inconclusive"
+    if noise > 0:
+        found = probe.check(noise_multiplier=noise)
+    if found != "not refuted":
+        raise OptionError(
+            f"the probe of the step is {found} at the optimizer's noise multiplier, {noise:g}, so "
+            "that it does not vouch for the clipping"
+        )
 
 
 def number_of_examples(examples: Any, optimizer: DPOptimizer) -> int:
@@ -87,7 +120,6 @@ class WatchedOptimizer:
     """
 
     def __init__(self, optimizer: DPOptimizer, design: CanaryDesign) -> None:
-        check_optimizer(optimizer)
         like = optimizer.params[0]
         self.optimizer = optimizer
         self.recorder = Recorder(design, float(optimizer.noise_multiplier))
@@ -188,8 +220,7 @@ class WatchedOptimizer:
         """Add the canaries' rows to a physical batch, then clip and noise as the optimizer does."""
         if not self._attached:  # somebody kept the method
             return self._clip(closure)
-        grads = [p.grad_sample for p in self._model if getattr(p, "grad_sample", None) is not None]
-        if not grads or any(hasattr(_of_batches(one)[-1], "_processed") for one in grads):
+        if not self._is_ready():
             return self._clip(closure)  # which says what is wrong
         self._join()
         released = False
@@ -200,6 +231,12 @@ class WatchedOptimizer:
             if not released:  # nothing to read: a part of a batch, or an error
                 self._leave()
         return released
+
+    def _is_ready(self) -> bool:
+        """Whether there are new gradients of examples to add canaries to."""
+        grads = [p.grad_sample for p in self._model if getattr(p, "grad_sample", None) is not None]
+        used = any(hasattr(_of_batches(one)[-1], "_processed") for one in grads)
+        return bool(grads) and not used
 
     def _add_canaries(self) -> None:
         """Add the rows of those canaries that are in this physical batch."""
@@ -240,10 +277,11 @@ class WatchedOptimizer:
         # own for each canary.
         far = _FAR * float(self.optimizer.max_grad_norm)
         columns = torch.as_tensor(due, device=self._own[0].device)
+        signs = torch.as_tensor(self.recorder.contributions[due]).to(self._own[0])
         for parameter, share in zip(self._own, self._direction, strict=True):
             own = [parameter.new_zeros((size, parameter.numel())) for size in sizes]
             added = parameter.new_zeros((due.size, parameter.numel()))
-            added[torch.arange(due.size, device=added.device), columns] = share * far
+            added[torch.arange(due.size, device=added.device), columns] = share * far * signs
             own[-1] = torch.cat([own[-1], added])
             gradients = own
             if not several:
@@ -289,6 +327,37 @@ class WatchedOptimizer:
                 optimizer.expected_batch_size * optimizer.accumulated_iterations * self.ranks
             )
         return divisor / float(optimizer.max_grad_norm) * (self._direction @ released)
+
+
+class WatchedGhost(WatchedOptimizer):
+    """An optimizer whose gradients were clipped inside the backward pass, with canaries.
+
+    Nothing can be added before clipping. A canary is added to the clipped sum of each parameter of
+    the watcher, at the clipping norm, as a step adds it that clips as a probe has shown. The
+    optimizer's own code adds the noise and divides.
+    """
+
+    _norms_seen: Any = None
+
+    def _is_ready(self) -> bool:
+        """See `WatchedOptimizer._is_ready`."""
+        return any(one.grad is not None for one in self._model)
+
+    def _append(self, due: IntArray) -> list[int]:
+        """Add canaries to the clipped sums; return the examples of the backward pass."""
+        norm = float(self.optimizer.max_grad_norm)
+        columns = torch.as_tensor(due, device=self._own[0].device)
+        signs = torch.as_tensor(self.recorder.contributions[due]).to(self._own[0])
+        for parameter, share in zip(self._own, self._direction, strict=True):
+            added = torch.zeros_like(parameter)
+            added[columns] = share * norm * signs
+            parameter.grad = added
+        norms = [getattr(one, "_norm_sample", None) for one in self._model]
+        known = next((one for one in norms if one is not None), None)
+        if known is None or known is self._norms_seen:
+            return [0]  # of an empty batch no norms are kept
+        self._norms_seen = known
+        return [len(known)]
 
 
 def _of_batches(gradients: Any) -> list[Any]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from leakbound._base.checks import real, shown
 from leakbound._base.imports import needs
+from leakbound._base.types import Batches, Neighbours
 from leakbound.audits.dp_sgd.audit import audit_dp_sgd
 from leakbound.audits.dp_sgd.canaries import CanaryDesign, Observed
 from leakbound.audits.dp_sgd.step.pairs import Pair
@@ -31,6 +32,9 @@ def watch_dp_sgd(
     step_canaries: int | None = None,
     examples: "int | DataLoader[Any] | None" = None,
     seed: int | None = None,
+    sampling: Batches = "poisson",
+    relation: Neighbours | None = None,
+    probe: DPStepAudit | None = None,
 ) -> "DPSGDWatch":
     """Put canaries in every batch of a training run with DP-SGD, to audit the run afterwards.
 
@@ -39,7 +43,8 @@ def watch_dp_sgd(
     Parameters
     ----------
     optimizer : opacus.optimizers.DPOptimizer
-        What `PrivacyEngine.make_private` returned, with flat or per-layer clipping.
+        What `PrivacyEngine.make_private` returned, with flat or per-layer clipping; with ghost
+        clipping if a probe vouches for it.
     canaries : int
         Membership canaries, at least 2: each is in training by its own fair coin.
     sampling_rate : float
@@ -55,6 +60,26 @@ def watch_dp_sgd(
         it to have the sampling rate tested; else it is only stated.
     seed : int, optional
         Seed of all coins; a new one if None. Keep it secret: it determines the coins.
+    sampling : {"poisson", "fixed_size", "epochs"}
+        How the loader makes batches: Poisson samples, a fresh uniform subset of a fixed size in
+        each step, or batches of epochs that have each example once, in any order (opacus with
+        ``poisson_sampling=False``). The rate of epochs is ``1 / len(loader)``.
+    relation : {"add_remove", "zero_out", "replace"}, optional
+        What the runs compared differ in. Of Poisson samples that an example is added, by default,
+        or replaced; of a fixed size that one is replaced. Epochs need one: "zero_out", where the
+        place of an example stays empty, or "replace".
+    probe : DPStepAudit, optional
+        A probe of this optimizer's step that shows no fault, which ghost clipping needs: canaries
+        are then added after clipping, and the audit tests noise and sampling only.
+
+    Raises
+    ------
+    InputTypeError
+        If the optimizer clips inside the backward pass and was not probed, or adapts its norm.
+    OptionError
+        If a probe is refuted or inconclusive, or if there is no claim for a sampling under a
+        relation: adding an example moves the borders of all later batches of an epoch, and changes
+        the rate of batches of a fixed size.
 
     Notes
     -----
@@ -93,33 +118,53 @@ def watch_dp_sgd(
         sampling_rate=sampling_rate,
         max_steps=max_steps,
         seed=seed,
+        sampling=sampling,
+        relation=relation,
     )
     with needs("dp", "watch_dp_sgd"):
         from leakbound.integrations.opacus import check_optimizer, number_of_examples
-    check_optimizer(optimizer)
+    check_optimizer(optimizer, probe)
     size = None
     if examples is not None:
         size = number_of_examples(examples, optimizer)
-    return DPSGDWatch(optimizer=optimizer, design=design, examples=size)
+    return DPSGDWatch(optimizer=optimizer, design=design, examples=size, probe=probe)
 
 
 class DPSGDWatch:
     """A training run with canaries, from the beginning to the end of its block: `watch_dp_sgd`."""
 
-    def __init__(self, optimizer: Any, design: CanaryDesign, examples: int | None) -> None:
+    def __init__(
+        self,
+        optimizer: Any,
+        design: CanaryDesign,
+        examples: int | None,
+        probe: DPStepAudit | None = None,
+    ) -> None:
         self._optimizer = optimizer
         self._design = design
         self._examples = examples
         self._watched: WatchedOptimizer | None = None
         self._observed: Observed | None = None
         self._probes = list[DPStepAudit]()
+        if probe is not None:
+            self._probes.append(probe)
 
     def __enter__(self) -> Self:
         if self._watched is not None or self._observed is not None:
             raise OptionError("this watch has been used: call watch_dp_sgd again for another run")
-        from leakbound.integrations.opacus import WatchedOptimizer
+        from leakbound.integrations.opacus import (
+            WatchedGhost,
+            WatchedOptimizer,
+            check_optimizer,
+            is_ghost,
+        )
 
-        self._watched = WatchedOptimizer(optimizer=self._optimizer, design=self._design)
+        watched = WatchedOptimizer
+        if is_ghost(self._optimizer):
+            watched = WatchedGhost
+        # Once more: another watch, or a frozen layer, may have come in between.
+        check_optimizer(self._optimizer, next(iter(self._probes), None))
+        self._watched = watched(optimizer=self._optimizer, design=self._design)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -171,7 +216,7 @@ class DPSGDWatch:
             The accountant's (ε, δ) of the run, or what `accounted_by` returns.
         claim : PureDP, ApproxDP or a family of trade-off functions, optional
             What membership is audited under; by default `SubsampledGaussianDP` at the rate and
-            number of steps declared, or `ApproxDP` if the noise varied.
+            number of steps declared, `GaussianDP` of epochs, or `ApproxDP` if the noise varied.
         confidence : float
             Of each audit by itself, and of the verdict, in (0, 1).
         """
@@ -184,7 +229,10 @@ class DPSGDWatch:
         found = audit_dp_sgd(
             observed, accounted=accounted, claim=claim, confidence=confidence, examples=population
         )
-        return replace(found, probes=tuple(self._probes))
+        options = found.options
+        if self._is_ghost:
+            options = options | {"clipping": "probed"}
+        return replace(found, options=options, probes=tuple(self._probes))
 
     @property
     def observed(self) -> Observed:
@@ -197,6 +245,12 @@ class DPSGDWatch:
                 f"the block of this watch has not been {state}: audit after training in it"
             )
         return self._observed
+
+    @property
+    def _is_ghost(self) -> bool:
+        from leakbound.integrations.opacus import is_ghost
+
+        return is_ghost(self._optimizer)
 
     def __repr__(self) -> str:
         design = self._design

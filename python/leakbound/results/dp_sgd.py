@@ -8,9 +8,9 @@ from leakbound._base import shares
 from leakbound._base.checks import choice, instance, integer, real
 from leakbound._base.formatting import down, percent, up
 from leakbound._base.records import IF_ANY, Record
-from leakbound._base.types import Named, Relation, Strings, Verdict
-from leakbound.claims import SubsampledGaussianDP
+from leakbound._base.types import Batches, Named, Neighbours, Relation, Strings, Verdict
 from leakbound.claims.families import checked_rate
+from leakbound.claims.training import StatedRun
 from leakbound.errors import OptionError
 from leakbound.report.parts import ROUNDING, Checked
 from leakbound.results.base import Composed, flaw_of
@@ -53,6 +53,8 @@ class SamplingResult(Record):
     """One minus the probability that batches drawn as claimed are refuted."""
     reason: str
     """Why nothing was tested; empty if something was."""
+    sampling: Batches = field(default="poisson", metadata=IF_ANY)
+    """As declared. Of others than Poisson samples sizes are counted: a p-value is 0 or 1."""
 
     @property
     def p_value(self) -> float:
@@ -175,6 +177,9 @@ class StepsResult(Record):
     """The rate that ε is converted at."""
     rate_source: RateSource
     """Whether it is a lower confidence limit, or the stated rate."""
+    sampling: Batches = field(default="poisson", metadata=IF_ANY)
+    relation: Neighbours = field(default="add_remove", metadata=IF_ANY)
+    """How batches are made, and what neighbours are, as declared."""
     confidence: float
     """Probability that both the bound and the rate are conservative."""
     game: AuditResult
@@ -206,14 +211,14 @@ class StepsResult(Record):
     def epsilon(self, delta: float) -> float:
         """Return the ε of the whole training that the bound converts to; 0 if nothing is proved.
 
-        It holds *if* all steps have the same noise multiplier and draw Poisson samples at this rate
-        or more, and all noisy gradients are released. This is not checked: a few steps with little
-        noise among others with more give the same bound, and less leakage.
+        It holds *if* all steps have the same noise multiplier and draw batches as declared, Poisson
+        samples at this rate or more, and all noisy gradients are released. This is not checked: a
+        few steps with little noise among others with more give the same bound, and less leakage.
 
         Parameters
         ----------
         delta : float
-            δ, in (0, 1), of adding or removing one example.
+            δ, in (0, 1), of neighbours under the declared relation.
         """
         checked = real(delta, name="delta", above=0, below=1)
         if self.varies:
@@ -223,8 +228,10 @@ class StepsResult(Record):
             )
         if math.isinf(self.bound) or not self.sampling_rate:
             return 0.0
-        family = SubsampledGaussianDP(sampling_rate=self.sampling_rate, steps=self.steps)
-        return float(family.attained(1 / self.bound, "both").epsilon(checked))
+        run = StatedRun(
+            sampling=self.sampling, relation=self.relation, sampling_rate=self.sampling_rate
+        )
+        return float(run.attained(self.bound, self.steps).epsilon(checked))
 
     def _flaw(self) -> str:
         # the tests share the error; the best of them is the bound
@@ -259,7 +266,7 @@ class Accounted(Record):
     noise_multiplier: float | None = None
     """What it was computed from, as sampling rate and steps are."""
     relation: Relation = field(default="add_remove", metadata=IF_ANY)
-    """What the guarantee compares. Audits of DP-SGD are on adding or removing one example."""
+    """What the guarantee compares, which must be what the audit does."""
 
     def __post_init__(self) -> None:
         instance(self.source, name="source", types=str)

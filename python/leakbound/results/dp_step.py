@@ -118,6 +118,9 @@ class DPStepAudit(Result):
     """What must be true for the bound."""
     provenance: Provenance
     """Versions and seed."""
+    without_power: tuple[Tested, ...] = field(default=(), metadata=IF_ANY)
+    """Tests of the noise that could refute no step at this confidence: their p-values cannot be
+    that small. "not refuted" says nothing about what they test."""
     checked: Checked | None = field(default=None, metadata=IF_ANY)
 
     @property
@@ -206,7 +209,8 @@ class DPStepAudit(Result):
         Returns
         -------
         {"refuted", "not refuted", "inconclusive"}
-            "inconclusive" if no pair came near the claim, so that nothing could refute it.
+            "inconclusive" if no pair came near the claim, so that nothing could refute it. Tests of
+            the noise that could not refute it either are in `without_power`.
         """
         mu = self._mu(noise_multiplier, parameter)
         if self.bound > mu * (1 + CLOSE) or set(self.refuted_by) - {"contribution"}:

@@ -27,9 +27,11 @@ from leakbound.claims import (
     FAMILIES,
     ApproxDP,
     Claim,
+    EventFamily,
     GaussianDP,
     SubsampledGaussianDP,
     TradeOffFamily,
+    ZeroConcentratedDP,
     replacing,
 )
 from leakbound.claims.base import failure_of_one, group_factor, loss_of_one
@@ -276,6 +278,8 @@ class AuditResult(Audit, ScoreAudit):
                 "replacing one, which this bound does not refer to: claim ε at a smaller δ, such "
                 f'as check(epsilon={claimed:g}, delta={failure:.2e}, relation="add_remove")'
             )
+        if isinstance(self.claim, ZeroConcentratedDP):
+            return 4 * claimed  # group privacy of two: Bun and Steinke 2016, Proposition 1.9
         return 2 * claimed  # ε of pure DP, and μ of Gaussian DP: families of others were refused
 
     def _check_delta(self, epsilon: float, delta: float) -> None:
@@ -418,7 +422,7 @@ class AuditResult(Audit, ScoreAudit):
                     "replacing one does not imply one for that: audit a random split (RandomSplit)"
                 )
             return False
-        if isinstance(self.claim, SubsampledGaussianDP) and by_parameter:
+        if isinstance(self.claim, SubsampledGaussianDP | EventFamily) and by_parameter:
             return False  # noise is noise: its curve is that of the relation
         if relation is None:
             raise OptionError(
@@ -427,8 +431,10 @@ class AuditResult(Audit, ScoreAudit):
             )
         if relation == "replace":
             return False
-        gaussian = isinstance(self.claim, GaussianDP) and not self.claim.delta
-        if isinstance(self.claim, FAMILIES) and not gaussian:
+        known = isinstance(self.claim, GaussianDP) and not self.claim.delta
+        if isinstance(self.claim, ZeroConcentratedDP):
+            known = by_parameter
+        if isinstance(self.claim, FAMILIES) and not known:
             raise OptionError(
                 f"a claim of {self.claim.name} for adding or removing one example has no curve of "
                 'this family for replacing one: claim that one, with relation="replace"'

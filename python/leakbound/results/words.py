@@ -6,7 +6,14 @@ from typing import Any
 
 from leakbound._base.formatting import down, up
 from leakbound._base.types import Kind, PathName, Relation
-from leakbound.claims import FAMILIES, ApproxDP, Claim, LaplaceDP, SubsampledGaussianDP
+from leakbound.claims import (
+    FAMILIES,
+    ApproxDP,
+    Claim,
+    EventFamily,
+    LaplaceDP,
+    SubsampledGaussianDP,
+)
 from leakbound.claims.base import failure_of_one
 from leakbound.cuts.look import PILOT_GUESSES
 from leakbound.report.description import Meaning, Terms
@@ -17,6 +24,8 @@ from leakbound.results.wording import Wording
 DELTA = 1e-5
 # What a guarantee compares, as a verb
 COMPARED: dict[Relation, str] = {"add_remove": "adding or removing", "replace": "replacing"}
+# Names of parameters
+_SYMBOLS = {"epsilon": "ε", "mu": "μ", "rho": "ρ"}  # noqa: RUF001 (Greek)
 # Which guesses were made
 _ROLES: dict[PathName, str] = {
     "member": "of membership",
@@ -252,8 +261,10 @@ def scale_of(claim: Claim) -> Scale:
             inverse=True,
             unit="1 / noise multiplier",
         )
+    if isinstance(claim, EventFamily):
+        return Scale("noise divided by", unit="what the noise of the event is divided by")
     name = claim.parameter
-    shown = {"epsilon": "ε", "mu": "μ"}.get(name, name.replace("_", " "))
+    shown = _SYMBOLS.get(name, name.replace("_", " "))
     if not isinstance(claim, FAMILIES):
         return Scale(shown)
     at = ""

@@ -107,8 +107,13 @@ def test_a_level_that_draws_do_not_reach_is_warned_of(monkeypatch: pytest.Monkey
     assert audit.refuted_by == ()
     said = [one for one in audit.warnings if "cannot refute at this confidence" in one]
     assert "normal, independent" in said[0]
+    assert audit.check() == "not refuted"
+    assert audit.without_power == ("normal", "independent")
+    assert audit.summary().headline.endswith("at this confidence: normal, independent.")
+    assert lb.dp_sgd.DPStepAudit.from_json(audit.to_json()) == audit
     audit = probed(uniform(), steps=0, confidence=0.98)
     assert audit.refuted_by == ("normal",)
+    assert audit.without_power == ()
     assert not [one for one in audit.warnings if "cannot refute at this confidence" in one]
 
 

@@ -236,9 +236,7 @@ def test_features_contradict_a_split_that_was_not_random() -> None:
     assert result.bound == 0
     assert result.summary().contradicted[0].name == "random split"
     (said,) = result.warnings  # none about the size of a bound that there is not
-    assert (
-        "column is number 1 of the features, counted from 0 (advantage 0.5" in said
-    )
+    assert "column is number 1 of the features, counted from 0 (advantage 0.5" in said
     assert "drop it and audit again" in said
     assert "use ZeroRun" in said
     assert not np.nanmax(result.curve.bound)

@@ -18,7 +18,7 @@ from leakbound.claims import (
     TradeOffFamily,
 )
 from leakbound.claims.base import GuessWords
-from leakbound.claims.families import FamilyClaim
+from leakbound.claims.family import FamilyClaim
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import OptionError
 

@@ -8,7 +8,7 @@ import pytest
 
 import leakbound as lb
 from command_line import MEMBER, SCORE, csv_text, leakbound, spawn
-from leakbound.claims import CLAIMS, Claim, TradeOffFamily
+from leakbound.claims import CLAIMS, Claim, EventFamily, TradeOffFamily, ZeroConcentratedDP
 from leakbound.claims.names import CLAIM_NAMES
 from leakbound.cli.options import parse_family
 
@@ -19,6 +19,7 @@ WORDS: dict[str, Claim] = {
     "gaussian": lb.GaussianDP(),
     "Gaussian:1e-4": lb.GaussianDP(delta=1e-4),
     "laplace": lb.LaplaceDP(),
+    "zcdp": ZeroConcentratedDP(),
     "dp-sgd:0.1, 20": SAMPLED,
 }
 
@@ -36,7 +37,7 @@ def given(tmp_path: Path) -> Path:
 
 def test_no_claim_is_without_a_word_but_that_of_a_function() -> None:
     spoken = {type(claim) for claim in WORDS.values()}
-    assert spoken == set(CLAIMS) - {TradeOffFamily}
+    assert spoken == set(CLAIMS) - {EventFamily, TradeOffFamily}
     assert {word.partition(":")[0].lower() for word in WORDS} == {
         word.strip().partition(":")[0] for word in CLAIM_NAMES.split(", ")
     }
@@ -58,6 +59,7 @@ def test_zero_run_audits_the_family_that_is_named(word: str, given: Path) -> Non
 
 
 CLAIMED = {
+    "zcdp rho=0.1": 1,
     "gaussian mu=0.3": 1,
     "gaussian eps=1,delta=1e-5": 1,
     "gaussian eps=40,delta=1e-5": 3,
@@ -82,7 +84,7 @@ REFUSED = {
     "coins --family dp-sgd:x,20": "--family dp-sgd:x,20: sampling_rate must be",
     "coins --family dp-sgd:1.5,20": "--family dp-sgd:1.5,20: sampling_rate must be above 0",
     "coins --family approx:2": "--family approx:2: delta must be above 0 and below 1",
-    "coins --claim noise=1": "laplace, dp-sgd:Q,T",
+    "coins --claim noise=1": "laplace, zcdp, dp-sgd:Q,T",
     "coins --family dp-sgd:0.1,20 --claim noise=0": "must have the form eps=… or eps=…,delta=…",
     "coins --family dp-sgd:0.1,20 --claim noise=1,eps=1": "with numbers of at least 0",
     "coins --family dp-sgd:0.1,20 --claim mu=1": "--claim mu=… does not fit DP-SGD",
@@ -101,7 +103,8 @@ REFUSED = {
     "coins --cuts fixed:1000": "--cuts fixed:1000 needs more guesses than there are examples",
     "coins --cuts outside-in:4,3": "--cuts outside-in:4,3: levels must",
     "coins --claim eps=nan": "with numbers of at least 0",
-    "coins --claim rho=1": "'rho=1' must have the form eps=… or eps=…,delta=… or mu=… or noise=…",
+    "coins --claim tau=1": "'tau=1' must have the form eps=… or eps=…,delta=… or mu=… or rho=…",
+    "coins --family pure --claim rho=1": "--claim rho=… does not fit pure DP",
     "coins --claim c=1,eps=1": "must have the form eps",
     "coins --claim eps=1,eps=2": "must have the form eps",
     "coins --claim delta=0": "must have the form eps",

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import dp_accounting as dp
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,6 +18,7 @@ import leakbound as lb
 from bundles import MODEL, change, tampered, why, write
 from command_line import csv_text, leakbound
 from commitments import PROTOCOL, protocol_toml, scored
+from leakbound.claims import ZeroConcentratedDP, from_event
 from leakbound.cuts import SecondLook
 from leakbound.errors import FormatError, LeakboundError, OptionError
 from leakbound.evidence import verify_bundle
@@ -29,6 +31,7 @@ rng = np.random.default_rng(1)
 FEATURES = rng.normal(size=(M, 2))
 CHANCES = np.where(rng.random(M) < 0.5, 0.45, 0.55)
 one_run: Any = flat.coins
+EVENT = from_event(dp.LaplaceDpEvent(1.0), relation="add_remove")
 
 Audit = tuple[Callable[[], Any], dict[str, Any]]
 GIVEN: dict[str, Any] = {"scores": SCORES}
@@ -42,6 +45,8 @@ AUDITS: dict[str, Audit] = {
         lambda: one_run(SCORES, PLAN, claim=lb.GaussianDP(), cuts=lb.OutsideIn([30, 60])),
         GIVEN,
     ),
+    "zCDP": (lambda: one_run(SCORES, PLAN, claim=ZeroConcentratedDP()), GIVEN),
+    "event": (lambda: one_run(SCORES, PLAN, claim=EVENT), GIVEN),
     "second look": (lambda: one_run(SCORES, PLAN, cuts=SecondLook(look=0.1), sides="auto"), GIVEN),
     # The default before it had a second look
     "one test": (lambda: one_run(SCORES, PLAN, cuts=lb.OutsideIn(), sides="auto"), GIVEN),

@@ -43,7 +43,8 @@ RANKED = ("ScoreAudit", "AuditResult", "SyntheticResult", "ZeroRunResult")
 LATE = {
     *("Accounted.relation", "SubsampledGaussianDP.relation", "Checked.c", "Checked.compares"),
     *("Checked.proved", "Checked.source", "DPSGDAudit.accounted", "DPSGDAudit.attainable"),
-    *("DPSGDAudit.probes", "SubsampledGaussianDP.sampling"),
+    *("DPSGDAudit.probes", "SubsampledGaussianDP.sampling", "DPStepAudit.without_power"),
+    *("SamplingResult.sampling", "StepsResult.sampling", "StepsResult.relation"),
     *("SamplingResult.lower_rate", "SamplingResult.upper_rate", "SamplingResult.p_distinct"),
     *("SyntheticResult.risks", "ZeroRunResult.learnt"),
     "Power.copies",

@@ -1,13 +1,14 @@
 """The audit of a watched training run with DP-SGD: membership, steps, sampling, accounting."""
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 
 from leakbound._base import shares
 from leakbound._base.checks import complement, shown
-from leakbound._base.types import FloatArray
+from leakbound._base.types import Batches, FloatArray
+from leakbound.audits.choices import Choices
 from leakbound.audits.coins import Coins
 from leakbound.audits.dp_sgd.betting import correct_guesses, largest_refuted, plan_bet
 from leakbound.audits.dp_sgd.canaries import Observed
@@ -25,10 +26,11 @@ from leakbound.claims import (
 )
 from leakbound.claims.families import check_epsilon_at
 from leakbound.claims.tradeoff import TradeOff
+from leakbound.claims.training import StatedRun
 from leakbound.cuts import Fixed
 from leakbound.errors import AbstentionError, InputTypeError, OptionError
 from leakbound.results import AuditResult, dp_sgd
-from leakbound.results.words import DELTA
+from leakbound.results.words import COMPARED, DELTA
 from leakbound.stats import fdp_rejects
 
 # Audits that may refute, each at an equal share of the probability of error.
@@ -48,7 +50,7 @@ def audit_dp_sgd(
     """Audit what a watched run showed; `examples` are the least and the most there can be."""
     # 1. What was seen, and what is claimed of it.
     level = complement(confidence)
-    stated = _accounted(accounted)
+    stated = _accounted(accounted, observed.design.stated)
     if not observed.steps:
         raise AbstentionError(
             "no step was watched: call step() of the optimizer that was passed, in the block"
@@ -57,10 +59,10 @@ def audit_dp_sgd(
     delta = DELTA
     if stated is not None:
         delta = stated.delta
-    audited = claim or (ApproxDP(delta=delta) if run.varies else run.family)
+    audited = claim or (ApproxDP(delta=delta) if run.varies else run.family())
     if stated is not None:
         _check_delta(audited, stated.delta)
-    # 2. Batches: are they Poisson samples, and at what rate at least?
+    # 2. Batches: can they be as stated, and if Poisson samples, at what rate at least?
     sampling = audit_batch_sizes(observed, examples=examples, confidence=confidence)
     rate = 0.0
     left = level
@@ -89,6 +91,8 @@ def audit_dp_sgd(
             steps=observed.steps,
             sampling_rate=sampled_at_least,
             rate_source=source,
+            sampling=observed.design.sampling,
+            relation=observed.design.relation,
             confidence=confidence,
             game=game,
             betting=betting,
@@ -132,25 +136,35 @@ class _Run:
         self.planned_noise = observed.planned_noise
         self.varies = bool(np.ptp(self.noise) > 0)
 
-    @property
-    def family(self) -> SubsampledGaussianDP:
-        """The steps that were declared: the number of those taken may depend on the data."""
-        return SubsampledGaussianDP(
-            sampling_rate=self.design.sampling_rate, steps=self.design.max_steps
-        )
+    def family(self) -> GaussianDP | SubsampledGaussianDP:
+        """Return that of the steps declared: the number of those taken may depend on the data."""
+        return self.design.stated.family(self.design.max_steps)
 
     def membership(self, claim: Claim, confidence: float) -> AuditResult:
         """Audit who was in training."""
         cuts = None
         if isinstance(claim, FamilyClaim):
             # Planned from what was declared, before any coin is looked at.
-            curve = _shares(self.family.attained(1 / self.planned_noise, "member"))
+            design = self.design
+            expected = replace(design.stated, sampling=_of_canaries(design.sampling))
+            curve = _shares(expected.attained(self.planned_noise, design.max_steps, "member"))
             level = complement(confidence)
             cuts, _ = best_fixed(
                 self.design.canaries, level=level, claim=GaussianDP(), sides="both", curve=curve
             )
+        scores = self.observed.log_odds
+        if self.design.stated.is_replaced:
+            # Of each pair of opposite gradients, which one is in training
+            return audit(
+                np.stack([-scores, scores], axis=1),
+                Choices(self.design.member().astype(np.int64), 2),
+                claim=claim,
+                confidence=confidence,
+                cuts=cuts,
+                seed=self.design.seed,
+            )
         return audit(
-            self.observed.log_odds,
+            scores,
             Coins(self.design.member()),
             claim=claim,
             confidence=confidence,
@@ -222,8 +236,7 @@ class _Run:
         if self.accounted is None or self.varies:
             return None
         steps = self.observed.steps + self.observed.steps_beyond
-        family = SubsampledGaussianDP(sampling_rate=self.design.sampling_rate, steps=steps)
-        curve = family.attained(1 / self.least_noise, "both")
+        curve = self.design.stated.attained(self.least_noise, steps)
         return float(curve.epsilon(self.accounted.delta))
 
     def refuted_by(self, sampling: dp_sgd.SamplingResult, share: float) -> tuple[dp_sgd.Part, ...]:
@@ -245,7 +258,7 @@ class _Run:
         counted = self.membership(GaussianDP(), 1 - share)
         if not counted.guesses:
             return False
-        curve = self.family.curve(1 / self.least_noise, "both")
+        curve = self.design.stated.allowed(self.least_noise, self.design.max_steps)
         return fdp_rejects(
             counted.correct, guesses=counted.guesses, m=float(counted.m), tradeoff=curve, tau=share
         )
@@ -260,8 +273,8 @@ class _Run:
             said.append(f"batch sizes were not tested: {sampling.reason}")
         if sampling.refutes:
             said.append(
-                "batches are not Poisson samples at the stated rate, so the ε of the steps and of "
-                "the accountant are about a different mechanism"
+                f"{_NOT_AS_STATED[design.sampling]}, so the ε of the steps and of the accountant "
+                "are about a different mechanism"
             )
         if seen.steps < design.max_steps:
             said.append(
@@ -284,12 +297,28 @@ class _Run:
         return said + _disagreements(self, seen.steps + seen.steps_beyond)
 
 
-def _accounted(given: dp_sgd.Accounted | tuple[float, float] | None) -> dp_sgd.Accounted | None:
-    if isinstance(given, dp_sgd.Accounted) and given.relation == "replace":
+_NOT_AS_STATED: dict[Batches, str] = {
+    "poisson": "batches are not Poisson samples at the stated rate",
+    "fixed_size": "batches are not of one fixed size at the stated rate",
+    "epochs": "batches are not those of epochs that have each example once",
+}
+
+
+def _of_canaries(sampling: Batches) -> Batches:
+    """Return how canaries are drawn: into batches of fixed size each by itself."""
+    if sampling == "fixed_size":
+        return "poisson"
+    return sampling
+
+
+def _accounted(
+    given: dp_sgd.Accounted | tuple[float, float] | None, run: StatedRun
+) -> dp_sgd.Accounted | None:
+    if isinstance(given, dp_sgd.Accounted) and given.relation != run.compares:
         raise OptionError(
-            "the accountant's guarantee is on replacing one example, but audits of DP-SGD are "
-            "about adding or removing one: use an accountant for Poisson sampling and adding or "
-            "removing one example"
+            f"the accountant's guarantee is on {COMPARED[given.relation]} one example, and this "
+            f"audit of DP-SGD is about {COMPARED[run.compares]} one example: pass the "
+            f'accountant\'s ε for that, as Accounted(…, relation="{run.compares}")'
         )
     if given is None or isinstance(given, dp_sgd.Accounted):
         return given
@@ -298,7 +327,7 @@ def _accounted(given: dp_sgd.Accounted | tuple[float, float] | None) -> dp_sgd.A
         raise InputTypeError(
             f"accounted must be (epsilon, delta) or an Accounted, got {shown(given)}"
         )
-    return dp_sgd.Accounted(epsilon=given[0], delta=given[1])
+    return dp_sgd.Accounted(epsilon=given[0], delta=given[1], relation=run.compares)
 
 
 def _disagreements(run: _Run, steps: int) -> list[str]:

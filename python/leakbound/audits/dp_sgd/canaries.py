@@ -11,9 +11,9 @@ import numpy as np
 
 from leakbound._base.checks import MOST_EXAMPLES, integer, seed_of
 from leakbound._base.streams import Purpose
-from leakbound._base.types import BoolArray, FloatArray, IntArray
+from leakbound._base.types import Batches, BoolArray, FloatArray, IntArray, Neighbours
 from leakbound.claims.dp_sgd import privacy_loss
-from leakbound.claims.families import checked_rate
+from leakbound.claims.training import StatedRun
 from leakbound.errors import InputError, OptionError
 
 # Coins of steps that are tossed where nobody says how many: bets need few more.
@@ -38,6 +38,10 @@ class CanaryDesign:
     Membership canaries come first: 0, …, canaries - 1. Each is in training by its own fair coin,
     and then in every batch with probability q. Step canaries come after them: each has a fair coin
     for every step, and is in that step's batch if it shows heads.
+
+    Where batches are made of epochs, each membership canary has a place in one batch of each epoch,
+    which is empty if it is not in training. Where an example is replaced, a canary is a pair of
+    opposite gradients, and its coin decides which of the two is in training.
     """
 
     canaries: int
@@ -49,6 +53,10 @@ class CanaryDesign:
     seed: int = field(repr=False)
     """Of all coins, and secret as they are: streams of its own, which no other use of the seed has.
     """
+    sampling: Batches = "poisson"
+    """How batches are made."""
+    relation: Neighbours = "add_remove"
+    """What membership compares."""
 
     @classmethod
     def create(
@@ -59,18 +67,23 @@ class CanaryDesign:
         sampling_rate: float,
         max_steps: int,
         seed: int | None,
+        sampling: Batches = "poisson",
+        relation: Neighbours | None = None,
     ) -> Self:
         """Check the options, and fill in the ones that were left out."""
         steps = integer(max_steps, name="max_steps", least=1, most=_MOST_STEPS)
         if step_canaries is None:
             long = min(_STEP_CANARIES, -(-_COINS // steps))
             step_canaries = min(_MOST_STEP_CANARIES, max(long, -(-_FEWEST_COINS // steps)))
+        stated = StatedRun.checked(sampling, relation, sampling_rate)
         design = cls(
             canaries=integer(canaries, name="canaries", least=2, most=MOST_EXAMPLES),
             step_canaries=integer(step_canaries, name="step_canaries", least=2),
-            sampling_rate=checked_rate(sampling_rate),
+            sampling_rate=stated.sampling_rate,
             max_steps=steps,
             seed=seed_of(seed, bits=128),
+            sampling=stated.sampling,
+            relation=stated.relation,
         )
         if design.coins > _MOST_COINS:
             raise OptionError(
@@ -90,8 +103,27 @@ class CanaryDesign:
         """Canaries of both kinds."""
         return self.canaries + self.step_canaries
 
+    @property
+    def stated(self) -> StatedRun:
+        """How batches are made, and what membership compares."""
+        return StatedRun(
+            sampling=self.sampling, relation=self.relation, sampling_rate=self.sampling_rate
+        )
+
+    def contributions(self) -> FloatArray:
+        """Return what each canary adds to a batch it is in, in clipping norms: shape (size,)."""
+        without = 0.0
+        if self.stated.is_replaced:
+            without = -1.0
+        added = np.ones(self.size)
+        added[: self.canaries] = np.where(self.member(), 1.0, without)
+        return added
+
     def member(self) -> BoolArray:
-        """Return which membership canaries are in training: shape (canaries,)."""
+        """Return which membership canaries are in training: shape (canaries,).
+
+        Where a canary is a pair, which of the two is.
+        """
         return Purpose.DP_SGD_MEMBERS.coins(self.seed, self.canaries)
 
     def step_coins(self) -> BoolArray:
@@ -172,13 +204,19 @@ class Recorder:
     def __init__(self, design: CanaryDesign, planned_noise: float) -> None:
         self.design = design
         self.planned_noise = planned_noise
-        self._member = design.member()
+        self.contributions = design.contributions()
+        """What each canary adds to a batch that it is in, in clipping norms."""
+        self._listed = np.ones(design.canaries, dtype=np.bool_)
+        if design.relation == "add_remove":
+            self._listed = design.member()
         self._coins = design.step_coins()
+        self._batches = np.zeros(0, dtype=np.int64)
         self._sampling = Purpose.DP_SGD_SAMPLING.rng(design.seed)
         self._log_odds = np.zeros(design.canaries)
         self._released: list[np.ndarray[tuple[int, ...], np.dtype[np.float32]]] = []
         self._noise: list[float] = []
         self._present = np.zeros(0, dtype=np.int64)
+        self._sampled = np.zeros(design.canaries, dtype=np.bool_)
         self._predictor = Predictor(size=design.size, noise=planned_noise)
         self._squares: list[float] = []
         self._sizes: list[list[int]] = []
@@ -195,16 +233,48 @@ class Recorder:
         return self.steps >= self.design.max_steps
 
     def included(self) -> IntArray:
-        """Draw which canaries are in the next step's batch; none once the coins are used up.
+        """Draw which canaries have a row in the next step's batch; none once coins are used up.
 
         Called once a step. Uniform numbers are drawn for all canaries, so that no draw depends on
-        a coin.
+        a coin. A place that is left empty is a row too, of zeros.
         """
         if self.is_full:
             return np.zeros(0, dtype=np.int64)
-        sampled = self._sampling.random(self.design.canaries) < self.design.sampling_rate
-        self._present = np.flatnonzero(np.append(self._member & sampled, self._coins[self.steps]))
+        self._sampled = self._draw()
+        listed = self._listed & self._sampled
+        self._present = np.flatnonzero(np.append(listed, self._coins[self.steps]))
         return self._present
+
+    def _draw(self) -> BoolArray:
+        """Draw which membership canaries have a place in the next step's batch."""
+        design = self.design
+        if design.sampling != "epochs":
+            sampled: BoolArray = self._sampling.random(design.canaries) < design.sampling_rate
+            return sampled
+        of_epoch = self.steps % design.stated.epoch
+        if not of_epoch:
+            self._batches = self._sampling.integers(design.stated.epoch, size=design.canaries)
+        placed: BoolArray = self._batches == of_epoch
+        return placed
+
+    def _evidence(self, values: FloatArray, noise_multiplier: float) -> FloatArray:
+        """Return ln dP/dQ of what a step released about each membership canary."""
+        design = self.design
+        if design.sampling == "epochs":
+            # The batch is known: N(1, σ²) against N(0, σ²), or against N(-1, σ²)
+            shift = 2 * values
+            if not design.stated.is_replaced:
+                shift = values - 0.5
+            return self._sampled * shift / noise_multiplier**2
+
+        def against_none(x: FloatArray) -> FloatArray:
+            return privacy_loss(
+                x, noise_multiplier=noise_multiplier, sampling_rate=design.sampling_rate
+            )
+
+        if design.stated.is_replaced:
+            return against_none(values) - against_none(-values)
+        return against_none(values)
 
     def record(
         self, values: FloatArray, noise_multiplier: float, batch_size: int | Sequence[int]
@@ -223,15 +293,11 @@ class Recorder:
                 "example whose gradient is NaN or infinite"
             )
         first = self.design.canaries
-        self._log_odds += privacy_loss(
-            values[:first],
-            noise_multiplier=noise_multiplier,
-            sampling_rate=self.design.sampling_rate,
-        )
+        self._log_odds += self._evidence(values[:first], noise_multiplier)
         with np.errstate(over="ignore"):
             self._released.append(values[first:].astype(np.float32))
         noise = np.clip(values, -LARGEST, LARGEST)
-        noise[self._present] -= 1
+        noise[self._present] -= self.contributions[self._present]
         self._squares.append(self._predictor.squares(noise))
         self._noise.append(noise_multiplier)
         if isinstance(batch_size, Sequence):

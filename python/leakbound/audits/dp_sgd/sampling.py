@@ -38,6 +38,8 @@ def audit_batch_sizes(
     """
     if examples is None:
         return _untested(observed, confidence=confidence, reason=_UNKNOWN)
+    if observed.design.sampling != "poisson":
+        return _counted(observed, examples=examples, confidence=confidence)
     # Only where no reading of the rows is right are samples refuted, so the largest p-value counts.
     design = observed.design
     passes = observed.passes
@@ -92,7 +94,43 @@ def _untested(observed: Observed, confidence: float, reason: str) -> SamplingRes
         p_mean=1.0,
         p_variance=1.0,
         confidence=float(confidence),
+        sampling=observed.design.sampling,
         reason=reason,
+    )
+
+
+def _counted(observed: Observed, examples: tuple[int, int], confidence: float) -> SamplingResult:
+    """Compare sizes with those of batches of a fixed size, or of epochs: both need no chance.
+
+    A batch of a fixed size has q N examples, and an epoch has each of N examples once at most.
+    """
+    sizes = observed.batch_sizes
+    design = observed.design
+    least, most = examples
+    mean = float(sizes.mean())
+    if design.sampling == "fixed_size":
+        constant = bool((sizes == sizes[0]).all())
+        rate = design.sampling_rate
+        right = least * rate - 1 < mean < most * rate + 1
+    else:
+        constant = True
+        epoch = design.stated.epoch
+        totals = np.convolve(sizes, np.ones(min(epoch, sizes.size), dtype=np.int64), mode="valid")
+        right = int(totals.max()) <= most
+    return SamplingResult(
+        sampling=design.sampling,
+        sampling_rate=design.sampling_rate,
+        batches=sizes.size,
+        least_examples=least,
+        most_examples=most,
+        largest=int(sizes.max()),
+        mean=mean,
+        variance=float(sizes.var()),
+        expected_variance=0.0,
+        p_mean=float(right),
+        p_variance=float(constant),
+        confidence=float(confidence),
+        reason="",
     )
 
 

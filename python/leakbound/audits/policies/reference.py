@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 
 from leakbound._base.types import FloatArray, Sides
-from leakbound.claims import GaussianDP, SubsampledGaussianDP, TradeOffFamily
+from leakbound.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP
 from leakbound.claims.base import Guarantee
 from leakbound.cuts import Fixed
 from leakbound.stats import normal_cdf, normal_quantile
@@ -99,6 +99,6 @@ def plan_guesses(
 ) -> tuple[Fixed, float]:
     """Return the number of guesses that proves most at the reference, and what it proves there."""
     # Curves of other families are slow, and plans need none of their own.
-    if isinstance(claim, SubsampledGaussianDP | TradeOffFamily):
+    if not isinstance(claim, PureDP | ApproxDP | GaussianDP | LaplaceDP):
         claim = GaussianDP()
     return best_fixed(examples, level=level, claim=claim, sides=sides, curve=reference(sides))

@@ -132,7 +132,10 @@ def _checked(result: DPSGDAudit) -> Checked | None:
     stated = result.accounted
     if result.checked is not None or stated is None:
         return result.checked
-    return result.membership.with_check(epsilon=stated.epsilon, delta=stated.delta).checked
+    relation = stated.relation if stated.relation == "replace" else None
+    return result.membership.with_check(
+        epsilon=stated.epsilon, delta=stated.delta, relation=relation
+    ).checked
 
 
 def _headline(result: DPSGDAudit, within: str) -> str:
@@ -164,12 +167,17 @@ def _evidence(result: DPSGDAudit, proved: float, within: str) -> Strings:
         f"{membership.guesses:,} {membership.guessed or 'guesses'} about {membership.m:,} "
         f"canaries. {' '.join(filter(None, [membership.searched, means]))}",
         f"Steps: {_of_steps(result.steps)}",
-        f"Sampling: {_of_sampling(result.sampling)}",
+        f"Sampling: {_drawn_as(result.sampling)}",
     ]
     if "accounting" in result.refuted_by and result.accounted is not None:
         said.append(
             f"Accounting: the accountant states {result.accounted.name}, but a test of the stated "
             f"mechanism attains ε = {number(result.attainable or 0.0)} at that δ."
+        )
+    if result.options.get("clipping") == "probed":
+        said.append(
+            "Clipping: it is inside the backward pass, and canaries were added after it. That it "
+            "clips every example is what the probe of the step shows, and not these canaries."
         )
     said += [f"Probe of the step: {one.summary().headline}" for one in result.probes]
     return tuple(said)
@@ -245,16 +253,53 @@ def _grounds(steps: StepsResult, delta: float) -> tuple[Section, ...]:
     )
     converted = ""
     if not steps.varies:
+        epsilon = number(steps.epsilon(delta))
         converted = (
-            f"If all {steps.steps:,} steps have one noise multiplier and draw Poisson samples at "
-            f"rate {steps.sampling_rate:.4g} or more ({steps.rate_source}), and all noisy "
-            f"gradients are released, then ε ≥ {number(steps.epsilon(delta))} at δ = {delta:g}."
+            f"If all {steps.steps:,} steps have one noise multiplier and {_drawn(steps)}, and all "
+            f"noisy gradients are released, then ε ≥ {epsilon} at δ = {delta:g}."
         )
     told = tuple(filter(None, (guessed, _BETTING_THEOREM, converted)))
     why = Section(title="Steps: the bets", paragraphs=told, assumptions=(_BETTING_ASSUMPTION,))
     if noise.reason:
         return (why, game)
     return (squares, why, game)
+
+
+def _drawn(steps: StepsResult) -> str:
+    """Return how batches are made, as a condition."""
+    if steps.sampling == "fixed_size":
+        return f"draw subsets of a fixed size, {steps.sampling_rate:.4g} of all examples"
+    if steps.sampling == "epochs":
+        return f"have each example once in an epoch of {round(1 / steps.sampling_rate):,} steps"
+    return f"draw Poisson samples at rate {steps.sampling_rate:.4g} or more ({steps.rate_source})"
+
+
+def _of_counts(sampling: SamplingResult) -> str:
+    """Return what the sizes of batches show that are no Poisson samples."""
+    seen = f"{sampling.batches:,} batches have mean size {sampling.mean:.1f}"
+    wrong = []
+    if sampling.p_variance == 0:
+        wrong.append(f"their sizes vary, with a variance of {sampling.variance:.1f}")
+    if sampling.p_mean == 0 and sampling.sampling == "epochs":
+        wrong.append(
+            f"an epoch has more than {sampling.most_examples:,} examples, so that some are in it "
+            "twice"
+        )
+    elif sampling.p_mean == 0:
+        wrong.append(f"their share is not {sampling.sampling_rate:g} of all examples")
+    if wrong:
+        return f"{seen}. Refuted: {', and '.join(wrong)}."
+    told = "batches of a fixed size"
+    if sampling.sampling == "epochs":
+        told = "epochs that have each example once"
+    return f"{seen}. The sizes do not contradict {told}; they do not show which examples are in it."
+
+
+def _drawn_as(sampling: SamplingResult) -> str:
+    """Return what sizes of batches show, whatever is claimed of them."""
+    if sampling.sampling != "poisson" and not sampling.reason:
+        return _of_counts(sampling)
+    return _of_sampling(sampling)
 
 
 def _of_sampling(sampling: SamplingResult) -> str:
@@ -306,8 +351,31 @@ def _status(sampling: SamplingResult) -> Status:
     return "unverifiable"
 
 
+_OF_EPOCHS = Assumption(
+    name="batches of epochs",
+    statement="Each example is in one batch of each epoch, in an order that does not depend on "
+    "what is trained on. Number of steps and divisor stay the same whichever example is left out, "
+    "and so does the place of each: they are not computed from the number of examples.",
+    status="declared",
+)
+_OF_SUBSETS = Assumption(
+    name="batches of a fixed size",
+    statement="Each batch is a uniform subset of all examples, drawn independently of all other "
+    "batches. Batch sizes reveal sizes that vary. They do not show which examples are in a batch: "
+    "shuffled epochs have batches of these sizes too.",
+    status="declared",
+)
+
+
 def _assumed(sampling: SamplingResult) -> tuple[Assumption, ...]:
     """Return what the rate assumes."""
+    if sampling.sampling != "poisson":
+        one = _OF_SUBSETS
+        if sampling.sampling == "epochs":
+            one = _OF_EPOCHS
+        if sampling.refutes:
+            one = replace(one, status="contradicted")
+        return (one,)
     return (
         Assumption(
             name="Poisson sampling",

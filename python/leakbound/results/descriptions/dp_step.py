@@ -139,7 +139,10 @@ def _headline(result: DPStepAudit) -> str:
     verdict = "Nothing contradicts the stated step"
     if result.check() == "inconclusive":
         verdict = "Inconclusive: no pair came near the claim"
-    return f"{verdict} ({proved}, {stated}; {sure} confidence)."
+    said = f"{verdict} ({proved}, {stated}; {sure} confidence)."
+    if result.without_power:
+        said += f" Tests without power at this confidence: {', '.join(result.without_power)}."
+    return said
 
 
 def _evidence(result: DPStepAudit) -> tuple[str, ...]:

@@ -353,6 +353,7 @@ class _Probe:
                 "seed": options.seed,
             },
             warnings=tuple(self._warnings(pairs)),
+            without_power=tuple(self.out_of_reach),
             assumptions=self._assumed(refuted),
             provenance=Provenance.of(options.seed),
         )
