@@ -352,7 +352,7 @@ def _votes(values: FloatArray, count: int) -> FloatArray:
 
 def _says_pairs(model: object) -> bool:
     """Return whether a model, or the one that it wraps, has the option of one-vs-one values."""
-    seen: list[Any] = []
+    seen: list[object] = []
     inside = [model]
     while inside:
         one = inside.pop()
