@@ -61,10 +61,7 @@ def _combinations(
     if not columns.size:
         return {}, ()
     # 1. Columns of length 1 without their means: the intercept is one more column.
-    units = table[:, columns] / np.abs(table[:, columns]).max(axis=0)
-    units = units - units.mean(axis=0)
-    lengths = np.sqrt((units**2).sum(axis=0))
-    units = units / lengths
+    units, lengths = _of_length_1(table[:, columns])
     if np.linalg.eigvalsh(units.T @ units)[0] > _CLEAR:
         return {}, ()
     rounding = _ROUNDING * np.sqrt(len(units)) / lengths.min()
@@ -90,6 +87,14 @@ def _combinations(
         if length <= _LITTLE:
             nearly.append(f"{names[columns[place]]!r} (nearly a combination of {_listed(parts)})")
     return found, tuple(nearly)
+
+
+def _of_length_1(columns: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return columns less their means, of length 1, and their lengths before."""
+    units = columns / np.abs(columns).max(axis=0)
+    units = units - units.mean(axis=0)
+    lengths: FloatArray = np.sqrt((units**2).sum(axis=0))
+    return units / lengths, lengths
 
 
 def separating(table: FloatArray, names: Strings, member: BoolArray) -> str:
