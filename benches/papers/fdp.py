@@ -264,17 +264,14 @@ def lines_of_panels(
     rows: Sequence[tuple[Cell, ...]], names: Sequence[str], panel: Callable[[float], str]
 ) -> tuple[Line, ...]:
     """Return lines of rows whose first entry is the panel, the second x, and then one y a name."""
-    panels = dict.fromkeys(row[0] for row in rows)
-    return tuple(
-        Line(
-            panel=panel(float(first or 0)),
-            name=name,
-            x=tuple(float(row[1] or 0) for row in rows if row[0] == first),
-            y=tuple(float(row[2 + i] or 0) for row in rows if row[0] == first),
-        )
-        for first in panels
-        for i, name in enumerate(names)
-    )
+    lines = []
+    for first in dict.fromkeys(row[0] for row in rows):
+        cells = [row[1 : 2 + len(names)] for row in rows if row[0] == first]
+        points = [[float(cell or 0) for cell in point] for point in cells]
+        x, *values = zip(*points, strict=True)
+        for name, y in zip(names, values, strict=True):
+            lines.append(Line(panel=panel(float(first or 0)), name=name, x=x, y=y))
+    return tuple(lines)
 
 
 def _played(mu: float, m: int, k: int, seed: int) -> list[float]:

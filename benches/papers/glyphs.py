@@ -122,11 +122,13 @@ def _photograph(
     lower = (y - row).astype(np.float32)
     upper = (x - column).astype(np.float32)
     which = np.arange(len(drawings))[:, None, None]
-    rays = (1 - lower) * (
-        (1 - upper) * drawings[which, row, column] + upper * drawings[which, row, column + 1]
-    ) + lower * (
-        (1 - upper) * drawings[which, row + 1, column]
-        + upper * drawings[which, row + 1, column + 1]
-    )
+    # Bilinear interpolation
+    above_left = drawings[which, row, column]
+    above_right = drawings[which, row, column + 1]
+    below_left = drawings[which, row + 1, column]
+    below_right = drawings[which, row + 1, column + 1]
+    above = (1 - upper) * above_left + upper * above_right
+    below = (1 - upper) * below_left + upper * below_right
+    rays = (1 - lower) * above + lower * below
     pixels: NDArray[np.float32] = rays.reshape(-1, PIXELS, RAYS, PIXELS, RAYS).mean((2, 4))
     return pixels

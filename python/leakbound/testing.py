@@ -177,7 +177,7 @@ def pytest_runtest_makereport(item: Any, call: Any) -> Any:
 
 
 @_hook(tryfirst=True)
-def pytest_report_teststatus(report: Any) -> Any:
+def pytest_report_teststatus(report: Any) -> object:
     """Report inconclusive tests as such."""
     if report.failed and ("leakbound", "inconclusive") in getattr(report, "user_properties", ()):
         return "inconclusive", "I", ("INCONCLUSIVE", {"yellow": True})

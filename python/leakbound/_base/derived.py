@@ -15,7 +15,7 @@ def derived(kind: Any, name: str) -> Any:
     return dict(_below(kind)).get(name)
 
 
-def _below(kind: type[object]) -> Iterator[tuple[str, type[Any]]]:
+def _below(kind: type[object]) -> Iterator[tuple[str, type[object]]]:
     """Yield classes below another with how files call them."""
     for one in kind.__subclasses__():
         if one.__module__.partition(".")[0] != _PACKAGE:

@@ -314,7 +314,7 @@ def read_array_file(source: PathInput | IO[bytes]) -> AnyArray:
 
 
 @contextmanager
-def _loaded(source: PathInput | IO[bytes]) -> Iterator[Any]:
+def _loaded(source: PathInput | IO[bytes]) -> Iterator[object]:
     """Open a file with NumPy; it stays open for an archive."""
     place: Any = source
     named = isinstance(source, str | os.PathLike)

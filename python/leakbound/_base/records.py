@@ -23,7 +23,6 @@ from typing import (
     Self,
     TypeVar,
     Union,
-    cast,
     get_args,
     get_origin,
     get_type_hints,
@@ -69,7 +68,7 @@ def unstored() -> Any:
     return field(default=(), repr=False, metadata={"stored": False})
 
 
-def stored_fields(kind: Any) -> list[Field[Any]]:
+def stored_fields(kind: Any) -> list[Field[object]]:
     """Return the fields of a dataclass that are part of its stored form."""
     return [one for one in fields(kind) if one.metadata.get("stored", True)]
 
@@ -126,7 +125,7 @@ class Record:
     def __hash__(self) -> int:
         return hash(repr(self))
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         record: Any = self
         stored = stored_fields(record)
         rest = {one.name: getattr(self, one.name) for one in fields(record) if one not in stored}
@@ -296,8 +295,8 @@ def _form(hint: object) -> Any:
 
     origin = get_origin(hint)
     inner = get_args(hint)
-    if is_dataclass(hint):
-        return _object(cast("Any", hint))
+    if isinstance(hint, type) and is_dataclass(hint):
+        return _object(hint)
     if hint is float:
         return _number()
     if hint is int:
@@ -327,7 +326,7 @@ def _form(hint: object) -> Any:
     return hint  # bool, int, str, one of a few words, or anything at all
 
 
-def _integer(bits: int) -> Any:
+def _integer(bits: int) -> object:
     from pydantic import Field as Limits
 
     beyond = 1 << bits - 1
@@ -350,7 +349,7 @@ def _number() -> Any:
     return TypeAliasType("Number", form)
 
 
-def _built(kind: type[object], content: Named) -> Any:
+def _built(kind: type[object], content: Named) -> object:
     """Build a dataclass from its fields, and refuse those that cannot go together."""
     try:
         stored = ((one.name, one.name.lstrip("_")) for one in stored_fields(kind))

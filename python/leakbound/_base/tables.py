@@ -92,7 +92,7 @@ class Column:
     values: AnyArray
     missing: BoolArray
     kind: ColumnKind
-    precision: np.dtype[Any] = DOUBLE
+    precision: np.dtype[np.generic] = DOUBLE
     writing: Writing = _PLAIN
     table: str = ""
     marks: Mapping[str, int] = field(default_factory=dict)
@@ -404,7 +404,7 @@ def _of_text(words: TextArray, missing: BoolArray) -> Column:
 
 
 def _of_numbers(
-    values: AnyArray, missing: BoolArray, name: str, precision: np.dtype[Any] = DOUBLE
+    values: AnyArray, missing: BoolArray, name: str, precision: np.dtype[np.generic] = DOUBLE
 ) -> Column:
     """Read floats; NaN is missing."""
     with np.errstate(over="ignore"):
@@ -490,7 +490,7 @@ def _of_dates(values: AnyArray, missing: BoolArray, name: str) -> Column:
     return Column(filled, missing, kind)
 
 
-def _coarsest(types: Iterable[Any]) -> np.dtype[Any]:
+def _coarsest(types: Iterable[Any]) -> np.dtype[np.generic]:
     """Return the least precise of some types of numbers; whole numbers are exact."""
     floats = [np.dtype(one) for one in types if np.issubdtype(one, np.floating)]
     return min(floats, key=lambda one: one.itemsize, default=DOUBLE)

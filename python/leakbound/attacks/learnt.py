@@ -157,7 +157,7 @@ def _halves(unit: IntArray, stratum: IntArray, seed: int) -> BoolArray:
     return learning[unit]
 
 
-def _fitted(model: object, table: FloatArray, member: BoolArray, seed: int) -> Any:
+def _fitted(model: object, table: FloatArray, member: BoolArray, seed: int) -> object:
     """Fit a copy of the model, by default a forest, to tell members from non-members."""
     if model is None:
         with needs("ml", "learnt_score without a model"):

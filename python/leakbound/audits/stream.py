@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -151,7 +151,7 @@ class Stream:
         self._m = 0
         self._scores: list[FloatArray] = []
         self._member: list[BoolArray] = []
-        self._ids: dict[Any, None] = {}  # in their order
+        self._ids: dict[object, None] = {}  # in their order
         self._abstained = 0
         self._members = 0
         self._refused: MemberCount | None = None
@@ -382,7 +382,7 @@ class Stream:
             guesses.append(math.ceil(one.share * longest))
         return self._best(np.array([[guesses, guesses]], dtype=np.int64), examples)[1]
 
-    def _new_ids(self, ids: AnyArray | None, included: BoolArray) -> dict[Any, None]:
+    def _new_ids(self, ids: AnyArray | None, included: BoolArray) -> dict[object, None]:
         """Check the ids of a batch, and return them."""
         if ids is None:
             return {}

@@ -120,7 +120,7 @@ def _game(name: str) -> Any:
     return benchmark.Scores(name)
 
 
-def _bound(name: str) -> Any:
+def _bound(name: str) -> object:
     value = name.partition(":")[2]
     if value.replace(",", "").isdigit() or not value:
         return options.parse_cuts(name)

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.checks import check_membership
 from leakbound._base.console import bar
+from leakbound._base.types import AnyArray
 from leakbound.cli.files import Columns, Layout, TwoFiles, check_names, opened
 from leakbound.cli.options import refuse
 from leakbound.errors import FormatError, InputError
@@ -47,7 +48,7 @@ class Joined:
     """
 
     def __init__(self, paths: Sequence[Path], roles: Roles, layout: Layout) -> None:
-        self._parts = defaultdict[str, list[NDArray[Any]]](list)
+        self._parts = defaultdict[str, list[AnyArray]](list)
         self._member: list[NDArray[np.bool_]] = []
         self._lacking = set[str]()
         self._unread = dict[str, FormatError]()
@@ -72,26 +73,26 @@ class Joined:
         return self._rows
 
     @property
-    def ids(self) -> NDArray[Any] | None:
+    def ids(self) -> AnyArray | None:
         """The column `id`, if all files have it."""
         if "id" in self:
             return self.words("id")
         return None
 
-    def numbers(self, name: str) -> NDArray[Any]:
+    def numbers(self, name: str) -> AnyArray:
         """Return a column as numbers; raise what was wrong with an optional one."""
         if name in self._unread:
             raise self._unread[name]
         return self._whole(name)
 
-    def words(self, name: str) -> NDArray[Any]:
+    def words(self, name: str) -> AnyArray:
         """Return a column of ids, strata or groups: text, if some files have text."""
         parts = self._parts[name]
         if len({part.dtype.kind for part in parts}) > 1:
             self._parts[name] = [part.astype(np.str_) for part in parts]
         return self._whole(name)
 
-    def matrix(self, names: Sequence[str]) -> Any:
+    def matrix(self, names: Sequence[str]) -> AnyArray | None:
         """Return columns of numbers as a matrix; None without columns."""
         if not names:
             return None
@@ -101,7 +102,7 @@ class Joined:
         """Return who was a member."""
         return np.concatenate(self._member)
 
-    def _whole(self, name: str) -> NDArray[Any]:
+    def _whole(self, name: str) -> AnyArray:
         """Return a column in one piece, which is kept in place of its parts."""
         try:
             whole = np.concatenate(self._parts[name])
@@ -181,7 +182,7 @@ class Joined:
         self._files = len(seen)
 
 
-def _numbers(batch: Columns, name: str) -> NDArray[Any]:
+def _numbers(batch: Columns, name: str) -> AnyArray:
     """Return a column of numbers, none of them NaN."""
     values = batch.numbers(name)
     missing = np.flatnonzero(np.isnan(values))

@@ -60,12 +60,12 @@ def option(metavar: str, text: str, *names: str, **limits: Any) -> Any:
     return typer.Option(*names, metavar=metavar or None, help=text, **limits)
 
 
-def flag(name: str, text: str) -> Any:
+def flag(name: str, text: str) -> object:
     """Declare an option that takes no value."""
     return typer.Option(name, metavar="", help=text)
 
 
-def argument(metavar: str, text: str) -> Any:
+def argument(metavar: str, text: str) -> object:
     """Declare an argument."""
     return typer.Argument(metavar=metavar, help=text)
 
@@ -445,9 +445,9 @@ class Delivery:
         output.end(result, lenient=self.lenient, further=verdict)
 
 
-def claimed(goal: Mapping[str, float], relation: ClaimRelation | None) -> dict[str, Any]:
+def claimed(goal: Mapping[str, float], relation: ClaimRelation | None) -> dict[str, object]:
     """Return a claim as arguments of `check`."""
-    asked: dict[str, Any]
+    asked: dict[str, object]
     if "noise" in goal:
         asked = {"parameter": 1 / goal["noise"]}
     elif "mu" in goal or "rho" in goal:

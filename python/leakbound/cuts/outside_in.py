@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import ClassVar, Literal, TypeAlias, cast
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -104,12 +104,14 @@ class LadderPolicy(PathPolicy):
 
     def told(self, best: BestCut, _level: float, /) -> dict[str, JsonValue]:
         """See `PathPolicy.told`: the levels, unless ties chose, and the one reached."""
-        reached = cast("LevelBest", best)
-        said: dict[str, JsonValue] = {"levels": list(reached.levels)} if reached.levels else {}
-        said["guesses"] = reached.cut
-        return {
-            "outside_in": said if reached.members is None else said | {"members": reached.members}
-        }
+        assert isinstance(best, LevelBest)
+        said: dict[str, JsonValue] = {}
+        if best.levels:
+            said["levels"] = list(best.levels)
+        said["guesses"] = best.cut
+        if best.members is not None:
+            said["members"] = best.members
+        return {"outside_in": said}
 
     def best(
         self,

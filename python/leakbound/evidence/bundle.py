@@ -259,7 +259,7 @@ def _recipe(
     return recipe
 
 
-def _data_of(scores: Any, plan: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+def _data_of(scores: Any, plan: Any, inputs: dict[str, Any]) -> dict[str, object]:
     """Return the data arguments of the audit by name, with ids of scores and tables."""
     ids = inputs.pop("ids", None)
     if ids is None and hasattr(scores, "iloc"):

@@ -227,7 +227,7 @@ def design_name(result: Result) -> str:
     return str(result.options.get("design", Coins.name))
 
 
-def _own_options(result: Result, audit: str) -> dict[str, Any]:
+def _own_options(result: Result, audit: str) -> dict[str, object]:
     """Return the options of the audit that a result stores."""
     own = {**result.options, "claim": result.claim, "confidence": result.confidence}
     if own.get("uncertainty") == "given":
@@ -259,7 +259,7 @@ def option_json(name: str, value: object) -> JsonValue:
     return {key: part for key, part in content.items() if key in stored}
 
 
-def read_option(name: str, content: object) -> Any:
+def read_option(name: str, content: object) -> object:
     """Return an option from JSON."""
     if name in _OBJECTS and (isinstance(content, dict) or name != "cuts"):
         return build(content, name=name, kinds=_OBJECTS[name])
@@ -292,7 +292,7 @@ def _stored(name: str, value: object, arrays: dict[str, AnyArray]) -> JsonValue:
 
 def _read_data(
     name: str, form: object, arrays: Mapping[str, object], plan: object, used: set[str]
-) -> Any:
+) -> object:
     """Return an argument of arrays: one, several by name, two limits, or the plan."""
     if form == "plan" and name == "member" and plan is not None:
         return plan

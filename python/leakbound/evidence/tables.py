@@ -144,7 +144,7 @@ def tables_recipe_of(result: SyntheticResult, given: SyntheticInputs) -> TablesR
     )
 
 
-def _attacks_of(result: SyntheticResult, given: SyntheticInputs) -> Any:
+def _attacks_of(result: SyntheticResult, given: SyntheticInputs) -> object:
     """Return the names of attacks, or scores of one's own in the order of the records."""
     if given.attacks is None:
         return list(_mapping(dict(result.options), "attacks"))
@@ -267,7 +267,7 @@ def _read_writing(content: Mapping[str, Any]) -> Writing:
 
 def _read_attacks(
     content: Mapping[str, Any], arrays: Mapping[str, AnyArray], used: set[str]
-) -> Any:
+) -> object:
     """Return names of attacks, or scores of one's own."""
     names, own = (content.get(name) for name in ("names", "own"))
     if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
@@ -281,7 +281,7 @@ def _read_attacks(
     return {name: arrays[place] for name, place in zip(names, places, strict=True)}
 
 
-def _mapping(content: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _mapping(content: Mapping[str, Any], name: str) -> dict[str, object]:
     """Return a part of JSON that has to be a table."""
     part = content.get(name)
     if not isinstance(part, dict):

@@ -3,7 +3,7 @@
 import os
 import re
 import warnings
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -230,6 +230,20 @@ class _Bundle:
         here = manifest.environment()
         told = [name for name in here if name in notes or name != manifest.KERNELS]
         made = {name: str(notes[name]) for name in told} | made
+        wrong = self._other_manifest(notes, made=made, model=model)
+        if wrong:
+            return False, wrong
+        self.exact = made | {manifest.KERNELS: here[manifest.KERNELS]} == here
+        self.kernels = made.get(manifest.KERNELS, "unknown"), here[manifest.KERNELS]
+        what = "no digest of a model"
+        if model:
+            what = f"about the model {model[:16]}…"
+        return True, f"an in-toto statement of leakbound {made['leakbound']}, {what}"
+
+    def _other_manifest(
+        self, notes: Mapping[str, object], made: Mapping[str, str], model: str | None
+    ) -> str:
+        """Return how the manifest differs from that of these files, made where it says."""
         tossed = None
         if self.plan is not None:
             tossed = self.plan.seed
@@ -237,18 +251,13 @@ class _Bundle:
         files = self.files.digests.items()
         rest = {name: one for name, one in files if name not in {MANIFEST, SUMS}}
         text = manifest.statement(rest, result=self.result, notes=expected, model=model)
-        if text != self.files.texts[MANIFEST]:
-            said = f"{MANIFEST} does not match these files, this result and this plan"
-            wrong = [name for name in expected if notes.get(name) != expected[name]]
-            if wrong:
-                said = f"{said}: {', '.join(wrong)}"
-            return False, said
-        self.exact = made | {manifest.KERNELS: here[manifest.KERNELS]} == here
-        self.kernels = made.get(manifest.KERNELS, "unknown"), here[manifest.KERNELS]
-        what = "no digest of a model"
-        if model:
-            what = f"about the model {model[:16]}…"
-        return True, f"an in-toto statement of leakbound {made['leakbound']}, {what}"
+        if text == self.files.texts[MANIFEST]:
+            return ""
+        said = f"{MANIFEST} does not match these files, this result and this plan"
+        wrong = [name for name in expected if notes.get(name) != expected[name]]
+        if wrong:
+            said = f"{said}: {', '.join(wrong)}"
+        return said
 
     @property
     def _elsewhere(self) -> str:

@@ -186,7 +186,7 @@ class Donors:
         return self.codes[first + places.astype(np.intp)]
 
 
-def _step(values: FloatArray, dtype: np.dtype[Any]) -> tuple[float, int]:
+def _step(values: FloatArray, dtype: np.dtype[np.generic]) -> tuple[float, int]:
     """Return the largest step that all distances are multiples of, or 0, and its decimals."""
     for decimals in range(DECIMALS + 1):
         scale = 10.0**decimals

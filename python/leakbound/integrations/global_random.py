@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 
-def states() -> tuple[Any, ...]:
+def states() -> tuple[object, ...]:
     """Return the states of all global generators."""
     cuda: list[Tensor] = []
     if torch.cuda.is_available():

@@ -66,7 +66,7 @@ class OpacusStep:
             for name, parameter in model.named_parameters()
         }
         self._kept: _Kept | None = None
-        self._example: Any = None
+        self._example: object = None
         self._streams: _Streams | None = None
         self._seen: dict[str, Tensor] | None = None
         # States of random generators: after a step without a seed, and after part of one with it
@@ -163,7 +163,7 @@ class OpacusStep:
         else:
             self._noise = after
 
-    def _collated(self, items: list[object]) -> Any:
+    def _collated(self, items: list[object]) -> object:
         """Return a batch; an empty one is cut from that of an example."""
         if items:
             return self._collate(items)
@@ -204,7 +204,7 @@ def _check(optimizer: object) -> None:
         raise OptionError("the optimizer is within a logical batch: probe between two steps")
 
 
-def _emptied(batch: Any) -> Any:
+def _emptied(batch: Any) -> object:
     """Return a collated batch without its examples."""
     if torch.is_tensor(batch):
         return batch[:0]
@@ -303,7 +303,7 @@ class _Kept:
             (one, {name: _copied(value) for name, value in _attributes(one).items()})
             for one in model.modules()
         ]
-        self._start: dict[str, Any] = {}
+        self._start: dict[str, object] = {}
 
     def begin(self) -> None:
         """Let no accountant count, and no watcher of the run see, the steps that follow."""
@@ -357,12 +357,12 @@ class _Kept:
         global_random.restore(self._states)
 
 
-def _attributes(module: nn.Module) -> dict[str, Any]:
+def _attributes(module: nn.Module) -> dict[str, object]:
     """Return the attributes of a module but for parameters, buffers and submodules."""
     return {name: one for name, one in vars(module).items() if name not in _STRUCTURE}
 
 
-def _copied(value: Any) -> Any:
+def _copied(value: Any) -> object:
     """Return a copy of what code may change in place."""
     if torch.is_tensor(value) and not isinstance(value, nn.Parameter):
         return value.clone()

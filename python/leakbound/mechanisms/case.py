@@ -284,7 +284,7 @@ class _Worker:
         self.identity = ""
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._answers: queue.Queue[Any] = queue.Queue()
+        self._answers: queue.Queue[object] = queue.Queue()
         self._words: deque[bytes] = deque(maxlen=_LAST_WORDS)
         self._closed = False
 

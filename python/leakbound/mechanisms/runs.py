@@ -310,7 +310,7 @@ def _digest_of(data: Output) -> bytes:
         parts = [*map(_digest_of, (list(map(str, data.columns)), *columns))]
     elif hasattr(data, "__array__"):
         array = np.asarray(readable(data))
-        held: Any = array.tolist() if array.dtype.hasobject else digest(array)
+        held: object = array.tolist() if array.dtype.hasobject else digest(array)
         parts = [_digest_of([list(array.shape), held])]
     else:
         parts = [_digest_of(vars(data))]

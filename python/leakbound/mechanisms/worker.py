@@ -233,7 +233,7 @@ def _columns(frame: Output) -> list[Output]:
     return list(frame.get_columns())
 
 
-def _cells(column: Output) -> Any:
+def _cells(column: Output) -> object:
     """Return numbers and times of a column as an array, and other cells as a list."""
     if isinstance(getattr(column, "dtype", None), np.dtype):
         array = np.asarray(column)

@@ -22,7 +22,7 @@ import numpy as np
 
 from leakbound._base.checks import MOST_K, choice, instance, integer, numbers, real, vector
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, IntArray
-from leakbound.claims import GaussianDP, PureDP
+from leakbound.claims import Claim, GaussianDP, PureDP
 from leakbound.errors import InputError, OptionError
 
 # What a sparse vector that releases values has for a query below, and for one that is not asked
@@ -47,7 +47,7 @@ _NEAR = np.arange(-4.0, 5.0)
 class Mechanism:
     """What all mechanisms have."""
 
-    claim: ClassVar[Any] = PureDP()
+    claim: ClassVar[Claim] = PureDP()
     d0: ClassVar[Any] = 0
     d1: ClassVar[Any] = 1
     epsilon: float = 1.0
@@ -94,7 +94,7 @@ class GaussianNoise(LaplaceNoise):
     `epsilon` is the claimed μ, and faults are those of `LaplaceNoise`.
     """
 
-    claim: ClassVar[Any] = GaussianDP()
+    claim: ClassVar[Claim] = GaussianDP()
 
     def run(self, data: float, rng: np.random.Generator) -> float:
         """Return the noisy query."""
@@ -265,7 +265,7 @@ class _Randomizer:
         return self.epsilon * np.subtract(says, says_other, dtype=np.float64)
 
     @abstractmethod
-    def _draw(self, values: IntArray, rng: np.random.Generator) -> Any: ...
+    def _draw(self, values: IntArray, rng: np.random.Generator) -> object: ...
 
     @abstractmethod
     def _says(self, reports: ArrayInput, value: int) -> BoolArray: ...

@@ -26,7 +26,7 @@ Design: TypeAlias = Literal["coins", "random_split", "choices"]
 # What a protocol must contain.
 PROTOCOL = ("attacks", "canaries", "claim", "confidence", "cuts", "sides", "unit")
 # The options of an audit of one run. A protocol fixes each, also by leaving it out.
-DEFAULTS: Mapping[str, Any] = {
+DEFAULTS: Mapping[str, object] = {
     "claim": PureDP(),
     "confidence": 0.95,
     "cuts": None,
@@ -178,7 +178,7 @@ def checked_protocol(protocol: object) -> JsonObject:
     return checked
 
 
-def build(value: Any, name: str, kinds: Mapping[str, type[Any]]) -> Any:
+def build(value: Any, name: str, kinds: Mapping[str, type[Any]]) -> object:
     """Build a claim or a policy from its table: its type, and its fields by name."""
     kind = None
     if isinstance(value, dict) and "type" in value:

@@ -342,7 +342,7 @@ def ensembles() -> Any:
     return ensemble
 
 
-def default_sceptics() -> dict[str, Any]:
+def default_sceptics() -> dict[str, object]:
     """Return the default sceptics by name."""
     trees = ensembles().HistGradientBoostingClassifier(
         max_iter=60, max_leaf_nodes=15, learning_rate=0.1, early_stopping=False

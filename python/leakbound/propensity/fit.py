@@ -188,7 +188,7 @@ class Model(ABC):
         return 0
 
     @abstractmethod
-    def _learn(self, rows: Rows, seed: int, /) -> Any:
+    def _learn(self, rows: Rows, seed: int, /) -> object:
         """Fit all rows and return what `_log_odds` needs."""
 
     @abstractmethod
@@ -247,7 +247,7 @@ class PropensityFit:
     """Of the fit."""
     _declared: float | None = field(default=None, kw_only=True)
     _model: Model = field(kw_only=True)
-    _state: Any = field(kw_only=True)
+    _state: object = field(kw_only=True)
 
     @property
     def logistic(self) -> bool:

@@ -132,7 +132,7 @@ class SklearnPropensity(Model):
     def _name(self) -> str:
         return in_a_line(self.estimator)
 
-    def _learn(self, rows: Rows, seed: int, /) -> Any:
+    def _learn(self, rows: Rows, seed: int, /) -> object:
         once = np.ones(rows.member.size, dtype=np.uint32)
         return self._fitted(rows, once, Purpose.CLASSIFIER, seed)
 
@@ -151,7 +151,7 @@ class SklearnPropensity(Model):
 
     def _fitted(
         self, rows: Rows, copies: NDArray[np.uint32], purpose: Purpose, *numbers: int
-    ) -> Any:
+    ) -> object:
         """Fit a clone to rows repeated by `copies`."""
         from sklearn.base import clone
 

@@ -100,7 +100,7 @@ def _tokens(values: object) -> list[AnyArray]:
     return []
 
 
-def _listed(values: Any) -> Sequence[Any]:
+def _listed(values: Any) -> Sequence[object]:
     """Return rows as a list, whose elements are not objects of Arrow."""
     listed: Sequence[Any] = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
     return listed

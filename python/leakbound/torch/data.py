@@ -47,7 +47,7 @@ class Batch:
     def __len__(self) -> int:
         return len(self.inputs)
 
-    def through(self, model: nn.Module) -> Any:
+    def through(self, model: nn.Module) -> object:
         """Return what `model` answers; floats are given its precision."""
         wanted = precision(model)
 
@@ -172,7 +172,7 @@ def noting(batches: Batches, seen: list[Tensor], shown: list[AnyArray]) -> Batch
     `seen` gets their targets, but for tokens; `shown` gets rows of numbers, and numbers of tokens.
     """
 
-    def passing() -> Iterator[Any]:
+    def passing() -> Iterator[object]:
         for item in batches.items:
             inputs, others, targets, _ = _parts(item)
             if isinstance(item, Mapping):
@@ -249,7 +249,7 @@ def _as_tensor(part: object, name: str) -> Tensor:
     return tensor
 
 
-def _drawn(items: Iterable[object]) -> Iterator[Any]:
+def _drawn(items: Iterable[object]) -> Iterator[object]:
     """Yield batches, or say which one the data could not make."""
     iterator = iter(items)
     number = 0
@@ -287,7 +287,7 @@ def _from_loader(loader: DataLoader[Any]) -> Batches:
     batch_sampler = loader.batch_sampler
     streamed = isinstance(loader.dataset, IterableDataset)
     # Without a batch sampler, batches come ready-made.
-    sampler: Any = loader.sampler
+    sampler: object = loader.sampler
     whole = True
     if batch_sampler is not None:
         sampler = getattr(batch_sampler, "sampler", None)

@@ -30,7 +30,7 @@ _KINDS = {
     "ForImageClassification": "AutoModelForImageClassification",
 }
 # Nothing is downloaded, and no code runs that comes with a model: nobody is asked either.
-_LOCAL: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+_LOCAL: dict[str, object] = {"local_files_only": True, "trust_remote_code": False}
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,7 +53,7 @@ def pooled(members: Column, nonmembers: Column, name: str, *, codes: bool = Fals
     return column if written is None else _rounded(column, written)
 
 
-def _rounded(column: Column, coarse: np.dtype[Any]) -> Column:
+def _rounded(column: Column, coarse: np.dtype[np.generic]) -> Column:
     """Return numbers in a coarser precision, where it has them."""
     with np.errstate(over="ignore"):
         rounded = column.values.astype(coarse).astype(np.float64)
@@ -62,7 +62,7 @@ def _rounded(column: Column, coarse: np.dtype[Any]) -> Column:
     return replace(column, values=values, precision=coarse)
 
 
-def _once(members: Column, nonmembers: Column) -> np.dtype[Any] | None:
+def _once(members: Column, nonmembers: Column) -> np.dtype[np.generic] | None:
     """Return the precision that all numbers of one of the tables were once held in."""
     sides = [one.values[~one.missing] for one in (members, nonmembers) if one.kind == "number"]
     # Numbers that all fit a coarser type on one side only came from there.
@@ -79,15 +79,15 @@ def _once(members: Column, nonmembers: Column) -> np.dtype[Any] | None:
     return None
 
 
-def _not_in(numbers: NDArray[Any], coarse: np.dtype[Any]) -> int:
+def _not_in(numbers: NDArray[np.generic], coarse: np.dtype[np.generic]) -> int:
     """Return how many numbers a type does not hold."""
-    held: NDArray[Any] = numbers.astype(coarse)
+    held: NDArray[np.generic] = numbers.astype(coarse)
     if numbers.dtype == object:  # compared exactly, as Python does
         return int((held.astype(np.float64).astype(object) != numbers).sum())
     return int((held != numbers).sum())
 
 
-def _doubled(members: Column, nonmembers: Column) -> np.dtype[Any] | None:
+def _doubled(members: Column, nonmembers: Column) -> np.dtype[np.generic] | None:
     """Return double precision where one side has integers that the other may have rounded."""
     exact, plain = sorted((members, nonmembers), key=lambda one: one.is_exact, reverse=True)
     if not exact.is_exact or plain.is_exact or plain.kind != "number":

@@ -13,7 +13,15 @@ from leakbound._base import shares
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.brief import brief
 from leakbound._base.records import Lazy, encode
-from leakbound._base.types import ArrayInput, CoinSides, FloatArray, HasMember, JsonValue
+from leakbound._base.types import (
+    ArrayInput,
+    CoinSides,
+    FloatArray,
+    HasMember,
+    JsonValue,
+    Named,
+    Strings,
+)
 from leakbound._base.types import Correction as CorrectionName
 from leakbound.audits import premises
 from leakbound.audits.figures import histogram_of
@@ -238,32 +246,25 @@ def bound(
     game = games[str(proof.options.get("attack", ""))]
     # 2. The grounds for it.
     at_attack = shares.ATTACKS.of(level, len(games))
+    assumed = conditions(odds, drawn, options, examples.attacks.others)
+    stated = _options(odds, shift, options, request, at_attack)
     design = replace(
         odds,
-        assumptions=(
-            *conditions(odds, drawn, options, examples.attacks.others),
-            *family_assumption(request.claim),
-        ),
-        options={**_options(odds, shift, options, request, at_attack), **odds.options},
+        assumptions=(*assumed, *family_assumption(request.claim)),
+        options={**stated, **odds.options},
         warnings=_notes(odds, shift, game, request.claim),
         inputs={**examples.attacks.digested, "member": examples.member, **odds.inputs},
     )
-    fields = assemble(proof, design, request)
+    fields = assemble(proof, design, request) | _of_game(game)
     fields |= {"wording": GIVEN, "warnings": _with_filled(game, fields["warnings"])}
     # 3. Nothing is reported where the propensities were refuted.
     withheld = odds.refuted and not options.release_refuted
     if withheld:
-        fields |= {"bound": 0.0, "reason": _WITHHELD, "rejected": None, "warnings": design.warnings}
+        fields |= _nothing(design.warnings)
     if withheld or shift.bootstrap is not None:
         # Parts are what one fit proves: it is withheld, or the percentile of many is reported
         fields["options"].pop("parts", None)
     compared = shift.correction == "match" and not withheld
-    # Of what was audited, whatever matching keeps.
-    fields |= {
-        "m": game.examples,
-        "members": int(game.member.sum()),
-        "_histogram": Lazy(lambda: histogram_of(game.shown())),
-    }
     return ZeroRunResult(
         **fields,
         correction=shift.correction,
@@ -280,6 +281,20 @@ def bound(
             lambda: _by_tampering(odds, game, correction, at_attack) if compared else None
         ),
     )
+
+
+def _of_game(game: ObservedGame) -> Named:
+    """Return the fields of a result about all that was audited, whatever matching keeps."""
+    return {
+        "m": game.examples,
+        "members": int(game.member.sum()),
+        "_histogram": Lazy(lambda: histogram_of(game.shown())),
+    }
+
+
+def _nothing(warnings: Strings) -> Named:
+    """Return the fields of a result that is withheld."""
+    return {"bound": 0.0, "reason": _WITHHELD, "rejected": None, "warnings": warnings}
 
 
 def _game_of(examples: AlignedScores, odds: Odds, name: str, request: Request) -> ObservedGame:

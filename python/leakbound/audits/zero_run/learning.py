@@ -151,22 +151,20 @@ def learnt(
     beyond = np.flatnonzero(np.abs(guide) > options.limit)
     columns = _columns(learning)
     guide = guide[rows]
-    refusal = ""
     found = None
+    refusal = ""
     try:
         found = _confidence_set(member, learning, request, (rows, beyond, columns.needed))
     except FitError as error:
-        refusal = f"{error}{_culprits(learning, columns, rows, member)}"
+        deciding = separating(learning.features[rows], learning.names, member[rows])
+        refusal = f"{error}{_way_out(deciding, columns.nearly)}"
     # 2. Tests of the model's form.
     seen = learning.seen[rows]
     tests: tuple[FormTest, ...] = ()
     if found is not None and options.falsify:
         tests = _tried(found, learning, seen, seed)
     # 3. Scores less what features predict of them.
-    beyond_seen = {
-        name: _blinded(values[rows], seen, options, seed)
-        for name, values in examples.attacks.scores.items()
-    }
+    beyond_seen = _blinded(examples, rows, seen, options, seed)
     # 4. What is said of it.
     set_level = shares.SET.of(request.level)
     test_level = shares.AT_MEMBER.of(request.level)
@@ -201,13 +199,12 @@ def learnt(
     )
 
 
-def _culprits(learning: Learning, columns: Columns, rows: IntArray, member: BoolArray) -> str:
-    """Name the columns for which there is no confidence set, where they are known."""
-    deciding = separating(learning.features[rows], learning.names, member[rows])
+def _way_out(deciding: str, nearly: Strings) -> str:
+    """Return what to do about columns that decide membership, or are combinations of others."""
     if deciding:
         return f" ({deciding}: audit records of which both groups have some)"
-    if columns.nearly:
-        return f" ({', '.join(columns.nearly)}: leave out one of these)"
+    if nearly:
+        return f" ({', '.join(nearly)}: leave out one of these)"
     return ""
 
 
@@ -221,11 +218,14 @@ def _tried(
 
 
 def _blinded(
-    scores: FloatArray, seen: FloatArray, options: ZeroRunOptions, seed: int
-) -> FloatArray:
-    """Return scores less what features predict of them."""
-    beyond = beyond_features(usable(scores), seen, trees=options.falsify, seed=seed)
-    return usable(beyond)
+    examples: AlignedScores, rows: IntArray, seen: FloatArray, options: ZeroRunOptions, seed: int
+) -> dict[str, FloatArray]:
+    """Return the scores of each attack less what features predict of them."""
+    blind = {}
+    for name, scores in examples.attacks.scores.items():
+        beyond = beyond_features(usable(scores[rows]), seen, trees=options.falsify, seed=seed)
+        blind[name] = usable(beyond)
+    return blind
 
 
 def _assumptions(

@@ -5,7 +5,7 @@ of all draws must reach the bound, at every member.
 """
 
 from dataclasses import replace
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import numpy as np
 
@@ -84,7 +84,8 @@ class Match(Correction):
         if parts is None:
             return proofs[0]
         joined = parts.joined(game, proofs, shares.PARTS.of(level))
-        policy = cast("Corrected", joined.winner.policy)
+        policy = joined.winner.policy
+        assert isinstance(policy, Corrected)
         assert joined.shift is not None
         estimate = max(least.estimate for least in found if least is not None)
         return replace(

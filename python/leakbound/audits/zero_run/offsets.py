@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 from functools import partial
-from typing import ClassVar, TypeAlias, cast
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -440,7 +440,8 @@ def _joined(
     first, look = parts.parts
     shared = _LARGER.format(first=percent(first.share), look=percent(look.share))
     theorem = f"{_THEOREM}{shared}{method} {look.policy.method} {_LOOKED_AT}"
-    policy = cast("Corrected", joined.winner.policy)
+    policy = joined.winner.policy
+    assert isinstance(policy, Corrected)
     assert joined.shift is not None
     estimate = max(proof.shift.at_estimate for proof in proofs if proof.shift is not None)
     shift = replace(joined.shift, at_estimate=estimate)

@@ -51,7 +51,7 @@ def _parts(
     return np.column_stack(logits)
 
 
-def grow(table: FloatArray, train: Sample, options: Mapping[str, float], seed: int) -> Any:
+def grow(table: FloatArray, train: Sample, options: Mapping[str, float], seed: int) -> object:
     """Boost trees, as many as ever compete."""
     with needs("ml", "an attack"):
         from sklearn.ensemble import HistGradientBoostingClassifier

@@ -21,8 +21,8 @@ _SWEPT = 4
 
 
 def neighbouring_batches(
-    batches: Iterable[Sequence[Any]],
-    candidates: Iterable[Any],
+    batches: Iterable[Sequence[object]],
+    candidates: Iterable[object],
     *,
     relation: Relation = "add_remove",
     empty: bool = True,
@@ -78,7 +78,7 @@ def neighbouring_batches(
     return pairs
 
 
-def _listed(examples: object, name: str) -> list[Any]:
+def _listed(examples: object, name: str) -> list[object]:
     """Return examples as a list that is not empty."""
     if isinstance(examples, str | bytes | Mapping) or not isinstance(examples, Iterable):
         raise InputTypeError(f"{name} must be a list of examples, got {shown(examples)}")
@@ -92,7 +92,12 @@ class _Pairs:
     """Pairs of some batches and candidates."""
 
     def __init__(
-        self, batches: list[list[Any]], candidates: list[Any], *, relation: Relation, empty: bool
+        self,
+        batches: list[list[object]],
+        candidates: list[object],
+        *,
+        relation: Relation,
+        empty: bool,
     ) -> None:
         self.batches = batches
         self.candidates = candidates
@@ -100,7 +105,7 @@ class _Pairs:
         self.empty = empty
         self.size = max(map(len, batches))
         names = [f"candidate {place}" for place in range(len(candidates))]
-        self.variants: list[tuple[str, Any]] = [*zip(names, candidates, strict=True)]
+        self.variants: list[tuple[str, object]] = [*zip(names, candidates, strict=True)]
         for name, example in zip(names, candidates, strict=True):
             long = scaled(example, _LONG)
             if long is not None:
@@ -148,7 +153,7 @@ class _Pairs:
                     f"{name} among copies, loss times {10.0**power:.3g}", rest, example, other
                 )
 
-    def _pair(self, name: str, rest: Batch, example: Any, other: Any) -> Pair:
+    def _pair(self, name: str, rest: Batch, example: object, other: object) -> Pair:
         """Return a pair that differs in one example."""
         factor = rest.loss_factor
         without = rest
@@ -157,7 +162,7 @@ class _Pairs:
         return Pair(name, without, Batch([*rest, example], loss_factor=factor))
 
 
-def scaled(example: Any, factor: float) -> Any:
+def scaled(example: object, factor: float) -> Any:
     """Return an example with its first array of floating-point numbers scaled.
 
     None without one, and where its type does not hold all of the scaled numbers.

@@ -4,16 +4,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakbound._base.checks import shown
 from leakbound._base.reading import array_of
-from leakbound._base.types import FloatArray
+from leakbound._base.types import AnyArray, FloatArray
 from leakbound.errors import InputError, InputTypeError, OptionError
 
-Step: TypeAlias = Callable[[Any, int | None], Mapping[str, Any]]
+Step: TypeAlias = Callable[[Any, int | None], Mapping[str, object]]
 """The step: examples and the seed of its noise to tensors; None goes on with its own noise."""
-Released: TypeAlias = dict[str, NDArray[Any]]
+Released: TypeAlias = dict[str, AnyArray]
 """Tensors by name, each as a vector of its own type."""
 
 _SINGLE = float(np.finfo(np.float32).eps)
@@ -40,7 +39,7 @@ class Runner:
         self.precision: dict[str, float] = {}
         self.smallest: dict[str, float] = {}
 
-    def __call__(self, examples: Sequence[Any], seed: int | None, *, where: str) -> Released:
+    def __call__(self, examples: Sequence[object], seed: int | None, *, where: str) -> Released:
         """Return what one run releases; `where` says in messages which run it is."""
         try:
             released = self._step(examples, seed)
@@ -91,7 +90,7 @@ class Runner:
                 )
 
 
-def raise_for(error: Exception, examples: Sequence[Any], where: str) -> None:
+def raise_for(error: Exception, examples: Sequence[object], where: str) -> None:
     """Say that an engine takes no empty batches, or else where the step failed."""
     if not len(examples):
         raise InputError(
@@ -134,12 +133,12 @@ def check_finite(released: Released, where: str) -> None:
             )
 
 
-def as_floats(values: NDArray[Any]) -> FloatArray:
+def as_floats(values: AnyArray) -> FloatArray:
     """Return a vector in double precision."""
     return values.astype(np.float64)
 
 
-def _vector(value: Any, name: str) -> tuple[NDArray[Any], tuple[int, ...]]:
+def _vector(value: Any, name: str) -> tuple[AnyArray, tuple[int, ...]]:
     """Return a copy of a tensor as a vector, and its shape."""
     array = array_of(value, name=f"tensor {name!r}")
     if array.dtype.kind == "V" or array.dtype.kind == "O":
@@ -154,7 +153,7 @@ def _vector(value: Any, name: str) -> tuple[NDArray[Any], tuple[int, ...]]:
     return np.array(array).ravel(), array.shape
 
 
-def _precision(values: NDArray[Any]) -> float:
+def _precision(values: AnyArray) -> float:
     """Return the relative precision of values: that of a narrower type if all are of one.
 
     Numbers in single or double precision often come from narrower ones. It is never finer than
@@ -172,7 +171,7 @@ def _precision(values: NDArray[Any]) -> float:
     return max(own, next(2.0**-bits for bits in _NARROW if held <= bits))
 
 
-def _smallest(values: NDArray[Any], precision: float) -> float:
+def _smallest(values: AnyArray, precision: float) -> float:
     """Return the smallest number above 0 of the type of values, or of half precision in disguise.
 
     It is that of single precision at least, as is the precision.
