@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -95,7 +95,7 @@ class FittedGenerator:
     """What generators here return: samples depend on their number and the seed alone."""
 
     draw: Callable[[int, int], Samples]
-    learnt: object = None
+    learnt: Any = None
     """What was learnt: the samples of a folder, or a network and its prompts."""
 
     def sample(self, n: int, *, seed: int) -> Samples:
