@@ -7,7 +7,8 @@ import html
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from importlib.metadata import metadata
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, metadata
 from typing import Any
 
 from leakbound._base.formatting import number, percent
@@ -114,7 +115,10 @@ def _guide() -> str:
     The address of the documentation is that of the package's metadata, where it has one.
     """
     title = "For regulators and assessors"
-    urls = dict(line.split(", ", 1) for line in metadata("leakbound").get_all("Project-URL") or ())
+    urls: dict[str, str] = {}
+    with suppress(PackageNotFoundError):  # a copy that was not installed
+        named = metadata("leakbound").get_all("Project-URL") or ()
+        urls = dict(line.split(", ", 1) for line in named)
     place = f"“{title}” (docs/regulators.md in the sources of leakbound)"
     if "Documentation" in urls:
         address = f"{urls['Documentation'].rstrip('/')}/regulators.html"
