@@ -17,9 +17,9 @@ def brief(self: Any) -> str:
 
     Examples
     --------
-    >>> from leakbound import Coins
-    >>> Coins(np.arange(400) % 2)
-    Coins(member=<array of 400 int64>, prior=0.5, copies=1)
+    >>> from leakbound import Trials
+    >>> Trials(np.arange(400) % 2)
+    Trials(member=<array of 400 int64>, fixed=False)
     """
     shown = [(one.name, getattr(self, one.name)) for one in fields(self) if one.repr]
     parts = (f"{name}={_part(value)}" for name, value in shown if value is not None)

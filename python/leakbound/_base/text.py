@@ -293,7 +293,7 @@ def suspicion(column: Column, name: str) -> str:
 
 
 def taken_as_words(column: Column, name: str) -> str:
-    """Say what was done with such a column, and how it would be read as what it was meant to be."""
+    """Say what was done with this column, and how it would be read as what it was meant to be."""
     codes = f'say columns={{{name!r}: "codes"}}'
     if not column.writing.named:
         codes = "make the column categorical"

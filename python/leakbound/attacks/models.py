@@ -146,7 +146,7 @@ def score_samples_of(model: Any) -> Callable[[Any], Any] | None:
 
 
 def _asked_of(model: Any, x: Any, *, own: bool) -> _Asked:
-    """Ask a model about inputs, by the first of its methods that tells most.
+    """Ask a model about inputs, by its most informative method.
 
     A signal of one's `own` sees the decisions of detectors of outliers.
     """

@@ -264,7 +264,7 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
             f"{torn.torn:,} of {torn.of:,} {units} are members in some rows and not in others, the "
             f"first being {torn.name!s:.60} (rows {torn.first} and {torn.other}). With groups=, "
             f"one coin decides on all rows of a {self.unit}: correct groups or member, or leave "
-            "groups out if each row had a coin of its own"
+            "groups out if each row had a separate coin"
         )
 
     def _counted(self, tallies: dict[str, Tally], request: road.Request) -> road.Examples[Tally]:

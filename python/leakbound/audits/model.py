@@ -111,7 +111,7 @@ def audit_model(
         the model takes, with rows: an array, a tensor, a sparse matrix, a list, or a frame of
         pandas, polars (not lazy) or Arrow. Detectors of outliers take inputs alone. For a
         loader that shuffles, pass its dataset. For models of transformers also lists of tokens, of
-        mappings with `input_ids`, or of texts with their `tokenizer`, and pairs of such a list and
+        mappings with `input_ids`, or of texts with their `tokenizer`, and pairs of a list and
         labels: both sets are padded to one length.
     test : as `train`
         The examples that the split left out: training must not have used them for anything, such

@@ -18,7 +18,7 @@ def tokens_of(parts: Sequence[Data], tokenizer: Callable[..., Data] | None) -> l
     """Return data of a network with texts and lists of tokens as arrays, all of one length.
 
     Parts may be lists of texts, of lists of tokens or of mappings with `input_ids`, or pairs of
-    such a list and labels. What is anything else stays as it is.
+    these lists and labels. What is anything else stays as it is.
     """
     found = [_columns(part, tokenizer) for part in parts]
     if not parts or any(one is None for one in found):

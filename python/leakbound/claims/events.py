@@ -86,7 +86,7 @@ def read(text: str) -> JsonObject:
 
 
 def _check_part(one: Any) -> None:
-    """Refuse a part of an event that has no noise to divide, or is none."""
+    """Refuse a part of an event that has no noise to divide, or is no event."""
     kind = None
     if isinstance(one, Mapping):
         kind = one.get("type")

@@ -128,8 +128,8 @@ def exit_code(result: Result, *, lenient: bool, further: Verdict | None = None) 
 
     Of several claims a refuted one decides, then an inconclusive one. Unless lenient, a result with
     warnings or contradicted assumptions is inconclusive instead of not refuted: inverted scores
-    refute nothing, however much the model leaks. Without a claim, only contradicted assumptions
-    make a result inconclusive, as where its bound is withheld.
+    refute nothing, however much the model leaks. Without a claim, a result is inconclusive
+    only if its bound is withheld.
     """
     claims = [further]
     if result.checked is not None:
@@ -139,6 +139,8 @@ def exit_code(result: Result, *, lenient: bool, further: Verdict | None = None) 
     doubts = [f"contradicted: {one.name}" for one in result.summary().contradicted]
     if codes:
         doubts += [in_its_words(text) for text in result.warnings]
+    elif not getattr(result, "is_withheld", False):
+        doubts = []  # nothing was claimed, and a bound was given
     if doubts and not lenient and code == 0:
         tell(f"leakbound: inconclusive (use --lenient to accept): {'; '.join(doubts)}")
         code = INCONCLUSIVE

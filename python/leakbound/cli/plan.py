@@ -1,9 +1,8 @@
 """The command that plans an audit."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, Any, Literal, NoReturn, cast
 
 import numpy as np
@@ -62,12 +61,10 @@ class Goal:
     ] = None
     claim: Annotated[str, option("eps=E", "Guarantee to refute, instead of a target.")] = ""
 
-    def bounded(
-        self, copies: int, ceiling: Callable[[], float] | None
-    ) -> tuple[PlannedClaim, float]:
+    def bounded(self, m: int | None, tested: Mapping[str, Any]) -> tuple[PlannedClaim, float]:
         """Return the family to audit and the bound to reach, by default half the truth.
 
-        Without a truth it is half of a ceiling, which is computed only then.
+        Without a truth it is half of the ceiling of m canaries.
 
         It tests what the claim implies for all `copies` of a canary at once.
         """
@@ -81,11 +78,11 @@ class Goal:
         if self.target is None:
             aim = half
         bound = goal.get("mu", goal.get("eps", aim))
-        if bound is None and ceiling is not None:
-            bound = math.floor(50 * ceiling()) / 100
+        if bound is None and m is not None:
+            bound = math.floor(50 * planning.ceiling(m, **tested)) / 100
         if bound is None:
             refuse("give the bound with --target or --claim, a truth with --truth, or -m")
-        audited = cast("PlannedClaim", options.guarantee_of(goal, copies=copies))
+        audited = cast("PlannedClaim", options.guarantee_of(goal, copies=tested["copies"]))
         return audited, real(bound, name="--target", above=0, below=math.inf)
 
     @property
@@ -154,11 +151,13 @@ def plan(
     json: options.Json = False,
 ) -> None:
     """Plan an audit."""
-    policy_of: dict[str, Any] = {"cuts": options.parse_cuts(cuts), "sides": sides, "copies": copies}
-    ceiling = None
-    if m is not None:
-        ceiling = partial(planning.ceiling, m, confidence=confidence, **policy_of)
-    audited, bound = goal.bounded(copies, ceiling)
+    tested: dict[str, Any] = {
+        "confidence": confidence,
+        "cuts": options.parse_cuts(cuts),
+        "sides": sides,
+        "copies": copies,
+    }
+    audited, bound = goal.bounded(m, tested)
     if subgroups:
         each = _ceilings(subgroups, confidence, audited, cuts, sides)
         _show_subgroups(each, bound, goal.stated, of=units(sides))
@@ -166,8 +165,7 @@ def plan(
     chance = real(probability, name="--probability", above=0, below=1)
     common: dict[str, Any] = {
         "claim": audited,
-        "confidence": confidence,
-        **policy_of,
+        **tested,
         "simulations": simulations,
         "seed": seed,
     }

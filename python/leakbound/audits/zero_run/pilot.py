@@ -112,7 +112,7 @@ def seen_ranks(examples: int) -> IntArray:
 
 
 def pilot_of(toward: FloatArray, right: BoolArray) -> _core.Pilot:
-    """Look at the labels of `seen_ranks`; `right` says of all ranks whether guesses are right.
+    """Look at the labels of `seen_ranks`; `right` says for all ranks whether guesses are right.
 
     `toward` are log-odds by which guesses are right whatever the model tells. A label counts as
     often as matching would keep its example, so that features alone make no block look right.

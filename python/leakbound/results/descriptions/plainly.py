@@ -5,8 +5,7 @@ import math
 from leakbound.report.description import SMALL
 from leakbound.results.one_run import AuditResult
 
-# Designs of the package whose guesses all start from even odds
-_EVEN = ("coins", "random_split", "choices")
+# The chance of a fair coin
 _FAIR = 0.5
 
 
@@ -19,8 +18,7 @@ def plainly(result: AuditResult) -> str:
     a family, on a condition, for several copies at once or for runs of a mechanism say less.
     """
     options = result.options
-    design = options.get("design", "coins")
-    even = design in _EVEN and options.get("prior", _FAIR) == _FAIR and result.copies == 1
+    even = options.get("prior", _FAIR) == _FAIR and result.copies == 1
     stated = result.kind == "lower_bound" and result.refutes and result.bound >= SMALL
     if not (even and stated) or result.is_withheld or result.wording.is_mechanism:
         return ""
@@ -36,25 +34,22 @@ def plainly(result: AuditResult) -> str:
     guessing = math.ceil(100 / candidates)
     if often <= guessing:
         return ""
-    what = _of_what(result, candidates)
     subject = f"this {result.wording.subject}"
     if result.wording.subject == "generator":
         subject = "the synthetic table"
     return (
-        f"Whoever has {subject} can tell for some {what}, and be right at least {often} times in "
+        f"Whoever has {subject} can tell {_told(result)}, and be right at least {often} times in "
         f"100 (guessing gives {guessing})."
     )
 
 
-def _of_what(result: AuditResult, candidates: int) -> str:
-    """Return what can be told, and of what."""
-    many = result.wording.units
-    if many == "examples":
+def _told(result: AuditResult) -> str:
+    """Return what can be told of some, in the words of the design."""
+    unit = result.wording.unit
+    many = f"{unit}s"
+    if unit == "example":
         many = "records"
     if result.implied() is not None:
-        return f"{many} whether they were in the training data"
-    if candidates > 2:
-        return f"{many} which of {candidates} candidates was in the training data"
-    if many == "secrets":
-        return f"{many} which of two candidates was in the training data"
-    return f"pairs of {many} which of the two was in the training data"
+        return f"for some {many} whether they were in the training data"
+    # "which of two was in the training data"
+    return f"in some cases {result.wording.question.replace(' was in', f' {many} was in', 1)}"
