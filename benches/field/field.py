@@ -11,8 +11,10 @@ mechanism attains its claim, with four times the runs: as many seeds as the row 
 
 import argparse
 import json
+import math
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -31,6 +33,8 @@ from leakbound.results.words import scale_of
 
 HERE = Path(__file__).parent
 BUILT = HERE.parents[1] / "target" / "field"
+RELEASED = HERE / "released.json"
+PAGE = HERE.parents[1] / "docs" / "audits" / "released-libraries.md"
 FAULTY_SEEDS = 3
 MENDED_SEEDS = 20
 WORKERS = min(2, os.cpu_count() or 1)  # outputs do not depend on it
@@ -81,10 +85,11 @@ class Environment:
             quiet = ["--quiet", "--disable-pip-version-check"]
             pip = [str(self.program), "-m", "pip"]
             filled = [*pip, "install", *quiet, "--no-deps", "-r", str(lock)]
-        for command in (made, filled):
+        for step, command in (("no Python " + self.python, made), ("not installed", filled)):
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
-                return done.stderr.strip().splitlines()[-1]
+                said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+                return f"{step}: {said[-1] if said else done.returncode}"
         return self._patch()
 
     def _patch(self) -> str:
@@ -195,12 +200,46 @@ def shown(rows: list[dict[str, Any]]) -> Table:
     return table
 
 
+def page_table(stored: list[dict[str, Any]], rows: list[dict[str, Any]]) -> str:
+    """Return the table of the page: what was measured, with the words of the rows as they are."""
+    found = {one["case"]: one for one in stored if not one["skipped"]}
+    lines = [
+        "| released | fault | claim | bound | runs | report | refuted without the fault |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        if row["case"] not in found:
+            continue
+        faulty = found[row["case"]]["faulty"]
+        bounds = f"{floored(min(faulty['bounds']))} to {floored(max(faulty['bounds']))}"
+        runs = f"{sorted(faulty['runs'])[len(faulty['runs']) // 2]:,}"
+        without = "–"  # noqa: RUF001 (as in other tables of the pages)
+        if "mended" in row:
+            mended = found[row["case"]]["mended"]
+            without = f"{row['without']}: {mended['refuted']} of {len(mended['bounds'])}"
+        cells = [row["released"], row["fault"], faulty["claimed"], bounds, runs, row["report"]]
+        lines.append(f"| {' | '.join([*cells, without])} |")
+    return "\n".join(lines) + "\n"
+
+
+def floored(bound: float) -> str:
+    """Return a lower bound in two digits, rounded down."""
+    return f"{math.floor(100 * bound) / 100:.2f}"
+
+
+def write_page(stored: list[dict[str, Any]], rows: list[dict[str, Any]]) -> None:
+    """Put the table into the page."""
+    text = PAGE.read_text(encoding="utf-8")
+    changed = re.sub(r"(?m)^\| released \|.*\n(\|.*\n)+", lambda _: page_table(stored, rows), text)
+    PAGE.write_text(changed, encoding="utf-8")
+
+
 def main() -> None:
-    """Play the table, print it and store it."""
+    """Play the table, print it, and store it beside this file and in the page."""
     parser = argparse.ArgumentParser(description="Audit released libraries.")
     parser.add_argument("--quick", action="store_true", help="rows that take seconds")
     parser.add_argument("--rows", nargs="+", help="these alone, by the names of their cases")
-    parser.add_argument("--out", type=Path, default=HERE / "released.json")
+    parser.add_argument("--out", type=Path, default=RELEASED)
     given = parser.parse_args()
     content = tomllib.loads((HERE / "field.toml").read_text(encoding="utf-8"))
     places = {name: Environment(name, **one) for name, one in content["environments"].items()}
@@ -221,6 +260,8 @@ def main() -> None:
     kept |= {row["case"]: row for row in played if not row["skipped"] or row["case"] not in kept}
     every = [kept[row["case"]] for row in content["rows"] if row["case"] in kept]
     stored = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "machine": machine, "rows": every}
+    if given.out == RELEASED:
+        write_page(every, content["rows"])
     given.out.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
 
 
