@@ -92,6 +92,7 @@ tightness: $(VENV)/.dev
 
 # Released libraries, each in an environment of its own; QUICK=1 takes the rows of seconds.
 field: $(VENV)/.built
+	$(PIP) uv
 	$(BIN)/python benches/field/field.py $(if $(QUICK),--quick)
 
 # Times at 10³ to 10⁹ examples, next to floors of the same run; needs 10 GB of disk and an hour.

@@ -1,16 +1,20 @@
 """Audit released libraries, each in an environment of its own, and print what was refuted.
 
-    python benches/field/field.py [--quick] [--out FILE]
+    python benches/field/field.py [--quick] [--rows CASE …] [--out FILE]
 
 Builds each environment once, in target/field, from the lock file that names all its packages. A
-row whose Python is not on this machine is skipped by name. Faulty versions are audited at
-confidence .95 with three seeds; mended ones at .999, as a right mechanism attains its claim, with
-four times the runs: 20 seeds, or three with --quick.
+row whose environment cannot be made here, for want of its Python or a wheel, is skipped by name.
+Faulty versions are audited at confidence .95 with three seeds; mended ones at .999, as a right
+mechanism attains its claim, with four times the runs: as many seeds as the row says, or three with
+--quick. Rows that are not played keep what the file has of them.
 """
 
 import argparse
 import json
+import math
+import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -26,11 +30,15 @@ from rich.table import Table
 
 from leakbound.mechanisms import audit_mechanism, load_case
 from leakbound.results.words import scale_of
+from release import audit_release
 
 HERE = Path(__file__).parent
 BUILT = HERE.parents[1] / "target" / "field"
+RELEASED = HERE / "released.json"
+PAGE = HERE.parents[1] / "docs" / "audits" / "released-libraries.md"
 FAULTY_SEEDS = 3
 MENDED_SEEDS = 20
+WORKERS = min(2, os.cpu_count() or 1)  # outputs do not depend on it
 MOST_FAULTY_RUNS = 20_000
 
 
@@ -63,23 +71,26 @@ class Environment:
 
     def _make(self) -> str:
         lock = HERE / "locks" / f"{self.lock}.txt"
-        uv = shutil.which("uv")
+        beside = str(Path(sys.executable).parent)
+        uv = shutil.which("uv", path=os.pathsep.join([beside, os.environ.get("PATH", "")]))
         own = ".".join(map(str, sys.version_info[:2]))
         if uv is not None:
             made = [uv, "venv", "--quiet", "--python", self.python, str(BUILT / self.name)]
             quiet = ["--quiet", "--python", str(self.program)]
-            filled = [uv, "pip", "install", *quiet, "-r", str(lock)]
+            filled = [uv, "pip", "install", *quiet, "--no-deps", "-r", str(lock)]
         else:
             base = sys.executable if own == self.python else shutil.which(f"python{self.python}")
             if base is None:
                 return f"Python {self.python} is not on this machine, and neither is uv"
             made = [base, "-m", "venv", str(BUILT / self.name)]
             quiet = ["--quiet", "--disable-pip-version-check"]
-            filled = [str(self.program), "-m", "pip", "install", *quiet, "-r", str(lock)]
-        for command in (made, filled):
+            pip = [str(self.program), "-m", "pip"]
+            filled = [*pip, "install", *quiet, "--no-deps", "-r", str(lock)]
+        for step, command in (("no Python " + self.python, made), ("not installed", filled)):
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
-                return done.stderr.strip().splitlines()[-1]
+                said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+                return f"{step}: {said[-1] if said else done.returncode}"
         return self._patch()
 
     def _patch(self) -> str:
@@ -105,10 +116,10 @@ class Audited:
     refuted: int = 0
 
 
-def audited(case: str, program: Path, most: int, confidence: float, seeds: int) -> Audited:
+def audited(case: Path, program: Path, most: int, confidence: float, seeds: int) -> Audited:
     """Audit a case with several seeds."""
     found = Audited()
-    with load_case(HERE / "cases" / f"{case}.py", python=program, timeout=600) as loaded:
+    with load_case(case, python=program, workers=WORKERS, timeout=600) as loaded:
         found.claimed = f"{scale_of(loaded.claim).name} = {loaded.parameter:.3g}"
         for seed in range(seeds):
             start = time.perf_counter()
@@ -137,16 +148,51 @@ def play(row: dict[str, Any], places: dict[str, Environment], mended_seeds: int)
         if version not in row:
             continue
         place = places[row[version]]
+        case = HERE / "cases" / f"{row['case']}.py"
         wrong = place.build()
         if wrong:
             played["skipped"] = f"{place.name}: {wrong}"
             return played
-        if version == "faulty":
-            found = audited(row["case"], place.program, MOST_FAULTY_RUNS, 0.95, FAULTY_SEEDS)
+        if row.get("release"):
+            confidence, seeds = (0.95, FAULTY_SEEDS)
+            if version == "mended":
+                confidence, seeds = (0.999, mended_seeds)
+            found = audited_releases(case, place.program, confidence, seeds)
+        elif version == "faulty":
+            found = audited(case, place.program, MOST_FAULTY_RUNS, 0.95, FAULTY_SEEDS)
         else:
-            found = audited(row["case"], place.program, 4 * row["runs"], 0.999, mended_seeds)
+            case = right_setting(case, row)
+            seeds = min(mended_seeds, row.get("mended_seeds", MENDED_SEEDS))
+            found = audited(case, place.program, 4 * row["runs"], 0.999, seeds)
         played[version] = vars(found)
     return played
+
+
+def audited_releases(case: Path, program: Path, confidence: float, seeds: int) -> Audited:
+    """Audit releases of many keys, each of them once."""
+    found = Audited()
+    with load_case(case, python=program, timeout=600) as loaded:
+        found.claimed = f"{scale_of(loaded.claim).name} = {loaded.parameter:.3g}"
+        for seed in range(seeds):
+            start = time.perf_counter()
+            result = audit_release(loaded, confidence, seed)
+            found.seconds.append(time.perf_counter() - start)
+            found.bounds.append(result.bound)
+            found.runs.append(1)
+            found.refuted += result.check(parameter=loaded.parameter) == "refuted"
+    return found
+
+
+def right_setting(case: Path, row: dict[str, Any]) -> Path:
+    """Return the case, or a copy with the setting without the fault where a row has one."""
+    if "old" not in row:
+        return case
+    text = case.read_text(encoding="utf-8")
+    if text.count(row["old"]) != 1:
+        raise ValueError(f"{case.name} does not have the line {row['old']!r} once")
+    right = BUILT / f"{case.stem}_right.py"
+    right.write_text(text.replace(row["old"], row["new"]), encoding="utf-8")
+    return right
 
 
 def shown(rows: list[dict[str, Any]]) -> Table:
@@ -175,15 +221,52 @@ def shown(rows: list[dict[str, Any]]) -> Table:
     return table
 
 
+def page_table(stored: list[dict[str, Any]], rows: list[dict[str, Any]]) -> str:
+    """Return the table of the page: what was measured, with the words of the rows as they are."""
+    found = {one["case"]: one for one in stored if not one["skipped"]}
+    lines = [
+        "| released | fault | claim | bound | runs | report | refuted without the fault |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        if row["case"] not in found:
+            continue
+        faulty = found[row["case"]]["faulty"]
+        bounds = f"{floored(min(faulty['bounds']))} to {floored(max(faulty['bounds']))}"
+        runs = f"{sorted(faulty['runs'])[len(faulty['runs']) // 2]:,}"
+        without = "–"  # noqa: RUF001 (as in other tables of the pages)
+        if "mended" in row:
+            mended = found[row["case"]]["mended"]
+            without = f"{row['without']}: {mended['refuted']} of {len(mended['bounds'])}"
+        cells = [row["released"], row["fault"], faulty["claimed"], bounds, runs, row["report"]]
+        lines.append(f"| {' | '.join([*cells, without])} |")
+    return "\n".join(lines) + "\n"
+
+
+def floored(bound: float) -> str:
+    """Return a lower bound in two digits, rounded down."""
+    return f"{math.floor(100 * bound) / 100:.2f}"
+
+
+def write_page(stored: list[dict[str, Any]], rows: list[dict[str, Any]]) -> None:
+    """Put the table into the page."""
+    text = PAGE.read_text(encoding="utf-8")
+    changed = re.sub(r"(?m)^\| released \|.*\n(\|.*\n)+", lambda _: page_table(stored, rows), text)
+    PAGE.write_text(changed, encoding="utf-8")
+
+
 def main() -> None:
-    """Play the table, print it and store it."""
+    """Play the table, print it, and store it beside this file and in the page."""
     parser = argparse.ArgumentParser(description="Audit released libraries.")
     parser.add_argument("--quick", action="store_true", help="rows that take seconds")
-    parser.add_argument("--out", type=Path, default=HERE / "released.json")
+    parser.add_argument("--rows", nargs="+", help="these alone, by the names of their cases")
+    parser.add_argument("--out", type=Path, default=RELEASED)
     given = parser.parse_args()
     content = tomllib.loads((HERE / "field.toml").read_text(encoding="utf-8"))
     places = {name: Environment(name, **one) for name, one in content["environments"].items()}
     rows = [row for row in content["rows"] if row["quick"] or not given.quick]
+    if given.rows:
+        rows = [row for row in rows if row["case"] in given.rows]
     seeds = MENDED_SEEDS
     if given.quick:
         seeds = FAULTY_SEEDS
@@ -192,7 +275,14 @@ def main() -> None:
     machine = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
     table.title = f"Released libraries, {datetime.now(UTC):%Y-%m-%d}, {machine}"
     Console(width=200).print(table)
-    stored = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "machine": machine, "rows": played}
+    kept = {}
+    if given.out.exists():
+        kept = {row["case"]: row for row in json.loads(given.out.read_text("utf-8"))["rows"]}
+    kept |= {row["case"]: row for row in played if not row["skipped"] or row["case"] not in kept}
+    every = [kept[row["case"]] for row in content["rows"] if row["case"] in kept]
+    stored = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "machine": machine, "rows": every}
+    if given.out == RELEASED:
+        write_page(every, content["rows"])
     given.out.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
 
 

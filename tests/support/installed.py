@@ -33,6 +33,9 @@ def linked_environment(folder: Path, extras: Iterable[str]) -> Path:
     venv.create(folder, symlinks=True)
     (site,) = folder.glob("lib/python*/site-packages")
     (site / "leakbound").symlink_to(Path(leakbound.__file__).parent)
+    own = distribution("leakbound")
+    (about,) = (name for name in top_level(own) if name.endswith(".dist-info"))
+    (site / about).symlink_to(Path(str(own.locate_file(about))))
     for found in closure(wanted(extras)):
         for name in top_level(found):
             (site / name).symlink_to(Path(str(found.locate_file(name))))

@@ -1,0 +1,50 @@
+"""The page on released libraries shows what was measured, and every row can be played."""
+
+import importlib.util
+import json
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FIELD = Path(__file__).parents[3] / "benches" / "field"
+CONTENT = tomllib.loads((FIELD / "field.toml").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def field(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The script, which is no package."""
+    spec = importlib.util.spec_from_file_location("field", FIELD / "field.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "field", module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_shows_what_was_measured(field: Any) -> None:
+    stored = json.loads(field.RELEASED.read_text(encoding="utf-8"))["rows"]
+    assert field.page_table(stored, CONTENT["rows"]) in field.PAGE.read_text(encoding="utf-8")
+    assert {row["case"] for row in stored} == {row["case"] for row in CONTENT["rows"]}
+
+
+def test_each_bound_on_the_page_is_rounded_down(field: Any) -> None:
+    assert (field.floored(0.3499), field.floored(2.0)) == ("0.34", "2.00")
+
+
+@pytest.mark.parametrize("row", CONTENT["rows"], ids=lambda row: row["case"])
+def test_rows_name_what_is_there(row: dict[str, Any]) -> None:
+    case = FIELD / "cases" / f"{row['case']}.py"
+    assert case.is_file()
+    assert row["report"], "faults without a public report are not printed"
+    for version in ("faulty", "mended"):
+        if version in row:
+            place = CONTENT["environments"][row[version]]
+            lock = (FIELD / "locks" / f"{place['lock']}.txt").read_text(encoding="utf-8")
+            assert all("==" in line for line in lock.split())
+    if "old" in row:
+        assert case.read_text(encoding="utf-8").count(row["old"]) == 1
+    assert ("mended" in row) == ("without" in row)
