@@ -409,6 +409,12 @@ def row(game: Any, m: int, claim: Claim, seeds: int) -> dict[str, float]:
     return found
 
 
+def beside_fixed(game: Any, m: int, claim: Claim, seeds: int) -> dict[str, float]:
+    """Return mean bounds of the default, and of the best number of guesses fixed in advance."""
+    fixed = [("best", {"cuts": lb.Fixed(guesses)}) for guesses in _fixed(m)]
+    return means(game, m=m, claim=claim, seeds=seeds, policies=[("default", {}), *fixed])
+
+
 def _table(heads: str, rows: Rows) -> None:
     """Print a table: means of two kinds or three, and the first two's last share."""
     peers.say(f"\n| {heads} |\n|{'---|' * (heads.count('|') + 1)}")
@@ -478,10 +484,8 @@ def _learnt(asked: Asked, sizes: list[int]) -> Rows:
 def _shifted(asked: Asked, sizes: list[int]) -> Rows:
     """Yield rows of Zero-Run audits, beside numbers of guesses fixed in advance."""
     for way, claim, game, m in product(asked.ways, asked.claims, asked.untidy, sizes):
-        fixed = [("best", {"cuts": lb.Fixed(guesses)}) for guesses in _fixed(m)]
-        policies: list[tuple[str, dict[str, Any]]] = [("default", {}), *fixed]
         shifted = Shifted(game=game, way=way)
-        found = means(shifted, m=m, claim=claim, seeds=asked.seeds or 3, policies=policies)
+        found = beside_fixed(shifted, m=m, claim=claim, seeds=asked.seeds or 3)
         yield f"{way} | {type(game).__name__} | {m:,} | {claim.name}", found
 
 
