@@ -26,7 +26,7 @@ import torch
 from pyarrow import parquet
 from torch import Tensor, nn
 
-from leakbound.cli.commands import app
+from leakbound.cli.commands import program
 
 HERE = Path(__file__).parent
 PROGRAM = [sys.executable, "-m", "leakbound", "score"]
@@ -137,7 +137,7 @@ def compare(what: str, command: list[str], run: Callable[[], None], number: int)
     for _ in range(ROUNDS):
         with TemporaryDirectory() as name:
             words = ["score", *command, "--batch-size", str(BATCH), "--out", name]
-            ours = seconds(partial(app, words, standalone_mode=False))
+            ours = seconds(partial(program("score"), words, standalone_mode=False))
         theirs = seconds(run)
         rounds.append((ours / theirs, ours, theirs))
     ratios = sorted(ratio for ratio, _, _ in rounds)

@@ -107,8 +107,11 @@ class OfCoins(_Mechanism):
     """A game whose members are drawn by fair coins."""
 
     def __call__(self, m: int, *, seed: int) -> Game:
-        rng = _generator(m, seed)
-        member = rng.random(m) < 0.5
+        rng = generator(m, seed)
+        return self.shown(rng, rng.random(m) < 0.5)
+
+    def shown(self, rng: np.random.Generator, member: BoolArray) -> Game:
+        """Play the game of members that are given."""
         return Game(member=member, **self._show(rng, member))
 
     @abstractmethod
@@ -116,7 +119,7 @@ class OfCoins(_Mechanism):
         """Return the scores of members and non-members, and the truth."""
 
 
-def _generator(m: int, seed: int) -> np.random.Generator:
+def generator(m: int, seed: int) -> np.random.Generator:
     """Return a stream that no audit of the seed has."""
     integer(m, name="m", least=1, most=MOST_EXAMPLES)
     named = f"{SCHEME}:simulate/canaries:{integer(seed, name='seed', least=0):x}"
@@ -275,7 +278,7 @@ class Shifted(_Mechanism):
     def __call__(self, m: int, *, seed: int) -> Game:
         """Play the game of a seed."""
         mu = real(self.mu, name="mu", least=0, below=math.inf)
-        rng = _generator(m, seed)
+        rng = generator(m, seed)
         odds = real(self.shift, name="shift", least=0, below=math.inf) * rng.normal(size=m)
         member = rng.random(m) < expit(odds)
         scores = mu * member + rng.normal(size=m) + odds

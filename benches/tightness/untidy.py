@@ -3,31 +3,36 @@
 export PYTHONPATH=benches/python
 python benches/tightness/untidy.py    12 games of each row, 6 under Gaussian DP
 python benches/tightness/untidy.py --tables noisy --claims pure --sizes 1000 --seeds 60
+python benches/tightness/untidy.py --tables shifted --ways learnt --games Cauchy
 
-Four tables. `noisy`: untidy games, beside `OutsideIn` and the best in hindsight, the largest mean
+Five tables. `noisy`: untidy games, beside `OutsideIn` and the best in hindsight, the largest mean
 of `OutsideIn`, `KLScan`, a union bound, and numbers of guesses fixed in advance. `sides`: fixed
 sides, beside a union bound. `learnt`: learnt ratios, beside `KLScan`. `standard`: games without
-noise, beside `OutsideIn`.
+noise, beside `OutsideIn`. `shifted`: Zero-Run audits of untidy games whose members differ from the
+others, beside numbers of guesses fixed in advance; three games of each row.
 """
 
 import argparse
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from itertools import product
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 import leakbound as lb
 import peers
 from leakbound._base.checks import MOST_EXAMPLES, integer, real
+from leakbound._base.odds import expit
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.claims import Claim
+from leakbound.propensity import LogisticPropensity
+from leakbound.simulate import Game
 from leakbound.simulate.games import Profile, gaussian_profile, response_profile
 from leakbound.stats import normal_cdf
-from mechanisms import Gaussian, OfCoins, OneSidedTail, Shown, TwoSidedTail
+from mechanisms import Gaussian, OfCoins, OneSidedTail, Shown, TwoSidedTail, generator
 
 __all__ = [
     "GAMES",
@@ -42,6 +47,8 @@ __all__ = [
     "Saturated",
 ]
 
+Way: TypeAlias = Literal["known", "learnt", "set"]
+"""What a Zero-Run audit knows of log-odds: all, other labels, or the audited labels alone."""
 Rows = Iterable[tuple[str, dict[str, float]]]
 """Rows of a table: its name, and means by kind of policy."""
 Component = tuple[float, Profile]
@@ -316,7 +323,32 @@ def _integers(steps: tuple[float, ...]) -> tuple[Any, FloatArray]:
     return np.arange(-60, 61), chances / chances.sum()
 
 
-GAMES: tuple[Any, ...] = (
+@dataclass(frozen=True, kw_only=True)
+class Shifted:
+    """An untidy game whose members differ: log-odds are N(0, 1), the first of two features."""
+
+    game: OfCoins
+    way: Way
+
+    def __call__(self, m: int, *, seed: int) -> Game:
+        """Play the game of a seed, with as many other labels where log-odds are learnt."""
+        rng = generator(m, seed)
+        features = rng.normal(size=(2 * m, 2))
+        odds = features[:, 0]
+        members = rng.random(2 * m) < expit(odds)
+        audited, others = slice(m), slice(m, None)
+        member = members[audited]
+        design: partial[lb.ZeroRun] = partial(lb.ZeroRun, member, expit(odds[audited]))
+        if self.way != "known":
+            model: Any = LogisticPropensity()
+            if self.way == "learnt":
+                model = model.fit(features[others], members[others], seed=seed)
+            seen = features[audited]
+            design = partial(lb.ZeroRun, member, model, features=seen, falsify=False)
+        return replace(self.game.shown(rng, member), design=design)
+
+
+GAMES: tuple[OfCoins, ...] = (
     RoundedLaplace(),
     LearntRatios(),
     Overconfident(),
@@ -360,11 +392,11 @@ def means(
     found: dict[str, float] = {}
     played = [game(m, seed=seed) for seed in range(seeds)]
     for kind, options in policies:
-        design = options.get("design", lb.Coins)
         how = {name: value for name, value in options.items() if name != "design"}
         bounds = []
         for seed, one in enumerate(played):
-            result = lb.audit(one.scores, design(one.member), claim=claim, seed=seed, **how)
+            design = one.design or partial(options.get("design", lb.Coins), one.member)
+            result = lb.audit(one.scores, design(), claim=claim, seed=seed, **how)
             bounds.append(result.bound)
         found[kind] = max(found.get(kind, 0.0), float(np.mean(bounds)))
     return found
@@ -375,6 +407,12 @@ def row(game: Any, m: int, claim: Claim, seeds: int) -> dict[str, float]:
     found = means(game, m=m, claim=claim, seeds=seeds, policies=_policies(claim, m))
     found["best"] = max(found["best"], found["outside-in"])
     return found
+
+
+def beside_fixed(game: Any, m: int, claim: Claim, seeds: int) -> dict[str, float]:
+    """Return mean bounds of the default, and of the best number of guesses fixed in advance."""
+    fixed = [("best", {"cuts": lb.Fixed(guesses)}) for guesses in _fixed(m)]
+    return means(game, m=m, claim=claim, seeds=seeds, policies=[("default", {}), *fixed])
 
 
 def _table(heads: str, rows: Rows) -> None:
@@ -391,11 +429,17 @@ def _table(heads: str, rows: Rows) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """Which rows are played: games by name (all if None), claims, and games of each row."""
+    """Which rows are played: games by name (all if None), claims, what is known, and how often."""
 
     games: list[str] | None
     claims: tuple[Claim, ...]
+    ways: list[Way]
     seeds: int | None
+
+    @property
+    def untidy(self) -> list[OfCoins]:
+        """The untidy games that are asked for."""
+        return [one for one in GAMES if self.games is None or type(one).__name__ in self.games]
 
     def of(self, claim: Claim) -> int:
         """Return the games of a row: few of a family's, whose audits are slow."""
@@ -408,8 +452,7 @@ class Asked:
 
 def _noisy(asked: Asked, sizes: list[int]) -> Rows:
     """Yield rows of all untidy games, of fair coins from either end."""
-    chosen = [one for one in GAMES if asked.games is None or type(one).__name__ in asked.games]
-    for claim, game, m in product(asked.claims, chosen, sizes):
+    for claim, game, m in product(asked.claims, asked.untidy, sizes):
         name = f"{type(game).__name__} | {m:,} | {claim.name}"
         yield name, row(game, m=m, claim=claim, seeds=asked.of(claim))
 
@@ -436,6 +479,14 @@ def _learnt(asked: Asked, sizes: list[int]) -> Rows:
         game = RoundedLaplace()
         found = means(game, m=m, claim=claim, seeds=asked.of(claim), policies=policies)
         yield f"{m:,}", found
+
+
+def _shifted(asked: Asked, sizes: list[int]) -> Rows:
+    """Yield rows of Zero-Run audits, beside numbers of guesses fixed in advance."""
+    for way, claim, game, m in product(asked.ways, asked.claims, asked.untidy, sizes):
+        shifted = Shifted(game=game, way=way)
+        found = beside_fixed(shifted, m=m, claim=claim, seeds=asked.seeds or 3)
+        yield f"{way} | {type(game).__name__} | {m:,} | {claim.name}", found
 
 
 def _standard(asked: Asked, sizes: list[int]) -> Rows:
@@ -470,6 +521,11 @@ _TABLES: dict[str, tuple[str, Callable[[Asked, list[int]], Rows], list[int]]] = 
         _learnt,
         [10**4, 4 * 10**4, 10**5, 2 * 10**5],
     ),
+    "shifted": (
+        f"known | {_START} | default | best fixed number | share",
+        _shifted,
+        [10**4],
+    ),
     "standard": (f"{_START} | default | `OutsideIn` | share", _standard, [10**3, 10**4]),
 }
 """Tables by name: their head, their rows, and the numbers of examples of these."""
@@ -483,11 +539,12 @@ def main() -> None:
     parser.add_argument("--tables", nargs="+", choices=_TABLES, default=list(_TABLES))
     parser.add_argument("--games", nargs="+", choices=[type(game).__name__ for game in GAMES])
     parser.add_argument("--claims", nargs="+", choices=_CLAIMS, default=list(_CLAIMS))
+    parser.add_argument("--ways", nargs="+", choices=get_args(Way), default=list(get_args(Way)))
     parser.add_argument("--sizes", nargs="+", type=int, help="examples, in place of each table's")
-    parser.add_argument("--seeds", type=int, help="games of each row: 12, and 6 under Gaussian DP")
+    parser.add_argument("--seeds", type=int, help="games of each row, in place of each table's")
     given = parser.parse_args()
     claims = tuple(_CLAIMS[name] for name in given.claims)
-    asked = Asked(games=given.games, claims=claims, seeds=given.seeds)
+    asked = Asked(games=given.games, claims=claims, ways=given.ways, seeds=given.seeds)
     for name in given.tables:
         heads, rows, sizes = _TABLES[name]
         _table(heads, rows(asked, given.sizes or sizes))

@@ -48,7 +48,7 @@ def described(name: str, command: Any, depth: int = 0) -> Iterator[str]:
     yield f".. code-block:: text\n\n   {pieces}"
     group = ""
     for parameter in command.params:
-        if getattr(parameter, "hidden", False):
+        if getattr(parameter, "hidden", False) or parameter.is_eager:  # --help
             continue
         if (panel := getattr(parameter, "rich_help_panel", None) or "") != group:
             yield f"**{panel}**"
@@ -64,13 +64,12 @@ class Commands(SphinxDirective):
 
     def run(self) -> list[Node]:
         """Read the program and write its reference."""
-        from leakbound.cli.commands import COMMANDS, app
+        from leakbound.cli.commands import COMMANDS, program
 
-        program: Any = typer.main.get_command(app)
         text: list[str] = []
         for name in COMMANDS:
-            _, command, _ = program.resolve_command(typer.Context(program), [name])
-            text += described(f"leakbound {name}", command)
+            commands: Any = typer.main.get_command(program(name))
+            text += described(f"leakbound {name}", commands.commands[name])
         return self.parse_text_to_nodes("\n\n".join(text), allow_section_headings=True)
 
 

@@ -9,7 +9,8 @@ from threading import Event
 import numpy as np
 from typer.testing import CliRunner
 
-from leakbound.cli.commands import app
+from leakbound._base.console import CRASH
+from leakbound.cli import run
 
 __all__ = [
     "BASELINE",
@@ -50,10 +51,10 @@ class Answer:
 
 
 def leakbound(*arguments: object) -> Answer:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    if result.exception is not None:
-        assert isinstance(result.exception, SystemExit), repr(result.exception)
-    return Answer(result.exit_code, result.stdout, result.stderr)
+    with CliRunner().isolation() as (out, err, _):
+        code = run([str(argument) for argument in arguments])
+        assert code != CRASH, err.getvalue()
+        return Answer(code, out.getvalue().decode(), err.getvalue().decode())
 
 
 def spawn(*arguments: object) -> Answer:

@@ -1,10 +1,9 @@
 """The list of commands; the module of each is imported when the command is called."""
 
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
 
 COMMANDS = {
     "coins": ("audits", "Audit a training run in which coin flips chose the members."),
@@ -24,37 +23,32 @@ COMMANDS = {
     "benchmark": ("benchmark", "Compare bounds where the true ε is known, and count false claims."),
 }
 """The module of each command, and the first line of its help, which the list shows."""
+HELP = ("-h", "--help")
+"""Options that print help."""
 
 
-class _Commands(TyperGroup):
-    """Commands that are imported only when called, and a list of them in plain text."""
+def program(called: str = "") -> typer.Typer:
+    """Return the program, with the command that is called; of the others it has only the names.
 
-    def format_commands(self, _ctx: Any, formatter: Any) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        name = args[0]
-        if name in COMMANDS:
-            group = typer.main.get_group(import_module(f"leakbound.cli.{COMMANDS[name][0]}").app)
-            self.commands[name] = group if group.name == name else group.commands[name]
-        return super().resolve_command(ctx, args)
-
-
-app = typer.Typer(
-    name="leakbound",
-    cls=_Commands,
-    help="Statistically valid lower bounds on the privacy leakage of trained models.",
-    epilog="Try it: leakbound coins scores.csv --out report",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-# Placeholders: the list of commands and messages about misspelt ones need only names.
-for _name, (_, _line) in COMMANDS.items():
-    app.command(_name, help=_line)(lambda: None)
+    Help of a command is laid out by rich, which the list of commands is printed without.
+    """
+    app = typer.Typer(
+        name="leakbound",
+        help="Statistically valid lower bounds on the privacy leakage of trained models.",
+        epilog="Try it: leakbound coins scores.csv --out report",
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode="rich" if called in COMMANDS else None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": [*HELP]},
+    )
+    app.callback()(_program)
+    # Placeholders: the list of commands and messages about misspelt ones need only names.
+    for name, (_, line) in COMMANDS.items():
+        app.command(name, short_help=line)(lambda: None)
+    if called in COMMANDS:
+        app.add_typer(import_module(f"leakbound.cli.{COMMANDS[called][0]}").app)
+    return app
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 (typer passes it so)
@@ -65,7 +59,6 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 (typer passes it so)
         raise typer.Exit
 
 
-@app.callback()
 def _program(
     *,
     _: Annotated[

@@ -4,12 +4,11 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, TypeVar, get_args, get_type_hints
 
 import typer
-from typer.core import TyperCommand
-from typer.models import OptionInfo
 
 from leakbound import claims
 from leakbound._base.console import bar, tell
@@ -18,7 +17,7 @@ from leakbound._base.types import Verdict
 from leakbound.claims.families import check_epsilon_at
 from leakbound.claims.names import CLAIM_NAMES, claim_named, named, number_or_text
 from leakbound.cli import output
-from leakbound.cli.commands import COMMANDS
+from leakbound.cli.commands import COMMANDS, HELP
 from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn, SecondLook, UnionBound, Weighted
 from leakbound.errors import OptionError
 
@@ -55,23 +54,7 @@ def panel_of(name: str) -> str:
     return next((panel for panel, names in _PANELS.items() if name in names.split()), "Design")
 
 
-def option(metavar: str, text: str, *names: str, **limits: Any) -> Any:
-    """Declare an option; without a metavar, help shows its choices or its type."""
-    return typer.Option(*names, metavar=metavar or None, help=text, **limits)
-
-
-def flag(name: str, text: str) -> object:
-    """Declare an option that takes no value."""
-    return typer.Option(name, metavar="", help=text)
-
-
-def argument(metavar: str, text: str) -> object:
-    """Declare an argument."""
-    return typer.Argument(metavar=metavar, help=text)
-
-
-# Other words for options, and what the package calls them
-_SYNONYMS = {
+SYNONYMS = {
     **dict.fromkeys(("--train", "--training", "--records", "--member"), "--members"),
     **dict.fromkeys(("--holdout", "--test", "--non-members", "--nonmember"), "--nonmembers"),
     **dict.fromkeys(("--generated", "--fake"), "--synthetic"),
@@ -83,30 +66,58 @@ _SYNONYMS = {
     **dict.fromkeys(("--score", "--scores"), "--score-col"),
     **dict.fromkeys(("--label", "--labels"), "--member-col"),
 }
+"""Other words for options, and what the package calls them."""
 
 
-class _Command(TyperCommand):
-    """A command whose own option for help is in a group like the others.
+@dataclass(frozen=True, eq=False)
+class Declared:
+    """How an option of a command is declared, but for the group of its help."""
 
-    Of an option that it does not have, the message names the one that was probably meant.
-    """
+    declare: Callable[..., Any]
 
-    def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        try:
-            return super().parse_args(ctx, args)
-        except Exception as error:  # of the parser, whose module depends on its version
-            asked: Any = error
-            meant = _SYNONYMS.get(getattr(error, "option_name", ""), "")
-            has = {name for one in self.params for name in one.opts}
-            if meant in has:
-                asked.possibilities = [meant]
-            raise
+    def within(self, panel: str) -> Any:
+        """Return the declaration of an option whose help is in a group."""
+        return self.declare(rich_help_panel=panel)
 
-    def get_help_option(self, ctx: Any) -> Any:
-        found: Any = super().get_help_option(ctx)
-        found.rich_help_panel = "Output"
-        found.metavar = ""
-        return found
+
+def option(metavar: str, text: str, *names: str, **limits: Any) -> Declared:
+    """Declare an option; without a metavar, help shows its choices or its type."""
+    return Declared(partial(typer.Option, *names, metavar=metavar or None, help=text, **limits))
+
+
+def flag(name: str, text: str) -> Declared:
+    """Declare an option that takes no value."""
+    return Declared(partial(typer.Option, name, metavar="", help=text))
+
+
+def argument(metavar: str, text: str) -> Any:
+    """Declare an argument, which is in a group of its own."""
+    return typer.Argument(metavar=metavar, help=text)
+
+
+def _print_help(context: typer.Context, wanted: bool) -> None:  # noqa: FBT001 (typer passes it so)
+    if wanted:
+        typer.echo(context.get_help(), color=context.color)
+        raise typer.Exit
+
+
+_HELP = inspect.Parameter(
+    "help_",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=False,
+    annotation=Annotated[
+        bool,
+        typer.Option(
+            *HELP,
+            metavar="",
+            callback=_print_help,
+            is_eager=True,
+            help="Show this message and exit.",
+            rich_help_panel="Output",
+        ),
+    ],
+)
+"""The option for help, in a group like the others."""
 
 
 def command(
@@ -140,22 +151,30 @@ def command(
             ]
 
         def run(**values: object) -> None:
+            values.pop(_HELP.name)  # which has printed help, and ended the program
             with output.answering(run.__annotations__):
                 for group, kind in groups.items():
                     values[group] = kind(**{one.name: values.pop(one.name) for one in fields(kind)})
                 function(**values)
 
-        for one in parameters:
-            for info in get_args(one.annotation):
-                if isinstance(info, OptionInfo):
-                    info.rich_help_panel = panel_of(one.name)
         parameters.sort(key=lambda one: (one.kind, [*_PANELS].index(panel_of(one.name))))
-        run.__dict__["__signature__"] = inspect.Signature(parameters)
+        parameters = [one.replace(annotation=_in_its_panel(one)) for one in parameters]
         run.__annotations__ = {one.name: one.annotation for one in parameters}
-        app.command(name, cls=_Command, help=full)(run)
+        run.__dict__["__signature__"] = inspect.Signature([*parameters, _HELP])
+        app.command(name, add_help_option=False, help=full)(run)
         return function
 
     return decorate
+
+
+def _in_its_panel(parameter: inspect.Parameter) -> Any:
+    """Return the annotation of a parameter as Typer reads it."""
+    kind, *given = get_args(parameter.annotation)
+    panel = panel_of(parameter.name)
+    for place, one in enumerate(given):
+        if isinstance(one, Declared):
+            given[place] = one.within(panel)
+    return Annotated[(kind, *given)]
 
 
 File = Annotated[Path, argument("FILE", f"Table with one row per example: {KINDS}.")]

@@ -261,9 +261,12 @@ def _drawn(items: Iterable[object]) -> Iterator[object]:
         except (LeakboundError, torch.OutOfMemoryError):
             raise
         except Exception as error:  # of other people's datasets and collators
+            advice = "rows must be tensors or numbers of one shape"
+            if "exited unexpectedly" in str(error):
+                advice = "a worker of the loader was killed, and num_workers=0 needs none"
             raise InputError(
-                f"batch {number} of the data cannot be made: rows must be tensors or numbers of "
-                f"one shape; {type(error).__name__}: {one_line(error)}"
+                f"batch {number} of the data cannot be made: {advice}; {type(error).__name__}: "
+                f"{one_line(error)}"
             ) from error
         number += 1
         yield item

@@ -14,19 +14,18 @@ import pytest
 from matplotlib import pyplot as plt
 from pyarrow import parquet
 from scipy import stats as scipy_stats
-from typer.testing import CliRunner
 
 import leakbound as lb
 import mechanisms
 import untidy
+from command_line import leakbound
 from leakbound import benchmark, simulate
 from leakbound.benchmark.running import label, words
 from leakbound.benchmark.table import KEY
-from leakbound.cli.commands import app
 from leakbound.errors import FormatError, InputTypeError, OptionError
 from tightness import Scores
 
-UNTIDY: dict[str, Any] = {name: getattr(untidy, name) for name in untidy.__all__ if name != "GAMES"}
+UNTIDY: dict[str, Any] = {type(game).__name__: type(game) for game in untidy.GAMES}
 EVERY: dict[str, Any] = {name: getattr(mechanisms, name) for name in mechanisms.__all__} | UNTIDY
 PURE, APPROXIMATE, GAUSSIAN = lb.PureDP(), lb.ApproxDP(delta=1e-5), lb.GaussianDP()
 
@@ -189,23 +188,22 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "my_attack.py").write_text(ATTACK, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", sys.path.copy())
-    shell = partial(CliRunner().invoke, app)
     mine = ["benchmark", "-m", "200", "--bound", "kl", "--attack"]
-    honest = shell([*mine, "my_attack:honest", "--store", "rows.parquet"])
-    assert honest.exit_code == 0, honest.output
-    assert "0 of 1 bounds are false more often" in honest.stdout
-    cheat = shell([*mine, "my_attack:cheat"])
-    assert cheat.exit_code == 1
-    assert "20 of 20 (83.2 to 100.0 %)" in cheat.stdout
+    honest = leakbound(*mine, "my_attack:honest", "--store", "rows.parquet")
+    assert honest.code == 0, honest.out
+    assert "0 of 1 bounds are false more often" in honest.out
+    cheat = leakbound(*mine, "my_attack:cheat")
+    assert cheat.code == 1
+    assert "20 of 20 (83.2 to 100.0 %)" in cheat.out
     words = ["benchmark", "null", "gaussian", "-m", "60", "--seeds", "9", "--json"]
-    table = shell([*words, "--bound", "my_attack:sure", "--bound", "fixed:20"])
-    assert table.exit_code == 1, table.output
-    assert [line["false_claims"] for line in json.loads(table.stdout)[::2]] == [9, 0]
+    table = leakbound(*words, "--bound", "my_attack:sure", "--bound", "fixed:20")
+    assert table.code == 1, table.out
+    assert [line["false_claims"] for line in json.loads(table.out)[::2]] == [9, 0]
     absent = ("nothing-like-it", "--attack my_attack:none", "null --bound nowhere:x")
     for bad in (*absent, "--bound kll"):
-        refused = shell(["benchmark", *bad.split()])
-        assert (refused.exit_code, refused.stderr[:11]) == (2, "leakbound: "), bad
-    assert shell([*mine, "my_attack:broken"]).exit_code == 2
+        refused = leakbound("benchmark", *bad.split())
+        assert (refused.code, refused.err[:11]) == (2, "leakbound: "), bad
+    assert leakbound(*mine, "my_attack:broken").code == 2
 
 
 @pytest.mark.parametrize("kind", EVERY.values())
@@ -270,6 +268,22 @@ def test_untidy_scores_leak_what_the_profile_says(name: str) -> None:
         gaps = members - factor * others, others - factor * members
         leak = max(float(np.maximum(0, gap).sum()) for gap in gaps)
         assert leak == pytest.approx(game.delta(epsilon), abs=0.015)
+
+
+def test_untidy_games_of_members_that_differ_are_one_game_whatever_is_known() -> None:
+    games = {
+        way: untidy.Shifted(game=untidy.Saturated(), way=way)(20_000, seed=1)
+        for way in ("known", "learnt", "set")
+    }
+    known: Any = games["known"].design
+    member, chance = known.args
+    for low in (0.1, 0.3, 0.5, 0.7):
+        near = (chance > low) & (chance < low + 0.2)
+        assert member[near].mean() == pytest.approx(chance[near].mean(), abs=0.02)
+    for way, game in games.items():
+        assert np.array_equal(game.scores, games["known"].scores)
+        assert game.design is not None
+        assert (game.design().features is None) == (way == "known")
 
 
 def test_the_epsilon_of_cauchy_noise_is_its_largest_ratio() -> None:

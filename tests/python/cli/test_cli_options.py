@@ -1,5 +1,6 @@
 """Options in words: families, claims and cuts, and how they are refused with exit code 2."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -8,8 +9,10 @@ import pytest
 
 import leakbound as lb
 from command_line import MEMBER, SCORE, csv_text, leakbound, spawn
+from leakbound import cli
 from leakbound.claims import CLAIMS, Claim, EventFamily, TradeOffFamily, ZeroConcentratedDP
 from leakbound.claims.names import CLAIM_NAMES
+from leakbound.cli.commands import COMMANDS
 from leakbound.cli.options import parse_family
 
 SAMPLED = lb.SubsampledGaussianDP(sampling_rate=0.1, steps=20)
@@ -182,3 +185,23 @@ def test_of_a_claim_that_is_wrong_in_another_way_nothing_is_guessed(tmp_path: Pa
         answer = leakbound("coins", path, "--claim", claim)
         assert answer.code == 2
         assert "did you mean" not in answer.err
+
+
+def test_only_what_typer_documents_is_used() -> None:
+    """Its modules below move without notice."""
+    inner = re.compile(r"typer\.(?:core|main|models|rich_utils|_click)|from typer\.")
+    files = [*Path(cli.__file__).parent.glob("*.py")]
+    assert len(files) > 10
+    assert [file.name for file in files if inner.search(file.read_text(encoding="utf-8"))] == []
+
+
+def test_help_is_asked_for_by_either_name_of_every_command() -> None:
+    for name in COMMANDS:
+        short, long = leakbound(name, "-h"), leakbound(name, "--help")
+        assert short.code == long.code == 0
+        assert short.out == long.out != ""
+
+
+def test_what_the_program_does_not_know_is_refused_in_a_line(scores: Path) -> None:
+    for words in (["coinz"], ["coins", scores, "--foo"], ["--foo"], ["coins", scores, "--sides"]):
+        assert "--help)" in leakbound(*words).refusal

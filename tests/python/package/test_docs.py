@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import typer
 
-from leakbound.cli.commands import app
+from leakbound.cli.commands import program
 from page_examples import EXAMPLE, renewed, set_out
 
 ROOT = Path(__file__).parents[3]
@@ -50,9 +50,9 @@ def commands(text: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(PAGES[page])])
 def test_commands_parse(page: str) -> None:
-    program: Any = typer.main.get_command(app)
     for words in commands(PAGES[page]):
-        command, rest, context = program, words, typer.Context(program)
+        command: Any = typer.main.get_command(program(*words[:1]))
+        rest, context = words, typer.Context(command)
         while hasattr(command, "commands"):
             name, command, rest = command.resolve_command(context, rest)
             context = typer.Context(command, info_name=name, resilient_parsing=True)

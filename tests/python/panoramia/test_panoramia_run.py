@@ -11,11 +11,10 @@ import pandas as pd
 import pytest
 import torch
 from torch import nn
-from typer.testing import CliRunner
 
 import leakbound as lb
 from census import Census, features
-from leakbound.cli.commands import app
+from command_line import leakbound
 from leakbound.errors import FormatError, InputError, InputTypeError, OptionError
 from leakbound.generators import Samples
 from leakbound.panoramia import Helper, Options, PanoramiaReport, StackedAttack, run
@@ -170,8 +169,8 @@ def test_scores_stay_with_the_report_but_not_in_json(
     columns = {"member": game.member.astype(int), "baseline_score": game.baseline}
     pd.DataFrame(columns | game.attacks).to_csv(file, index=False)
     command = ["panoramia", str(file), "--score-col", "fits all", "--json-full", "--seed", "1"]
-    answer = CliRunner().invoke(app, command)
-    read = lb.PanoramiaResult.from_json(answer.stdout)
+    answer = leakbound(*command)
+    read = lb.PanoramiaResult.from_json(answer.out)
     expected = report.row("fits all").results[1]
     assert isinstance(expected, lb.PanoramiaResult)
     assert (read.c_lb, read.c_plus_epsilon_lb) == (expected.c_lb, expected.c_plus_epsilon_lb)

@@ -8,12 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from typer.testing import CliRunner
 
 import digits
 import leakbound as lb
+from command_line import leakbound
 from digits import Row, largest
-from leakbound.cli.commands import app
 
 SHORT = partial(digits.run, epochs=(60, 1), epsilons=(1.0,), private_epochs=1)
 NAMES = ["1 epoch", "60 epochs", "DP-SGD, ε = 1"]
@@ -88,8 +87,8 @@ def test_a_table_and_files_are_written_and_the_process_is_left_as_it_was(
         np.testing.assert_array_equal([int(line["member"]) for line in table], plan.member)
         assert [int(line["id"]) for line in table] == plan.ids.tolist()
         assert lb.audit([float(line["score"]) for line in table], lb.Coins(plan)).bound == bound
-    verified = CliRunner().invoke(app, ["verify", str(tmp_path / "bundle")])
-    assert (verified.exit_code, verified.stdout.splitlines()[-1]) == (0, "VALID")
+    verified = leakbound("verify", tmp_path / "bundle")
+    assert (verified.code, verified.out.splitlines()[-1]) == (0, "VALID")
     worst = json.loads((tmp_path / "bundle" / "result.json").read_bytes())
     assert worst["bound"] == max(bounds)
 

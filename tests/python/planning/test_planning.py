@@ -6,12 +6,11 @@ import math
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
-from typer.testing import CliRunner
 
 import leakbound as lb
 import leakbound._core as _core
+from command_line import leakbound
 from leakbound import planning, simulate, stats
-from leakbound.cli.commands import app
 from leakbound.errors import InputTypeError, OptionError
 from leakbound.planning import forecast, truths
 
@@ -180,23 +179,22 @@ def test_bad_options(options: dict[str, object], error: type[Exception], text: s
 
 
 def test_the_command() -> None:
-    shell = CliRunner()
     few = ["--simulations", "20"]
     outside_in = ["plan", "--truth", "3", "--target", "2", "--cuts", "outside-in", *few]
-    needed = shell.invoke(app, outside_in)
-    assert needed.exit_code == 0, needed.output
+    needed = leakbound(*outside_in)
+    assert needed.code == 0, needed.err
     expected = planning.canaries_needed(2.0, 3.0, cuts=lb.OutsideIn(), simulations=20)
-    assert needed.stdout.startswith(
+    assert needed.out.startswith(
         f"With {expected.m} canaries, an attack of strength ε = 3 proves ε ≥ 2.00, pure DP, in"
     )
-    assert "leakbound coins scores.csv --claim eps=2 --cuts outside-in" in needed.stdout
-    stored = shell.invoke(app, [*outside_in, "--json"]).stdout
+    assert "leakbound coins scores.csv --claim eps=2 --cuts outside-in" in needed.out
+    stored = leakbound(*outside_in, "--json").out
     assert planning.CanariesNeeded.from_json(stored) == expected
-    table = shell.invoke(app, ["plan", "--truth", "1", "--claim", "mu=0.5", "-m", "900", *few])
-    assert "With 900 canaries, an attack of strength μ = 1 proves μ ≥ 0.5" in table.stdout
-    short = shell.invoke(app, ["plan", "--truth", "2", "--json", *few, "-m", "50"])
-    assert short.exit_code == 3
-    found = planning.CanariesNeeded.from_json(short.stdout)
+    table = leakbound("plan", "--truth", "1", "--claim", "mu=0.5", "-m", "900", *few)
+    assert "With 900 canaries, an attack of strength μ = 1 proves μ ≥ 0.5" in table.out
+    short = leakbound("plan", "--truth", "2", "--json", *few, "-m", "50")
+    assert short.code == 3
+    found = planning.CanariesNeeded.from_json(short.out)
     power = planning.power(50, 2.0, target=1.0, simulations=20)
     assert (found.m, found.power) == (None, power)
     assert (
@@ -208,29 +206,29 @@ def test_the_command() -> None:
         ([], "give the bound with --target or --claim"),
         (["--claim", "noise=1"], "'noise=1' must have the form eps=… or"),
     ):
-        bad = shell.invoke(app, ["plan", *wrong])
-        assert bad.exit_code == 2
-        assert words in bad.stderr
+        bad = leakbound("plan", *wrong)
+        assert bad.code == 2
+        assert words in bad.err
 
 
 @pytest.mark.parametrize("asked", [["--target", "2"], ["--claim", "eps=2"]])
 def test_the_command_needs_no_truth(asked: list[str]) -> None:
     """Four attacks, the perfect one first; the weaker, the more canaries."""
-    shell, few = CliRunner(), ["--simulations", "50"]
-    said = shell.invoke(app, ["plan", *asked, *few])
-    assert said.exit_code == 0
-    assert "perfect" in said.stdout
+    few = ["--simulations", "50"]
+    said = leakbound("plan", *asked, *few)
+    assert said.code == 0
+    assert "perfect" in said.out
     words = "an attack of strength ε = 4 (right 98.2 % of the time) proves ε ≥ 2.00, pure DP, in"
-    assert words in said.stdout
-    assert "Next: leakbound coins scores.csv --claim eps=2\n" in said.stdout
-    listed = json.loads(shell.invoke(app, ["plan", *asked, *few, "--json"]).stdout)
+    assert words in said.out
+    assert "Next: leakbound coins scores.csv --claim eps=2\n" in said.out
+    listed = json.loads(leakbound("plan", *asked, *few, "--json").out)
     needed = [one["m"] for one in listed]
     assert len(needed) == 4
     assert needed == sorted(needed)
     assert planning.ceiling(needed[0]) >= 2 > planning.ceiling(20)
-    short = shell.invoke(app, ["plan", *asked, "-m", "8", *few])
-    assert short.exit_code == 3
-    assert "even a perfect attack on 8 canaries" in short.stdout
+    short = leakbound("plan", *asked, "-m", "8", *few)
+    assert short.code == 3
+    assert "even a perfect attack on 8 canaries" in short.out
 
 
 def test_pairs_of_a_random_split_are_planned_as_they_are_audited() -> None:
@@ -249,17 +247,17 @@ def test_pairs_of_a_random_split_are_planned_as_they_are_audited() -> None:
     response = planning.power(400, planning.Response(2.0, fraction=0.5), sides="pairs")
     assert 0.5 < response.median < 2.0
     asked = ["plan", "--truth", "2", "-m", "100", "--sides", "pairs", "--simulations", "5"]
-    answer = CliRunner().invoke(app, asked)
-    assert answer.exit_code == 0
-    assert "leakbound split scores.csv" in answer.output
-    assert "100 pairs prove" in answer.output
+    answer = leakbound(*asked)
+    assert answer.code == 0
+    assert "leakbound split scores.csv" in answer.out
+    assert "With 100 pairs" in answer.out
 
 
 def test_the_number_of_canaries_alone_is_enough() -> None:
     """The target is then half of what a perfect attack proves."""
-    shell, few = CliRunner(), ["--simulations", "20"]
-    said = shell.invoke(app, ["plan", "-m", "100", *few])
-    assert said.exit_code == 0
+    few = ["--simulations", "20"]
+    said = leakbound("plan", "-m", "100", *few)
+    assert said.code == 0
     half = math.floor(50 * planning.ceiling(100)) / 100
-    assert f"With 100 canaries, an attack of strength ε = {2 * half:g} (right" in said.stdout
-    assert f"proves ε ≥ {half:.2f}, pure DP" in said.stdout
+    assert f"With 100 canaries, an attack of strength ε = {2 * half:g} (right" in said.out
+    assert f"proves ε ≥ {half:.2f}, pure DP" in said.out

@@ -1,5 +1,6 @@
 """What scoring a torch model refuses, and how it says so."""
 
+import os
 import subprocess
 import sys
 from typing import Any
@@ -9,7 +10,13 @@ import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional
-from torch.utils.data import BatchSampler, DataLoader, RandomSampler, WeightedRandomSampler
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    Dataset,
+    RandomSampler,
+    WeightedRandomSampler,
+)
 
 from leakbound.errors import DeviceMemoryError, InputError, InputTypeError, OptionError
 from leakbound.torch import score
@@ -165,3 +172,20 @@ def test_callbacks_without_their_packages_name_the_extra(
     run = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
     assert f"needs {missing}, which is not installed" in run.stderr.splitlines()[-1]
     assert f"pip install 'leakbound[{extra}]'" in run.stderr
+
+
+class Deadly(Dataset[Any]):
+    """Rows of which one ends the process that makes it."""
+
+    def __len__(self) -> int:
+        return 12
+
+    def __getitem__(self, row: int) -> tuple[Tensor, int]:
+        if row == 7:
+            os._exit(3)
+        return torch.zeros(6), 0
+
+
+def test_a_worker_that_is_killed_is_no_matter_of_shapes() -> None:
+    with pytest.raises(InputError, match=r"a worker of the loader was killed.*num_workers=0"):
+        score(network(), DataLoader(Deadly(), batch_size=4, num_workers=1), progress=False)
