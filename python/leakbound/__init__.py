@@ -20,5 +20,6 @@ from leakbound._base.imports import lazy_attributes, provide
 
 # What lower rooms ask for by its name alone, as only the package knows who gives it.
 provide("write_bundle", "leakbound.evidence")
+provide("write_synthetic_bundle", "leakbound.evidence")
 
 __getattr__, __dir__, __all__ = lazy_attributes(__name__, __file__)

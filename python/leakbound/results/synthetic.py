@@ -1,9 +1,9 @@
 """What an audit of synthetic data returns; the public name is that of the package."""
 
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from leakbound._base.imports import provided
 from leakbound._base.records import IF_ANY
 from leakbound._base.types import PathInput
 from leakbound.attacks.synthetic import Similarity
@@ -47,8 +47,7 @@ class SyntheticResult(AuditResult):
             `members`, `nonmembers`, `synthetic` and what else `audit_synthetic` was given, as for
             `leakbound.evidence.write_synthetic_bundle`.
         """
-        # Evidence imports results, and so is imported here by its name.
-        import_module("leakbound.evidence").write_synthetic_bundle(folder, self, **given)
+        provided("write_synthetic_bundle")(folder, self, **given)
 
     def plot(self, kind: str = "", ax: "Axes | None" = None) -> "Axes":
         """Draw one figure of the result.
