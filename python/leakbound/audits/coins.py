@@ -33,6 +33,7 @@ from leakbound._base.types import (
 )
 from leakbound._tally.tally import AnyTally, Tally, by_attack, recorded
 from leakbound.audits import grouping, premises, road
+from leakbound.audits.arguments import of_one_array
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.pairs import Aggregate, Units, torn_group
 from leakbound.audits.subgroups import audit_each
@@ -57,7 +58,7 @@ _PRIOR_THEOREM = (
 )
 
 
-@road.of_one_array
+@of_one_array
 @dataclass(frozen=True, eq=False)
 class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult]):
     """An independent fair coin decided for each of m examples whether the model was trained on it.

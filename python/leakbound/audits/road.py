@@ -8,7 +8,6 @@ proof is recorded.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import wraps
 from numbers import Real
 from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar, get_args, overload
 
@@ -35,6 +34,7 @@ from leakbound._base.types import (
     Strings,
 )
 from leakbound.audits import grouping, premises
+from leakbound.audits.arguments import TWO_PARTS, asked
 from leakbound.audits.figures import curve, histogram_of, roc
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.policies.approximate_dp import approx_policy
@@ -266,33 +266,8 @@ def _no_design(design: object) -> str:
         "split at random"
     )
     if _are_scores(design):
-        ways += f". If these are scores of two parts, {_TWO_PARTS.format('RandomSplit')}"
+        ways += f". If these are scores of two parts, {TWO_PARTS.format('RandomSplit')}"
     return f"design must say how members were chosen, got {type(design).__name__}: pass {ways}"
-
-
-_TWO_PARTS = (
-    "a of members and b of others: lb.audit(numpy.concatenate([a, b]), "
-    "lb.{}(numpy.arange(len(a) + len(b)) < len(a)))"
-)
-D = TypeVar("D")
-
-
-def of_one_array(design: type[D]) -> type[D]:
-    """Refuse a second array of a design that takes membership alone, and say what to write."""
-    made = design.__init__
-
-    @wraps(made)
-    def checked(self: D, *arrays: object, **options: object) -> None:
-        if len(arrays) > 1:
-            raise InputTypeError(
-                f"{design.__name__} takes one array, which examples were members, and named "
-                f"options, got {len(arrays)}: if these are scores of two parts, "
-                f"{_TWO_PARTS.format(design.__name__)}"
-            )
-        made(self, *arrays, **options)
-
-    setattr(design, "__init__", checked)  # noqa: B010 (mypy allows no other assignment)
-    return design
 
 
 def _are_scores(values: Any) -> bool:
@@ -357,7 +332,7 @@ class Examples(Grounds, Generic[S]):
         fields = assemble(proof, self, request)
         if self.copies > 1:
             fields |= grouping.for_one(fields, self.copies, proof.game.sides)
-        fields["options"] |= {"design": design.name, "seed": request.seed, **asked(request)}
+        fields["options"] |= {"design": design.name, "seed": request.seed, **asked(request.cuts)}
         fields["wording"] = self.wording or design.wording
         filled = self.filled.get(str(proof.options.get("attack", "")), "")
         fields["warnings"] = premises.with_filled(filled, fields["warnings"])
@@ -369,18 +344,6 @@ class Examples(Grounds, Generic[S]):
         if self.exposed is None or doubted:
             return None
         return self.exposed(game, len(self.attacks.scores))
-
-
-def asked(request: Request, **options: object) -> JsonObject:
-    """Return what results store of options that an audit fills in, None here: names of those given.
-
-    A bundle states these and no others, so that what runs again is what was asked.
-    """
-    given = {"cuts": request.cuts, **options}
-    names: list[JsonValue] = [name for name, value in given.items() if value is not None]
-    if not names:
-        return {}
-    return {"asked": names}
 
 
 def assemble(proof: Proof, design: Grounds, request: Request) -> Named:

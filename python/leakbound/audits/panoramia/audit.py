@@ -18,13 +18,14 @@ from leakbound._base.records import Lazy
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, JsonValue, Kind
 from leakbound._tally.tally import AnyTally, Tally, by_attack, recorded
 from leakbound.audits import premises
+from leakbound.audits.arguments import asked
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.pair_tally import PairTally
 from leakbound.audits.pairs import Pairs, Units
 from leakbound.audits.panoramia.conditional import REPLACED, PairAudit, of_audited
 from leakbound.audits.panoramia.rankings import Rankings, Relaxation, Relaxed
 from leakbound.audits.premises import delta_warnings
-from leakbound.audits.road import Design, Request, asked
+from leakbound.audits.road import Design, Request
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.cuts.games import Game, ScoreGame, TallyGame
 from leakbound.errors import OptionError
@@ -346,7 +347,7 @@ def _options(
         "max_recall": proof.recall,
         "real_nonmembers": exchangeable,
         "seed": request.seed,
-        **asked(request),
+        **asked(request.cuts),
     }
 
 

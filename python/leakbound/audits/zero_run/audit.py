@@ -24,6 +24,7 @@ from leakbound._base.types import (
 )
 from leakbound._base.types import Correction as CorrectionName
 from leakbound.audits import premises
+from leakbound.audits.arguments import asked
 from leakbound.audits.figures import histogram_of
 from leakbound.audits.premises import delta_warnings, family_assumption, refuse_replacing
 from leakbound.audits.road import (
@@ -32,7 +33,6 @@ from leakbound.audits.road import (
     Design,
     Listed,
     Request,
-    asked,
     assemble,
     read,
 )
@@ -323,7 +323,7 @@ def _options(
         "seed": request.seed,
         "claim": encode(request.claim),
         **asked(
-            request,
+            request.cuts,
             correction=correction,
             adversary=options.adversary,
             uncertainty=options.uncertainty,

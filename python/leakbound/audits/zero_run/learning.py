@@ -156,8 +156,7 @@ def learnt(
     try:
         found = _confidence_set(member, learning, request, (rows, beyond, columns.needed))
     except FitError as error:
-        deciding = separating(learning.features[rows], learning.names, member[rows])
-        refusal = f"{error}{_way_out(deciding, columns.nearly)}"
+        refusal = f"{error}{_way_out(learning, columns, rows, member)}"
     # 2. Tests of the model's form.
     seen = learning.seen[rows]
     tests: tuple[FormTest, ...] = ()
@@ -167,7 +166,7 @@ def learnt(
     beyond_seen = _blinded(examples, rows, seen, options, seed)
     # 4. What is said of it.
     set_level = shares.SET.of(request.level)
-    test_level = shares.AT_MEMBER.of(request.level)
+    told = {"uncertainty": "set", "set_level": set_level, "propensity": learning.model}
     known: dict[str, Any] = {
         "rows": rows,
         "scores": beyond_seen,
@@ -175,17 +174,12 @@ def learnt(
         "share": shares.AT_MEMBER.of(1.0),
         "kind": "conditional_lower_bound",
         "refuted": any(one.refuted for one in tests),
-        "theorem": _THEOREM.format(set=set_level, test=test_level, both=set_level + test_level),
+        "theorem": _theorem(request.level),
         "assumptions": _assumptions(learning, tests, refusal),
         "warnings": _warnings(learning, columns, tests, refusal),
-        "options": {
-            "uncertainty": "set",
-            "set_level": set_level,
-            "propensity": learning.model,
-        },
+        "options": told | with_blind(blind_guesses(learning.features, member, seed)),
         "inputs": learning.inputs,
     }
-    known["options"] |= with_blind(blind_guesses(learning.features, member, seed))
     if found is None:
         box = OddsBox.of_member(guide)
         return replace(box, refusal=refusal, **known)
@@ -199,12 +193,20 @@ def learnt(
     )
 
 
-def _way_out(deciding: str, nearly: Strings) -> str:
+def _theorem(level: float) -> str:
+    """Return why a bound over the set is valid, and what each of its parts has of the level."""
+    set_level = shares.SET.of(level)
+    test_level = shares.AT_MEMBER.of(level)
+    return _THEOREM.format(set=set_level, test=test_level, both=set_level + test_level)
+
+
+def _way_out(learning: Learning, columns: Columns, rows: IntArray, member: BoolArray) -> str:
     """Return what to do about columns that decide membership, or are combinations of others."""
+    deciding = separating(learning.features[rows], learning.names, member[rows])
     if deciding:
         return f" ({deciding}: audit records of which both groups have some)"
-    if nearly:
-        return f" ({', '.join(nearly)}: leave out one of these)"
+    if columns.nearly:
+        return f" ({', '.join(columns.nearly)}: leave out one of these)"
     return ""
 
 
