@@ -214,6 +214,22 @@ def canaries_in_and_out(plt: Any) -> Any:
     return figure
 
 
+def users(plt: Any) -> Any:
+    """Draw scores of records, and their means for users."""
+    names = example("guides/users")
+    scores, user, member = names["scores"], names["user"], names["member"]
+    coins = names["plan"].member
+    means = np.bincount(user, scores) / np.bincount(user)
+    figure, axes = plt.subplots(1, 2, figsize=(5.6, 2.2))
+    drawn = [(scores, member, "score of a record"), (means, coins, "mean score of a user")]
+    for ax, (values, inside, title) in zip(axes, drawn, strict=True):
+        histogram(ax, values, inside, ("trained on", "left out"))
+        ax.get_legend().remove()
+        ax.set(xlabel=title)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return figure
+
+
 def forgotten(plt: Any) -> Any:
     """Draw scores of a deletion set before and after deletion."""
     names = example("audits/deletion")

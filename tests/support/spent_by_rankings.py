@@ -58,6 +58,25 @@ def two_attacks_have_half_each() -> None:
     near(found.bound, limit(right_among_top(scores["strong"], 60), 60, BETA / 2))
 
 
+def two_subgroups_have_half_each() -> None:
+    scores = leaking(2.0)
+    by = np.arange(MEMBER.size) % 2
+    found = lb.audit(
+        scores,
+        lb.Coins(MEMBER),
+        by=by,
+        cuts=lb.Fixed(30),
+        confidence=SURE,
+        sides="member",
+        seed=0,
+    )
+    for label, one in found.items():
+        rows = by == label
+        order = np.argsort(-scores[rows])[:30]
+        right = int(MEMBER[rows][order].sum())
+        near(one.bound, limit(right, 30, BETA / 2))
+
+
 def tests_of_a_second_look_have_their_parts() -> None:
     found = audited(leaking(2.5), sides="auto")
     parts: Any = found.options["parts"]
@@ -304,6 +323,7 @@ def surprising_labels_have_three_tenths() -> None:
 
 
 CHECKS = {
+    "SUBGROUPS": two_subgroups_have_half_each,
     "ATTACKS": two_attacks_have_half_each,
     "PARTS": tests_of_a_second_look_have_their_parts,
     "PATHS": three_paths_have_a_third_each,

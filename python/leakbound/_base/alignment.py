@@ -61,7 +61,7 @@ class ExampleOrder:
     numbers, on whichever side it stands: it is what pandas gives to rows that have no ids.
     """
 
-    def __init__(self, ids: ArrayInput | None = None) -> None:
+    def __init__(self, ids: ArrayInput | None = None, name: str = "ids=") -> None:
         self._named = ids is not None
         self._moved = False
         self._scored: _Ids | None = None
@@ -70,7 +70,7 @@ class ExampleOrder:
         self._known: list[_Ids] = []
         if ids is not None:
             named = _Ids(
-                values=whole_numbers(vector(ids, name="ids", kinds=_KINDS)), kind="ids", of="ids="
+                values=whole_numbers(vector(ids, name="ids", kinds=_KINDS)), kind="ids", of=name
             )
             self._known = [one for one in (named, _own(ids, "ids")) if one is not None]
 

@@ -35,6 +35,8 @@ MOST_REPLICATES = 10**6
 _BITS = 128
 # Bits of the longest integers that NumPy has a type for.
 _LONGEST = 64
+# Letters of the word for a unit, at most.
+_UNIT = 30
 # Characters of a wrong value that a message shows.
 _WORDS = 80
 
@@ -359,6 +361,38 @@ def _said(value: object) -> str:
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return str(value)
+
+
+def check_unit(unit: object) -> str:
+    """Check the one word for what is added, removed or replaced, such as "user"."""
+    if not isinstance(unit, str):
+        raise InputTypeError(
+            f"unit must be a word such as 'user', got {shown(unit)}", option="unit"
+        )
+    words = unit.replace(" ", "").replace("-", "")
+    if not words.isalpha() or unit != unit.strip() or len(unit) > _UNIT:
+        raise OptionError(
+            f"unit must be a singular noun of at most {_UNIT} letters, such as 'user', 'hospital' "
+            f"or 'web page', got {shown(unit)}",
+            option="unit",
+        )
+    return unit
+
+
+def unit_of(drawn: object, unit: str | None, *, grouped: bool) -> str:
+    """Return what is drawn: as stated, as a plan has it, a user with groups, or an example."""
+    planned = str(getattr(drawn, "unit", "example"))
+    if unit is None:
+        if grouped and planned == "example":
+            return "user"
+        return planned
+    stated = check_unit(unit)
+    if planned not in {"example", stated}:
+        raise OptionError(
+            f"unit is {stated!r}, and the plan was drawn for each {planned}: leave unit out",
+            option="unit",
+        )
+    return stated
 
 
 def copies_of(drawn: object, copies: int | None) -> int:

@@ -20,16 +20,19 @@ def by_first_row(
     return names[order], first[order], np.argsort(order)[code]
 
 
-def check_codes(values: ArrayInput, examples: int, name: str) -> GenericArray:
+def check_codes(
+    values: ArrayInput,
+    examples: int,
+    name: str,
+    cure: str = "give each example one, unique if necessary",
+) -> GenericArray:
     """Read strata or groups: numbers or text, one for each example, none missing."""
     codes = vector(values, name=name, kinds="biufSUO")
     check_length(codes, examples=examples, name=name)
     missing = missing_of(codes, name=name)
     if missing.any():
         row = int(missing.argmax())
-        raise InputTypeError(
-            f"{name} is missing at row {row}: give each example one, unique if necessary"
-        )
+        raise InputTypeError(f"{name} is missing at row {row}: {cure}")
     try:
         np.unique(codes)
     except TypeError:

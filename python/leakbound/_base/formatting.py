@@ -6,6 +6,8 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 # The last decimal that is printed, and where a number has all digits of a double before it.
 _STEP = Decimal("0.01")
 _LARGE = Decimal(10**15)
+# Characters of a percentage that nobody chose.
+_SPURIOUS = 9
 
 
 def number(value: float) -> str:
@@ -33,8 +35,22 @@ def _rounded(exact: Decimal, direction: str) -> str:
 
 
 def percent(share: float) -> str:
-    """Format a share as a percentage without spurious digits: 1 - 0.95 is 5 %."""
-    return f"{100 * share:.10g} %"
+    """Format a share as a percentage without spurious digits: 1 - 0.95 is 5 %.
+
+    A long one is rounded to a thousandth of its distance from 0 and from 100 %.
+
+    Examples
+    --------
+    >>> percent(1 - 0.95), percent(1 - 0.05 / 3), percent(0.05 / 3)
+    ('5 %', '98.333 %', '1.667 %')
+    """
+    value = 100 * share
+    exact = f"{value:.10g}"
+    near = 1e-3 * min(abs(value), abs(100 - value))
+    short = (f"{value:.{digits}g}" for digits in range(4, 10))
+    if len(exact) > _SPURIOUS:
+        exact = next((text for text in short if abs(float(text) - value) <= near), exact)
+    return f"{exact} %"
 
 
 def share(part: float, *, up: bool = False) -> str:
@@ -56,6 +72,21 @@ def down(value: float, direction: str = ROUND_FLOOR) -> str:
 def up(value: float) -> str:
     """Format an upper bound with two decimals, rounded up."""
     return down(value, ROUND_CEILING)
+
+
+def plural(word: str) -> str:
+    """Return the plural of a regular noun.
+
+    Examples
+    --------
+    >>> plural("user"), plural("company"), plural("box"), plural("essay")
+    ('users', 'companies', 'boxes', 'essays')
+    """
+    if word.endswith(("s", "x", "z", "ch", "sh")):
+        return f"{word}es"
+    if word.endswith("y") and word[-2:-1] not in {*"aeiou"}:
+        return f"{word[:-1]}ies"
+    return f"{word}s"
 
 
 # Characters of one line.

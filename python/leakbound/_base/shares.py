@@ -40,6 +40,12 @@ _VILLE = "the mean of nonnegative supermartingales that begin at 1 is another on
 _BERGER_BOOS = "p-values maximised over a confidence set (Berger and Boos 1994)"
 
 # Of a ranking
+SUBGROUPS = Share(
+    whole="level of an audit by subgroups",
+    part=1.0,
+    between="subgroups that labels tell apart",
+    theorem=_UNION,
+)
 ATTACKS = Share(
     whole="level of an audit", part=1.0, between="attacks that are audited together", theorem=_UNION
 )

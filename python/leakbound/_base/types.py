@@ -91,7 +91,6 @@ Sides: TypeAlias = Literal["both", "member", "auto", "pairs"]
 Relation: TypeAlias = Literal["add_remove", "replace"]
 Sampling: TypeAlias = Literal["poisson", "fixed_size"]
 """How batches of a claim of DP-SGD are drawn, anew in each step."""
-Unit: TypeAlias = Literal["example", "user"]
 TailBound: TypeAlias = Literal["exact", "steinke", "coupling", "zero_run", "panoramia"]
 FdpTest: TypeAlias = Literal["tight", "recursion"]
 Correction: TypeAlias = Literal["match", "poisson_binomial", "tamper", "composition"]

@@ -1,7 +1,7 @@
 """One training run that saw, of each secret, one of k candidates that was drawn for it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -99,7 +99,9 @@ class Choices(road.Design[road.Listed, AuditResult]):
 
     def audit(self, scores: road.Listed, request: road.Request, /) -> AuditResult:
         """See `Design.audit`."""
-        request = road.of_replacing(request)
+        claim = premises.of_replacing(request.claim)
+        if claim is not request.claim:
+            request = replace(request, claim=claim)
         # 1. Scores of all candidates and the chosen ones, in one order.
         order = ExampleOrder(request.ids)
         named: Any = scores

@@ -2,16 +2,30 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.brief import brief
-from leakbound._base.checks import check_length, copies_of, numbers, real, vector
+from leakbound._base.checks import (
+    check_ids,
+    check_length,
+    choice,
+    copies_of,
+    numbers,
+    real,
+    unit_of,
+    vector,
+)
+from leakbound._base.codes import by_first_row, check_codes
 from leakbound._base.types import (
     ArrayInput,
+    BoolArray,
     FloatArray,
+    GenericArray,
+    HasMember,
+    JsonObject,
     JsonValue,
     MemberInput,
     Named,
@@ -20,23 +34,25 @@ from leakbound._base.types import (
 from leakbound._tally.tally import AnyTally, Tally, by_attack, recorded
 from leakbound.audits import grouping, premises, road
 from leakbound.audits.member_count import MemberCount
+from leakbound.audits.pairs import Aggregate, Units, torn_group
+from leakbound.audits.subgroups import audit_each
 from leakbound.claims import Claim, PureDP
 from leakbound.claims.base import GuessWords
 from leakbound.cuts import ScoreGame, TallyGame
-from leakbound.errors import OptionError
+from leakbound.errors import DesignError, OptionError
 from leakbound.results import Assumption, AuditResult
 from leakbound.results.one_run import Exposed, exposed
-from leakbound.results.wording import COINS
+from leakbound.results.wording import COINS, Wording, of_unit
 
 _HALF = 0.5
 """The probability of a fair coin."""
 _UNITS = (
-    "average the scores of each unit, and audit one row for it; or audit a random split of units "
-    "by RandomSplit(member, groups=…)"
+    "pass groups=, the unit of each row (a user; or the canary, if the rows are of several runs "
+    "with the same coins), and their scores are put together"
 )
 _PRIOR_THEOREM = (
     "Given the trained model and the coins of earlier guesses, each guess is right with odds of "
-    "at most e^ε times those of its example's coin if training is ε-DP (as Steinke, Nasr and "
+    "at most e^ε times those of its {unit}'s coin if training is ε-DP (as Steinke, Nasr and "
     "Jagielski 2023, Proposition 5.1, for a coin that is not fair). "
 )
 
@@ -50,7 +66,8 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
     ----------
     member : array-like of shape (m,), or InclusionPlan
         What the coins said, left out with a tally: booleans, {0, 1} or {-1, +1}. A plan, or a
-        pandas Series, is joined with scores that have ids.
+        pandas Series, is joined with scores that have ids; with `groups`, a plan of these by their
+        names.
     prior : float or array-like, shape (m,)
         Probability of each coin to include, in (0, 1), in the order of the scores or with ids to
         join by. Other than ½ it is for `PureDP` with `KLScan` or `Fixed`; ties are then broken by
@@ -60,8 +77,15 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
         is 1. Scores are then about all copies at once, and the bound is converted to one record by
         group privacy: for `PureDP`, `ApproxDP` and `GaussianDP` without failures. The δ of
         `ApproxDP` is that of all copies: see `leakbound.claims.grouped`.
-
-    References
+    groups : array-like, shape (m,), optional
+        The group of each row, such as its user, if one coin decided on all rows of a group: these
+        have one value of `member`. The bound is then on adding or removing a group with all its
+        rows, and m counts groups.
+    aggregate : {"mean", "max", "log_mean_exp", "sum"}
+        The score of a group, from those of its rows.
+    unit : str, optional
+        One word for what a coin decided on, in sentences of the result: "hospital", "document". By
+        default that of a plan, otherwise "user" with groups and "example" without.
     ----------
     T. Steinke, M. Nasr and M. Jagielski, "Privacy auditing with one (1) training run", 2023
     (arXiv 2305.08846); S. Mahloujifar, L. Melis and K. Chaudhuri, "Auditing f-differential privacy
@@ -77,20 +101,38 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
     >>> scores = rng.normal(size=1000) + 2 * member
     >>> lb.audit(scores, lb.Coins(member, prior=0.8)).bound > 0.5
     True
+
+    A coin for each of 200 users, who have five records each:
+
+    >>> user = np.arange(1000) // 5
+    >>> member = (rng.random(200) < 0.5)[user]
+    >>> scores = rng.normal(size=1000) + 2 * member
+    >>> lb.audit(scores, lb.Coins(member, groups=user)).m
+    200
     """
 
     name = "coins"
-    wording = COINS
     sides = ("auto", "both", "member")
     member: MemberInput | None = None
     _: KW_ONLY
     prior: float | ArrayInput = 0.5
     copies: int | None = None
+    groups: ArrayInput | None = None
+    aggregate: Aggregate = "mean"
+    unit: str | None = None
 
     __repr__ = brief
 
     def __post_init__(self) -> None:
+        choice(self.aggregate, name="aggregate", allowed=Aggregate)
+        unit = unit_of(self.member, self.unit, grouped=self.groups is not None)
+        object.__setattr__(self, "unit", unit)
         object.__setattr__(self, "copies", copies_of(self.member, self.copies))
+
+    @property
+    def wording(self) -> Wording:
+        """See `Design.wording`."""
+        return of_unit(COINS, self.unit or COINS.unit)
 
     def audit(
         self, scores: road.Listed | Tally | Mapping[str, Tally], request: road.Request, /
@@ -100,9 +142,26 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
             tallies = by_attack(scores, Tally)
             if tallies is not None:
                 return self._counted(tallies, request).audit(request, self)
-        examples = self.listed(scores, request)
-        premises.refuse_repeated(examples.inputs["member"], what="membership", cure=_UNITS)
-        return examples.audit(request, self)
+        return self.listed(scores, request).audit(request, self)
+
+    def audit_by(
+        self,
+        scores: road.Listed | Tally | Mapping[str, Tally],
+        request: road.Request,
+        by: ArrayInput,
+        /,
+    ) -> dict[Any, AuditResult]:
+        """See `Design.audit_by`."""
+        if self.member is None or by_attack(scores, Tally) is not None:
+            raise OptionError("by= needs single examples and their member: a tally has counts")
+        order, attacks, member, groups = self._read(scores, self.member, request)
+        rowwise: Named = {"groups": groups}
+        if not isinstance(self.prior, float | int | np.floating | np.integer):
+            prior = vector(order.placed(self.prior, "prior"), name="prior")
+            check_length(prior, examples=member.size, name="prior")
+            rowwise["prior"] = prior
+        read = road.AlignedScores(order, attacks, member)
+        return audit_each(self, read, request, by, rowwise)
 
     def listed(self, scores: Any, request: road.Request) -> road.Examples[FloatArray]:
         """Read scores and membership in one order."""
@@ -110,29 +169,40 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
             raise OptionError(
                 "member is missing: give Coins(member), or audit a Tally, which has members"
             )
-        order, attacks, member = road.read(scores, self.member, request.ids, copies=True)
+        words = self.wording
+        order, attacks, rows, groups = self._read(scores, self.member, request)
+        units = Units.of(rows, None, groups=groups, aggregate=self.aggregate)
+        member = units.member
+        premises.refuse_repeated(member, what="membership", cure=_UNITS)
         prior = None
         if not self._fair:
-            prior = self._prior_of(member.size, claim=request.claim, order=order)
+            prior = self._prior_of(rows.size, claim=request.claim, order=order, groups=groups)
         count = MemberCount.of_coins(int(member.sum()), examples=member.size, prior=prior)
+        count = replace(count, are=f"{words.units} are members")
         # A plan knows its coins, so that half of them may be members by chance.
         halved: Strings = ()
         if getattr(self.member, "seed", None) is None:
             halved = count.halved()
 
         def list_exposed(game: Any, attacks: int) -> Exposed:
-            return exposed(
-                game.scores,
-                member=game.member,
-                ids=order.told_ids,
-                attacks=attacks,
-                given=order.rows,
-            )
+            ids = order.told_ids
+            given = order.rows
+            if groups is not None:
+                ids, first, _ = by_first_row(groups)
+                given = first if given is None else given[first]
+            return exposed(game.scores, member=game.member, ids=ids, attacks=attacks, given=given)
 
+        named = ""
+        if words is not COINS:
+            named = words.units
         examples = road.Examples(
             attacks=attacks,
             game=lambda values: ScoreGame(
-                scores=values, member=member, sides=request.sides, seed=request.seed
+                scores=units.scores(values),
+                member=member,
+                named=named,
+                sides=request.sides,
+                seed=request.seed,
             ),
             **_grounds(
                 request,
@@ -140,20 +210,72 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
                 count=count,
                 attacks=attacks,
                 halved=halved,
-                copies=self.copies or 1,
+                design=self,
             ),
             exposed=list_exposed,
-            filled=premises.filled(attacks.scores, member),
-            inputs=attacks.digested | {"member": member},
+            filled=premises.filled(attacks.scores, rows),
+            inputs=attacks.digested | {"member": rows},
         )
+        if groups is not None:
+            options = {**examples.options, "groups": units.count, "aggregate": self.aggregate}
+            inputs = {**examples.inputs, "groups": groups}
+            examples = replace(examples, options=options, inputs=inputs)
         if prior is None:
             return examples
-        return replace(examples, exposed=None, inputs=dict(examples.inputs) | {"prior": prior})
+        return replace(examples, exposed=None, inputs={**examples.inputs, "prior": prior})
+
+    def _read(self, scores: Any, given: MemberInput, request: road.Request) -> "_Rows":
+        """Read scores, membership and groups of the rows in one order."""
+        if self.groups is None:
+            return _Rows(*road.read(scores, given, request.ids, copies=True), None)
+        if not isinstance(given, HasMember):
+            order, attacks, member = road.read(scores, given, request.ids)
+            groups = self._groups(order, attacks.examples)
+            self._check_whole(groups, member)
+            return _Rows(order, attacks, member, groups)
+        # A plan has the coins of the groups, by their names.
+        order = ExampleOrder(request.ids)
+        attacks = road.Attacks.read(scores, order)
+        groups = self._groups(order, attacks.examples)
+        names, _, group = by_first_row(groups)
+        coins = ExampleOrder(names, name="groups").member(given, names.size, copies=True)
+        if request.ids is not None:
+            check_ids(request.ids, coins[group])
+        return _Rows(order, attacks, coins[group], groups)
+
+    def _groups(self, order: ExampleOrder, rows: int) -> GenericArray:
+        """Read the group of each row; one group alone is refused."""
+        assert self.groups is not None
+        groups = check_codes(order.placed(self.groups, "groups"), examples=rows, name="groups")
+        if rows and (groups == groups[0]).all():
+            raise DesignError(
+                f"all {rows:,} rows are of one {self.unit}, {groups[0]!s:.60}: an audit needs the "
+                f"coins of many {self.wording.units}"
+            )
+        return groups
+
+    def _check_whole(self, groups: GenericArray, member: BoolArray) -> None:
+        """Refuse groups that have both coins."""
+        torn = torn_group(groups, member)
+        if torn is None:
+            return
+        units = self.wording.units
+        raise DesignError(
+            f"{torn.torn:,} of {torn.of:,} {units} are members in some rows and not in others, the "
+            f"first being {torn.name!s:.60} (rows {torn.first} and {torn.other}). With groups=, "
+            f"one coin decides on all rows of a {self.unit}: correct groups or member, or leave "
+            "groups out if each row had a coin of its own"
+        )
 
     def _counted(self, tallies: dict[str, Tally], request: road.Request) -> road.Examples[Tally]:
         """Read examples that are counted."""
         if self.member is not None:
             raise OptionError("a tally already has the counts of members: leave out member")
+        if self.groups is not None:
+            raise OptionError(
+                "a tally has counts, not single rows: put together the scores of each group before "
+                "they are counted, and leave out groups"
+            )
         if request.ids is not None or not self._fair:
             given = "a prior other than 1/2"
             if self._fair:
@@ -164,13 +286,14 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
         attacks = road.AnyAttacks(tallies)
         tally = next(iter(tallies.values()))
         count = MemberCount.of_coins(tally.members, tally.m)
+        count = replace(count, are=f"{self.wording.units} are members")
         grounds = _grounds(
             request,
             prior=None,
             count=count,
             attacks=attacks,
             halved=count.halved(),
-            copies=self.copies or 1,
+            design=self,
         )
         options, inputs = recorded(tallies)
         grounds["options"] |= options
@@ -190,8 +313,13 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
         """Whether nothing was said of the coins, or that they are fair."""
         return isinstance(self.prior, float) and self.prior == _HALF
 
-    def _prior_of(self, examples: int, claim: Claim, order: ExampleOrder) -> FloatArray | None:
-        """Read probabilities of membership, one for all or one each; None if all are ½."""
+    def _prior_of(
+        self, examples: int, claim: Claim, order: ExampleOrder, groups: GenericArray | None
+    ) -> FloatArray | None:
+        """Read probabilities of membership, one for all or one each; None if all are ½.
+
+        Those of all rows of a group are one.
+        """
         if isinstance(self.prior, float | int | np.floating | np.integer):
             values = np.full(examples, real(self.prior, name="prior", above=0, below=1))
         else:
@@ -215,7 +343,25 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
                 f"prior other than 1/2 is for PureDP(): under {claim.name}, the bounds need fair "
                 "coins"
             )
-        return values
+        if groups is None:
+            return values
+        torn = torn_group(groups, values)
+        if torn is not None:
+            raise DesignError(
+                f"prior has several values for {self.unit} {torn.name!s:.60} (rows {torn.first} "
+                f"and {torn.other}): one coin decided on all rows of a {self.unit}",
+                option="prior",
+            )
+        return values[by_first_row(groups)[1]]
+
+
+class _Rows(NamedTuple):
+    """What was read of the rows, in one order."""
+
+    order: ExampleOrder
+    attacks: road.Attacks
+    member: BoolArray
+    groups: GenericArray | None
 
 
 def _grounds(
@@ -224,16 +370,22 @@ def _grounds(
     count: MemberCount,
     attacks: road.AnyAttacks[Any],
     halved: Strings,
-    copies: int,
+    design: Coins,
 ) -> Named:
     """Return what is said of coins, listed or counted; `halved` warns of an exact half."""
     claim = request.claim
-    road.refuse_replacing(claim)
-    theorem = claim.theorem(GuessWords())
+    premises.refuse_replacing(claim)
+    wording = design.wording
+    unit = wording.unit
+    copies = design.copies or 1
+    theorem = claim.theorem(GuessWords(others=f"the coins of the other {wording.units}"))
     coins = "fair coin"
     odds = "fair coins"
+    whole = ""
+    if design.groups is not None:
+        whole = ", with all its rows,"
     if prior is not None:
-        theorem = _PRIOR_THEOREM
+        theorem = _PRIOR_THEOREM.format(unit=unit)
         coins = "coin, of the probability given,"
         odds = "coins of known odds"
     broken = request.sides == "auto"
@@ -245,14 +397,14 @@ def _grounds(
     assumptions = (
         count.assumption(
             f"independent {odds}",
-            f"Each example was trained on if and only if its own {coins} decided so. Random are "
-            "these coins, training and the audit; everything else is fixed.",
+            f"Each {unit} was trained on{whole} if and only if its own {coins} decided so. "
+            "Random are these coins, training and the audit; everything else is fixed.",
         ),
         Assumption(
-            name="add or remove one example",
+            name=f"add or remove one {unit}",
             statement=f"{claim.subject} refers to adding or removing "
-            "one training example, including audited ones."
-            + grouping.assumed(copies, "example")
+            f"one training {unit}{whole or ','} including audited ones."
+            + grouping.assumed(copies, unit)
             + grouping.at_delta(claim.delta, copies),
             status="declared",
         ),
@@ -260,21 +412,25 @@ def _grounds(
             claim,
             attacks.others,
             "trained model",
-            "examples",
+            wording.units,
             "Candidate thresholds and the order of guesses depend on scores only; " + about_ties,
         ),
     )
-    large_delta = premises.delta_warnings(claim.delta, count.examples)
+    large_delta = premises.delta_warnings(claim.delta, count.examples, unit)
     described: JsonValue = _HALF
     if prior is not None:
         described = _described(prior)
+    options: JsonObject = {"sides": request.sides, "prior": described}
+    if wording is not COINS:
+        options["unit"] = unit
     return {
         "prior": prior,
         "copies": copies,
         "count": count,
         "theorem": theorem,
         "assumptions": assumptions,
-        "options": {"sides": request.sides, "prior": described},
+        "options": options,
+        "wording": wording,
         "warnings": (*count.warnings(), *halved, *large_delta),
     }
 

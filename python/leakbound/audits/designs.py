@@ -6,6 +6,7 @@ from typing import Any
 from leakbound import audits
 from leakbound._base.derived import derived
 from leakbound.audits.road import AnyDesign, Design, audit
+from leakbound.audits.subgroups import SUBGROUP, one_of
 from leakbound.errors import FormatError
 
 DESIGNS = {
@@ -39,7 +40,7 @@ def is_known(name: str) -> bool:
 
 def parameters_of(name: str) -> set[str]:
     """Return what an audit takes; what `Choices` drew is stored as `member`."""
-    names = {"scores", *SHARED, *signature(design_of(name)).parameters}
+    names = {"scores", *SHARED, *SUBGROUP, *signature(design_of(name)).parameters}
     if name == "choices":
         return names - {"chosen"} | {"member"}
     return names
@@ -50,4 +51,8 @@ def audit_of(design: str, scores: Any, **options: Any) -> Any:
     shared = {name: options.pop(name) for name in SHARED if name in options}
     if design == "choices":
         options["chosen"] = options.pop("member")
-    return audit(scores, design_of(design)(**options), **shared)
+    part = {name: options.pop(name) for name in SUBGROUP if name in options}
+    result = audit(scores, design_of(design)(**options), **shared)
+    if part:
+        return one_of(result, **part)
+    return result

@@ -175,7 +175,7 @@ class MemberCount:
         if chance >= _HALVED:
             return ()
         said = (
-            f"exactly half of the {self.examples:,} examples are members, as after an equal "
+            f"exactly half of the {self.examples:,} {self.are}, as after an equal "
             f"split; this happens in {100 * chance:.2g} % of audits with coins: if a random split "
             "decided, this bound does not hold: use RandomSplit; if coins did, pass the "
             "InclusionPlan that has their seed"

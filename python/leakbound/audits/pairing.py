@@ -8,9 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from leakbound._base.checks import choice, integer, real, seed_of
+from leakbound._base.checks import check_unit, integer, real, seed_of
 from leakbound._base.robust import robust_scale_of_counts
-from leakbound._base.types import AnyArray, BoolArray, FloatArray, GenericArray, IntArray, Unit
+from leakbound._base.types import AnyArray, BoolArray, FloatArray, GenericArray, IntArray
 from leakbound._core import hashed_ids
 from leakbound._tally import counting
 from leakbound._tally.tally import Tally
@@ -47,7 +47,7 @@ class Pairing:
         thousands of examples.
     stratum : str, optional
         The column of the stratum, if the split was made within strata.
-    unit : {"example", "user"}
+    unit : str
         What the split moved as one. Where it moved users, aggregate rows to one score for each.
 
     Notes
@@ -74,7 +74,7 @@ class Pairing:
     bits: int = counting.TALLY_BITS
     buckets: int = 1
     stratum: str | None = None
-    unit: Unit = "example"
+    unit: str = "example"
 
     def __post_init__(self) -> None:
         checked = {
@@ -88,7 +88,7 @@ class Pairing:
             object.__setattr__(self, name, value)
         if self.buckets & (self.buckets - 1):
             raise OptionError(f"buckets must be a power of 2, such as 1 or 256, got {self.buckets}")
-        choice(self.unit, name="unit", allowed=Unit)
+        check_unit(self.unit)
 
     @classmethod
     def of(
@@ -98,7 +98,7 @@ class Pairing:
         seed: int | None = None,
         buckets: int = 1,
         stratum: str | None = None,
-        unit: Unit = "example",
+        unit: str = "example",
     ) -> Self:
         """Take the scale from a tally of all scores: their median and median distance from it.
 

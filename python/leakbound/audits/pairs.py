@@ -7,7 +7,7 @@ to turn one of them replaces one training example by another.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from leakbound._base.types import BoolArray, FloatArray, GenericArray, IntArray
 from leakbound.cuts.games import PairGame
 from leakbound.errors import AbstentionError, DesignError, InputError
 
-Aggregate: TypeAlias = Literal["mean", "max", "log_mean_exp"]
+Aggregate: TypeAlias = Literal["mean", "max", "log_mean_exp", "sum"]
 
 STRETCH = 0.25
 """How much more a score counts for each standard deviation that it is away from the median."""
@@ -56,12 +56,12 @@ class Units:
             stratum = by_first_row(strata)[2]
         if groups is None:
             return cls(member=member, stratum=stratum, strata_of_rows=stratum)
-        names, first, unit = by_first_row(groups)
+        _, first, unit = by_first_row(groups)
         for values, how in (
             (member, "is in both parts of the split"),
             (stratum, "is in more than one stratum"),
         ):
-            _check_whole(names, unit=unit, values=values, first=first, how=how)
+            _check_whole(groups, values=values, how=how)
         return cls(
             member=member[first],
             stratum=stratum[first],
@@ -98,6 +98,8 @@ class Units:
         values, unit = self._by_size(values)
         if self.aggregate == "mean":
             return _means(values, unit=unit, size=size)
+        if self.aggregate == "sum":
+            return _means(values, unit=unit, size=np.ones_like(size))
         # Log-mean-exp, with exponents relative to the largest score of each unit.
         beyond = ~np.isfinite(largest)
         base = np.where(beyond, 0.0, largest)
@@ -119,7 +121,7 @@ class Units:
 
 
 def _means(values: FloatArray, unit: IntArray, size: IntArray) -> FloatArray:
-    """Return means, in which infinities of both signs cancel in pairs."""
+    """Return means, or sums where sizes are 1; infinities of both signs cancel in pairs."""
     units = size.size
     finite = np.isfinite(values)
     known = unit[finite]
@@ -130,23 +132,41 @@ def _means(values: FloatArray, unit: IntArray, size: IntArray) -> FloatArray:
     return result
 
 
-def _check_whole(
-    names: GenericArray,
-    unit: IntArray,
-    values: GenericArray,
-    first: IntArray,
-    how: str,
-) -> None:
-    """Check that all examples of a group have one value."""
-    torn = np.flatnonzero(values != values[first[unit]])
+class TornGroup(NamedTuple):
+    """A group whose rows have two values, how many groups have, and how many there are."""
+
+    name: object
+    first: int
+    other: int
+    torn: int
+    of: int
+
+
+def torn_group(groups: GenericArray, values: GenericArray) -> TornGroup | None:
+    """Return the first group whose rows differ in a value; None if all groups are whole."""
+    names, first, group = by_first_row(groups)
+    torn = np.flatnonzero(values != values[first[group]])
     if not torn.size:
-        return
-    groups = np.unique(unit[torn])
+        return None
     row = int(torn[0])
-    group = unit[row]
+    place = group[row]
+    return TornGroup(
+        name=names[place],
+        first=int(first[place]),
+        other=row,
+        torn=np.unique(group[torn]).size,
+        of=names.size,
+    )
+
+
+def _check_whole(groups: GenericArray, values: GenericArray, how: str) -> None:
+    """Check that all examples of a group have one value."""
+    torn = torn_group(groups, values)
+    if torn is None:
+        return
     raise InputError(
-        f"{groups.size} of {names.size} groups are not whole: {names[group]!s} {how} "
-        f"(rows {int(first[group])} and {row}). Groups are rows that the split kept "
+        f"{torn.torn} of {torn.of} groups are not whole: {torn.name!s} {how} "
+        f"(rows {torn.first} and {torn.other}). Groups are rows that the split kept "
         "together: leave groups out if it moved single rows, or correct them"
     )
 
@@ -195,8 +215,11 @@ class Pairs:
         """How many pairs there are."""
         return self.first.size
 
-    def game(self, scores: FloatArray, seed: int) -> PairGame:
-        """Return the game of some scores of the units; AbstentionError if they order nothing."""
+    def game(self, scores: FloatArray, seed: int, named: str = "") -> PairGame:
+        """Return the game of some scores of the units; AbstentionError if they order nothing.
+
+        `named` is for sentences that would speak of examples.
+        """
         if scores.min() == scores.max():
             raise AbstentionError(
                 f"all {scores.size} scores are equal, so every pair abstains: use a score that "
@@ -211,6 +234,7 @@ class Pairs:
             given=scores,
             members=self.members,
             others=self.others,
+            named=named,
             seed=seed,
         )
 

@@ -2,15 +2,16 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from leakbound._base.scores import FILLED
 from leakbound._base.types import BoolArray, FloatArray, GenericArray, IntArray, Strings
 from leakbound._tally.tally import Tally
-from leakbound.claims import FAMILIES, Claim
+from leakbound.claims import FAMILIES, Claim, SubsampledGaussianDP
 from leakbound.cuts.games import NEAR_CEILING
-from leakbound.errors import DesignError
+from leakbound.errors import DesignError, OptionError
 from leakbound.report.parts import Assumption, Assumptions
 
 # Runs of one value that a shorter membership must have: layouts by class have few, coins many
@@ -50,10 +51,10 @@ def repeated(drawn: GenericArray) -> tuple[str, int, int] | None:
     if times > 1 and size > _HEAD:  # hardly ever: all changes of large data take memory
         times = _common(drawn, size)
     units = size // times
-    if times > 1 and _drawn(drawn[::times]) and size - units >= _AGREEING:
+    if times > 1 and looks_drawn(drawn[::times]) and size - units >= _AGREEING:
         return "repeated", units, times
     period = _period(drawn)
-    if period < size and _drawn(drawn[:period]) and size - period >= _AGREEING:
+    if period < size and looks_drawn(drawn[:period]) and size - period >= _AGREEING:
         return "tiled", period, size // period
     return None
 
@@ -70,7 +71,7 @@ def _changes(drawn: GenericArray) -> IntArray:
     return places
 
 
-def _drawn(drawn: GenericArray) -> bool:
+def looks_drawn(drawn: GenericArray) -> bool:
     """Return whether values change as draws do, and are not a short pattern."""
     pattern = drawn[: _period(drawn)]
     runs = _changes(pattern).size + 1
@@ -227,12 +228,28 @@ def family_assumption(claim: Claim, of: str = "training") -> Assumptions:
     )
 
 
-def delta_warnings(delta: float, examples: int) -> Strings:
-    """Say that a δ is no small one for so many examples."""
+def of_replacing(claim: Claim) -> Claim:
+    """Return a claim about replacing an example, where it can be about either."""
+    if isinstance(claim, SubsampledGaussianDP):
+        return replace(claim, relation="replace")
+    return claim
+
+
+def refuse_replacing(claim: Claim) -> None:
+    """Refuse a claim about replacing an example, where examples are added or not."""
+    if isinstance(claim, SubsampledGaussianDP) and claim.relation == "replace":
+        raise OptionError(
+            'relation="replace" is for RandomSplit: a coin decides whether an example is added, so '
+            "the bound is on adding or removing one"
+        )
+
+
+def delta_warnings(delta: float, examples: int, unit: str = "example") -> Strings:
+    """Say that a δ is no small one for so many examples, or what else `unit` calls them."""
     if delta < 1 / examples:
         return ()
     note = (
         f"delta = {delta:g} is not below 1/m = {1 / examples:.3g}: a mechanism that publishes one "
-        "whole example can satisfy the claim, and large ε are hard to refute"
+        f"whole {unit} can satisfy the claim, and large ε are hard to refute"
     )
     return (note,)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from leakbound._base.brief import brief
-from leakbound._base.checks import check_length, choice
+from leakbound._base.checks import check_length, check_unit, choice
 from leakbound._base.codes import check_codes
 from leakbound._base.types import ArrayInput, FloatArray, GenericArray, MemberInput, Named, Strings
 from leakbound._tally.tally import AnyTally, by_attack, recorded
@@ -15,17 +15,18 @@ from leakbound.audits import model_features, premises, road
 from leakbound.audits.pair_tally import PairTally
 from leakbound.audits.pairs import Aggregate, Pairs, Units
 from leakbound.audits.split_challenge import challenge, challenged
+from leakbound.audits.subgroups import audit_each
 from leakbound.claims import Claim
 from leakbound.claims.base import GuessWords
 from leakbound.cuts.games import PairTallyGame
 from leakbound.errors import OptionError
 from leakbound.results import Assumption, AuditResult
-from leakbound.results.wording import SPLIT
+from leakbound.results.wording import SPLIT, of_unit
 
 
 @dataclass(frozen=True, kw_only=True)
 class SplitWords:
-    """What the split moved one by one, unless groups are told, and what scores were made from.
+    """What the split moved one by one, unless `unit` or groups are told, and what was scored.
 
     `columns` has the names of features, if they have any.
     """
@@ -58,8 +59,11 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
     groups : array-like, shape (m,), optional
         The group of each example if whole groups were split, such as all rows of a user. The bound
         is then on replacing one of these.
-    aggregate : {"mean", "max", "log_mean_exp"}
+    aggregate : {"mean", "max", "log_mean_exp", "sum"}
         The score of a group, from those of its rows.
+    unit : str, optional
+        One word for what the split moved, in sentences of the result: "hospital", "document". By
+        default "user" with groups, and "example" without.
     features : array-like or data frame, shape (m, d), optional
         Features of the examples, which challenge the split, words, dates and missing values
         included: two classifiers bet on which of each
@@ -100,6 +104,7 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
     strata: ArrayInput | None = field(default=None, kw_only=True)
     groups: ArrayInput | None = field(default=None, kw_only=True)
     aggregate: Aggregate = field(default="mean", kw_only=True)
+    unit: str | None = field(default=None, kw_only=True)
     features: ArrayInput | None = field(default=None, kw_only=True)
     labels: ArrayInput | None = field(default=None, kw_only=True)
 
@@ -107,6 +112,8 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
 
     def __post_init__(self) -> None:
         choice(self.aggregate, name="aggregate", allowed=Aggregate)
+        if self.unit is not None:
+            check_unit(self.unit)
         if self.labels is not None and self.features is None:
             raise OptionError(
                 "labels are compared with what features predict: pass features too, or leave "
@@ -125,7 +132,7 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
 
         Classifiers that challenge the split bet on `most_bets` pairs at most, if that is a number.
         """
-        request = road.of_replacing(request)
+        request = _of_replacing(request)
         if isinstance(scores, Mapping | AnyTally):
             tallies = by_attack(scores, PairTally)
             if tallies is not None:
@@ -135,8 +142,8 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
                 "member is missing: give RandomSplit(member), or audit a PairTally, which has "
                 "counted members"
             )
-        if self.groups is not None:
-            words = replace(words, unit="user")
+        if self.unit is not None or self.groups is not None:
+            words = replace(words, unit=self.unit or "user")
         # 1. Scores, membership and what was split as one, in one order.
         aligned = road.read(scores, self.member, request.ids)
         member = aligned.member
@@ -175,6 +182,29 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
             return result
         return challenged(result, replace(found, notes=read.notes))
 
+    def audit_by(
+        self,
+        scores: road.Listed | PairTally | Mapping[str, PairTally],
+        request: road.Request,
+        by: ArrayInput,
+        /,
+    ) -> dict[Any, AuditResult]:
+        """See `Design.audit_by`: pairs are within subgroups."""
+        if self.member is None or by_attack(scores, PairTally) is not None:
+            raise OptionError("by= needs single examples and their member: a tally has counts")
+        read = road.read(scores, self.member, request.ids)
+        rowwise: Named = {}
+        for name in ("strata", "groups", "labels", "features"):
+            values = getattr(self, name)
+            if values is None:
+                continue
+            if name == "features":
+                rowwise[name] = model_features.of_given(values, read.order, request.seed).rows
+                continue
+            placed = read.order.placed(values, name)
+            rowwise[name] = check_codes(placed, examples=read.member.size, name=name)
+        return audit_each(self, read, request, by, rowwise)
+
     def _paired(
         self,
         aligned: road.AlignedScores,
@@ -200,12 +230,15 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
         if units.unit is not None:
             grounds["options"] |= {"groups": units.count, "aggregate": self.aggregate}
             inputs["groups"] = units.unit
+        named = ""
+        if words.unit not in {_MODEL.unit, "record"}:
+            named = "pairs"
         filled: Mapping[str, str] = {}
         if words.output == _MODEL.output:
             filled = premises.filled(attacks.scores, aligned.member)
         return road.Examples(
             attacks=attacks,
-            game=lambda values: pairs.game(units.scores(values), request.seed),
+            game=lambda values: pairs.game(units.scores(values), request.seed, named),
             **grounds,
             filled=filled,
             inputs=inputs,
@@ -230,7 +263,7 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
             words=words,
             pairs=(tally.pairs, tally.left_over),
             stratified=pairing.stratum is not None,
-            whole=pairing.unit == "user",
+            whole=pairing.unit != "example",
             seed="the hash",
         )
         grounds["options"] |= options
@@ -251,6 +284,14 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
         )
 
 
+def _of_replacing(request: road.Request) -> road.Request:
+    """Return a request whose claim is about replacing an example."""
+    claim = premises.of_replacing(request.claim)
+    if claim is request.claim:
+        return request
+    return replace(request, claim=claim)
+
+
 def _grounds(
     claim: Claim,
     attacks: road.AnyAttacks[Any],
@@ -263,6 +304,8 @@ def _grounds(
 ) -> Named:
     """Return what is said of a split, of strata or of whole users: of so many pairs."""
     unit = words.unit
+    wording = of_unit(SPLIT, unit)
+    units = wording.units
     within = ""
     if stratified:
         within = ", within each stratum"
@@ -271,18 +314,18 @@ def _grounds(
         at_delta = f" δ is {claim.delta:g}."
     moved = ""
     if whole:
-        moved = ", with all rows of a user in one part"
+        moved = f", with all rows of a {unit} in one part"
     assumptions = (
         Assumption(
             name="random split",
-            statement=f"The {unit}s that were trained on are a uniformly random subset, of a fixed "
-            f"size, of these {unit}s{within}{moved}. The {unit}s are fixed; random are that "
+            statement=f"The {units} that were trained on are a uniformly random subset, of a fixed "
+            f"size, of these {units}{within}{moved}. The {units} are fixed; random are that "
             f"choice, the matching (by {seed}) and training. {UNCHANGED}",
             status="declared",
         ),
         Assumption(
-            name="audited examples did not choose the model",
-            statement="Training did not use the held-out examples: not for early stopping, to "
+            name=f"audited {units} did not choose the model",
+            statement=f"Training did not use the held-out {units}: not for early stopping, to "
             "select a checkpoint, or to tune an option. Validation data is another part of the "
             "data.",
             status="declared",
@@ -298,7 +341,7 @@ def _grounds(
             claim,
             attacks.others,
             words.output,
-            f"{unit}s",
+            units,
             f"{seed.capitalize()} matched pairs at random, given split and scores. Candidate "
             "thresholds and the order of guesses depend on the sizes of differences only.",
         ),
@@ -313,8 +356,8 @@ def _grounds(
             "left_over": pairs[1],
             "transform": "stretched",
         },
-        "wording": replace(SPLIT, unit=unit, units=f"{unit}s"),
-        "warnings": premises.delta_warnings(claim.delta, pairs[0]),
+        "wording": wording,
+        "warnings": premises.delta_warnings(claim.delta, pairs[0], unit),
     }
 
 

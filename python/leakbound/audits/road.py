@@ -7,16 +7,14 @@ proof is recorded.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import wraps
-from numbers import Real
-from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar, get_args
+from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar, get_args, overload
 
 import numpy as np
 
 from leakbound._base import checks, shares
-from leakbound._base.alignment import ExampleOrder, column_names
-from leakbound._base.reading import refuse_unread
+from leakbound._base.alignment import ExampleOrder
 from leakbound._base.records import Lazy
 from leakbound._base.types import (
     ArrayInput,
@@ -37,12 +35,13 @@ from leakbound._base.types import (
 from leakbound.audits import grouping, premises
 from leakbound.audits.figures import curve, histogram_of, roc
 from leakbound.audits.member_count import MemberCount
+from leakbound.audits.named_scores import by_name
 from leakbound.audits.policies.approximate_dp import approx_policy
 from leakbound.audits.policies.biased_coins import prior_policy
 from leakbound.audits.policies.f_dp import family_policy
 from leakbound.audits.policies.second_look import DEFAULT, second_look
 from leakbound.audits.policies.trials import of_trials
-from leakbound.claims import CLAIMS, ApproxDP, Claim, PureDP, SubsampledGaussianDP
+from leakbound.claims import CLAIMS, ApproxDP, Claim, PureDP
 from leakbound.cuts import CutPolicy, Game, Policy, Proof, ScoreGame, SecondLook
 from leakbound.cuts.games import TrialGame
 from leakbound.cuts.policies import check_policy
@@ -105,10 +104,43 @@ class Design(ABC, Generic[S_contra, R_co]):
     def audit(self, scores: S_contra, request: Request, /) -> R_co:
         """Bound the claim's parameter from below."""
 
+    def audit_by(self, _scores: S_contra, _request: Request, _by: ArrayInput, /) -> dict[Any, R_co]:
+        """Audit each subgroup that labels tell apart."""
+        raise OptionError(
+            f"by= is not for {type(self).__name__}: audit each of k subgroups by itself, with "
+            "confidence 1 - 0.05 / k"
+        )
+
 
 AnyDesign: TypeAlias = Design[Any, Any]
 
 
+@overload
+def audit(
+    scores: S,
+    design: Design[S, R_co],
+    *,
+    claim: Claim | None = ...,
+    confidence: float = ...,
+    cuts: CutPolicy | None = ...,
+    sides: CoinSides = ...,
+    ids: ArrayInput | None = ...,
+    by: None = ...,
+    seed: int | None = ...,
+) -> R_co: ...
+@overload
+def audit(
+    scores: S,
+    design: Design[S, R_co],
+    *,
+    claim: Claim | None = ...,
+    confidence: float = ...,
+    cuts: CutPolicy | None = ...,
+    sides: CoinSides = ...,
+    ids: ArrayInput | None = ...,
+    by: ArrayInput,
+    seed: int | None = ...,
+) -> dict[Any, R_co]: ...
 def audit(
     scores: S,
     design: Design[S, R_co],
@@ -118,8 +150,9 @@ def audit(
     cuts: CutPolicy | None = None,
     sides: CoinSides = "auto",
     ids: ArrayInput | None = None,
+    by: ArrayInput | None = None,
     seed: int | None = None,
-) -> R_co:
+) -> R_co | dict[Any, R_co]:
     """Bound the privacy loss of a trained model from below.
 
     The examples of highest score are guessed members, those of lowest score non-members. The design
@@ -153,6 +186,10 @@ def audit(
     ids : array-like, shape (m,), optional
         One id for each score, in their order; checked for repetition, and joined with what carries
         ids: a plan, the scores of `leakbound.torch.score`, a pandas index.
+    by : array-like, shape (m,), optional
+        A label of each example, such as a region, in which membership had no part, for `Coins` and
+        `RandomSplit`: each subgroup is audited by itself at an equal share of the probability of
+        error, so that all bounds hold together. The result is a dict from labels to results.
     seed : int, optional
         Seed of whatever the audit draws: matching, the order of ties. By default a new one, which
         `options` records: pass it to repeat an audit. `confidence` is over these draws too, so one
@@ -198,6 +235,8 @@ def audit(
         seed=checks.seed_of(seed),
     )
     # 2. Scores, membership and what else the design holds, in one order: then `Examples.audit`.
+    if by is not None:
+        return design.audit_by(scores, request, by)
     return design.audit(scores, request)
 
 
@@ -494,7 +533,7 @@ class Attacks(AnyAttacks[FloatArray]):
     @classmethod
     def read(cls, scores: object, order: ExampleOrder) -> "Attacks":
         """Read one vector of scores, rows of them, or a mapping from names; ids are joined."""
-        named = _by_name(scores)
+        named = by_name(scores)
         if named is None:
             return cls({"": checks.check_scores(order.scores(scores, "scores"))})
         return cls.named(named, order, checks.check_scores)
@@ -538,54 +577,3 @@ class Attacks(AnyAttacks[FloatArray]):
         if alone is not None:
             return {"scores": alone}
         return {f"scores of {name}": values for name, values in self.scores.items()}
-
-
-def _by_name(scores: Any) -> Named | None:
-    """Return scores by name if they are a mapping, columns of a frame or rows; else None."""
-    if isinstance(scores, list | tuple):
-        in_rows = len(scores) > 0 and isinstance(scores[0], list | tuple | np.ndarray)
-    else:
-        if not isinstance(scores, np.ndarray):
-            named = _of_columns(scores)
-            if named is not None:
-                return named
-        shape: tuple[int, ...] = getattr(scores, "shape", ())
-        in_rows = len(shape) == 2 and shape[1] != 1
-    if in_rows:
-        return {f"attack {row}": values for row, values in enumerate(scores)}
-    return None
-
-
-def _of_columns(scores: object) -> Named | None:
-    """Return the columns of a frame, or the values of a mapping, by name; else None."""
-    if isinstance(scores, Mapping):
-        if scores and all(isinstance(one, Real) for one in scores.values()):
-            raise InputError(
-                "scores is a mapping of single numbers, and needs an array for each attack: if its "
-                "keys are ids, pass [*scores.values()] and ids=[*scores]"
-            )
-        return dict(scores)
-    refuse_unread(scores, "scores")
-    names = column_names(scores)
-    if not names or not hasattr(scores, "__getitem__"):
-        return None
-    for name in names:
-        if not isinstance(name, str) or names.count(name) > 1:
-            raise InputError(f"columns of scores must have different names, got {name!r}")
-    return {name: scores[name] for name in names}
-
-
-def of_replacing(request: Request) -> Request:
-    """Return a request whose claim is about replacing an example, where it can be about either."""
-    if isinstance(request.claim, SubsampledGaussianDP):
-        return replace(request, claim=replace(request.claim, relation="replace"))
-    return request
-
-
-def refuse_replacing(claim: Claim) -> None:
-    """Refuse a claim about replacing an example, where examples are added or not."""
-    if isinstance(claim, SubsampledGaussianDP) and claim.relation == "replace":
-        raise OptionError(
-            'relation="replace" is for RandomSplit: a coin decides whether an example is added, so '
-            "the bound is on adding or removing one"
-        )

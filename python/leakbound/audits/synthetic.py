@@ -216,7 +216,7 @@ def _stated(
     result: AuditResult, risks: Risks | None, *, named: bool, reference: bool
 ) -> tuple[Assumption, ...]:
     """Return the assumptions in the words of a generator."""
-    words = {"audited examples did not choose the model": _ONE_TABLE}
+    words = {"audited records did not choose the model": _ONE_TABLE}
     if named:
         words["scores without membership"] = _LABEL_FREE
     stated = [words.get(one.name, one) for one in result.assumptions]

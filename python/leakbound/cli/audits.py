@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
 import typer
@@ -14,12 +14,11 @@ from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_membership
 from leakbound._base.console import bar
 from leakbound._base.scores import TOKENS
-from leakbound._base.types import AnyArray, IntArray
+from leakbound._base.types import AnyArray, BoolArray, IntArray
 from leakbound.audits.pair_tally import PairTally
 from leakbound.cli import options
 from leakbound.cli.drawn import Draw, Drawn, DrawnChoices
 from leakbound.cli.files import (
-    Columns,
     Layout,
     Signs,
     TwoFiles,
@@ -29,14 +28,16 @@ from leakbound.cli.files import (
     read_parts,
     whole,
 )
-from leakbound.cli.joined import Joined, Roles
+from leakbound.cli.grouped import Grouped
+from leakbound.cli.joined import Joined, Roles, Table
 from leakbound.cli.options import BundledDelivery, argument, command, flag, option, refuse
 from leakbound.cli.shards import are_shards, pairs_of, tally_of
+from leakbound.cli.subgroups import conclude
 from leakbound.errors import FormatError, InputError
 from leakbound.planning import InclusionPlan
 from leakbound.planning.inclusion import ChoicePlan
+from leakbound.results import AuditResult
 
-Table: TypeAlias = Columns | TwoFiles | Joined
 Scores: TypeAlias = AnyArray | dict[str, AnyArray]
 """Of one attack, or of attacks by name."""
 Rows: TypeAlias = IntArray | slice
@@ -96,8 +97,12 @@ class Parts:
         Path | None, option("FILE", "Scores of non-members: the same columns.")
     ] = None
 
-    def files(self, files: list[Path] | None) -> list[Path]:
+    def files(self, files: list[Path] | None, *, planned: bool = False) -> list[Path]:
         """Return the files that were given; those of both parts, if they were, are two."""
+        if self.members and planned:
+            refuse(
+                "--members and --nonmembers say who was a member: leave out --plan and --opening"
+            )
         both = [part for part in (self.members, self.nonmembers) if part is not None]
         if files and not both:
             return files
@@ -139,6 +144,7 @@ def coins(
         str, option("P", "Probability of being a member, or the column with this probability.")
     ] = "0.5",
     drawn: Drawn,
+    grouped: Grouped,
     sides: options.CoinSides = "auto",
     attacks: options.Attacks = "score",
     question: options.Question,
@@ -151,38 +157,49 @@ def coins(
     draw = drawn.read(InclusionPlan, question.seed)
     common = {**question.options(copies=draw.copies or 1), "sides": sides}
     chance, prior_col = _prior(prior)
-    given = parts.files(files)
+    given = parts.files(files, planned=draw.plan is not None)
     file = given[0]
-    if parts.members and draw.plan is not None:
-        refuse("--members and --nonmembers say who was a member: leave out --plan and --opening")
     # 2. Shards are counted, and counts audited.
+    grouped.refuse(delivery.bundle)
     if not parts.members and are_shards(given):
-        if len(names) > 1 or prior_col or chance != 0.5 or draw.plan is not None or delivery.bundle:
-            refuse(
-                "several files or a tally are only counted: use one file with all examples for "
-                "several --attacks, --prior, --plan, --opening or --bundle"
-            )
-        counted = tally_of(given, score=names[0], layout=layout)
-        with bar(f"Auditing {counted.m:,} examples"):
-            result = audit(counted, Coins(copies=draw.copies), **common)
+        alone = draw.plan is not None or delivery.bundle or grouped.columns
+        if len(names) > 1 or prior_col or chance != 0.5 or alone:
+            _refuse_counted()
+        design = Coins(copies=draw.copies, unit=grouped.unit or None)
+        result = _counted(given, names[0], layout, design, common)
         delivery.conclude(result, file, question.goal)
     # 3. One file is read whole, and joined with the plan or the protocol; or one of each part.
-    wanted = [*names]
-    if prior_col:
-        wanted.append(prior_col)
+    wanted = [*names, *filter(None, [prior_col]), *grouped.columns]
     table = parts.read(given, wanted, layout, planned=draw.plan is not None)
     with bar(f"Auditing {len(table):,} examples"), about(file):
-        scores, member, ids, rows = _joined(table, names, layout, draw)
-        priors: float | AnyArray = chance
+        scores, member, ids, rows = _joined(table, names, layout, draw, grouped)
+        inputs = grouped.inputs(table, rows, draw.plan)
         if prior_col:
-            priors = table.numbers(prior_col)[rows]
-        design = Coins(member, prior=priors, copies=draw.copies)
-        result = audit(scores, design, ids=ids, **(common | draw.agreed))
+            inputs["prior"] = table.numbers(prior_col)[rows]
+        named = {"prior": chance, "copies": draw.copies, **grouped.options, **inputs}
+        asked = {"ids": ids, "by": grouped.labels(table, rows), **common, **draw.agreed}
+        found: Any = audit(scores, Coins(member, **named), **asked)
     # 4. A bundle needs the inputs too.
-    inputs: dict[str, Any] = {"scores": scores, "plan": draw.opening or member, "ids": ids}
-    if prior_col:
-        inputs["prior"] = priors
-    delivery.conclude(result, file, question.goal, inputs=inputs)
+    inputs |= {"scores": scores, "plan": draw.opening or member, "ids": ids}
+    conclude(delivery, found, file, question, inputs)
+
+
+def _counted(
+    files: list[Path], score: str, layout: Layout, design: Coins, common: dict[str, Any]
+) -> AuditResult:
+    """Count shards, and audit the counts."""
+    counted = tally_of(files, score=score, layout=layout)
+    with bar(f"Auditing {counted.m:,} examples"):
+        result: AuditResult = audit(counted, design, **common)
+    return result
+
+
+def _refuse_counted() -> NoReturn:
+    """Refuse shards where single examples are needed."""
+    refuse(
+        "several files or a tally are only counted: use one file with all examples for "
+        "several --attacks, --prior, --plan, --opening, --groups, --by or --bundle"
+    )
 
 
 @command(app, "split", "leakbound split scores.csv --untouched --out report", SPLIT)
@@ -198,11 +215,7 @@ def split(
     *,
     parts: Parts,
     strata: Annotated[str, option("COL", "Column that the split was stratified by.")] = "",
-    groups: Annotated[str, option("COL", "Column of groups that the split kept together.")] = "",
-    aggregate: Annotated[
-        Literal["mean", "max", "log_mean_exp"],
-        option("", "How the scores of a group are combined."),
-    ] = "mean",
+    grouped: Grouped,
     features: Annotated[
         str,
         option(
@@ -232,43 +245,58 @@ def split(
 
     # A part that was tuned on is not random any more, and the data cannot show it.
     if not untouched:
-        refuse(
-            "nothing may have been removed, added or changed in one part only after the split, and "
-            "the test set must not have been used for early stopping or tuning: confirm this with "
-            "--untouched, or leave the examples that were used out of the file"
-        )
+        _refuse_touched()
     names = options.parse_columns(attacks, "--score-col")
-    common = question.options(relation, replaced="example")
+    common = question.options(relation, replaced=grouped.word)
     given = parts.files(files)
+    grouped.refuse(delivery.bundle)
     known = options.parse_columns(features, "--features")
-    labels = {"strata": strata, "groups": groups}
-    columns = [col for col in labels.values() if col]
+    columns = [*grouped.columns, *({strata} - {"", grouped.by})]
     # 1. Tallies of pairs are added; tables are read as one.
     shards: list[Path] = []
     if not parts.members and are_shards(given):
-        found = pairs_of(given)
-        if isinstance(found, PairTally):
+        tallies = pairs_of(given)
+        if isinstance(tallies, PairTally):
             if len(names) > 1 or columns or known or delivery.bundle:
                 refuse(
                     "tallies of pairs only have counts: use tables with all examples for several "
-                    "--attacks, --strata, --groups, --features or --bundle"
+                    "--attacks, --strata, --groups, --by, --features or --bundle"
                 )
-            with bar(f"Auditing {found.pairs:,} pairs"):
-                result = audit(found, RandomSplit(), **common)
+            result = _audited_pairs(tallies, grouped, common)
             delivery.conclude(result, given[0], question.goal, relation)
-        shards = found
+        shards = tallies
     roles = Roles([*names, *known], columns, optional=("id", TOKENS))
     table, counted = _table_of(parts, given, shards, roles, layout)
     # 2. The audit.
     with bar(f"Auditing {len(table):,} examples"), about(given[0], counted):
         scores = scores_of(table, names)
         member = table.member()
-        inputs: dict[str, Any] = {one: table.words(col) for one, col in labels.items() if col}
-        inputs |= _features_in(table, known, tokens=TOKENS in roles.free)
-        design = RandomSplit(member, aggregate=aggregate, **inputs)
-        result = audit(scores, design, ids=table.ids, **common)
+        inputs: dict[str, Any] = {**_features_in(table, known, tokens=TOKENS in roles.free)}
+        if strata:
+            inputs["strata"] = table.words(strata)
+        inputs |= grouped.inputs(table)
+        design = RandomSplit(member, **grouped.options, **inputs)
+        found: Any = audit(scores, design, by=grouped.labels(table), ids=table.ids, **common)
     inputs |= {"scores": scores, "plan": member, "ids": table.ids}
-    delivery.conclude(result, given[0], question.goal, relation, inputs)
+    conclude(delivery, found, given[0], question, inputs, relation)
+
+
+def _audited_pairs(tally: PairTally, grouped: Grouped, common: dict[str, Any]) -> AuditResult:
+    """Audit pairs that are counted."""
+    from leakbound import RandomSplit
+
+    with bar(f"Auditing {tally.pairs:,} pairs"):
+        result: AuditResult = audit(tally, RandomSplit(unit=grouped.unit or None), **common)
+    return result
+
+
+def _refuse_touched() -> NoReturn:
+    """Refuse a split about which nothing is declared."""
+    refuse(
+        "nothing may have been removed, added or changed in one part only after the split, and "
+        "the test set must not have been used for early stopping or tuning: confirm this with "
+        "--untouched, or leave the examples that were used out of the file"
+    )
 
 
 def _table_of(
@@ -514,10 +542,19 @@ def _ids_of(table: Table, plan: InclusionPlan | ChoicePlan | None) -> AnyArray |
 
 
 def _joined(
-    table: Table, names: list[str], layout: Layout, draw: Draw[InclusionPlan]
+    table: Table, names: list[str], layout: Layout, draw: Draw[InclusionPlan], grouped: Grouped
 ) -> tuple[Scores, Membership, AnyArray | None, Rows]:
-    """Return scores, membership and ids in the order of the plan, and which rows these are."""
+    """Return scores, membership and ids in the order of the plan, and which rows these are.
+
+    A plan of groups has no order of rows, and is joined by the audit.
+    """
+    if grouped.groups and draw.plan is not None:
+        scores = scores_of(table, names, named=draw.opening is not None)
+        _check_planned(table, layout, grouped.planned(table, draw.plan))
+        return scores, draw.plan, grouped.ids(table), slice(None)
     ids = _ids_of(table, draw.plan)
+    if grouped.groups == "id":
+        ids = None
     rows: Rows | None = None
     if draw.plan is not None:
         rows = ExampleOrder(ids).follow(draw.plan, "member")
@@ -534,17 +571,19 @@ def _membership(
     table: Table, layout: Layout, ids: AnyArray | None, plan: InclusionPlan | None
 ) -> Membership:
     """Return the plan, with which the file must agree about membership, or what the file says."""
-    member = None
-    if isinstance(table, TwoFiles) or layout.member_col in table:
-        member = table.member()
     if plan is None:
-        return member
-    planned = ExampleOrder(ids).member(plan, len(table), copies=True)
-    if member is not None:
-        differs = planned != check_membership(member, len(table))
-        if differs.any():
-            raise InputError(
-                f"column member differs from the plan, first at row {differs.argmax()}: use the "
-                "plan that was trained with, or add a column id if the rows were reordered"
-            )
+        return table.member()
+    _check_planned(table, layout, ExampleOrder(ids).member(plan, len(table), copies=True))
     return plan
+
+
+def _check_planned(table: Table, layout: Layout, planned: BoolArray) -> None:
+    """Check that the file, if it says who was a member, agrees with the plan."""
+    if not isinstance(table, TwoFiles) and layout.member_col not in table:
+        return
+    differs = planned != check_membership(table.member(), len(table))
+    if differs.any():
+        raise InputError(
+            f"column member differs from the plan, first at row {differs.argmax()}: use the "
+            "plan that was trained with, or add a column id if the rows were reordered"
+        )

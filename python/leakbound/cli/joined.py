@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.checks import check_membership
 from leakbound._base.console import bar
-from leakbound.cli.files import Columns, Layout, check_names, opened
+from leakbound.cli.files import Columns, Layout, TwoFiles, check_names, opened
 from leakbound.cli.options import refuse
 from leakbound.errors import FormatError, InputError
 
@@ -186,3 +186,6 @@ def _numbers(batch: Columns, name: str) -> NDArray[Any]:
             "examples or repair them"
         )
     return values
+
+
+Table: TypeAlias = Columns | TwoFiles | Joined

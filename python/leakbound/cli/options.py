@@ -365,7 +365,7 @@ class Delivery:
         """
         # 1. The claim.
         if goal:
-            result = result.with_check(**_claimed(goal, relation))
+            result = result.with_check(**claimed(goal, relation))
         # 2. Files first, so that they exist once the verdict is printed.
         bundle = getattr(self, "bundle", None)
         if bundle is not None:
@@ -396,20 +396,20 @@ class Delivery:
         output.end(result, lenient=self.lenient, further=verdict)
 
 
-def _claimed(goal: Mapping[str, float], relation: ClaimRelation | None) -> dict[str, Any]:
+def claimed(goal: Mapping[str, float], relation: ClaimRelation | None) -> dict[str, Any]:
     """Return a claim as arguments of `check`."""
-    claimed: dict[str, Any]
+    asked: dict[str, Any]
     if "noise" in goal:
-        claimed = {"parameter": 1 / goal["noise"]}
+        asked = {"parameter": 1 / goal["noise"]}
     elif "mu" in goal:
-        claimed = {"parameter": goal["mu"]}
+        asked = {"parameter": goal["mu"]}
     else:
-        claimed = {"epsilon": goal["eps"], "delta": goal.get("delta", 0.0)}
+        asked = {"epsilon": goal["eps"], "delta": goal.get("delta", 0.0)}
     if "c" in goal:
-        claimed["c"] = goal["c"]
+        asked["c"] = goal["c"]
     if relation is not None:
-        claimed["relation"] = relation
-    return claimed
+        asked["relation"] = relation
+    return asked
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,12 @@ def answering(options: Iterable[str]) -> Iterator[None]:
 
 
 def end(result: Result, *, lenient: bool, further: Verdict | None = None) -> NoReturn:
-    """Exit with 0, 1 or 3: claim not refuted (or none), refuted, or inconclusive.
+    """Exit with the code of a result."""
+    raise typer.Exit(exit_code(result, lenient=lenient, further=further))
+
+
+def exit_code(result: Result, *, lenient: bool, further: Verdict | None = None) -> int:
+    """Return 0, 1 or 3: claim not refuted (or none), refuted, or inconclusive.
 
     Of several claims a refuted one decides, then an inconclusive one. Unless lenient, a result with
     warnings or contradicted assumptions is inconclusive instead of not refuted: inverted scores
@@ -132,7 +137,7 @@ def end(result: Result, *, lenient: bool, further: Verdict | None = None) -> NoR
     if doubts and not lenient and codes and code == 0:
         tell(f"leakbound: inconclusive (use --lenient to accept): {'; '.join(doubts)}")
         code = INCONCLUSIVE
-    raise typer.Exit(code)
+    return code
 
 
 def grid(columns: Iterable[tuple[str, bool]], rows: Iterable[Iterable[str]]) -> Table:

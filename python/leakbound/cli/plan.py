@@ -3,8 +3,9 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, NoReturn, cast
 
+import numpy as np
 import typer
 
 from leakbound import GaussianDP, PureDP, planning
@@ -22,6 +23,8 @@ app = typer.Typer()
 
 # ε of randomised response that is correct in every guess, to double precision.
 _PERFECT = 50.0
+# Canaries of a subgroup, at most.
+_MOST_OF_ONE = 10**6
 # ε that weaker attacks find, as multiples of the target; a truth defaults to the smallest.
 _WEAKER = (4.0, 3.0, 2.0)
 
@@ -125,6 +128,14 @@ def plan(
             "size of the smaller part), and truth, claim and bound are for replacing one example.",
         ),
     ] = "auto",
+    subgroups: Annotated[
+        str,
+        option(
+            "N,N",
+            "Sizes of subgroups, such as 400,60: shows what a perfect attack proves of each, in "
+            "an audit with --by.",
+        ),
+    ] = "",
     simulations: Annotated[
         int, option("N", "Simulated audits for each number of canaries.", min=1)
     ] = 200,
@@ -134,6 +145,9 @@ def plan(
 ) -> None:
     """Plan an audit."""
     audited, bound = goal.bounded(copies)
+    if subgroups:
+        each = _ceilings(subgroups, confidence, audited, cuts, sides)
+        _show_subgroups(each, bound, goal.stated, of=units(sides))
     attacks = goal.attacks(bound)
     chance = real(probability, name="--probability", above=0, below=1)
     common: dict[str, Any] = {
@@ -177,10 +191,58 @@ def plan(
                 audited, goal=bound, cuts=policy, sides=sides, stated=goal.claim, copies=copies
             )
             output.say(f"Next: {following}", "bold")
-    code = 0
-    if first.m is None:
-        code = INCONCLUSIVE
+    _exit(reached=first.m is not None)
+
+
+def _exit(*, reached: bool) -> NoReturn:
+    """End with 0 if the goal is reached."""
+    code = INCONCLUSIVE
+    if reached:
+        code = 0
     raise typer.Exit(code)
+
+
+def _sizes(text: str) -> list[int]:
+    """Return the sizes of subgroups, which an option lists."""
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isdecimal() and 0 < int(word) <= _MOST_OF_ONE for word in words):
+        refuse(f"--subgroups must list numbers from 1 to {_MOST_OF_ONE:,}, such as 400,60")
+    return [int(word) for word in words]
+
+
+def _ceilings(
+    sizes: str, confidence: float, claim: PlannedClaim, cuts: str, sides: Sides
+) -> list[tuple[int, float]]:
+    """Return sizes of subgroups, and what a perfect attack proves of each."""
+    listed = _sizes(sizes)
+    by = np.repeat(np.arange(len(listed)), listed)
+    tested = options.parse_cuts(cuts)
+    each = planning.ceilings(by, confidence, claim, cuts=tested, sides=sides)
+    return [*zip(listed, each.values(), strict=True)]
+
+
+def _show_subgroups(
+    most: list[tuple[int, float]], goal: float, stated: PlannedClaim, of: str
+) -> NoReturn:
+    """Print what each subgroup can prove at most; end with 0 if each can reach the goal."""
+    rows = []
+    for size, proved in most:
+        verdict = "can reach it"
+        if not proved:
+            verdict = "too few to prove anything"
+        elif proved < goal:
+            verdict = "out of reach"
+        rows.append((f"{size:,}", number(proved), verdict))
+    able = sum(proved >= goal for _, proved in most)
+    said = f"{_symbol(stated)} ≥ {number(goal)}, {stated.name}"
+    output.say(
+        f"{able} of {len(most)} subgroups can prove {said}, each at 1/{len(most)} of the error "
+        "probability.",
+        "bold",
+    )
+    output.say("")
+    output.say(output.grid([(of, True), ("ceiling", True), ("", False)], rows))
+    _exit(reached=able == len(most))
 
 
 def _show(

@@ -13,11 +13,10 @@ from pathlib import Path
 from threading import Event
 from typing import Annotated
 
-import numpy as np
 import typer
 
-from leakbound._base.checks import check_ids, check_membership
-from leakbound._base.console import bar
+from leakbound._base.checks import check_membership
+from leakbound._base.console import bar, tell
 from leakbound._base.files import RECORD
 from leakbound._base.types import AnyArray, BoolArray
 from leakbound._core import threads
@@ -33,9 +32,9 @@ from leakbound.cli.files import (
     check_names,
     opened,
     suffix_of,
-    together,
 )
 from leakbound.cli.options import ScoreCol, argument, command, option, refuse
+from leakbound.cli.runs import check_coins
 from leakbound.errors import FormatError, InputError, LeakboundError
 
 app = typer.Typer()
@@ -112,28 +111,13 @@ def tally_of(paths: Sequence[Path], score: str, layout: Layout) -> Tally:
         finally:
             stopped.set()
     if total.m <= _COMPARED and not tallies and PIPE not in files:
-        _check_ids(files, layout)
+        check_coins(files, layout)
+    elif len(files) > 1 and not tallies and total.m > _COMPARED:
+        tell(
+            f"note: ids and coins of more than {_COMPARED:,} rows are not compared: each example "
+            "must be in one file, and each coin decide on one run, only"
+        )
     return total
-
-
-def _check_ids(paths: Sequence[Path], layout: Layout) -> None:
-    """Check that no id is there twice, in one shard or in two, where every shard has ids."""
-    shards = []
-    for path in paths:
-        with opened(path, layout) as (names, load):
-            if names.count("id") != 1:
-                return
-            shards.append(Columns(path, together(load(["id", layout.member_col])), layout))
-    shards = [shard for shard in shards if len(shard)]
-    listed = [shard.words("id") for shard in shards]
-    if len({one.dtype.kind for one in listed}) > 1:
-        listed = [one.astype(np.str_) for one in listed]
-    ids = np.concatenate(listed)
-    member = np.concatenate([shard.member() == 1 for shard in shards])
-    try:
-        check_ids(ids, member)
-    except InputError as error:
-        raise FormatError(f"{error} (rows count from 0, through all files in order)") from error
 
 
 def pairs_of(paths: Sequence[Path]) -> PairTally | list[Path]:

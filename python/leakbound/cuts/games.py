@@ -85,8 +85,8 @@ class Game(ABC):
         ranking = self.ranked(ties)
         if ranking.blocks == 1 and self.sides != "pairs":
             raise AbstentionError(
-                f"all {self.examples} {self.name} are equal, so every example abstains: use a "
-                "score that differs between examples"
+                f"all {self.examples} {self.name} are equal, so all {self.units} abstain: use a "
+                f"score that differs between {self.units}"
             )
         found: Rankings = (ranking, ranking, ())
         if ties == "broken" and ranking.tied:
@@ -113,6 +113,12 @@ class ScoreGame(Game):
 
     scores: FloatArray
     member: BoolArray
+    named: str = ""
+    """What it is about where that is not `units` of its class, such as "users"."""
+
+    def __post_init__(self) -> None:
+        if self.named:
+            object.__setattr__(self, "units", self.named)
 
     @property
     def examples(self) -> int:
@@ -310,7 +316,7 @@ def order_warnings(share: str) -> tuple[str, ...]:
     return (share + note,)
 
 
-def inverted_warnings(ranking: _core.Ranking) -> tuple[str, ...]:
+def inverted_warnings(ranking: _core.Ranking, units: str = "examples") -> tuple[str, ...]:
     """Say that scores are higher on non-members."""
     members, others = ranking.members, ranking.examples - ranking.members
     # the spread of the AUC of scores that say nothing: Mann and Whitney 1947
@@ -321,7 +327,7 @@ def inverted_warnings(ranking: _core.Ranking) -> tuple[str, ...]:
     note = (
         f"AUC {ranking.auc:.3f} is {below:.1f} standard deviations below 1/2: the scores look "
         "inverted (higher must mean more likely a member); they are used as given. Turned for "
-        "these examples, the sign would be chosen by their membership: a turned sign needs new "
+        f"these {units}, the sign would be chosen by their membership: a turned sign needs new "
         "coins, or a new split"
     )
     return (note,)

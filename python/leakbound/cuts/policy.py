@@ -14,7 +14,7 @@ from leakbound._base import shares
 from leakbound._base.formatting import down
 from leakbound._base.records import encode
 from leakbound._base.types import FloatArray, IntArray, JsonValue, PathName, PathOrder, Sides
-from leakbound.cuts.games import Game, Ties, inverted_warnings, near_ceiling
+from leakbound.cuts.games import Game, ScoreGame, Ties, inverted_warnings, near_ceiling
 from leakbound.cuts.shift import Shift
 
 CurvePoints: TypeAlias = tuple[IntArray, IntArray, FloatArray]
@@ -115,7 +115,10 @@ class Proof:
     def theorem(self) -> str:
         """Why shift is taken out, if it is, and why the test is valid."""
         taken_out = "" if self.shift is None else self.shift.theorem
-        return taken_out + self.policy.method
+        method = self.policy.method
+        if isinstance(self.game, ScoreGame) and self.game.named:
+            method = method.replace("examples", self.game.named)
+        return taken_out + method
 
     @property
     def drawn(self) -> "Proof":
@@ -366,7 +369,8 @@ class PathPolicy(Policy):
             else "",
             self._reach(proof, fixed=fixed is not None),
         )
-        return inverted_warnings(proof.examples) + tuple(note for note in notes if note)
+        inverted = inverted_warnings(proof.examples, proof.game.units)
+        return inverted + tuple(note for note in notes if note)
 
     def _reach(self, proof: Proof, *, fixed: bool) -> str:
         """Say that more examples may show more, or more guesses where their number is fixed."""

@@ -6,6 +6,7 @@ from leakbound.planning.forecast import CanariesNeeded as CanariesNeeded
 from leakbound.planning.forecast import Power as Power
 from leakbound.planning.forecast import canaries_needed as canaries_needed
 from leakbound.planning.forecast import ceiling as ceiling
+from leakbound.planning.forecast import ceilings as ceilings
 from leakbound.planning.forecast import power as power
 from leakbound.planning.inclusion import ChoicePlan as ChoicePlan
 from leakbound.planning.inclusion import InclusionPlan as InclusionPlan

@@ -165,6 +165,8 @@ class Opening:
         }
         if plan.copies > 1:
             content["copies"] = plan.copies
+        if plan.unit != "example":
+            content["unit"] = plan.unit
         if plan.k:
             content |= {"choices": plan.drawn.tolist(), "k": plan.k}
         else:

@@ -21,9 +21,10 @@ from leakbound._base.checks import (
 from leakbound._base.console import track
 from leakbound._base.formatting import number, percent
 from leakbound._base.records import IF_ANY, Record
-from leakbound._base.types import FloatArray, Sides
+from leakbound._base.types import ArrayInput, FloatArray, Sides
 from leakbound.audits.grouping import check, of_one
 from leakbound.audits.road import policy_of
+from leakbound.audits.subgroups import labels_of_subgroups
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
 from leakbound.cuts import CutPolicy, PathPolicy, SecondLook
 from leakbound.cuts.look import Parts
@@ -170,6 +171,48 @@ def ceiling(
     right = integer(guesses, name="guesses", least=1, most=m)
     proved = claim.lower_bound(right, right, m, beta, one_sided=sides == "member")
     return of_one(proved, several)
+
+
+def ceilings(
+    by: ArrayInput,
+    confidence: float = 0.95,
+    claim: PlannedClaim = _PURE_DP,
+    *,
+    groups: ArrayInput | None = None,
+    cuts: CutPolicy | None = None,
+    sides: Sides = "auto",
+) -> dict[Any, float]:
+    """Return the bound of a perfect attack on each subgroup that labels tell apart.
+
+    A subgroup whose ceiling is 0, or below your claim, cannot be audited: give it more examples, or
+    join it with another one, before you train.
+
+    Parameters
+    ----------
+    by : array-like, shape (m,)
+        The label of each example, as for `leakbound.audit`; for ``sides="pairs"`` of each example
+        of the smaller part.
+    groups : array-like, shape (m,), optional
+        The group of each row, such as its user: subgroups are then as large as they have groups.
+    confidence, claim, cuts, sides : float, claim, CutPolicy and str
+        As for `power`; each of k subgroups has 1/k of the probability of error.
+
+    Examples
+    --------
+    >>> {name: round(most, 2) for name, most in ceilings(["north"] * 200 + ["south"] * 5).items()}
+    {'north': 3.93, 'south': 0.0}
+    """
+    choice(sides, name="sides", allowed=Sides)
+    instance(claim, name="claim", types=_CLAIMS)
+    labels = labels_of_subgroups(by, groups)
+    names, sizes = np.unique(labels, return_counts=True)
+    level = shares.SUBGROUPS.of(complement(confidence), names.size)
+    found: dict[Any, float] = {}
+    for name, size in zip(names.tolist(), sizes.tolist(), strict=True):
+        found[name] = 0.0
+        if 2.0**-size < level:  # what even a perfect attack needs where nothing leaks
+            found[name] = _Plan.of(size, level, claim, cuts, sides).ceiling
+    return found
 
 
 def power(

@@ -18,6 +18,7 @@ from leakbound._base.checks import (
     check_copies,
     check_ids,
     check_membership,
+    check_unit,
     integer,
     membership_vector,
     numbers,
@@ -65,6 +66,8 @@ class Plan:
     """Candidates of each secret; 0 for coins."""
     copies: int = 1
     """How often each member is inserted: `included` repeats it."""
+    unit: str = "example"
+    """One word for what is drawn, which results take over."""
 
     def commit(self, protocol: Mapping[str, JsonValue]) -> Opening:
         """Commit to this plan and to the protocol of the audit, before training.
@@ -105,6 +108,8 @@ class Plan:
         kind: Any = type(self)
         if self.k:
             several["k"] = self.k
+        else:
+            several["unit"] = self.unit
         plan: Self = kind(self.drawn[places], **several)
         return plan
 
@@ -120,6 +125,8 @@ class Plan:
         if self.copies > 1:
             several = {"copies": np.int64(self.copies)}
             scheme = _OF_COPIES
+        if self.unit != "example":  # a word for sentences, which older versions do without
+            several["unit"] = np.str_(self.unit)
         seed = ""
         if self.seed is not None:
             seed = str(self.seed)
@@ -156,6 +163,7 @@ class Plan:
             self.seed == other.seed
             and self.k == other.k
             and self.copies == other.copies
+            and self.unit == other.unit
             and np.array_equal(self.ids, other.ids)
             and np.array_equal(self.drawn, other.drawn)
         )
@@ -181,14 +189,24 @@ class Plan:
         stored_seed = None
         if seed:
             stored_seed = int(seed)
-        more = {"ids": archive["ids"], "seed": stored_seed, "copies": copies}
+        more: Named = {"ids": archive["ids"], "seed": stored_seed, "copies": copies}
         if k:
             more["k"] = k
+        elif "unit" in archive.names:
+            more["unit"] = str(archive["unit"])
         plan: Self = kind(archive["drawn"], **more)
         return plan
 
-    def _hold(self, drawn: AnyArray, ids: Data, seed: int | None, copies: int, k: int = 0) -> None:
-        """Set draws, ids, seed and copies; arrays are read-only."""
+    def _hold(
+        self,
+        drawn: AnyArray,
+        ids: Data,
+        seed: int | None,
+        copies: int,
+        k: int = 0,
+        unit: str = "example",
+    ) -> None:
+        """Set draws, ids, seed, copies and unit; arrays are read-only."""
         several = integer(copies, name="copies", least=1)
         check_copies(several, drawn.size)
         coins = drawn
@@ -202,13 +220,17 @@ class Plan:
         if seed is not None:
             seed = integer(seed, name="seed", least=0)
         vars(self).update(drawn=drawn, ids=names, seed=seed, k=k, copies=several)
+        vars(self).update(unit=check_unit(unit))
 
     @property
     def _shown(self) -> str:
         """Copies as the representation has them; the seed, which tells all draws, is secret."""
+        said = ""
         if self.copies > 1:
-            return f", copies={self.copies}"
-        return ""
+            said = f", copies={self.copies}"
+        if self.unit != "example":
+            said += f", unit={self.unit!r}"
+        return said
 
     def _check_items(self, items: Data) -> None:
         single = getattr(items, "shape", None) == ()  # an array without dimensions
@@ -247,6 +269,8 @@ class InclusionPlan(Plan):
     copies : int
         How often each member is inserted into the training data, at least 1 and at most n:
         `included` repeats it. An audit by `Coins(plan)` then converts its bound to one record.
+    unit : str
+        One word for what the coins decide on, in sentences of results: "user", "hospital".
 
     References
     ----------
@@ -270,16 +294,23 @@ class InclusionPlan(Plan):
         ids: ArrayInput | None = None,
         seed: int | None = None,
         copies: int = 1,
+        unit: str = "example",
     ) -> None:
         coins = np.array(check_membership(member, membership_vector(member).size))
         names = ids
         if ids is None:
             names = row_names(member)
-        self._hold(coins, names, seed, copies)
+        self._hold(coins, names, seed, copies, unit=unit)
 
     @classmethod
     def create(
-        cls, n: int, *, seed: int | None = None, ids: ArrayInput | None = None, copies: int = 1
+        cls,
+        n: int,
+        *,
+        seed: int | None = None,
+        ids: ArrayInput | None = None,
+        copies: int = 1,
+        unit: str = "example",
     ) -> Self:
         """Flip an independent fair coin for each of `n` examples.
 
@@ -299,6 +330,8 @@ class InclusionPlan(Plan):
             A different integer or string for each example; by default 0, 1, …, n - 1.
         copies : int
             How often each member is inserted, at least 1 and at most n.
+        unit : str
+            One word for what the coins decide on, in sentences of results.
 
         Examples
         --------
@@ -308,7 +341,7 @@ class InclusionPlan(Plan):
         n = integer(n, name="n", least=1, most=MOST_EXAMPLES)
         seed = seed_of(seed, bits=128)
         # Bits of the counter-based generator Philox, whose stream NumPy keeps between versions.
-        return cls(Purpose.COINS.coins(seed, n), ids=ids, seed=seed, copies=copies)
+        return cls(Purpose.COINS.coins(seed, n), ids=ids, seed=seed, copies=copies, unit=unit)
 
     @property
     def member(self) -> BoolArray:

@@ -254,10 +254,10 @@ def _caption_of_roc(drawing: Drawing) -> str:
     return caption
 
 
-def _caption_of_histogram(_drawing: Drawing) -> str:
+def _caption_of_histogram(drawing: Drawing) -> str:
     return (
-        "Scores used to rank examples. Leakage shows where the two groups separate, most often in "
-        "the right tail. The outermost bins include all scores beyond them."
+        f"Scores used to rank {drawing.series[0].units}. Leakage shows where the two groups "
+        "separate, most often in the right tail. The outermost bins include all scores beyond them."
     )
 
 

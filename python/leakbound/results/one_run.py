@@ -9,7 +9,7 @@ import numpy as np
 
 from leakbound._base import shares
 from leakbound._base.brief import brief
-from leakbound._base.checks import choice, instance, real, shown
+from leakbound._base.checks import check_unit, choice, instance, real, shown
 from leakbound._base.formatting import down, percent
 from leakbound._base.records import IF_ANY, Lazy
 from leakbound._base.types import (
@@ -21,7 +21,6 @@ from leakbound._base.types import (
     Relation,
     Sides,
     Strings,
-    Unit,
     Verdict,
 )
 from leakbound.claims import (
@@ -48,6 +47,8 @@ RATE = 0.1
 """False discovery rate of the list. It is fixed: a rate chosen after a look would not hold."""
 # Share of a δ that its conversion to replacing one example may be off by rounding
 _CLOSE = 2.0**-48
+# Words for one record
+_SINGLE = {"example", "record", "candidate"}
 # An ε whose exponential is still a number
 _HUGE = 700.0
 # Guesses up to which a list may reach, so that a stored result stays small
@@ -343,7 +344,7 @@ class AuditResult(Audit, ScoreAudit):
         epsilon: float,
         delta: float,
         relation: Relation,
-        unit: Unit = "example",
+        unit: str = "example",
         source: str = "",
     ) -> Self:
         """Return this result with an accountant's ε to compare with the proved one.
@@ -357,8 +358,9 @@ class AuditResult(Audit, ScoreAudit):
             What the accountant states: ε at least 0, δ in [0, 1).
         relation : {"add_remove", "replace"}
             What its guarantee compares: of Poisson sampling by default adding or removing one.
-        unit : {"example", "user"}
-            Of what its guarantee adds, removes or replaces one.
+        unit : str
+            Of what its guarantee adds, removes or replaces one: "example", or as the design calls
+            it, such as "user".
         source : str
             The accountant's name, for JSON and pages.
 
@@ -380,11 +382,14 @@ class AuditResult(Audit, ScoreAudit):
                 f"this audit is {KINDS[self.kind].tag}: it has no proved ε to compare"
             )
         # Both are about one change of the data, or what follows for the other is said.
-        choice(unit, name="unit", allowed=Unit)
+        check_unit(unit)
         advice = ""
         audited = self.wording.unit
-        if (unit == "user") != (audited == "user"):  # a record, or a candidate, is an example
-            advice = "by group privacy, for k examples of a user: (kε, (e^(kε) - 1)/(e^ε - 1) δ)"
+        if unit != audited and not {unit, audited} <= _SINGLE:
+            of = unit
+            if unit in _SINGLE:
+                of = audited
+            advice = f"by group privacy, for k examples of a {of}: (kε, (e^(kε) - 1)/(e^ε - 1) δ)"
         elif self._crosses(relation, by_parameter=False):
             twice, failure = replacing(stated, at)
             none = ""
@@ -448,9 +453,7 @@ class AuditResult(Audit, ScoreAudit):
         return super()._flaw() or self._flaw_unless(sound)
 
     def __repr__(self) -> str:
-        replaced = ""
-        if self.relation == "replace":
-            replaced = f" for replacing one {self.wording.unit}"
+        replaced = self.wording.changed(self.relation)
         several = ""
         if self.copies > 1:
             several = f", copies={self.copies}"

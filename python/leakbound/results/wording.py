@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from leakbound._base.formatting import plural
+from leakbound._base.types import Relation
 from leakbound.errors import FormatError
 
 
@@ -42,6 +44,17 @@ class Wording:
         """Whether each unit is a run of its own, and not an example of one training run."""
         return self.subject == "mechanism"
 
+    def changed(self, relation: Relation) -> str:
+        """Return what a guarantee is for, as " for replacing one example".
+
+        It is empty for adding or removing one example, which is what guarantees are mostly for.
+        """
+        if relation == "replace":
+            return f" for replacing one {self.unit}"
+        if self.unit == "example":
+            return ""
+        return f" for adding or removing one {self.unit}"
+
 
 UNSTATED = Wording(drawn="", chance="")
 """Stands for the words that the options of a result imply: see `implied_by`."""
@@ -69,6 +82,20 @@ GIVEN = Wording(
     chance="over who became a member, given the features",
 )
 """Words of the designs of the package, which results of earlier versions do not store."""
+
+
+def of_unit(wording: Wording, unit: str) -> Wording:
+    """Return the words of a design for what it adds, removes or replaces one of: a "user".
+
+    Examples
+    --------
+    >>> of_unit(COINS, "user").drawn, of_unit(COINS, "user").units
+    ('independent coin for each user', 'users')
+    """
+    if unit == wording.unit:
+        return wording
+    drawn = wording.drawn.replace("each example", f"each {unit}")
+    return replace(wording, drawn=drawn, unit=unit, units=plural(unit))
 
 
 def of_choices(k: int) -> Wording:
@@ -107,5 +134,4 @@ def implied_by(options: Mapping[str, Any]) -> Wording:
         )
     if "unit" not in options:
         return known[design]
-    unit = options["unit"]
-    return replace(known[design], unit=str(unit), units=f"{unit}s")
+    return of_unit(known[design], str(options["unit"]))

@@ -299,7 +299,7 @@ def test_ids_count_once_and_on_one_side() -> None:
 
 
 def test_options_that_make_no_pairs_are_refused() -> None:
-    for options in ({"seed": -1}, {"spread": 0.0}, {"buckets": 3}, {"bits": 7}, {"unit": "row"}):
+    for options in ({"seed": -1}, {"spread": 0.0}, {"buckets": 3}, {"bits": 7}, {"unit": "row!"}):
         with pytest.raises(errors.OptionError):
             lb.Pairing(**{**vars(PAIRING), **options})
     with pytest.raises(errors.OptionError, match="strata="):

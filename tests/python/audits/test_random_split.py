@@ -188,7 +188,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
         "is in more than one stratum",
     ),
     ({"sides": "member"}, errors.OptionError, "does not apply to RandomSplit"),
-    ({"aggregate": "sum"}, errors.OptionError, "aggregate must be one of"),
+    ({"aggregate": "median"}, errors.OptionError, "aggregate must be one of"),
     ({"cuts": lb.Weighted()}, errors.OptionError, "which of a pair"),
     ({"cuts": lb.Fixed(5)}, errors.OptionError, r"more guesses than there are pairs \(4\)"),
     (

@@ -82,7 +82,7 @@ BAD_SCORES: list[tuple[Any, type[Exception], str]] = [
     (coo_array([GOOD]), errors.InputTypeError, r"a sparse coo_array: pass its \.toarray\(\)"),
     (TensorDataset(torch.tensor(GOOD)), errors.InputTypeError, "TensorDataset: pass an array"),
     ([0.5, 0.5, 0.5, 0.5], errors.AbstentionError, "all 4 scores are equal.*use a score"),
-    ([math.inf] * 4, errors.AbstentionError, "every example abstains"),
+    ([math.inf] * 4, errors.AbstentionError, "all examples abstain"),
     ([1.0, 2.0, 3.0], errors.InputError, "4 values and there are 3 scores"),
 ]
 

@@ -80,7 +80,7 @@ def test_what_is_refused(scores: Path, options: tuple[str, ...], words: str) -> 
 
 
 def test_coins_have_no_options_of_a_split_and_name_it(scores: Path) -> None:
-    for option in ("--strata", "--groups", "--aggregate", "--features", "--relation", "--design"):
+    for option in ("--strata", "--features", "--relation", "--design"):
         answer = leakbound("coins", scores, option, "max")
         assert (answer.code, f"No such option: {option}" in answer.err) == (2, True)
     assert "leakbound split" in leakbound("coins", scores).refusal  # 440 of 600 are no coins
@@ -163,3 +163,47 @@ def test_numbers_of_tokens_challenge_the_split_by_themselves(tmp_path: Path) -> 
         assert told([wrong, *alike.tolist()[1:]])[0] == expected()
         paths = with_lengths(tmp_path, [wrong, *alike.tolist()[1:]])
         assert "no challenge reads it" in leakbound("split", paths["all"], *SPLIT).err
+
+
+USERS = np.array([f"u{one}" for one in USER])
+COIN = RNG.random(150) < 0.5
+NAMED = ("--groups", "reader", "--aggregate", "sum", "--seed", "0")
+
+
+@pytest.fixture
+def readers(tmp_path: Path) -> Path:
+    """Rows of readers, for each of whom a coin decided."""
+    path = tmp_path / "coins.csv"
+    rows = zip(SCORE.tolist(), COIN[USER].astype(int), USERS, strict=True)
+    lines = [f"{score!r},{included},{user}" for score, included, user in rows]
+    path.write_text("\n".join(["score,member,reader", *lines]) + "\n", encoding="utf-8")
+    return path
+
+
+def test_users_of_coins_are_a_column(readers: Path, tmp_path: Path) -> None:
+    bundle = ("--unit", "reader", "--bundle", tmp_path / "bundle")
+    answer = leakbound("coins", readers, *NAMED, *bundle, "--json-full")
+    design = lb.Coins(COIN[USER], groups=USERS, unit="reader", aggregate="sum")
+    assert lb.AuditResult.from_json(answer.out) == lb.audit(SCORE, design, seed=0)
+    assert lb.evidence.verify_bundle(tmp_path / "bundle").valid
+    said = leakbound("split", readers, *SPLIT, *NAMED, "--unit", "reader").out
+    assert "for replacing one reader" in said
+    refusal = leakbound("split", readers, *SPLIT, *NAMED, "--claim", "eps=1").refusal
+    assert "the bound is for replacing one user" in refusal
+
+
+def test_a_plan_of_users_is_joined_with_their_column(readers: Path, tmp_path: Path) -> None:
+    shown = [*dict.fromkeys(USERS.tolist())]
+    coins = [COIN[int(user[1:])] for user in shown]
+    plan = tmp_path / "plan.npz"
+    lb.InclusionPlan(coins, ids=shown, unit="reader").save(plan)
+    answer = leakbound("coins", readers, *NAMED, "--plan", plan, "--json-full")
+    assert lb.AuditResult.from_json(answer.out).wording.unit == "reader"
+    lb.InclusionPlan(np.roll(coins, 1), ids=shown).save(plan)
+    refusal = leakbound("coins", readers, *NAMED, "--plan", plan).refusal
+    assert "column member differs from the plan, first at row" in refusal
+
+
+def test_shards_have_no_groups(readers: Path) -> None:
+    answer = leakbound("coins", readers, readers, "--groups", "reader")
+    assert "use one file with all examples for several" in answer.refusal

@@ -119,7 +119,7 @@ def test_bad_shards_are_refused_with_their_names_and_rows(tmp_path: Path) -> Non
     ("first", "second", "message"),
     [
         (["a", "b"], ["c", "a"], "both members and non-members, the first being a at rows 0, 3"),
-        (["1", "2"], ["2", "1"], "2 ids are both members and non-members, the first being 1 at"),
+        (["1", "2"], ["2", "1"], "1.parquet have the same ids and opposite coins"),
         (["1", "2"], ["1", "3"], "1 ids occur more than once, the first being 1 at rows 0, 2"),
         (["1", "1"], ["2", "3"], "both members and non-members, the first being 1 at rows 0, 1"),
         ([1, 2], [3, 4], None),

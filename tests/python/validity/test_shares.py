@@ -89,6 +89,10 @@ ELSEWHERE = {
     ("audits/zero_run/audit.py", "odds.share * request.level"): "of AT_MEMBER",
     ("results/dp_sgd.py", "(1 - self.confidence) * (1 + ROUNDING)"): "an allowance for rounding",
     ("audits/road.py", "self.share * request.level"): "of FIXED_RUNS",
+    (
+        "audits/subgroups.py",
+        "subgroups * complement(result.confidence)",
+    ): "what all subgroups have together, in words",
     ("audits/policies/second_look.py", "share * level"): "κ of the scan at its part of PARTS",
     ("audits/split_challenge.py", "share.price() * count.p_value"): "the row of the view",
 }

@@ -17,7 +17,7 @@ from leakbound._base.types import ArrayInput, CoinSides, FloatArray, HasMember, 
 from leakbound._base.types import Correction as CorrectionName
 from leakbound.audits import premises
 from leakbound.audits.figures import histogram_of
-from leakbound.audits.premises import delta_warnings, family_assumption
+from leakbound.audits.premises import delta_warnings, family_assumption, refuse_replacing
 from leakbound.audits.road import (
     AlignedScores,
     AnyAttacks,
@@ -27,7 +27,6 @@ from leakbound.audits.road import (
     asked,
     assemble,
     read,
-    refuse_replacing,
 )
 from leakbound.audits.zero_run.correction import Correction, fair
 from leakbound.audits.zero_run.game import ObservedGame

@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from leakbound._base.formatting import number, percent
+from leakbound._base.formatting import number, percent, plural
 from leakbound._base.types import Strings
 from leakbound.claims import FAMILIES, ApproxDP, PureDP, SubsampledGaussianDP, replacing
 from leakbound.claims.base import failure_of_one
@@ -91,9 +91,7 @@ def _terms(result: AuditResult, condition: str) -> Terms:
     least = result.least_delta
     epsilon = as_epsilon(claim, value=result.bound, curve=result.rejected, least_delta=least)
     ceiling = as_epsilon(claim, value=result.ceiling, curve=result.rejectable, least_delta=least)
-    replaced = ""
-    if result.relation == "replace":
-        replaced = f" for replacing one {result.wording.unit}"
+    replaced = result.wording.changed(result.relation)
     scale = scale_of(claim)
     own = scale.behind(result.bound, proves=kind.proves), scale.equal(result.ceiling)
     terms = terms_of(
@@ -121,7 +119,7 @@ def _figures(result: AuditResult, terms: Terms) -> tuple[Figure, ...]:
         colour=MEMBER,
         bound=drawn,
         ranking=result,
-        units=f"{result.wording.unit}s",
+        units=plural(result.wording.unit),
     )
     drawing = Drawing(
         kind=result.kind,
@@ -146,7 +144,7 @@ def _metrics(result: AuditResult, said: Description, terms: Terms) -> tuple[Metr
     if isinstance(result.claim, FAMILIES):
         note += f", {result.claim.name}"
     note += terms.replaced
-    if result.copies > 1:
+    if result.copies > 1 and result.wording.unit == "example":
         note += ", for one record"
     return (
         *said.metrics,
