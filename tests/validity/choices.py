@@ -96,7 +96,7 @@ class ChoiceTrial:
         options = {"claim": self.claim, "cuts": self.cuts, "seed": 2 * seed + 1}
         if self.honest:
             design = Choices(chosen, self.k)
-            result = audit(scores, design, confidence=1 - self.error, **options)  # type: ignore[arg-type]
+            result = audit(scores, design, confidence=1 - self.error, **options)  # type: ignore[call-overload]
             return bool(result.bound > self.truth)
         # Ties for the largest score are broken towards the truth.
         game = game_of(scores, chosen, 0)
