@@ -41,7 +41,8 @@ def beside_argsort(record: Record, work: str, run: Callable[[], object], scores:
 
 
 def _coins(scores: _Floats, member: _Bools, **options: Any) -> lb.AuditResult:
-    return lb.audit(scores, lb.Coins(member), **options)
+    found: lb.AuditResult = lb.audit(scores, lb.Coins(member), **options)
+    return found
 
 
 AUDITS: dict[str, Callable[[_Floats, _Bools], lb.AuditResult]] = {

@@ -135,11 +135,11 @@ SEEDS: list[Any] = [0, 3]
 
 
 def audited(scores: Any, member: Any, **options: Any) -> float:
-    return lb.audit(scores, lb.Coins(member), **options).bound
+    return float(lb.audit(scores, lb.Coins(member), **options).bound)
 
 
 def split(scores: Any, member: Any, **options: Any) -> float:
-    return lb.audit(scores, lb.RandomSplit(member), **options).bound
+    return float(lb.audit(scores, lb.RandomSplit(member), **options).bound)
 
 
 def streamed(scores: Any, member: Any, **options: Any) -> float:
@@ -251,34 +251,34 @@ ALL_CLAIMS: list[Any] = [
 
 
 def trials(scores: Any, member: Any, fixed: Any, **options: Any) -> float:
-    return lb.audit(scores, lb.Trials(member, fixed=fixed), **options).bound
+    return float(lb.audit(scores, lb.Trials(member, fixed=fixed), **options).bound)
 
 
 def whole(scores: Any, member: Any, **options: Any) -> float:
     how = {key: options.pop(key) for key in ("strata", "groups", "aggregate", "features", "labels")}
-    return lb.audit(scores, lb.RandomSplit(member, **how), **options).bound
+    return float(lb.audit(scores, lb.RandomSplit(member, **how), **options).bound)
 
 
 def chosen(scores: Any, choice: Any, k: Any, **options: Any) -> float:
-    return lb.audit(scores, lb.Choices(choice, k), **options).bound
+    return float(lb.audit(scores, lb.Choices(choice, k), **options).bound)
 
 
 def odds(scores: Any, member: Any, prior: Any, copies: Any, **options: Any) -> float:
-    return lb.audit(scores, lb.Coins(member, prior=prior, copies=copies), **options).bound
+    return float(lb.audit(scores, lb.Coins(member, prior=prior, copies=copies), **options).bound)
 
 
 def shifted(scores: Any, member: Any, **options: Any) -> float:
     names = ("propensity", "features", "correction", "adversary", "variant", "uncertainty")
     how = {key: options.pop(key) for key in (*names, "max_log_odds", "falsify")}
-    return lb.audit(scores, lb.ZeroRun(member, **how), **options).bound
+    return float(lb.audit(scores, lb.ZeroRun(member, **how), **options).bound)
 
 
 def guessed(scores: Any, member: Any, baseline: Any, **options: Any) -> float:
-    return lb.audit(scores, lb.Panoramia(member, baseline=baseline), **options).bound
+    return float(lb.audit(scores, lb.Panoramia(member, baseline=baseline), **options).bound)
 
 
 def counted(scores: Any, member: Any, bits: Any, **options: Any) -> float:
-    return lb.audit(lb.Tally.of(scores, member, bits=bits), lb.Coins(), **options).bound
+    return float(lb.audit(lb.Tally.of(scores, member, bits=bits), lb.Coins(), **options).bound)
 
 
 def paired(scores: Any, member: Any, ids: Any, strata: Any, **options: Any) -> float:

@@ -64,7 +64,8 @@ def zero_run(propensity: Any = FAIR, **options: Any) -> lb.ZeroRunResult:
     shared = {name: options.pop(name) for name in ("claim", "cuts", "sides") if name in options}
     design = lb.ZeroRun(MEMBER, propensity, falsify=False, **options)
     given: Any = {"claim": lb.PureDP()} | shared
-    return lb.audit(SCORES, design, confidence=SURE, seed=4, **given)
+    found: lb.ZeroRunResult = lb.audit(SCORES, design, confidence=SURE, seed=4, **given)
+    return found
 
 
 def limits_of_two_rankings_have_half_each() -> None:

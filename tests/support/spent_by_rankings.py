@@ -45,7 +45,9 @@ def leaking(shift: float, seed: int = 0) -> NDArray[np.float64]:
 
 def audited(scores: Any, **options: Any) -> lb.AuditResult:
     sides = options.pop("sides", "member")
-    return lb.audit(scores, lb.Coins(MEMBER), confidence=SURE, sides=sides, seed=0, **options)
+    given: dict[str, Any] = {"confidence": SURE, "sides": sides, "seed": 0, **options}
+    found: lb.AuditResult = lb.audit(scores, lb.Coins(MEMBER), **given)
+    return found
 
 
 def right_among_top(scores: NDArray[np.float64], guesses: int) -> int:

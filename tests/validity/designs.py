@@ -98,7 +98,8 @@ def _duplicated(seed: int, *, ids: bool) -> AuditResult:
     named = np.repeat(np.arange(50), 10) if ids else None
     scores = scores + 1e-9 * rng.random(500)
     options: Any = {"cuts": KLScan(), "confidence": _CONFIDENCE, "seed": seed}
-    return audit(scores, Coins(member), ids=named, **options)
+    found: AuditResult = audit(scores, Coins(member), ids=named, **options)
+    return found
 
 
 def _peeking(seed: int) -> AuditResult:
@@ -119,7 +120,8 @@ def _best_of_twenty(seed: int) -> AuditResult:
     """Audit twenty attacks without information one by one, and report the best."""
     scores, member = _twenty(seed)
     alone = partial(audit, design=Coins(member), confidence=_CONFIDENCE, seed=seed)
-    return max((alone(row) for row in scores), key=lambda result: result.bound)
+    found: list[AuditResult] = [alone(row) for row in scores]
+    return max(found, key=lambda result: result.bound)
 
 
 def _twenty_together(seed: int) -> AuditResult:

@@ -192,9 +192,9 @@ def user_cases() -> Iterator[Case]:
     runs = partial(row, audit="runs", cuts="fixed")
     yield runs(claim="pure DP", truth="own-coins", trial=RunsTrial(runs="own coins"))
     for mechanism, claim in _CLAIMS.items():
-        trial = RunsTrial(runs="same coins", mechanism=mechanism)
+        same = RunsTrial(runs="same coins", mechanism=mechanism)
         quick = 1_000 if mechanism == "response" else 0
-        yield runs(claim=claim.name, truth="same-coins-together", trial=trial, quick=quick)
+        yield runs(claim=claim.name, truth="same-coins-together", trial=same, quick=quick)
     gaussian = RunsTrial(runs="own coins", mechanism="gaussian")
     yield runs(claim="Gaussian DP", truth="own-coins", trial=gaussian, quick=0)
     wrong = partial(row, claim="pure DP", cuts="fixed", quick=400, long=FUTILE, valid=False)

@@ -35,8 +35,8 @@ OF_AN_OPTION: dict[str, Callable[[], object]] = {
     "steps": lambda: checks.integer(1 << 200, name="steps", least=0),
     "noise": lambda: checks.real(10**400, name="noise"),
     "prior": lambda: lb.audit(GOOD, lb.Coins(COINS, prior=1.0)),
-    "sides": lambda: lb.audit(GOOD, lb.Coins(COINS), sides="left"),  # type: ignore[arg-type]
-    "claim": lambda: lb.audit(GOOD, lb.Coins(COINS), claim=lb.PureDP),  # type: ignore[arg-type]
+    "sides": lambda: lb.audit(GOOD, lb.Coins(COINS), sides="left"),  # type: ignore[call-overload]
+    "claim": lambda: lb.audit(GOOD, lb.Coins(COINS), claim=lb.PureDP),  # type: ignore[call-overload]
     "fixed": lambda: lb.Trials(COINS, fixed=1),  # type: ignore[arg-type]
 }
 
@@ -354,7 +354,7 @@ def test_other_words_are_refused_with_the_line_to_write(words: list[Any], row: i
 
 def test_two_arrays_of_scores_get_the_line_to_write() -> None:
     with pytest.raises(errors.InputTypeError, match="scores of two parts, a of members and b of"):
-        lb.audit([0.5, 1.5], [0.25, 2.5, 3.0])  # type: ignore[arg-type]
+        lb.audit([0.5, 1.5], [0.25, 2.5, 3.0])  # type: ignore[call-overload]
 
 
 def test_letters_that_are_composed_otherwise_are_named() -> None:

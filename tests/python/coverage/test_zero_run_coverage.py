@@ -90,7 +90,7 @@ def tampered_bound(epsilon: float, seed: int, level: float) -> float:
         scores = 3 * rng.normal(size=300)
     design = lb.ZeroRun(member, sigmoid(odds), correction="tamper")
     how: dict[str, Any] = {"cuts": lb.Fixed(GUESSES), "sides": "both", "confidence": 1 - level}
-    return lb.audit(scores, design, claim=lb.PureDP(), seed=seed, **how).bound
+    return float(lb.audit(scores, design, claim=lb.PureDP(), seed=seed, **how).bound)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, EPSILON])

@@ -253,7 +253,7 @@ def test_classes_of_the_package_that_are_no_options_cannot_be_named() -> None:
 def test_what_is_no_policy_is_refused() -> None:
     for wrong in ("scan", Portion, object()):
         with pytest.raises(InputTypeError, match="cuts must be one of KLScan"):
-            lb.audit(SCORES, lb.Coins(FIRST), cuts=wrong)  # type: ignore[arg-type]
+            lb.audit(SCORES, lb.Coins(FIRST), cuts=wrong)  # type: ignore[call-overload]
     for claim in (lb.ApproxDP(delta=1e-5), lb.GaussianDP()):
         with pytest.raises(OptionError, match=r"cuts=Portion is not for .*: use "):
             lb.audit(SCORES, lb.Coins(FIRST), claim=claim, cuts=Portion())
