@@ -35,6 +35,7 @@ from validity.suite import Case
 from validity.synthetic import synthetic_cases
 from validity.ties import coarse_cases
 from validity.trials import ERROR, OneRun, Panoramia, Stream, pure_policies
+from validity.users import user_cases
 from validity.verdicts import verdict_cases
 from validity.zero_run import zero_run_cases
 
@@ -283,6 +284,7 @@ _TABLES = (
     split_cases,
     choice_cases,
     copies_cases,
+    user_cases,
     either_end_cases,
     look_cases,
     asymmetric_cases,

@@ -8,14 +8,12 @@ proof is recorded.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from numbers import Real
 from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar, get_args, overload
 
 import numpy as np
 
 from leakbound._base import checks, shares
-from leakbound._base.alignment import ExampleOrder, column_names
-from leakbound._base.reading import refuse_unread
+from leakbound._base.alignment import ExampleOrder
 from leakbound._base.records import Lazy
 from leakbound._base.types import (
     ArrayInput,
@@ -37,6 +35,7 @@ from leakbound.audits import grouping, premises
 from leakbound.audits.arguments import TWO_PARTS, asked
 from leakbound.audits.figures import curve, histogram_of, roc
 from leakbound.audits.member_count import MemberCount
+from leakbound.audits.named_scores import by_name
 from leakbound.audits.policies.approximate_dp import approx_policy
 from leakbound.audits.policies.biased_coins import prior_policy
 from leakbound.audits.policies.f_dp import family_policy
@@ -498,7 +497,7 @@ class Attacks(AnyAttacks[FloatArray]):
     @classmethod
     def read(cls, scores: object, order: ExampleOrder) -> "Attacks":
         """Read one vector of scores, rows of them, or a mapping from names; ids are joined."""
-        named = _by_name(scores)
+        named = by_name(scores)
         if named is None:
             return cls({"": checks.check_scores(order.scores(scores, "scores"))})
         return cls.named(named, order, checks.check_scores)
@@ -542,38 +541,3 @@ class Attacks(AnyAttacks[FloatArray]):
         if alone is not None:
             return {"scores": alone}
         return {f"scores of {name}": values for name, values in self.scores.items()}
-
-
-def _by_name(scores: Any) -> Named | None:
-    """Return scores by name if they are a mapping, columns of a frame or rows; else None."""
-    if isinstance(scores, list | tuple):
-        in_rows = len(scores) > 0 and isinstance(scores[0], list | tuple | np.ndarray)
-    else:
-        if not isinstance(scores, np.ndarray):
-            named = _of_columns(scores)
-            if named is not None:
-                return named
-        shape: tuple[int, ...] = getattr(scores, "shape", ())
-        in_rows = len(shape) == 2 and shape[1] != 1
-    if in_rows:
-        return {f"attack {row}": values for row, values in enumerate(scores)}
-    return None
-
-
-def _of_columns(scores: object) -> Named | None:
-    """Return the columns of a frame, or the values of a mapping, by name; else None."""
-    if isinstance(scores, Mapping):
-        if scores and all(isinstance(one, Real) for one in scores.values()):
-            raise InputError(
-                "scores is a mapping of single numbers, and needs an array for each attack: if its "
-                "keys are ids, pass [*scores.values()] and ids=[*scores]"
-            )
-        return dict(scores)
-    refuse_unread(scores, "scores")
-    names = column_names(scores)
-    if not names or not hasattr(scores, "__getitem__"):
-        return None
-    for name in names:
-        if not isinstance(name, str) or names.count(name) > 1:
-            raise InputError(f"columns of scores must have different names, got {name!r}")
-    return {name: scores[name] for name in names}

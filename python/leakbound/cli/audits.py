@@ -245,31 +245,26 @@ def split(
 
     # A part that was tuned on is not random any more, and the data cannot show it.
     if not untouched:
-        refuse(
-            "nothing may have been removed, added or changed in one part only after the split, and "
-            "the test set must not have been used for early stopping or tuning: confirm this with "
-            "--untouched, or leave the examples that were used out of the file"
-        )
+        _refuse_touched()
     names = options.parse_columns(attacks, "--score-col")
     common = question.options(relation, replaced=grouped.word)
     given = parts.files(files)
-    known = options.parse_columns(features, "--features")
-    columns = [*dict.fromkeys(filter(None, (strata, *grouped.columns)))]
     grouped.refuse(delivery.bundle)
+    known = options.parse_columns(features, "--features")
+    columns = [*grouped.columns, *({strata} - {"", grouped.by})]
     # 1. Tallies of pairs are added; tables are read as one.
     shards: list[Path] = []
     if not parts.members and are_shards(given):
-        counts = pairs_of(given)
-        if isinstance(counts, PairTally):
+        tallies = pairs_of(given)
+        if isinstance(tallies, PairTally):
             if len(names) > 1 or columns or known or delivery.bundle:
                 refuse(
                     "tallies of pairs only have counts: use tables with all examples for several "
                     "--attacks, --strata, --groups, --by, --features or --bundle"
                 )
-            with bar(f"Auditing {counts.pairs:,} pairs"):
-                result = audit(counts, RandomSplit(unit=grouped.unit or None), **common)
+            result = _audited_pairs(tallies, grouped, common)
             delivery.conclude(result, given[0], question.goal, relation)
-        shards = counts
+        shards = tallies
     roles = Roles([*names, *known], columns, optional=("id", TOKENS))
     table, counted = _table_of(parts, given, shards, roles, layout)
     # 2. The audit.
@@ -284,6 +279,24 @@ def split(
         found: Any = audit(scores, design, by=grouped.labels(table), ids=table.ids, **common)
     inputs |= {"scores": scores, "plan": member, "ids": table.ids}
     conclude(delivery, found, given[0], question, inputs, relation)
+
+
+def _audited_pairs(tally: PairTally, grouped: Grouped, common: dict[str, Any]) -> AuditResult:
+    """Audit pairs that are counted."""
+    from leakbound import RandomSplit
+
+    with bar(f"Auditing {tally.pairs:,} pairs"):
+        result: AuditResult = audit(tally, RandomSplit(unit=grouped.unit or None), **common)
+    return result
+
+
+def _refuse_touched() -> NoReturn:
+    """Refuse a split about which nothing is declared."""
+    refuse(
+        "nothing may have been removed, added or changed in one part only after the split, and "
+        "the test set must not have been used for early stopping or tuning: confirm this with "
+        "--untouched, or leave the examples that were used out of the file"
+    )
 
 
 def _table_of(

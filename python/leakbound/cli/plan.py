@@ -184,10 +184,7 @@ def plan(
     plans = {words: needed(assumed) for words, assumed in simulated}
     first = next(iter(plans.values()))
     if json:
-        listed = ", ".join(one.to_json() for one in plans.values())
-        if len(plans) > 1:
-            listed = f"[{listed}]"
-        typer.echo(listed)
+        typer.echo(_listed(plans))
     else:
         of = units(sides)
         if copies > 1:
@@ -202,6 +199,14 @@ def plan(
             )
             output.say(f"Next: {following}", "bold")
     _exit(reached=first.m is not None)
+
+
+def _listed(plans: Mapping[str, CanariesNeeded]) -> str:
+    """Return plans as JSON: one, or a list of several."""
+    listed = ", ".join(one.to_json() for one in plans.values())
+    if len(plans) > 1:
+        return f"[{listed}]"
+    return listed
 
 
 def _exit(*, reached: bool) -> NoReturn:

@@ -191,3 +191,36 @@ def test_a_bundle_of_users_verifies(tmp_path: Path, planned: bool) -> None:  # n
     found = lb.audit(SCORE, lb.Coins(drawn, groups=USER, aggregate="sum"), seed=0)
     found.bundle(tmp_path / "bundle", scores=SCORE, plan=drawn, groups=USER)
     assert lb.evidence.verify_bundle(tmp_path / "bundle").valid
+
+
+def test_does_it_leak_about_a_user() -> None:
+    """The question of a newcomer, in a few lines: a coin for each user, and one audit."""
+    from sklearn.datasets import load_digits
+    from sklearn.ensemble import RandomForestClassifier
+
+    x, y = load_digits(return_X_y=True)
+    user = np.arange(len(y)) // 6
+    plan = lb.InclusionPlan.create(300, unit="user", seed=0)
+    member = np.isin(user, plan.included(plan.ids))
+    model = RandomForestClassifier(max_depth=7, random_state=0).fit(x[member], y[member])
+    scores = lb.attacks.score(model, x, y).values
+    result = lb.audit(scores, lb.Coins(plan, groups=user), seed=0)
+    assert "for adding or removing one user with ε < 2." in result.summary().headline
+
+
+def test_why_is_my_bound_0_for_few_users_and_small_subgroups() -> None:
+    """Many rows of few users prove nothing, and the result says so; so does a plan before."""
+    user = np.arange(400) // 100
+    member = np.array([True, False, True, False])[user]
+    few = lb.audit(member + RNG.random(400), lb.Coins(member, groups=user), seed=0)
+    assert (few.bound, few.ceiling) == (0, 0)
+    assert "A perfect attack on these 4 users would not refute anything" in str(few)
+    assert any("more users" in one for one in few.warnings)
+    by = np.repeat(["many", "few"], [USER.size - 6, 6])
+    member, scores = RNG.random(by.size) < 0.5, RNG.normal(size=by.size)
+    member[-6:] = [True, False] * 3
+    small = lb.audit(scores, lb.Coins(member), by=by, seed=0)["few"]
+    assert "A perfect attack on these 6 examples would not refute anything" in str(small)
+    assert lb.planning.ceilings(by)["few"] == 0
+    split = lb.audit(scores, lb.RandomSplit(member), by=by, seed=0)["few"]
+    assert (split.bound, split.ceiling) == (0, 0)

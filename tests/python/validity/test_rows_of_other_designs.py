@@ -8,6 +8,7 @@ from validity.choices import choice_cases
 from validity.copies import copies_cases
 from validity.doubled import check
 from validity.dp_sgd import dp_sgd_cases
+from validity.users import user_cases
 
 ROWS = [case for case in cases() if case.quick]
 HERE = [case for case in ROWS if case.audit != "one-run"]
@@ -18,8 +19,12 @@ def test_false_claims(case: suite.Case) -> None:
     check(case, tests=len(ROWS))
 
 
-SHORT = [case for case in (*choice_cases(), *copies_cases(), *dp_sgd_cases()) if case.quick]
-"""Short grids of choices, of copies and of noise: the long ones are in the catalogue."""
+SHORT = [
+    case
+    for case in (*choice_cases(), *copies_cases(), *dp_sgd_cases(), *user_cases())
+    if case.quick
+]
+"""Short grids of choices, copies, noise and users: the long ones are in the catalogue."""
 
 
 @pytest.mark.parametrize("case", SHORT, ids=lambda case: case.name.replace(" ", "-"))
