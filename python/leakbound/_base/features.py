@@ -36,7 +36,8 @@ class FeatureTable:
     """Features as numbers, one row for each example.
 
     `names` has the name of each column, which for an array is its number. `doubts` says which
-    columns were perhaps read wrongly. `encoding` is how a table was converted; None for an array.
+    columns were perhaps read wrongly, and which are left out. `encoding` is how a table was
+    converted; None for an array.
     """
 
     rows: FloatArray
@@ -148,6 +149,8 @@ class Encoding:
                 f"no column of {name} says anything: {', '.join(found.left_out)}. Pass columns in "
                 "which members and non-members may differ"
             )
+        if found.left_out:
+            doubts.append(f"columns of {name} left out: {', '.join(found.left_out)}")
         return found, tuple(doubts)
 
     def rows(self, table: Mapping[str, Column], name: str) -> FloatArray:

@@ -103,7 +103,9 @@ def test_rare_words_are_one_and_categories_of_numbers_are_words() -> None:
     assert read.rows[:, 1].sum() == FEW
     assert read.encoding is not None
     assert f"has {FEW} words in fewer than {FEW} rows ('rare 0', " in read.encoding.said
-    few = read_features(table.iloc[1:])
+    few = read_features(table.iloc[1:].assign(ward=["a"] * 97 + ["b", "c"], none=None))
+    (said,) = few.doubts
+    assert said.endswith("'ward' (the same in nearly all rows), 'none' (missing in all rows)")
     assert few.names == ("town = other town", "code = 1", "code = 2")
 
 
