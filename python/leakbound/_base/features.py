@@ -17,7 +17,7 @@ from leakbound._base.reading import array_of
 from leakbound._base.tables import NAMES, Column, ColumnKind, Writing, read_columns
 from leakbound._base.text import settled, suspicion, taken_as_words
 from leakbound._base.types import ArrayInput, BoolArray, Data, FloatArray, IntArray, Strings
-from leakbound.errors import InputError
+from leakbound.errors import InputError, InputTypeError
 
 FEW = 20
 """Rows that a word, or missing values, need for an indicator: of fewer all may be members."""
@@ -36,7 +36,8 @@ class FeatureTable:
     """Features as numbers, one row for each example.
 
     `names` has the name of each column, which for an array is its number. `doubts` says which
-    columns were perhaps read wrongly. `encoding` is how a table was converted; None for an array.
+    columns were perhaps read wrongly, and which are left out. `encoding` is how a table was
+    converted; None for an array.
     """
 
     rows: FloatArray
@@ -148,6 +149,8 @@ class Encoding:
                 f"no column of {name} says anything: {', '.join(found.left_out)}. Pass columns in "
                 "which members and non-members may differ"
             )
+        if found.left_out:
+            doubts.append(f"columns of {name} left out: {', '.join(found.left_out)}")
         return found, tuple(doubts)
 
     def rows(self, table: Mapping[str, Column], name: str) -> FloatArray:
@@ -236,13 +239,34 @@ def table_of(values: ArrayInput, name: str) -> dict[str, Column] | None:
     given: Data = values
     records = isinstance(given, list | tuple) and bool(given)
     fields = getattr(getattr(given, "dtype", None), "names", None)
+    _refuse_several(given, name)
     # Asked of the type: a lazy frame would run its query.
     named = isinstance(given, Mapping) or hasattr(type(given), "columns") or bool(fields)
     if not named and not (records and all(isinstance(one, Mapping) for one in given)):
         given = array_of(values, name, exact=True)
+        if given.ndim == 1 and given.dtype.kind in "OSU":
+            raise InputTypeError(
+                f"{name} must have a column for each feature: for one column of words pass a "
+                "frame, such as series.to_frame()"
+            )
         if given.dtype.kind in "biufc" or given.ndim != 2:
             return None
     return read_columns(given, name, _IN_FRAMES)
+
+
+def _refuse_several(given: Data, name: str) -> None:
+    """Refuse a table for members and another one for the others."""
+    parts: list[Data] = []
+    if isinstance(given, list | tuple):
+        parts = list(given)
+    elif isinstance(given, Mapping):
+        parts = list(given.values())
+    if parts and all(getattr(part, "ndim", 0) == 2 for part in parts):
+        raise InputError(
+            f"{name} must be one table with a row for each example, in the order of the scores, "
+            f"got {len(parts)} tables: put them one below the other, as pandas.concat does, with "
+            "the same columns"
+        )
 
 
 def _settled(column: Column, name: str) -> Column:

@@ -46,6 +46,12 @@ class _Asked:
         return getattr(self.estimator, "classes_", None)
 
     @property
+    def predicts_classes(self) -> bool:
+        """Whether the answer is that of a classifier's `predict`."""
+        named = getattr(self.model, "__name__", "predict")
+        return named == "predict" and _type_of(self.estimator) == "classifier"
+
+    @property
     def is_regressor(self) -> bool:
         """Whether the model says that it predicts numbers."""
         return _type_of(self.estimator) == "regressor"
@@ -199,7 +205,7 @@ def _by_prediction(asked: _Asked, y: ArrayInput, signal: str, ids: ArrayInput | 
     if asked.is_regressor or signal == "residual":
         _check_signal(asked, signal, "residual")
         return _by_residual(answer, targets, ids)
-    if answer.dtype.kind not in "biuf" or _type_of(asked.estimator) == "classifier":
+    if answer.dtype.kind not in "biuf" or asked.predicts_classes:
         return _by_right_class(answer, targets, ids)
     if answer.ndim == 2 and (targets.ndim == 1 or _are_indicators(targets)):
         return _by_chances(asked, y, signal, ids)

@@ -237,10 +237,7 @@ def _of_both(
             batches = noting(joined(parts, order), targets, inputs)
             scores = _score(model, batches, signal, shuffled)
         else:
-            x = gathered([one for one, _ in parts], order)
-            y = None
-            if all(one is not None for _, one in parts):
-                y = gathered([one for _, one in parts], order)
+            x, y = _gathered(parts, order)
             if y is not None:
                 targets.append(y)
             scores = _score(model, (x, y), signal, shuffled)
@@ -288,6 +285,15 @@ def _said(result: AuditResult, signal: str) -> AuditResult:
         for one in result.assumptions
     )
     return replace(result, options=result.options | {"signal": signal}, assumptions=assumptions)
+
+
+def _gathered(parts: list[Data], order: IntArray) -> tuple[Data, Data]:
+    """Return inputs and targets of both sets in one order; no targets if a set has none."""
+    inputs, targets = zip(*parts, strict=True)
+    y = None
+    if all(one is not None for one in targets):
+        y = gathered(targets, order)
+    return gathered(inputs, order), y
 
 
 def _check_dimensions(model: Data, parts: list[Data]) -> None:

@@ -228,7 +228,7 @@ def fails(_: Any) -> Any:
         (sure, (X, Y), (X, ["a", "b", "a", "b"]), InputError, r"the class 'a' at id test\[\d\]"),
         (sure, (X, Y), (X, np.array([1, 2, 3, 4], "M8[D]")), InputError, "the class '1970-01-0"),
         (sure, (X, Y), (np.ma.array(X, mask=X == 0), Y), InputTypeError, "test: it has masked"),
-        (len, (X, Y), (X, Y), InputError, r"probabilities of shape \(m, classes\), got \(\)"),
+        (len, (X, Y), (X, Y), InputError, r"shape \(m, classes\), or numbers .* got \(\)"),
         ((1).__lt__, (X, Y), (X, Y), InputTypeError, "must be an array.*NotImplementedType"),
         (fails, (X, Y), (X, Y), InputError, "fails raised KeyError when called with ndarray: 'x'"),
         (LINEAR, (X, Y), (X.astype("c8"), Y), InputTypeError, "test: arrays of data must hold num"),

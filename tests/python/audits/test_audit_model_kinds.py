@@ -299,7 +299,13 @@ def test_boosted_trees_of_other_libraries(kind: str) -> None:
         (KernelDensity().fit(X), NUMBER, "residual", OptionError, "no meaning .* 'normality'"),
         (LogisticRegression().fit(X, CLASS), CLASS, "residual", OptionError, "no meaning"),
         (LinearSVC().fit(X, CLASS), None, "auto", InputTypeError, "y is missing"),
-        (object(), NUMBER, "auto", InputTypeError, "neither predict_proba, decision_function, sco"),
+        (
+            object(),
+            NUMBER,
+            "auto",
+            InputTypeError,
+            "neither predict_proba nor decision_function, sc",
+        ),
         (lambda _: np.ones((2 * M, 2)), NUMBER, "auto", LeakboundError, "sum to 2"),
         (lambda _: np.full(2 * M, 3.0), CLASS, "auto", InputError, "predicts numbers such as 3"),
         (lambda _: np.full(2 * M, np.nan), NUMBER, "auto", LeakboundError, "predictions must"),
@@ -311,3 +317,65 @@ def test_what_has_no_meaning_is_refused(
 ) -> None:
     with pytest.raises(error, match=words):
         score(model, X, y, signal=signal)
+
+
+class Tokenizer:
+    """As of transformers: mappings of lists, one token for each word."""
+
+    model_max_length = 6
+
+    def __call__(self, texts: list[str], *, truncation: bool) -> dict[str, list[list[int]]]:
+        rows = [[1 + len(word) for word in text.split()] for text in texts]
+        if truncation:
+            rows = [row[: self.model_max_length] for row in rows]
+        return {"input_ids": rows, "attention_mask": [[1] * len(row) for row in rows]}
+
+
+def test_texts_and_lists_of_tokens_are_padded_to_one_length() -> None:
+    transformers = pytest.importorskip("transformers")
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    config = transformers.GPT2Config(
+        n_layer=1, n_head=2, n_embd=8, vocab_size=30, n_positions=8, num_labels=2, pad_token_id=0
+    )
+    causal = transformers.GPT2LMHeadModel(config)
+    rng = np.random.default_rng(0)
+    texts = [" ".join("x" * length for length in rng.integers(1, 20, 2 + n % 4)) for n in range(80)]
+    rows = Tokenizer()(texts, truncation=True)["input_ids"]
+    longest = max(map(len, rows))
+    padded = np.array([row + [0] * (longest - len(row)) for row in rows])
+    whole = {"input_ids": padded, "attention_mask": padded > 0}
+
+    def audit(data: Any, model: Any = causal, **options: Any) -> lb.AuditResult:
+        halves = {"train": data[:40], "test": data[40:]}
+        return lb.audit_model(model, **halves, seed=0, signal="cross_entropy", **options)
+
+    expected = lb.audit_model(
+        causal,
+        train={name: one[:40] for name, one in whole.items()},
+        test={name: one[40:] for name, one in whole.items()},
+        seed=0,
+        signal="cross_entropy",
+    )
+    for form in (texts, pd.Series(texts), np.array(texts)):
+        assert audit(form, tokenizer=Tokenizer()) == expected
+    assert audit(rows) == expected
+    records = [{"input_ids": row, "attention_mask": [1] * len(row)} for row in rows]
+    assert audit(records) == expected
+    with pytest.raises(InputTypeError, match=r"audit_model\(\.\.\., tokenizer=AutoTokenizer"):
+        audit(texts)
+    with pytest.raises(InputError, match="same names"):
+        lb.audit_model(causal, train=rows[:40], test=records[40:])
+    with pytest.raises(OptionError, match="tokenizer is for networks"):
+        audited(LogisticRegression().fit(X, CLASS), CLASS, tokenizer=Tokenizer())
+    labels = np.arange(80) % 2
+    classifier = transformers.GPT2ForSequenceClassification(config)
+    for data in (texts, rows):
+        result = lb.audit_model(
+            classifier,
+            train=(data[:40], labels[:40]),
+            test=(data[40:], labels[40:]),
+            tokenizer=Tokenizer(),
+            seed=0,
+        )
+        assert result.options["strata"] == 2

@@ -11,7 +11,7 @@ import pytest
 
 import leakbound as lb
 from leakbound._base.features import FEW, read_features
-from leakbound.errors import InputError
+from leakbound.errors import InputError, InputTypeError
 from leakbound.propensity import LogisticPropensity, cross_fit, falsify
 from leakbound.stats import binomial_tail
 
@@ -103,7 +103,9 @@ def test_rare_words_are_one_and_categories_of_numbers_are_words() -> None:
     assert read.rows[:, 1].sum() == FEW
     assert read.encoding is not None
     assert f"has {FEW} words in fewer than {FEW} rows ('rare 0', " in read.encoding.said
-    few = read_features(table.iloc[1:])
+    few = read_features(table.iloc[1:].assign(ward=["a"] * 97 + ["b", "c"], none=None))
+    (said,) = few.doubts
+    assert said.endswith("'ward' (the same in nearly all rows), 'none' (missing in all rows)")
     assert few.names == ("town = other town", "code = 1", "code = 2")
 
 
@@ -171,6 +173,17 @@ def test_tables_that_say_nothing_or_cannot_be_read(columns: dict[str, Any], word
     table = pd.DataFrame(columns, index=range(200))
     with pytest.raises(InputError, match=words):
         audited(member, np.random.default_rng(0).normal(size=200), table)
+
+
+def test_two_tables_or_one_column_of_words_are_no_features() -> None:
+    table, member, scores = game(200)
+    inside, outside = table[member], table[~member]
+    for several in ((inside, outside), {"in": inside, "out": outside}):
+        with pytest.raises(InputError, match=r"one table with a row for each .* got 2 tables"):
+            audited(member, scores, several)
+    for words in (table["city"], table["city"].tolist()):
+        with pytest.raises(InputTypeError, match=r"pass a frame, such as series\.to_frame"):
+            audited(member, scores, words)
 
 
 def test_what_decides_membership_is_named() -> None:

@@ -109,7 +109,8 @@ def test_a_table_with_words_is_audited(library: str) -> None:
     options = Options(seeds=(0,), saturation=(0.5,))
     generator = ChowLiuTree()
     report = lb.panoramia.run(model, (members, y), generator, options=options)
-    result: Any = report.row("target").results[0]
+    (result,) = report.row("target").results
+    assert isinstance(result, lb.PanoramiaResult)
     assert result.kind == "estimate"
     assert result.blind_baseline.guesses == result.baseline.guesses
     codes = {"no": 0, "yes": 1}

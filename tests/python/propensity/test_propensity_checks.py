@@ -125,7 +125,7 @@ BROKEN[3, 2] = np.nan
         (lambda f: f(BROKEN, MEMBER), InputError, "nan at row 3, column 2 \\(1 such rows\\)"),
         (lambda f: f(FEATURES[:, 0], MEMBER), InputError, r"pass x\[:, None\]"),
         (lambda f: f(FEATURES[:0], MEMBER[:0]), InputError, "two-dimensional"),
-        (lambda f: f([["a", "b"]], [True]), InputTypeError, "encode categories"),
+        (lambda f: f([["a", "b"]], [True]), InputError, "no column of X says anything"),
         (lambda f: f(FEATURES, MEMBER[:9]), InputError, "9 values"),
         (lambda f: f(FEATURES, np.arange(50)), InputError, "row 2"),
         (lambda f: f(FEATURES, np.ones(50, bool)), InputError, "has no non-members"),
