@@ -232,7 +232,8 @@ def _sequence(
         )
     part = None
     if words is not None:
-        part = sha256("".join(words[unscored:]).encode("utf-8", "surrogatepass")).digest()
+        scored = "".join(words[unscored:])
+        part = sha256(scored.encode("utf-8", "surrogatepass")).digest()
         text = text or "".join(words)
     return Logged(
         line=line,
@@ -250,24 +251,19 @@ def _sequence(
 
 def _vllm(line: Line) -> Logged:
     answer, choice = _answer(line, "prompt_logprobs")
-    place = next((one for one in (choice, answer) if one.get("prompt_logprobs") is not None), None)
-    if place is None:
+    place = choice
+    if place.get("prompt_logprobs") is None:
+        place = answer
+    if place.get("prompt_logprobs") is None:
         raise line.refusal(
             "it has no prompt_logprobs: request them, prompt_logprobs=0, and keep the answer in "
             f"the line, {_WRAPPED}"
         )
     entries = _listed(line, place["prompt_logprobs"], "prompt_logprobs")
-    ids = place.get("prompt_token_ids", answer.get("prompt_token_ids"))
-    known: list[Any] = [None] * len(entries)
-    if ids is not None:
-        known = _listed(line, ids, "prompt_token_ids")
-        if len(known) != len(entries):
-            raise line.refusal(
-                f"it has {len(known)} prompt_token_ids and {len(entries)} prompt_logprobs"
-            )
+    known = _token_ids(line, place.get("prompt_token_ids", answer.get("prompt_token_ids")), entries)
     values = list[float]()
     names = list[object]()
-    words = list[str | None]()
+    words = list[str]()
     for number, (entry, own) in enumerate(zip(entries, known, strict=True)):
         if entry is None and number == 0:
             # Its id is known only where prompt_token_ids are: logs with and without compare.
@@ -277,11 +273,24 @@ def _vllm(line: Line) -> Logged:
         value, name, word = _entry(line, number, entry, own)
         values.append(value)
         names.append(name)
-        words.append(word)
-    spelled: list[str] | None = [word for word in words if word is not None]
-    if None in words:
+        if word is not None:
+            words.append(word)
+    spelled: list[str] | None = words
+    if len(words) < len(names):
         spelled = None
     return _sequence(line, values, names, spelled, _text_of(line, answer))
+
+
+def _token_ids(line: Line, ids: object, entries: list[Any]) -> list[Any]:
+    """Return the id of each token of the prompt; None for each where they are not logged."""
+    if ids is None:
+        return [None] * len(entries)
+    known = _listed(line, ids, "prompt_token_ids")
+    if len(known) != len(entries):
+        raise line.refusal(
+            f"it has {len(known)} prompt_token_ids and {len(entries)} prompt_logprobs"
+        )
+    return known
 
 
 def _entry(line: Line, place: int, entry: object, own: object) -> tuple[float, object, str | None]:
@@ -421,12 +430,12 @@ def _lm_eval(line: Line) -> Logged:
     if isinstance(doc, dict) and isinstance(doc.get("id"), str | int):
         name, own = "doc.id", doc["id"]
     text = given[-1]
+    size = len(text.encode("utf-8", "surrogatepass"))
     spelling = _digest(given)
-    tokens = Tokens([value], max(1, len(text.encode("utf-8", "surrogatepass"))), text)
     return Logged(
         line=line,
         id=_id(line, name, own),
-        tokens=tokens,
+        tokens=Tokens([value], size, text),
         size=None,
         unscored=0,
         spelling=spelling,
