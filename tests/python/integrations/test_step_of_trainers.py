@@ -40,8 +40,8 @@ def private(network: nn.Module, data: Any, collate: Any = None) -> tuple[Any, An
     return model, optimizer
 
 
-def probed(step: Any, data: list[Any]) -> lb.dp_sgd.DPStepAudit:
-    pairs = neighbouring_batches([data[:8]], data[8:11], sweep=False)
+def probed(step: Any, data: list[Any], **options: Any) -> lb.dp_sgd.DPStepAudit:
+    pairs = neighbouring_batches([data[:8]], data[8:11], sweep=False, **options)
     return lb.probe_dp_step(step, pairs, noise_multiplier=NOISE, runs=16, seed=0)
 
 
@@ -59,13 +59,18 @@ def test_the_step_of_transformers_trainer(tmp_path: Path) -> None:
     )
     network = BertForSequenceClassification(config)
     data = [
-        {"input_ids": torch.randint(32, (8,)), "labels": torch.tensor(row % 2)} for row in range(16)
+        {
+            "input_ids": torch.randint(32, (8,)),
+            "position_ids": torch.arange(8),  # opacus needs these of each example
+            "labels": torch.tensor(row % 2),
+        }
+        for row in range(16)
     ]
     arguments = TrainingArguments(output_dir=str(tmp_path), use_cpu=True, report_to=[])
     trainer = Trainer(model=network, args=arguments, data_collator=default_data_collator)
     model, optimizer = private(network, data, default_data_collator)
     with opacus_step(model, optimizer, trainer.compute_loss, collate=trainer.data_collator) as step:
-        audit = probed(step, data)
+        audit = probed(step, data, empty=False)  # attention takes no empty batch
     assert audit.refuted_by == ()
     assert 0.5 / NOISE < audit.bound < 1 / NOISE
 
@@ -89,7 +94,7 @@ def test_the_step_of_a_lightning_module() -> None:
     module = Module()
     data = [(torch.randn(12), torch.tensor(row % 2)) for row in range(16)]
     model, optimizer = private(module, data)
-    with opacus_step(model, optimizer, lambda model, batch: model.training_step(batch, 0)) as step:
+    with opacus_step(model, optimizer, lambda _, batch: module.training_step(batch, 0)) as step:
         audit = probed(step, data)
     assert audit.refuted_by == ()
     assert 0.4 / NOISE < audit.bound < 1 / NOISE
