@@ -113,12 +113,3 @@ def test_a_table_with_words_is_audited(library: str) -> None:
     assert isinstance(result, lb.PanoramiaResult)
     assert result.kind == "estimate"
     assert result.blind_baseline.guesses == result.baseline.guesses
-    codes = {"no": 0, "yes": 1}
-    numbers = np.array([codes[one] for one in y])
-    same = lb.panoramia.run(
-        model.predict_proba,
-        (members, numbers),
-        generator,
-        options=Options(seeds=(0,), saturation=(0.5,), helper=None),
-    )
-    assert same.row("target").results[0].m == result.m
