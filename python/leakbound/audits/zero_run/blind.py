@@ -7,6 +7,7 @@ import numpy as np
 
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, JsonObject
+from leakbound.errors import FitError
 from leakbound.propensity import LogisticPropensity
 from leakbound.propensity.falsification import bets
 from leakbound.propensity.scaling import standardised
@@ -22,7 +23,9 @@ _CLASSIFIER = "logistic regression"
 
 
 def blind_guesses(features: FloatArray, member: BoolArray, seed: int) -> JsonObject | None:
-    """Return how often features tell the member of a random pair; None of few pairs.
+    """Return how often features tell the member of a random pair.
+
+    None if there are few pairs, or the model cannot be fitted.
 
     A logistic regression learns from earlier pairs, and guesses about later ones where it is
     surest. It is no test: no p-value is computed.
@@ -43,7 +46,10 @@ def blind_guesses(features: FloatArray, member: BoolArray, seed: int) -> JsonObj
         past = np.concatenate(parts[:place])
         learnt = np.concatenate([past, past + count])
         model = LogisticPropensity(l2=1.0, calibration=None)
-        fit = model.fit(table[learnt], labels[learnt], seed=seed)
+        try:
+            fit = model.fit(table[learnt], labels[learnt], seed=seed)
+        except FitError:
+            return None
         now = parts[place]
         apart = fit.log_odds(table[now]) - fit.log_odds(table[now + count])
         surest, guess = bets(np.zeros(now.size), apart)
