@@ -75,6 +75,11 @@ def _log_integral(right: FloatArray, wrong: FloatArray) -> FloatArray:
     return np.asarray(log - _ROUNDING - _ROUNDING_OF_ONE * made)
 
 
+def _chance(log: FloatArray) -> FloatArray:
+    """Return 1/e, by Ville's inequality the most chance of evidence so large; it is not 0."""
+    return np.maximum(np.exp(-log), _SMALLEST)
+
+
 def surely_seen_from(level: float) -> int:
     """Return f(0) + 1: of so many right guesses and no wrong one, one at least is exposed.
 
@@ -85,7 +90,7 @@ def surely_seen_from(level: float) -> int:
     """
     most = int(-np.log2(level)) + 64  # e(w, 0) is 2^w / (2w + 2) at least
     right = np.arange(1, most)
-    enough = log_evidence(right, np.zeros_like(right)) >= -np.log(level)
+    enough = _chance(log_evidence(right, np.zeros_like(right))) <= level
     return int(right[enough][0])
 
 
@@ -133,8 +138,8 @@ class PairGuesses:
     @property
     def p_value(self) -> float:
         """One over the largest evidence at any threshold, at most 1, rounded up."""
-        largest = log_evidence(self.right, self.wrong).max(initial=0.0)
-        return max(float(np.exp(-largest)), _SMALLEST)
+        least = _chance(log_evidence(self.right, self.wrong)).min(initial=1.0)
+        return float(least)
 
     def certified(self, level: float) -> int:
         """Return how many right guesses are exposed, at least, with probability 1 - level.
@@ -148,7 +153,7 @@ class PairGuesses:
         while high - low > 1:
             count = (low + high) // 2
             # W - f(I) is at least this count where e(W - count + 1, I) is at least 1/β.
-            reached = log_evidence(right - count + 1, wrong) >= -np.log(level)
+            reached = _chance(log_evidence(right - count + 1, wrong)) <= level
             if reached.any():
                 low = count
                 right = right[reached]

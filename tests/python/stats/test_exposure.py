@@ -95,6 +95,14 @@ def test_the_count_is_the_largest_over_thresholds(level: float) -> None:
         assert (found.certified(level) > 0) == (found.p_value <= level)
 
 
+@pytest.mark.parametrize("right", [1, 7, 40, 300])
+def test_one_is_certified_from_the_p_value_on(right: int) -> None:
+    """Equality included, which rounding must not decide in two ways."""
+    found = guesses(np.ones(right))
+    assert found.certified(found.p_value) >= 1
+    assert found.certified(np.nextafter(found.p_value, 0)) == 0
+
+
 def test_no_guess_certifies_nothing() -> None:
     none = PairGuesses.of(np.zeros(5))
     assert (none.certified(0.3), none.p_value, none.listed(0.5).tolist()) == (0, 1.0, [])
