@@ -8,8 +8,11 @@ import numpy as np
 
 from leakbound._base.alignment import column_names
 from leakbound._base.reading import refuse_unread
-from leakbound._base.types import Named
+from leakbound._base.types import BoolArray, FloatArray, Named
 from leakbound.errors import InputError
+
+# Columns of files of scores that are no attacks: see the guide on files.
+_NO_ATTACKS = ("id", "member")
 
 
 def by_name(scores: Any) -> Named | None:
@@ -20,12 +23,37 @@ def by_name(scores: Any) -> Named | None:
         if not isinstance(scores, np.ndarray):
             named = _of_columns(scores)
             if named is not None:
+                _check_names(named)
                 return named
         shape: tuple[int, ...] = getattr(scores, "shape", ())
         in_rows = len(shape) == 2 and shape[1] != 1
     if in_rows:
         return {f"attack {row}": values for row, values in enumerate(scores)}
     return None
+
+
+def refuse_membership(scores: object, attacks: Mapping[str, FloatArray], member: BoolArray) -> None:
+    """Refuse a column of a table that is membership itself, and so no attack."""
+    if isinstance(scores, list | tuple | np.ndarray) or type(scores) is dict:
+        return
+    for name, values in attacks.items():
+        if name and np.array_equal(values > values.min(), member) and np.unique(values).size == 2:
+            raise InputError(
+                f"column {name!r} of scores is membership itself: name the columns that are "
+                f"attacks, such as scores[['score']]; if {name!r} is one, pass "
+                f"{{{name!r}: scores[{name!r}]}}"
+            )
+
+
+def _check_names(named: Named) -> None:
+    """Refuse names that files have for what is no attack."""
+    others = [name for name in named if name in _NO_ATTACKS]
+    if others:
+        attacks = [name for name in named if name not in _NO_ATTACKS]
+        raise InputError(
+            f"scores has {others[0]!r}, which is no attack: pass the columns of attacks alone, such "
+            f"as scores[{attacks or ['score']!r:.60}], and membership to the design"
+        )
 
 
 def _of_columns(scores: object) -> Named | None:

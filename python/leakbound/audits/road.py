@@ -35,7 +35,7 @@ from leakbound.audits import grouping, premises
 from leakbound.audits.arguments import TWO_PARTS, asked
 from leakbound.audits.figures import curve, histogram_of, roc
 from leakbound.audits.member_count import MemberCount
-from leakbound.audits.named_scores import by_name
+from leakbound.audits.named_scores import by_name, refuse_membership
 from leakbound.audits.policies.approximate_dp import approx_policy
 from leakbound.audits.policies.biased_coins import prior_policy
 from leakbound.audits.policies.f_dp import family_policy
@@ -395,6 +395,7 @@ def read(
     if isinstance(member, HasMember):
         attacks = attacks.taken(order.follow(member, "member"))
     included = order.member(member, attacks.examples, copies=copies)
+    refuse_membership(scores, attacks.scores, included)
     if ids is not None:
         checks.check_ids(ids, included)
     return AlignedScores(order, attacks, included)
