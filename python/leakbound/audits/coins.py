@@ -431,7 +431,6 @@ def _grounds(
         "theorem": theorem,
         "assumptions": assumptions,
         "options": options,
-        "wording": wording,
         "warnings": (*count.warnings(), *halved, *large_delta),
     }
 

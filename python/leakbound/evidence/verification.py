@@ -209,6 +209,8 @@ class _Bundle:
             same: Any = {"seed": seed, "ids": self.plan.ids, "copies": self.plan.copies}
             if self.plan.k:
                 same["k"] = self.plan.k
+            else:
+                same["unit"] = self.plan.unit
             if kind.create(len(self.plan), **same) != self.plan:
                 return False, f"its coins do not follow from its seed, {seed}{self._elsewhere}"
         return True, repr(self.plan)

@@ -350,7 +350,21 @@ class Audit(Result, ABC):
             `scores`, `plan` and the like, as for `leakbound.evidence.write_bundle`; other names are
             data of the audit.
         """
-        provided("write_bundle")(folder, self, **given)
+        bundled(provided("write_bundle"), folder, self, given)
+
+
+def bundled(
+    write: Callable[..., None], folder: PathInput, result: Result, given: Mapping[str, object]
+) -> None:
+    """Write a bundle, if it is given what the audit was given."""
+    try:
+        signature(write).bind(folder, result, **given)
+    except TypeError as error:
+        raise OptionError(
+            f"bundle: {error}. Pass the data of the audit by name, as for "
+            f"leakbound.evidence.{write.__name__}"
+        ) from None
+    write(folder, result, **given)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from leakbound._base.imports import provided
 from leakbound._base.records import IF_ANY
 from leakbound._base.types import PathInput
 from leakbound.attacks.synthetic import Similarity
+from leakbound.results.base import bundled
 from leakbound.results.one_run import AuditResult
 from leakbound.results.risks import Risks
 
@@ -47,7 +48,7 @@ class SyntheticResult(AuditResult):
             `members`, `nonmembers`, `synthetic` and what else `audit_synthetic` was given, as for
             `leakbound.evidence.write_synthetic_bundle`.
         """
-        provided("write_synthetic_bundle")(folder, self, **given)
+        bundled(provided("write_synthetic_bundle"), folder, self, given)
 
     def plot(self, kind: str = "", ax: "Axes | None" = None) -> "Axes":
         """Draw one figure of the result.

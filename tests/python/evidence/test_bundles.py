@@ -151,6 +151,27 @@ def test_a_bundle_verifies(name: str, tmp_path: Path) -> None:
     assert why(tmp_path / "bundle") == ""
 
 
+def test_a_plan_of_users_has_a_bundle(tmp_path: Path) -> None:
+    plan = lb.InclusionPlan.create(200, unit="user", seed=3)
+    scores = rng.normal(size=200) + 2.0 * plan.member
+    lb.audit(scores, lb.Coins(plan), seed=0).bundle(tmp_path / "bundle", scores=scores, plan=plan)
+    assert why(tmp_path / "bundle") == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"scores": SCORES}, "missing .*'plan'"),
+        ({"plan": PLAN, "score": SCORES}, "missing .*'scores'"),
+    ],
+)
+def test_a_bundle_without_its_data_says_what_is_missing(
+    given: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(OptionError, match=f"bundle: {said}.*evidence.write_bundle"):
+        one_run(SCORES, PLAN).bundle(tmp_path / "bundle", **given)
+
+
 def test_parts_of_a_result_are_compared(tmp_path: Path) -> None:
     audit, given = AUDITS["approximate"]
     audit().bundle(tmp_path / "bundle", plan=PLAN, **given)

@@ -2,6 +2,7 @@
 
 import math
 
+from leakbound._base.formatting import plural
 from leakbound.report.description import SMALL
 from leakbound.results.one_run import AuditResult
 
@@ -13,9 +14,10 @@ def plainly(result: AuditResult) -> str:
     """Return the first sentence of a report, without ε; empty where none like it is proved.
 
     If training is not ε-DP, some outcome is more than e^ε times likelier with some record than
-    without it. Who sees it, and knew nothing before, is right about that record with probability
-    e^ε / (1 + e^ε) or more; about one of k candidates, e^ε / (k - 1 + e^ε). Bounds that hold within
-    a family, on a condition, for several copies at once or for runs of a mechanism say less.
+    without it, given all other records. Who sees it, knows these and knew nothing of that record,
+    is right about it with probability e^ε / (1 + e^ε) or more; about one of k candidates,
+    e^ε / (k - 1 + e^ε). Bounds that hold within a family, on a condition, for several copies at
+    once or for runs of a mechanism say less.
     """
     options = result.options
     even = options.get("prior", _FAIR) == _FAIR and result.copies == 1
@@ -38,18 +40,24 @@ def plainly(result: AuditResult) -> str:
     if result.wording.subject == "generator":
         subject = "the synthetic table"
     return (
-        f"Whoever has {subject} can tell {_told(result)}, and be right at least {often} times in "
-        f"100 (guessing gives {guessing})."
+        f"Whoever has {subject} and knows all other {_many(result)} can tell {_told(result)}, and "
+        f"be right at least {often} times in 100 (guessing gives {guessing})."
     )
 
 
 def _told(result: AuditResult) -> str:
     """Return what can be told of some, in the words of the design."""
-    unit = result.wording.unit
-    many = f"{unit}s"
-    if unit == "example":
-        many = "records"
+    many = "records"
+    if result.wording.unit != "example":
+        many = plural(result.wording.unit)
     if result.implied() is not None:
         return f"for some {many} whether they were in the training data"
     # "which of two was in the training data"
     return f"in some cases {result.wording.question.replace(' was in', f' {many} was in', 1)}"
+
+
+def _many(result: AuditResult) -> str:
+    """Return what was drawn, in the plural."""
+    if result.wording.unit == "example":
+        return "records"
+    return result.wording.units
