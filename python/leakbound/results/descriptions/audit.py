@@ -188,7 +188,7 @@ def _parts(result: AuditResult) -> tuple[Metric, ...]:
     whole = sum(part["level"] for part in parts)
     scale = scale_of(result.claim)
     best = max(parts, key=lambda part: float(part["bound"]))
-    each = []
+    each: list[str] = []
     for part in parts:
         tested = _TESTED.get(part["name"], part["name"])
         share = percent(part["level"] / whole)
