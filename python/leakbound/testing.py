@@ -68,9 +68,9 @@ def assert_not_refuted(
     c : float, optional
         The claimed closeness of a generator, for PANORAMIA.
     most_certified : int, optional
-        Of a synthetic table: so many hits at most may be certified of each risk that was looked at,
-        such as 0. More of one are a refutation; the claim is inconclusive if no attack could have
-        certified more, or the counts are withheld.
+        For a synthetic table: so many hits at most may be certified of each risk that was looked
+        at, such as 0. More of one are a refutation; the claim is inconclusive if no attack could
+        have certified more, or the counts are withheld.
     strict : bool
         Whether warnings and assumptions that the data contradict make it inconclusive.
     inconclusive : {"fail", "skip"}

@@ -7,8 +7,8 @@ frozen. How much do the adapters reveal about single texts? The canaries are ran
 score compares the likelihood of each canary under the fine-tuned model with that under the base
 model.
 
-Nothing is downloaded. The model is small and works on bytes; its base is trained on this page, on
-the source code of Python's library. You can use a model from the hub instead without other changes.
+Nothing is downloaded. The model is small and works on bytes. This page trains its base on the
+source code of Python's library. You can use a model from the hub instead without other changes.
 """
 
 # %%

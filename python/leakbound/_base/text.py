@@ -154,7 +154,7 @@ class _Words:
         return columns
 
     def refuse_thousands(self) -> None:
-        """Refuse numbers with signs of thousands that are not named."""
+        """Refuse numbers with thousands separators that are not named."""
         writing = self.columns[0].writing
         few = [typed(word) for word in self._few().tolist()]
         for sign in (",", ".", "'", " "):
@@ -175,7 +175,7 @@ class _Words:
             if found:
                 table, row = self._place(int((self.distinct[self.which] == found).argmax()))
                 raise InputError(
-                    f"column {self.name!r} of {table} has signs of thousands, such as "
+                    f"column {self.name!r} of {table} has thousands separators, such as "
                     f"{shown(found)} at row {row} (rows count from 0): remove them, or name them "
                     f"with --thousands, or thousands={sign!r} of pandas.read_csv; if they are "
                     "decimal signs, write points"
@@ -317,24 +317,24 @@ def _form(word: str) -> str:
     return f"{before}#{after}"
 
 
-# Signs of thousands as typesetters and locales write them, and as they are typed.
+# Thousands separators as typesetters and locales write them, and as they are typed.
 TYPED = {"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2019": "'"}
 _TYPED = str.maketrans({**TYPED})
 
 
 def typed(word: str) -> str:
-    """Return text with signs of thousands as they are typed."""
+    """Return text with thousands separators as they are typed."""
     return word.translate(_TYPED)
 
 
 def grouped(sign: str, decimal: str) -> re.Pattern[str]:
-    """Return how numbers with signs of thousands are written: 1,234 or -12,345.67."""
+    """Return how numbers with thousands separators are written: 1,234 or -12,345.67."""
     one = re.escape(sign)
     return re.compile(rf"\s*[+-]?[1-9]\d{{0,2}}({one}\d{{3}})+({re.escape(decimal)}\d*)?\s*")
 
 
 def ungrouped(word: str, sign: str, decimal: str) -> str:
-    """Return a number without its signs of thousands; ValueError where they separate others."""
+    """Return a number without its thousands separators; ValueError where they separate others."""
     plain = typed(word)
     if not grouped(sign, decimal).fullmatch(plain):
         raise ValueError(word)

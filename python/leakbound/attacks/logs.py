@@ -1,4 +1,4 @@
-"""Logs of language models that others serve: texts with the log-probabilities of their tokens.
+"""Logs of language models behind an API: texts with the log-probabilities of their tokens.
 
 Three formats of JSON lines: answers with `prompt_logprobs` (vLLM), answers with `echo` and
 `logprobs` (completions of OpenAI and compatible servers), and samples of lm-evaluation-harness.

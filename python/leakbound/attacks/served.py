@@ -1,4 +1,4 @@
-"""Scores of language models that others serve, from logs of token log-probabilities."""
+"""Scores of language models behind an API, from logs of token log-probabilities."""
 
 import math
 import os
@@ -72,7 +72,7 @@ def logged_scores(
     keep: Sequence[str] | None = None,
     most_rows: int | None = None,
 ) -> LoggedScores:
-    """Score the texts in logs of a language model that others serve.
+    """Score the texts in logs of a language model behind an API.
 
     Logs are JSON lines, one text in each, also as .gz. They are read line by line: memory holds
     ids and scores. `leakbound score --from` writes the same scores to files.

@@ -93,7 +93,7 @@ def token_scores(
     losses : array-like, shape (m, longest)
         :math:`-\log p` of each token in nats, such as `leakbound.torch.token_losses` returns them;
         NaN where a token does not count, or a text is over. `logged_scores` reads the logs of
-        models that others serve.
+        models behind an API.
     signal : {"mean", "sum", "min_k", "zlib"}
         "mean": the mean log-probability of a token, minus the "cross_entropy" of a causal model;
         "sum": the log-probability of the text; "min_k": the mean of the k per cent of the tokens

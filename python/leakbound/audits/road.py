@@ -193,8 +193,8 @@ def audit(
         error, so that all bounds hold together. The result is a dict from labels to results.
     seed : int, optional
         Seed of whatever the audit draws: matching, the order of ties. By default a new one, which
-        `options` records: pass it to repeat an audit. `confidence` is over these draws too, so one
-        seed used for many audits may be wrong more often in all of them.
+        `options` records: pass it to repeat an audit. The confidence includes the randomness of
+        the seed, so one seed used for many audits may be wrong more often in all of them.
 
     Returns
     -------
@@ -205,8 +205,8 @@ def audit(
 
     Notes
     -----
-    A random permutation from `seed` orders tied scores, but for pure DP by other policies than
-    `OutsideIn` and the pilot sample, which never split them.
+    Tied scores are ordered at random, from `seed`. Exception: under pure DP with equal chances,
+    `KLScan`, `UnionBound` and `Fixed` never split ties.
     Except for random splits, any increasing transformation of the scores gives the same result.
 
     Examples

@@ -260,7 +260,7 @@ class Columns:
         return values
 
     def _ungrouped(self, name: str, words: ArrowColumn) -> ArrowColumn:
-        """Return text of numbers without signs of thousands; refuse it where they seem to be."""
+        """Return text of numbers without thousands separators; refuse it where they seem to be."""
         from pyarrow import compute
 
         sign, decimal = self.signs.grouping, self.signs.sign
@@ -287,19 +287,19 @@ class Columns:
     def _of_thousands(self, sign: str) -> str:
         other = "," if sign == "." else "."
         return (
-            f"has signs of thousands, as three digits follow every {sign!r} and other numbers have "
-            f"at most three: remove them, or give --decimal {other} --thousands {sign}"
+            f"has thousands separators, as three digits follow every {sign!r} and other numbers "
+            f"have at most three: remove them, or give --decimal {other} --thousands {sign}"
         )
 
     def _hint(self, name: str, row: int, other: str) -> str:
-        """Return what to do about text that is no number: a mark, or signs of thousands."""
+        """Return what to do about text that is no number: a mark, or thousands separators."""
         words = [typed(str(word)) for word in _array(self.stored[name]).tolist()]
         word, decimal = words[row].strip(), self.signs.sign
         if is_mark(word):
             return ", and no mark of a missing value: drop these examples, or repair the value"
         for sign, named in ((other, other), ("'", '"\'"'), (" ", "space")):
             if sign in word and thousands_in((one for one in words if sign in one), sign, decimal):
-                return f": remove the signs of thousands, or give --thousands {named}"
+                return f": remove the thousands separators, or give --thousands {named}"
         if word.count(other) != 1:
             return ""
         return f" (use --decimal {other} if that is the decimal sign)"

@@ -1,4 +1,4 @@
-"""Scores of language models that others serve: logs of token log-probabilities, into shards."""
+"""Scores of language models behind an API: logs of token log-probabilities, into shards."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ from leakbound.cli.shards import ROWS, SHARD_ROWS, files_of
 from leakbound.errors import FormatError
 
 AnySignal: TypeAlias = Literal[SignalName, TokenSignal]
-"""What may be measured: by a model that runs here, or on the log of one that others serve."""
+"""What may be measured: by a model that runs here, or on the log of one behind an API."""
 
 # Options of scoring that logs have, too.
 _OF_LOGS = {"signal", "reference", "keep", "most_rows"}

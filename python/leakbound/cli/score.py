@@ -37,7 +37,7 @@ SCORE = (
     "[bold]label[/] for classifiers, and optionally [bold]member[/]. The output is a folder of "
     "parquet files (shards) with id, score, member and, of texts, n_tokens.\n\nIf a run stops, run "
     "the same command again: finished shards are kept. If a row is refused, repair it first.\n\n"
-    "Of a language model that others serve, score its logs instead, with --from and without MODEL: "
+    "For a language model behind an API, score its logs instead, with --from and without MODEL: "
     "FILE… are JSON lines with the log-probabilities of tokens, one text in each line, with an "
     "[bold]id[/] and optionally [bold]member[/]."
 )
@@ -118,7 +118,7 @@ def score(
     measuring: Measuring,
     roles: Roles,
 ) -> None:
-    """Score records by a model, or by the logs of one that others serve."""
+    """Score records by a model, or by the logs of one behind an API."""
     if logs.source is not None:
         check_alone(measuring, roles)
         score_logs(

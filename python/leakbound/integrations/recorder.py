@@ -88,7 +88,7 @@ class OpacusStep:
             self._kept = None
 
     def __call__(self, examples: Sequence[object], seed: int | None) -> Mapping[str, Tensor]:
-        """Run the step; without a seed the noise goes on with the optimizer's own generator."""
+        """Run the step; without a seed the optimizer continues its own generator."""
         items = list(examples)
         if items and self._example is None:
             self._example = items[0]

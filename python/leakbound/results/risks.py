@@ -8,8 +8,8 @@ from leakbound._base.types import Verdict
 from leakbound.results.one_run import Exposed
 
 DEPENDS = (
-    "depend on whose data was used: the table would favour them less had their partner been used "
-    "in their place, for some choice of the others"
+    "depend on whose data was used: this table would have been less likely had the other person of "
+    "the pair been used, for at least one choice in the other pairs"
 )
 """What is proved of so many hits, at least."""
 SHORT = "because they were used"
@@ -55,8 +55,8 @@ class Risk:
     surely_seen_from: int
     """From so many exposed people on, a perfect attack is sure to certify one.
 
-    Fewer may be there unseen: of x people, one is certified with probability 2^x times the share of
-    the error at most.
+    Fewer may remain undetected: of x people, one is certified with probability 2^x times the share
+    of the error at most.
     """
     ceiling: int
     """What would have been certified had an attack been right about all pairs."""
@@ -97,10 +97,11 @@ class Risk:
         proved = f"none of {self.pairs:,} is certified"
         if self.certified:
             proved = f"at least {self.certified:,} of {self.pairs:,} {SHORT}"
+        exposed = f"once {self.surely_seen_from:,} people are exposed"
         bound = ""
         if self.epsilon:
             bound = f"; ε ≥ {number(self.epsilon)}"
-        return f"{rates}; {proved}{bound}; surely seen from {self.surely_seen_from:,} on"
+        return f"{rates}; {proved}{bound}; a perfect attack is sure to certify a hit {exposed}"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -52,8 +52,8 @@ pub enum PropensityError {
     )]
     TooFewRows { rows: usize, coefficients: usize },
     #[error(
-        "features separate members from non-members, all or those that some feature marks, so that \
-         nothing bounds the log-odds: use fewer features, or examples that could have been both"
+        "features separate members from non-members, completely or within a group that one feature \
+         marks, so no bound is possible: use fewer features, or examples that could have been both"
     )]
     Separated,
     #[error(

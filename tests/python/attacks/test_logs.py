@@ -1,4 +1,4 @@
-"""Logs of language models that others serve: what is read, and what is refused in which words."""
+"""Logs of language models behind an API: what is read, and what is refused in which words."""
 
 import gzip
 import json

@@ -125,15 +125,16 @@ def test_the_words_of_a_count_are_defined_where_it_is_stated() -> None:
     count = risks_of(result)["singling_out"].certified
     said = " ".join(result.summary().paragraphs)
     long = (
-        f"At least {count} of these hits depend on whose data was used: the table would favour "
-        "them less had their partner been used in their place, for some choice of the others"
+        f"At least {count} of these hits depend on whose data was used: this table would "
+        "have been less likely had the other person of the pair been used, for at least one choice "
+        "in the other pairs"
     )
     assert long in said
     assert said.index(long) < said.index("because they were used")
     lines = str(result.risks).splitlines()
     assert lines[0].startswith("singling out: ")
     assert f"at least {count} of 150 because they were used" in lines[0]
-    assert "surely seen from 9 on" in lines[0]
+    assert "a perfect attack is sure to certify a hit once 9 people are exposed" in lines[0]
     assert "depend on whose data was used" in lines[-1]
     overview = result.summary().overview
     assert overview is not None

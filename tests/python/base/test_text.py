@@ -219,7 +219,7 @@ def test_many_words_among_numbers_are_noted() -> None:
 )
 def test_typeset_signs_of_thousands_are_those_that_are_typed(written: str, sign: str) -> None:
     rows = [f"{row * row:,}".replace(",", written) for row in range(20, 60)]
-    with pytest.raises(errors.InputError, match=r"signs of thousands, .* --thousands, or"):
+    with pytest.raises(errors.InputError, match=r"thousands separators, .* --thousands, or"):
         columns(rows)
     (column,) = columns(rows, thousands=sign)
     assert column.values.tolist() == [row * row for row in range(20, 60)]
@@ -229,7 +229,7 @@ def test_typeset_signs_of_thousands_are_those_that_are_typed(written: str, sign:
 def test_signs_of_thousands_are_refused_or_read(sign: str) -> None:
     rows = [f"{row * row:,}".replace(",", sign) for row in range(20, 60)]
     with pytest.raises(
-        errors.InputError, match=f"of table 0 has signs of thousands, such as .1{sign}0"
+        errors.InputError, match=f"of table 0 has thousands separators, such as .1{sign}0"
     ):
         columns(rows)
     if sign == ".":

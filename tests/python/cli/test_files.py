@@ -217,13 +217,13 @@ REFUSED: dict[str, tuple[str, str | bytes, tuple[str, ...], str]] = {
         "a.csv",
         HEAD + '"1,234",0\n950,1\n',
         (),
-        "remove the signs of thousands, or give --thousands ,; it is '1,234' at row 0",
+        "remove the thousands separators, or give --thousands ,; it is '1,234' at row 0",
     ),
     "all grouped": (
         "a.csv",
         HEAD + '"1,234.5",0\n"2,950",1\n',
         (),
-        "remove the signs of thousands, or give --thousands ,",
+        "remove the thousands separators, or give --thousands ,",
     ),
     "grouped, as decimals": (
         "a.csv",
@@ -235,7 +235,7 @@ REFUSED: dict[str, tuple[str, str | bytes, tuple[str, ...], str]] = {
         "a.csv",
         HEAD + '"1,234,567",1\n"1,234",0\n',
         ("--decimal", ","),
-        "has signs of thousands, as three digits follow every ','",
+        "has thousands separators, as three digits follow every ','",
     ),
     "grouped by points": (
         "a.csv",

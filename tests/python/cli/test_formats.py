@@ -119,7 +119,7 @@ def test_typeset_signs_of_thousands_are_named_and_read(
     plain.write_text(_typeset(numbers, ""), encoding="utf-8")
     quoted = '"\'"' if named == "'" else named
     refusal = leakbound("coins", path).refusal
-    assert f"remove the signs of thousands, or give --thousands {quoted}" in refusal
+    assert f"remove the thousands separators, or give --thousands {quoted}" in refusal
     read_, expected = (
         leakbound("coins", one, *options, "--json-full", "--seed", 0).out
         for one, options in ((path, ("--thousands", named)), (plain, ()))

@@ -113,7 +113,7 @@ def test_labels_that_are_tested_have_no_part_in_the_choice(claim: Claim, sides: 
         again = look.audit(game(scores, flipped(member, played, tested), sides), LEVEL)
         assert told(again, "blocks") == tested
         assert again.best.cut == proof.best.cut
-        # Every label that was tested has been turned over.
+        # Every label that was tested has been flipped.
         assert again.best.successes == proof.best.cut - proof.best.successes
         chosen += proof.best.cut > 0
     assert chosen >= 6

@@ -11,7 +11,8 @@ QUAINT = re.compile(
     r"|of its own accord|anew|looked at from the outside in|what asks for|stands in|so much|such a"
     r"|says? of|(?<!there )is none|to be had|think of|beside the printed|unlike each other"
     r"|c[ao]mes? about|more than nothing|random are|before anybody|hardly anybody|tells most"
-    r"|coin of its own|can go on|example abstains)\b",
+    r"|coin of its own|can go on|example abstains|signs of thousands|that others serve"
+    r"|library of others|surely seen|there unseen|turned over|pipeline's business)\b",
     re.IGNORECASE,
 )
 # A line break, and what begins a comment on the next line, are one space of a sentence.

@@ -282,10 +282,10 @@ def _unproved(best: Best, shift: Shift) -> str:
     """Say why nothing is proved."""
     if best.cut == 0:
         return "no tested threshold has more correct guesses than shift and chance explain"
-    reason = f"shift and chance explain {best.successes} correct guesses of {best.cut}"
+    right = f"{best.successes} correct guesses of {best.cut}"
     if shift.coefficients.size:
-        reason += " under some log-odds that are compatible with the labels"
-    return reason
+        return f"{right} fit a plausible membership model without any leak"
+    return f"shift and chance explain {right}"
 
 
 def _points(right: np.ndarray, best: Best, most: int) -> CurvePoints:

@@ -204,7 +204,7 @@ def _way_out(learning: Learning, columns: Columns, rows: IntArray, member: BoolA
     """Return what to do about columns that decide membership, or are combinations of others."""
     deciding = separating(learning.features[rows], learning.names, member[rows])
     if deciding:
-        return f" ({deciding}: audit records of which both groups have some)"
+        return f" ({deciding}: audit only kinds of records that occur in both groups)"
     if columns.nearly:
         return f" ({', '.join(columns.nearly)}: leave out one of these)"
     return ""
@@ -284,8 +284,10 @@ def _most(test: FormTest, columns: Columns, learning: Learning) -> str:
     """Name the features of the product that the model lacks most, if a test found one."""
     if not test.worst:
         return ""
-    factors = [learning.names[columns.needed[factor]] for factor in test.worst]
-    return f", most of all {' times '.join(map(repr, factors))}"
+    names = [learning.names[columns.needed[factor]] for factor in test.worst]
+    if len(names) == 2 and len(set(names)) == 1:
+        return f", mainly the square of column {names[0]!r}"
+    return f", mainly column {' times column '.join(map(repr, names))}"
 
 
 def check_folds(crossed: CrossFit, examples: AlignedScores, options: ZeroRunOptions) -> None:

@@ -42,8 +42,8 @@ _HUGE = 500.0
 _TESTED = {
     "outside-in": "most confident guesses",
     "planned": "most confident guesses, as many as planned",
-    "look": "ranks that a pilot sample chose",
-    "scan": "every threshold",
+    "look": "pilot ranks",
+    "scan": "all thresholds",
 }
 
 
@@ -188,18 +188,17 @@ def _parts(result: AuditResult) -> tuple[Metric, ...]:
     whole = sum(part["level"] for part in parts)
     scale = scale_of(result.claim)
     best = max(parts, key=lambda part: float(part["bound"]))
-    each = []
+    each: list[str] = []
     for part in parts:
         tested = _TESTED.get(part["name"], part["name"])
         share = percent(part["level"] / whole)
         proved = scale.rounded(part["bound"])
         if best["bound"] > part["bound"] == 0:
             proved = "not larger"  # which is not computed
-        each.append(f"{tested}: {proved} with {share}")
+        whose = "" if each else " of the error probability"
+        each.append(f"{tested} ({share}{whose}): {proved}")
     name = f"Largest of {len(parts)} tests"
-    return (
-        Metric(name=name, value=best["name"], note=f"{'; '.join(each)} of the error probability"),
-    )
+    return (Metric(name=name, value=best["name"], note="; ".join(each)),)
 
 
 def _exposed(result: AuditResult) -> tuple[Metric, ...]:
@@ -237,13 +236,13 @@ def _blind(result: AuditResult) -> tuple[Metric, ...]:
     value = f"{blind.right:,} of {blind.guesses:,}"
     if blind.p is None:
         note = (
-            f"pairs whose member {blind.classifier} tells from features alone; a difference is "
-            "expected here, and corrected for"
+            f"pairs in which {blind.classifier} picks the member from features alone; a difference "
+            "is expected here, and corrected for"
         )
         return (Metric(name="Blind baseline", value=value, note=note),)
     note = (
-        f"pairs whose member {blind.classifier} tells without the {result.wording.subject}; half "
-        f"if the split was random (p = {blind.p:.2g})"
+        f"pairs in which {blind.classifier} picks the member without the {result.wording.subject}; "
+        f"half if the split was random (p = {blind.p:.2g})"
     )
     return (Metric(name="Blind baseline", value=value, note=note),)
 

@@ -19,8 +19,8 @@ _MISSED = (
     "them and leak, or look bad without leaking."
 )
 _NO_LIMIT = (
-    "That no hit is certified does not make a risk insignificant: few exposed people can be there "
-    "unseen, and a better attack may find more. No attack gives an upper limit; the ε of a "
+    "That no hit is certified does not make a risk insignificant: a few exposed people may remain "
+    "undetected, and a better attack may find more. No attack gives an upper limit; the ε of a "
     "mechanism does."
 )
 _BOTH = (
@@ -125,11 +125,10 @@ def _paragraphs(risks: Risks) -> Iterator[str]:
         if risk.certified is None:
             yield f"{rates}. What is proved is withheld with the bound."
             continue
+        exposed = f"once {risk.surely_seen_from:,} people are exposed"
+        sure = f"A perfect attack is sure to certify a hit {exposed}."
         if not risk.certified:
-            yield (
-                f"{rates}. None of these hits is certified; {risk.surely_seen_from:,} exposed "
-                "people would surely have been seen by a perfect attack."
-            )
+            yield f"{rates}. None of these hits is certified. {sure}"
             continue
         proved = f"At least {risk.certified:,} of these hits {DEPENDS}"
         if defined:
@@ -137,7 +136,7 @@ def _paragraphs(risks: Risks) -> Iterator[str]:
         elif sum(bool(one.certified) for _, one in risks) > 1:
             proved += f" (in short: {SHORT})"
         defined = True
-        yield f"{rates}. {proved}. Surely seen from {risk.surely_seen_from:,} on."
+        yield f"{rates}. {proved}. {sure}"
 
 
 def _overview(risks: Risks) -> Overview:
@@ -160,7 +159,7 @@ def _overview(risks: Risks) -> Overview:
     least = max(risk.surely_seen_from for _, risk in risks)
     note = (
         f"Certified: so many of these hits at least {DEPENDS}. From {least:,} exposed people on, a "
-        "perfect attack is sure to certify one; fewer may be there unseen. Shares of members and "
+        "perfect attack is sure to certify one; fewer may remain undetected. Shares of members and "
         "others are no test by themselves."
     )
     return Overview(title="Three questions", table=table, note=note, figure=figure)

@@ -77,8 +77,7 @@ def probe_dp_step(
         The step, ``step(examples, seed)``. It returns what the optimizer is given, the noisy
         gradient, as a mapping from names of tensors to arrays, on any scale. With an integer it is
         a function of examples and seed, which is that of the noise; all other randomness, such as
-        dropout, is fixed. With None the noise goes on with the step's own generator, as in
-        training.
+        dropout, is fixed. With None the step continues its own generator, as in training.
     pairs : iterable of Pair or of (D, D')
         Neighbouring batches, each a list of examples as the step takes them; D may be empty.
         `leakbound.dp_sgd.neighbouring_batches` makes them.
@@ -412,8 +411,8 @@ class _Probe:
         coarse = max(self.run.precision.values())
         if coarse > 1e-6:
             said.append(
-                f"numbers are released with a relative precision of {coarse:.2g}: what rounding "
-                "may add is taken off each difference, which leaves less of the bound"
+                f"numbers are released with a relative precision of {coarse:.2g}: possible "
+                "rounding error is subtracted from each difference, which lowers the bound"
             )
         return said
 
