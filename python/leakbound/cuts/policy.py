@@ -440,4 +440,4 @@ def chance_explains(guesses: int, correct: int) -> str:
     """Say why nothing is proved at the best cut; 0 guesses if no cut stands out."""
     if guesses == 0:
         return "no tested threshold has more correct guesses than chance explains"
-    return f"chance explains all that was tested: {correct} of {guesses} guesses are right"
+    return f"no more guesses are right than chance explains: {correct} of {guesses}"

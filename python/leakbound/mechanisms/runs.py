@@ -151,10 +151,18 @@ class Runs:
         outputs = self._outputs
         if all(is_same(one, outputs[0]) for one in outputs):
             return [f"all {len(outputs)} outputs are equal: does the mechanism add noise?"]
-        again = 0
-        for coin in (False, True):
-            known = self.member[: len(outputs)]
-            again += repeated([one for one, on in zip(outputs, known, strict=True) if on == coin])
+        known = self.member[: len(outputs)]
+        sides = [
+            [one for one, on in zip(outputs, known, strict=True) if on == coin]
+            for coin in (False, True)
+        ]
+        if all(_are_one(side) for side in sides):
+            told = (
+                "every run on the same input gave the same output: is the mechanism's seed fixed? "
+                "Ignore this if other outputs are only rare"
+            )
+            return [told]
+        again = sum(map(repeated, sides))
         if not again:
             return []
         told = (
@@ -253,6 +261,11 @@ class Runs:
                 "choose another file"
             )
         return made_of
+
+
+def _are_one(outputs: list[Output]) -> bool:
+    """Return whether several runs gave one output."""
+    return len(outputs) > 1 and all(is_same(one, outputs[0]) for one in outputs)
 
 
 def _arrays_of(outputs: list[Output]) -> dict[str, AnyArray]:

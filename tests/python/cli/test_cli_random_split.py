@@ -1,11 +1,14 @@
 """`leakbound split`: what it reads, declares, converts and refuses."""
 
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyarrow import csv, parquet
 
 import flat
 import leakbound as lb
@@ -212,3 +215,34 @@ def test_a_plan_of_users_is_joined_with_their_column(readers: Path, tmp_path: Pa
 def test_shards_have_no_groups(readers: Path) -> None:
     answer = leakbound("coins", readers, readers, "--groups", "reader")
     assert "use one file with all examples for several" in answer.refusal
+
+
+ROOT = Path(__file__).parents[3]
+SHOWN = sorted(
+    {
+        line
+        for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
+        for line in re.findall(
+            r"^\$ leakbound ((?:split|choices) .*)$", page.read_text(encoding="utf-8"), re.M
+        )
+    }
+)
+"""Commands on pages that audit random splits and choices."""
+
+
+@pytest.mark.parametrize("line", SHOWN)
+def test_commands_on_pages_run(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A claim about replacing one record must say so."""
+    monkeypatch.chdir(tmp_path)
+    split = pa.table({"score": SCORE, "member": MEMBER})
+    csv.write_csv(split, "scores.csv")
+    np.savez("scores.npz", score=SCORE, member=MEMBER)
+    chosen = RNG.integers(10, size=150)
+    columns = dict(zip([f"score_{k}" for k in range(10)], np.eye(10)[chosen].T, strict=True))
+    parquet.write_table(pa.table({**columns, "chosen": chosen}), "scores.parquet")
+    answer = leakbound(*shlex.split(line, comments=True))
+    assert answer.code in {0, 1}, answer.err
+
+
+def test_some_commands_are_shown() -> None:
+    assert any("--claim" in line for line in SHOWN)

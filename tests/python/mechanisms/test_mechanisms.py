@@ -361,6 +361,24 @@ def test_outputs_that_repeat_are_counted() -> None:
     assert not audit_of(lambda data, rng: data + rng.integers(3)).warnings
 
 
+def test_one_output_for_each_input_is_a_seed_that_may_be_fixed() -> None:
+    """A generator that every run creates anew: any claim would be refuted."""
+    said = "every run on the same input gave the same output"
+    for fixed in (
+        lambda data, _rng: data + np.random.default_rng(0).normal(),
+        lambda data, _rng: data,
+    ):
+        found = audit_of(fixed, parameter=0.5)
+        assert found.check(parameter=0.5) == "refuted"
+        assert said in found.warnings[-1]
+    # Few values, and one input that always gives the same, are no fixed seed.
+    for drawn in (
+        lambda data, rng: bool(data) ^ bool(rng.random() < 0.2),
+        lambda data, rng: data * rng.integers(3),
+    ):
+        assert said not in str(audit_of(drawn).warnings)
+
+
 def test_fractions_that_never_vary_are_no_repeated_noise() -> None:
     """Edges of a histogram beside whole counts."""
 

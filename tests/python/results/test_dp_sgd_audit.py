@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -121,7 +122,10 @@ def test_an_answer_is_about_the_accountants_delta() -> None:
     assert said[500.0].startswith(
         "Inconclusive: the claimed ε = 500 with δ = 1e-06 is out of reach"
     )
-    assert "the claimed ε = 6.5 with δ = 1e-06" in found.summary().answer  # the accountant's
+    assert "accountant's ε = 6.5 with δ = 1e-06" in found.summary().answer
+    assert "claimed" not in found.summary().answer  # by nobody
+    exact = replace(found, accounted=Accounted(epsilon=7.369_234, delta=1e-6))
+    assert "accountant's ε = 7.369 with" in exact.summary().answer
     assert found.with_check(parameter=0.1).summary().answer.startswith("The claimed μ = 0.1 is")
 
 

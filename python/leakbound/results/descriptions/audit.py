@@ -353,7 +353,7 @@ def _evidence(result: AuditResult, said: Description) -> Strings:
     if not result.refutes:
         tried = ""
         if result.guesses:
-            tried = f"{guessed}, which chance can explain. "
+            tried = f"{guessed}, no more than chance can explain. "
         return (
             f"{tried}No promise of any ε is ruled out. This is not evidence of privacy: a stronger "
             "attack may still reveal leakage.",

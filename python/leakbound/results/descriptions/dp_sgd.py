@@ -12,7 +12,7 @@ from leakbound.results.descriptions.audit import bracketed, of_audit
 from leakbound.results.descriptions.standard import grounds, levels_of, units_of
 from leakbound.results.descriptions.steps import first, of_run
 from leakbound.results.dp_sgd import DPSGDAudit, SamplingResult, StepsResult
-from leakbound.results.words import DELTA, NO_UPPER_LIMIT, scale_of
+from leakbound.results.words import DELTA, NO_UPPER_LIMIT, asked, scale_of
 
 _STEPS_THEOREM = (
     "Given the batches and all other coins, the coin of a canary in one step changes the sum of "
@@ -107,6 +107,7 @@ def describe(result: DPSGDAudit) -> Description:
         epsilon=proved,
         ceiling=ceiling,
         formula=f"ε ≥ {number(proved)}",
+        answer=_answer(result, said.answer, checked),
         verdict=result.check(),
         refutes=proved > 0,
         leaks=bool(result.refuted_by),
@@ -136,6 +137,15 @@ def _checked(result: DPSGDAudit) -> Checked | None:
     return result.membership.with_check(
         epsilon=stated.epsilon, delta=stated.delta, relation=relation
     ).checked
+
+
+def _answer(result: DPSGDAudit, answer: str, checked: Checked | None) -> str:
+    """Return the answer about what was checked: nobody but the accountant claimed its ε."""
+    stated = result.accounted
+    if result.checked is not None or checked is None or stated is None:
+        return answer
+    claimed = f"claimed {asked(result.membership.claim, checked)}"
+    return answer.replace(claimed, f"accountant's ε = {stated.epsilon:.4g}")
 
 
 def _headline(result: DPSGDAudit, within: str) -> str:
