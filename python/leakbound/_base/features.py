@@ -21,6 +21,8 @@ from leakbound.errors import InputError, InputTypeError
 
 FEW = 20
 """Rows that a word, or missing values, need for an indicator: of fewer all may be members."""
+POOLED = 0.02
+"""Share of rows whose words may count as one: of more, features would be others than were given."""
 CONVERTED = (
     "Words are indicators of all but the most frequent one, dates are days, and a missing value is "
     "the median or the most frequent word, with an indicator. The conversion follows from the rows "
@@ -127,8 +129,12 @@ class Encoding:
         plain = {"number", "flag"}
         if all(rule.kind in plain and not rule.gap for rule in self.rules):
             return ""
-        pooled = [_pooling(rule) for rule in self.rules if rule.pooled]
-        return f" {'; '.join([CONVERTED, *pooled])}."
+        return f" {'; '.join([CONVERTED, *self.pooled])}."
+
+    @property
+    def pooled(self) -> Strings:
+        """Which words have no indicator of their own, of each column that has some."""
+        return tuple(_pooling(rule) for rule in self.rules if rule.pooled)
 
     @classmethod
     def of(cls, table: Mapping[str, Column], name: str) -> tuple[Self, Strings]:
@@ -192,10 +198,11 @@ class Encoding:
         return read
 
     def _check_words(self, column: Column, rule: _Rule, name: str) -> None:
-        """Refuse words that are frequent here and were not there."""
+        """Refuse words that are frequent here and were not there, by themselves or together."""
         known = [*rule.words, rule.usual, *rule.pooled]
         strange = ~np.isin(column.values, known) & ~column.missing
         if not strange.any() or (rule.rare and strange.sum() < FEW):
+            _check_pooled(column, rule, name, FEW, " of those that the model was fitted to")
             return
         row = int(strange.argmax())
         raise InputError(
@@ -307,12 +314,35 @@ def _of_words(rule: _Rule, column: Column, table: str) -> _Rule:
     for chosen in (frequent, others):
         chosen[usual] = False
     pooled = tuple(words[others].tolist())
-    return replace(
+    found = replace(
         rule,
         words=tuple(words[frequent].tolist()),
         usual=str(words[usual]),
         pooled=pooled,
         rare=bool(counts[others].sum() >= FEW),
+    )
+    _check_pooled(column, found, table)
+    return found
+
+
+def _check_pooled(column: Column, rule: _Rule, table: str, least: int = 1, where: str = "") -> None:
+    """Refuse words without an indicator in many rows: what they say would be lost.
+
+    Fewer rows than `least` are not counted. `where` says in which rows they are rare.
+    """
+    apart = ~np.isin(column.values, [*rule.words, rule.usual]) & ~column.missing
+    rows = int(apart.sum())
+    share = rows / max(1, apart.size)
+    if rows < least or share <= POOLED:
+        return
+    words = np.unique(column.values[apart])
+    raise InputError(
+        f"words of column {rule.name!r} of {table} that are in fewer than {FEW} rows each{where} "
+        f"({words.size:,}, such as {shown(str(words[0]))}) are together {100 * share:.3g} % of the "
+        f"rows ({rows:,} of {apart.size:,}). As one word they would be another feature, and what "
+        "they say about membership would be taken for leakage: put rare words into groups by a "
+        "rule without membership, such as towns into regions, or pass indicators as columns of "
+        f"numbers (up to {100 * POOLED:g} % of the rows may hold such words)"
     )
 
 

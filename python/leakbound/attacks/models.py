@@ -96,7 +96,8 @@ def score(
           orders examples as the loss does and keeps those apart whose :math:`p_y` rounds to 1.
         - "cross_entropy": :math:`\log p_y`, minus the loss.
         - "residual": minus the absolute difference of prediction and target; of several targets the
-          sum of these, each in units of its target's standard deviation.
+          sum of these as they are, since units found from `y` would depend on who is in the call.
+          Scale targets of different units first, and predictions alike.
         - "normality": `score_samples`, higher for what resembles the training data more.
         - a function of the model's answer, of any shape, and `y`, which returns m numbers, higher
           for likelier members.
@@ -236,8 +237,7 @@ def _by_residual(answer: AnyArray, targets: AnyArray, ids: ArrayInput | None) ->
         )
     residuals = np.abs(known - predicted)
     if known.ndim == 2:
-        spread = known.std(axis=0)
-        residuals = (residuals / np.where(spread > 0, spread, 1.0)).sum(axis=1)
+        residuals = residuals.sum(axis=1)
     return as_scores(0.0 - residuals, ids=ids, attack="residual")
 
 

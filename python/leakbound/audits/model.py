@@ -44,7 +44,7 @@ _OF_NUMBERS = ("residual", "normality")
 """Signals whose targets are no classes, but numbers or nothing."""
 _MEASURED = {
     "residual": "A score is minus the absolute difference of prediction and target; of several "
-    "targets it is the sum of these, each in units of its target's standard deviation.",
+    "targets these are added up as they are.",
     "normality": "A score is the model's score_samples: higher where an example resembles what the "
     "model was fitted to.",
     "summed_losses": "A score is minus the sum of the losses of all labels of an example.",

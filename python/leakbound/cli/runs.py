@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -50,16 +49,14 @@ def check_coins(paths: Sequence[Path], layout: Layout) -> None:
     """Check that no coin is counted twice, and say if files are several runs.
 
     Files with the same ids are runs, which need coins of their own; otherwise no id may be there
-    twice. Files without ids are compared row by row.
+    twice. Files whose ids are not the same, or that have none, are compared row by row.
     """
     files = [one for one in (_read(path, layout) for path in paths) if one.member.size]
-    if any(one.ids is None for one in files):
-        for one, other in combinations(files, 2):
-            _check_unnamed(one, other)
-        return
     # Files of the same ids, of each run one.
     alike = list[list[_File]]()
     for one in files:
+        if one.ids is None:
+            continue
         known = next((group for group in alike if group[0].is_named_as(one)), None)
         if known is None:
             alike.append([one])
@@ -67,7 +64,9 @@ def check_coins(paths: Sequence[Path], layout: Layout) -> None:
         for other in known:
             _check_apart(other, one)
         known.append(one)
-    _check_repeated([group[0] for group in alike])
+    if files and all(one.ids is not None for one in files):
+        _check_repeated([group[0] for group in alike])
+    _check_unnamed(files)
     runs = max(map(len, alike), default=1)
     if runs > 1:
         tell(
@@ -107,15 +106,37 @@ def _check_apart(one: _File, other: _File) -> None:
     raise DesignError(f"{one.path} and {other.path} have the same ids and {coins}: {_ONE_RUN}")
 
 
-def _check_unnamed(one: _File, other: _File) -> None:
-    """Refuse files of which row by row all coins agree, or differ, where these look drawn."""
-    size = one.member.size
-    if size != other.member.size or size < _AGREEING or not looks_drawn(one.member):
-        return
-    if (one.member == other.member).sum() in {0, size}:
-        raise DesignError(
-            f"{one.path} and {other.path} have the same coins, row by row: {_ONE_RUN}; a column "
-            "id, of the canaries, is needed for that"
+def _check_unnamed(files: Sequence[_File]) -> None:
+    """Compare files of which ids do not tell whether they have the same canaries.
+
+    Refuse those of which row by row all coins agree, or differ, where these look drawn. In another
+    order of rows the same coins leave only their numbers, which are told.
+    """
+    by_coins = dict[bytes, _File]()
+    by_numbers = dict[tuple[int, int], _File]()
+    unsure: tuple[Path, Path] | None = None
+    for one in files:
+        size = one.member.size
+        # The same for coins and for their opposites.
+        turned = (one.member != one.member[0]).tobytes()
+        other = by_coins.setdefault(turned, one)
+        drawn = size >= _AGREEING and looks_drawn(one.member)
+        if drawn and other is not one and not other.is_named_as(one):
+            agree = "opposite"
+            if other.member[0] == one.member[0]:
+                agree = "the same"
+            raise DesignError(
+                f"{other.path} and {one.path} have {agree} coins, row by row: {_ONE_RUN}; a column "
+                "id is needed for that, with the same id for a canary in each run"
+            )
+        other = by_numbers.setdefault((size, int(one.member.sum())), one)
+        if unsure is None and other is not one and not other.is_named_as(one):
+            unsure = (other.path, one.path)
+    if unsure is not None:
+        tell(
+            f"note: {unsure[0]} and {unsure[1]} have equally many rows and members, and not the "
+            "same ids, so that their coins cannot be compared: each coin must decide on one run "
+            "only"
         )
 
 

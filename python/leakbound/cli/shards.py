@@ -110,9 +110,15 @@ def tally_of(paths: Sequence[Path], score: str, layout: Layout) -> Tally:
                 raise
         finally:
             stopped.set()
-    if total.m <= _COMPARED and not tallies and PIPE not in files:
-        check_coins(files, layout)
-    elif len(files) > 1 and not tallies and total.m > _COMPARED:
+    tables = [path for path in files if path not in tallies and path != PIPE]
+    if total.m <= _COMPARED:
+        check_coins(tables, layout)
+        if len(files) > max(1, len(tables)):
+            tell(
+                "note: coins of different files are not compared where one is a tally or a pipe: "
+                "each coin must decide on one run only"
+            )
+    elif len(files) > 1:
         tell(
             f"note: ids and coins of more than {_COMPARED:,} rows are not compared: each example "
             "must be in one file, and each coin decide on one run, only"

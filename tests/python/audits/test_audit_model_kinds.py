@@ -85,15 +85,29 @@ def test_regressors_are_scored_by_their_residuals(wrap: Callable[[], Any]) -> No
     np.testing.assert_array_equal(plain.values, scores.values)
 
 
-def test_several_numbers_count_in_units_of_their_spread() -> None:
+def test_residuals_of_several_numbers_are_added_as_they_are() -> None:
     both = np.column_stack([NUMBER, 1000 * X[:, 1] + RNG.normal(size=2 * M)])
     for model in (tree(both), MultiOutputRegressor(DecisionTreeRegressor()).fit(X[:M], both[:M])):
         result = audited(model, pd.DataFrame(both).to_numpy())
         assert result.bound > 2
         assert result.options["signal"] == "residual"
+        assert "added up as they are" in said(result)
     scores = score(model, X, both)
-    units = score(lambda x: model.predict(x) * [1.0, 0.001], X, both * [1.0, 0.001])
-    np.testing.assert_allclose(units.values, scores.values, rtol=1e-9)
+    sums = np.abs(both - model.predict(X)).sum(axis=1)
+    np.testing.assert_allclose(scores.values, -sums, rtol=1e-12)
+
+
+def test_scores_do_not_depend_on_who_else_is_in_the_call() -> None:
+    """Each call's spread of the targets would tell members from others by equal residuals."""
+    y = np.random.default_rng(0).integers(0, 3, size=(2 * M, 2)).astype(float)
+
+    def constant(x: Any) -> Any:
+        return np.ones((len(x), 2))
+
+    together = score(constant, X, y, signal="residual").values
+    apart = [score(constant, X[rows], y[rows], signal="residual").values for rows in (IN, ~IN)]
+    np.testing.assert_array_equal(np.concatenate(apart), together)
+    assert lb.audit(np.concatenate(apart), lb.RandomSplit(IN), seed=0).bound == 0
 
 
 @pytest.mark.parametrize(

@@ -96,17 +96,77 @@ def test_the_order_of_rows_and_membership_have_no_part() -> None:
 
 
 def test_rare_words_are_one_and_categories_of_numbers_are_words() -> None:
-    many = [f"rare {place}" for place in range(FEW)] + ["usual"] * 60 + ["other town"] * FEW
-    table = pd.DataFrame({"town": many, "code": pd.Categorical(np.arange(100) % 3)})
+    usual = 50 * FEW - 2 * FEW
+    many = [f"rare {place}" for place in range(FEW)] + ["usual"] * usual + ["other town"] * FEW
+    table = pd.DataFrame({"town": many, "code": pd.Categorical(np.arange(50 * FEW) % 3)})
     read = read_features(table)
     assert read.names == ("town = other town", "town = other", "code = 1", "code = 2")
     assert read.rows[:, 1].sum() == FEW
     assert read.encoding is not None
     assert f"has {FEW} words in fewer than {FEW} rows ('rare 0', " in read.encoding.said
-    few = read_features(table.iloc[1:].assign(ward=["a"] * 97 + ["b", "c"], none=None))
+    ward = ["a"] * (50 * FEW - 3) + ["b", "c"]
+    few = read_features(table.iloc[1:].assign(ward=ward, none=None))
     (said,) = few.doubts
     assert said.endswith("'ward' (the same in nearly all rows), 'none' (missing in all rows)")
     assert few.names == ("town = other town", "code = 1", "code = 2")
+
+
+def of_towns(rare: int, m: int = 1000, seed: int = 0) -> tuple[pd.DataFrame, Any, Any]:
+    """Membership depends on the town, of which some are rare; scores know the town alone."""
+    rng = np.random.default_rng(seed)
+    place = np.maximum(np.arange(m) - m + rare, -1)
+    town = np.where(place < 0, "Big", np.char.add("t", (place // 18).astype(str)))
+    town[: m // 4] = "Old"
+    names, codes = np.unique(town, return_inverse=True)
+    chances = np.where(np.isin(names, ["Big", "Old"]), 0.5, rng.choice([0.1, 0.9], names.size))
+    chance = chances[codes]
+    return (
+        pd.DataFrame({"town": town}),
+        rng.random(m) < chance,
+        chance + 0.05 * rng.normal(size=m),
+    )
+
+
+def test_rare_words_in_many_rows_are_refused_and_few_are_said() -> None:
+    table, member, scores = of_towns(rare=720)
+    said = (
+        r"'town' of .* fewer than 20 rows each \(40, such as .* 72 % of the rows \(720 of 1,000\)"
+    )
+    doors: list[Callable[[], Any]] = [
+        lambda: audited(member, scores, table),
+        lambda: cross_fit(LogisticPropensity(), table, member, seed=0),
+        lambda: falsify(np.zeros(1000), table, member, seed=0),
+        lambda: LogisticPropensity().fit(table, member, seed=0),
+        lambda: lb.audit(scores, lb.Panoramia(member, baseline=scores, features=table), seed=0),
+    ]
+    for door in doors:
+        with pytest.raises(InputError, match=said):
+            door()
+    # Indicators of all of them are what was given.
+    by_hand = pd.get_dummies(table["town"]).to_numpy(float)[:, 1:]
+    assert audited(member, scores, by_hand).bound == 0
+    # 2 % of the rows may be one word, which the result says.
+    table, member, scores = of_towns(rare=20)
+    pooled = "column 'town' has 2 words in fewer than 20 rows ('t0', 't1'), which count as one word"
+    crossed = lb.ZeroRun(
+        member, cross_fit(LogisticPropensity(), table, member, seed=0), falsify=False
+    )
+    for result in (audited(member, scores, table), lb.audit(scores, crossed, seed=0)):
+        assert pooled in result.warnings
+        (assumed,) = (one for one in result.assumptions if one.name == "propensities")
+        assert pooled in assumed.statement
+    with pytest.raises(InputError, match=r"each \(2, such as 't0'\) .* 2\.1 % of the rows \(21 of"):
+        audited(member, scores, of_towns(rare=21)[0])
+
+
+def test_words_that_were_rare_in_d_prime_are_refused_where_they_are_many() -> None:
+    there, member, _ = of_towns(rare=20)
+    fit = LogisticPropensity().fit(there, member, seed=0)
+    here, audited_member, scores = of_towns(rare=0)
+    here.loc[:199, "town"] = "t0"
+    with pytest.raises(InputError, match=r"model was fitted to \(1, .* 20 % of the rows \(200 of"):
+        audited(audited_member, scores, here, propensity=fit)
+    assert fit.predict(pd.DataFrame({"town": ["Big", "t0"]})).shape == (2,)
 
 
 def test_a_frame_audits_as_its_indicators_do() -> None:

@@ -49,6 +49,71 @@ def test_the_same_coins_are_no_second_run(tmp_path: Path, ids: bool, turned: boo
     assert leakbound("tally", *files, "--out", tmp_path / "tally.parquet").code == 2
 
 
+UNCOMPARED = "their coins cannot be compared: each coin must decide on one run only"
+ANONYMOUS = "coins of different files are not compared"
+
+
+def named(place: Path, run: int, coins: np.ndarray, ids: list[str] | None) -> Path:
+    """Write a run whose canaries have these names, in order."""
+    columns = {"score": SCORES[run], "member": coins.astype(int)}
+    path = place / f"named{run}.csv"
+    if ids is not None:
+        columns["id"] = np.array(ids)
+    path.write_text(csv_text(**columns), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("second", ["run1/{}", "{:04d}", None])
+@pytest.mark.parametrize("turned", [True, False])
+def test_other_names_do_not_hide_the_same_coins(
+    tmp_path: Path,
+    second: str | None,
+    turned: bool,  # noqa: FBT001
+) -> None:
+    """Ids with the name of a run, with zeros before them, or in one file only."""
+    ids = None
+    if second is not None:
+        ids = [second.format(place) for place in IDS]
+    files = [
+        named(tmp_path, 0, COINS[0], [str(place) for place in IDS]),
+        named(tmp_path, 1, COINS[0] != turned, ids),
+    ]
+    assert "coins, row by row: a coin may decide on" in leakbound("coins", *files).refusal
+    files[1] = named(tmp_path, 1, COINS[1], ids)
+    assert leakbound("coins", *files).code == 0
+
+
+@pytest.mark.parametrize("named_alike", [True, False])
+def test_coins_in_another_order_are_told_where_ids_do_not_tell(
+    tmp_path: Path,
+    named_alike: bool,  # noqa: FBT001
+) -> None:
+    ids: list[list[str] | None] = [None, None]
+    if named_alike:
+        ids = [[f"{run}-{place}" for place in IDS] for run in range(2)]
+    for order in (np.argsort(COINS[0]), ORDER):  # members last, or at random
+        files = [
+            named(tmp_path, 0, COINS[0], ids[0]),
+            named(tmp_path, 1, COINS[0][order], ids[1]),
+        ]
+        answer = leakbound("coins", *files)
+        assert answer.code == 0
+        assert UNCOMPARED in answer.err
+
+
+def test_coins_of_tallies_are_not_compared_and_that_is_told(tmp_path: Path) -> None:
+    files = []
+    for run in range(2):
+        path = tmp_path / f"run{run}.parquet"
+        lb.Tally.of(SCORES[run], COINS[0]).to_parquet(path)
+        files.append(path)
+    assert ANONYMOUS in leakbound("coins", *files).err
+    assert ANONYMOUS not in leakbound("coins", files[0]).err
+    # Tables among them are compared.
+    tables = [named(tmp_path, run, COINS[0], None) for run in range(1, 3)]
+    assert "row by row" in leakbound("coins", files[0], *tables).refusal
+
+
 def test_coins_that_mostly_agree_are_no_second_run(tmp_path: Path) -> None:
     mostly = COINS[0] ^ (RNG.random(SIZE) < 0.3)
     files = [written(tmp_path, 0, COINS[0]), written(tmp_path, 1, mostly)]

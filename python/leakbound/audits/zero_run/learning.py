@@ -127,14 +127,16 @@ class Learning:
     def of_table(cls, table: FeatureTable) -> "Learning":
         """Return what is learnt from features alone."""
         form = ""
+        pooled: Strings = ()
         if table.encoding is not None:
             form = table.encoding.said
+            pooled = table.encoding.pooled
         return cls(
             features=table.rows,
             seen=table.rows,
             names=table.names,
             form=form,
-            warnings=table.doubts,
+            warnings=(*table.doubts, *pooled),
         )
 
 
