@@ -212,7 +212,8 @@ class StepsResult(Record):
         """Return the ε of the whole training that the bound converts to; 0 if nothing is proved.
 
         It holds *if* all steps have the same noise multiplier and draw batches as declared, Poisson
-        samples at this rate or more, and all noisy gradients are released. This is not checked: a
+        samples at this rate or more, and all noisy gradients are released. Of epochs it holds only
+        if the attacker knows the order of the batches. This is not checked: a
         few steps with little noise among others with more give the same bound, and less leakage.
 
         Parameters
@@ -315,10 +316,12 @@ class DPSGDAudit(Composed):
     """What the accountant says."""
     attainable: float | None = field(default=None, metadata=IF_ANY)
     """The ε that tests attain of the mechanism as stated, at the accountant's δ: an accountant that
-    says less is wrong. None without an accountant, or if the noise varied."""
+    says less is wrong. Of epochs, only one that does not count on a secret order: tests know it.
+    None without an accountant, or if the noise varied."""
     refuted_by: tuple[Part, ...]
     """What contradicts the mechanism as stated, at joint confidence; "accounting" if the
-    accountant's ε is below `attainable`, which needs no confidence."""
+    accountant's ε is below `attainable`, which needs no confidence; never of epochs, whose order
+    the accountant may take to be secret."""
     max_steps: int
     """Steps declared before training."""
     confidence: float

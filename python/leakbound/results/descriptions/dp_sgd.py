@@ -42,6 +42,10 @@ _MEANS = (
     "At the stated confidence, no guarantee with a smaller ε than the one proved holds for this "
     "run, if all noisy gradients are released."
 )
+_OF_KNOWN_ORDER = (
+    "Batches are those of epochs: every ε here is that against an attacker who also knows their "
+    "order. If it is random and secret, ε may be smaller."
+)
 _CONVERTED = "ε is converted from the bound on membership, within {}."
 _NOT_MEANT = (
     NO_UPPER_LIMIT,
@@ -78,6 +82,8 @@ def describe(result: DPSGDAudit) -> Description:
             ceiling = float(perfect.epsilon(result.delta))
         within = f" within {name}"
         means = [_MEANS, _CONVERTED.format(name)]
+    if steps.sampling == "epochs":
+        means.append(_OF_KNOWN_ORDER)
     # 3. Why each of the three audits holds.
     sections = (
         grounds(membership, "Membership: why it holds"),
@@ -129,9 +135,12 @@ def describe(result: DPSGDAudit) -> Description:
 
 
 def _checked(result: DPSGDAudit) -> Checked | None:
-    """Return what was claimed, by default the accountant's ε."""
+    """Return what was claimed, by default the accountant's ε.
+
+    Of epochs that may count on a secret order, which the audit knows, so that it is not compared.
+    """
     stated = result.accounted
-    if result.checked is not None or stated is None:
+    if result.checked is not None or stated is None or result.steps.sampling == "epochs":
         return result.checked
     relation = stated.relation if stated.relation == "replace" else None
     return result.membership.with_check(
@@ -210,6 +219,8 @@ def _metrics(result: DPSGDAudit, proved: float, at: str) -> tuple[Metric, ...]:
         )
     if not steps.varies:
         note = "if noise is constant and all noisy gradients are released"
+        if steps.sampling == "epochs":
+            note = f"{note}, with an order that the attacker knows"
         delta = result.delta or DELTA  # steps have Gaussian noise, and no ε without a δ
         value = number(steps.epsilon(delta))
         metrics.append(Metric(name=f"ε from steps at δ = {delta:g}", value=value, note=note))
@@ -280,7 +291,11 @@ def _drawn(steps: StepsResult) -> str:
     if steps.sampling == "fixed_size":
         return f"draw subsets of a fixed size, {steps.sampling_rate:.4g} of all examples"
     if steps.sampling == "epochs":
-        return f"have each example once in an epoch of {round(1 / steps.sampling_rate):,} steps"
+        epoch = round(1 / steps.sampling_rate)
+        return (
+            f"have each example once in an epoch of {epoch:,} steps, in an order that the attacker "
+            "knows"
+        )
     return f"draw Poisson samples at rate {steps.sampling_rate:.4g} or more ({steps.rate_source})"
 
 
@@ -364,8 +379,10 @@ def _status(sampling: SamplingResult) -> Status:
 _OF_EPOCHS = Assumption(
     name="batches of epochs",
     statement="Each example is in one batch of each epoch, in an order that does not depend on "
-    "what is trained on. Number of steps and divisor stay the same whichever example is left out, "
-    "and so does the place of each: they are not computed from the number of examples.",
+    "what is trained on. The ε of the stated mechanism and of its steps is that against an "
+    "attacker who knows this order; if it is random and secret, ε may be smaller. Number "
+    "of steps and divisor stay the same whichever example is left out, and so does the place of "
+    "each: they are not computed from the number of examples.",
     status="declared",
 )
 _OF_SUBSETS = Assumption(
