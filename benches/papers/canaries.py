@@ -256,7 +256,7 @@ def bounds(task: Task, kind: Kind, seed: int) -> Iterator[float]:
         if signal == "loss_drop":
             compared = {"reference": before}
         scores = score(model.network, data, signal=signal, device="cpu", progress=False, **compared)
-        yield lb.audit(scores, lb.Coins(made.plan), sides="both", seed=0).bound
+        yield lb.audit(scores, lb.Coins(made.plan), cuts=lb.KLScan(), seed=0).bound
 
 
 def write(line: str) -> None:

@@ -186,7 +186,10 @@ def audit_model(
             scores = _score(model, _by_plan(canaries, coins), signal)
         return _said(audit(scores.values, Coins(coins), **settings), scores.signal)
     if given != [True, True, False, False]:
-        raise OptionError("give either train and test, or canaries and coins")
+        missing = ""
+        if given == [False, False, True, False]:
+            missing = ": add coins=canaries.plan, the plan that chose them"
+        raise OptionError(f"give either train and test, or canaries and coins{missing}")
     _check_apart(train, test)
     scores, member, targets, features = _of_both(model, train, test, signal, settings["seed"])
     # Stratified or not: given the classes' numbers of members, the split is random within classes.

@@ -169,16 +169,18 @@ def audit(
         mapping of these; `Choices` takes scores of shape (m, k), and several attacks by name.
     design : Coins, Trials, RandomSplit, Choices, Panoramia or ZeroRun
         What was random, with membership and whatever else only this design has.
-    claim : PureDP, ApproxDP, GaussianDP, LaplaceDP, SubsampledGaussianDP or TradeOffFamily
-        The guarantees, whose parameter is bounded. If None, `PureDP()`, and for `ZeroRun`
+    claim : Claim
+        The guarantees, whose parameter is bounded: `PureDP`, `ApproxDP`, or a family: `GaussianDP`,
+        `LaplaceDP`, `SubsampledGaussianDP`, `TradeOffFamily`, `claims.ZeroConcentratedDP`, or the
+        `EventFamily` of `claims.from_event`. If None, `PureDP()`, and for `ZeroRun`
         `GaussianDP()`. For three claims, audit three times at a third of the error.
     confidence : float
         Probability that the bound is not above the truth, in (0, 1).
     cuts : CutPolicy, optional
         Which cuts of the ranking are tested, from `leakbound.cuts`. If None, `SecondLook()`:
-        `OutsideIn()`, or `KLScan()` for pure DP where guesses are not "auto", has most of the
-        error probability, and guesses at ranks that a pilot sample chose have the rest. `ZeroRun`
-        and `Panoramia` say what they take.
+        guesses at ranks that a pilot sample chose have 5 % of the error probability, and
+        `OutsideIn()` the rest. For pure DP, `KLScan()` has 5 % too, or all of the rest where
+        guesses are not "auto". `ZeroRun` and `Panoramia` say what they take.
     sides : {"auto", "both", "member"}
         Guess as many members as non-members, or members only: for `Coins` and `ZeroRun`. With
         `Coins` and `OutsideIn`, "auto" uses records that are not tested to decide how many guesses

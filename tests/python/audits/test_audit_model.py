@@ -82,6 +82,8 @@ def test_canaries_are_audited_by_their_coins() -> None:
     for wrong in ({"canaries": (x, y)}, {"train": (x, y), "coins": plan}, {}):
         with pytest.raises(OptionError, match="either train and test, or canaries and coins"):
             lb.audit_model(model, **wrong)
+    with pytest.raises(OptionError, match=r"canaries and coins: add coins=canaries\.plan"):
+        lb.audit_model(model, canaries=(x, y))
 
 
 def test_canaries_are_joined_with_the_ids_of_their_plan() -> None:

@@ -362,7 +362,7 @@ def test_outputs_that_repeat_are_counted() -> None:
 
 
 def test_one_output_for_each_input_is_a_seed_that_may_be_fixed() -> None:
-    """A generator that every run creates anew: any claim would be refuted."""
+    """A generator that every run creates from one seed: any claim would be refuted."""
     said = "every run on the same input gave the same output"
     for fixed in (
         lambda data, _rng: data + np.random.default_rng(0).normal(),

@@ -66,7 +66,7 @@ CORRECTIONS: dict[CorrectionName, type[Correction]] = {
 _SCARCE = 0.1
 _WITHHELD = (
     "the propensity model was refuted, so the bound is withheld: fit a richer one, or pass "
-    "release_refuted=True to see the bound"
+    "release_refuted=True to ZeroRun to see the bound"
 )
 
 
