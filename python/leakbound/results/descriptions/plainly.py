@@ -2,6 +2,7 @@
 
 import math
 
+from leakbound._base.formatting import plural
 from leakbound.report.description import SMALL
 from leakbound.results.one_run import AuditResult
 
@@ -46,7 +47,7 @@ def plainly(result: AuditResult) -> str:
 def _told(result: AuditResult) -> str:
     """Return what can be told of some, in the words of the design."""
     unit = result.wording.unit
-    many = f"{unit}s"
+    many = plural(unit)
     if unit == "example":
         many = "records"
     if result.implied() is not None:
