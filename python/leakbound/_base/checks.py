@@ -369,11 +369,10 @@ def check_unit(unit: object) -> str:
         raise InputTypeError(
             f"unit must be a word such as 'user', got {shown(unit)}", option="unit"
         )
-    words = unit.replace(" ", "").replace("-", "")
-    if not words.isalpha() or unit != unit.strip() or len(unit) > _UNIT:
+    if not unit.replace("-", "").isalpha() or len(unit) > _UNIT:
         raise OptionError(
-            f"unit must be a singular noun of at most {_UNIT} letters, such as 'user', 'hospital' "
-            f"or 'web page', got {shown(unit)}",
+            f"unit must be a singular noun of one word and at most {_UNIT} letters, such as "
+            f"'user', 'hospital' or 'web-page', got {shown(unit)}",
             option="unit",
         )
     return unit

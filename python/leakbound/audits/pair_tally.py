@@ -9,6 +9,7 @@ import numpy as np
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_length, instance, vector
 from leakbound._base.codes import check_codes
+from leakbound._base.formatting import plural
 from leakbound._base.types import ArrayInput, IntArray, JsonObject, MemberInput, Named
 from leakbound._tally.counting import Counts, added, check_counts
 from leakbound._tally.tally import AnyTally, Tally, reading
@@ -170,9 +171,10 @@ class PairTally(AnyTally):
     def game(self, seed: int) -> PairTallyGame:
         """Return the game of the pairs; raise where there are none, or none differs."""
         if not self.pairs:
+            units = plural(self.pairing.unit)
             raise DesignError(
                 f"no stratum and bucket has both members and non-members ({self.left_over:,} "
-                f"{self.pairing.unit}s are left over): use fewer buckets, and count both parts"
+                f"{units} are left over): use fewer buckets, and count both parts"
             )
         differences = self.differences
         if not differences.values[-1]:
@@ -200,9 +202,9 @@ class PairTally(AnyTally):
         """See `AnyTally.assumed`."""
         unit = self.pairing.unit
         words = (
-            f"MD5 of the seed {self.pairing.seed} and an id orders {unit}s as independent random "
-            "numbers would. The seed was drawn independently of split, training and scores. Each "
-            f"{unit} was counted once, at keys that do not depend on membership."
+            f"MD5 of the seed {self.pairing.seed} and an id orders {plural(unit)} as independent "
+            "random numbers would. The seed was drawn independently of split, training and scores. "
+            f"Each {unit} was counted once, at keys that do not depend on membership."
         )
         return "the hash is random", words
 

@@ -14,13 +14,15 @@ from leakbound._base.formatting import percent
 from leakbound._base.types import ArrayInput, GenericArray
 from leakbound.audits.pairs import torn_group
 from leakbound.audits.road import AlignedScores, Request
-from leakbound.errors import DesignError, LeakboundError
+from leakbound.errors import AbstentionError, DesignError, LeakboundError
 from leakbound.results import Assumption, AuditResult
 
 SUBGROUP = ("subgroup", "subgroups")
 """Options of a result that is one of several: its label as text, and how many there are."""
 # Labels that a message names.
 _LISTED = 3
+# Of those that cannot be audited, which have to be known to merge them.
+_FAILED = 50
 
 
 def audit_each(
@@ -43,6 +45,7 @@ def audit_each(
     level = shares.SUBGROUPS.of(request.level, names.size)
     _check_sizes(labels, groups, level)
     results: dict[Any, AuditResult] = {}
+    failures: dict[Any, LeakboundError] = {}
     for name in names.tolist():
         rows = np.flatnonzero(labels == name)
         given = {one: values[rows] for one, values in rowwise.items() if values is not None}
@@ -55,12 +58,29 @@ def audit_each(
             scores = scores[""]
         asked = replace(request, confidence=confidence_at(level), ids=ids)
         try:
-            found = part.audit(scores, asked)
+            results[name] = one_of(part.audit(scores, asked), str(name), names.size)
+        except (AbstentionError, DesignError) as error:
+            failures[name] = error  # such as too few examples: said of all labels at once
         except LeakboundError as error:
             message = f"subgroup {name!s:.60} of by: {error}"
             raise type(error)(message, option=error.option) from error
-        results[name] = one_of(found, str(name), names.size)
+    if failures:
+        raise _together(failures, names.size) from next(iter(failures.values()))
     return results
+
+
+def _together(failures: Mapping[Any, LeakboundError], labels: int) -> LeakboundError:
+    """Return one error about all labels whose examples cannot be audited."""
+    (first, error), *_ = failures.items()
+    listed = [f"{name!s:.30}" for name in failures][:_FAILED]
+    if len(failures) > _FAILED:
+        listed.append("…")
+    message = (
+        f"subgroup {first!s:.60} of by: {error}. Of {labels:,} labels, {len(failures):,} cannot be "
+        f"audited ({', '.join(listed)}): merge them into others or drop their examples, by a rule "
+        "without membership"
+    )
+    return type(error)(message, option=error.option)
 
 
 def one_of(result: AuditResult, subgroup: str, subgroups: int) -> AuditResult:

@@ -344,14 +344,14 @@ def test_designs_take_only_their_own_tallies() -> None:
 
 
 def test_results_say_how_pairs_were_counted() -> None:
-    pairing = lb.Pairing(seed=7, centre=0, spread=1, buckets=2, stratum="group", unit="user")
+    pairing = lb.Pairing(seed=7, centre=0, spread=1, buckets=2, stratum="group", unit="city")
     tally = lb.PairTally.from_arrow(counted(pairing, table(group=STRATA))[0], pairing=pairing)
     result = lb.audit(tally, lb.RandomSplit())
     told: Any = result.options["tally"]
     assert (told["seed"], told["buckets"], told["counted_buckets"]) == (7, 2, 1)
-    assert (result.options["unit"], result.options["left_over"]) == ("user", tally.left_over)
+    assert (result.options["unit"], result.options["left_over"]) == ("city", tally.left_over)
     said = " ".join(one.statement for one in result.assumptions)
-    assert "MD5 of the seed 7" in said
-    assert "within each stratum, with all rows of a user in one part" in said
+    assert "MD5 of the seed 7 and an id orders cities as independent" in said
+    assert "within each stratum, with all rows of a city in one part" in said
     assert any("1 of 2 buckets were not counted" in one for one in result.warnings)
     assert set(result.provenance.sha256) == {"tally keys", "tally pairs", "tally wins"}

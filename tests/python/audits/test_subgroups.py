@@ -124,6 +124,28 @@ def test_labels_that_make_no_subgroups_are_refused(name: str) -> None:
         lb.audit(SCORE, design, by=by, seed=0)
 
 
+@pytest.mark.parametrize(
+    ("design", "said"),
+    [
+        (lb.Coins(MEMBER), "all 1 scores are equal"),
+        (lb.RandomSplit(MEMBER), "of the split are non-members"),
+    ],
+)
+def test_all_labels_that_cannot_be_audited_are_named_at_once(design: Any, said: str) -> None:
+    by = REGION.astype("<U9")
+    by[5] = "a single"
+    (members,) = np.nonzero(MEMBER & (REGION == "south"))
+    by[members[-2:]] = "equal"
+    score = np.where(by == "equal", 1.0, SCORE)
+    with pytest.raises((AbstentionError, DesignError)) as caught:
+        lb.audit(score, design, by=by, seed=0)
+    told = str(caught.value)
+    assert said in told
+    assert "Of 5 labels, 2 cannot be audited (a single, equal): merge them into others or" in told
+    merged = np.where(np.isin(by, ["a single", "equal"]), "south", by)
+    assert len(lb.audit(score, design, by=merged, seed=0)) == 3
+
+
 def test_a_tally_has_no_labels() -> None:
     with pytest.raises(OptionError, match="a tally has counts"):
         lb.audit(lb.Tally.of(SCORE, MEMBER), lb.Coins(), by=REGION)

@@ -118,6 +118,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "an aggregate": (lambda: lb.Coins(MEMBER, aggregate="median"), OptionError, "aggregate"),  # type: ignore[arg-type]
     "a unit": (lambda: lb.Coins(MEMBER, unit="<b>"), OptionError, "unit must be a singular noun"),
     "a unit of a split": (lambda: lb.RandomSplit(MEMBER, unit=""), OptionError, "singular noun"),
+    "two words": (lambda: lb.Coins(MEMBER, unit="big user"), OptionError, "noun of one word"),
     "no unit": (lambda: lb.Coins(MEMBER, unit=3), InputTypeError, "unit must be a word"),  # type: ignore[arg-type]
 }
 

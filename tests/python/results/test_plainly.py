@@ -68,6 +68,18 @@ def test_where_it_is_not_proved_it_is_not_said(name: str) -> None:
     assert "Whoever has" not in str(result)
 
 
+def test_the_plural_of_the_unit_is_that_of_the_noun() -> None:
+    member = np.arange(200) % 2 == 0
+    scores = member + np.arange(200) / 1e3
+    for design, words in (
+        (lb.Coins(member, unit="city"), "for some cities whether they were in"),
+        (lb.RandomSplit(member, unit="company"), "which of two companies was in"),
+        (lb.Coins(member, unit="class-box"), "for some class-boxes whether"),
+    ):
+        said = lb.audit(scores, design, claim=lb.PureDP(), seed=0).summary().plainly
+        assert words in said
+
+
 def test_a_bound_beyond_what_rates_show_is_not_rounded_to_certainty() -> None:
     member = np.arange(20_000) % 2 == 0
     result = lb.audit(member + np.arange(20_000) / 1e6, lb.Coins(member), seed=0)
