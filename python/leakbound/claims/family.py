@@ -34,7 +34,7 @@ class FamilyClaim(Guarantee):
     """The recursion takes steps as the square root of the guesses: seconds at so many."""
     width = 1e-9
     _follows: ClassVar[str] = "ε is a conversion of the rejected curve and holds within the family."
-    """What the theorem says of a rejected member of the family."""
+    """How the theorem ends: what follows from a rejected member of the family."""
     tradeoff: Callable[[float], TradeOff]
     """The curve at a value of the parameter."""
 
