@@ -213,8 +213,11 @@ def assumed(
 
 
 def family_assumption(claim: Claim, of: str = "training") -> Assumptions:
-    """Return what a bound on a family of trade-off functions assumes; nothing for other claims."""
-    if not isinstance(claim, FAMILIES):
+    """Return what a bound on a family of trade-off functions assumes; nothing for other claims.
+
+    A bound on the parameter alone, as on ρ of zero-concentrated DP, needs no family.
+    """
+    if not (isinstance(claim, FAMILIES) and claim.has_epsilon):
         return ()
     return (
         Assumption(

@@ -58,6 +58,8 @@ class Guarantee(ABC):
     """What a bound on its parameter is."""
     subject: ClassVar[str] = "ε"
     """What its assumption about neighbouring data is about."""
+    has_epsilon: ClassVar[bool] = True
+    """Whether a bound on the parameter bounds an ε too, at some δ."""
     most_guesses: ClassVar[int] = 2**53
     """The most guesses of a count: the core counts in doubles."""
     width: ClassVar[float] = 0.0

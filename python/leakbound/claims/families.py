@@ -217,7 +217,13 @@ class ZeroConcentratedDP(FamilyClaim):
 
     Every mechanism with a finite ρ has a least one, so that a bound on ρ needs no family. What the
     divergences allow of tests is taken from all orders at once; Gaussian DP with μ = √(2ρ) allows
-    less, and is no translation. ε(δ) is what ρ implies.
+    less, and is no translation.
+
+    Notes
+    -----
+    A bound on ρ implies no ε at any δ. That ρ-zCDP is refuted says that *some* order is exceeded.
+    What ρ implies about (ε, δ) is an upper bound: a mechanism that exceeds ρ may still obey it, as
+    randomised response has a finite ε at δ = 0. Claim ρ, or audit `ApproxDP` for an ε.
 
     References
     ----------
@@ -233,6 +239,11 @@ class ZeroConcentratedDP(FamilyClaim):
     """
 
     kind = "lower_bound"
+    has_epsilon = False
+    _follows = (
+        "A mechanism that is zero-concentrated DP with some parameter obeys the curve of its least "
+        "one."
+    )
     parameter = "rho"
     name = "zero-concentrated DP"
     delta = 0.0
@@ -254,6 +265,10 @@ class ZeroConcentratedDP(FamilyClaim):
         from leakbound.claims.concentrated import attained
 
         return attained(real(theta, name="rho", above=0, below=math.inf))
+
+    def rejected(self, bound: float, sides: Sides) -> TradeOff | None:  # noqa: ARG002 (none)
+        """See `Guarantee.rejected`: what exceeds some order may obey every curve that is known."""
+        return None
 
     def least_delta(self, sides: Sides) -> float:  # noqa: ARG002 (the same for all)
         """See `FamilyClaim.least_delta`: no order limits losses."""
@@ -459,6 +474,16 @@ CLAIMS = (PureDP, ApproxDP, *FAMILIES)
 """Every claim that an audit of one run takes."""
 
 
+def check_has_epsilon(claim: Claim) -> None:
+    """Check that a bound on the claim's parameter bounds an ε."""
+    if claim.has_epsilon:
+        return
+    raise OptionError(
+        f"{claim.name}: a bound on {claim.parameter} implies no ε at any δ: state "
+        f"{claim.parameter}, or audit with claim=ApproxDP(delta=…)"
+    )
+
+
 def check_epsilon_at(claim: Claim, delta: float, least: float | None = None) -> None:
     """Check that the curves of a claim have an ε at a δ, if it is a family.
 
@@ -466,6 +491,7 @@ def check_epsilon_at(claim: Claim, delta: float, least: float | None = None) -> 
     """
     if not isinstance(claim, FAMILIES):
         return
+    check_has_epsilon(claim)
     if least is None:
         least = claim.least_delta("both")
     if delta >= least:

@@ -33,6 +33,8 @@ class FamilyClaim(Guarantee):
     most_guesses = 10**8
     """The recursion takes steps as the square root of the guesses: seconds at so many."""
     width = 1e-9
+    _follows: ClassVar[str] = "ε is a conversion of the rejected curve and holds within the family."
+    """How the theorem ends: what follows from a rejected member of the family."""
     tradeoff: Callable[[float], TradeOff]
     """The curve at a value of the parameter."""
 
@@ -43,8 +45,7 @@ class FamilyClaim(Guarantee):
             f"{words.before}Given {words.others}, each correct guess{words.among} obeys the "
             f"trade-off function{change}, and so do the probabilities of all counts of correct "
             "guesses together (Mahloujifar, Melis and Chaudhuri 2025, Theorem "
-            f"3.1{words.adapted}). ε is a conversion of the rejected curve and holds within the "
-            "family. "
+            f"3.1{words.adapted}). {self._follows} "
         )
 
     def curve(self, theta: float, sides: Sides) -> TradeOff:

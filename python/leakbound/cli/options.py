@@ -183,8 +183,8 @@ Claimed = Annotated[
     option(
         "eps=E",
         "Guarantee to check, of the whole training: all rounds, epochs and clients together. Exit "
-        "code 1 if refuted. Also eps=E,delta=D, or mu=M (Gaussian DP), or rho=R (zCDP), or noise=S "
-        "(noise multiplier of DP-SGD).",
+        "code 1 if refuted. Also eps=E,delta=D, or mu=M (Gaussian DP), or rho=R (zCDP, "
+        "which has no eps), or noise=S (noise multiplier of DP-SGD).",
     ),
 ]
 Family = Annotated[

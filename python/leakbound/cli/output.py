@@ -168,8 +168,11 @@ def _tone(verdict: str) -> str:
 def brief(result: Result) -> str:
     """Return a result as JSON for scripts: what matters most first, and no curves."""
     said = result.summary()
-    units = {"units": said.units["epsilon"], "bound_units": said.units["bound"]}
-    first = {"headline": said.headline, "verdict": said.verdict, "epsilon": said.epsilon}
+    first: dict[str, object] = {"headline": said.headline, "verdict": said.verdict}
+    units = {"bound_units": said.units["bound"]}
+    if "epsilon" in said.units:
+        first["epsilon"] = said.epsilon
+        units = {"units": said.units["epsilon"], **units}
     rest = _without_curves(result.to_dict())
     return json.dumps(encode({**first, **units, **rest}), ensure_ascii=False)
 

@@ -86,7 +86,13 @@ def _show(results: Mapping[Any, AuditResult], confidence: float) -> None:
         "bold",
     )
     output.say("")
-    headings = (said.terms.units, "members", f"ε at least{said.terms.at}", "ceiling", "correct")
+    headings = (
+        said.terms.units,
+        "members",
+        f"{said.terms.symbol} at least{said.terms.at}",
+        "ceiling",
+        "correct",
+    )
     columns = [("subgroup", False), *((name, True) for name in headings), ("", False)]
     output.say(output.grid(columns, _rows(results)))
     output.say("")

@@ -331,6 +331,9 @@ def model_index(result: Audit, *, model: str, dataset: str) -> list[JsonValue]:
     tag = f"{KINDS[result.kind].tag} at {percent(result.confidence)} confidence"
     at = said.terms.at.strip() or f"at δ = {result.claim.delta:g}"
     bounds = [("epsilon", said.epsilon, f"ε {at}{said.terms.replaced}: {tag}")]
+    if not result.claim.has_epsilon:
+        own = f"{said.terms.symbol} of {said.terms.family}: {tag}"
+        bounds = [(result.claim.parameter, result.bound, own)]
     if implied is not None:
         for name, words in _IMPLIED.items():
             value = float(getattr(implied, name))

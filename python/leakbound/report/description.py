@@ -36,7 +36,7 @@ class Terms:
     family: str
     """All guarantees that are audited, as in "some guarantee of …"."""
     epsilon: float
-    """The bound as an ε: of a family of trade-off functions, at `delta`."""
+    """The bound as an ε: of a family of trade-off functions, at `delta`. See `symbol`, too."""
     ceiling: float
     """The ceiling as an ε, converted in the same way."""
     at: str = ""
@@ -57,6 +57,8 @@ class Terms:
     """How often each record was inserted."""
     grouped: str = ""
     """The bound on all copies at once; empty where there is one."""
+    symbol: str = "ε"
+    """What bound and ceiling are; of a parameter that bounds no ε, its own symbol."""
 
     @property
     def within(self) -> str:
@@ -75,14 +77,14 @@ class Terms:
         """What is ruled out, as in "ε < 1.2 at δ = 1e-05"."""
         if self.is_infinite:
             return self.own.replace("≥", "<").replace("≤", ">")
-        return f"ε < {number(self.epsilon)}{self.at}"
+        return f"{self.symbol} < {number(self.epsilon)}{self.at}"
 
     @property
     def parameter(self) -> str:
         """What is bounded, as in "ε at δ = 1e-05"."""
         if self.is_infinite:
             return self.own.split(" ≥ ")[0]
-        return f"ε{self.at}"
+        return f"{self.symbol}{self.at}"
 
     def sure(self, confidence: str) -> str:
         """Return the confidence in brackets, with the bound in a family's own unit."""
@@ -262,6 +264,8 @@ class Drawing:
     """The one that a perfect attack would have rejected."""
     copies: int = 1
     """How often each member was inserted: a measured ROC is of all copies at once."""
+    has_epsilon: bool = True
+    """Whether the parameter of a family bounds an ε, so that there are curves to draw."""
     together: Any = None
     """The curve that is rejected of all copies at once, where there are several."""
     batches: bool = False

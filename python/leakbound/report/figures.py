@@ -244,7 +244,7 @@ def _caption_of_precision(drawing: Drawing) -> str:
 
 def _caption_of_roc(drawing: Drawing) -> str:
     caption = "Dotted: guessing. Rates of 0 are drawn at the edge."
-    if drawing.series[0].ranking.bound > 0:
+    if drawing.series[0].ranking.bound > 0 and drawing.has_epsilon:
         caption = (
             "Dashed: the best ROC curve possible if ε equalled the bound. The measured curve may "
             "lie above it by chance; the bound accounts for that."

@@ -71,7 +71,7 @@ def render(
     threshold = ""
     tone = "estimate"
     if KINDS[said.kind].proves:
-        threshold = number(SMALL)
+        threshold = f"{said.terms.symbol} of at least {number(SMALL)}"
         tone = "bound"
     if said.leaks or said.verdict == "refuted":
         tone = "leaks"

@@ -308,7 +308,8 @@ class Audit(Result, ABC):
         Raises
         ------
         OptionError
-            If the bound says nothing about this δ, or its family has no finite ε there.
+            If the bound says nothing about this δ, or its family has no finite ε there; always of
+            zero-concentrated DP, where a bound on ρ implies no ε.
         """
         check_delta(delta, self.claim)
         return self.bound
@@ -325,9 +326,12 @@ class Audit(Result, ABC):
         Implied or None
             None if the number is no bound, or one on replacing an example, as of random splits,
             `Choices` and PANORAMIA: that is about telling two examples apart and not members from
-            others.
+            others. None too of zero-concentrated DP: a bound on ρ does not say which order is
+            exceeded, so that it refutes no curve.
         """
         if not KINDS[self.kind].proves or self.relation == "replace":
+            return None
+        if not self.claim.has_epsilon:
             return None
         if self.refutes:
             return implied_by(self._refuted_curve())

@@ -35,7 +35,7 @@ from leakbound.claims import (
     replacing,
 )
 from leakbound.claims.base import failure_of_one, group_factor, loss_of_one
-from leakbound.claims.families import check_epsilon_at
+from leakbound.claims.families import check_epsilon_at, check_has_epsilon
 from leakbound.claims.tradeoff import TradeOff, least_delta
 from leakbound.errors import FormatError, OptionError
 from leakbound.report.description import KINDS
@@ -211,7 +211,8 @@ class AuditResult(Audit, ScoreAudit):
 
         "refuted" if the bound is above the claim; "inconclusive" if even a perfect attack could not
         have refuted it, the bound is withheld, or the kind is "exploratory_lower_bound". Of a
-        family, what is refuted is the family's own curve with this ε and δ. At a δ at which its
+        family, what is refuted is the family's own curve with this ε and δ; of zero-concentrated
+        DP no ε can be claimed, since a bound on ρ implies none. At a δ at which its
         curves have no finite ε, such as 0 for Gaussian noise, every ε would be refuted: this is an
         error, which proposes a δ.
 
@@ -240,6 +241,8 @@ class AuditResult(Audit, ScoreAudit):
             raise OptionError(
                 f"delta={shown(delta)} is not for parameter=: its δ is that of the claim"
             )
+        if epsilon is not None:
+            check_has_epsilon(self.claim)
         # A claim about adding or removing one example is converted where the bound is on replacing.
         converted = self._crosses(relation, by_parameter=parameter is not None)
         if parameter is not None and self.copies > 1 and isinstance(self.claim, ApproxDP):
@@ -379,6 +382,7 @@ class AuditResult(Audit, ScoreAudit):
         >>> beside.summary().answer.split(",")[0]
         'Accounted ε = 8 at δ = 1e-05'
         """
+        check_has_epsilon(self.claim)
         stated = real(epsilon, name="epsilon", least=0, below=math.inf)
         at = real(delta, name="delta", least=0, below=1)
         instance(source, name="source", types=str)
@@ -432,8 +436,7 @@ class AuditResult(Audit, ScoreAudit):
         if relation == "replace":
             return False
         known = isinstance(self.claim, GaussianDP) and not self.claim.delta
-        if isinstance(self.claim, ZeroConcentratedDP):
-            known = by_parameter
+        known = known or isinstance(self.claim, ZeroConcentratedDP)
         if isinstance(self.claim, FAMILIES) and not known:
             raise OptionError(
                 f"a claim of {self.claim.name} for adding or removing one example has no curve of "
@@ -481,8 +484,11 @@ class AuditResult(Audit, ScoreAudit):
 def as_epsilon(
     claim: Claim, value: float, curve: TradeOff | None, least_delta: float | None = None
 ) -> float:
-    """Return a value of the claim's parameter as an ε, that of its curve at `delta_of` a family."""
-    if not isinstance(claim, FAMILIES):
+    """Return a value of the claim's parameter as an ε, that of its curve at `delta_of` a family.
+
+    Where it bounds no ε it stays as it is, in its own unit.
+    """
+    if not (isinstance(claim, FAMILIES) and claim.has_epsilon):
         return value
     if curve is None:
         return 0.0
@@ -512,7 +518,7 @@ def in_code(claim: Claim, bound: float, epsilon: float, *, proves: bool = True) 
         own_sign = "<="
     at = scale.at.replace("δ", "delta")
     own = f"{name} {own_sign} {scale.rounded(bound)}{at}"
-    if math.isinf(epsilon):  # no curve of the family has a finite one
+    if math.isinf(epsilon) or not claim.has_epsilon:  # no curve of the family has a finite one
         return own
     return f"epsilon({delta_of(claim):g}) {sign} {down(epsilon)} ({own})"
 
@@ -521,14 +527,21 @@ def valued(claim: Claim, value: float, sides: Sides) -> str:
     """Write a value of the claim's parameter: of a family as an ε, with the parameter behind it."""
     if not isinstance(claim, FAMILIES):
         return down(value)
+    if not claim.has_epsilon:
+        return scale_of(claim).equal(value)
     epsilon = as_epsilon(claim, value=value, curve=claim.rejected(value, sides))
     own = scale_of(claim).equal(value)
     return f"ε = {down(epsilon)} at δ = {delta_of(claim):g} ({own})"
 
 
 def converted(result: AuditResult, value: float) -> float | None:
-    """Return a value of the claim's parameter as an ε; None if a curve's function is not known."""
+    """Return a value of the claim's parameter as an ε; None if a curve's function is not known.
+
+    Neither is there one of a parameter that bounds none.
+    """
     claim = result.claim
+    if not claim.has_epsilon:
+        return None
     if not isinstance(claim, FAMILIES) or not value:
         return value
     try:

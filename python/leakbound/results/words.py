@@ -121,15 +121,18 @@ def meaning_of(
         )
     else:
         says = (
-            f"At the stated confidence, no {terms.guarantee} could be refuted, however small ε is.",
-            f"No attack on these {terms.units} could refute a guarantee whose ε{terms.at} is at or "
-            "above the ceiling.",
+            f"At the stated confidence, no {terms.guarantee} could be refuted, however small "
+            f"{terms.symbol} is.",
+            f"No attack on these {terms.units} could refute a guarantee whose {terms.parameter} is "
+            "at or above the ceiling.",
         )
     not_said = [
-        NO_UPPER_LIMIT,
+        NO_UPPER_LIMIT.replace("ε", terms.symbol),
         "A bound of 0 is not evidence of privacy. Compare it with the ceiling.",
         others,
     ]
+    if terms.symbol != "ε":
+        not_said.append(f"A bound on {terms.symbol} implies no ε at any δ: audit ApproxDP for one.")
     if terms.at:
         not_said.append(
             f"It gives no bound on ε outside {terms.family}: if the trade-off function of "
@@ -304,6 +307,18 @@ def terms_of(
 
     `own` are both in the unit of a family's own parameter.
     """
+    if not claim.has_epsilon:
+        name = claim.name + replaced
+        return Terms(
+            guarantee=f"guarantee of {name}",
+            family=name,
+            epsilon=values[0],
+            ceiling=values[1],
+            condition=condition,
+            units=units,
+            replaced=replaced,
+            symbol=scale_of(claim).name,
+        )
     if isinstance(claim, FAMILIES):
         name = claim.name + replaced
         delta = delta_of(claim, least_delta)

@@ -1,8 +1,12 @@
 """Zero-concentrated DP: its curve against a linear programme of tests, and audits under it."""
 
 import itertools
+import json
 import math
+import re
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +15,10 @@ from scipy.optimize import brentq
 
 import leakbound as lb
 from leakbound.claims import ZeroConcentratedDP, concentrated
+from leakbound.cli.output import brief
 from leakbound.errors import OptionError
+from leakbound.evidence.bundle import model_index
+from leakbound.testing import assert_not_refuted
 
 CLAIM = ZeroConcentratedDP()
 RHOS = (0.01, 0.3, 2.0, 20.0)
@@ -137,7 +144,7 @@ def test_a_result_is_a_lower_bound_with_its_words() -> None:
     assert f"rho >= {math.floor(100 * result.bound) / 100:.2f}" in repr(result)
     assert result.check(parameter=0.9 * result.bound) == "refuted"
     assert result.check(parameter=1.01 * result.bound) == "not refuted"
-    with pytest.raises(OptionError, match="no ε without a δ"):
+    with pytest.raises(OptionError, match="implies no ε at any δ"):
         result.check(epsilon=1.0)
 
 
@@ -149,7 +156,7 @@ def test_a_claim_for_adding_one_is_four_times_one_for_replacing() -> None:
     assert result.check(parameter=0.99 * quarter, relation="add_remove") == "refuted"
     assert result.check(parameter=1.01 * quarter, relation="add_remove") == "not refuted"
     assert result.check(parameter=0.99 * result.bound, relation="replace") == "refuted"
-    with pytest.raises(OptionError, match="no curve of this family"):
+    with pytest.raises(OptionError, match="implies no ε at any δ"):
         result.check(epsilon=1.0, delta=1e-5, relation="add_remove")
 
 
@@ -184,3 +191,80 @@ def test_the_truth_is_rejected_no_more_often_than_stated() -> None:
     false = sum(rejected[int(count)] for count in counts)
     assert false <= most_errors(3_000, 0.05, 1)
     assert lb.stats.fdp_rejects(guesses, guesses, 400.0, tradeoff=curve, tau=0.05, one_sided=True)
+
+
+def response(seed: int) -> lb.AuditResult:
+    """Audit randomised response, which is exactly (2.15, 0)-DP."""
+    rng = np.random.default_rng(seed)
+    member = rng.random(2000) < 0.5
+    kept = rng.random(2000) < 1 / (1 + math.exp(-2.15))
+    scores = np.where(kept, member, ~member).astype(float)
+    return lb.audit(scores, lb.Coins(member), claim=CLAIM, seed=seed)
+
+
+REFUSED: dict[str, Callable[[lb.AuditResult], object]] = {
+    "epsilon": lambda one: one.epsilon(1e-5),
+    "check": lambda one: one.check(epsilon=2.15, delta=1e-5),
+    "with_check": lambda one: one.with_check(epsilon=2.15, delta=1e-5),
+    "against": lambda one: one.against(epsilon=2.15, delta=1e-5, relation="add_remove"),
+    "gate": lambda one: assert_not_refuted(one, epsilon=2.15, delta=1e-5),
+}
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_bound_on_rho_implies_no_epsilon(seed: int) -> None:
+    """Its ρ is proved; an ε from there would be above the true 2.15."""
+    found = response(seed)
+    # the largest D_a / a of its two coins
+    low = 1 / (1 + math.exp(2.15))
+    true = float(np.max(divergence(1 - low, low) / ORDERS))
+    assert 0.1 < found.bound <= true
+    assert found.kind == "lower_bound"
+    for ask in REFUSED.values():
+        with pytest.raises(OptionError, match=r"implies no ε at any δ: state rho, or audit with"):
+            ask(found)
+    assert found.implied() is None
+    assert found.rejected is None
+    assert found.rejectable is None
+    assert found.check(parameter=true) != "refuted"
+    assert found.check(parameter=found.bound / 2) == "refuted"
+
+
+def test_a_result_on_rho_shows_no_epsilon(tmp_path: Path) -> None:
+    found = response(0).with_check(parameter=0.01)
+    said = found.summary()
+    shown = f"{said} {found} {found!r} {said.formula} {said.metrics} {said.levels} {said.answer}"
+    shown += " ".join(text for one in said.sections for text in one.paragraphs)
+    shown += " ".join(one.statement for one in found.assumptions)
+    shown += " ".join(f"{one.title} {one.caption}" for one in said.figures)
+    assert "ε" not in shown
+    assert "nan" not in shown.lower().split()
+    assert "δ" not in str(said)
+    assert f"ρ < {math.floor(100 * found.bound) / 100:.2f}" in said.headline  # noqa: RUF001 (Greek)
+    assert not {"epsilon", "epsilon_ceiling", "delta"} & said.numbers.keys()
+    assert said.numbers["bound"] == found.bound
+    assert set(said.units) == {"bound"}
+    assert not said.plainly
+    assert "family" not in [one.name.split()[0] for one in found.assumptions]
+    # stored, and read again
+    found.to_json(tmp_path / "result.json")
+    again = lb.load(tmp_path / "result.json")
+    assert again == found
+    assert str(again.summary()) == str(said)
+    # a page says why there is none, and nothing else about it
+    found.report(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    visible = re.sub(r"<(script|style|svg).*?</\1>", "", page, flags=re.DOTALL)
+    assert visible.count("ε") == 1
+    assert "A bound on ρ implies no ε at any δ" in visible  # noqa: RUF001 (Greek)
+    told = json.loads(brief(found))
+    assert "epsilon" not in told
+    assert told["bound_units"] == "ρ of zero-concentrated DP"  # noqa: RUF001 (Greek)
+
+
+def test_the_model_card_and_remarks_have_rho() -> None:
+    found = response(0)
+    metrics = str(model_index(found, model="coins", dataset="2,000 coins"))
+    assert "rho_lower_bound" in metrics
+    assert "ε" not in metrics
+    assert "epsilon" not in metrics

@@ -91,6 +91,7 @@ REFUSED = {
     "coins --family dp-sgd:0.1,20 --claim noise=0": "must have the form eps=… or eps=…,delta=…",
     "coins --family dp-sgd:0.1,20 --claim noise=1,eps=1": "with numbers of at least 0",
     "coins --family dp-sgd:0.1,20 --claim mu=1": "--claim mu=… does not fit DP-SGD",
+    "coins --family zcdp --claim eps=1,delta=1e-5": "rho implies no ε at any δ: state rho",
     "coins --family gaussian --claim eps=1": "such as --claim eps=E,delta=1e-05",
     "coins --family gaussian:0.1 --claim eps=1,delta=0.1": "without a δ above 0.1",
     "coins --family dp-sgd:0.1,20 --claim eps=1": "20 steps has no ε without a δ: at delta = 0",

@@ -96,6 +96,8 @@ def _terms(result: AuditResult, condition: str) -> Terms:
     replaced = result.wording.changed(result.relation)
     scale = scale_of(claim)
     own = scale.behind(result.bound, proves=kind.proves), scale.equal(result.ceiling)
+    if not claim.has_epsilon:
+        own = "", ""  # bound and ceiling are in this unit themselves
     terms = terms_of(
         stated_claim(result),
         values=(epsilon, ceiling),
@@ -116,7 +118,7 @@ def _figures(result: AuditResult, terms: Terms) -> tuple[Figure, ...]:
         drawn = f"{number(terms.epsilon)}{terms.at}"
     series = Series(
         name=f"this {result.wording.subject}",
-        symbol="ε",
+        symbol=terms.symbol,
         prefix="",
         colour=MEMBER,
         bound=drawn,
@@ -127,6 +129,7 @@ def _figures(result: AuditResult, terms: Terms) -> tuple[Figure, ...]:
         kind=result.kind,
         series=(series,),
         family=family,
+        has_epsilon=result.claim.has_epsilon,
         rejected=result.rejected,
         rejectable=result.rejectable,
         copies=result.copies,
@@ -139,9 +142,9 @@ def _figures(result: AuditResult, terms: Terms) -> tuple[Figure, ...]:
 def _metrics(result: AuditResult, said: Description, terms: Terms) -> tuple[Metric, ...]:
     """Return the key numbers: ε, with the parameter of a family in brackets."""
     kind = KINDS[result.kind]
-    least = "ε"
+    least = terms.symbol
     if kind.proves:
-        least = "ε at least"
+        least = f"{least} at least"
     note = kind.tag
     if isinstance(result.claim, FAMILIES):
         note += f", {result.claim.name}"
@@ -355,8 +358,8 @@ def _evidence(result: AuditResult, said: Description) -> Strings:
         if result.guesses:
             tried = f"{guessed}, no more than chance can explain. "
         return (
-            f"{tried}No promise of any ε is ruled out. This is not evidence of privacy: a stronger "
-            "attack may still reveal leakage.",
+            f"{tried}No promise of any {terms.symbol} is ruled out. This is not evidence "
+            "of privacy: a stronger attack may still reveal leakage.",
         )
     kept = "training"
     if result.wording.is_mechanism:

@@ -22,6 +22,8 @@ def plainly(result: AuditResult) -> str:
     options = result.options
     even = options.get("prior", _FAIR) == _FAIR and result.copies == 1
     stated = result.kind == "lower_bound" and result.refutes and result.bound >= SMALL
+    if not result.claim.has_epsilon:
+        return ""
     if not (even and stated) or result.is_withheld or result.wording.is_mechanism:
         return ""
     if any(one.status == "contradicted" for one in result.assumptions):

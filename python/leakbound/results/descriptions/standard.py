@@ -53,8 +53,8 @@ def standard(
     leaks = result.refutes and epsilon >= SMALL and more
     sign, tail = {
         "estimate": ("ε̃ =", ", estimate"),
-        "exploratory_lower_bound": ("ε ≈", ", exploratory"),
-    }.get(result.kind, ("ε ≥", ""))
+        "exploratory_lower_bound": (f"{terms.symbol} ≈", ", exploratory"),
+    }.get(result.kind, (f"{terms.symbol} ≥", ""))
     return Description(
         kind=result.kind,
         confidence=result.confidence,
@@ -141,8 +141,9 @@ def _headline(
         if terms.own:
             own = f" ({terms.own})"
         return (
-            f"Exploratory: ε ≈ {bound}{terms.at}{own}. This is not a lower bound, because it "
-            "ignores the error of the learnt propensities. It cannot refute a claim."
+            f"Exploratory: {terms.symbol} ≈ {bound}{terms.at}{own}. This is not a lower "
+            "bound, because it ignores the error of the learnt propensities. It cannot refute a "
+            "claim."
         )
     if leaks:
         return terms.conditional(
@@ -150,7 +151,7 @@ def _headline(
             f"{terms.smaller} {sure}."
         )
     if result.refutes:
-        said = f"ε is at least {bound}{terms.at}{terms.within} {sure}."
+        said = f"{terms.symbol} is at least {bound}{terms.at}{terms.within} {sure}."
         if terms.epsilon >= SMALL:
             return terms.conditional(said)
         return (
@@ -163,8 +164,8 @@ def _headline(
     these = f"these {audited(ranking):,} {terms.units}{several}"
     if terms.ceiling > 0:
         return (
-            f"Nothing could be refuted. A perfect attack on {these} would have reached ε = "
-            f"{number(terms.ceiling)}{terms.at}; this attack did not."
+            f"Nothing could be refuted. A perfect attack on {these} would have reached "
+            f"{terms.symbol} = {number(terms.ceiling)}{terms.at}; this attack did not."
         )
     return (
         f"No attack could show anything with {these}, not even a perfect one "
@@ -284,7 +285,11 @@ def levels_of(terms: Terms, *, proves: bool) -> Levels:
     second = max(terms.epsilon, terms.ceiling)
     low = number(terms.epsilon)
     high = number(second)
-    names = (f"not a bound: ε below {low}", f"up to the ceiling, {high}", "above the ceiling")
+    names = (
+        f"not a bound: {terms.symbol} below {low}",
+        f"up to the ceiling, {high}",
+        "above the ceiling",
+    )
     if proves:
         names = (
             f"{terms.qualified('ruled out')}: {terms.smaller}",
@@ -298,8 +303,10 @@ def _numbers(result: Audit, ranking: ScoreAudit, terms: Terms) -> dict[str, floa
     """Return finite numbers by their names."""
     counts = ("m", "members", "guesses", "correct", "auc")
     numbers: dict[str, float | None] = {name: getattr(ranking, name) for name in counts}
-    numbers |= {"epsilon": terms.epsilon, "epsilon_ceiling": terms.ceiling, "bound": result.bound}
-    numbers |= {"delta": terms.delta, "confidence": result.confidence}
+    numbers |= {"bound": result.bound, "confidence": result.confidence}
+    if result.claim.has_epsilon:
+        numbers |= {"epsilon": terms.epsilon, "epsilon_ceiling": terms.ceiling}
+        numbers |= {"delta": terms.delta}
     if (one := result.checked) is not None:
         decided = {"refuted": True, "not refuted": False}.get(one.verdict)
         numbers |= {"checked_value": one.value, "refuted": decided, "proved_value": one.proved}
@@ -311,11 +318,13 @@ def _numbers(result: Audit, ranking: ScoreAudit, terms: Terms) -> dict[str, floa
 
 
 def units_of(terms: Terms, own: str = "") -> dict[str, str]:
-    """Return the units of an ε and of a bound on the claim's own parameter, if it has one."""
+    """Return the units of an ε, if one is bounded, and of a bound on the claim's own parameter."""
     epsilon = f"nats at δ = {terms.delta:g}{terms.replaced}"
     bound = epsilon
     if own:
         bound = f"{own}{terms.replaced}"
+    if terms.symbol != "ε":
+        return {"bound": bound}
     return {"epsilon": epsilon, "epsilon_ceiling": epsilon, "bound": bound}
 
 
@@ -331,6 +340,7 @@ def figures_of(drawing: Drawing) -> tuple[Figure, ...]:
     """Return the figures that every audit has, those added to `PLOTS` among them."""
     # a curve of one point shows nothing that the key numbers do not
     tested = max(int(np.isfinite(one.ranking.curve.bound).sum()) for one in drawing.series)
+    told = tested > 1 and not drawing.family
     return tuple(
         Figure(
             name=name,
@@ -339,5 +349,5 @@ def figures_of(drawing: Drawing) -> tuple[Figure, ...]:
             caption=plot.caption(drawing),
         )
         for name, plot in PLOTS.items()
-        if name != "bound" or drawing.family or tested > 1
+        if name != "bound" or (drawing.family and drawing.has_epsilon) or told
     )

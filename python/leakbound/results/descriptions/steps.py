@@ -102,12 +102,13 @@ def _of_more(result: AuditResult, terms: Terms) -> Iterator[str]:
     if near and proves and not _is_shifted(result) and not _is_filled(result):
         yield (
             f"To prove more, audit more {unit}: a perfect attack on these {m:,} would have reached "
-            f"only ε = {number(reach)}{terms.at}."
+            f"only {terms.symbol} = {number(reach)}{terms.at}."
         )
     if one is not None and one.verdict == "not refuted":
         yield (
             f"To test the claimed {asked(result.claim, one)} harder, choose a stronger attack for "
-            f"the next audit: these {unit} allow bounds up to ε = {number(reach)}{terms.at}."
+            f"the next audit: these {unit} allow bounds up to "
+            f"{terms.symbol} = {number(reach)}{terms.at}."
         )
     if isinstance(result.claim, PureDP) and proves and result.copies == 1:
         small = 10.0 ** -math.ceil(math.log10(10 * m))
@@ -139,9 +140,9 @@ def _of_reach(result: AuditResult, terms: Terms, target: float) -> str:
     """Return how many examples it takes to reach what was claimed, or an ε that is not small."""
     if result.copies > 1:
         return (
-            f"Insert each record once: {result.copies} copies share one ε, so that even a perfect "
-            f"attack on these {audited(result):,} {terms.units} reaches only ε = "
-            f"{number(terms.ceiling)}{terms.at} for one record."
+            f"Insert each record once: {result.copies} copies share one {terms.symbol}, so that "
+            f"even a perfect attack on these {audited(result):,} {terms.units} reaches only "
+            f"{terms.symbol} = {number(terms.ceiling)}{terms.at} for one record."
         )
     enough = _enough(result, target)
     one = result.checked
@@ -153,8 +154,8 @@ def _of_reach(result: AuditResult, terms: Terms, target: float) -> str:
     if claimed:
         aim = f", below the claimed ε = {target:g}"
     return (
-        f"Audit {many}: with these {audited(result):,}, even a perfect attack reaches only ε = "
-        f"{number(terms.ceiling)}{terms.at}{aim}."
+        f"Audit {many}: with these {audited(result):,}, even a perfect attack reaches only "
+        f"{terms.symbol} = {number(terms.ceiling)}{terms.at}{aim}."
     )
 
 
@@ -172,15 +173,15 @@ def _of_overlap(result: "ZeroRunResult", terms: Terms) -> str:
     if result.correction == "composition":
         return (
             'Audit with correction="match": composition subtracts the most that the features of '
-            "any one example may reveal, and leaves even a perfect attack only ε = "
-            f"{number(terms.ceiling)}{terms.at}."
+            "any one example may reveal, and leaves even a perfect attack only "
+            f"{terms.symbol} = {number(terms.ceiling)}{terms.at}."
         )
     if result.overlap.m_eff >= _MANY * result.m:
         return ""
     return (
         "Look for members and non-members that resemble each other: with the odds that features "
-        f"give these {result.m:,} {terms.units}, even a perfect attack reaches only ε = "
-        f"{number(terms.ceiling)}{terms.at}."
+        f"give these {result.m:,} {terms.units}, even a perfect attack reaches only "
+        f"{terms.symbol} = {number(terms.ceiling)}{terms.at}."
     )
 
 

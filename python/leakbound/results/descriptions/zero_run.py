@@ -28,7 +28,7 @@ _GUESSED: dict[Correction, str] = {
 }
 # Share of the examples that fair coins are worth, below which the groups hardly overlap
 _SCARCE = 0.1
-_NOT_PRIVATE = "No promise of any ε is ruled out. This is not evidence of privacy."
+_NOT_PRIVATE = "No promise of any {} is ruled out. This is not evidence of privacy."
 # With one of these, counts depend on the propensities
 _COUNTED: tuple[Correction, ...] = ("match", "tamper")
 
@@ -68,8 +68,9 @@ def _evidence(result: ZeroRunResult, said: Description) -> Strings:
     """Return why nothing is proved, or what was guessed right, and what the bound depends on."""
     naive = (
         "Without the correction, the audit would have claimed "
-        f"ε = {number(result.naive)}{said.terms.at}."
+        f"{said.terms.symbol} = {number(result.naive)}{said.terms.at}."
     )
+    not_private = _NOT_PRIVATE.format(said.terms.symbol)
     tested = result.falsification
     if result.withheld and tested is not None and tested.refuted:
         return (
@@ -82,7 +83,7 @@ def _evidence(result: ZeroRunResult, said: Description) -> Strings:
     if result.reason:
         because = f"The bound is 0 because {_why(result)}."
     if not result.guesses and not result.searched:
-        return tuple(filter(None, [because, f"{_NOT_PRIVATE} {naive}"]))
+        return tuple(filter(None, [because, f"{not_private} {naive}"]))
     words = list[str]()
     if result.guesses:
         words.append(_guessed(result))
@@ -96,7 +97,7 @@ def _evidence(result: ZeroRunResult, said: Description) -> Strings:
             f"{percent(1 - result.confidence)} of the time."
         )
     else:
-        words.append(_NOT_PRIVATE)
+        words.append(not_private)
     if result.learnt is not None:
         words.append(
             "This is the worst case over all plausible propensity models. The best-fitting model "
