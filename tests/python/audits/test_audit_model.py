@@ -79,11 +79,12 @@ def test_canaries_are_audited_by_their_coins() -> None:
     assert model.training
     with pytest.raises(OptionError, match=r"canaries: loss_drop .* to leakbound\.torch\.score"):
         lb.audit_model(model, canaries=(x, y), coins=plan, signal="loss_drop")
-    for wrong in ({"canaries": (x, y)}, {"train": (x, y), "coins": plan}, {}):
+    alone: dict[str, Any] = {"canaries": (x, y)}
+    for wrong in (alone, {"train": (x, y), "coins": plan}, {}):
         with pytest.raises(OptionError, match="either train and test, or canaries and coins"):
             lb.audit_model(model, **wrong)
     with pytest.raises(OptionError, match=r"canaries and coins: add coins=canaries\.plan"):
-        lb.audit_model(model, canaries=(x, y))
+        lb.audit_model(model, **alone)
 
 
 def test_canaries_are_joined_with_the_ids_of_their_plan() -> None:
