@@ -389,7 +389,7 @@ def both_ends_of_an_interval_have_half_each() -> None:
     right = int(MEMBER[down[: M // 2]].sum() + (~MEMBER[down[M // 2 :]]).sum())
     low = stats.beta.ppf(BETA / 2, right, M - right + 1)
     high = stats.beta.isf(BETA / 2, right + 1, M - right)
-    words = f"95 % interval {share(low)} to {share(high, up=True)}; guessing gives 50 %"
+    words = f"90 % interval {share(low)} to {share(high, up=True)}; guessing gives 50 %"
     assert metric.note == words
 
 

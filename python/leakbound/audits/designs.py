@@ -18,7 +18,7 @@ DESIGNS = {
     "choices": "Choices",
 }
 """Classes of designs by the names that results have of them; each is imported when it is used."""
-SHARED = ("claim", "confidence", "cuts", "sides", "ids", "seed")
+SHARED = ("claim", "confidence", "cuts", "sides", "ids", "by", "seed")
 """Options of `leakbound.audit`, whatever the design; others are the design's own."""
 
 

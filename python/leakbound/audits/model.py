@@ -303,7 +303,10 @@ def _check_dimensions(model: Data, parts: list[Data]) -> None:
     """Refuse several labels for each example of a set if another one has one."""
     if _is_network(model):
         return
-    dimensions = [np.ndim(targets) for _, targets in parts]
+    try:
+        dimensions = [np.ndim(targets) for _, targets in parts]
+    except ValueError:  # rows of different lengths, which a signal of one's own may take
+        return
     if dimensions[-1] > dimensions[0]:
         labels_of(parts[-1][1], "y")
 

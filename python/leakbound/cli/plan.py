@@ -188,7 +188,7 @@ def plan(
     else:
         of = units(sides)
         if copies > 1:
-            of += f", each inserted {copies} times,"
+            of += f", each inserted {copies} times"
         _show(plans, claim=goal.stated, goal=bound, of=of, m=m)
         if first.m is not None:
             policy = ""

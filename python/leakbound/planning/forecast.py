@@ -200,7 +200,7 @@ def ceilings(
     Examples
     --------
     >>> {name: round(most, 2) for name, most in ceilings(["north"] * 200 + ["south"] * 5).items()}
-    {'north': 3.93, 'south': 0.0}
+    {'north': 3.9, 'south': 0.0}
     """
     choice(sides, name="sides", allowed=Sides)
     instance(claim, name="claim", types=_CLAIMS)

@@ -71,7 +71,10 @@ def test_choices_take_copies(tmp_path: Path) -> None:
 def test_a_plan_of_copies_names_the_command_of_its_audit() -> None:
     asked = ("--truth", "0.4", "--target", "0.2", "--copies", "10", "--simulations", "20")
     answer = leakbound("plan", *asked)
-    assert "canaries, each inserted 10 times, prove ε ≥ 0.20" in answer.out
+    assert (
+        "canaries, each inserted 10 times, an attack of strength ε = 0.4 proves ε ≥ 0.20"
+        in answer.out
+    )
     assert "Next: leakbound coins scores.csv --claim eps=0.2 --copies 10" in answer.out
     claimed = leakbound("plan", "--claim", "mu=0.1", "-m", "200", *asked[4:])
     assert "--claim mu=0.1 --copies 10" in claimed.out

@@ -121,7 +121,7 @@ def test_what_is_refused_in_one_line(tables: dict[str, pd.DataFrame], tmp_path: 
 def test_large_tables_of_words_are_compared(tmp_path: Path) -> None:
     """More ways to split them than a double holds."""
     rng = np.random.default_rng(3)
-    town = pd.DataFrame({"town": rng.choice(["Bonn", "Nice"], 1200), "age": range(1200)})
+    town = pd.DataFrame({"town": rng.choice(["Bonn", "Nice"], 1200), "age": rng.permutation(1200)})
     options = written(tmp_path, dict(zip(FILES, (town[:600], town[600:], town[:50]), strict=True)))
     answer = leakbound("synthetic", *options, "--attacks", "attribution")
     assert answer.code == 0, answer.err
