@@ -447,19 +447,18 @@ class Delivery:
             with bar("Drawing the report"):
                 output.write_files(self.out, result, **about)
         # 3. The verdict.
+        verdict, sentence = further or (None, "")
         say: Callable[[str], None] = tell
         if self.json_full:
             typer.echo(result.to_json())
         elif self.json:
-            typer.echo(output.brief(result))
+            typer.echo(output.brief(result, lenient=self.lenient, further=verdict))
         else:
             output.show(result)
             say = typer.echo
         if self.out is not None:
             say(f"Report: {self.out / 'report.html'}")
-        verdict = None
-        if further is not None:
-            verdict, sentence = further
+        if sentence:
             say(sentence)
         output.end(result, lenient=self.lenient, further=verdict)
 

@@ -131,6 +131,14 @@ def exit_code(result: Result, *, lenient: bool, further: Verdict | None = None) 
     refute nothing, however much the model leaks. Without a claim, a result is inconclusive
     only if its bound is withheld.
     """
+    code, doubts = _judged(result, lenient=lenient, further=further)
+    if doubts:
+        tell(f"leakbound: inconclusive (use --lenient to accept): {'; '.join(doubts)}")
+    return code
+
+
+def _judged(result: Result, *, lenient: bool, further: Verdict | None) -> tuple[int, list[str]]:
+    """Return the exit code, and what makes a result inconclusive that refutes nothing."""
     claims = [further]
     if result.checked is not None:
         claims.append(result.checked.verdict)
@@ -142,9 +150,8 @@ def exit_code(result: Result, *, lenient: bool, further: Verdict | None = None) 
     elif not getattr(result, "is_withheld", False):
         doubts = []  # nothing was claimed, and a bound was given
     if doubts and not lenient and code == 0:
-        tell(f"leakbound: inconclusive (use --lenient to accept): {'; '.join(doubts)}")
-        code = INCONCLUSIVE
-    return code
+        return INCONCLUSIVE, doubts
+    return code, []
 
 
 def grid(columns: Iterable[tuple[str, bool]], rows: Iterable[Iterable[str]]) -> Table:
@@ -165,10 +172,15 @@ def _tone(verdict: str) -> str:
     return f"bold {tones.get(verdict, 'yellow')}"
 
 
-def brief(result: Result) -> str:
-    """Return a result as JSON for scripts: what matters most first, and no curves."""
+def brief(result: Result, *, lenient: bool, further: Verdict | None = None) -> str:
+    """Return a result as JSON for scripts: what matters most first, and no curves.
+
+    `exit_code` is that of the command, which warnings make 3 where a claim is not refuted.
+    """
     said = result.summary()
+    code, _ = _judged(result, lenient=lenient, further=further)
     first: dict[str, object] = {"headline": said.headline, "verdict": said.verdict}
+    first["exit_code"] = code
     units = {"bound_units": said.units["bound"]}
     if "epsilon" in said.units:
         first["epsilon"] = said.epsilon

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -59,7 +60,7 @@ def _conclude_each(
     if delivery.json_full:
         typer.echo(_together(results, AuditResult.to_json))
     elif delivery.json:
-        typer.echo(_together(results, output.brief))
+        typer.echo(_together(results, partial(output.brief, lenient=delivery.lenient)))
     else:
         _show(results, question.confidence)
     if delivery.out is not None:

@@ -88,6 +88,9 @@ def test_a_claim_does_not_pass_in_doubt(
     answer = leakbound(command, file, *claim)
     assert (answer.code, words in answer.err) == (3, True)
     assert leakbound(command, file, *claim, "--lenient").code == 0
+    for more, code in ((), 3), (("--lenient",), 0):
+        told = json.loads(leakbound(command, file, *claim, "--json", *more).out)
+        assert told["exit_code"] == code
 
 
 def test_an_exact_half_passes_as_a_split(table: Callable[[str], Path]) -> None:
