@@ -86,7 +86,7 @@ def test_what_has_no_set_says_why() -> None:
         (
             np.column_stack([marks, features]),
             member | (marks > 0),
-            "separate .*, all or those that",
+            "separate .*, completely or within a group",
         ),
         (np.column_stack([features, features[:, 0]]), member, "depend"),
         (np.column_stack([marks, 1 - marks]), member, "one of the indicators of all categories"),
