@@ -172,7 +172,7 @@ def _tone(verdict: str) -> str:
     return f"bold {tones.get(verdict, 'yellow')}"
 
 
-def brief(result: Result, *, lenient: bool, further: Verdict | None = None) -> str:
+def brief(result: Result, *, lenient: bool = False, further: Verdict | None = None) -> str:
     """Return a result as JSON for scripts: what matters most first, and no curves.
 
     `exit_code` is that of the command, which warnings make 3 where a claim is not refuted.
@@ -180,13 +180,13 @@ def brief(result: Result, *, lenient: bool, further: Verdict | None = None) -> s
     said = result.summary()
     code, _ = _judged(result, lenient=lenient, further=further)
     first: dict[str, object] = {"headline": said.headline, "verdict": said.verdict}
-    first["exit_code"] = code
     units = {"bound_units": said.units["bound"]}
     if "epsilon" in said.units:
         first["epsilon"] = said.epsilon
         units = {"units": said.units["epsilon"], **units}
     rest = _without_curves(result.to_dict())
-    return json.dumps(encode({**first, **units, **rest}), ensure_ascii=False)
+    told = {**first, **units, "exit_code": code, **rest}
+    return json.dumps(encode(told), ensure_ascii=False)
 
 
 def _without_curves(stored: object) -> Any:
