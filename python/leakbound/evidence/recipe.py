@@ -1,7 +1,7 @@
 """How an audit is run again: its design, its options as JSON, and its data as arrays."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Self, get_args
 
@@ -146,14 +146,10 @@ def recipe_of(result: Result, data: Mapping[str, object], options: Mapping[str, 
     if given.get("member") is None and "member" not in parameters_of(audit):
         given.pop("member", None)  # a design from outside may call it otherwise
     own = _own_options(result, audit)
-    filled_in = _FILLED_IN - {*result.options.get("asked", ())}
-    stated = {name: own[name] for name in own if name not in filled_in}
+    stated = {name: own[name] for name in own if was_asked(result, name)}
     content, arrays = Recipe(audit=audit, arguments=stated | given).encoded()
     recipe = Recipe.decoded(content, arrays, data.get("member"))
-    try:
-        differs = difference(recipe.run(), result)
-    except LeakboundError as error:
-        differs = str(error)
+    differs = run_and_compared(recipe.run, result)
     if differs:
         raise FormatError(
             f"auditing these scores and this membership by {audit} gives another result: "
@@ -161,6 +157,19 @@ def recipe_of(result: Result, data: Mapping[str, object], options: Mapping[str, 
             "options={…}"
         )
     return recipe
+
+
+def was_asked(result: Result, name: str) -> bool:
+    """Return whether an option was given, and not filled in by the audit."""
+    return name not in _FILLED_IN or name in result.options.get("asked", ())
+
+
+def run_and_compared(run: Callable[[], Result], result: Result) -> str:
+    """Run an audit again; return its first difference from a result, or why it failed."""
+    try:
+        return difference(run(), result)
+    except LeakboundError as error:
+        return str(error)
 
 
 def difference(again: Result, result: Result, *, exact: bool = True) -> str:

@@ -19,8 +19,14 @@ from leakbound._base.tables import (
 from leakbound._base.types import AnyArray, JsonObject, JsonValue
 from leakbound.audits.synthetic import audit_synthetic
 from leakbound.audits.synthetic_tables import marks
-from leakbound.errors import FormatError, LeakboundError
-from leakbound.evidence.recipe import SYNTHETIC, difference, option_json, read_option
+from leakbound.errors import FormatError
+from leakbound.evidence.recipe import (
+    SYNTHETIC,
+    option_json,
+    read_option,
+    run_and_compared,
+    was_asked,
+)
 from leakbound.results.synthetic import SyntheticResult
 
 _TABLES = ("members", "nonmembers", "synthetic", "reference")
@@ -127,21 +133,18 @@ def tables_recipe_of(result: SyntheticResult, given: SyntheticInputs) -> TablesR
         "challenge": given.challenge,
         "seed": result.provenance.seed,
     }
-    differs = ""
-    for stated in ({}, {"cuts": result.options["cuts"]}):
-        content, arrays = TablesRecipe(arguments | stated).encoded()
-        recipe = TablesRecipe.decoded(content, arrays)
-        try:
-            wrong = difference(recipe.run(), result)
-        except LeakboundError as error:
-            wrong = str(error)
-        if not wrong:
-            return recipe
-        differs = differs or wrong
-    raise FormatError(
-        f"auditing these tables gives another result: {differs}; pass the tables that were "
-        "audited, and columns, missing, challenge and attacks of one's own as the audit had them"
-    )
+    if was_asked(result, "cuts"):
+        arguments["cuts"] = result.options["cuts"]
+    content, arrays = TablesRecipe(arguments).encoded()
+    recipe = TablesRecipe.decoded(content, arrays)
+    differs = run_and_compared(recipe.run, result)
+    if differs:
+        raise FormatError(
+            f"auditing these tables gives another result: {differs}; pass the tables that were "
+            "audited, and columns, missing, challenge and attacks of one's own as the audit had "
+            "them"
+        )
+    return recipe
 
 
 def _attacks_of(result: SyntheticResult, given: SyntheticInputs) -> object:
