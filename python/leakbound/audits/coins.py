@@ -36,7 +36,7 @@ from leakbound.audits import grouping, premises, road
 from leakbound.audits.arguments import of_one_array
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.pairs import Aggregate, Units, torn_group
-from leakbound.audits.subgroups import audit_each
+from leakbound.audits.subgroups import audit_each, of_single_examples
 from leakbound.claims import Claim, PureDP
 from leakbound.claims.base import GuessWords
 from leakbound.cuts import ScoreGame, TallyGame
@@ -153,9 +153,8 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
         /,
     ) -> dict[Any, AuditResult]:
         """See `Design.audit_by`."""
-        if self.member is None or by_attack(scores, Tally) is not None:
-            raise OptionError("by= needs single examples and their member: a tally has counts")
-        order, attacks, member, groups = self._read(scores, self.member, request)
+        given = of_single_examples(self.member, scores, Tally)
+        order, attacks, member, groups = self._read(scores, given, request)
         rowwise: Named = {"groups": groups}
         if not isinstance(self.prior, float | int | np.floating | np.integer):
             prior = vector(order.placed(self.prior, "prior"), name="prior")

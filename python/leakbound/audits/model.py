@@ -248,7 +248,7 @@ def _of_both(
     if not _is_network(model):
         features = features_of(x, seed)
     if features is not None:
-        features = features._replace(rows=features.rows[back])
+        features = features.taken(back)
     placed = replace(scores, values=scores.values[back], ids=scores.ids[back])
     return placed, np.array(member), _Targets(targets, back), features
 

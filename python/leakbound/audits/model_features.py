@@ -5,7 +5,7 @@ none.
 """
 
 from importlib.util import find_spec
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from leakbound._base.features import table_of
 from leakbound._base.reading import array_of
 from leakbound._base.streams import Purpose
 from leakbound._base.tables import read_columns
-from leakbound._base.types import AnyArray, ArrayInput, Data, FloatArray, Strings
+from leakbound._base.types import AnyArray, ArrayInput, Data, FloatArray, IntArray, Strings
 from leakbound.attacks.synthetic.encoding import coordinates
 from leakbound.errors import LeakboundError
 
@@ -36,14 +36,22 @@ class Features(NamedTuple):
     names: Strings
     notes: Strings = ()
 
+    def taken(self, rows: IntArray | None) -> Self:
+        """Return some rows in an order; all as they are if None."""
+        if rows is None:
+            return self
+        return self._replace(rows=self.rows[rows])
 
-def of_given(values: ArrayInput, order: ExampleOrder, seed: int) -> Features:
+
+def of_given(values: ArrayInput | Features, order: ExampleOrder, seed: int) -> Features:
     """Read features of any form, in the order of the examples.
 
     An array is taken as it is, and so is a table of numbers, none missing. Columns of other tables
     become coordinates, as those of an audited model and of synthetic tables do. No membership is
-    read.
+    read. Those of a subgroup were read before, with all others.
     """
+    if isinstance(values, Features):
+        return values
     rows = order.rows_of(values, "features")
     table = table_of(values, "features")
     if table is None:
@@ -55,9 +63,7 @@ def of_given(values: ArrayInput, order: ExampleOrder, seed: int) -> Features:
         codes = [name for name, column in table.items() if column.categorical]
         known = coordinates([table], codes, seed, synthetic=False)
         found = Features(known.rows, known.sources, known.notes)
-    if rows is None:
-        return found
-    return found._replace(rows=found.rows[rows])
+    return found.taken(rows)
 
 
 def can_challenge() -> bool:

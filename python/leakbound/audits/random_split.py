@@ -16,7 +16,7 @@ from leakbound.audits.arguments import of_one_array
 from leakbound.audits.pair_tally import PairTally
 from leakbound.audits.pairs import Aggregate, Pairs, Units
 from leakbound.audits.split_challenge import challenge, challenged
-from leakbound.audits.subgroups import audit_each
+from leakbound.audits.subgroups import audit_each, of_single_examples
 from leakbound.claims import Claim
 from leakbound.claims.base import GuessWords
 from leakbound.cuts.games import PairTallyGame
@@ -150,20 +150,14 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
         member = aligned.member
         if self.groups is None:
             premises.refuse_repeated(member, what="membership", cure=_UNITS)
-        given = {"strata": self.strata, "groups": self.groups, "labels": self.labels}
-        codes = {
-            name: check_codes(aligned.order.placed(values, name), examples=member.size, name=name)
-            for name, values in given.items()
-            if values is not None
-        }
+        codes = self._codes(aligned)
         strata = codes.get("strata")
         units = Units.of(member, strata, groups=codes.get("groups"), aggregate=self.aggregate)
         # 2. Pairs of a member and a non-member: which is which was a fair coin.
         pairs = Pairs.drawn(units, request.seed)
         found = None
         if self.features is not None:
-            read = model_features.of_given(self.features, aligned.order, request.seed)
-            check_length(read.rows[:, 0], examples=member.size, name="features")
+            read = self._features(aligned, request)
             label = "stratum"
             if self.labels is not None:
                 label = "label"
@@ -191,22 +185,28 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
         /,
     ) -> dict[Any, AuditResult]:
         """See `Design.audit_by`: pairs are within subgroups."""
-        if self.member is None or by_attack(scores, PairTally) is not None:
-            raise OptionError("by= needs single examples and their member: a tally has counts")
-        read = road.read(scores, self.member, request.ids)
-        rowwise: Named = {}
-        for name in ("strata", "groups", "labels", "features"):
-            values = getattr(self, name)
-            if values is None:
-                continue
-            if name == "features":
-                given = model_features.of_given(values, read.order, request.seed)
-                check_length(given.rows[:, 0], examples=read.member.size, name=name)
-                rowwise[name] = given.rows
-            else:
-                placed = read.order.placed(values, name)
-                rowwise[name] = check_codes(placed, examples=read.member.size, name=name)
+        member = of_single_examples(self.member, scores, PairTally)
+        read = road.read(scores, member, request.ids)
+        rowwise: Named = {**self._codes(read)}
+        if self.features is not None:
+            rowwise["features"] = self._features(read, request)
         return audit_each(self, read, request, by, rowwise)
+
+    def _codes(self, read: road.AlignedScores) -> dict[str, GenericArray]:
+        """Return strata, groups and labels, those that were given, in the order of the examples."""
+        given = {"strata": self.strata, "groups": self.groups, "labels": self.labels}
+        return {
+            name: check_codes(read.order.placed(values, name), read.member.size, name=name)
+            for name, values in given.items()
+            if values is not None
+        }
+
+    def _features(self, read: road.AlignedScores, request: road.Request) -> model_features.Features:
+        """Return features in the order of the examples."""
+        assert self.features is not None
+        found = model_features.of_given(self.features, read.order, request.seed)
+        check_length(found.rows[:, 0], examples=read.member.size, name="features")
+        return found
 
     def _paired(
         self,

@@ -11,10 +11,12 @@ from leakbound._base import shares
 from leakbound._base.checks import complement, instance, integer, vector
 from leakbound._base.codes import by_first_row, check_codes
 from leakbound._base.formatting import percent
-from leakbound._base.types import ArrayInput, GenericArray
+from leakbound._base.types import ArrayInput, GenericArray, IntArray, MemberInput
+from leakbound._tally.tally import AnyTally, by_attack
+from leakbound.audits.model_features import Features
 from leakbound.audits.pairs import torn_group
 from leakbound.audits.road import AlignedScores, Request
-from leakbound.errors import AbstentionError, DesignError, LeakboundError
+from leakbound.errors import AbstentionError, DesignError, LeakboundError, OptionError
 from leakbound.results import Assumption, AuditResult
 
 SUBGROUP = ("subgroup", "subgroups")
@@ -48,7 +50,7 @@ def audit_each(
     failures: dict[Any, LeakboundError] = {}
     for name in names.tolist():
         rows = np.flatnonzero(labels == name)
-        given = {one: values[rows] for one, values in rowwise.items() if values is not None}
+        given = {one: _taken(values, rows) for one, values in rowwise.items()}
         part = replace(design, member=member[rows], **given)
         ids = None
         if order.told_ids is not None:
@@ -67,6 +69,24 @@ def audit_each(
     if failures:
         raise _together(failures, names.size) from next(iter(failures.values()))
     return results
+
+
+def of_single_examples(
+    member: MemberInput | None, scores: object, counted: type[AnyTally]
+) -> MemberInput:
+    """Return membership of single examples; what is counted has no subgroups."""
+    if member is None or by_attack(scores, counted) is not None:
+        raise OptionError("by= needs single examples and their member: a tally has counts")
+    return member
+
+
+def _taken(values: Any, rows: IntArray) -> Any:
+    """Return the rows of an option, if it was given."""
+    if values is None:
+        return None
+    if isinstance(values, Features):
+        return values.taken(rows)
+    return values[rows]
 
 
 def _together(failures: Mapping[Any, LeakboundError], labels: int) -> LeakboundError:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import leakbound as lb
@@ -149,3 +150,17 @@ def test_all_labels_that_cannot_be_audited_are_named_at_once(design: Any, said: 
 def test_a_tally_has_no_labels() -> None:
     with pytest.raises(OptionError, match="a tally has counts"):
         lb.audit(lb.Tally.of(SCORE, MEMBER), lb.Coins(), by=REGION)
+
+
+def test_features_of_subgroups_keep_their_names_and_notes() -> None:
+    """They are read once, with those of all subgroups."""
+    rng = np.random.default_rng(1)
+    member = rng.permutation(np.arange(800) < 400)
+    by = np.where(np.arange(800) < 400, "north", "south")
+    told = np.where((by == "south") & member, "old", "new")
+    frame = pd.DataFrame({"size": rng.normal(size=800), "age": told, "same": 1.0})
+    split = lb.RandomSplit(member, features=frame)
+    found = lb.audit(rng.normal(size=800), split, by=by, seed=0)
+    assert "'age' (advantage" in found["south"].warnings[0]
+    assert not found["north"].is_withheld
+    assert "column 'same'" in found["north"].assumptions[0].statement
