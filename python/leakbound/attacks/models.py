@@ -80,8 +80,9 @@ def score(
         interface, that returns probabilities of shape (m, classes), the probability of the second
         of two classes, shape (m,), or predicted numbers.
     X : array-like or whatever the model takes
-        Inputs of m examples. If an answer depends on the other examples of its call, score members
-        and others in one call and in random order, as `leakbound.audit_model` does.
+        Inputs of m examples. Score members and others in one call and in random order, as
+        `leakbound.audit_model` does: an answer may depend on the other examples of its call, and
+        what "auto" measures on the classes in `y`.
     y : array-like, shape (m,) or (m, 1)
         Their classes, numbers or text, none missing: of those in the model's `classes_`, if it has
         some; else from 0 to classes - 1, or all of them in ascending order, as scikit-learn has
@@ -222,6 +223,14 @@ def _by_prediction(asked: _Asked, y: ArrayInput, signal: str, ids: ArrayInput | 
             f"the model predicts numbers such as {answer[0]:g}, and y holds classes such as "
             f"{checks.shown(targets.tolist()[0])}: pass a function that returns probabilities, "
             "shape (m, classes)"
+        )
+    if second is not None and signal == "auto":
+        # Read as numbers here, and as probabilities in a call whose answers happen to be within
+        # 0 and 1, scores of two calls would not compare.
+        raise InputError(
+            f"y has two classes, and the model answers from {answer.min():g} to {answer.max():g}: "
+            "pass a function that returns probabilities or, if it predicts numbers, "
+            'signal="residual"'
         )
     _check_signal(asked, signal, "residual")
     return _by_residual(answer, targets, ids)

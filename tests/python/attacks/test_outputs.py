@@ -41,6 +41,19 @@ def test_functions_have_classes_by_number() -> None:
     assert found.ids.tolist() == ["a", "b"]
 
 
+def test_numbers_beside_two_classes_are_not_read_by_their_range() -> None:
+    """Scores of two calls would be of two kinds, where only one has answers beyond 0 and 1."""
+    x = np.array([[0.2], [0.9], [1.4]])
+
+    def linear(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return np.asarray(rows[:, 0])
+
+    assert score(linear, x[:2], [0, 1]).signal == "logit_margin"
+    with pytest.raises(errors.InputError, match=r"answers from 0.2 to 1.4: .* signal=\"residual\""):
+        score(linear, x, [0, 1, 1])
+    assert score(linear, x, [0, 1, 1], signal="residual").signal == "residual"
+
+
 def test_a_signal_of_ones_own_takes_any_answer() -> None:
     def nearness(answer: Any, y: Any) -> Any:
         return -np.abs(answer - y)
