@@ -181,6 +181,24 @@ class Case:
             [examples[:BATCH]], candidates, empty=self.empty, sweep=self.sweep
         )
 
+    def train_on(
+        self,
+        model: nn.Module,
+        optimizer: Any,
+        loss: Callable[[Any, Any], Any],
+        batch: list[Example],
+    ) -> None:
+        """Take one step of training, in three physical batches where the case has such."""
+        parts = [batch]
+        if self.physical:
+            parts = [batch[:3], batch[3:6], batch[6:]]
+        for number, part in enumerate(parts):
+            if self.physical:
+                optimizer.signal_skip_step(do_skip=number < len(parts) - 1)
+            optimizer.zero_grad()
+            loss(model, torch.utils.data.default_collate(part)).backward()
+            optimizer.step()
+
     def private(self) -> tuple[nn.Module, Any, Callable[[Any, Any], Any]]:
         """Return model, optimizer and loss."""
         network = self.network().train()

@@ -37,14 +37,7 @@ def trained(case: Case, *, probe: bool) -> list[Any]:
     order = torch.Generator().manual_seed(5)
     for step in range(6):
         rows = torch.randperm(len(examples), generator=order)[:8].tolist()
-        parts = [rows[:3], rows[3:6], rows[6:]] if case.physical else [rows]
-        for number, part in enumerate(parts):
-            if case.physical:
-                optimizer.signal_skip_step(do_skip=number < len(parts) - 1)
-            optimizer.zero_grad()
-            batch = torch.utils.data.default_collate([examples[row] for row in part])
-            loss(model, batch).backward()
-            optimizer.step()
+        case.train_on(model, optimizer, loss, [examples[row] for row in rows])
         if probe and step in {1, 4}:
             with opacus_step(model, optimizer, loss, physical_batch_size=case.physical) as run:
                 found = lb.probe_dp_step(

@@ -39,14 +39,7 @@ def train(way: str, **options: Any) -> Any:
     ) as watch:
         for step in range(STEPS):
             rows = [(step + place) % len(examples) for place in range(9)]
-            parts = [rows[:3], rows[3:6], rows[6:]] if case.physical else [rows]
-            for number, part in enumerate(parts):
-                if case.physical:
-                    optimizer.signal_skip_step(do_skip=number < len(parts) - 1)
-                optimizer.zero_grad()
-                batch = torch.utils.data.default_collate([examples[row] for row in part])
-                loss(model, batch).backward()
-                optimizer.step()
+            case.train_on(model, optimizer, loss, [examples[row] for row in rows])
     return watch
 
 
