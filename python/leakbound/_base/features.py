@@ -5,7 +5,7 @@ can use: words become indicators of all but the most frequent word. All of it fo
 of a table; who is a member has no part in it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -25,8 +25,8 @@ POOLED = 0.02
 """Share of rows whose words may count as one: of more, features would be others than were given."""
 CONVERTED = (
     "Words are indicators of all but the most frequent one, dates are days, and a missing value is "
-    "the median or the most frequent word, with an indicator. The conversion follows from the rows "
-    "of all examples together; membership has no part in it"
+    "the median or the most frequent word, with an indicator where many are. The conversion "
+    "follows from the rows of all examples together; membership has no part in it"
 )
 """How tables are converted, for assumptions."""
 _IN_FRAMES = Writing(named=False)
@@ -59,8 +59,9 @@ class _Rule:
     """How one column becomes numbers.
 
     `words` have an indicator each; `rare` says whether one more stands for all other words than
-    `usual`, the most frequent one. `gap` says whether missing values have an indicator. Numbers are
-    counted from `origin`, and `middle` stands for missing ones.
+    `usual`, the most frequent one. `gap` says whether missing values have an indicator; without
+    one, `filled` rows of the first table are missing. Numbers are counted from `origin`, and
+    `middle` stands for missing ones.
     """
 
     name: str
@@ -71,6 +72,7 @@ class _Rule:
     pooled: Strings = ()
     rare: bool = False
     gap: bool = False
+    filled: int = 0
     origin: Data = 0
     middle: float = 0.0
 
@@ -127,14 +129,16 @@ class Encoding:
     def said(self) -> str:
         """How the table was converted, for assumptions; nothing where all columns are numbers."""
         plain = {"number", "flag"}
-        if all(rule.kind in plain and not rule.gap for rule in self.rules):
+        if all(rule.kind in plain and not (rule.gap or rule.filled) for rule in self.rules):
             return ""
-        return f" {'; '.join([CONVERTED, *self.pooled])}."
+        return f" {'; '.join([CONVERTED, *self.unmarked])}."
 
     @property
-    def pooled(self) -> Strings:
-        """Which words have no indicator of their own, of each column that has some."""
-        return tuple(_pooling(rule) for rule in self.rules if rule.pooled)
+    def unmarked(self) -> Strings:
+        """Which words and missing values have no indicator of their own, column by column."""
+        words = [_pooling(rule) for rule in self.rules if rule.pooled]
+        gaps = [_filling(rule) for rule in self.rules if rule.filled]
+        return (*words, *gaps)
 
     @classmethod
     def of(cls, table: Mapping[str, Column], name: str) -> tuple[Self, Strings]:
@@ -163,8 +167,13 @@ class Encoding:
         """Convert a table with the same columns; InputError says what differs."""
         self._check_names(table, name)
         columns = list[FloatArray]()
+        filled = list[BoolArray]()
         for rule in self.rules:
-            columns += rule.columns(self._alike(table[rule.name], rule, name))
+            column = self._alike(table[rule.name], rule, name)
+            columns += rule.columns(column)
+            if not rule.gap and rule.names:
+                filled.append(column.missing)
+        _check_filled(filled, name)
         return np.ascontiguousarray(np.column_stack(columns))
 
     def _check_names(self, table: Mapping[str, Column], name: str) -> None:
@@ -285,7 +294,11 @@ def _settled(column: Column, name: str) -> Column:
 
 def _rule(name: str, column: Column, table: str, *, coded: bool) -> _Rule:
     """Return how a column is converted."""
-    rule = _Rule(name, column.kind, coded, gap=_is_frequent(column.missing))
+    gap = _is_frequent(column.missing)
+    filled = 0
+    if not gap and column.kind != "empty":
+        filled = int(column.missing.sum())
+    rule = _Rule(name, column.kind, coded, gap=gap, filled=filled)
     if column.kind == "word":
         return _of_words(rule, column, table)
     if column.kind == "empty":
@@ -343,6 +356,39 @@ def _check_pooled(column: Column, rule: _Rule, table: str, least: int = 1, where
         "they say about membership would be taken for leakage: put rare words into groups by a "
         "rule without membership, such as towns into regions, or pass indicators as columns of "
         f"numbers (up to {100 * POOLED:g} % of the rows may hold such words)"
+    )
+
+
+def _check_filled(columns: Sequence[BoolArray], table: str) -> None:
+    """Refuse missing values without an indicator in many rows, of whatever columns they are."""
+    if not columns:
+        return
+    rows = np.logical_or.reduce(columns)
+    count = int(rows.sum())
+    if count < FEW or count <= POOLED * rows.size:
+        return
+    raise InputError(
+        f"{count:,} of {rows.size:,} rows of {table} have values that are missing in fewer than "
+        f"{FEW} rows of their column. Filled in, what their absence says about membership would be "
+        "taken for leakage: leave out these columns, drop these rows by a rule without membership, "
+        f"or pass indicators as columns of numbers (up to {100 * POOLED:g} % of the rows may have "
+        "such values)"
+    )
+
+
+def _filling(rule: _Rule) -> str:
+    """Say how many missing values have no indicator."""
+    usual = "the median"
+    if rule.kind == "word":
+        usual = "the most frequent word"
+    rows = "row"
+    verb = "counts"
+    if rule.filled > 1:
+        rows = "rows"
+        verb = "count"
+    return (
+        f"column {rule.name!r} is missing in {rule.filled:,} {rows}, too few for an indicator, "
+        f"which {verb} as {usual}"
     )
 
 

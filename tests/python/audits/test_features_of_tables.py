@@ -159,6 +159,33 @@ def test_rare_words_in_many_rows_are_refused_and_few_are_said() -> None:
         audited(member, scores, of_towns(rare=21)[0])
 
 
+def with_gaps(columns: int, gaps: int, m: int = 1000) -> tuple[pd.DataFrame, Any, Any]:
+    """Each column lacks a few values of members; scores know which rows lack one, and no more."""
+    rng = np.random.default_rng(0)
+    member = rng.random(m) < 0.5
+    table = pd.DataFrame({f"c{place}": rng.normal(size=m) for place in range(columns)})
+    rows = rng.permutation(np.flatnonzero(member))[: columns * gaps].reshape(columns, gaps)
+    lacking = np.zeros(m)
+    for place in range(columns):
+        table.loc[rows[place], f"c{place}"] = np.nan
+        lacking[rows[place]] = 1
+    return table, member, lacking + rng.normal(size=m) * 0.05
+
+
+def test_gaps_without_an_indicator_are_refused_in_many_rows_and_few_are_said() -> None:
+    """However many columns they are spread over: a bound of 2 was found from gaps alone."""
+    table, member, scores = with_gaps(columns=20, gaps=19)
+    with pytest.raises(InputError, match="380 of 1,000 rows of features have values that are"):
+        audited(member, scores, table)
+    table, member, scores = with_gaps(columns=2, gaps=10)  # 2 % of the rows
+    result = audited(member, scores, table)
+    (assumed,) = (one for one in result.assumptions if one.name == "propensities")
+    for name in ("c0", "c1"):
+        told = f"column '{name}' is missing in 10 rows, too few for an indicator, which count as"
+        assert any(told in one for one in result.warnings)
+        assert told in assumed.statement
+
+
 def test_words_that_were_rare_in_d_prime_are_refused_where_they_are_many() -> None:
     there, member, _ = of_towns(rare=20)
     fit = LogisticPropensity().fit(there, member, seed=0)

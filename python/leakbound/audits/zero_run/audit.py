@@ -131,8 +131,8 @@ class ZeroRun(ZeroRunOptions, Design[Listed, ZeroRunResult]):
         Features of the examples, for a model and tests of it. Columns of a frame of any library may
         hold numbers, booleans, dates, words and categories, some missing: words become indicators
         of all but the most frequent one, those in fewer than 20 rows as one, dates days, and a
-        missing value the median or that word, with an indicator. Constant columns and combinations
-        of others are left out, which changes no log-odds.
+        missing value the median or that word, with an indicator if 20 rows or more miss it.
+        Constant columns and combinations of others are left out, which changes no log-odds.
     max_log_odds : float, optional
         Examples with |λ| above this are left out. Needed if propensities are 0 or 1. With a fitted
         model λ is that of D'.

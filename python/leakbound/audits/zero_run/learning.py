@@ -127,16 +127,16 @@ class Learning:
     def of_table(cls, table: FeatureTable) -> "Learning":
         """Return what is learnt from features alone."""
         form = ""
-        pooled: Strings = ()
+        unmarked: Strings = ()
         if table.encoding is not None:
             form = table.encoding.said
-            pooled = table.encoding.pooled
+            unmarked = table.encoding.unmarked
         return cls(
             features=table.rows,
             seen=table.rows,
             names=table.names,
             form=form,
-            warnings=(*table.doubts, *pooled),
+            warnings=(*table.doubts, *unmarked),
         )
 
 
