@@ -39,19 +39,24 @@ class FeatureTable:
 
     `names` has the name of each column, which for an array is its number. `doubts` says which
     columns were perhaps read wrongly, and which are left out. `encoding` is how a table was
-    converted; None for an array.
+    converted, and `unmarked` says which rows have a word or lack a value that no number tells; both
+    are None for an array.
     """
 
     rows: FloatArray
     names: Strings
     doubts: Strings = ()
     encoding: "Encoding | None" = None
+    unmarked: BoolArray | None = None
 
     def taken(self, rows: IntArray | None) -> "FeatureTable":
         """Return some rows in an order; all as they are if None."""
         if rows is None:
             return self
-        return replace(self, rows=self.rows[rows])
+        unmarked = self.unmarked
+        if unmarked is not None:
+            unmarked = unmarked[rows]
+        return replace(self, rows=self.rows[rows], unmarked=unmarked)
 
 
 @dataclass(frozen=True)
@@ -95,6 +100,11 @@ class _Rule:
             return "missing in all rows"
         return "the same in nearly all rows"
 
+    def apart(self, column: Column) -> BoolArray:
+        """Return which rows have a word without an indicator of its own."""
+        known = np.isin(column.values, [*self.words, self.usual])
+        return np.asarray(~known & ~column.missing)
+
     def columns(self, column: Column) -> list[FloatArray]:
         """Return the columns of numbers of a column of the same kind."""
         found = [(column.values == word).astype(np.float64) for word in self.words]
@@ -102,8 +112,7 @@ class _Rule:
             numbers = _as_numbers(column, self.origin)
             found = [np.where(column.missing, self.middle, numbers)]
         if self.rare:
-            known = np.isin(column.values, [*self.words, self.usual]) | column.missing
-            found.append((~known).astype(np.float64))
+            found.append(self.apart(column).astype(np.float64))
         if self.gap:
             found.append(column.missing.astype(np.float64))
         return found
@@ -131,7 +140,10 @@ class Encoding:
         plain = {"number", "flag"}
         if all(rule.kind in plain and not (rule.gap or rule.filled) for rule in self.rules):
             return ""
-        return f" {'; '.join([CONVERTED, *self.unmarked])}."
+        told = f" {'; '.join([CONVERTED, *self.unmarked])}."
+        if self.unmarked:
+            told += " Rows with such a word or gap are not audited."
+        return told
 
     @property
     def unmarked(self) -> Strings:
@@ -163,18 +175,28 @@ class Encoding:
             doubts.append(f"columns of {name} left out: {', '.join(found.left_out)}")
         return found, tuple(doubts)
 
-    def rows(self, table: Mapping[str, Column], name: str) -> FloatArray:
-        """Convert a table with the same columns; InputError says what differs."""
+    def rows(self, table: Mapping[str, Column], name: str) -> tuple[FloatArray, BoolArray]:
+        """Convert a table with the same columns, and say of which rows the numbers tell not all.
+
+        InputError says what differs.
+        """
         self._check_names(table, name)
         columns = list[FloatArray]()
         filled = list[BoolArray]()
+        strange = list[BoolArray]()
         for rule in self.rules:
             column = self._alike(table[rule.name], rule, name)
             columns += rule.columns(column)
             if not rule.gap and rule.names:
                 filled.append(column.missing)
+            if rule.kind == "word":
+                strange.append(rule.apart(column))
         _check_filled(filled, name)
-        return np.ascontiguousarray(np.column_stack(columns))
+        rows = np.ascontiguousarray(np.column_stack(columns))
+        unmarked = np.zeros(len(rows), dtype=np.bool_)
+        for part in (*filled, *strange):
+            unmarked |= part
+        return rows, unmarked
 
     def _check_names(self, table: Mapping[str, Column], name: str) -> None:
         known = [rule.name for rule in self.rules]
@@ -235,8 +257,8 @@ def read_features(
     doubts: Strings = ()
     if encoding is None:
         encoding, doubts = Encoding.of(table, name)
-    rows = encoding.rows(table, name)
-    return FeatureTable(rows, encoding.names, doubts, encoding)
+    rows, unmarked = encoding.rows(table, name)
+    return FeatureTable(rows, encoding.names, doubts, encoding, unmarked)
 
 
 def placed_features(
@@ -343,7 +365,7 @@ def _check_pooled(column: Column, rule: _Rule, table: str, least: int = 1, where
 
     Fewer rows than `least` are not counted. `where` says in which rows they are rare.
     """
-    apart = ~np.isin(column.values, [*rule.words, rule.usual]) & ~column.missing
+    apart = rule.apart(column)
     rows = int(apart.sum())
     share = rows / max(1, apart.size)
     if rows < least or share <= POOLED:

@@ -203,6 +203,8 @@ class CrossFit:
     member: BoolArray
     encoding: Encoding | None = None
     """How a table of features was converted; None where they were an array."""
+    unmarked: BoolArray | None = None
+    """Which rows have a word or lack a value that no number tells; None where no table was."""
 
     __repr__ = brief
 
@@ -256,4 +258,4 @@ def cross_fit(
         model.fit(features[fold != number], labels[fold != number], seed=seed)
         for number in range(count)
     )
-    return CrossFit(fold, fits, features, labels, table.encoding)
+    return CrossFit(fold, fits, features, labels, table.encoding, table.unmarked)

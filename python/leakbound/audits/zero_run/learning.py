@@ -63,6 +63,7 @@ class Learning:
 
     `seen` is what tests of the model's form and predictions of scores may use; `guide` are
     log-odds that no audited label had a part in. `names` are those of the features' columns.
+    `left_out` are examples of which the features do not tell all, and which are not audited.
     `model` names the model in options, `form` says more of it, and `source` what it was learnt
     from, but for D'.
     """
@@ -75,6 +76,7 @@ class Learning:
     own_intercept: bool = False
     guide: FloatArray | None = None
     warnings: tuple[str, ...] = ()
+    left_out: BoolArray | None = None
     model: str = _MODEL
     form: str = ""
     source: str = ""
@@ -99,7 +101,12 @@ class Learning:
         if isinstance(propensity, CrossFit):
             check_folds(propensity, examples, options)
             names = _names_of(propensity.encoding, propensity.features)
-            crossed = FeatureTable(propensity.features, names, encoding=propensity.encoding)
+            crossed = FeatureTable(
+                propensity.features,
+                names,
+                encoding=propensity.encoding,
+                unmarked=propensity.unmarked,
+            )
             return cls.of_table(crossed)
         fitted = None
         if isinstance(propensity, PropensityFit):
@@ -137,6 +144,7 @@ class Learning:
             names=table.names,
             form=form,
             warnings=(*table.doubts, *unmarked),
+            left_out=table.unmarked,
         )
 
 
@@ -149,9 +157,12 @@ def learnt(
     _check(options, request, learning)
     # 1. The set of the audited examples.
     guide = np.zeros(member.size) if learning.guide is None else learning.guide
-    rows = audited(examples, np.abs(guide), options, request)
-    beyond = np.flatnonzero(np.abs(guide) > options.limit)
-    columns = _columns(learning)
+    rows = audited(examples, np.abs(guide), options, request, learning.left_out)
+    further = np.abs(guide) > options.limit
+    if learning.left_out is not None:
+        further &= ~learning.left_out
+    beyond = np.flatnonzero(further)
+    columns = _columns(learning, np.concatenate([rows, beyond]))
     guide = guide[rows]
     found = None
     refusal = ""
@@ -172,7 +183,7 @@ def learnt(
     known: dict[str, Any] = {
         "rows": rows,
         "scores": beyond_seen,
-        "abstained": beyond.size,
+        "abstained": member.size - rows.size,
         "share": shares.AT_MEMBER.of(1.0),
         "kind": "conditional_lower_bound",
         "refuted": any(one.refuted for one in tests),
@@ -330,9 +341,9 @@ def _check(options: ZeroRunOptions, request: Request, learning: Learning) -> Non
         )
 
 
-def _columns(learning: Learning) -> Columns:
+def _columns(learning: Learning, rows: IntArray) -> Columns:
     """Return the columns that a model needs, none of them huge, and why it needs no others."""
-    tables = [learning.features]
+    tables = [learning.features[rows]]
     if learning.reference is not None:
         check_length(learning.reference[0][0], learning.features.shape[1], "features of D'")
         tables.append(learning.reference[0])

@@ -8,7 +8,7 @@ import numpy as np
 from leakbound._base.checks import choice, flag, real
 from leakbound._base.features import FeatureTable, placed_features
 from leakbound._base.streams import Purpose
-from leakbound._base.types import Adversary, ArrayInput, FloatArray, IntArray
+from leakbound._base.types import Adversary, ArrayInput, BoolArray, FloatArray, IntArray
 from leakbound.audits.road import AlignedScores, Request
 from leakbound.cuts import Fixed
 from leakbound.errors import AbstentionError, DesignError, OptionError
@@ -54,13 +54,21 @@ class ZeroRunOptions:
 
 
 def audited(
-    examples: AlignedScores, largest: FloatArray, options: ZeroRunOptions, request: Request
+    examples: AlignedScores,
+    largest: FloatArray,
+    options: ZeroRunOptions,
+    request: Request,
+    left_out: BoolArray | None = None,
 ) -> IntArray:
     """Return the rows that are audited, in an order that says nothing about membership.
 
-    `largest` has the largest |λ| of each example: rows are chosen by features alone.
+    `largest` has the largest |λ| of each example, and `left_out` are examples of which features do
+    not tell all: rows are chosen by features alone.
     """
-    allowed = np.flatnonzero(largest <= options.limit)
+    kept = largest <= options.limit
+    if left_out is not None:
+        kept &= ~left_out
+    allowed = np.flatnonzero(kept)
     if allowed.size < 2:
         size = f"{allowed.size} example{'' if allowed.size == 1 else 's'}"
         limited = options.max_log_odds is not None

@@ -145,7 +145,7 @@ def _metrics(result: ZeroRunResult) -> list[Metric]:
     if result.correction == "match" and (result.guesses or result.searched):
         metrics.append(Metric("Kept", f"{_kept(result)} of {result.m:,}", "after matching"))
     if result.abstained:
-        note = "left out: features nearly reveal membership"
+        note = "left out: features nearly reveal membership, or have a rare value"
         metrics.append(Metric("Abstained", f"{result.abstained:,}", note))
     if result.bootstrap is not None:
         bounds = result.bootstrap.bounds
