@@ -128,6 +128,12 @@ class Rows:
             names = vector(ids, "ids", kinds="biufSUOT")
         if names is not None:
             names = np.array(names)
+        if given.unmarked is not None:  # of which features do not tell all
+            told = ~given.unmarked
+            table = table[told]
+            classes = classes[told]
+            if names is not None:
+                names = names[told]
         for included, name in ((True, "members"), (False, "non-members")):
             if not (classes == included).any():
                 raise InputError(f"D' has no {name}: a model of membership needs both classes")
