@@ -142,7 +142,7 @@ class Encoding:
             return ""
         told = f" {'; '.join([CONVERTED, *self.unmarked])}."
         if self.unmarked:
-            told += " Rows with such a word or gap are not audited."
+            told += " Rows with a rare word or gap are not audited."
         return told
 
     @property
@@ -176,7 +176,7 @@ class Encoding:
         return found, tuple(doubts)
 
     def rows(self, table: Mapping[str, Column], name: str) -> tuple[FloatArray, BoolArray]:
-        """Convert a table with the same columns, and say of which rows the numbers tell not all.
+        """Convert a table with the same columns, and return which rows the numbers do not tell all of.
 
         InputError says what differs.
         """

@@ -194,7 +194,7 @@ def test_rows_of_which_features_do_not_tell_all_are_not_audited() -> None:
     result = audited(member, scores, table)
     assert (result.m, result.abstained) == (980, 20)
     (assumed,) = (one for one in result.assumptions if one.name == "propensities")
-    assert "Rows with such a word or gap are not audited." in assumed.statement
+    assert "Rows with a rare word or gap are not audited." in assumed.statement
     table, member, scores = of_towns(rare=20)
     assert (audited(member, scores, table).m, audited(member, scores, table).abstained) == (980, 20)
     crossed = lb.ZeroRun(member, cross_fit(LogisticPropensity(), table, member, seed=0))

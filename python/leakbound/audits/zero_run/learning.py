@@ -157,11 +157,7 @@ def learnt(
     _check(options, request, learning)
     # 1. The set of the audited examples.
     guide = np.zeros(member.size) if learning.guide is None else learning.guide
-    rows = audited(examples, np.abs(guide), options, request, learning.left_out)
-    further = np.abs(guide) > options.limit
-    if learning.left_out is not None:
-        further &= ~learning.left_out
-    beyond = np.flatnonzero(further)
+    rows, beyond = _parts(examples, np.abs(guide), learning, options, request)
     columns = _columns(learning, np.concatenate([rows, beyond]))
     guide = guide[rows]
     found = None
@@ -204,6 +200,21 @@ def learnt(
         tests=tests,
         **known,
     )
+
+
+def _parts(
+    examples: AlignedScores,
+    largest: FloatArray,
+    learning: Learning,
+    options: ZeroRunOptions,
+    request: Request,
+) -> tuple[IntArray, IntArray]:
+    """Return the rows that are audited, and those beyond the limit of log-odds."""
+    rows = audited(examples, largest, options, request, learning.left_out)
+    beyond = largest > options.limit
+    if learning.left_out is not None:
+        beyond &= ~learning.left_out
+    return rows, np.flatnonzero(beyond)
 
 
 def _theorem(level: float) -> str:
