@@ -176,7 +176,7 @@ class Encoding:
         return found, tuple(doubts)
 
     def rows(self, table: Mapping[str, Column], name: str) -> tuple[FloatArray, BoolArray]:
-        """Convert a table with the same columns, and return which rows the numbers do not tell all of.
+        """Convert a table with the same columns, and say which rows have what no number tells.
 
         InputError says what differs.
         """
