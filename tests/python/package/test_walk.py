@@ -28,7 +28,7 @@ def split() -> None:
 
 
 def zero_run() -> None:
-    lb.audit(SCORES, lb.ZeroRun(MEMBER, features=FEATURES))
+    lb.audit(SCORES, lb.ZeroRun(MEMBER, features=FEATURES), seed=0)
 
 
 def walk(audit: Callable[[], None]) -> Counter[str]:
@@ -52,8 +52,9 @@ def walk(audit: Callable[[], None]) -> Counter[str]:
 # Coins and splits read what was drawn as one, and its word. By default there are three tests of
 # coins, two of splits, and two of Zero-Run, whose look has files for its blocks and for
 # propensities of the labels seen. Most calls of Zero-Run are those of the search over the set.
+# Each ceiling is about 5 % over what was counted.
 @pytest.mark.parametrize(
-    ("audit", "most", "files"), [(coins, 180, 22), (split, 151, 22), (zero_run, 6800, 47)]
+    ("audit", "most", "files"), [(coins, 190, 23), (split, 160, 23), (zero_run, 6600, 49)]
 )
 def test_an_audit_is_a_short_walk(audit: Callable[[], None], most: int, files: int) -> None:
     calls = walk(audit)
