@@ -51,7 +51,7 @@ def _check_names(named: Named) -> None:
     if others:
         attacks = [name for name in named if name not in _NO_ATTACKS]
         raise InputError(
-            f"scores has {others[0]!r}, which is no attack: pass the columns of attacks alone, "
+            f"scores has {others[0]!r}, which is not an attack: pass the columns of attacks alone, "
             f"such as scores[{attacks or ['score']!r:.60}], and membership to the design"
         )
 

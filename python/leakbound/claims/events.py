@@ -93,7 +93,7 @@ def _check_part(one: Any) -> None:
     if not (isinstance(kind, str) and kind.endswith(_SHORT)):
         raise OptionError(f"event must be JSON of a dp_accounting.DpEvent, got {kind!r}")
     if kind in _REFUSED:
-        raise OptionError(f"{kind} is no family: {_REFUSED[kind]}")
+        raise OptionError(f"{kind} is not a family: {_REFUSED[kind]}")
     if kind not in {*_NOISE, *_INNER, _NOTHING}:
         raise OptionError(f"{kind} is not supported by dp_accounting's PLDAccountant")
     if kind in _NOISE:

@@ -82,14 +82,14 @@ class Signs:
 
     encoding: Annotated[
         str,
-        option("NAME", "Encoding of text, such as latin-1. Default: UTF-8, or UTF-16 if it is."),
+        option("NAME", "Encoding of text, such as latin-1. Default: UTF-8, or UTF-16 by its mark."),
     ] = ""
     most_rows: Annotated[
         int | None,
         option(
             "N",
-            "Most rows of a file. Default: any number, but none that unpacks to more than 1 GB "
-            "and 100 times its size.",
+            "Refuse files of more rows. Default: any number, unless a file unpacks to more than "
+            "1 GB and 100 times its size.",
             min=1,
         ),
     ] = None

@@ -28,8 +28,8 @@ class Grouped:
         str,
         option(
             "WORD",
-            "What was drawn, in the sentences of the result, such as hospital. Default: user with "
-            "--groups, otherwise example.",
+            "Word for what was drawn, such as hospital, in the sentences of the result. Default: "
+            "user with --groups, otherwise example.",
         ),
     ] = ""
 

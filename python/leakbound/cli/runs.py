@@ -71,7 +71,7 @@ def check_coins(paths: Sequence[Path], layout: Layout) -> None:
     if runs > 1:
         tell(
             f"note: files have the same ids and different coins: they are audited as {runs} runs, "
-            "each with coins of its own. The bound is on one run"
+            "each with separate coins. The bound is on one run"
         )
 
 

@@ -255,7 +255,7 @@ TALLY = (
     "[bold]member[/], a tally, a folder of these, a glob, or - for csv on standard input. Files "
     "are read in batches. Every example must be in one file only. Two files with equal counts are "
     "refused as duplicates, and so are repeated ids in a column [bold]id[/], up to a million rows. "
-    "Files with the same ids are several runs, and need coins of their own."
+    "Files with the same ids are several runs, and need separate coins."
 )
 COUNTED = """leakbound tally scores/ --out tally.parquet
 leakbound coins tally.parquet"""

@@ -291,7 +291,7 @@ class PairTallyGame(TallyGame):
         return self.rated_by.ranked()
 
 
-NEAR_CEILING = "the bound is close to"
+NEAR_CEILING = "the bound is all, or nearly all,"
 """How the warning begins that more examples may show more."""
 
 
@@ -348,6 +348,6 @@ def near_ceiling(
     if correct <= _NEAR * guesses or bound < _NEAR * ceiling():
         return ""
     return (
-        f"{NEAR_CEILING} {valued(ceiling())}, which a perfect attack would have reached: "
+        f"{NEAR_CEILING} that these {units} can show (a perfect attack: {valued(ceiling())}): "
         f"more {units} may show more"
     )

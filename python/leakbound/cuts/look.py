@@ -23,13 +23,13 @@ from leakbound.errors import OptionError
 
 CAUTION = 3.0
 """Standard errors by which accuracy is expected to be worse than was seen."""
-PILOT_GUESSES = "guesses at ranks that a pilot sample chose,"
+PILOT_GUESSES = "guesses at ranks chosen with a pilot sample"
 """What guesses are called that are not the most confident ones."""
 PartName: TypeAlias = Literal["outside-in", "planned", "look", "scan"]
 _TESTED: dict[PartName, str] = {
     "outside-in": "a number of the most confident guesses",
     "planned": "the most confident guesses, as many as planned",
-    "look": "guesses at ranks that a pilot sample chose",
+    "look": "guesses at ranks chosen with a pilot sample",
     "scan": "every threshold",
 }
 
@@ -188,9 +188,11 @@ class Parts(Policy):
     def beside(self, place: int) -> str:
         """Return a sentence about all tests but the one at a place."""
         others = [part for i, part in enumerate(self.parts) if i != place]
-        each = [f"{_TESTED[part.name]} ({100 * part.share:g} %)" for part in others]
-        count = {1: "One other test has", 2: "Two other tests have"}[len(others)]
-        return f"{count} a part of the error probability: {' and '.join(each)}."
+        if len(others) == 1:
+            share = f"{100 * others[0].share:g} % of the error probability"
+            return f"A second test, of {_TESTED[others[0].name]}, uses {share}."
+        each = [f"of {_TESTED[part.name]} ({100 * part.share:g} %)" for part in others]
+        return f"Two other tests use parts of the error probability: {' and '.join(each)}."
 
     def remarks(self, proof: Proof) -> tuple[str, ...]:
         """See `Policy.remarks`: what the first policy remarks on the whole."""

@@ -174,15 +174,15 @@ class LadderPolicy(PathPolicy):
 
 
 def one_number(seen: str, sides: Sides, *more: str) -> str:
-    """Return sentences about one number of guesses, and with what it and more were chosen."""
-    chosen = ["It", *more]
+    """Return a sentence about one number of guesses, and with what it and more were chosen."""
+    chosen = ["The number of guesses", *more]
     if sides == "auto":
         chosen.append("the share of “member” guesses")
     were = "were"
     if len(chosen) == 1:
         were = "was"
     listed = ", ".join([*chosen[:-2], " and ".join(chosen[-2:])])
-    return f"One number of guesses was tested. {listed} {were} chosen with {seen}."
+    return f"{listed} {were} chosen with {seen}. No other number was tested."
 
 
 @lru_cache(maxsize=256)

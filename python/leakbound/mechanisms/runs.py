@@ -195,7 +195,7 @@ class Runs:
             )
 
     def _check_first_batch(self, outputs: list[Output]) -> None:
-        """Refuse a mechanism that never returns: that is no leak."""
+        """Refuse a mechanism that never returns: that is not a leak."""
         failures = [one for one in outputs if isinstance(one, Failure)]
         if len(failures) == len(outputs):
             first = failures[0]

@@ -41,7 +41,7 @@ def plot_risks(bars: Sequence[RiskBar], ax: "Axes | None" = None) -> "Axes":
             marker="D",
             markersize=5,
             color=style.OTHER,
-            label="others, with their limit",
+            label="held-out people, with their limit",
         )
         longest = max(max(one.members, one.others, one.limit or 0.0) for one in bars)
         for place, one in zip(places, bars, strict=True):

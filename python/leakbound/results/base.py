@@ -169,7 +169,7 @@ class Result(Record, _Numbers):
         try:
             signature(self.check).bind(**one.claim)
         except TypeError as error:
-            return f"checked is no claim about {type(self).__name__}: {error}"
+            return f"checked is not a claim about {type(self).__name__}: {error}"
         again = self._checked(**one.claim)
         if one.proved is not None and one.delta is not None and isinstance(self, Audit):
             again = replace(again, proved=self.epsilon(one.delta), source=one.source)

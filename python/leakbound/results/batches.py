@@ -72,7 +72,7 @@ class BatchesAudit(Record):
         sure = f"{percent(self.confidence)} confidence"
         if self.refuted_by:
             reasons = "; ".join(_REASONS[name] for name in self.refuted_by)
-            return f"Refuted: {seen} are no Poisson samples, because {reasons} ({sure})."
+            return f"Refuted: {seen} are not Poisson samples, because {reasons} ({sure})."
         said = f"Nothing contradicts that {seen} are Poisson samples, given their sizes ({sure})."
         return " ".join([said, *(f"Warning: {text}." for text in self.warnings)])
 

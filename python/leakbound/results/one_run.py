@@ -403,7 +403,7 @@ class AuditResult(Audit, ScoreAudit):
             twice, failure = replacing(stated, at)
             none = ""
             if failure >= 1:
-                none = ", which is no guarantee"
+                none = ", which is not a guarantee"
             advice = f"by leakbound.claims.replacing, ({twice:.6g}, {failure:.3g}){none}"
         if advice:
             raise OptionError(

@@ -7,13 +7,13 @@ from leakbound._base.formatting import number, share
 from leakbound._base.types import Verdict
 from leakbound.results.one_run import Exposed
 
-DEPENDS = (
-    "depend on whose data was used: this table would have been less likely had the other person of "
-    "the pair been used, for at least one choice in the other pairs"
-)
+DEPENDS = "depend on whose data was used"
 """What is proved of so many hits, at least."""
-SHORT = "because they were used"
-"""The same in short, where it was defined beside the number."""
+MEANING = (
+    "with the data of the other person of the pair instead, this table would have been less "
+    "likely, for at least one choice in the other pairs"
+)
+"""What it means for a hit to depend on whose data was used."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -26,7 +26,7 @@ class Risk:
     rate: float
     """Share of members on whom the attack succeeds; of singling out, among the members."""
     control_rate: float
-    """Share of others on whom it does; of singling out, each of them beside the members."""
+    """Share of held-out people on whom it does; of singling out, each beside the members."""
     control_rate_upper: float | None
     """Exact upper limit of this share for people of the same population, drawn independently.
 
@@ -53,10 +53,10 @@ class Risk:
     the error.
     """
     surely_seen_from: int
-    """From so many exposed people on, a perfect attack is sure to certify one.
+    """The number of exposed people from which on a perfect attack is sure to certify a hit.
 
-    Fewer may remain undetected: of x people, one is certified with probability 2^x times the share
-    of the error at most.
+    With fewer, none may be certified: with x exposed people, the probability that one is certified
+    is at most 2^x times this risk's share of the error probability.
     """
     ceiling: int
     """What would have been certified had an attack been right about all pairs."""
@@ -91,12 +91,14 @@ class Risk:
         limit = ""
         if self.control_rate_upper is not None:
             limit = f" (at most {share(self.control_rate_upper, up=True)})"
-        rates = f"{share(self.rate)} of members, {share(self.control_rate)} of others{limit}"
+        rates = (
+            f"{share(self.rate)} of members, {share(self.control_rate)} of held-out people{limit}"
+        )
         if self.certified is None:
             return f"{rates}; what is proved is withheld: the records contradict a random split"
         proved = f"none of {self.pairs:,} is certified"
         if self.certified:
-            proved = f"at least {self.certified:,} of {self.pairs:,} {SHORT}"
+            proved = f"at least {self.certified:,} hits in {self.pairs:,} pairs {DEPENDS}"
         exposed = f"once {self.surely_seen_from:,} people are exposed"
         bound = ""
         if self.epsilon:
@@ -158,5 +160,5 @@ class Risks:
         """Return a line for each risk, and what the short words mean."""
         lines = [f"{name.replace('_', ' ')}: {risk}" for name, risk in self]
         if any(risk.certified for _, risk in self):
-            lines.append(f"“{SHORT}”: so many hits at least {DEPENDS}")
+            lines.append(f"“{DEPENDS}”: {MEANING}")
         return "\n".join(lines)

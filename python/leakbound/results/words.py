@@ -203,10 +203,31 @@ def guesses_of(path: PathName, guessed: str) -> str:
 def ordered(roles: str, order: str, guessed: str) -> str:
     """Put behind guesses in which order they come, or who chose their ranks."""
     if guessed == PILOT_GUESSES:
-        order = "at ranks that a pilot sample chose"
+        order = "at ranks chosen with a pilot sample"
     if order:
         return f"{roles}, {order}"
     return roles
+
+
+def count_of_right(
+    correct: int, *, guesses: int, guessed: str, about: str = "", right: str = "right"
+) -> str:
+    """Return the sentence on how many of an attack's guesses, about something, were right."""
+    made = guessed or "guesses"
+    where = ""
+    if guessed == PILOT_GUESSES:
+        made = "guesses"
+        where = guessed.removeprefix(made) + ","
+    if guesses == 1:
+        made = made.removesuffix("es")
+    were = f"{correct:,} were"
+    if correct == guesses:
+        were = "all were"
+    if correct == 1:
+        were = "1 was"
+    if correct == 0:
+        were = "none was"
+    return f"Of the attack's {guesses:,} {made}{about},{where} {were} {right}."
 
 
 def audited(ranking: Any) -> int:

@@ -19,7 +19,7 @@ NOISE = RNG.normal(size=200)
 @pytest.mark.parametrize("design", [lb.Coins, lb.RandomSplit])
 def test_columns_of_files_that_are_no_scores_are_refused(name: str, design: Any) -> None:
     frame = pd.DataFrame({"score": NOISE, name: MEMBER})
-    with pytest.raises(InputError, match=f"'{name}', which is no attack.*'score'"):
+    with pytest.raises(InputError, match=f"'{name}', which is not an attack.*'score'"):
         lb.audit(frame, design(MEMBER))
 
 

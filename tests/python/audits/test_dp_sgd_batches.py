@@ -1,4 +1,4 @@
-"""Runs whose batches are no Poisson samples: what is claimed, refused, and proved of them."""
+"""Runs whose batches are not Poisson samples: what is claimed, refused, and proved of them."""
 
 import math
 from dataclasses import replace

@@ -124,16 +124,16 @@ def test_the_words_of_a_count_are_defined_where_it_is_stated() -> None:
     result = audited(members, others, leaking(rng, members, 40, 150))
     count = risks_of(result)["singling_out"].certified
     said = " ".join(result.summary().paragraphs)
+    short = "of these hits depend on whose data was used"
     long = (
-        f"At least {count} of these hits depend on whose data was used: this table would "
-        "have been less likely had the other person of the pair been used, for at least one choice "
-        "in the other pairs"
+        f"At least {count} {short}: with the data of the other person of the pair instead, this "
+        "table would have been less likely, for at least one choice in the other pairs"
     )
     assert long in said
-    assert said.index(long) < said.index("because they were used")
+    assert said.index(long) < said.index(f"{short}.")
     lines = str(result.risks).splitlines()
     assert lines[0].startswith("singling out: ")
-    assert f"at least {count} of 150 because they were used" in lines[0]
+    assert f"at least {count} hits in 150 pairs depend on whose data was used" in lines[0]
     assert "a perfect attack is sure to certify a hit once 9 people are exposed" in lines[0]
     assert "depend on whose data was used" in lines[-1]
     overview = result.summary().overview
@@ -144,7 +144,7 @@ def test_the_words_of_a_count_are_defined_where_it_is_stated() -> None:
     assert names == ["Singling out", "Linkability", "Inference"]
     assert result.plot().get_xlabel() == "guesses made"
     honest = audited(members, others, people(rng, 150))
-    assert "because they were used" not in str(honest.summary())
+    assert "depend on whose" not in str(honest.summary())
     assert "none of 150 is certified" in str(honest.risks)
 
 
@@ -160,7 +160,7 @@ def test_a_contradicted_split_withholds_counts_and_not_rates() -> None:
         assert risk.rate > 0.5
         assert "withheld" in str(risk)
     assert lb.SyntheticResult.from_json(result.to_json()) == result
-    assert "because they were used" not in str(result.summary())
+    assert "depend on whose" not in str(result.summary())
 
 
 def test_groups_are_counted_once_and_strata_have_no_limit() -> None:

@@ -123,7 +123,7 @@ REFUSED: dict[str, tuple[Any, str, str]] = {
     "randomised response": (
         dp.RandomizedResponseDpEvent(0.5, 4),
         "replace",
-        "RandomizedResponseDpEvent is no family: it has no noise",
+        "RandomizedResponseDpEvent is not a family: it has no noise",
     ),
     "zCDP": (dp.ZCDpEvent(0.5), "add_remove", "ZeroConcentratedDP"),
     "unsupported": (dp.UnsupportedDpEvent(), "add_remove", "UnsupportedDpEvent is not supported"),

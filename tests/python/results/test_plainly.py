@@ -27,7 +27,11 @@ SAID: dict[str, tuple[Callable[[], Any], str, int]] = {
     "split": (lambda: split("leaks"), "in some cases which of two records was in", 2),
     "secrets": (lambda: choices(4), "in some cases which of 4 candidates was in", 4),
     "two candidates": (lambda: choices(2), "in some cases which of 2 candidates was in", 2),
-    "table": (lambda: synthetic("copies", "pure", challenge=False), "Whoever has the synthetic", 2),
+    "table": (
+        lambda: synthetic("copies", "pure", challenge=False),
+        "Someone who has the synthetic",
+        2,
+    ),
 }
 SILENT: dict[str, Callable[[], Any]] = {
     "nothing proved": lambda: coins("noise"),
@@ -50,7 +54,7 @@ def test_the_first_sentence_is_the_bound_in_hundredths(name: str) -> None:
     said = result.summary()
     assert words in said.plainly
     assert "ε" not in said.plainly
-    numbers = re.search(r"at least (\d+) times in 100 \(guessing gives (\d+)\)", said.plainly)
+    numbers = re.search(r"at least (\d+) times in 100 \(guessing: (\d+) times\)", said.plainly)
     assert numbers is not None
     most = 100 * math.exp(result.bound) / (k - 1 + math.exp(result.bound))
     assert most - 1.1 < int(numbers[1]) <= most
@@ -65,7 +69,7 @@ def test_the_first_sentence_is_the_bound_in_hundredths(name: str) -> None:
 def test_where_it_is_not_proved_it_is_not_said(name: str) -> None:
     result = SILENT[name]()
     assert result.summary().plainly == ""
-    assert "Whoever has" not in str(result)
+    assert "Someone who has" not in str(result)
 
 
 def test_the_plural_of_the_unit_is_that_of_the_noun() -> None:

@@ -18,7 +18,10 @@ from oracle_calls import CLAIMS, coins, panoramia, prior, scored, split, stream,
 ROOT = Path(__file__).parents[3]
 EVERY = "Every threshold was tested; the confidence accounts for all of them."
 ONE = "One threshold was tested, and it was fixed in advance."
-CHOSEN = "One number of guesses was tested. It{1} chosen with {0} that are not guessed about."
+CHOSEN = (
+    "The number of guesses{1} chosen with {0} that are not guessed about. "
+    "No other number was tested."
+)
 ROLES = " and the share of “member” guesses were"
 EACH = "each at an equal share of the error probability."
 GRID = f"A geometric grid of thresholds, fixed in advance, was tested, {EACH}"
@@ -30,15 +33,17 @@ RANKS = (
     "The bound is not from these guesses alone: the whole ranking of {} trials was tested, all "
     "ranks at once."
 )
-LOOK = "guesses at ranks that a pilot sample chose (5 %)"
-LOOK_TOO = f" One other test has a part of the error probability: {LOOK}."
+LOOK = "guesses at ranks chosen with a pilot sample"
+SECOND = " A second test, of {}, uses {} % of the error probability."
+LOOK_TOO = SECOND.format(LOOK, 5)
 LOOK_AND_SCAN = (
-    f" Two other tests have a part of the error probability: {LOOK} and every threshold (5 %)."
+    f" Two other tests use parts of the error probability: of {LOOK} (5 %) and of every threshold "
+    "(5 %)."
 )
 ALONE = " was"
 PILOT = (
-    "One number of guesses was tested. It{} chosen with a quarter of the examples, which are not "
-    "guessed about."
+    "The number of guesses{} chosen with a quarter of the examples, which are not guessed about. "
+    "No other number was tested."
 )
 OF_PAIRS = CHOSEN.format("pairs", ALONE)
 RANKED = ", the ranks of the guesses and the share of “member” guesses were"
@@ -81,12 +86,11 @@ SAID: dict[str, tuple[Callable[[], Any], str]] = {
     "coins, noisy": (
         lambda: noisy("pure"),
         PILOT.format(RANKED)
-        + LOOK_AND_SCAN.replace(LOOK, "a number of the most confident guesses (90 %)"),
+        + LOOK_AND_SCAN.replace(f"{LOOK} (5 %)", "a number of the most confident guesses (90 %)"),
     ),
     "coins, noisy, family": (
         lambda: noisy("gaussian"),
-        PILOT.format(RANKED)
-        + LOOK_TOO.replace(LOOK, "a number of the most confident guesses (95 %)"),
+        PILOT.format(RANKED) + SECOND.format("a number of the most confident guesses", 95),
     ),
     "coins, both": (lambda: coins("leaks"), EVERY + LOOK_TOO),
     "coins, scan": (
@@ -183,7 +187,7 @@ def test_the_sentence_is_of_what_was_tested(name: str) -> None:
     assert found.searched == sentence
     guessed = "guesses" if name in ALL_GUESSED else "most confident guesses"
     if name in PILOT_GUESSED:
-        guessed = "guesses at ranks that a pilot sample chose,"
+        guessed = "guesses at ranks chosen with a pilot sample"
     assert found.guessed == guessed
     if not isinstance(found, lb.AuditResult):
         return
@@ -200,7 +204,10 @@ def test_the_sentence_is_of_what_was_tested(name: str) -> None:
 def test_guesses_about_all_examples_are_not_the_most_confident() -> None:
     scores, member = np.arange(60.0), np.arange(60) >= 30
     found = lb.audit(scores, lb.Coins(member), cuts=lb.Fixed(60), sides="both", seed=0)
-    assert "right in 60 of its 60 guesses about membership. " in found.summary().paragraphs[0]
+    assert (
+        "Of the attack's 60 guesses about membership, all were right. "
+        in found.summary().paragraphs[0]
+    )
 
 
 def test_a_sentence_is_stored_and_an_older_file_says_nothing_instead() -> None:
@@ -212,7 +219,8 @@ def test_a_sentence_is_stored_and_an_older_file_says_nothing_instead() -> None:
     older = lb.AuditResult.from_dict(stored)
     assert EVERY in str(found)
     assert "threshold" not in str(older)
-    assert f"{found.guesses} guesses about membership. ε = " in str(older)
+    right = f"{found.guesses} guesses about membership, {found.correct} were right. If ε is "
+    assert right in str(older)
 
 
 class First(cuts.PathPolicy):
@@ -251,7 +259,9 @@ def test_odds_of_a_guess_are_those_that_the_printed_bound_allows(k: int) -> None
     scores = rng.normal(size=(200, k)) + 3 * np.eye(k)[chosen]
     found = lb.audit(scores, lb.Choices(chosen, k=k), seed=0)
     text = found.summary().paragraphs[0]
-    said = re.search(r"ε = ([\d.]+) allows odds of ([\d.]+) to 1 for each guess", text)
+    said = re.search(
+        r"If ε is ([\d.]+), each guess is right with odds of at most ([\d.]+) to 1", text
+    )
     assert said is not None
     odds = math.exp(float(said[1])) / (k - 1)
     assert odds - 0.01 <= float(said[2]) <= odds
@@ -289,7 +299,7 @@ def test_a_curve_of_a_stream_is_of_batches() -> None:
 
 
 def test_the_best_of_several_attacks_is_said_to_be_that() -> None:
-    best = "It is the best of 2 attacks, each tested at an equal share of the error probability."
+    best = "This is the best of 2 attacks, each tested at an equal share of the error probability."
     assert best in str(coins("two-attacks"))
     assert best in str(zero_run("pure", attacks=True))
     assert "attacks, each" not in str(coins("leaks"))

@@ -365,7 +365,7 @@ def _columns(learning: Learning, rows: IntArray) -> Columns:
         raise InputError(
             f"features has {largest[column]:.3g} in column {learning.names[column]}, beyond "
             f"{_HUGE:g}, whose "
-            "square is no number: give it in other units"
+            "square is not a number: give it in other units"
         )
     columns = columns_needed(together, learning.names)
     if not columns.needed.size:

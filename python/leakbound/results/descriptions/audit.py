@@ -22,6 +22,7 @@ from leakbound.results.descriptions.standard import (
 from leakbound.results.one_run import AuditResult, as_epsilon, converted
 from leakbound.results.words import (
     claimed_delta,
+    count_of_right,
     delta_of,
     guesses_of,
     of_copies,
@@ -349,27 +350,29 @@ def _evidence(result: AuditResult, said: Description) -> Strings:
     if result.is_withheld:
         return (f"The bound is 0 because {result.reason}.",)
     terms = said.terms
-    guessed = (
-        f"The attack was right in {result.correct:,} of its {result.guesses:,} "
-        f"{result.guessed or 'guesses'} about {result.wording.question}"
+    right = count_of_right(
+        result.correct,
+        guesses=result.guesses,
+        guessed=result.guessed,
+        about=f" about {result.wording.question}",
     )
     if not result.refutes:
         tried = ""
         if result.guesses:
-            tried = f"{guessed}, no more than chance can explain. "
+            tried = f"{right} Chance can explain this. "
         return (
-            f"{tried}No promise of any {terms.symbol} is ruled out. This is not evidence "
-            "of privacy: a stronger attack may still reveal leakage.",
+            f"{tried}No {terms.symbol} is ruled out. This is not evidence of privacy: a stronger "
+            "attack may still reveal leakage.",
         )
     kept = "training"
     if result.wording.is_mechanism:
         kept = "the mechanism"
     odds = _odds(result)
     promise = (
-        f"{odds}If {kept} kept any promise of a smaller {terms.parameter}, results this strong "
-        f"would occur at most {percent(1 - result.confidence)} of the time."
+        f"{odds}If {kept} satisfied a smaller {terms.parameter}, results this strong would "
+        f"occur at most {percent(1 - result.confidence)} of the time."
     )
-    words = [f"{guessed}.", result.searched, several(result), promise]
+    words = [right, result.searched, several(result), promise]
     return (" ".join(filter(None, words)),)
 
 
@@ -379,7 +382,7 @@ def several(result: AuditResult) -> str:
     if not isinstance(attacks, dict) or len(attacks) < 2:
         return ""
     return (
-        f"It is the best of {len(attacks)} attacks, each tested at an equal share of the error "
+        f"This is the best of {len(attacks)} attacks, each tested at an equal share of the error "
         "probability."
     )
 
@@ -400,7 +403,7 @@ def _odds(result: AuditResult) -> str:
     about = ""
     if copies > 1:
         about = f" about {copies} copies"
-    return f"ε = {shown} allows odds of {factor} to 1 for each guess{about}. "
+    return f"If ε is {shown}, each guess{about} is right with odds of at most {factor} to 1. "
 
 
 def _asked(result: AuditResult) -> str:

@@ -12,7 +12,7 @@ from leakbound.results.descriptions.audit import bracketed, of_audit
 from leakbound.results.descriptions.standard import grounds, levels_of, units_of
 from leakbound.results.descriptions.steps import first, of_run
 from leakbound.results.dp_sgd import DPSGDAudit, SamplingResult, StepsResult
-from leakbound.results.words import DELTA, NO_UPPER_LIMIT, asked, scale_of
+from leakbound.results.words import DELTA, NO_UPPER_LIMIT, asked, count_of_right, scale_of
 
 _STEPS_THEOREM = (
     "Given the batches and all other coins, the coin of a canary in one step changes the sum of "
@@ -175,16 +175,21 @@ def _evidence(result: DPSGDAudit, proved: float, within: str) -> Strings:
     """Return what each part shows: membership, steps, sampling, and accounting."""
     membership = result.membership
     at = f" at δ = {result.delta:g}"
-    means = f"No promise of any ε is ruled out, because {membership.reason}."
+    means = f"No ε is ruled out, because {membership.reason}."
     if not membership.reason:
         means = (
-            f"If training kept any promise of ε < {number(proved)}{at}{within}, results this "
+            f"If training satisfied ε < {number(proved)}{at}{within}, results this "
             f"strong would occur at most {percent(1 - result.confidence)} of the time."
         )
+    right = count_of_right(
+        membership.correct,
+        guesses=membership.guesses,
+        guessed=membership.guessed,
+        about=f" about {membership.m:,} canaries",
+    )
+    shown = " ".join(filter(None, [right, membership.searched, means]))
     said = [
-        f"Membership: the attack was right in {membership.correct:,} of its "
-        f"{membership.guesses:,} {membership.guessed or 'guesses'} about {membership.m:,} "
-        f"canaries. {' '.join(filter(None, [membership.searched, means]))}",
+        f"Membership: {shown[0].lower()}{shown[1:]}",
         f"Steps: {_of_steps(result.steps)}",
         f"Sampling: {_drawn_as(result.sampling)}",
     ]
@@ -246,7 +251,7 @@ def _of_steps(steps: StepsResult) -> str:
         f"{steps.noise_multiplier:.4g}{' or more' * steps.varies}."
     )
     if steps.test == "noise" and math.isfinite(steps.by_coins):
-        said += f" Guesses about coins alone prove at most {up(steps.by_coins)}."
+        said += f" Guesses about coins alone prove that it is at most {up(steps.by_coins)}."
     if steps.noise.reason:
         said += f" The released noise was not tested: {steps.noise.reason}."
     return said + " No ε follows, because the noise varied." * steps.varies
@@ -300,7 +305,7 @@ def _drawn(steps: StepsResult) -> str:
 
 
 def _of_counts(sampling: SamplingResult) -> str:
-    """Return what the sizes of batches show that are no Poisson samples."""
+    """Return what the sizes of batches show that are not Poisson samples."""
     seen = f"{sampling.batches:,} batches have mean size {sampling.mean:.1f}"
     wrong = []
     if sampling.p_variance == 0:

@@ -131,7 +131,7 @@ def _headline(result: DPStepAudit) -> str:
     sure = percent(result.confidence)
     proved = f"noise multiplier at most {up(result.noise_multiplier)}"
     if not result.is_normal:
-        proved += " under the claimed form, which is no bound on leakage"
+        proved += " under the claimed form, which is not a bound on leakage"
     stated = f"{result.stated_noise_multiplier:g} stated"
     if result.refuted_by:
         reasons = " and ".join(_REASONS[part] for part in result.refuted_by)

@@ -19,7 +19,7 @@ from leakbound.results.descriptions.standard import counted, figures_of, grounds
 from leakbound.results.descriptions.zero_run import HOW
 from leakbound.results.panoramia import PanoramiaResult
 from leakbound.results.wording import PAIRS
-from leakbound.results.words import terms_of
+from leakbound.results.words import count_of_right, terms_of
 
 _REPLACED = " for replacing one example"
 
@@ -122,11 +122,10 @@ NOTHING = "No leakage estimated: the attack with the model finds no more than th
 
 def _evidence(result: PanoramiaResult) -> str:
     """Return both bounds, and what follows from them."""
+    right = count_of_right(result.correct, guesses=result.guesses, guessed=result.attack.guessed)
     both = (
-        f"The attack was right in {result.correct:,} of its {result.guesses:,} "
-        f"{result.attack.guessed or 'guesses'}. Without the model, the baseline shows "
-        f"c ≥ {number(result.c_lb)}; with it, the attack shows c + ε ≥ "
-        f"{number(result.c_plus_epsilon_lb)}. "
+        f"{right} Without the model, the baseline shows c ≥ {number(result.c_lb)}; with it, the "
+        f"attack shows c + ε ≥ {number(result.c_plus_epsilon_lb)}. "
     )
     if result.c_upper is not None:
         source = "real non-members"
@@ -135,9 +134,8 @@ def _evidence(result: PanoramiaResult) -> str:
         return f"{both}With {source}, this gives the bound on ε."
     if result.bound > 0:
         return (
-            f"{both}If c is {number(result.c_lb)}, the model breaks every promise of ε < "
-            f"{number(result.bound)}{_REPLACED}. If c is larger, the generator explains part or "
-            "all of the difference."
+            f"{both}If c is {number(result.c_lb)}, every ε < {number(result.bound)} is ruled out"
+            f"{_REPLACED}. If c is larger, the generator explains part or all of the difference."
         )
     return f"{both}This is not evidence of privacy."
 
@@ -166,10 +164,10 @@ def _conditional(result: PanoramiaResult) -> str:
     tested = results[0].tested
     tried = ""
     if tested is not None:
-        tried = f" Tests did not refute it (p = {tested:.2g})."
+        tried = f" Tests did not refute these odds (p = {tested:.2g})."
     return (
         f"Zero-Run on the same examples gives a conditional lower bound: {bounds}. It holds if "
-        f"membership follows the model ({model}).{tried}"
+        f"the odds of membership are right ({model}).{tried}"
     )
 
 

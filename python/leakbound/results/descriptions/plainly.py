@@ -42,8 +42,8 @@ def plainly(result: AuditResult) -> str:
     if result.wording.subject == "generator":
         subject = "the synthetic table"
     return (
-        f"Whoever has {subject} and knows all other {_many(result)} can tell {_told(result)}, and "
-        f"be right at least {often} times in 100 (guessing gives {guessing})."
+        f"Someone who has {subject} and knows all other {_many(result)} can tell {_told(result)}, "
+        f"and be right at least {often} times in 100 (guessing: {guessing} times)."
     )
 
 

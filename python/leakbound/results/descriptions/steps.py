@@ -34,7 +34,7 @@ _MANY = 0.5
 # An ε beyond which no audit reaches, and examples that no audit has
 _HIGHEST = 100.0
 _MANAGEABLE = 1e9
-_INSPECT = "for duplicates, outliers and wrong labels."
+_FLAWS = "duplicates, outliers and wrong labels"
 _OF_PARTS = {
     "membership": "Look for data that bypasses clipping, such as batch statistics, and for "
     "examples that are used twice: the canaries show more than the accountant allows.",
@@ -283,8 +283,8 @@ def _of_shift(result: Any) -> Iterator[str]:
         yield _of_matched(result)
     if result.by_tampering is not None and result.by_tampering < _MANY * result.bound:
         yield (
-            "Check the propensities before you rely on this bound: matching allows for no error "
-            "in them. Tampering with guesses allows for some error, and shows much less."
+            "Check the propensities before you rely on this bound: matching takes them as exact. "
+            'correction="tamper", which allows for some error in them, shows much less here.'
         )
 
 
@@ -299,19 +299,25 @@ def _of_leak(result: AuditResult, unit: str) -> str:
         if not shifted:
             auc = f" (AUC {result.auc:.3f})"
         return (
-            "Reduce overfitting, such as by less training, a smaller model or regularisation, or "
-            f"train with DP: the leak is spread over many {unit}{auc}."
+            "Reduce overfitting (train less, choose a smaller model, regularise), or train with "
+            f"DP: the leak is spread over many {unit}{auc}."
         )
     where = {"members": "the highest scores", "non-members": "the lowest scores"}
-    extreme = "the most extreme scores" + " for their features" * shifted
-    train = " Fix or remove these, and train again." * (result.path != "non-members")
+    extreme = "the most extreme scores"
+    if shifted:
+        extreme += ", given their features"
     who = f"{result.guesses:,} {unit} with {where.get(result.path, extreme)}"
     if result.guessed == PILOT_GUESSES:
-        who = f"{result.guesses:,} {unit} at the ranks that a pilot sample chose"
+        who = f"{result.guesses:,} {unit} at ranks chosen with a pilot sample"
     if listed is not None and listed.rows.size:
         who = f"{listed.rows.size:,} most exposed members (result.exposed)"
-    few = "The bound is from few records. " * (guessed <= _FEW)
-    return f"{few}Look at the {who} {_INSPECT}{train}"
+    few = ""
+    if guessed <= _FEW:
+        few = "The bound is from few records. "
+    look = f"{few}Look at the {who}. Are there {_FLAWS}?"
+    if result.path == "non-members":
+        return look
+    return f"{look} Fix or remove these, and train again."
 
 
 def of_estimate(result: "PanoramiaResult") -> Iterator[str]:
@@ -346,7 +352,10 @@ def of_estimate(result: "PanoramiaResult") -> Iterator[str]:
             "non-members, real_nonmembers=True gives a lower bound without a condition."
         )
     if result.bound and result.bound >= _NEAR * result.ceiling and not _is_filled(result):
-        yield f"To see more, audit more than {result.m:,} examples: nearly all guesses were right."
+        yield (
+            f"To see more, audit more than {result.m:,} examples: with so many, even a perfect "
+            f"attack shows at most {number(result.ceiling)}."
+        )
 
 
 def of_run(result: DPSGDAudit) -> Iterator[str]:

@@ -10,7 +10,7 @@ from leakbound.report.risks import RiskBar, plot_risks
 from leakbound.results.descriptions import steps
 from leakbound.results.descriptions.audit import of_audit
 from leakbound.results.descriptions.standard import grounds
-from leakbound.results.risks import DEPENDS, SHORT, Risk, Risks
+from leakbound.results.risks import DEPENDS, MEANING, Risk, Risks
 from leakbound.results.synthetic import SyntheticResult
 from leakbound.results.words import scale_of
 
@@ -24,12 +24,12 @@ _NO_LIMIT = (
     "mechanism does."
 )
 _BOTH = (
-    "What follows about people from general patterns, whether their data was used or not: it is in "
-    "the shares of members and of others alike, and not in what is certified."
+    "What general patterns tell about people whether or not their data was used: it raises the "
+    "shares of members and of held-out people alike, and is not counted in what is certified."
 )
 _CAPTION = (
-    "Bars: on how many members the attack succeeds. Marks: on how many others, with an exact upper "
-    "limit for people of the same population."
+    "Bars: on how many members the attack succeeds. Marks: on how many held-out people, with an "
+    "exact upper limit for people of the same population."
 )
 
 
@@ -118,7 +118,7 @@ def _paragraphs(risks: Risks) -> Iterator[str]:
     """Yield a sentence for each risk; the first with a count says what the count means."""
     defined = False
     for name, risk in risks:
-        others = f"{share(risk.control_rate)} of others"
+        others = f"{share(risk.control_rate)} of held-out people"
         if risk.control_rate_upper is not None:
             others += f" (at most {share(risk.control_rate_upper, up=True)})"
         rates = f"{_named(name)}: the attack succeeds on {share(risk.rate)} of members and {others}"
@@ -126,22 +126,20 @@ def _paragraphs(risks: Risks) -> Iterator[str]:
             yield f"{rates}. What is proved is withheld with the bound."
             continue
         exposed = f"once {risk.surely_seen_from:,} people are exposed"
-        sure = f"A perfect attack is sure to certify a hit {exposed}."
+        sure = f"Even a perfect attack is sure to certify a hit only {exposed}."
         if not risk.certified:
             yield f"{rates}. None of these hits is certified. {sure}"
             continue
         proved = f"At least {risk.certified:,} of these hits {DEPENDS}"
-        if defined:
-            proved = f"At least {risk.certified:,} of them are hit {SHORT}"
-        elif sum(bool(one.certified) for _, one in risks) > 1:
-            proved += f" (in short: {SHORT})"
+        if not defined:
+            proved += f": {MEANING}"
         defined = True
         yield f"{rates}. {proved}. {sure}"
 
 
 def _overview(risks: Risks) -> Overview:
     """Return the section of the report: a table, what it means, and a bar for each risk."""
-    heads = ("risk", "", "members", "others", "others, at most", "certified", "of pairs", "ε ≥")
+    heads = ("risk", "", "members", "held out", "held out, at most", "certified", "of pairs", "ε ≥")
     table = [heads, *(_row(name, risk) for name, risk in risks)]
     bars = [
         RiskBar(
@@ -158,9 +156,9 @@ def _overview(risks: Risks) -> Overview:
     )
     least = max(risk.surely_seen_from for _, risk in risks)
     note = (
-        f"Certified: so many of these hits at least {DEPENDS}. From {least:,} exposed people on, a "
-        "perfect attack is sure to certify one; fewer may remain undetected. Shares of members and "
-        "others are no test by themselves."
+        f"Certified: at least so many of these hits {DEPENDS}: {MEANING}. A perfect attack is sure "
+        f"to certify one only if {least:,} people or more are exposed. The shares of members and "
+        "of held-out people are not a test by themselves."
     )
     return Overview(title="Three questions", table=table, note=note, figure=figure)
 
@@ -207,7 +205,7 @@ def _steps(risks: Risks) -> Iterator[str]:
     """Yield what to do about risks of which hits are certified."""
     found = {name for name, risk in risks if risk.certified}
     if "linkability" in found:
-        yield "Look for copied rows: the generator repeats records of members, nearly as they are."
+        yield "Look for copied rows: the generator repeats members' records almost unchanged."
     elif "inference" in found and risks.linkability is not None:
         yield (
             "A column seems to be memorised, as hits of inference are certified and none of "
@@ -215,6 +213,6 @@ def _steps(risks: Risks) -> Iterator[str]:
         )
     if "singling_out" in found:
         yield (
-            "Drop or coarsen columns in which people have values of their own, and remove "
-            "duplicates before the split."
+            "Drop or coarsen columns with values that only one person has, and remove duplicates "
+            "before the split."
         )

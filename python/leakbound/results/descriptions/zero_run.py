@@ -6,29 +6,28 @@ from leakbound._base.formatting import number, percent
 from leakbound._base.types import Correction, Strings
 from leakbound.report.description import KINDS, Description, Figure, Metric
 from leakbound.results.descriptions.audit import formula, of_audit, several
+from leakbound.results.words import count_of_right
 from leakbound.results.zero_run import ZeroRunResult
 
 # Each correction in a few words
 HOW: dict[Correction, str] = {
     "match": "after matching",
-    "poisson_binomial": "by each example's own odds",
+    "poisson_binomial": "with each example's own odds",
     "tamper": "after tampering",
     "composition": "by composition",
 }
-# What was guessed right with each correction, and how it works; tampering drops right guesses only
-_GUESSED: dict[Correction, str] = {
-    "match": "The attack was right in {correct:,} of its {guesses:,} {guessed} about the examples "
-    "that matching kept ({kept} of {m:,}), each a member with probability 1/2.",
-    "poisson_binomial": "The attack was right in {correct:,} of its {guesses:,} {guessed_end}. The "
-    "test corrects for the odds that features give each of {m:,} examples.",
-    "tamper": "Of the {guesses:,} {guessed} of the attack, {correct:,} are right and count: right "
-    "guesses that features make likely were dropped at random.",
-    "composition": "The attack was right in {correct:,} of its {guesses:,} {guessed_end}. The most "
-    "that features of any of {m:,} examples may reveal was subtracted.",
+# How each correction works, said after what was guessed right
+_CORRECTED: dict[Correction, str] = {
+    "match": "They are about the examples that matching kept ({kept} of {m:,}), each a member with "
+    "probability 1/2.",
+    "poisson_binomial": "The test allows for the odds of membership that features give each of "
+    "{m:,} examples.",
+    "tamper": "Right guesses that features make likely were dropped at random.",
+    "composition": "The most that features of any of {m:,} examples may reveal was subtracted.",
 }
 # Share of the examples that fair coins are worth, below which the groups hardly overlap
 _SCARCE = 0.1
-_NOT_PRIVATE = "No promise of any {} is ruled out. This is not evidence of privacy."
+_NOT_PRIVATE = "No {} is ruled out. This is not evidence of privacy."
 # With one of these, counts depend on the propensities
 _COUNTED: tuple[Correction, ...] = ("match", "tamper")
 
@@ -92,7 +91,7 @@ def _evidence(result: ZeroRunResult, said: Description) -> Strings:
         words.append(several(result))
     if result.refutes:
         words.append(
-            f"If training kept any promise of a smaller {said.terms.parameter}, and the condition "
+            f"If training satisfied a smaller {said.terms.parameter}, and the condition "
             "holds, results this strong would occur at most "
             f"{percent(1 - result.confidence)} of the time."
         )
@@ -119,17 +118,16 @@ def _why(result: ZeroRunResult) -> str:
 
 def _guessed(result: ZeroRunResult) -> str:
     """Return which guesses were right; over a set of propensities, in the worst case."""
-    said = _GUESSED[result.correction].format(
-        correct=result.correct,
-        guesses=result.guesses,
-        guessed=result.guessed or "guesses",
-        guessed_end=(result.guessed or "guesses").rstrip(","),
-        kept=_kept(result),
-        m=result.m,
+    counted = "right"
+    if result.correction == "tamper":
+        counted = "right and count"
+    right = count_of_right(
+        result.correct, guesses=result.guesses, guessed=result.guessed, right=counted
     )
-    if result.learnt is None or result.correction not in _COUNTED:
-        return said
-    return f"At the least favourable propensities, {said[0].lower()}{said[1:]}"
+    if result.learnt is not None and result.correction in _COUNTED:
+        right = f"At the least favourable propensities, {right[0].lower()}{right[1:]}"
+    corrected = _CORRECTED[result.correction].format(kept=_kept(result), m=result.m)
+    return f"{right} {corrected}"
 
 
 def _kept(result: ZeroRunResult) -> str:

@@ -104,7 +104,7 @@ def _check_neighbours(pair: Pair, relation: Relation) -> None:
         if not expected:
             what = "as many examples as D, one of them replaced"
         raise InputError(
-            f"{pair.name!r} are no neighbours under relation={relation!r}: D' must have {what}, "
+            f"{pair.name!r} are not neighbours under relation={relation!r}: D' must have {what}, "
             f"and they have {len(second)} and {len(first)}"
         )
     rows = zip_longest(first, second)

@@ -107,7 +107,7 @@ def probe_dp_step(
     OptionError
         If one seed gives two results.
     InputError
-        If pairs are no neighbours, the step fails on an empty batch, returns other tensors for
+        If pairs are not neighbours, the step fails on an empty batch, returns other tensors for
         other batches, or NaN.
 
     Notes
