@@ -313,7 +313,7 @@ def test_noise_in_the_outermost_scores_costs_the_first_part_and_not_the_look() -
     parts: Any = found.options["parts"]
     assert [part["name"] for part in parts] == ["outside-in", "look"]
     assert found.bound == parts[1]["bound"] > 2 * max(0.2, parts[0]["bound"])
-    assert found.guessed == "guesses at ranks that a pilot sample chose,"
+    assert found.guessed == "guesses at ranks chosen with a pilot sample"
 
 
 def test_results_say_the_condition_the_levels_and_what_was_tested() -> None:

@@ -486,7 +486,7 @@ def test_composition_takes_shift_off_each_part() -> None:
 def test_what_to_look_at_are_the_ranks_that_were_guessed(claim: Claim) -> None:
     scores, member, features = saturated(1500, 0, share=0.1)
     result = lb.audit(scores, lb.ZeroRun(member, expit(features[:, 0])), claim=claim, seed=0)
-    assert result.guessed.startswith("guesses at ranks that a pilot sample chose")
+    assert result.guessed.startswith("guesses at ranks chosen with a pilot sample")
     said = result.summary()
     assert "most extreme scores" not in " ".join(said.next_steps)
     assert ",." not in str(said)

@@ -32,7 +32,7 @@ def test_runs_with_coins_of_their_own_are_one_audit(tmp_path: Path, ids: bool) -
     answer = leakbound("coins", *files, "--seed", "0", "--json")
     total = lb.Tally.of(SCORES.ravel(), COINS.ravel())
     assert f'"bound": {lb.audit(total, lb.Coins(), seed=0).bound}' in answer.out
-    assert ("they are audited as 3 runs, each with coins of its own" in answer.err) == ids
+    assert ("they are audited as 3 runs, each with separate coins" in answer.err) == ids
 
 
 @pytest.mark.parametrize("ids", [True, False])
