@@ -49,6 +49,27 @@ class FeatureTable:
     encoding: "Encoding | None" = None
     unmarked: BoolArray | None = None
 
+    @property
+    def form(self) -> str:
+        """How a table was converted, for assumptions; nothing for an array."""
+        if self.encoding is None:
+            return ""
+        return self.encoding.said
+
+    @property
+    def warnings(self) -> Strings:
+        """What is in doubt, and which words and missing values have no indicator."""
+        if self.encoding is None:
+            return self.doubts
+        return (*self.doubts, *self.encoding.unmarked)
+
+    @property
+    def told(self) -> BoolArray:
+        """Which rows have nothing that no number tells."""
+        if self.unmarked is None:
+            return np.ones(len(self.rows), dtype=np.bool_)
+        return ~self.unmarked
+
     def taken(self, rows: IntArray | None) -> "FeatureTable":
         """Return some rows in an order; all as they are if None."""
         if rows is None:

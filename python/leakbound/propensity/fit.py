@@ -17,7 +17,7 @@ from leakbound._base.checks import (
     seed_of,
     vector,
 )
-from leakbound._base.features import Encoding, placed_features, read_features
+from leakbound._base.features import Encoding, FeatureTable, placed_features, read_features
 from leakbound._base.odds import expit
 from leakbound._base.records import Record
 from leakbound._base.streams import Purpose
@@ -129,11 +129,10 @@ class Rows:
         if names is not None:
             names = np.array(names)
         if given.unmarked is not None:  # of which features do not tell all
-            told = ~given.unmarked
-            table = table[told]
-            classes = classes[told]
+            table = table[given.told]
+            classes = classes[given.told]
             if names is not None:
-                names = names[told]
+                names = names[given.told]
         for included, name in ((True, "members"), (False, "non-members")):
             if not (classes == included).any():
                 raise InputError(f"D' has no {name}: a model of membership needs both classes")
@@ -261,9 +260,14 @@ class PropensityFit:
         return self._model._linear  # noqa: SLF001 (one room)
 
     def log_odds(self, X: ArrayInput) -> FloatArray:
-        """Return λ = logit P(member | x) for rows of features, shape (m,); ±inf at P = 0 and 1."""
-        features = self._features(X)
-        return self._model._log_odds(self._state, features) + self.offset  # noqa: SLF001
+        """Return λ = logit P(member | x) for rows of features, shape (m,); ±inf at P = 0 and 1.
+
+        It is NaN in rows of a table with a rare word, or a value missing in few rows: the model
+        was fitted without such rows, and nothing is known of them.
+        """
+        table = self._features(X)
+        log_odds = self._model._log_odds(self._state, table.rows) + self.offset  # noqa: SLF001
+        return np.where(table.told, log_odds, np.nan)
 
     def predict(self, X: ArrayInput) -> FloatArray:
         """Return the propensities P(member | x): see `log_odds`."""
@@ -275,12 +279,16 @@ class PropensityFit:
         A resample draws as many rows as D' has, with replacement; one that lacks a class outside of
         a fold is drawn again. Every refit repeats the whole procedure, and copies of a row are held
         out of the calibration together. Resample k depends on the seed (by default a new one) and k
-        alone. `X` has features of other examples than those of D', shape (m, d).
+        alone. `X` has features of other examples than those of D', shape (m, d). Where `log_odds`
+        is NaN, refits are NaN.
         """
-        features = self._features(X)
+        table = self._features(X)
         replicates = integer(K, "K", least=1, most=MOST_REPLICATES)
-        refits = self._model._refits(self.rows, features, replicates, seed_of(seed))  # noqa: SLF001
-        return refits + self.offset
+        drawn = seed_of(seed)
+        refits = self._model._refits(self.rows, table.rows, replicates, drawn)  # noqa: SLF001
+        refits += self.offset
+        refits[:, ~table.told] = np.nan
+        return refits
 
     @property
     def own_intercept(self) -> bool:
@@ -331,15 +339,20 @@ class PropensityFit:
         return self._declared
 
     def overlap(self, X: ArrayInput, member: ArrayInput | HasMember) -> Overlap:
-        """Return how far members and non-members of an audit set can be compared."""
+        """Return how far members and non-members of an audit set can be compared.
+
+        Rows of which `log_odds` is NaN are left out.
+        """
         order = ExampleOrder()
         given = placed_features(order, X, "X", self.rows.encoding)
         log_odds = self.log_odds(given.rows)
-        return overlap(log_odds, order.member(member, log_odds.size))
+        labels = order.member(member, log_odds.size)
+        return overlap(log_odds[given.told], labels[given.told])
 
-    def _features(self, X: ArrayInput) -> FloatArray:
-        table = read_features(X, "X", self.rows.encoding).rows
-        return check_features(table, "X", columns=self.rows.features.shape[1])
+    def _features(self, X: ArrayInput) -> FeatureTable:
+        table = read_features(X, "X", self.rows.encoding)
+        check_features(table.rows, "X", columns=self.rows.features.shape[1])
+        return table
 
     def __repr__(self) -> str:
         members = int(self.rows.member.sum())

@@ -237,7 +237,8 @@ def cross_fit(
     model : LogisticPropensity, SklearnPropensity or scikit-learn classifier
         What to fit.
     X, member : array-like, shapes (m, d) and (m,)
-        Features and membership of the audit set; joined where both have a pandas index.
+        Features and membership of the audit set; joined where both have a pandas index. Rows of a
+        table with a rare word or gap are neither learnt from nor audited.
     folds : int
         Number of folds k, at least 2. Each is audited at 1/k of the error probability.
     seed : int, optional
@@ -254,8 +255,6 @@ def cross_fit(
     if not isinstance(model, LogisticPropensity | SklearnPropensity):
         model = SklearnPropensity(model)
     fold = drawn_folds(Purpose.CROSS_FIT.rng(seed), labels.size, count)
-    fits = tuple(
-        model.fit(features[fold != number], labels[fold != number], seed=seed)
-        for number in range(count)
-    )
+    others = [np.flatnonzero(table.told & (fold != number)) for number in range(count)]
+    fits = tuple(model.fit(features[rows], labels[rows], seed=seed) for rows in others)
     return CrossFit(fold, fits, features, labels, table.encoding, table.unmarked)

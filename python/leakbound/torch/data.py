@@ -306,10 +306,22 @@ def _from_loader(loader: DataLoader[Any]) -> Batches:
         )
     if streamed:
         return Batches(items=loader, examples=None, batches=None)
+    rows = _length(loader.dataset)
     examples = None
-    if batch_sampler is not None and isinstance(loader.dataset, Sized):
-        examples = len(loader.dataset)
+    if batch_sampler is not None:
+        examples = rows
     return Batches(items=loader, examples=examples, batches=len(loader))
+
+
+def _length(rows: Any) -> int:
+    """Return the number of rows of what has a position for each."""
+    try:
+        return len(rows)
+    except Exception as error:  # of whatever class the data are
+        raise InputTypeError(
+            f"the rows of data cannot be counted, which is of type {_name(rows)} "
+            f"({one_line(error)}): pass arrays, or a Dataset with __len__"
+        ) from error
 
 
 def _columns(data: Any) -> dict[str, Column] | None:

@@ -1,6 +1,7 @@
 """Features in frames of any library: words, dates, booleans and missing values, by their names."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import pytest
 
 import leakbound as lb
 from leakbound._base.features import FEW, read_features
-from leakbound.errors import InputError, InputTypeError
+from leakbound._base.odds import expit
+from leakbound.errors import InputError, InputTypeError, OptionError
 from leakbound.propensity import LogisticPropensity, cross_fit, falsify
 from leakbound.stats import binomial_tail
 
@@ -205,6 +207,66 @@ def test_rows_of_which_features_do_not_tell_all_are_not_audited() -> None:
         design = lb.ZeroRun(member, features=table, falsify=False)
         false += lb.audit(scores, design, claim=lb.PureDP(), confidence=0.8, seed=0).bound > 0
     assert binomial_tail(false, 60, 0.2) > 0.01  # twice the rate gives 24
+
+
+def fitted(seed: int) -> lb.ZeroRun:
+    """A model of other examples with as many gaps, taken as it is."""
+    there, member_there, _ = with_gaps(columns=2, gaps=10, seed=seed + 1000)
+    here, member, _ = with_gaps(columns=2, gaps=10, seed=seed)
+    fit = LogisticPropensity().fit(there, member_there, seed=0)
+    return lb.ZeroRun(member, fit, features=here, uncertainty="none", falsify=False)
+
+
+def crossed(seed: int) -> lb.ZeroRun:
+    """Models of each fold, fitted to the other."""
+    table, member, _ = with_gaps(columns=2, gaps=10, seed=seed)
+    models = cross_fit(LogisticPropensity(), table, member, seed=0)
+    return lb.ZeroRun(member, models, uncertainty="none", falsify=False)
+
+
+@pytest.mark.parametrize("design", [fitted, crossed])
+def test_models_that_are_taken_as_they_are_leave_these_rows_out(
+    design: Callable[[int], lb.ZeroRun],
+) -> None:
+    """Gaps of members alone gave a false claim in each of 60 games, by either model."""
+    false = 0
+    for seed in range(60):
+        scores = with_gaps(columns=2, gaps=10, seed=seed)[2]
+        result = lb.audit(scores, design(seed), claim=lb.PureDP(), confidence=0.8, seed=0)
+        false += result.bound > 0
+    assert binomial_tail(false, 60, 0.2) > 0.01  # twice the rate gives 24
+
+
+def test_fits_and_folds_say_how_many_rows_they_leave_out() -> None:
+    table, member, scores = with_gaps(columns=2, gaps=10)
+    for road in (fitted(0), replace(fitted(0), uncertainty="bootstrap")):
+        result = lb.audit(scores, road, claim=lb.PureDP(), seed=0)
+        assert (result.m, result.abstained) == (980, 20)
+        assert any("column 'c0' is missing in 10 rows" in one for one in result.warnings)
+        (assumed,) = (one for one in result.assumptions if one.name == "propensities")
+        assert "Rows with a rare word or gap are not audited." in assumed.statement
+        assert result.overlap.m == 980
+    models = cross_fit(LogisticPropensity(), table, member, seed=0)
+    assert [fit.rows.member.size for _, fit in models.parts()] == [
+        int((~table.isna().any(axis=1) & (models.fold != number)).sum()) for number in (0, 1)
+    ]
+    result = lb.audit(scores, crossed(0), claim=lb.PureDP(), seed=0)
+    of_fold = models.fold == result.options["fold"]
+    assert result.m + result.abstained == of_fold.sum()
+    assert result.abstained == (of_fold & table.isna().any(axis=1)).sum()
+
+
+def test_nothing_is_predicted_of_rows_that_numbers_do_not_tell() -> None:
+    """Propensities that are passed on as numbers would be taken as right."""
+    table, member, scores = with_gaps(columns=2, gaps=10)
+    fit = LogisticPropensity().fit(*with_gaps(columns=2, gaps=10, seed=1)[:2], seed=0)
+    gaps = table.isna().any(axis=1).to_numpy()
+    np.testing.assert_array_equal(np.isnan(fit.predict(table)), gaps)
+    np.testing.assert_array_equal(np.isnan(fit.bootstrap(table, K=2, seed=0)), [gaps, gaps])
+    assert fit.overlap(table, member).m == 980
+    for propensity in (fit.predict(table), expit(fit.bootstrap(table, K=2, seed=0))):
+        with pytest.raises(OptionError, match=f"NaN in 20 examples, .* {gaps.argmax()}: leave"):
+            lb.audit(scores, lb.ZeroRun(member, propensity), seed=0)
 
 
 def test_words_that_were_rare_in_d_prime_are_refused_where_they_are_many() -> None:

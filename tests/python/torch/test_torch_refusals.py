@@ -53,6 +53,32 @@ def test_loaders_out_of_order(name: str) -> None:
         score(network(), loaders_out_of_order()[name])
 
 
+class Uncounted(Dataset[Any]):
+    """Rows of which nobody says how many there are."""
+
+    def __getitem__(self, index: int) -> Any:
+        return torch.zeros(2), index % 2
+
+
+class Miscounted(Uncounted):
+    """Rows that say there is a number, and have none."""
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(np.array(3), torch.tensor(3), Uncounted(), Miscounted()),
+        *(DataLoader(kind()) for kind in (Uncounted, Miscounted)),
+    ],
+)
+def test_rows_that_cannot_be_counted(data: Any) -> None:
+    with pytest.raises(InputTypeError, match="rows of data cannot be counted, which is of type"):
+        score(network(), data)
+
+
 @pytest.mark.parametrize("ids", [None, [f"x{i}" for i in range(EXAMPLES)]])
 def test_nan_scores_are_named(ids: Any) -> None:
     inputs, targets = examples()

@@ -38,7 +38,7 @@ from leakbound.audits.road import (
 )
 from leakbound.audits.zero_run.correction import Correction, fair
 from leakbound.audits.zero_run.game import ObservedGame
-from leakbound.audits.zero_run.learning import Learning, check_folds, learnt
+from leakbound.audits.zero_run.learning import Learning, check_folds, learnt, table_of_folds
 from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet, known
 from leakbound.audits.zero_run.matching import Match
 from leakbound.audits.zero_run.offsets import PoissonBinomial
@@ -206,11 +206,13 @@ class ZeroRun(ZeroRunOptions, Design[Listed, ZeroRunResult]):
         attacks = examples.attacks
         level = shares.FOLDS.of(request.level, len(crossed.fits))
         of_fold = replace(request, confidence=1 - level, ids=None)
+        table = table_of_folds(crossed)
         results = []
         for rows, model in crossed.parts():
             own = replace(self, features=crossed.features[rows])
             part = AlignedScores(ExampleOrder(), attacks.taken(rows), examples.member[rows])
-            results.append(bound(part, known(part, model, own, of_fold), own, of_fold))
+            odds = known(part, model, own, of_fold, table.taken(rows))
+            results.append(bound(part, odds, own, of_fold))
         withheld = [fold for fold, result in enumerate(results) if result.withheld]
         bounds = np.array([result.bound for result in results])
         chosen = withheld[0] if withheld else int(np.argmax(bounds))

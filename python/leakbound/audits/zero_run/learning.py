@@ -13,7 +13,7 @@ import numpy as np
 
 from leakbound._base import shares
 from leakbound._base.checks import check_length
-from leakbound._base.features import Encoding, FeatureTable
+from leakbound._base.features import FeatureTable
 from leakbound._base.types import BoolArray, FloatArray, IntArray, Strings
 from leakbound.audits.road import AlignedScores, Request
 from leakbound.audits.zero_run.blind import blind_guesses, with_blind
@@ -100,14 +100,7 @@ class Learning:
         member = examples.member
         if isinstance(propensity, CrossFit):
             check_folds(propensity, examples, options)
-            names = _names_of(propensity.encoding, propensity.features)
-            crossed = FeatureTable(
-                propensity.features,
-                names,
-                encoding=propensity.encoding,
-                unmarked=propensity.unmarked,
-            )
-            return cls.of_table(crossed)
+            return cls.of_table(table_of_folds(propensity))
         fitted = None
         if isinstance(propensity, PropensityFit):
             fitted = propensity
@@ -133,17 +126,12 @@ class Learning:
     @classmethod
     def of_table(cls, table: FeatureTable) -> "Learning":
         """Return what is learnt from features alone."""
-        form = ""
-        unmarked: Strings = ()
-        if table.encoding is not None:
-            form = table.encoding.said
-            unmarked = table.encoding.unmarked
         return cls(
             features=table.rows,
             seen=table.rows,
             names=table.names,
-            form=form,
-            warnings=(*table.doubts, *unmarked),
+            form=table.form,
+            warnings=table.warnings,
             left_out=table.unmarked,
         )
 
@@ -328,6 +316,16 @@ def check_folds(crossed: CrossFit, examples: AlignedScores, options: ZeroRunOpti
         )
 
 
+def table_of_folds(crossed: CrossFit) -> FeatureTable:
+    """Return the features that models were cross-fitted to, and how a table was converted."""
+    names = tuple(map(str, range(crossed.features.shape[1])))
+    if crossed.encoding is not None:
+        names = crossed.encoding.names
+    return FeatureTable(
+        crossed.features, names, encoding=crossed.encoding, unmarked=crossed.unmarked
+    )
+
+
 def _check(options: ZeroRunOptions, request: Request, learning: Learning) -> None:
     """Refuse options that have no form over a confidence set."""
     given = {"cuts": request.cuts, "adversary": options.adversary, "variant": options.variant}
@@ -374,13 +372,6 @@ def _columns(learning: Learning, rows: IntArray) -> Columns:
             "members and non-members may differ, or propensities, which are then all the same"
         )
     return columns
-
-
-def _names_of(encoding: Encoding | None, features: FloatArray) -> Strings:
-    """Return the names of columns, their numbers where they came from an array."""
-    if encoding is None:
-        return tuple(map(str, range(features.shape[1])))
-    return encoding.names
 
 
 def _confidence_set(

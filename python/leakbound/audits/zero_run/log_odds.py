@@ -17,10 +17,10 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base import shares
 from leakbound._base.checks import check_length, numbers, vector
-from leakbound._base.features import placed_features
+from leakbound._base.features import FeatureTable, placed_features
 from leakbound._base.odds import expit, logit
 from leakbound._base.streams import Purpose
-from leakbound._base.types import ArrayInput, BoolArray, FloatArray, IntArray
+from leakbound._base.types import AnyArray, ArrayInput, BoolArray, FloatArray, IntArray, Strings
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.road import AlignedScores, Grounds, Request
 from leakbound.audits.zero_run.blind import blind_guesses, with_blind
@@ -102,7 +102,9 @@ class Odds(Grounds, ABC):
 class OddsBox(Odds):
     """Log-odds of examples: an estimate, limits of each, and replicates of all if there are any.
 
-    `everywhere` is the estimate of all examples, those that are not audited among them.
+    `everywhere` is the estimate of all examples, those that are not audited among them. `table` has
+    the features of all examples, where log-odds are those of a model: of rows in which it lacks
+    something nothing is known.
     """
 
     estimate: FloatArray
@@ -111,6 +113,7 @@ class OddsBox(Odds):
     draws: FloatArray | None = None
     limited: bool = False
     everywhere: FloatArray = field(default_factory=lambda: np.empty(0))
+    table: FeatureTable | None = None
 
     @classmethod
     def of_member(cls, log_odds: FloatArray, draws: FloatArray | None = None) -> "OddsBox":
@@ -131,6 +134,11 @@ class OddsBox(Odds):
             everywhere=self.estimate,
             rows=rows,
         )
+
+    @property
+    def left_out(self) -> BoolArray | None:
+        """Examples of which the features of a model do not tell all."""
+        return None if self.table is None else self.table.unmarked
 
     @property
     def likeliest(self) -> FloatArray:
@@ -161,7 +169,10 @@ class OddsBox(Odds):
         """See `Odds.overlap`: of all examples, if there are log-odds of all."""
         if self.refusal:
             return overlap(self.estimate, member[self.rows])
-        return overlap(self.everywhere, member)
+        if self.table is None:
+            return overlap(self.everywhere, member)
+        told = self.table.told
+        return overlap(self.everywhere[told], member[told])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -240,18 +251,31 @@ class OddsSet(Odds):
 
 
 def known(
-    examples: AlignedScores, propensity: Any, options: ZeroRunOptions, request: Request
+    examples: AlignedScores,
+    propensity: Any,
+    options: ZeroRunOptions,
+    request: Request,
+    table: FeatureTable | None = None,
 ) -> OddsBox:
-    """Read propensities, choose what is audited, and try to refute them."""
+    """Read propensities, choose what is audited, and try to refute them.
+
+    `table` has the features that a fitted model needs, if they were read already.
+    """
     member = examples.member
     # 1. Log-odds of all examples.
-    box = _read(examples, propensity, options, request.seed)
+    box = _read(examples, propensity, options, request.seed, table)
     fitted = isinstance(propensity, PropensityFit)
-    notes = other_share(propensity, member) if fitted else ()
     # 2. Those that are audited, and whether their number of members is one that log-odds allow.
     _check_certain(box.largest, options)
-    rows = audited(examples, box.largest, options, request)
-    allowed = box.largest <= options.limit
+    rows = audited(examples, box.largest, options, request, box.left_out)
+    told = np.ones(member.size, dtype=np.bool_)
+    notes: Strings = ()
+    if box.table is not None:
+        told = box.table.told
+        notes = box.table.warnings
+    if fitted:
+        notes += other_share(propensity, member[told])
+    allowed = told & (box.largest <= options.limit)
     count = MemberCount.of_propensities(member[allowed], box.low[allowed], box.high[allowed])
     learnt = fitted or box.draws is not None
     if not learnt:
@@ -261,7 +285,8 @@ def known(
     blind = None
     if options.falsify and options.features is not None and not box.limited:
         features = placed_features(examples.order, options.features).rows
-        tried = falsify(box.estimate, features, member, seed=request.seed)
+        claimed = box.estimate[told]
+        tried = falsify(claimed, features[told], member[told], seed=request.seed)
         blind = blind_guesses(features, member, request.seed)
     uncertainty = "given"
     if learnt:
@@ -281,7 +306,11 @@ def known(
 
 
 def _read(
-    examples: AlignedScores, propensity: object, options: ZeroRunOptions, seed: int
+    examples: AlignedScores,
+    propensity: object,
+    options: ZeroRunOptions,
+    seed: int,
+    table: FeatureTable | None,
 ) -> OddsBox:
     """Read the log-odds of all examples, as values, limits, replicates or a fitted model."""
     order = examples.order
@@ -289,8 +318,10 @@ def _read(
     if options.features is not None:
         order.rows_of(options.features, "features")  # whose ids, if any, come first
     if isinstance(propensity, PropensityFit):
-        table = features_of(examples, options, propensity).rows
-        return _of_model(propensity, table, size, options, seed)
+        given = table
+        if given is None:
+            given = features_of(examples, options, propensity)
+        return _of_model(propensity, given, size, options, seed)
     if isinstance(propensity, tuple):
         limits = [order.placed(one, f"propensity[{i}]") for i, one in enumerate(propensity)]
         return _of_limits(limits, size)
@@ -335,6 +366,8 @@ def _assumptions(
         )
         more = f"; not refuted: {bets}. Small errors cannot be detected."
         text += f": REFUTED. {bets}." if refuted else more
+    if box.table is not None:
+        text += box.table.form
     source = "The propensities do not depend on any audited example or score."
     return (
         count.assumption("propensities", text, "contradicted" if refuted else "unverifiable"),
@@ -365,7 +398,7 @@ def other_share(model: PropensityFit, member: BoolArray) -> tuple[str, ...]:
 
 def _of_model(
     model: PropensityFit,
-    features: ArrayInput,
+    table: FeatureTable,
     size: int,
     options: ZeroRunOptions,
     seed: int,
@@ -375,16 +408,17 @@ def _of_model(
             "the share of members in the audit was declared unknown, so that log-odds are known up "
             'to a constant only: take a logistic model and uncertainty="set"'
         )
-    estimate = model.log_odds(features)
+    estimate = model.log_odds(table.rows)
     check_length(estimate, size, "features")
     draws = None
     if options.uncertainty != "none":
-        draws = model.bootstrap(features, K=REPLICATES, seed=seed)
-    return OddsBox.of_member(estimate, draws)
+        draws = model.bootstrap(table.rows, K=REPLICATES, seed=seed)
+    return replace(OddsBox.of_member(estimate, draws), table=table)
 
 
 def _of_values(propensity: ArrayInput, examples: int) -> OddsBox:
     """Read one vector of propensities, or rows of replicates."""
+    _check_told(np.asarray(propensity))
     table = numbers(propensity, "propensity", least=0, most=1)
     if table.ndim == 2:
         check_length(table.T, examples, "each row of propensity")
@@ -393,6 +427,19 @@ def _of_values(propensity: ArrayInput, examples: int) -> OddsBox:
     values = vector(propensity, "propensity")
     check_length(values, examples, "propensity")
     return OddsBox.of_member(logit(values))
+
+
+def _check_told(propensity: AnyArray) -> None:
+    """Refuse what a model predicts of rows of which nothing is known."""
+    if propensity.dtype.kind != "f" or not propensity.ndim:
+        return
+    lacking = np.flatnonzero(np.isnan(np.atleast_2d(propensity)).any(axis=0))
+    if lacking.size:
+        raise OptionError(
+            f"propensity is NaN in {lacking.size} examples, the first at index {lacking[0]}: leave "
+            "these out, or pass the fitted model and features, of which it leaves out rows with a "
+            "rare word or gap"
+        )
 
 
 def _of_limits(limits: list[Any], examples: int) -> OddsBox:
