@@ -272,9 +272,9 @@ def placed_features(
     return read_features(values, name, encoding).taken(rows)
 
 
-def table_of(values: ArrayInput, name: str) -> dict[str, Column] | None:
+def table_of(values: Data, name: str) -> dict[str, Column] | None:
     """Return the columns of a table, or of an array of objects; None for an array of numbers."""
-    given: Data = values
+    given = values
     records = isinstance(given, list | tuple) and bool(given)
     fields = getattr(getattr(given, "dtype", None), "names", None)
     _refuse_several(given, name)

@@ -350,6 +350,24 @@ def test_other_doors_take_the_same_frames() -> None:
     assert result.conditional.learnt.columns.size == 4
 
 
+@pytest.mark.parametrize("library", ["polars", "lazy", "arrow", "mapping", "records", "objects"])
+def test_rows_without_ids_cannot_follow_another_order(library: str) -> None:
+    """A mapping and a query were read by position: features were those of other examples."""
+    table, member, scores = game(200)
+    names = pd.Index([f"p{place}" for place in range(200)])
+    moved = pd.Series(scores, names).sample(frac=1, random_state=0)
+    told = pd.Series(member, names)
+    columns = table[["age", "city"]]
+    for design in (
+        lb.ZeroRun(told, features=FRAMES[library](columns), falsify=False),
+        lb.RandomSplit(told, features=FRAMES[library](columns)),
+    ):
+        with pytest.raises(InputError, match="different orders, and features has no ids"):
+            lb.audit(moved, design, seed=0)
+    joined = audited(told, moved, columns.set_index(names))
+    assert joined.m == 200
+
+
 @pytest.mark.parametrize("library", ["pandas", "polars", "arrow"])
 def test_a_split_is_challenged_by_frames(library: str) -> None:
     rng = np.random.default_rng(0)
