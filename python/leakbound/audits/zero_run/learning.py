@@ -118,7 +118,7 @@ class Learning:
         if fitted is None:
             return learning
         # The examples share an intercept with D' where its share of members is known.
-        warnings = learning.warnings
+        warnings = learning.warnings + _untold(given)
         if not fitted.own_intercept:
             warnings += other_share(fitted, member)
         return replace(
@@ -134,16 +134,16 @@ class Learning:
     def of_table(cls, table: FeatureTable) -> "Learning":
         """Return what is learnt from features alone."""
         form = ""
-        unmarked: Strings = ()
+        doubts: Strings = ()
         if table.encoding is not None:
             form = table.encoding.said
-            unmarked = table.encoding.unmarked
+            doubts = table.encoding.doubts + table.encoding.unmarked
         return cls(
             features=table.rows,
             seen=table.rows,
             names=table.names,
             form=form,
-            warnings=(*table.doubts, *unmarked),
+            warnings=doubts,
             left_out=table.unmarked,
         )
 
@@ -374,6 +374,19 @@ def _columns(learning: Learning, rows: IntArray) -> Columns:
             "members and non-members may differ, or propensities, which are then all the same"
         )
     return columns
+
+
+def _untold(table: FeatureTable) -> Strings:
+    """Say how many examples have what no number tells, where other examples settled the rules."""
+    count = 0
+    if table.unmarked is not None:
+        count = int(table.unmarked.sum())
+    if not count:
+        return ()
+    note = (
+        f"{count:,} examples are not audited: they have a rare word or a gap without an indicator"
+    )
+    return (note,)
 
 
 def _names_of(encoding: Encoding | None, features: FloatArray) -> Strings:
