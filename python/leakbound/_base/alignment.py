@@ -167,7 +167,7 @@ class ExampleOrder:
 
     def rows_of(self, values: Data, name: str, *, across: bool = False) -> IntArray | None:
         """Return which rows of data about the examples to take, in order; None for all as given."""
-        if self._moved and np.ndim(values) and not self._tells(_own(values, name, across=across)):
+        if self._moved and _has_rows(values) and not self._tells(_own(values, name, across=across)):
             raise InputError(
                 f"scores and membership list the examples in different orders, and {name} has no "
                 "ids that tell its order: put all in one order, or give it the same ids (a pandas "
@@ -386,6 +386,12 @@ def _own(values: object, name: str, *, across: bool = False) -> _Ids | None:
     if ids is None or callable(ids):
         return None
     return _Ids(values=whole_numbers(np.asarray(ids)), kind="ids", of=name)
+
+
+def _has_rows(values: Data) -> bool:
+    """Return whether data has rows: a table, a mapping of columns, or an array, but no number."""
+    table = isinstance(values, Mapping) or hasattr(type(values), "columns")
+    return table or np.ndim(values) > 0
 
 
 def _is_range(values: AnyArray) -> bool:

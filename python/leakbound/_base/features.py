@@ -6,7 +6,7 @@ of a table; who is a member has no part in it.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
@@ -14,8 +14,8 @@ import numpy as np
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_features, shown
 from leakbound._base.reading import array_of
-from leakbound._base.tables import NAMES, Column, ColumnKind, Writing, read_columns
-from leakbound._base.text import settled, suspicion, taken_as_words
+from leakbound._base.tables import NAMES, Column, ColumnKind, Writing, kinds_of, read_columns
+from leakbound._base.text import marked, settled, suspicion, taken_as_words
 from leakbound._base.types import ArrayInput, BoolArray, Data, FloatArray, IntArray, Strings
 from leakbound.errors import InputError, InputTypeError
 
@@ -37,15 +37,13 @@ _DAY = np.timedelta64(1, "D")
 class FeatureTable:
     """Features as numbers, one row for each example.
 
-    `names` has the name of each column, which for an array is its number. `doubts` says which
-    columns were perhaps read wrongly, and which are left out. `encoding` is how a table was
-    converted, and `unmarked` says which rows have a word or lack a value that no number tells; both
-    are None for an array.
+    `names` has the name of each column, which for an array is its number. `encoding` is how a table
+    was converted, and `unmarked` says which rows have a word or lack a value that no number tells;
+    both are None for an array.
     """
 
     rows: FloatArray
     names: Strings
-    doubts: Strings = ()
     encoding: "Encoding | None" = None
     unmarked: BoolArray | None = None
 
@@ -60,8 +58,8 @@ class FeatureTable:
     def warnings(self) -> Strings:
         """What is in doubt, and which words and missing values have no indicator."""
         if self.encoding is None:
-            return self.doubts
-        return (*self.doubts, *self.encoding.unmarked)
+            return ()
+        return (*self.encoding.doubts, *self.encoding.unmarked)
 
     @property
     def told(self) -> BoolArray:
@@ -86,8 +84,8 @@ class _Rule:
 
     `words` have an indicator each; `rare` says whether one more stands for all other words than
     `usual`, the most frequent one. `gap` says whether missing values have an indicator; without
-    one, `filled` rows of the first table are missing. Numbers are counted from `origin`, and
-    `middle` stands for missing ones.
+    one, `filled` rows of the first table are missing, and `marks` counts the words for it. Numbers
+    are counted from `origin`, and `middle` stands for missing ones.
     """
 
     name: str
@@ -101,6 +99,7 @@ class _Rule:
     filled: int = 0
     origin: Data = 0
     middle: float = 0.0
+    marks: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def names(self) -> Strings:
@@ -141,9 +140,13 @@ class _Rule:
 
 @dataclass(frozen=True)
 class Encoding:
-    """How the columns of a table become numbers, settled by the rows of one table."""
+    """How the columns of a table become numbers, settled by the rows of one table.
+
+    `doubts` says which columns were perhaps read wrongly, and which are left out.
+    """
 
     rules: tuple[_Rule, ...]
+    doubts: Strings = ()
 
     @property
     def names(self) -> Strings:
@@ -161,7 +164,12 @@ class Encoding:
         plain = {"number", "flag"}
         if all(rule.kind in plain and not (rule.gap or rule.filled) for rule in self.rules):
             return ""
-        told = f" {'; '.join([CONVERTED, *self.unmarked])}."
+        kinds = kinds_of({rule.name: rule.kind for rule in self.rules})
+        details = [CONVERTED, *self.unmarked]
+        marks = {rule.name: rule.marks for rule in self.rules if rule.marks}
+        if marks:
+            details.append(marked(marks, named=False))
+        told = f" Columns were read {kinds}. {'; '.join(details)}."
         if self.unmarked:
             told += " Rows with a rare word or gap are not audited."
         return told
@@ -174,7 +182,7 @@ class Encoding:
         return (*words, *gaps)
 
     @classmethod
-    def of(cls, table: Mapping[str, Column], name: str) -> tuple[Self, Strings]:
+    def of(cls, table: Mapping[str, Column], name: str) -> Self:
         """Settle how the columns of a table are converted, and say which are in doubt."""
         rules = list[_Rule]()
         doubts = list[str]()
@@ -194,7 +202,7 @@ class Encoding:
             )
         if found.left_out:
             doubts.append(f"columns of {name} left out: {', '.join(found.left_out)}")
-        return found, tuple(doubts)
+        return replace(found, doubts=tuple(doubts))
 
     def rows(self, table: Mapping[str, Column], name: str) -> tuple[FloatArray, BoolArray]:
         """Convert a table with the same columns, and say which rows have what no number tells.
@@ -275,11 +283,10 @@ def read_features(
     if table is None:
         rows = check_features(values, name)
         return FeatureTable(rows, tuple(map(str, range(rows.shape[1]))))
-    doubts: Strings = ()
     if encoding is None:
-        encoding, doubts = Encoding.of(table, name)
+        encoding = Encoding.of(table, name)
     rows, unmarked = encoding.rows(table, name)
-    return FeatureTable(rows, encoding.names, doubts, encoding, unmarked)
+    return FeatureTable(rows, encoding.names, encoding, unmarked)
 
 
 def placed_features(
@@ -293,9 +300,9 @@ def placed_features(
     return read_features(values, name, encoding).taken(rows)
 
 
-def table_of(values: ArrayInput, name: str) -> dict[str, Column] | None:
+def table_of(values: Data, name: str) -> dict[str, Column] | None:
     """Return the columns of a table, or of an array of objects; None for an array of numbers."""
-    given: Data = values
+    given = values
     records = isinstance(given, list | tuple) and bool(given)
     fields = getattr(getattr(given, "dtype", None), "names", None)
     _refuse_several(given, name)
@@ -341,7 +348,7 @@ def _rule(name: str, column: Column, table: str, *, coded: bool) -> _Rule:
     filled = 0
     if not gap and column.kind != "empty":
         filled = int(column.missing.sum())
-    rule = _Rule(name, column.kind, coded, gap=gap, filled=filled)
+    rule = _Rule(name, column.kind, coded, gap=gap, filled=filled, marks=column.marks)
     if column.kind == "word":
         return _of_words(rule, column, table)
     if column.kind == "empty":

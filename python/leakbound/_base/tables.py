@@ -163,6 +163,15 @@ def named(names: Iterable[str]) -> str:
     return listed
 
 
+def kinds_of(columns: Mapping[str, ColumnKind]) -> str:
+    """Say what the columns of a table were read as."""
+    names = dict[str, list[str]]()
+    for name, kind in columns.items():
+        if kind != "empty":
+            names.setdefault(NAMES[kind], []).append(name)
+    return "; ".join(f"as {kind}: {named(some)}" for kind, some in names.items())
+
+
 def _named(table: Data, name: str) -> Named:
     """Return the columns of a table of any form by name, as they are stored."""
     if isinstance(table, str | os.PathLike):

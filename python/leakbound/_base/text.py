@@ -8,7 +8,7 @@ import datetime as dt
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
@@ -298,6 +298,23 @@ def taken_as_words(column: Column, name: str) -> str:
     if not column.writing.named:
         codes = "make the column categorical"
     return f"taken as words; write plain numbers (12.5) or dates (2024-05-31), or {codes}"
+
+
+def marked(columns: Mapping[str, Mapping[str, int]], *, named: bool) -> str:
+    """Say which words were read as missing values, and in how many cells of which columns.
+
+    `named` is as `Writing` has it.
+    """
+    counts = {
+        name: " and ".join(f"{mark!r} in {count:,} cells" for mark, count in marks.items())
+        for name, marks in columns.items()
+    }
+    listed = "; ".join(f"column {name!r} has {said}" for name, said in counts.items())
+    note = f"{listed}: read as missing values"
+    if named:
+        known = ", ".join(sorted({repr(mark) for marks in columns.values() for mark in marks}))
+        note += f"; missing=[{known}] says so without a warning"
+    return note
 
 
 _DATE = "a date"

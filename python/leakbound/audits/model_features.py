@@ -14,7 +14,8 @@ from leakbound._base.checks import check_features
 from leakbound._base.features import table_of
 from leakbound._base.reading import array_of
 from leakbound._base.streams import Purpose
-from leakbound._base.tables import read_columns
+from leakbound._base.tables import ColumnKind, kinds_of, read_columns
+from leakbound._base.text import settled
 from leakbound._base.types import AnyArray, ArrayInput, Data, FloatArray, IntArray, Strings
 from leakbound.attacks.synthetic.encoding import coordinates
 from leakbound.errors import LeakboundError
@@ -56,13 +57,18 @@ def of_given(values: ArrayInput | Features, order: ExampleOrder, seed: int) -> F
     table = table_of(values, "features")
     if table is None:
         found = Features(check_features(values, "features"), ())
-    elif all(one.kind == "number" and not one.missing.any() for one in table.values()):
-        columns = [one.values.astype(np.float64) for one in table.values()]
-        found = Features(np.column_stack(columns), tuple(table))
+        return found.taken(rows)
+    codes = [name for name, column in table.items() if column.categorical]
+    read = {name: settled([column], name, codes=name in codes)[0] for name, column in table.items()}
+    if not codes and all(one.kind == "number" and not one.missing.any() for one in read.values()):
+        columns = [one.values.astype(np.float64) for one in read.values()]
+        found = Features(np.column_stack(columns), tuple(read))
     else:
-        codes = [name for name, column in table.items() if column.categorical]
         known = coordinates([table], codes, seed, synthetic=False)
-        found = Features(known.rows, known.sources, known.notes)
+        kinds: dict[str, ColumnKind] = {name: column.kind for name, column in read.items()}
+        kinds |= dict.fromkeys(codes, "word")
+        notes = (f"columns were read {kinds_of(kinds)}", *known.notes)
+        found = Features(known.rows, known.sources, notes)
     return found.taken(rows)
 
 

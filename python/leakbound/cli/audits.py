@@ -1,12 +1,10 @@
 """The commands that audit a table of scores: read, call, print, write."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, TypeAlias
 
-import numpy as np
 import typer
 
 from leakbound import ApproxDP, Coins, PureDP, audit
@@ -18,22 +16,14 @@ from leakbound._base.types import AnyArray, BoolArray, IntArray
 from leakbound.audits.pair_tally import PairTally
 from leakbound.cli import options
 from leakbound.cli.drawn import Draw, Drawn, DrawnChoices
-from leakbound.cli.files import (
-    Layout,
-    Signs,
-    TwoFiles,
-    about,
-    check_names,
-    read,
-    read_parts,
-    whole,
-)
+from leakbound.cli.features import Reading, features_in, tokens_in
+from leakbound.cli.files import Layout, Signs, about, check_names, read, whole
 from leakbound.cli.grouped import Grouped
-from leakbound.cli.joined import Joined, Roles, Table
+from leakbound.cli.joined import Joined, Roles, Table, TwoFiles, read_parts
 from leakbound.cli.options import BundledDelivery, argument, command, flag, option, refuse
 from leakbound.cli.shards import are_shards, pairs_of, tally_of
 from leakbound.cli.subgroups import conclude
-from leakbound.errors import FormatError, InputError
+from leakbound.errors import InputError
 from leakbound.planning import InclusionPlan
 from leakbound.planning.inclusion import ChoicePlan
 from leakbound.results import AuditResult
@@ -220,10 +210,12 @@ def split(
         str,
         option(
             "COL,COL",
-            "Feature columns used to test whether the split looks random, such as the number of "
-            "tokens of each text; n_tokens, which `leakbound score` writes, is used by itself.",
+            "Feature columns used to test whether the split looks random, of numbers, words, dates "
+            "or true/false, such as the number of tokens of each text; n_tokens, which `leakbound "
+            "score` writes, is used by itself.",
         ),
     ] = "",
+    reading: Reading,
     untouched: Annotated[
         bool,
         flag(
@@ -265,13 +257,16 @@ def split(
             result = _audited_pairs(tallies, grouped, common)
             delivery.conclude(result, given[0], question.goal, relation)
         shards = tallies
-    roles = Roles([*names, *known], columns, optional=("id", TOKENS))
+    roles = Roles(names, columns, features=known, optional=("id", TOKENS))
     table, counted = _table_of(parts, given, shards, roles, layout)
     # 2. The audit.
     with bar(f"Auditing {len(table):,} examples"), about(given[0], counted):
         scores = scores_of(table, names)
         member = table.member()
-        inputs: dict[str, Any] = {**_features_in(table, known, tokens=TOKENS in roles.free)}
+        read_as: dict[str, Any] = features_in(table, known, reading)
+        if TOKENS in roles.free:
+            read_as |= tokens_in(table)
+        inputs = _given(read_as)
         if strata:
             inputs["strata"] = table.words(strata)
         inputs |= grouped.inputs(table)
@@ -305,36 +300,15 @@ def _table_of(
     """Return shards as one table, or what else was given, and how messages count its rows."""
     if shards:
         return Joined(shards, roles, layout), "through all files in order"
-    table = parts.read(given, [*roles.numbers, *roles.words], layout, optional=roles.free)
+    table = parts.read(given, roles.needed, layout, optional=roles.free)
     return table, "without the header"
 
 
-def _features_in(table: Table, named: list[str], *, tokens: bool) -> dict[str, AnyArray]:
-    """Return the features that a challenge reads, if there are any."""
-    columns = [table.numbers(name) for name in named]
-    if tokens:
-        columns += _tokens_in(table)
-    if not columns:
+def _given(features: dict[str, Any]) -> dict[str, Any]:
+    """Return columns of features as data of a design, if there are any."""
+    if not features:
         return {}
-    return {"features": np.column_stack(columns)}
-
-
-def _tokens_in(table: Table) -> list[AnyArray]:
-    """Return the number of tokens of each text, in a list that is empty where it is not told.
-
-    Nobody asked for this column: if it lacks a number, a note says that it is left out.
-    """
-    from leakbound.audits.model_features import can_challenge
-
-    if TOKENS not in table or not can_challenge():
-        return []
-    with suppress(FormatError):
-        tokens = table.numbers(TOKENS)
-        if np.isfinite(tokens).all():
-            return [tokens]
-    note = f"note: the column {TOKENS} is not a number in each row: no challenge reads it"
-    typer.echo(note, err=True)
-    return []
+    return {"features": features}
 
 
 @command(app, "choices", "leakbound choices scores.csv --plan plan.npz --out report", CHOICES)
@@ -414,8 +388,14 @@ def panoramia(
         str, option("COL", "Column of scores computed from the example only.")
     ] = "baseline_score",
     features: Annotated[
-        str, option("COL,COL", "Feature columns, for an additional Zero-Run bound on ε.")
+        str,
+        option(
+            "COL,COL",
+            "Feature columns, for an additional Zero-Run bound on ε: numbers, words, dates or "
+            "true/false.",
+        ),
     ] = "",
+    reading: Reading,
     claim: Annotated[
         str,
         option("c=C,eps=E", "Claim about generator and model to check. Exit code 1 if refuted."),
@@ -435,19 +415,17 @@ def panoramia(
         table = read(file, [baseline_col, score_col, *columns, layout.member_col], layout)
     with bar(f"Auditing {len(table):,} examples"), about(file):
         member = table.member()
-        matrix = table.matrix(columns)
+        inputs = _given(features_in(table, columns, reading))
         scores = table.numbers(score_col)
         known = table.numbers(baseline_col)
         allowed = vars(relaxations).copy()
         delta = allowed.pop("delta")
-        design = Panoramia(member, baseline=known, features=matrix, **allowed)
+        design = Panoramia(member, baseline=known, **inputs, **allowed)
         guarantee: ApproxDP | PureDP = PureDP()
         if delta:
             guarantee = ApproxDP(delta=delta)
         result = audit(scores, design, claim=guarantee, ids=table.ids, **common)
-    inputs = {"scores": scores, "baseline": known, "plan": member, "ids": table.ids}
-    if matrix is not None:
-        inputs |= {"features": matrix}
+    inputs |= {"scores": scores, "baseline": known, "plan": member, "ids": table.ids}
     delivery.conclude(result, file, goal, inputs=inputs)
 
 
@@ -481,7 +459,14 @@ class Correction:
 def zero_run(
     file: options.File,
     *,
-    features: Annotated[str, option("COL,COL", "Feature columns to fit propensities on.")] = "",
+    features: Annotated[
+        str,
+        option(
+            "COL,COL",
+            "Feature columns to fit propensities on: numbers, words, dates or true/false.",
+        ),
+    ] = "",
+    reading: Reading,
     correction: Correction,
     attacks: options.Attacks = "score",
     sides: options.Sides = "both",
@@ -503,10 +488,9 @@ def zero_run(
     with bar(f"Auditing {len(table):,} examples"), about(file):
         member = table.member()
         odds: Any = LogisticPropensity()
-        inputs: dict[str, Any] = {"features": table.matrix(columns)}
         if not columns:
             odds = table.numbers("propensity")
-            inputs = {}
+        inputs = _given(features_in(table, columns, reading))
         scores = scores_of(table, names)
         design = ZeroRun(member, odds, **vars(correction), **inputs)
         result = audit(scores, design, ids=table.ids, sides=sides, **common)

@@ -184,9 +184,21 @@ class Columns:
         return len(next(iter(self.stored.values())))
 
     @property
+    def paths(self) -> list[Path]:
+        """The files that hold the rows."""
+        return [self.path]
+
+    @property
     def ids(self) -> AnyArray | None:
         """The column `id`, if there is one."""
         return self.words("id") if "id" in self else None
+
+    def as_stored(self, name: str) -> Stored:
+        """Return a column of whatever it holds."""
+        column = self.stored[name]
+        if isinstance(column, np.ndarray):
+            return _array(column)
+        return column
 
     def numbers(self, name: str) -> AnyArray:
         """Return a column as numbers; text that is not a number is refused.
@@ -304,9 +316,9 @@ class Columns:
             return ""
         return f" (use --decimal {other} if that is the decimal sign)"
 
-    def matrix(self, names: Sequence[str]) -> AnyArray | None:
-        """Return columns of numbers as a matrix; None without columns."""
-        return np.column_stack([self.numbers(name) for name in names]) if names else None
+    def matrix(self, names: Sequence[str]) -> AnyArray:
+        """Return columns of numbers as a matrix."""
+        return np.column_stack([self.numbers(name) for name in names])
 
     def member(self) -> AnyArray:
         """Return who was a member, as 1, 0 and -1 or booleans."""
@@ -355,53 +367,6 @@ class Columns:
             "from 0, without the header)"
         )
         return FormatError(message)
-
-
-@dataclass(frozen=True)
-class TwoFiles:
-    """Columns of a file of members and of one of non-members, members first."""
-
-    members: Columns
-    nonmembers: Columns
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.members and name in self.nonmembers
-
-    def __len__(self) -> int:
-        return len(self.members) + len(self.nonmembers)
-
-    @property
-    def ids(self) -> AnyArray | None:
-        """The column `id`, if both files have it."""
-        return self.words("id") if "id" in self else None
-
-    def numbers(self, name: str) -> AnyArray:
-        """Return a column as numbers."""
-        return np.concatenate([self.members.numbers(name), self.nonmembers.numbers(name)])
-
-    def words(self, name: str) -> AnyArray:
-        """Return a column of ids, strata or groups."""
-        return np.concatenate([self.members.words(name), self.nonmembers.words(name)])
-
-    def matrix(self, names: Sequence[str]) -> AnyArray | None:
-        """Return columns of numbers as a matrix; None without columns."""
-        return np.column_stack([self.numbers(name) for name in names]) if names else None
-
-    def member(self) -> AnyArray:
-        """Return who was a member: the rows of the first file."""
-        return np.arange(len(self)) < len(self.members)
-
-
-def read_parts(
-    paths: Sequence[Path],
-    wanted: Sequence[str],
-    signs: Signs,
-    *,
-    optional: Sequence[str] = ("id",),
-) -> TwoFiles:
-    """Read the columns that an audit needs from a file of members and one of others."""
-    members, nonmembers = (read(path, wanted, signs, optional=optional) for path in paths)
-    return TwoFiles(members, nonmembers)
 
 
 def read(
@@ -512,15 +477,24 @@ def together(batches: Batches) -> Mapping[str, Stored]:
     parts = list(batches)
     if len(parts) == 1:
         return parts[0]
+    return {name: in_one([part[name] for part in parts]) for name in parts[0]}
+
+
+def in_one(pieces: Sequence[Stored]) -> Stored:
+    """Return pieces of a column, of files of any kind, as one column."""
+    arrays = [piece for piece in pieces if isinstance(piece, np.ndarray)]
+    if len(arrays) == len(pieces):
+        return np.concatenate([_array(piece) for piece in arrays])
     import pyarrow as pa
 
-    columns = {name: [part[name] for part in parts] for name in parts[0]}
-    # An archive is one batch, so that these are columns of Arrow.
-    arrow = cast("dict[str, list[ArrowColumn]]", columns)
-    return {
-        name: pa.chunked_array(_of_one_type(pieces)).combine_chunks()
-        for name, pieces in arrow.items()
-    }
+    columns: list[ArrowColumn] = []
+    for piece in pieces:
+        if isinstance(piece, np.ndarray):
+            columns.append(pa.array(_array(piece)))
+        else:
+            columns.append(piece)
+    column: ArrowColumn = pa.chunked_array(_of_one_type(columns)).combine_chunks()
+    return column
 
 
 def _of_one_type(pieces: list[ArrowColumn]) -> list[ArrowColumn]:

@@ -1,4 +1,4 @@
-"""Shards of scores as one table: numbers, membership and words of all files, in their order."""
+"""Several files of scores as one table: shards, or one of members and one of non-members."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 from leakbound._base.checks import check_membership
 from leakbound._base.console import bar
 from leakbound._base.types import AnyArray
-from leakbound.cli.files import Columns, Layout, TwoFiles, check_names, opened
+from leakbound.cli.files import (
+    Columns,
+    Layout,
+    Signs,
+    Stored,
+    check_names,
+    in_one,
+    opened,
+    read,
+)
 from leakbound.cli.options import refuse
 from leakbound.errors import FormatError, InputError
 
@@ -22,32 +31,101 @@ _COMPARED = 1 << 20
 
 
 @dataclass(frozen=True)
+class TwoFiles:
+    """Columns of a file of members and of one of non-members, members first."""
+
+    members: Columns
+    nonmembers: Columns
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.members and name in self.nonmembers
+
+    def __len__(self) -> int:
+        return len(self.members) + len(self.nonmembers)
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files that hold the rows."""
+        return [self.members.path, self.nonmembers.path]
+
+    @property
+    def signs(self) -> Signs:
+        """How the files are written."""
+        return self.members.signs
+
+    @property
+    def ids(self) -> AnyArray | None:
+        """The column `id`, if both files have it."""
+        return self.words("id") if "id" in self else None
+
+    def numbers(self, name: str) -> AnyArray:
+        """Return a column as numbers."""
+        return np.concatenate([self.members.numbers(name), self.nonmembers.numbers(name)])
+
+    def words(self, name: str) -> AnyArray:
+        """Return a column of ids, strata or groups."""
+        return np.concatenate([self.members.words(name), self.nonmembers.words(name)])
+
+    def as_stored(self, name: str) -> Stored:
+        """Return a column of whatever it holds."""
+        return in_one([part.as_stored(name) for part in (self.members, self.nonmembers)])
+
+    def member(self) -> AnyArray:
+        """Return who was a member: the rows of the first file."""
+        return np.arange(len(self)) < len(self.members)
+
+
+def read_parts(
+    paths: Sequence[Path],
+    wanted: Sequence[str],
+    signs: Signs,
+    *,
+    optional: Sequence[str] = ("id",),
+) -> TwoFiles:
+    """Read the columns that an audit needs from a file of members and one of others."""
+    members, nonmembers = (read(path, wanted, signs, optional=optional) for path in paths)
+    return TwoFiles(members, nonmembers)
+
+
+@dataclass(frozen=True)
 class Roles:
-    """What columns are read as: numbers or words, of the shards that must or may have them."""
+    """What columns are read as: numbers, words, or what a table of features makes of them.
+
+    The shards must have them all, but for the optional ones.
+    """
 
     numbers: Sequence[str]
     words: Sequence[str] = ()
+    features: Sequence[str] = ()
     optional: Sequence[str] = ("id",)
 
     def __post_init__(self) -> None:
-        wanted = [*self.numbers, *self.words]
+        wanted = self.needed
         if len(set(wanted)) < len(wanted):
             refuse(f"a column can have only one role, and options name one of {wanted} twice")
 
     @property
+    def needed(self) -> list[str]:
+        """The columns that have to be there."""
+        return [*self.numbers, *self.words, *self.features]
+
+    @property
     def free(self) -> list[str]:
         """The optional columns that have no other role."""
-        return [name for name in self.optional if name not in {*self.numbers, *self.words}]
+        return [name for name in self.optional if name not in self.needed]
 
 
 class Joined:
     """Columns of several files, as those of one that has all of their rows.
 
     Text is read into numbers batch by batch, and forgotten: a row takes 9 bytes, and 8 for each
-    further column of numbers.
+    further column of numbers. Columns of features are kept as they are.
     """
 
     def __init__(self, paths: Sequence[Path], roles: Roles, layout: Layout) -> None:
+        self.paths = [*paths]
+        self.signs: Signs = layout
+        self._features = defaultdict[str, list[Stored]](list)
         self._parts = defaultdict[str, list[AnyArray]](list)
         self._member: list[NDArray[np.bool_]] = []
         self._lacking = set[str]()
@@ -92,11 +170,9 @@ class Joined:
             self._parts[name] = [part.astype(np.str_) for part in parts]
         return self._whole(name)
 
-    def matrix(self, names: Sequence[str]) -> AnyArray | None:
-        """Return columns of numbers as a matrix; None without columns."""
-        if not names:
-            return None
-        return np.column_stack([self.numbers(name) for name in names])
+    def as_stored(self, name: str) -> Stored:
+        """Return a column of features, of whatever it holds."""
+        return in_one(self._features[name])
 
     def member(self) -> NDArray[np.bool_]:
         """Return who was a member."""
@@ -118,7 +194,7 @@ class Joined:
         """Read the rows of a file."""
         first = 0
         with opened(path, layout) as (names, load):
-            needed = [*roles.numbers, *roles.words, layout.member_col]
+            needed = [*roles.needed, layout.member_col]
             check_names(path, names, needed)
             there = [name for name in roles.free if names.count(name) == 1]
             for stored in load([*dict.fromkeys([*needed, *there])]):
@@ -145,6 +221,8 @@ class Joined:
             self._parts[name].append(_numbers(batch, name))
         for name in roles.words:
             self._parts[name].append(batch.words(name))
+        for name in roles.features:
+            self._features[name].append(batch.as_stored(name))
         for name in there:
             if name == "id":
                 self._add_ids(batch)

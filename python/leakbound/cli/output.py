@@ -49,6 +49,15 @@ _WORDS = {
 }
 
 
+# What is done to columns of a frame, and to those of a file.
+_OF_FRAMES = {
+    r"replace such words (\(.+?\)) by missing values, as pandas\.to_numeric\(.+?\) does": (
+        r"name such words \1 in --missing"
+    ),
+    r"make the column categorical(: \.astype\('category'\))?": "name the column in --categorical",
+}
+
+
 def worded(error: LeakboundError) -> str:
     """Return the message of an error in terms of the command line."""
     message = one_line(error)
@@ -73,6 +82,8 @@ def in_its_words(text: str) -> str:
     text = re.sub(r"\bsuch as delta=([\w.-]+)", r"such as --claim eps=E,delta=\1", text)
     text = re.sub(r"\bmissing=\[(.+?)\]", _missing, text)
     text = re.sub(r"\bcolumns=\{'(.+?)': \"codes\"\}", r"--categorical \1", text)
+    for pattern, words in _OF_FRAMES.items():
+        text = re.sub(pattern, words, text)
     words = "|".join(map(re.escape, _WORDS))
     text = re.sub(rf"\b({words})(?!\w)(?:\([^()]*\))?", lambda match: _WORDS[match[1]], text)
     names = "|".join(OPTIONS.get()) or "(?!)"

@@ -1,6 +1,5 @@
 """The command that audits a synthetic table."""
 
-import csv
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +11,7 @@ from leakbound._base.console import bar
 from leakbound._base.tables import Writing, read_columns
 from leakbound.attacks.synthetic.scores import RISKS
 from leakbound.cli import options
+from leakbound.cli.features import Reading
 from leakbound.cli.files import Signs, about, read
 from leakbound.cli.options import BundledDelivery, command, option
 
@@ -34,21 +34,12 @@ class ColumnNames:
     groups: Annotated[
         str, option("COL", "Column of groups that the split kept together, such as a person's id.")
     ] = ""
-    categorical: Annotated[str, option("COL,COL", "Columns whose numbers are categories.")] = ""
     secret: Annotated[
         str,
         option(
             "COL,COL",
             "Columns that an intruder wants to infer from all others, named before the first "
             "result. Default: every column in turn.",
-        ),
-    ] = ""
-    missing: Annotated[
-        str,
-        option(
-            "WORD,WORD",
-            "Further marks of missing values, such as '<0.5' or -9. NA, NULL, . and - are known: "
-            "name them to confirm them without a warning.",
         ),
     ] = ""
 
@@ -75,6 +66,7 @@ def synthetic(
         str, option("NAME,NAME", "Attacks to run. The error level is divided among them.")
     ] = "default",
     columns: ColumnNames,
+    reading: Reading,
     most_certified: Annotated[
         int | None,
         option(
@@ -96,8 +88,7 @@ def synthetic(
             f"--most-certified is about {', '.join(RISKS)}: name one of them in --attacks, or "
             "leave --attacks out"
         )
-    marks = next(csv.reader([columns.missing], skipinitialspace=True), [])
-    writing = Writing(signs.sign, signs.grouping, tuple(marks))
+    writing = reading.writing(signs, named=True)
     with bar("Reading the tables"):
         inside, outside, generated = (
             read_table(path, signs=signs, writing=writing) for path in (members, nonmembers, table)
@@ -105,7 +96,7 @@ def synthetic(
         third = None
         if reference is not None:
             third = read_table(reference, signs=signs, writing=writing)
-    roles = _roles(columns)
+    roles = _roles(columns, reading.codes)
     with bar("Auditing the synthetic table"):
         tried: Any = names
         if names == ["default"]:
@@ -132,9 +123,8 @@ def synthetic(
     delivery.conclude(result, table, question.goal, relation, inputs=inputs, further=counted)
 
 
-def _roles(columns: ColumnNames) -> dict[str, Any]:
+def _roles(columns: ColumnNames, codes: list[str]) -> dict[str, Any]:
     """Return the roles of columns, as `audit_synthetic` takes them."""
-    codes = options.parse_columns(columns.categorical, "--categorical")
     roles: dict[str, Any] = dict.fromkeys(codes, "codes")
     named = dict.fromkeys(options.parse_columns(columns.secret, "--secret"), "secret")
     if columns.strata:

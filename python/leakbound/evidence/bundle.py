@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from leakbound._base.alignment import ExampleOrder, picked
 from leakbound._base.canonical import is_digest, sha256
 from leakbound._base.files import recover_folder, replacing_folder
 from leakbound._base.formatting import percent
@@ -73,7 +74,8 @@ def write_bundle(
     options : mapping, optional
         Options of the audit that the result does not store, by their names.
     **inputs : array-like
-        Other data of the audit by their names, such as `propensity`, `features` or `prior`.
+        Other data of the audit by their names, such as `propensity`, `prior` or `features`, which
+        may be a table as the audit took it: words, dates and missing values are stored by column.
     """
     place = Path(folder)
     recover_folder(place)
@@ -270,6 +272,11 @@ def _data_of(scores: Any, plan: Any, inputs: dict[str, Any]) -> dict[str, object
     named = {}
     if ids is not None:
         named = {"ids": np.asarray(ids)}
+        features = inputs.get("features")
+        # A bundle has no index of features: their rows are put in the order of the scores.
+        rows = ExampleOrder(named["ids"]).rows_of(features, "features")
+        if rows is not None:
+            inputs = {**inputs, "features": picked(features, rows)}
     return {"scores": scores, "member": plan, **inputs, **named}
 
 

@@ -9,7 +9,9 @@ import numpy as np
 
 from leakbound._base.checks import shown
 from leakbound._base.derived import derived
+from leakbound._base.features import table_of
 from leakbound._base.records import encode
+from leakbound._base.tables import Column
 from leakbound._base.types import AnyArray, HasMember, JsonObject, JsonValue
 from leakbound.audits import Coins, Panoramia, ZeroRun
 from leakbound.audits.designs import DESIGNS, audit_of, is_known, parameters_of
@@ -17,6 +19,7 @@ from leakbound.claims import CLAIMS, TradeOffFamily
 from leakbound.cuts import CUT_POLICIES, Policy
 from leakbound.cuts.policy import stored as stored_policy
 from leakbound.errors import FormatError, LeakboundError
+from leakbound.evidence.columns import read_table, read_writing, stored_table, stored_writing
 from leakbound.planning.inclusion import Plan
 from leakbound.planning.protocol import ARRAYS, DEFAULTS, OPTIONS, Agreement, Design, build
 from leakbound.propensity import LogisticPropensity
@@ -55,6 +58,9 @@ _ARRAYS = {*_DATA, "prior"}
 _FILLED_IN = {"cuts", "correction", "adversary", "uncertainty"}
 _ASKED = ("options", "asked")
 _LIMITS = "lower and upper limits"
+# Data that may be a table, and what says so.
+_TABLE = "features"
+_COLUMNS = {"columns", "writing"}
 
 SYNTHETIC = "synthetic"
 """Name in bundles of the audit of a synthetic table."""
@@ -283,6 +289,12 @@ def _stored(name: str, value: object, arrays: dict[str, AnyArray]) -> JsonValue:
     """Put the arrays of an argument among the others, and say what they make."""
     if isinstance(value, HasMember | Plan):
         return "plan"
+    table = None
+    if name == _TABLE:
+        table = table_of(value, name)
+    if table is not None:
+        columns = list(stored_table(name, table, arrays))
+        return {"columns": columns, "writing": stored_writing(table)}
     if isinstance(value, Mapping):
         _stored(name, value=tuple(value.values()), arrays=arrays)
         return [str(key) for key in value]
@@ -305,6 +317,8 @@ def _read_data(
     """Return an argument of arrays: one, several by name, two limits, or the plan."""
     if form == "plan" and name == "member" and plan is not None:
         return plan
+    if name == _TABLE and isinstance(form, dict):
+        return _read_features(form, arrays, used)
     names = []
     if isinstance(form, list) and name == "scores":
         names = form
@@ -325,6 +339,16 @@ def _read_data(
     if limits:
         return tuple(values)
     return values[0]
+
+
+def _read_features(
+    form: Mapping[str, Any], arrays: Mapping[str, Any], used: set[str]
+) -> dict[str, Column]:
+    """Return the columns of a table of features."""
+    writing = form.get("writing")
+    if form.keys() != _COLUMNS or not isinstance(writing, dict):
+        raise FormatError(f"{_TABLE} is {shown(form)}, not a table of columns and their writing")
+    return read_table(_TABLE, form["columns"], arrays, read_writing(writing, named=False), used)
 
 
 def departure(agreed: Agreement, result: Result, recipe: Recipe) -> str:

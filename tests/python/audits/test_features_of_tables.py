@@ -108,7 +108,8 @@ def test_rare_words_are_one_and_categories_of_numbers_are_words() -> None:
     assert f"has {FEW} words in fewer than {FEW} rows ('rare 0', " in read.encoding.said
     ward = ["a"] * (50 * FEW - 3) + ["b", "c"]
     few = read_features(table.iloc[1:].assign(ward=ward, none=None))
-    (said,) = few.doubts
+    assert few.encoding is not None
+    (said,) = few.encoding.doubts
     assert said.endswith("'ward' (the same in nearly all rows), 'none' (missing in all rows)")
     assert few.names == ("town = other town", "code = 1", "code = 2")
 
@@ -269,6 +270,39 @@ def test_nothing_is_predicted_of_rows_that_numbers_do_not_tell() -> None:
             lb.audit(scores, lb.ZeroRun(member, propensity), seed=0)
 
 
+def test_what_was_read_and_what_was_filled_is_told() -> None:
+    """By every road: a fit to other examples, a cross-fit, and the audited examples alone."""
+    table, member, scores = game(600)
+    written = table["income"].round(6).map(str).replace("nan", "n/a")
+    table = table[["city", "since"]].assign(income=written, none=None)
+    fit = LogisticPropensity().fit(table[300:].reset_index(drop=True), member[300:], seed=0)
+    crossed = cross_fit(LogisticPropensity(), table, member, seed=0)
+    gone = (written == "n/a").to_numpy()
+    results = (
+        (gone.sum(), audited(member, scores, table)),
+        (gone[300:].sum(), audited(member[:300], scores[:300], table[:300], propensity=fit)),
+        (gone.sum(), lb.audit(scores, lb.ZeroRun(member, crossed), seed=0)),
+    )
+    for count, result in results:
+        (assumed,) = (one for one in result.assumptions if one.name == "propensities")
+        kinds = "read as words: 'city'; as dates: 'since'; as numbers: 'income'."
+        assert kinds in assumed.statement
+        marked = f"column 'income' has 'n/a' in {count} cells: read as missing values"
+        assert marked in assumed.statement
+        assert any("left out: 'none' (missing in all rows)" in one for one in result.warnings)
+
+
+def test_rows_left_out_for_what_is_rare_in_d_prime_are_told() -> None:
+    table, member, scores = game(800)
+    columns = table[["age", "city"]].assign(age=table["age"].astype(float))
+    fit = LogisticPropensity().fit(columns[400:].reset_index(drop=True), member[400:], seed=0)
+    here = columns[:400].copy()
+    here.loc[:4, "age"] = np.nan
+    result = audited(member[:400], scores[:400], here, propensity=fit)
+    assert result.abstained == 5
+    assert any(one.startswith("5 examples are not audited: ") for one in result.warnings)
+
+
 def test_words_that_were_rare_in_d_prime_are_refused_where_they_are_many() -> None:
     there, member, _ = of_towns(rare=20)
     fit = LogisticPropensity().fit(there, member, seed=0)
@@ -410,6 +444,24 @@ def test_other_doors_take_the_same_frames() -> None:
     assert result.conditional is not None
     assert result.conditional.learnt is not None
     assert result.conditional.learnt.columns.size == 4
+
+
+@pytest.mark.parametrize("library", ["polars", "lazy", "arrow", "mapping", "records", "objects"])
+def test_rows_without_ids_cannot_follow_another_order(library: str) -> None:
+    """A mapping and a query were read by position: features were those of other examples."""
+    table, member, scores = game(200)
+    names = pd.Index([f"p{place}" for place in range(200)])
+    moved = pd.Series(scores, names).sample(frac=1, random_state=0)
+    told = pd.Series(member, names)
+    columns = table[["age", "city"]]
+    for design in (
+        lb.ZeroRun(told, features=FRAMES[library](columns), falsify=False),
+        lb.RandomSplit(told, features=FRAMES[library](columns)),
+    ):
+        with pytest.raises(InputError, match="different orders, and features has no ids"):
+            lb.audit(moved, design, seed=0)
+    joined = audited(told, moved, columns.set_index(names))
+    assert joined.m == 200
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "arrow"])

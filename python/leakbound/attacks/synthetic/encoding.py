@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from leakbound._base.streams import Purpose
 from leakbound._base.tables import Column
-from leakbound._base.text import settled, suspicion, taken_as_words
+from leakbound._base.text import marked, settled, suspicion, taken_as_words
 from leakbound._base.types import FloatArray, IntArray
 from leakbound.attacks.synthetic.columns import joined
 from leakbound.errors import InputError
@@ -81,7 +81,8 @@ def coordinates(
         numbered.append(found.codes)
         if column.kind in {"number", "date", "zoned"} and not column.is_exact:
             ordered.add(name)
-    notes += _marked(marks, named=all(one.writing.named for one in tables[0].values()))
+    if marks:
+        notes.append(marked(marks, named=all(one.writing.named for one in tables[0].values())))
     if not blocks:
         raise InputError(f"all audited records are equal in every column: {'; '.join(notes)}")
     rows = np.ascontiguousarray(np.concatenate(blocks, axis=1))
@@ -133,22 +134,6 @@ def _doubts(column: Column, audited: Column, name: str, *, coded: bool) -> list[
     if meant:
         notes.append(f"column {name!r} {meant}: {taken_as_words(audited, name)}")
     return notes
-
-
-def _marked(columns: Mapping[str, Mapping[str, int]], *, named: bool) -> list[str]:
-    """Return a note about words that were read as missing values, if there are any."""
-    if not columns:
-        return []
-    counts = {
-        name: " and ".join(f"{mark!r} in {count:,} cells" for mark, count in marks.items())
-        for name, marks in columns.items()
-    }
-    listed = "; ".join(f"column {name!r} has {said}" for name, said in counts.items())
-    known = ", ".join(sorted({repr(mark) for marks in columns.values() for mark in marks}))
-    note = f"{listed}: read as missing values"
-    if named:
-        note += f"; missing=[{known}] says so without a warning"
-    return [note]
 
 
 def _encode(column: Column, records: int, end: int | None, rng: np.random.Generator) -> _Encoded:

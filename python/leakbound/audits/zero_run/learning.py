@@ -111,7 +111,7 @@ class Learning:
         if fitted is None:
             return learning
         # The examples share an intercept with D' where its share of members is known.
-        warnings = learning.warnings
+        warnings = learning.warnings + _untold(given)
         if not fitted.own_intercept:
             warnings += other_share(fitted, member)
         return replace(
@@ -372,6 +372,19 @@ def _columns(learning: Learning, rows: IntArray) -> Columns:
             "members and non-members may differ, or propensities, which are then all the same"
         )
     return columns
+
+
+def _untold(table: FeatureTable) -> Strings:
+    """Say how many examples have what no number tells, where other examples settled the rules."""
+    count = 0
+    if table.unmarked is not None:
+        count = int(table.unmarked.sum())
+    if not count:
+        return ()
+    note = (
+        f"{count:,} examples are not audited: they have a rare word or a gap without an indicator"
+    )
+    return (note,)
 
 
 def _confidence_set(
