@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import torch
 from opacus import PrivacyEngine
-from opacus.layers import DPLSTM
+from opacus.layers import DPLSTM, DPMultiheadAttention
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
@@ -107,6 +107,24 @@ class _Recurrent(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         logits: Tensor = self.out(self.cell(self.table(inputs))[0][:, -1])
+        return logits
+
+
+class _Attentive(nn.Module):
+    """Self-attention over embeddings."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(derived("demos/dp-step-network", 0))
+        self.table = nn.Embedding(50, 8)
+        self.attention = DPMultiheadAttention(8, 2, batch_first=True)
+        self.norm = nn.LayerNorm(8)
+        self.out = nn.Linear(8, 2)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        rows = self.table(inputs)
+        mixed, _ = self.attention(rows, rows, rows)
+        logits: Tensor = self.out(self.norm(rows + mixed).mean(1))
         return logits
 
 
@@ -276,6 +294,7 @@ RIGHT: dict[str, Case] = {
     "embedding, ghost": replace(_BAG, options=_ghost(), empty=False),
     "tied embedding": replace(_BAG, network=lambda: bag(tied=True), classes=50),
     "LSTM": replace(_BAG, network=_Recurrent),
+    "attention": replace(_BAG, network=_Attentive, empty=False),
     "GPT-2, LoRA": _GPT2,
     "GPT-2, LoRA, head saved": replace(_GPT2, network=lambda: gpt2(["score"])),
 }

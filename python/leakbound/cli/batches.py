@@ -8,6 +8,7 @@ import typer
 
 from leakbound._base.console import INCONCLUSIVE, REFUTED
 from leakbound._base.records import parsed, text_of
+from leakbound._base.types import Batches
 from leakbound.cli import options, output
 from leakbound.cli.files import Signs, about, read
 from leakbound.cli.options import argument, command, option
@@ -21,7 +22,7 @@ BATCHES = (
     "with the columns [bold]batch[/] (0, 1, …) and [bold]index[/], one row for each example of "
     "each batch. An accountant for Poisson sampling assumes that every example is drawn by itself. "
     "The test tells shuffled epochs, a fixed order, weights and repeats from that; it takes the "
-    "sizes of batches as given."
+    "sizes of batches as given. Other batches can be stated with [bold]--sampling[/]."
 )
 CODES = (
     "[dim]Exit code: 0 not refuted, 1 refuted, 2 bad input, 3 inconclusive, 70 internal error.[/]"
@@ -36,6 +37,13 @@ def batches(
     *,
     file: Annotated[Path, argument("FILE", "Indices of the examples of each batch.")],
     examples: Annotated[int, option("N", "Number of examples in the data.", min=1)],
+    sampling: Annotated[
+        Batches,
+        option("", "What is stated: Poisson samples, fresh uniform ones of one size, or epochs."),
+    ] = "poisson",
+    batches_per_epoch: Annotated[
+        int | None, option("N", "Batches in an epoch, for --sampling epochs.", min=1)
+    ] = None,
     confidence: options.Confidence = 0.95,
     seed: options.Seed = None,
     signs: Signs,
@@ -44,7 +52,14 @@ def batches(
     """Test recorded batches in a file."""
     drawn = _read(file, signs)
     with about(file):
-        found = audit_batches(drawn, examples=examples, confidence=confidence, seed=seed)
+        found = audit_batches(
+            drawn,
+            examples=examples,
+            sampling=sampling,
+            batches_per_epoch=batches_per_epoch,
+            confidence=confidence,
+            seed=seed,
+        )
     if json:
         typer.echo(found.to_json())
     else:
@@ -52,7 +67,8 @@ def batches(
         tests = ", ".join(f"{name} {p:.3g}" for name, p in found.p_values.items())
         used = found.provenance.seed
         output.say(f"p-values: {tests}")
-        output.say(f"seed: {used}; --seed {used} repeats this audit")
+        if sampling != "epochs":
+            output.say(f"seed: {used}; --seed {used} repeats this audit")
     raise typer.Exit(_CODES[found.check()])
 
 

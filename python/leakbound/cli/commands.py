@@ -13,7 +13,7 @@ COMMANDS = {
     "zero-run": ("audits", "Audit a model whose members were not chosen at random."),
     "synthetic": ("synthetic_data", "Audit a generator from the synthetic table it produced."),
     "mechanism": ("mechanism", "Audit code by running it: mechanisms, in their own environment."),
-    "batches": ("batches", "Test whether recorded batches are Poisson samples, for DP-SGD."),
+    "batches": ("batches", "Test how recorded batches of DP-SGD were drawn."),
     "plan": ("plan", "Plan an audit: what it can prove, or how many canaries it needs."),
     "commit": ("evidence", "Commit to an audit before training by publishing a digest."),
     "challenge": ("evidence", "Audit a trainer who does not trust the auditor."),

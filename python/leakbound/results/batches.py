@@ -1,34 +1,51 @@
 """What an audit of recorded batches returns; the public name is that of the package."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from leakbound._base import shares
 from leakbound._base.checks import choice
 from leakbound._base.formatting import percent
-from leakbound._base.records import Record
-from leakbound._base.types import Verdict
+from leakbound._base.records import IF_ANY, Record
+from leakbound._base.types import Batches, Verdict
 from leakbound.report.parts import Provenance
 from leakbound.results.base import flaw_of
 
-BatchTest: TypeAlias = Literal["repeats", "few in common", "many in common", "counts"]
-"""What may refute Poisson samples: an example twice in one batch, batches some steps apart with too
-few or too many examples in common, and examples that come too evenly or unevenly often."""
-# Tests that have a share of the error: repeats are impossible
+BatchTest: TypeAlias = Literal[
+    "sizes", "repeats", "few in common", "many in common", "counts", "epochs"
+]
+"""What may refute stated batches: sizes that are not one, an example twice in one batch, batches
+some steps apart with too few or too many examples in common, examples that come too evenly or
+unevenly often, and an example twice in one epoch."""
+# Tests that have a share of the error: the others see what is impossible
 BATCH_TESTS = 3
+_IMPOSSIBLE = frozenset({"sizes", "repeats", "epochs"})
+_OF_SUBSETS: tuple[BatchTest, ...] = ("repeats", "few in common", "many in common", "counts")
+_TESTS: dict[Batches, tuple[BatchTest, ...]] = {
+    "poisson": _OF_SUBSETS,
+    "fixed_size": ("sizes", *_OF_SUBSETS),
+    "epochs": ("epochs",),
+}
+_STATED: dict[Batches, str] = {
+    "poisson": "Poisson samples",
+    "fixed_size": "uniform samples of one size",
+    "epochs": "epochs that have each example once at most",
+}
 _REASONS: dict[BatchTest, str] = {
+    "sizes": "their sizes differ",
     "repeats": "an example is in one batch twice",
     "few in common": "batches some steps apart have too few examples in common, as in shuffled "
     "epochs",
     "many in common": "batches some steps apart have too many examples in common, as in a fixed "
     "order",
     "counts": "examples come too evenly, or too unevenly, often",
+    "epochs": "an example is twice in one epoch, counted from the first batch",
 }
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BatchesAudit(Record):
-    """Whether recorded batches can be Poisson samples, given their sizes."""
+    """Whether recorded batches can be made as stated."""
 
     batches: int
     """Batches that were tested."""
@@ -39,25 +56,28 @@ class BatchesAudit(Record):
     mean: float
     """Mean size of a batch."""
     p_values: dict[str, float]
-    """Of each test; "repeats" is 0 if there is one, and else 1."""
+    """Of each test; of "sizes", "repeats" and "epochs" 0 if batches as stated cannot be like that,
+    and else 1."""
     confidence: float
-    """Probability that Poisson samples are not refuted."""
+    """Probability that batches as stated are not refuted."""
     options: dict[str, Any]
     """Every option in force."""
     warnings: tuple[str, ...]
     """What a reader should know."""
     provenance: Provenance
     """Versions, seed and digest of the batches."""
+    sampling: Batches = field(default="poisson", metadata=IF_ANY)
+    """What is stated: Poisson samples, uniform samples of one size, or epochs."""
 
     @property
     def refuted_by(self) -> tuple[BatchTest, ...]:
-        """What contradicts Poisson samples, each test at an equal share of the error."""
+        """What contradicts what is stated, each test by chance at an equal share of the error."""
         price = shares.BATCHES.price(BATCH_TESTS)
         level = 1 - self.confidence
-        return tuple(name for name in _REASONS if price * self.p_values[name] <= level)
+        return tuple(name for name in _TESTS[self.sampling] if price * self.p_values[name] <= level)
 
     def check(self) -> Verdict:
-        """Return the verdict on Poisson samples; "inconclusive" if some test could not refute."""
+        """Return the verdict on what is stated; "inconclusive" if some test could not refute."""
         if self.refuted_by:
             return "refuted"
         if self.warnings:
@@ -69,11 +89,17 @@ class BatchesAudit(Record):
         seen = (
             f"{self.batches:,} batches of {self.mean:.1f} of {self.examples:,} examples on average"
         )
-        sure = f"{percent(self.confidence)} confidence"
+        stated = _STATED[self.sampling]
+        given = ""
+        if self.sampling == "poisson":
+            given = ", given their sizes"
+        sure = f" ({percent(self.confidence)} confidence)"
+        if self.sampling == "epochs":
+            sure = ""  # nothing is left to chance
         if self.refuted_by:
             reasons = "; ".join(_REASONS[name] for name in self.refuted_by)
-            return f"Refuted: {seen} are not Poisson samples, because {reasons} ({sure})."
-        said = f"Nothing contradicts that {seen} are Poisson samples, given their sizes ({sure})."
+            return f"Refuted: {seen} are not {stated}, because {reasons}{sure}."
+        said = f"Nothing contradicts that {seen} are {stated}{given}{sure}."
         return " ".join([said, *(f"Warning: {text}." for text in self.warnings)])
 
     def __str__(self) -> str:
@@ -83,9 +109,12 @@ class BatchesAudit(Record):
     def _flaw(self) -> str:
         for name in self.p_values:
             choice(name, name="p_values", allowed=BatchTest)
+        choice(self.sampling, name="sampling", allowed=Batches)
+        certain = [p for name, p in self.p_values.items() if name in _IMPOSSIBLE]
         sound = (
-            self.p_values.keys() == _REASONS.keys()
+            self.p_values.keys() == set(_TESTS[self.sampling])
             and all(0 <= p <= 1 for p in self.p_values.values())
+            and all(p in {0.0, 1.0} for p in certain)
             and 1 <= self.examples_tested <= self.examples
             and self.batches >= 1
             and 0 <= self.mean <= self.examples

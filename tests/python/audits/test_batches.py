@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from leakbound.dp_sgd import BatchesAudit, audit_batches
-from leakbound.errors import FormatError, InputError, InputTypeError
+from leakbound.errors import FormatError, InputError, InputTypeError, OptionError
 from validity.suite import most_errors
 
 N, SIZE, EPOCHS = 200, 10, 3
@@ -118,6 +118,82 @@ def test_many_examples_are_tested_in_part() -> None:
     assert audit_batches(epochs, examples=20_000, seed=0).check() == "refuted"
 
 
+def of_one_size(rng: np.random.Generator) -> Batches:
+    return [rng.choice(N, size=SIZE, replace=False) for _ in range(STEPS)]
+
+
+@pytest.mark.parametrize("way", [in_order, shuffled, fixed_batches])
+def test_epochs_are_looked_up_in_any_order(way: Callable[[np.random.Generator], Batches]) -> None:
+    drawn = way(np.random.default_rng(0))
+    how: Any = {"examples": N, "sampling": "epochs"}
+    audit = audit_batches(drawn, batches_per_epoch=N // SIZE, **how)
+    assert audit.check() == "not refuted"
+    assert "are epochs that have each example once at most." in audit.summary()
+    # each example once at most: some may be dropped
+    assert audit_batches(drawn[:-1], batches_per_epoch=N // SIZE, **how).refuted_by == ()
+    # of the last epoch, one example in place of another
+    drawn[-1] = np.where(np.arange(SIZE) == 3, drawn[-2][0], drawn[-1])
+    assert audit_batches(drawn, batches_per_epoch=N // SIZE, **how).refuted_by == ("epochs",)
+    assert audit_batches(drawn, batches_per_epoch=N // SIZE + 1, **how).check() == "refuted"
+
+
+@pytest.mark.parametrize("way", [poisson, with_replacement, weighted, of_one_size])
+def test_other_batches_are_no_epochs(way: Callable[[np.random.Generator], Batches]) -> None:
+    drawn = way(np.random.default_rng(0))
+    audit = audit_batches(drawn, examples=N, sampling="epochs", batches_per_epoch=20)
+    assert audit.check() == "refuted"
+    assert "twice in one epoch, counted from the first batch." in audit.summary()
+
+
+def test_less_than_an_epoch_says_nothing_of_one() -> None:
+    drawn = shuffled(np.random.default_rng(0))[:19]
+    audit = audit_batches(drawn, examples=N, sampling="epochs", batches_per_epoch=20)
+    assert audit.check() == "inconclusive"
+    assert "19 batches are recorded, and an epoch has 20" in audit.summary()
+
+
+def fixed_sizes_refuted(seeds: int) -> int:
+    """Count sets of uniform batches of one size that are refuted as such."""
+    drawn = (of_one_size(np.random.default_rng([seed, 6])) for seed in range(seeds))
+    audits = (
+        audit_batches(one, examples=N, sampling="fixed_size", seed=seed)
+        for seed, one in enumerate(drawn)
+    )
+    return sum(bool(one.refuted_by) for one in audits)
+
+
+def test_batches_of_one_size_are_refuted_no_more_often_than_stated() -> None:
+    assert fixed_sizes_refuted(40) <= most_errors(40, 0.05, 1)
+
+
+@pytest.mark.validity
+def test_batches_of_one_size_are_refuted_no_more_often_than_stated_in_the_long_run() -> None:
+    most = most_errors(600, 0.05, 1)
+    assert stats.binom.sf(most, 600, 0.1) > 0.95
+    assert fixed_sizes_refuted(600) <= most
+
+
+@pytest.mark.parametrize("way", [shuffled, with_replacement, in_order, fixed_batches, poisson])
+def test_other_batches_are_no_uniform_samples_of_one_size(
+    way: Callable[[np.random.Generator], Batches],
+) -> None:
+    for seed in range(3):
+        drawn = way(np.random.default_rng(seed))
+        audit = audit_batches(drawn, examples=N, sampling="fixed_size", seed=seed)
+        assert audit.check() == "refuted"
+        assert ("sizes" in audit.refuted_by) == (way is poisson)
+
+
+def test_epochs_need_their_number_of_batches() -> None:
+    drawn = shuffled(np.random.default_rng(0))
+    with pytest.raises(OptionError, match=r"needs batches_per_epoch, len\(loader\)"):
+        audit_batches(drawn, examples=N, sampling="epochs")
+    with pytest.raises(OptionError, match='is for sampling="epochs", and sampling is'):
+        audit_batches(drawn, examples=N, batches_per_epoch=20)
+    with pytest.raises(OptionError, match="sampling must be one of"):
+        audit_batches(drawn, examples=N, sampling="shuffled")  # type: ignore[arg-type]
+
+
 def test_too_few_batches_tell_nothing() -> None:
     audit = audit_batches(poisson(np.random.default_rng(0))[:4], examples=N, seed=0)
     assert audit.check() == "inconclusive"
@@ -155,8 +231,16 @@ def test_an_example_twice_in_a_batch_refutes() -> None:
 def test_a_result_is_stored_and_read_back() -> None:
     audit = audit_batches([*poisson(np.random.default_rng(1)), []], examples=N, seed=0)
     assert BatchesAudit.from_json(audit.to_json()) == audit
+    assert "sampling" not in audit.to_dict()
     with pytest.raises(FormatError, match="contradict each other"):
         BatchesAudit.from_dict(audit.to_dict() | {"examples_tested": N + 1})
+    with pytest.raises(FormatError, match="contradict each other"):
+        BatchesAudit.from_dict(audit.to_dict() | {"sampling": "epochs"})
+    drawn = shuffled(np.random.default_rng(1))
+    audit = audit_batches(drawn, examples=N, sampling="epochs", batches_per_epoch=20)
+    assert BatchesAudit.from_json(audit.to_json()) == audit
+    with pytest.raises(FormatError, match="contradict each other"):
+        BatchesAudit.from_dict(audit.to_dict() | {"p_values": {"epochs": 0.5}})
 
 
 @pytest.mark.parametrize(

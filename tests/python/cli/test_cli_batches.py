@@ -37,6 +37,21 @@ def test_batches_are_read_and_tested(tmp_path: Path, name: str) -> None:
     assert leakbound("batches", stored(path, POISSON[:3]), "--examples", N).code == 3
 
 
+def test_other_batches_are_stated(tmp_path: Path) -> None:
+    path = stored(tmp_path / "batches.json", EPOCHS)
+    epochs = ("--examples", N, "--sampling", "epochs", "--batches-per-epoch")
+    answer = leakbound("batches", path, *epochs, 20)
+    assert answer.code == 0
+    assert "are epochs that have each example once at most." in answer.out
+    assert leakbound("batches", path, *epochs, 21).code == 1
+    assert leakbound("batches", stored(path, EPOCHS[:19]), *epochs, 20).code == 3
+    path = stored(path, EPOCHS)
+    assert leakbound("batches", path, "--examples", N, "--sampling", "fixed_size").code == 1
+    found = json.loads(leakbound("batches", path, *epochs, 20, "--json").out)
+    assert found["p_values"] == {"epochs": 1.0}
+    assert "batches-per-epoch" in leakbound("batches", path, *epochs[:4]).refusal
+
+
 def test_other_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "batches.json"
     for text, words in (

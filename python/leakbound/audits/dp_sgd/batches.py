@@ -1,23 +1,25 @@
-"""Are recorded batches Poisson samples? The indices say so, given the sizes.
+"""Are recorded batches made as stated? The indices say so, given the sizes.
 
-Given the sizes, Poisson samples are independent uniform subsets of the examples whatever the rate.
-Statistics of the batches are compared with those of subsets that are drawn like that, so that all
-p-values are exact. So they are of any part of the examples that is chosen without the batches.
+Given the sizes, Poisson samples are independent uniform subsets of the examples whatever the rate,
+and so are samples of a fixed size. Statistics of the batches are compared with those of subsets
+that are drawn like that, so that all p-values are exact. So they are of any part of the examples
+that is chosen without the batches. What is stated about epochs needs no chance: it is looked up.
 """
 
 import math
 from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base import shares
-from leakbound._base.checks import complement, integer, seed_of, shown
+from leakbound._base.checks import choice, complement, integer, seed_of, shown
 from leakbound._base.formatting import percent
 from leakbound._base.reading import array_of
 from leakbound._base.streams import Purpose
-from leakbound._base.types import ArrayInput, FloatArray, IntArray
-from leakbound.errors import InputError, InputTypeError
+from leakbound._base.types import ArrayInput, Batches, FloatArray, IntArray
+from leakbound.errors import InputError, InputTypeError, OptionError
 from leakbound.report.parts import Provenance
 from leakbound.results.batches import BATCH_TESTS, BatchesAudit
 
@@ -37,14 +39,16 @@ def audit_batches(
     batches: Iterable[ArrayInput],
     *,
     examples: int,
+    sampling: Batches = "poisson",
+    batches_per_epoch: int | None = None,
     confidence: float = 0.95,
     seed: int | None = None,
 ) -> BatchesAudit:
-    """Test whether recorded batches are Poisson samples: every example drawn by itself.
+    """Test whether recorded batches are made as stated, such as Poisson samples.
 
-    An accountant for Poisson sampling assumes it. Shuffled epochs, a fixed order, and weights give
-    batches of any size, but not independent ones. Nothing is trained: any ``batch_sampler`` is a
-    list of its batches.
+    An accountant for Poisson sampling assumes that every example is drawn by itself. Shuffled
+    epochs, a fixed order, and weights give batches of any size, but not independent ones. Nothing
+    is trained: any ``batch_sampler`` is a list of its batches.
 
     Parameters
     ----------
@@ -53,22 +57,38 @@ def audit_batches(
         training, put the batches of all processes together first.
     examples : int
         Number of examples in the data, N. Indices are 0 to N - 1.
+    sampling : {"poisson", "fixed_size", "epochs"}
+        What is stated, as in `watch_dp_sgd`: Poisson samples, a fresh uniform subset of a fixed
+        size in each step, or epochs that have each example once at most, in any order.
+    batches_per_epoch : int, optional
+        Batches of an epoch, ``len(loader)``: for "epochs" only, where the first batch must be the
+        first of an epoch.
     confidence : float
-        Probability that Poisson samples are not refuted, in (0, 1). Above 0.9994 the draws are too
-        few for every test to refute: then the verdict is "inconclusive" unless another one does.
+        Probability that batches as stated are not refuted, in (0, 1). Above 0.9994 the draws are
+        too few for every test to refute: then the verdict is "inconclusive" unless another one
+        does. Epochs as stated are never refuted.
     seed : int, optional
         Seed of the draws; a new one if None.
 
     Returns
     -------
     BatchesAudit
-        What contradicts Poisson samples. Sizes are taken as given: `watch_dp_sgd` tests them, and
-        the rate.
+        What contradicts what is stated. Sizes of Poisson samples are taken as given:
+        `watch_dp_sgd` tests them, and the rate.
+
+    Raises
+    ------
+    InputError
+        If there is no batch, or an index is outside of the data.
+    OptionError
+        If `batches_per_epoch` is missing for epochs, or given for other batches.
 
     Notes
     -----
     Of many batches the first 300 are tested, and of many examples as many as make 200,000 in all
-    batches together. What is not tested, such as two rates that hardly differ, needs more batches.
+    batches together; of epochs, all are. What is not tested, such as two rates that hardly differ,
+    needs more batches. Indices do not show whether the order of epochs, the number of steps and the
+    divisor depend on the data: the guarantee of epochs assumes that they do not.
 
     Examples
     --------
@@ -80,34 +100,97 @@ def audit_batches(
     >>> epochs = np.concatenate([rng.permutation(200) for _ in range(3)]).reshape(60, 10)
     >>> audit_batches(epochs, examples=200, seed=0).refuted_by
     ('few in common', 'counts')
+    >>> audit_batches(epochs, examples=200, sampling="epochs", batches_per_epoch=20).check()
+    'not refuted'
     """
     level = complement(confidence)
     number = integer(examples, name="examples", least=1)
+    choice(sampling, name="sampling", allowed=Batches)
+    epoch = _epoch(sampling, batches_per_epoch)
     chosen = seed_of(seed)
     drawn = _read(batches, number)
-    rng = Purpose.DP_SGD_INDICES.rng(chosen)
+    if epoch is not None:
+        found = _of_epochs(drawn, epoch, number)
+    else:
+        found = _of_subsets(drawn, number, level, Purpose.DP_SGD_INDICES.rng(chosen))
+    sizes = np.array([one.size for one in drawn])
+    if sampling == "fixed_size":
+        found.p_values["sizes"] = float(bool((sizes == sizes[0]).all()))
+    options: dict[str, Any] = {"examples": number, "confidence": float(confidence), "seed": chosen}
+    if sampling != "poisson":
+        options["sampling"] = sampling
+    if epoch is not None:
+        options["batches_per_epoch"] = epoch
+    return BatchesAudit(
+        batches=found.batches,
+        examples=number,
+        examples_tested=found.examples,
+        mean=float(sizes.mean()),
+        p_values=found.p_values,
+        confidence=float(confidence),
+        options=options,
+        warnings=found.warnings,
+        provenance=Provenance.of(chosen, sizes=sizes, batches=np.concatenate(drawn)),
+        sampling=sampling,
+    )
+
+
+def _epoch(sampling: Batches, batches_per_epoch: int | None) -> int | None:
+    """Return how many batches an epoch has, if there are epochs."""
+    if sampling == "epochs":
+        if batches_per_epoch is None:
+            raise OptionError(
+                'sampling="epochs" needs batches_per_epoch, len(loader): what is stated is how '
+                "often an example comes in each epoch, and indices do not show where one begins",
+                option="batches_per_epoch",
+            )
+        return integer(batches_per_epoch, name="batches_per_epoch", least=1)
+    if batches_per_epoch is not None:
+        raise OptionError(
+            f'batches_per_epoch is for sampling="epochs", and sampling is {sampling!r}',
+            option="batches_per_epoch",
+        )
+    return None
+
+
+class _Found(NamedTuple):
+    """What the tests of some batches found."""
+
+    batches: int
+    examples: int
+    p_values: dict[str, float]
+    warnings: tuple[str, ...]
+
+
+def _of_epochs(drawn: list[IntArray], epoch: int, examples: int) -> _Found:
+    """Look up whether an example is in an epoch twice, which needs no chance."""
+    parts = [np.concatenate(drawn[first : first + epoch]) for first in range(0, len(drawn), epoch)]
+    twice = any(np.unique(one).size < one.size for one in parts)
+    said: tuple[str, ...] = ()
+    if len(drawn) < epoch:
+        few = (
+            f"{len(drawn):,} batches are recorded, and an epoch has {epoch:,}: record all batches "
+            "of an epoch at least"
+        )
+        said = (few,)
+    return _Found(len(drawn), examples, {"epochs": float(not twice)}, said)
+
+
+def _of_subsets(
+    drawn: list[IntArray], examples: int, level: float, rng: np.random.Generator
+) -> _Found:
+    """Compare batches with independent uniform subsets of the same sizes."""
     kept = drawn[:_MOST_BATCHES]
-    tested = min(number, max(1, _MOST_CELLS // len(kept)))
-    places = np.arange(number)
-    if tested < number:
-        places = np.sort(rng.choice(number, size=tested, replace=False))
+    tested = min(examples, max(1, _MOST_CELLS // len(kept)))
+    places = np.arange(examples)
+    if tested < examples:
+        places = np.sort(rng.choice(examples, size=tested, replace=False))
     inside = np.zeros((len(kept), tested), dtype=np.float32)
     for row, one in zip(inside, kept, strict=True):
         row[np.isin(places, one, assume_unique=False)] = 1.0
     repeats = any(np.unique(one).size < one.size for one in drawn)
     p_values = {"repeats": float(not repeats), **_p_values(inside, level, rng)}
-    sizes = np.array([one.size for one in drawn])
-    return BatchesAudit(
-        batches=len(kept),
-        examples=number,
-        examples_tested=tested,
-        mean=float(sizes.mean()),
-        p_values=p_values,
-        confidence=float(confidence),
-        options={"examples": number, "confidence": float(confidence), "seed": chosen},
-        warnings=(*_warnings(inside), *_out_of_reach(level)),
-        provenance=Provenance.of(chosen, sizes=sizes, batches=np.concatenate(drawn)),
-    )
+    return _Found(len(kept), tested, p_values, (*_warnings(inside), *_out_of_reach(level)))
 
 
 def _read(batches: Iterable[ArrayInput], examples: int) -> list[IntArray]:
@@ -213,7 +296,7 @@ def _warnings(inside: NDArray[np.float32]) -> list[str]:
     if expected >= _FEWEST:
         return []
     few = (
-        f"Poisson samples of these sizes have about {expected:.1f} examples in common, of all "
+        f"independent samples of these sizes have about {expected:.1f} examples in common, of all "
         "pairs of batches together: too few to tell how they were drawn, so give more batches"
     )
     return [few]
