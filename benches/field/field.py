@@ -101,6 +101,7 @@ class Environment:
         text = target.read_text(encoding="utf-8")
         if text.count(self.old) != 1:
             return f"{self.file} is not the file that {self.name} changes"
+        target.unlink()  # uv links files of its cache, which other environments share
         target.write_text(text.replace(self.old, self.new), encoding="utf-8")
         return ""
 
