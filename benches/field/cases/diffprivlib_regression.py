@@ -4,8 +4,8 @@ import numpy as np
 from diffprivlib.models import LinearRegression
 
 claim, parameter = "pure", 1.0
-d0 = (np.zeros((10, 1)), np.zeros(10))
-d1 = (np.append(np.zeros((9, 1)), [[100.0]], axis=0), np.zeros(10))  # one record of another value
+d0 = (np.ones((10, 1)), np.zeros(10))
+d1 = (np.append(np.ones((9, 1)), [[100.0]], axis=0), np.zeros(10))  # one record of another value
 
 
 def run(data, rng):

@@ -8,13 +8,13 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
@@ -40,6 +40,9 @@ _LOADING = 600.0
 _TICK = 0.2
 # Seconds to wait for the last words of a process that ended
 _PATIENCE = 1.0
+# Runs that a worker is told of at a time: several, once all of them take less than these seconds
+_MOST_AHEAD = 64
+_SHORT = 0.05
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ class CaseRun:
     def __call__(self, data: CaseInput, rng: np.random.Generator) -> Output:
         """Run once, with a seed drawn from a generator."""
         seed = int(rng.integers(2**63))
-        return self._workers[0].run(data.name == "d1", seed)
+        return self._workers[0].ask([("run", data.name == "d1", seed)])[0]
 
     def close(self) -> None:
         """End the workers."""
@@ -120,7 +123,7 @@ class CaseRun:
     def score(self, outputs: Output) -> FloatArray:
         """Return a score for each output, by the score of the case."""
         first = self._workers[0]
-        answer = first.ask("score", outputs, timeout=None)
+        answer = first.ask([("score", outputs)])[0]
         if isinstance(answer, Failure):
             raise InputError(
                 f"the score of {first.case} {answer.kind} {answer.name}: {answer.message}"
@@ -137,6 +140,10 @@ class CaseRun:
         return _Engine(self._workers, seed)
 
 
+# Outputs by the numbers of their runs, or what was raised instead
+_Done: TypeAlias = "queue.Queue[dict[int, Output] | BaseException]"
+
+
 class _Engine:
     """Runs of one audit, divided among workers; an output does not depend on which one takes it."""
 
@@ -148,29 +155,57 @@ class _Engine:
 
     def outputs(self, requests: Iterable[tuple[int, bool]]) -> Generator[Output]:
         """Yield the output of each run, in their order."""
-        free: queue.Queue[_Worker] = queue.Queue()
-        for one in self._workers:
-            free.put(one)
-
-        def run(request: tuple[int, bool]) -> Output:
-            number, coin = request
-            busy = free.get()
-            try:
-                return busy.run(coin, RUN_SEEDS.derived(self._seed, number))
-            finally:
-                free.put(busy)
-
+        waiting = deque(requests)
+        numbers = [number for number, _ in waiting]
+        done: _Done = queue.Queue()
         with ThreadPoolExecutor(len(self._workers)) as threads:
-            found = [threads.submit(run, request) for request in requests]
+            for one in self._workers:
+                threads.submit(self._serve, one, waiting, done)
             try:
-                for output in found:
-                    yield output.result()
+                yield from _in_order(done, numbers)
             except BaseException:  # an interrupt, too: nothing may wait for a run that hangs
-                for waiting in found:
-                    waiting.cancel()
+                waiting.clear()
                 for one in self._workers:
                     one.stop()
                 raise
+
+    def _serve(self, one: "_Worker", waiting: deque[tuple[int, bool]], done: "_Done") -> None:
+        """Let a worker make runs until none is waiting."""
+        ahead = 1
+        try:
+            while part := _taken(waiting, ahead):
+                start = time.monotonic()
+                numbers = [number for number, _ in part]
+                outputs = one.ask(
+                    [("run", coin, RUN_SEEDS.derived(self._seed, number)) for number, coin in part]
+                )
+                done.put(dict(zip(numbers, outputs, strict=True)))
+                ahead = min(2 * ahead, _MOST_AHEAD)
+                if time.monotonic() - start > _SHORT:
+                    ahead = 1
+        except BaseException as error:  # for the thread that waits
+            done.put(error)
+
+
+def _in_order(done: _Done, numbers: Iterable[int]) -> Generator[Output]:
+    """Yield outputs in the order of their runs; raise what was raised instead."""
+    ready = dict[int, Output]()
+    for number in numbers:
+        while number not in ready:
+            made = done.get()
+            if isinstance(made, BaseException):
+                raise made
+            ready |= made
+        yield ready.pop(number)
+
+
+def _taken(waiting: deque[tuple[int, bool]], most: int) -> list[tuple[int, bool]]:
+    """Take the next runs, of which other threads take some, too."""
+    taken = list[tuple[int, bool]]()
+    with suppress(IndexError):
+        while len(taken) < most:
+            taken.append(waiting.popleft())
+    return taken
 
 
 def load_case(
@@ -240,17 +275,21 @@ def load_case(
         timeout = real(timeout, name="timeout", above=0)
     program = str(python or sys.executable)
     made = [_Worker(program, file.resolve(), timeout) for _ in range(count)]
-    try:
-        return _case_of(file, made)
-    except BaseException:
-        made[0].stop()
-        raise
+    with ThreadPoolExecutor(count) as threads:
+        try:
+            abouts = list(threads.map(_Worker.start, made))
+            return _case_of(file, made, abouts)
+        except BaseException:
+            for one in made:
+                one.stop()
+            raise
 
 
-def _case_of(path: Path, workers: list["_Worker"]) -> Case:
-    about = workers[0].start()
-    for one in workers:
+def _case_of(path: Path, workers: list["_Worker"], abouts: list[dict[str, Any]]) -> Case:
+    about = abouts[0]
+    for one, said in zip(workers, abouts, strict=True):
         one.identity = about["identity"]
+        one.check(said)
     d0 = CaseInput("d0", about["identity"])
     d1 = CaseInput("d1", about["identity"])
     run = CaseRun(workers, (d0, d1))
@@ -307,6 +346,7 @@ class _Worker:
         except OSError as error:
             raise OptionError(f"{self._python} cannot be run as Python: {error}") from error
         self._process = process
+        self._end_if_closed()
         self._answers = queue.Queue()
         self._words = deque(maxlen=_LAST_WORDS)
         self._listener = threading.Thread(
@@ -329,9 +369,12 @@ class _Worker:
         if answer[0] != "returned":
             self._end()
             raise InputError(f"{self.case} cannot be loaded by {self._python}:\n{answer[-1]}")
-        return self._checked(answer[1])
+        about: dict[str, Any] = answer[1]
+        self.check(about)
+        return about
 
-    def _checked(self, about: dict[str, object]) -> dict[str, Any]:
+    def check(self, about: dict[str, Any]) -> None:
+        """Refuse a case by what it says about itself."""
         if not about["is_function"]:
             raise InputTypeError(f"run in {self.case} must be a function of data and rng")
         if about["is_equal"]:
@@ -344,38 +387,52 @@ class _Worker:
             raise InputError(
                 f"{self.case}, or what it imports, changed while it was audited: load it again"
             )
-        return about
 
-    def run(self, coin: bool, seed: int) -> Output:  # noqa: FBT001 (a message, by position)
-        """Return the output of one run."""
-        return self.ask("run", coin, seed, timeout=self._timeout)
+    def ask(self, requests: Sequence[tuple[object, ...]]) -> list[Output]:
+        """Return what the process answers to each request.
 
-    def ask(self, *request: object, timeout: float | None) -> Output:
-        """Return what the process answers; its end, or no answer in time, is an answer, too."""
+        Its end, or no answer in time, is an answer, too; another process goes on.
+        """
         with self._lock:  # one question at a time
-            return self._asked(request, timeout)
+            answers = list[Output]()
+            while len(answers) < len(requests):
+                answers += self._asked(list(requests[len(answers) :]))
+            return answers
 
-    def _asked(self, request: tuple[object, ...], timeout: float | None) -> Output:
+    def _asked(self, requests: list[tuple[object, ...]]) -> list[Output]:
+        """Return answers until the process has ended, or all."""
         if self._process is None:
             self.start()
         process = self._process
         if process is None or process.stdin is None:
             raise OptionError(f"{self.case} was closed: load it again")
+        answers = list[Output]()
         try:
-            worker.send(process.stdin, worker.pack(request))
-            answer = self._answer(process, timeout)
+            worker.send(process.stdin, worker.pack(requests))
+            for name, *_ in requests:
+                timeout = None
+                if name == "run":
+                    timeout = self._timeout
+                answer = self._answer(process, timeout)
+                if answer is None:
+                    break
+                answers.append(self._understood(answer))
         except queue.Empty:
             self._end()
-            return Failure("timed out", f"{timeout:g} s", self._last_words())
+            answers.append(Failure("timed out", f"{self._timeout:g} s", self._last_words()))
+            return answers
         except (BrokenPipeError, OSError):
-            answer = None
+            pass
         except BaseException:  # an interrupt: the next question must not get this answer
             self._end()
             raise
-        if answer is None:
+        if len(answers) < len(requests):
             ending = _ending(process)
             self._end()
-            return Failure("died", ending, self._last_words())
+            answers.append(Failure("died", ending, self._last_words()))
+        return answers
+
+    def _understood(self, answer: Any) -> Output:
         if answer[0] == "raised":
             return Failure("raised", answer[1], answer[2])
         if answer[0] == "refused":
@@ -403,6 +460,11 @@ class _Worker:
         """End the process for good."""
         self._closed = True
         self._end()
+
+    def _end_if_closed(self) -> None:
+        """End a process that was started while another thread closed the case."""
+        if self._closed:
+            self._end()
 
     def _end(self) -> None:
         process = self._process

@@ -480,8 +480,8 @@ def main(path: str) -> None:
     waiting: queue.Queue[Any] = queue.Queue()
     threading.Thread(target=_listen, args=(requests, waiting), daemon=True).start()
     while True:
-        name, *given = waiting.get()
-        send(answers, _answer(partial(acts[name], *given)))
+        for name, *given in waiting.get():
+            send(answers, _answer(partial(acts[name], *given)))
 
 
 def _listen(requests: IO[bytes], waiting: queue.Queue[Any]) -> None:

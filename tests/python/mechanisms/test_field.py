@@ -35,6 +35,22 @@ def test_each_bound_on_the_page_is_rounded_down(field: Any) -> None:
     assert (field.floored(0.3499), field.floored(2.0)) == ("0.34", "2.00")
 
 
+def test_a_changed_package_leaves_other_environments_as_they_are(
+    field: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(field, "BUILT", tmp_path)
+    packages = tmp_path / "mended" / "lib" / "python3.11" / "site-packages"
+    packages.mkdir(parents=True)
+    cached = tmp_path / "cached.py"
+    cached.write_text("sensitivity = 0\n", encoding="utf-8")
+    (packages / "noise.py").hardlink_to(cached)  # as uv installs
+    place = field.Environment("mended", "lock", "3.11", "noise.py", "= 0", "= 1")
+    assert place._patch() == ""
+    assert (packages / "noise.py").read_text(encoding="utf-8") == "sensitivity = 1\n"
+    assert cached.read_text(encoding="utf-8") == "sensitivity = 0\n"
+    assert "is not the file" in place._patch()
+
+
 @pytest.mark.parametrize("row", CONTENT["rows"], ids=lambda row: row["case"])
 def test_rows_name_what_is_there(row: dict[str, Any]) -> None:
     case = FIELD / "cases" / f"{row['case']}.py"
