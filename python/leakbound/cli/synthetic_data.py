@@ -135,7 +135,7 @@ def synthetic(
 def _roles(columns: ColumnNames) -> dict[str, Any]:
     """Return the roles of columns, as `audit_synthetic` takes them."""
     codes = options.parse_columns(columns.categorical, "--categorical")
-    roles: dict[str, Any] = dict.fromkeys(codes, "codes")
+    roles: dict[str, object] = dict.fromkeys(codes, "codes")
     named = dict.fromkeys(options.parse_columns(columns.secret, "--secret"), "secret")
     if columns.strata:
         if columns.strata in named:
