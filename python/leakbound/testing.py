@@ -90,7 +90,7 @@ def assert_not_refuted(
     flag(strict, name="strict")
     choice(inconclusive, name="inconclusive", allowed=Literal["fail", "skip"])
     instance(result, name="result", types=Result)
-    given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "parameter": parameter}
+    given: dict[str, object] = {"epsilon": epsilon, "delta": delta, "parameter": parameter}
     given |= {"relation": relation, "c": c}
     claimed = {name: value for name, value in given.items() if value is not None}
     counted = most_certified is not None
@@ -160,7 +160,7 @@ def _hook(**options: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]
     """Mark a function as a hook of pytest, if that is installed."""
     if pytest is None:
         return lambda function: function
-    mark: Callable[[Callable[..., Any]], Callable[..., Any]] = pytest.hookimpl(**options)
+    mark: Callable[[Callable[..., Any]], Callable[..., object]] = pytest.hookimpl(**options)
     return mark
 
 

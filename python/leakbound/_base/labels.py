@@ -1,7 +1,5 @@
 """Classes of examples: one column of labels, from whatever holds it."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -92,7 +90,7 @@ def row_codes(table: AnyArray) -> IntArray | None:
         return code
     if rows.shape[1] > _WIDEST:
         return None
-    numbers: dict[Any, int] = {}
+    numbers: dict[object, int] = {}
     try:
         known = rows.astype(object)
         known[missing_of(rows.ravel(), name="y").reshape(rows.shape)] = None

@@ -203,7 +203,7 @@ def _log_probability(line: Line, value: object, name: str) -> float:
     return number
 
 
-def _text_of(line: Line, *places: Mapping[str, Any]) -> str:
+def _text_of(line: Line, *places: Mapping[str, object]) -> str:
     """Return the text, if it was logged."""
     for place in (line.content, *places):
         for name in ("text", "prompt"):
@@ -281,7 +281,7 @@ def _vllm(line: Line) -> Logged:
     return _sequence(line, values, names, spelled, _text_of(line, answer))
 
 
-def _token_ids(line: Line, ids: object, entries: list[Any]) -> list[Any]:
+def _token_ids(line: Line, ids: object, entries: list[object]) -> list[Any]:
     """Return the id of each token of the prompt; None for each where they are not logged."""
     if ids is None:
         return [None] * len(entries)
@@ -370,7 +370,7 @@ def _openai(line: Line) -> Logged:
     return _sequence(line, values, names, spelled, _text_of(line))
 
 
-def _prompt_size(line: Line, answer: Mapping[str, Any], numbers: list[Any]) -> int:
+def _prompt_size(line: Line, answer: Mapping[str, object], numbers: list[object]) -> int:
     """Return how many tokens are the prompt's: those that were generated follow them."""
     usage = answer.get("usage")
     if not isinstance(usage, dict):

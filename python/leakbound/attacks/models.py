@@ -58,8 +58,8 @@ class _Asked:
 
 
 def score(
-    model: Any,
-    X: Any,  # noqa: N803 (as in scikit-learn)
+    model: object,
+    X: object,  # noqa: N803 (as in scikit-learn)
     y: ArrayInput | None,
     *,
     signal: Measured | Callable[[Any, Any], ArrayInput] = "auto",
@@ -145,15 +145,15 @@ def score(
     return _by_chances(asked, y, signal, ids)
 
 
-def score_samples_of(model: Any) -> Callable[[Any], Any] | None:
+def score_samples_of(model: object) -> Callable[[Any], Any] | None:
     """Return how usual examples are to a model that knows no classes; None for other models."""
     if hasattr(model, "classes_"):
         return None
-    ask: Callable[[Any], Any] | None = getattr(model, "score_samples", None)
+    ask: Callable[[Any], object] | None = getattr(model, "score_samples", None)
     return ask
 
 
-def _asked_of(model: Any, x: Any, *, own: bool) -> _Asked:
+def _asked_of(model: object, x: object, *, own: bool) -> _Asked:
     """Ask a model about inputs, by its most informative method.
 
     A signal of one's `own` sees the decisions of detectors of outliers.
@@ -260,7 +260,7 @@ def _by_right_class(answer: AnyArray, targets: AnyArray, ids: ArrayInput | None)
     return as_scores(right.sum(axis=1), ids=ids, attack="right_class")
 
 
-def _second_class(classes: Any, targets: AnyArray) -> Any:
+def _second_class(classes: object, targets: AnyArray) -> Any:
     """Return the class whose probability a model of two classes answers; None where not known."""
     if targets.ndim != 1:
         return None
@@ -362,7 +362,7 @@ def _log_chance(chances: FloatArray, own: IntArray) -> FloatArray:
     return logs
 
 
-def _type_of(model: Any) -> str:
+def _type_of(model: object) -> str:
     """Return what an estimator says that it is, such as a classifier; empty if it says nothing."""
     declared = getattr(model, "_estimator_type", None)
     if declared is None and hasattr(model, "__sklearn_tags__"):
@@ -370,12 +370,12 @@ def _type_of(model: Any) -> str:
     return str(declared or "")
 
 
-def _answer(model: Any, ask: Callable[[Any], Any], x: Any) -> Any:
+def _answer(model: object, ask: Callable[[Any], object], x: object) -> Any:
     """Return what a model answers about inputs."""
     return _called(getattr(model, "__name__", type(model).__name__), ask, x)
 
 
-def _called(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
+def _called(what: str, function: Callable[..., object], *arguments: object) -> Any:
     """Call code that is not ours, and say what it was called with where it fails."""
     try:
         return function(*arguments)
@@ -411,7 +411,9 @@ def _by_decision(asked: _Asked, y: ArrayInput, ids: ArrayInput | None) -> Scores
     return as_scores(margin_threshold(by_class, own).values, ids=ids, attack="logit_margin")
 
 
-def _one_against_rest(model: Any, x: Any, values: FloatArray, classes: AnyArray) -> FloatArray:
+def _one_against_rest(
+    model: object, x: object, values: FloatArray, classes: AnyArray
+) -> FloatArray:
     """Return a value for each class, where a model may have answered one for each pair of classes.
 
     Three classes have as many pairs. Whatever the model is wrapped in, its own predictions tell
@@ -451,9 +453,9 @@ def _votes(values: FloatArray, count: int) -> FloatArray:
     return scaled
 
 
-def _says_pairs(model: Any) -> bool:
+def _says_pairs(model: object) -> bool:
     """Return whether a model, or the one that it wraps, has the option of one-vs-one values."""
-    seen: list[Any] = []
+    seen: list[object] = []
     inside = [model]
     while inside:
         one = inside.pop()
@@ -484,7 +486,7 @@ def _probabilities(answer: Any) -> FloatArray:
     return chances
 
 
-def _positions(y: Any, classes: Any, columns: int, ids: ArrayInput | None) -> IntArray:
+def _positions(y: object, classes: object, columns: int, ids: ArrayInput | None) -> IntArray:
     """Return the column of each example's class."""
     labels = labels_of(y, name="y")
     names = _columns_of(labels, columns)

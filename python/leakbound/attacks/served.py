@@ -249,7 +249,7 @@ class ScoredLog:
             raise line.refusal(f"it has {MEMBER}, and {self._without} has none: give all or none")
         return {name: self._field(line, name, places) for name in self.keep}
 
-    def _field(self, line: Line, name: str, places: Sequence[Mapping[str, Any]]) -> Any:
+    def _field(self, line: Line, name: str, places: Sequence[Mapping[str, object]]) -> Any:
         """Return one field, of the same kind as in other lines."""
         value = next((place[name] for place in places if place.get(name) is not None), None)
         if value is None:

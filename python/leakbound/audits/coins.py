@@ -224,7 +224,7 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
             return examples
         return replace(examples, exposed=None, inputs={**examples.inputs, "prior": prior})
 
-    def _read(self, scores: Any, given: MemberInput, request: road.Request) -> "_Rows":
+    def _read(self, scores: object, given: MemberInput, request: road.Request) -> "_Rows":
         """Read scores, membership and groups of the rows in one order."""
         if self.groups is None:
             return _Rows(*road.read(scores, given, request.ids, copies=True), None)

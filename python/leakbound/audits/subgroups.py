@@ -89,7 +89,7 @@ def _taken(values: Any, rows: IntArray) -> Any:
     return values[rows]
 
 
-def _together(failures: Mapping[Any, LeakboundError], labels: int) -> LeakboundError:
+def _together(failures: Mapping[object, LeakboundError], labels: int) -> LeakboundError:
     """Return one error about all labels whose examples cannot be audited."""
     (first, error), *_ = failures.items()
     listed = [f"{name!s:.30}" for name in failures][:_FAILED]

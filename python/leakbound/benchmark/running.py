@@ -316,7 +316,7 @@ def _play(task: _Task) -> list[Row]:
     return rows
 
 
-def _tried(function: Callable[..., Any], *arguments: object) -> tuple[Any, str]:
+def _tried(function: Callable[..., object], *arguments: object) -> tuple[Any, str]:
     """Return the value of a function and no error, or no value and the error that it raised."""
     try:
         return function(*arguments), ""

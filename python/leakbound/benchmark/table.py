@@ -124,7 +124,7 @@ class Table:
     def summary(self) -> Summary:
         """Return a line for each bound on each claim, in games of each kind and size."""
         numbered = self.arrow.append_column("row", [range(self.arrow.num_rows)])
-        sums: list[Any] = [*map(str.split, _SUMS), ([], "count_all")]
+        sums: list[object] = [*map(str.split, _SUMS), ([], "count_all")]
         groups = numbered.group_by(_SAME).aggregate(sums).sort_by("row_min")
         return Summary(tuple(map(_line, groups.to_pylist())))
 

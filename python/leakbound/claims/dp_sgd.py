@@ -70,7 +70,7 @@ def subsampled_gaussian(
     return allowed(loss, orders)
 
 
-def allowed(loss: Any, orders: Sequence[str]) -> TradeOff:
+def allowed(loss: object, orders: Sequence[str]) -> TradeOff:
     """Return the curve of a composed privacy loss, by the largest δ of some orders.
 
     δ is on a grid of ε, finer where losses are small; between points lines allow more. Where it
@@ -81,7 +81,7 @@ def allowed(loss: Any, orders: Sequence[str]) -> TradeOff:
     return TradeOff.profile(grid, np.clip(delta + _NOISE, 0.0, 1.0))
 
 
-def attained_of(loss: Any, orders: Sequence[str], rounded: float) -> TradeOff:
+def attained_of(loss: object, orders: Sequence[str], rounded: float) -> TradeOff:
     """Return a curve that allows less, of a loss that is rounded up by at most some number.
 
     δ at each ε is that at the next one of the grid, and farther by this number, so that lines
@@ -104,14 +104,14 @@ def _grid(loss: Any) -> FloatArray:
     return np.concatenate([-half[:0:-1], half])
 
 
-def _largest(loss: Any, epsilon: FloatArray, orders: Sequence[str]) -> FloatArray:
+def _largest(loss: object, epsilon: FloatArray, orders: Sequence[str]) -> FloatArray:
     """Return the largest δ(ε) of some orders."""
     of_orders = [_delta(loss, epsilon=epsilon, order=order) for order in orders]
     largest: FloatArray = np.max(of_orders, axis=0)
     return largest
 
 
-def _delta(loss: Any, epsilon: FloatArray, order: str) -> FloatArray:
+def _delta(loss: object, epsilon: FloatArray, order: str) -> FloatArray:
     """Return δ(ε) with the example on the side of the power, or of the level.
 
     δ(ε) = Σ P(l) (1 - e^{ε - l}) over losses l above ε, certain ones included. The reason to read

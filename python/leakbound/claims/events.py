@@ -49,7 +49,7 @@ _ROUNDED = 1e-2
 _SHORT = "DpEvent"
 
 
-def described(event: Any) -> str:
+def described(event: object) -> str:
     """Return an event as text; refuse anything else."""
     with needs("dp", "from_event"):
         from dp_accounting import dp_event
@@ -58,7 +58,7 @@ def described(event: Any) -> str:
     return json.dumps(_content(event), sort_keys=True)
 
 
-def _content(value: Any) -> Any:
+def _content(value: object) -> Any:
     """Return an event, and those within, as what JSON has."""
     if hasattr(value, "__attrs_attrs__"):
         fields = {one.name: _content(getattr(value, one.name)) for one in value.__attrs_attrs__}
@@ -105,7 +105,7 @@ def _check_part(one: Any) -> None:
         integer(one.get("count"), name=f"count of {kind}", least=0)
 
 
-def _parts(content: Any) -> Iterator[Any]:
+def _parts(content: object) -> Iterator[Any]:
     """Yield an event, and all within it."""
     yield content
     if not isinstance(content, Mapping):

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import leakbound._core as _core
 from leakbound._base.checks import choice, instance, integer, real
@@ -338,7 +338,7 @@ class EventFamily(FamilyClaim):
         return math.sqrt(low * high)
 
 
-def from_event(event: Any, *, relation: Relation | None = None) -> EventFamily:
+def from_event(event: object, *, relation: Relation | None = None) -> EventFamily:
     """Return the family of a mechanism that an accountant knows, in how much less noise it has.
 
     Its parameter is θ, what all noise of the event is divided by: a bound above 1 says that the

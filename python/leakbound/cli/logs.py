@@ -148,7 +148,7 @@ def _write(shard: Path, rows: Sequence[Row]) -> None:
         import pyarrow as pa
         from pyarrow import parquet
 
-    columns: dict[str, Any] = dict(_columns(rows))
+    columns: dict[str, object] = dict(_columns(rows))
     columns["id"] = pa.array(columns["id"], pa.string())
     columns["score"] = pa.array(columns["score"], pa.float64())
     parquet.write_table(pa.table(columns), shard)

@@ -22,10 +22,10 @@ _LONGEST = 60
 
 def conclude(
     delivery: BundledDelivery,
-    found: AuditResult | dict[Any, AuditResult],
+    found: AuditResult | dict[object, AuditResult],
     file: Path,
     question: Question,
-    inputs: Mapping[str, Any],
+    inputs: Mapping[str, object],
     relation: Relation | None = None,
 ) -> NoReturn:
     """Conclude with one result, or with one for each subgroup."""
@@ -36,7 +36,7 @@ def conclude(
 
 def _conclude_each(
     delivery: BundledDelivery,
-    results: Mapping[Any, AuditResult],
+    results: Mapping[object, AuditResult],
     file: Path,
     question: Question,
     relation: Relation | None,
@@ -77,7 +77,7 @@ def _together(results: Mapping[Any, AuditResult], write: Any) -> str:
     return json.dumps(parts, ensure_ascii=False)
 
 
-def _show(results: Mapping[Any, AuditResult], confidence: float) -> None:
+def _show(results: Mapping[object, AuditResult], confidence: float) -> None:
     """Print a row for each subgroup, and what they have in common."""
     first = next(iter(results.values()))
     said = first.summary()
@@ -103,7 +103,7 @@ def _show(results: Mapping[Any, AuditResult], confidence: float) -> None:
             output.say(f"warning, {label}: {output.in_its_words(text)}", "yellow")
 
 
-def _rows(results: Mapping[Any, AuditResult]) -> Iterator[tuple[str, ...]]:
+def _rows(results: Mapping[object, AuditResult]) -> Iterator[tuple[str, ...]]:
     """Yield the numbers of each subgroup, and the verdict."""
     for label, one in results.items():
         said = one.summary()
@@ -123,9 +123,9 @@ def _rows(results: Mapping[Any, AuditResult]) -> Iterator[tuple[str, ...]]:
         )
 
 
-def _folders(results: Mapping[Any, AuditResult]) -> dict[Any, str]:
+def _folders(results: Mapping[object, AuditResult]) -> dict[Any, str]:
     """Return a name of a folder for each label: its letters and digits, and a number if needed."""
-    names: dict[Any, str] = {}
+    names: dict[object, str] = {}
     for place, label in enumerate(results, start=1):
         plain = re.sub(r"[^\w-]+", "-", str(label))[:_LONGEST].strip("-")
         if not plain or plain.lower() in {one.lower() for one in names.values()}:

@@ -125,7 +125,7 @@ def synthetic(
 
 def _roles(columns: ColumnNames, codes: list[str]) -> dict[str, Any]:
     """Return the roles of columns, as `audit_synthetic` takes them."""
-    roles: dict[str, Any] = dict.fromkeys(codes, "codes")
+    roles: dict[str, object] = dict.fromkeys(codes, "codes")
     named = dict.fromkeys(options.parse_columns(columns.secret, "--secret"), "secret")
     if columns.strata:
         if columns.strata in named:

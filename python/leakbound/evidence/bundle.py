@@ -84,7 +84,7 @@ def write_bundle(
         raise FormatError(
             f"a {type(result).__name__} cannot be recomputed from its options, so it has no bundle"
         )
-    drawn: Any = plan
+    drawn: object = plan
     opening = None
     if isinstance(plan, Opening):
         opening = plan
@@ -167,7 +167,7 @@ def _write(
     model: str | None,
     vouchers: Mapping[str, str] | None,
     texts: Mapping[str, str],
-    plan: Any,
+    plan: object,
 ) -> None:
     """Write the files of a bundle; `texts` are those of a protocol and of a commitment."""
     content, arrays = recipe.encoded()

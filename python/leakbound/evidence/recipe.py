@@ -262,7 +262,7 @@ def option_json(name: str, value: object) -> JsonValue:
         content = stored_policy(value)
     if not isinstance(content, dict):
         return content
-    kind: Any = _OBJECTS.get(name, {}).get(str(content.get("type")))
+    kind: object = _OBJECTS.get(name, {}).get(str(content.get("type")))
     if kind is None and name == "cuts":
         kind = derived(Policy, str(content.get("type")))
     if kind is None:

@@ -160,7 +160,7 @@ def _ends_early(text: str) -> bool:
     return False
 
 
-def _other(data: dict[str, Any]) -> str:
+def _other(data: dict[str, object]) -> str:
     """Return what JSON without a type is."""
     known = (words for name, words in _OTHERS.items() if name in data)
     missing = "it has no type and schema, which every stored result has"

@@ -78,7 +78,7 @@ class TablesRecipe:
         return content, arrays
 
     @classmethod
-    def decoded(cls, content: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Self:
+    def decoded(cls, content: Mapping[str, object], arrays: Mapping[str, AnyArray]) -> Self:
         """Return the recipe stored as JSON and arrays."""
         if content.keys() - {"audit"} != _PARTS:
             raise FormatError(f"it must have exactly {', '.join(sorted(_PARTS))}")
@@ -87,7 +87,7 @@ class TablesRecipe:
         )
         if options.keys() - {*_PLAIN} or tables.keys() - {*_TABLES}:
             raise FormatError(f"options are {', '.join(_PLAIN)}, and tables {', '.join(_TABLES)}")
-        arguments: dict[str, Any] = {
+        arguments: dict[str, object] = {
             name: read_option(name, value) for name, value in options.items()
         }
         writing = read_writing(_mapping(content, "writing"))
@@ -103,7 +103,7 @@ class TablesRecipe:
 def tables_recipe_of(result: SyntheticResult, given: SyntheticInputs) -> TablesRecipe:
     """Return the recipe that gives a result again, bit for bit, from its own options."""
     writing = Writing(missing=marks(given.missing))
-    arguments: dict[str, Any] = {
+    arguments: dict[str, object] = {
         name: read_columns(table, f"the table {name}", writing)
         for name in _TABLES
         if (table := getattr(given, name)) is not None
@@ -143,7 +143,7 @@ def _attacks_of(result: SyntheticResult, given: SyntheticInputs) -> object:
 
 
 def _read_attacks(
-    content: Mapping[str, Any], arrays: Mapping[str, AnyArray], used: set[str]
+    content: Mapping[str, object], arrays: Mapping[str, AnyArray], used: set[str]
 ) -> object:
     """Return names of attacks, or scores of one's own."""
     names, own = (content.get(name) for name in ("names", "own"))
@@ -158,7 +158,7 @@ def _read_attacks(
     return {name: arrays[place] for name, place in zip(names, places, strict=True)}
 
 
-def _mapping(content: Mapping[str, Any], name: str) -> dict[str, object]:
+def _mapping(content: Mapping[str, object], name: str) -> dict[str, object]:
     """Return a part of JSON that has to be a table."""
     part = content.get(name)
     if not isinstance(part, dict):

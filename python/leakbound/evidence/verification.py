@@ -292,7 +292,7 @@ class _Bundle:
             return False, "membership is not that of the plan"
         return True, f"{self.recipe.audit} with {len(arrays)} arrays"
 
-    def _read_recipe(self, content: Any, arrays: Arrays) -> Recipe | TablesRecipe:
+    def _read_recipe(self, content: object, arrays: Arrays) -> Recipe | TablesRecipe:
         if isinstance(content, dict) and content.get("audit") == recipe.SYNTHETIC:
             return TablesRecipe.decoded(content, arrays)
         return Recipe.decoded(content, arrays, self.plan)

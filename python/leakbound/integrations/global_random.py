@@ -5,34 +5,50 @@ same random numbers, and leaves them as they were.
 """
 
 import random
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+# As NumPy returns it: the algorithm's name, its words, and where it is in them.
+_NumpyState = tuple[str, NDArray[np.uint32], int, int, float] | dict[str, object]
 
-def states() -> tuple[object, ...]:
+
+class States(NamedTuple):
+    """The states of all global generators."""
+
+    torch: Tensor
+    devices: list[Tensor]
+    numpy: _NumpyState
+    python: tuple[object, ...]
+
+
+def states() -> States:
     """Return the states of all global generators."""
     cuda: list[Tensor] = []
     if torch.cuda.is_available():
         cuda = torch.cuda.get_rng_state_all()
-    return torch.get_rng_state(), cuda, np.random.get_state(), random.getstate()  # noqa: NPY002
+    numpy = np.random.get_state()  # noqa: NPY002
+    return States(torch.get_rng_state(), cuda, numpy, random.getstate())
 
 
-def restore(before: tuple[Any, ...]) -> None:
+def restore(before: States) -> None:
     """Put the states of all global generators back."""
-    torch.set_rng_state(before[0])
-    if before[1]:
-        torch.cuda.set_rng_state_all(before[1])
-    np.random.set_state(before[2])  # noqa: NPY002
-    random.setstate(before[3])
+    torch.set_rng_state(before.torch)
+    if before.devices:
+        torch.cuda.set_rng_state_all(before.devices)
+    np.random.set_state(before.numpy)  # noqa: NPY002
+    random.setstate(before.python)
 
 
-def alike(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+def alike(one: States, other: States) -> bool:
     """Return whether generators of PyTorch are in the same states."""
-    devices = zip([one[0], *one[1]], [other[0], *other[1]], strict=False)
-    return len(one[1]) == len(other[1]) and all(torch.equal(*two) for two in devices)
+    if len(one.devices) != len(other.devices):
+        return False
+    devices = zip(one.devices, other.devices, strict=True)
+    return torch.equal(one.torch, other.torch) and all(torch.equal(*two) for two in devices)
 
 
 def seed_torch(seed: int) -> None:

@@ -3,7 +3,7 @@
 Loading this module loads PyTorch and Lightning.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from leakbound._base.imports import needs
 
@@ -12,6 +12,9 @@ with needs("lightning", "leakbound.integrations.lightning"):
     from lightning.pytorch.callbacks import Callback
 
 from leakbound.integrations.planned import PlannedCallback
+
+if TYPE_CHECKING:
+    from lightning.pytorch import LightningModule, Trainer
 
 # Strategies that leave a process only a part of the model.
 _SPREAD = ("DeepSpeedStrategy", "FSDPStrategy", "ModelParallelStrategy")
@@ -35,12 +38,12 @@ class AuditCallback(PlannedCallback, Callback):  # type: ignore[misc]
     data is, such as a pair (x, y), and ``audit`` is a folder of the trainer's default_root_dir.
     """
 
-    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+    def on_train_start(self, trainer: "Trainer", pl_module: "LightningModule") -> None:
         """Check that the canaries are where they should be."""
         spread = type(trainer.strategy).__name__ in _SPREAD
         self._begin(pl_module, trainer.train_dataloader, spread=spread)
 
-    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+    def on_train_end(self, trainer: "Trainer", pl_module: "LightningModule") -> None:
         """Score the canaries, audit, and write; by one process only."""
         if trainer.is_global_zero:
             self._end(pl_module, trainer.train_dataloader, trainer.default_root_dir)

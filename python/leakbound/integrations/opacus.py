@@ -89,7 +89,7 @@ def _check_probe(optimizer: DPOptimizer, probe: object) -> None:
         )
 
 
-def number_of_examples(examples: Any, optimizer: DPOptimizer) -> int:
+def number_of_examples(examples: object, optimizer: DPOptimizer) -> int:
     """Return how many examples there are, or a loader has; raise if batches are expected larger."""
     if isinstance(examples, DataLoader):
         if not hasattr(examples.dataset, "__len__"):
@@ -216,7 +216,7 @@ class WatchedOptimizer:
             optimizer.max_grad_norms = self._norms
         self._joined = False
 
-    def _pre_step(self, closure: Any = None) -> Any:
+    def _pre_step(self, closure: object = None) -> Any:
         """Add the canaries' rows to a physical batch, then clip and noise as the optimizer does."""
         if not self._attached:  # somebody kept the method
             return self._clip(closure)
@@ -360,7 +360,7 @@ class WatchedGhost(WatchedOptimizer):
         return [len(known)]
 
 
-def _of_batches(gradients: Any) -> list[Any]:
+def _of_batches(gradients: object) -> list[Any]:
     """Return what opacus has kept of one backward pass, or of several, as a list."""
     if isinstance(gradients, list):
         return gradients

@@ -36,7 +36,7 @@ class PlannedCallback:
     """The scores of all canaries, once training has ended."""
     result: AuditResult | None = None
     """The audit, once training has ended."""
-    _training: Any = None
+    _training: "ConcatDataset[object] | None" = None
     _before: FloatArray | None = None
 
     def __init__(
@@ -63,7 +63,7 @@ class PlannedCallback:
                 f"accounted goes with plans of one copy, and this one has {plan.copies}: leave it "
                 "out, and compare with callback.result.against(…) after training"
             )
-        columns: Iterable[Any] = (canaries,)
+        columns: Iterable[object] = (canaries,)
         if isinstance(canaries, Mapping):
             columns = canaries.values()
         for column in columns:
@@ -78,7 +78,7 @@ class PlannedCallback:
         self._accounted = accounted
         self._out = out
 
-    def insert(self, dataset: Any) -> Any:
+    def insert(self, dataset: Any) -> "ConcatDataset[object]":
         """Return a dataset with the included canaries behind its own examples: train on it.
 
         Parameters
@@ -102,7 +102,7 @@ class PlannedCallback:
                 f"canaries must be rows as those of the training data, {needed}, got {given}"
             )
         included = np.repeat(self._plan.indices, self._plan.copies)
-        canaries: Any = Subset(rows, included.tolist())
+        canaries: Subset[object] = Subset(rows, included.tolist())
         self._training = ConcatDataset([dataset, canaries])
         return self._training
 
@@ -166,14 +166,14 @@ class PlannedCallback:
         result.report(place / "report.html")
 
     def _score(
-        self, model: nn.Module, loader: Any, signal: Signal, *, first: int | None = None
+        self, model: nn.Module, loader: object, signal: Signal, *, first: int | None = None
     ) -> Scores:
         """Score the canaries, or the first ones, in batches made as those of training are."""
         ids = self._plan.ids[:first]
-        batches: DataLoader[Any] = DataLoader(
+        batches: DataLoader[object] = DataLoader(
             Subset(self._rows(), range(len(ids))),
             batch_size=getattr(loader, "batch_size", None) or 32,
-            collate_fn=loader.collate_fn,
+            collate_fn=getattr(loader, "collate_fn", None),
         )
         return score(model, batches, signal=signal, ids=ids, progress=False)
 

@@ -2,26 +2,32 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from leakbound._base.checks import integer
 from leakbound._base.imports import needs
+
+if TYPE_CHECKING:
+    from opacus.optimizers import DPOptimizer
+    from torch import Tensor, nn
+
+    from leakbound.integrations.recorder import Loss
 
 
 class RecordedStep(Protocol):
     """A step as `leakbound.probe_dp_step` takes it."""
 
-    def __call__(self, examples: Sequence[object], seed: int | None) -> Mapping[str, Any]:
+    def __call__(self, examples: Sequence[object], seed: int | None) -> Mapping[str, "Tensor"]:
         """Run the step on examples, and return what the underlying optimizer would be given."""
 
 
 @contextmanager
 def opacus_step(
-    model: Any,
-    optimizer: Any,
-    loss: Callable[[Any, Any], Any],
+    model: "nn.Module",
+    optimizer: "DPOptimizer",
+    loss: "Callable[[nn.Module, Any], Loss]",
     *,
-    collate: Callable[[list[Any]], Any] | None = None,
+    collate: Callable[[list[Any]], object] | None = None,
     physical_batch_size: int | None = None,
 ) -> Iterator[RecordedStep]:
     """Run the training step of an opacus optimizer in a block, without its update.

@@ -5,11 +5,12 @@ Loading this module loads PyTorch and opacus.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import torch
 from opacus.optimizers import DPOptimizer
 from torch import Tensor, nn
+from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.data import default_collate
 
@@ -36,6 +37,16 @@ _CANNOT = (
 )
 
 
+class Loss(Protocol):
+    """The loss of a batch: a tensor, or what stands for one with ghost clipping."""
+
+    def __mul__(self, factor: float, /) -> "Loss":
+        """Return the loss times a factor."""
+
+    def backward(self) -> object:
+        """Run the backward pass."""
+
+
 class OpacusStep:
     """The step of an opacus optimizer: `leakbound.integrations.opacus_step`."""
 
@@ -43,9 +54,9 @@ class OpacusStep:
         self,
         model: nn.Module,
         optimizer: DPOptimizer,
-        loss: Callable[[Any, Any], Any],
+        loss: Callable[[nn.Module, Any], Loss],
         *,
-        collate: Callable[[list[Any]], Any] | None,
+        collate: Callable[[list[Any]], object] | None,
         physical: int | None,
     ) -> None:
         if not isinstance(model, nn.Module):
@@ -70,16 +81,15 @@ class OpacusStep:
         self._streams: _Streams | None = None
         self._seen: dict[str, Tensor] | None = None
         # States of random generators: after a step without a seed, and after part of one with it
-        self._own: Any = None
-        self._noise: Any = None
+        self._own = global_random.states()
+        self._noise = self._own
 
     @contextmanager
     def recording(self) -> Iterator[None]:
         """Take the update out of the optimizer in a block, and put everything back after it."""
         self._kept = _Kept(self.model, self.optimizer)
         self._own = global_random.states()
-        inner: Any = self.optimizer.original_optimizer
-        inner.step = self._record
+        self.optimizer.original_optimizer.step = self._record
         self._kept.begin()
         try:
             yield
@@ -204,16 +214,18 @@ def _check(optimizer: object) -> None:
         raise OptionError("the optimizer is within a logical batch: probe between two steps")
 
 
-def _emptied(batch: Any) -> object:
+def _emptied(batch: object) -> object:
     """Return a collated batch without its examples."""
     if torch.is_tensor(batch):
         return batch[:0]
     if isinstance(batch, Mapping):
         return {key: _emptied(part) for key, part in batch.items()}
-    if hasattr(batch, "_fields"):
-        return type(batch)(*map(_emptied, batch))
     if isinstance(batch, tuple | list):
-        return type(batch)(map(_emptied, batch))
+        parts = list(map(_emptied, batch))
+        make: Callable[..., object] = type(batch)
+        if hasattr(batch, "_fields"):  # a named tuple
+            return make(*parts)
+        return make(parts)
     return batch
 
 
@@ -270,7 +282,13 @@ class _Streams(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 )
             )
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self,
+        func: OpOverload,
+        types: object,
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, object] | None = None,
+    ) -> object:
         given = kwargs or {}
         if torch.Tag.nondeterministic_seeded not in func.tags or given.get("generator"):
             return func(*args, **given)
@@ -335,7 +353,7 @@ class _Kept:
 
     def put_back(self) -> None:
         """Put everything back."""
-        inner: Any = self._optimizer.original_optimizer
+        inner: object = self._optimizer.original_optimizer
         vars(inner).clear()
         vars(inner).update(self._inner)
         for parameter, value, gradient, attributes, needs in self._parameters:
@@ -362,10 +380,10 @@ def _attributes(module: nn.Module) -> dict[str, object]:
     return {name: one for name, one in vars(module).items() if name not in _STRUCTURE}
 
 
-def _copied(value: Any) -> object:
+def _copied(value: object) -> object:
     """Return a copy of what code may change in place."""
     if torch.is_tensor(value) and not isinstance(value, nn.Parameter):
         return value.clone()
-    if type(value) in {list, dict}:
+    if type(value) is list or type(value) is dict:
         return value.copy()
     return value

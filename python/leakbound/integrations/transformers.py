@@ -12,15 +12,18 @@ Examples
 28
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from leakbound._base.imports import needs
 
 with needs("hf", "leakbound.integrations.transformers"):
-    import torch as _torch  # noqa: F401 (transformers loads without it)
+    import torch as _torch
     from transformers import TrainerCallback
 
 from leakbound.integrations.planned import PlannedCallback
+
+if TYPE_CHECKING:
+    from transformers import TrainerState, TrainingArguments
 
 
 class AuditCallback(PlannedCallback, TrainerCallback):  # type: ignore[misc]
@@ -58,12 +61,27 @@ class AuditCallback(PlannedCallback, TrainerCallback):  # type: ignore[misc]
         Folder for ``result.json`` and ``report.html``; ``audit`` in the run's own if None.
     """
 
-    def on_train_begin(self, args: Any, *_: Any, **context: Any) -> None:
+    def on_train_begin(
+        self,
+        args: "TrainingArguments",
+        *_: object,
+        model: _torch.nn.Module,
+        train_dataloader: object,
+        **__: object,
+    ) -> None:
         """Check that the canaries are where they should be."""
         spread = bool(getattr(args, "deepspeed", None) or getattr(args, "fsdp", None))
-        self._begin(context["model"], context["train_dataloader"], spread=spread)
+        self._begin(model, train_dataloader, spread=spread)
 
-    def on_train_end(self, args: Any, state: Any, *_: Any, **context: Any) -> None:
+    def on_train_end(
+        self,
+        args: "TrainingArguments",
+        state: "TrainerState",
+        *_: object,
+        model: _torch.nn.Module,
+        train_dataloader: object,
+        **__: object,
+    ) -> None:
         """Score the canaries, audit, and write; by one process only."""
         if state.is_world_process_zero:
-            self._end(context["model"], context["train_dataloader"], args.output_dir)
+            self._end(model, train_dataloader, args.output_dir)

@@ -18,13 +18,14 @@ from leakbound.results.dp_sgd import Accounted, DPSGDAudit
 from leakbound.results.dp_step import DPStepAudit
 
 if TYPE_CHECKING:
+    from opacus.optimizers import DPOptimizer
     from torch.utils.data import DataLoader
 
     from leakbound.integrations.opacus import WatchedOptimizer
 
 
 def watch_dp_sgd(
-    optimizer: object,
+    optimizer: "DPOptimizer",
     *,
     canaries: int = 1_000,
     sampling_rate: float,
@@ -135,7 +136,7 @@ class DPSGDWatch:
 
     def __init__(
         self,
-        optimizer: Any,
+        optimizer: "DPOptimizer",
         design: CanaryDesign,
         examples: int | None,
         probe: DPStepAudit | None = None,
@@ -176,7 +177,7 @@ class DPSGDWatch:
     def probe(
         self,
         step: Step,
-        pairs: Iterable[Pair | tuple[Sequence[Any], Sequence[Any]]],
+        pairs: Iterable[Pair | tuple[Sequence[object], Sequence[object]]],
         **options: Any,
     ) -> DPStepAudit:
         """Probe the step within the block, best before training and at its end.

@@ -42,13 +42,13 @@ _NOT_REPEATABLE = (
 
 
 def audit_mechanism(
-    run: Callable[[Any, np.random.Generator], Any],
+    run: Callable[[Any, np.random.Generator], object],
     d0: object,
     d1: object,
     claim: Claim,
     *,
     parameter: float,
-    score: Callable[[Any], Any] | None = None,
+    score: Callable[[Any], object] | None = None,
     confidence: float = 0.95,
     most_runs: int = 5000,
     seed: int | None = None,

@@ -484,7 +484,7 @@ def main(path: str) -> None:
             send(answers, _answer(partial(acts[name], *given)))
 
 
-def _listen(requests: IO[bytes], waiting: queue.Queue[Any]) -> None:
+def _listen(requests: IO[bytes], waiting: queue.Queue[object]) -> None:
     """Pass on requests; where nobody asks any more, end what runs, and all that it started."""
     try:
         while True:

@@ -79,7 +79,7 @@ class Examples:
             raise OptionError(f"{name} must have labels if and only if members have")
 
 
-def pair_of(data: Any) -> tuple[Any, Any]:
+def pair_of(data: object) -> tuple[Any, Any]:
     """Return inputs and labels, which may be None."""
     if isinstance(data, tuple) and len(data) == 2:
         return data

@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -285,7 +285,7 @@ def _stored(numbers: FloatArray, missing: BoolArray, column: _Column) -> Data:
     values = numbers
     if whole:
         values = np.round(numbers)
-    listed: list[Any] = values.tolist()
+    listed: list[object] = values.tolist()
     if column.unit is not None:
         moments = np.datetime64(0, "us") + values.astype(np.int64) * column.unit
         listed = moments.astype("datetime64[us]").tolist()

@@ -78,7 +78,7 @@ class GameScores:
 
     def audit(self, target: str, **options: object) -> PanoramiaResult:
         """Audit one target's scores, with options of `leakbound.audit` chosen without the coins."""
-        known: dict[str, Any] = {"member": self.member, "baseline": self.baseline}
+        known: dict[str, object] = {"member": self.member, "baseline": self.baseline}
         known |= {"real_nonmembers": self.nonmembers == "real", "seed": self.seed}
         scores = _of(self.attacks, target)
         result: PanoramiaResult = audit_of("panoramia", scores, **(known | options))
@@ -91,7 +91,7 @@ class GameScores:
                 'losses prove nothing against generated non-members: use games("real")'
             )
         scores = _of(self.losses, target)
-        known: dict[str, Any] = {"member": self.member, "seed": self.seed}
+        known: dict[str, object] = {"member": self.member, "seed": self.seed}
         result: AuditResult = audit_of("coins", scores, **(known | options))
         return result
 

@@ -216,7 +216,7 @@ def read_protocol(path: PathInput) -> JsonObject:
     place = Path(path)
     try:
         text = text_of(place, _LARGEST)
-        content: Any = parsed(text) if place.suffix == ".json" else _toml(text)
+        content: object = parsed(text) if place.suffix == ".json" else _toml(text)
     except (ValueError, RecursionError) as error:
         raise OptionError(f"{place} is not a protocol: {' '.join(str(error).split())}") from error
     return checked_protocol(content)

@@ -207,7 +207,7 @@ def ceilings(
     labels = labels_of_subgroups(by, groups)
     names, sizes = np.unique(labels, return_counts=True)
     level = shares.SUBGROUPS.of(complement(confidence), names.size)
-    found: dict[Any, float] = {}
+    found: dict[object, float] = {}
     for name, size in zip(names.tolist(), sizes.tolist(), strict=True):
         found[name] = 0.0
         if 2.0**-size < level:  # what even a perfect attack needs where nothing leaks

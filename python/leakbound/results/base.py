@@ -341,7 +341,7 @@ class Audit(Result, ABC):
         """Return the least private curve that is refuted, failures of the claim left out."""
         return TradeOff.approx(self.bound)
 
-    def bundle(self, folder: PathInput, **given: Any) -> None:
+    def bundle(self, folder: PathInput, **given: object) -> None:
         """Write everything needed to recompute this result to a folder, completely or not at all.
 
         The audit is repeated first, so that `leakbound verify` will accept the folder.

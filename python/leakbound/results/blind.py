@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from leakbound._base.formatting import share
 
@@ -46,7 +45,7 @@ class BlindBaseline:
         )
 
 
-def blind_baseline(options: Mapping[str, Any]) -> BlindBaseline | None:
+def blind_baseline(options: Mapping[str, object]) -> BlindBaseline | None:
     """Return the blind baseline that an audit stored; None if it had no features to bet with."""
     stored = options.get("blind_baseline")
     challenge = options.get("challenge")

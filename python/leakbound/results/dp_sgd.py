@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from leakbound._base import shares
 from leakbound._base.checks import choice, instance, integer, real
@@ -380,7 +380,7 @@ class DPSGDAudit(Composed):
             epsilon=epsilon, delta=delta, parameter=parameter, relation=relation
         )
 
-    def _checked(self, **claimed: Any) -> Checked:
+    def _checked(self, **claimed: object) -> Checked:
         if claimed.get("parameter") is None:
             claimed = {"delta": self.delta} | claimed
         return super()._checked(**claimed)

@@ -234,7 +234,7 @@ class DPStepAudit(Result):
         mu = self._mu(claimed.get("noise_multiplier"), claimed.get("parameter"))
         return Checked(parameter="mu", value=mu, delta=None, verdict=self.check(parameter=mu))
 
-    def bundle(self, folder: PathInput, **_: Any) -> NoReturn:
+    def bundle(self, folder: PathInput, **_: object) -> NoReturn:
         """Refuse: a probe cannot be recomputed from files."""
         raise FormatError(
             f"a DPStepAudit has no bundle for {str(folder)!r}: to recompute it the step has to be "

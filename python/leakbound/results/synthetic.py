@@ -1,7 +1,7 @@
 """What an audit of synthetic data returns; the public name is that of the package."""
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from leakbound._base.imports import provided
 from leakbound._base.records import IF_ANY
@@ -35,7 +35,7 @@ class SyntheticResult(AuditResult):
         """The name of the attack that the bound comes from."""
         return str(self.options["attack"])
 
-    def bundle(self, folder: PathInput, **given: Any) -> None:
+    def bundle(self, folder: PathInput, **given: object) -> None:
         """Write everything needed to recompute this result to a folder, completely or not at all.
 
         The bundle holds all records: where they are personal data, so is the bundle.

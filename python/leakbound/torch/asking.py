@@ -70,7 +70,7 @@ class Asked:
         """Whether outputs predict the label to their right, once that is known."""
         return self._next_token
 
-    def __call__(self, batch: Batch) -> Any:
+    def __call__(self, batch: Batch) -> object:
         """Return what the model answers about a batch."""
         return self._answer(self._ready(batch))
 
@@ -84,7 +84,7 @@ class Asked:
             raise self._ambiguous(logits)
         return self._next_token
 
-    def _answer(self, batch: Batch) -> Any:
+    def _answer(self, batch: Batch) -> object:
         """Return an answer, or say what the model could not take."""
         try:
             return batch.through(self.model)
@@ -252,9 +252,10 @@ def _arguments(module: nn.Module) -> set[str]:
 
 def _decodes(module: nn.Module) -> bool:
     """Return whether a module of transformers writes one sequence after reading another."""
-    generates: Any = getattr(module, "can_generate", None)
-    decodes = "decoder_input_ids" in _arguments(module) and callable(generates)
-    return decodes and bool(generates())
+    generates = getattr(module, "can_generate", None)
+    if not callable(generates) or "decoder_input_ids" not in _arguments(module):
+        return False
+    return bool(generates())
 
 
 def _mean_loss(logits: Tensor, labels: Tensor) -> float:

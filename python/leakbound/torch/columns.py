@@ -1,7 +1,7 @@
 """Columns of data: tensors, arrays and lists, with one row for each example; ragged tokens."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -53,7 +53,7 @@ def dense(values: object, name: str) -> None:
         raise InputTypeError(f"{name} must be a dense tensor, got a {kind} one: pass to_dense()")
 
 
-def together(rows: list[Any]) -> Any:
+def together(rows: list[Any]) -> object:
     """Return a batch of rows, as torch makes them; tokens of several lengths are padded."""
     if not (isinstance(rows[0], Mapping) and "input_ids" in rows[0]):
         return default_collate(rows)
@@ -100,10 +100,14 @@ def _tokens(values: object) -> list[AnyArray]:
     return []
 
 
-def _listed(values: Any) -> Sequence[object]:
+def _listed(values: object) -> Sequence[object]:
     """Return rows as a list, whose elements are not objects of Arrow."""
-    listed: Sequence[Any] = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
-    return listed
+    to_pylist: Callable[[], list[object]] | None = getattr(values, "to_pylist", None)
+    if to_pylist is not None:
+        return to_pylist()
+    if isinstance(values, Iterable):
+        return list(values)
+    raise TypeError
 
 
 def _padded(ragged: dict[str, list[AnyArray]], *, masked: bool) -> dict[str, AnyArray]:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
-from typing import Any, Self, cast
+from typing import Any, Self, TypeGuard, cast
 
 import numpy as np
 import torch
@@ -93,7 +93,7 @@ class Batch:
 class Batches:
     """Whole batches in the order of the data, and what is known of their number."""
 
-    items: Iterable[Any]
+    items: Iterable[object]
     examples: int | None
     batches: int | None
 
@@ -124,7 +124,7 @@ def read(data: object, *, batch_size: int = BATCH) -> Batches:
     elif isinstance(data, DataLoader):
         batches = _from_loader(data)
     elif isinstance(data, Dataset) or _is_indexed(data):
-        rows = cast("Dataset[Any]", data)
+        rows = cast("Dataset[object]", data)
         batches = _from_loader(DataLoader(rows, batch_size, collate_fn=together))
     else:
         raise InputTypeError(
@@ -149,14 +149,13 @@ def joined(parts: Sequence[object], order: IntArray) -> Batches:
             "give both in one form: arrays with the same names, datasets, or loaders with the same "
             f"collate_fn, got {listed}"
         )
-    rows: Dataset[Any] = ConcatDataset([_dataset(part) for part in parts])
-    like: Any = DataLoader(rows, BATCH, collate_fn=together)
+    rows: Dataset[object] = ConcatDataset([_dataset(part) for part in parts])
+    like: DataLoader[object] = DataLoader(rows, BATCH, collate_fn=together)
     if loaders:
         like = loaders[0]
+    batch_size = getattr(like.batch_sampler, "batch_size", BATCH)
     kept = {name: getattr(like, name) for name in ("collate_fn", "num_workers", "worker_init_fn")}
-    return _from_loader(
-        DataLoader(Subset(rows, order.tolist()), like.batch_sampler.batch_size, **kept)
-    )
+    return _from_loader(DataLoader(Subset(rows, order.tolist()), batch_size, **kept))
 
 
 def _dataset(part: object) -> Any:
@@ -279,14 +278,14 @@ def _is_indexed(data: object) -> bool:
     return indexed and not frame and not isinstance(data, Mapping | str | bytes)
 
 
-def _is_tokens(data: object) -> bool:
+def _is_tokens(data: object) -> TypeGuard[Column]:
     """Whether `data` is a table of token ids by itself."""
     if isinstance(data, Tensor):
         return data.ndim == 2 and not (data.is_floating_point() or data.is_complex())
     return isinstance(data, np.ndarray) and data.ndim == 2 and data.dtype.kind in "iu"
 
 
-def _from_loader(loader: DataLoader[Any]) -> Batches:
+def _from_loader(loader: DataLoader[object]) -> Batches:
     batch_sampler = loader.batch_sampler
     streamed = isinstance(loader.dataset, IterableDataset)
     # Without a batch sampler, batches come ready-made.
@@ -313,7 +312,7 @@ def _from_loader(loader: DataLoader[Any]) -> Batches:
     return Batches(items=loader, examples=examples, batches=len(loader))
 
 
-def _length(rows: Any) -> int:
+def _length(rows: Sized) -> int:
     """Return the number of rows of what has a position for each."""
     try:
         return len(rows)
@@ -324,7 +323,7 @@ def _length(rows: Any) -> int:
         ) from error
 
 
-def _columns(data: Any) -> dict[str, Column] | None:
+def _columns(data: object) -> dict[str, Column] | None:
     """Return tensors or arrays with one row for each example; None for data of another form."""
     if type(data) is TensorDataset:
         data = data.tensors
@@ -363,7 +362,7 @@ def _cut(
     examples = sum(len(next(iter(one.values()))) for one in tables)
     starts = range(0, examples, batch_size)
 
-    def batch(first: int) -> Any:
+    def batch(first: int) -> object:
         rows = slice(first, first + batch_size)
         if order is None:
             columns = {name: whole[rows] for name, whole in tables[0].items()}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from leakbound.torch.data import EMPTY, Batches, read
 from leakbound.torch.placement import evaluating
 
 Data: TypeAlias = (
-    Dataset[Any] | DataLoader[Any] | tuple[Any, Any] | list[Any] | Mapping[str, Any] | ArrayInput
+    Dataset[object] | DataLoader[object] | tuple[object, object] | Mapping[str, object] | ArrayInput
 )
 
 

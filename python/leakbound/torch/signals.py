@@ -15,7 +15,7 @@ from leakbound.torch.asking import Asked, unwrapped
 from leakbound.torch.columns import IGNORED
 from leakbound.torch.data import Batch
 
-Signal: TypeAlias = SignalName | Callable[[Any, Any], Tensor]
+Signal: TypeAlias = SignalName | Callable[[Any, Tensor], Tensor]
 Measure: TypeAlias = Callable[[Batch], Tensor]
 
 # Logits whose losses are computed together: few enough to stay in a processor's cache on the CPU,

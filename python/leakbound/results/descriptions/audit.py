@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from typing import Any
 
 from leakbound._base.formatting import number, percent, plural
 from leakbound._base.types import Strings
@@ -177,7 +176,7 @@ def _metrics(result: AuditResult, said: Description, terms: Terms) -> tuple[Metr
 
 def _parts(result: AuditResult) -> tuple[Metric, ...]:
     """Return what each test proved that shared the probability of error, if several did."""
-    told: Any = result.options.get("parts")  # what was read may hold anything
+    told: object = result.options.get("parts")  # what was read may hold anything
     numbers = ("level", "bound")
     if not isinstance(told, list) or not all(
         isinstance(part, dict)

@@ -35,7 +35,7 @@ class Batch(tuple[Any, ...]):
 
     loss_factor: float
 
-    def __new__(cls, examples: Iterable[Any] = (), *, loss_factor: float = 1.0) -> Self:
+    def __new__(cls, examples: Iterable[object] = (), *, loss_factor: float = 1.0) -> Self:
         """Check the factor."""
         factor = real(loss_factor, name="loss_factor", above=0)
         batch = super().__new__(cls, examples)

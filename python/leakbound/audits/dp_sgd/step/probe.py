@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -57,7 +56,7 @@ _MOST_RUNS = 10_000
 
 def probe_dp_step(
     step: Step,
-    pairs: Iterable[Pair | tuple[Sequence[Any], Sequence[Any]]],
+    pairs: Iterable[Pair | tuple[Sequence[object], Sequence[object]]],
     *,
     noise_multiplier: float,
     relation: Relation = "add_remove",
@@ -187,7 +186,7 @@ class _Probe:
     def _seed(self) -> int:
         return int(self._seeds.integers(1 << _BITS))
 
-    def _both(self, examples: Sequence[Any], where: str) -> TwoSeeds:
+    def _both(self, examples: Sequence[object], where: str) -> TwoSeeds:
         """Run a batch with the two seeds of the coupling."""
         first, second = (self.run(examples, seed, where=where) for seed in self.two)
         return TwoSeeds(first, second, self.run.precision, self.run.smallest)
@@ -239,7 +238,7 @@ class _Probe:
         return found
 
     def _quiet(
-        self, examples: Sequence[Any], where: str, known: TwoSeeds | None = None
+        self, examples: Sequence[object], where: str, known: TwoSeeds | None = None
     ) -> dict[str, BoolArray]:
         """Return where a batch has no noise at all, by several seeds."""
         runs = [] if known is None else [known.first, known.second]

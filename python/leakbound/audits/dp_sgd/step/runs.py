@@ -138,7 +138,7 @@ def as_floats(values: AnyArray) -> FloatArray:
     return values.astype(np.float64)
 
 
-def _vector(value: Any, name: str) -> tuple[AnyArray, tuple[int, ...]]:
+def _vector(value: object, name: str) -> tuple[AnyArray, tuple[int, ...]]:
     """Return a copy of a tensor as a vector, and its shape."""
     array = array_of(value, name=f"tensor {name!r}")
     if array.dtype.kind == "V" or array.dtype.kind == "O":
