@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from numbers import Integral, Real
+from operator import ge, gt, le, lt
 from typing import TypeVar, get_args
 
 import numpy as np
@@ -39,6 +40,8 @@ _LONGEST = 64
 _UNIT = 30
 # Characters of a wrong value that a message shows.
 _WORDS = 80
+# Limits of a number by their words.
+_KEEPS = {"above": gt, "at least": ge, "at most": le, "below": lt}
 
 
 def real(
@@ -51,22 +54,18 @@ def real(
     below: float | None = None,
 ) -> float:
     """Check that an option is a real number within limits, `least` and `most` included."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise InputTypeError(f"{name} must be a real number, got {shown(value)}", option=name)
     try:
         number = float(value)
     except OverflowError:
         message = f"{name} is too large for a float: use a number between -1.8e308 and 1.8e308"
         raise OptionError(message, option=name) from None
-    if (
-        math.isnan(number)
-        or (above is not None and number <= above)
-        or (least is not None and number < least)
-        or (most is not None and number > most)
-        or (below is not None and number >= below)
-    ):
-        limits = {"above": above, "at least": least, "at most": most, "below": below}
-        stated = [f"{word} {limit:g}" for word, limit in limits.items() if limit is not None]
+    limits = {"above": above, "at least": least, "at most": most, "below": below}
+    given = {word: limit for word, limit in limits.items() if limit is not None}
+    kept = all(_KEEPS[word](number, limit) for word, limit in given.items())
+    if math.isnan(number) or not kept:
+        stated = [f"{word} {limit:g}" for word, limit in given.items()]
         allowed = " and ".join(stated) or "a number"
         raise OptionError(f"{name} must be {allowed}, got {number:g}", option=name)
     return number
@@ -74,20 +73,17 @@ def real(
 
 def integer(value: object, name: str, *, least: int, most: int | None = None) -> int:
     """Check that an option is an integer within limits, both included."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
+    if isinstance(value, bool) or not isinstance(value, Integral):
         raise InputTypeError(f"{name} must be an integer, got {shown(value)}", option=name)
     number = int(value)
     bits = number.bit_length()
     if bits > _BITS:
         message = f"{name} must have at most {_BITS} bits, got an integer of {bits}"
         raise OptionError(message, option=name)
-    if number < least or (most is not None and number > most):
-        upper = ""
-        if most is not None:
-            upper = f" and at most {most}"
-        message = f"{name} must be at least {least}{upper}, got {number}"
-        raise OptionError(message, option=name)
-    return number
+    if least <= number and (most is None or number <= most):
+        return number
+    upper = "" if most is None else f" and at most {most}"
+    raise OptionError(f"{name} must be at least {least}{upper}, got {number}", option=name)
 
 
 def flag(value: object, name: str) -> bool:
@@ -105,16 +101,18 @@ def choice(value: object, name: str, allowed: object) -> None:
         raise OptionError(f"{name} must be one of {listed}, got {shown(value)}", option=name)
 
 
-def instance(value: object, name: str, types: type[T] | Sequence[type[T]]) -> None:
+def instance(value: object, name: str, types: type[T] | tuple[type[T], ...]) -> None:
     """Check that an option is an object of one of some types."""
-    classes: tuple[type[T], ...] = tuple(types) if not isinstance(types, type) else (types,)
-    if not isinstance(value, classes):
-        listed = ", ".join(f"{one.__name__}(...)" for one in classes)
-        hint = ""
-        if isinstance(value, type):
-            hint = ": call it"
-        message = f"{name} must be one of {listed}, got {shown(value)}{hint}"
-        raise InputTypeError(message, option=name)
+    if not isinstance(value, types):
+        raise InputTypeError(_not_of(value, name, types), option=name)
+
+
+def _not_of(value: object, name: str, types: type[T] | tuple[type[T], ...]) -> str:
+    """Say that an option is an object of another type."""
+    classes = (types,) if isinstance(types, type) else types
+    listed = ", ".join(f"{one.__name__}(...)" for one in classes)
+    hint = ": call it" if isinstance(value, type) else ""
+    return f"{name} must be one of {listed}, got {shown(value)}{hint}"
 
 
 def complement(confidence: float) -> float:
@@ -298,7 +296,6 @@ def check_membership(member: MemberInput, examples: int) -> BoolArray:
 
     Words are those of one pair in `MEMBERSHIP`, in either case.
     """
-    refuse_copies(member)
     values = membership_vector(member)
     if values.size != examples and _are_rows(values, examples):
         raise InputError(
@@ -306,8 +303,12 @@ def check_membership(member: MemberInput, examples: int) -> BoolArray:
             f"rows of the members, pass numpy.isin(numpy.arange({examples}), member)"
         )
     check_length(values, examples=examples, name="member")
-    if values.dtype.kind in "biuf":
+    if values.dtype.kind in _REAL:
         return booleans(values, name="member")
+    return _membership_in_words(values)
+
+
+def _membership_in_words(values: AnyArray) -> BoolArray:
     said = [_said(one) for one in values.tolist()]
     read = membership_of(said)
     if None not in read:
@@ -485,21 +486,25 @@ def _read(values: ArrayInput, name: str, kinds: str) -> GenericArray:
         array = array_of(values, name=name, exact="O" in kinds)
     if array.dtype.kind == "O" and "O" not in kinds and array.size and array.ndim:
         array = _of_numbers(array, name=name)
-    if array.dtype.kind not in kinds and "O" in kinds:
-        raise InputTypeError(
-            f"{name} must hold numbers or text, got dtype {array.dtype}: pass numbers in their "
-            f"place, for example numpy.unique({name}, return_inverse=True)[1]"
-        )
     if array.dtype.kind not in kinds:
-        raise InputTypeError(
-            f"{name} must hold real numbers, got dtype {array.dtype}; encode categories as "
-            f"numbers, or convert it, for example with numpy.asarray({name}, dtype=float)"
-        )
+        raise InputTypeError(_of_no_kind(array, name, kinds))
     if array.dtype == np.bool_:
         # A byte other than 0 and 1, as in a mask seen as booleans, is true, and sums must count 1.
         flags: BoolArray = array.view(np.uint8) != 0
         return flags
     return array
+
+
+def _of_no_kind(array: AnyArray, name: str, kinds: str) -> str:
+    if "O" in kinds:
+        return (
+            f"{name} must hold numbers or text, got dtype {array.dtype}: pass numbers in their "
+            f"place, for example numpy.unique({name}, return_inverse=True)[1]"
+        )
+    return (
+        f"{name} must hold real numbers, got dtype {array.dtype}; encode categories as "
+        f"numbers, or convert it, for example with numpy.asarray({name}, dtype=float)"
+    )
 
 
 def _of_numbers(objects: AnyArray, name: str) -> AnyArray:

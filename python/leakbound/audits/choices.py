@@ -206,9 +206,7 @@ def _assumptions(claim: Claim, attacks: road.Attacks, k: int, copies: int) -> As
             name="replace one candidate",
             statement=f"{claim.subject} refers to replacing the candidate of one secret by another "
             "candidate of that secret. Training that is ε-DP under adding or removing one example "
-            "may reach 2ε here."
-            + grouping.assumed(copies, "candidate")
-            + grouping.at_delta(claim.delta, copies),
+            "may reach 2ε here." + grouping.assumed(copies, "candidate", claim.delta),
             status="declared",
         ),
         *premises.assumed(

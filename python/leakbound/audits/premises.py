@@ -30,11 +30,15 @@ _SHARED = 1
 def refuse_repeated(drawn: GenericArray, what: str, cure: str) -> None:
     """Refuse draws that are those of fewer units, repeated or tiled as copied rows are."""
     found = repeated(drawn)
-    if found is None:
-        return
+    if found is not None:
+        raise DesignError(_of_fewer(drawn.size, found, what, cure))
+
+
+def _of_fewer(rows: int, found: tuple[str, int, int], what: str, cure: str) -> str:
+    """Say that the draws of some rows are those of fewer units, and what to do."""
     word, units, times = found
-    raise DesignError(
-        f"{what} of these {drawn.size:,} rows is that of {units:,}, {word} {times:,} times: a draw "
+    return (
+        f"{what} of these {rows:,} rows is that of {units:,}, {word} {times:,} times: a draw "
         f"of its own for each row cannot give this. Several rows of one unit share its draw: {cure}"
     )
 

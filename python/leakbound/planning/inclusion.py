@@ -22,6 +22,7 @@ from leakbound._base.checks import (
     integer,
     membership_vector,
     numbers,
+    refuse_copies,
     seed_of,
     shown,
     vector,
@@ -296,6 +297,7 @@ class InclusionPlan(Plan):
         copies: int = 1,
         unit: str = "example",
     ) -> None:
+        refuse_copies(member)
         coins = np.array(check_membership(member, membership_vector(member).size))
         names = ids
         if ids is None:

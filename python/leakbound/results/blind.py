@@ -52,8 +52,13 @@ def blind_baseline(options: Mapping[str, Any]) -> BlindBaseline | None:
     challenge = options.get("challenge")
     if isinstance(challenge, dict):
         stored = challenge.get("blind_baseline")
-    if not isinstance(stored, dict):
-        return None
+    if isinstance(stored, dict):
+        return _read(stored)
+    return None
+
+
+def _read(stored: Mapping[str, Any]) -> BlindBaseline | None:
+    """Return a blind baseline as it was stored; None if a number is none."""
     right = stored.get("right")
     guesses = stored.get("of")
     p = stored.get("p_value")
