@@ -13,11 +13,11 @@ from leakbound._base.checks import (
     check_length,
     check_membership,
     membership_vector,
-    refuse_copies,
     vector,
     whole_numbers,
 )
 from leakbound._base.console import one_line
+from leakbound._base.drawn import refuse_copies
 from leakbound._base.reading import array_of, refuse_masked
 from leakbound._base.types import (
     AnyArray,
@@ -382,21 +382,26 @@ def _arrow_stacked(parts: list[Data], arrow: Data) -> Data:
 def _own(values: object, name: str, *, across: bool = False) -> _Ids | None:
     """Return the ids that an argument carries, if any."""
     if hasattr(values, "iloc"):
-        along = "index"
-        if across:
-            along = "columns"
-        index = getattr(values, along, None)
-        name = f"the {along} of {name}"
-        if index is None:
-            return None
-        values = whole_numbers(np.asarray(index))
-        return _Ids(values=values, kind="index", of=name, plain=_is_range(values))
+        return _index_of(values, name, across=across)
     ids = None
     if not across:
         ids = getattr(values, "ids", None)
     if ids is None or callable(ids):
         return None
     return _Ids(values=whole_numbers(np.asarray(ids)), kind="ids", of=name)
+
+
+def _index_of(values: object, name: str, *, across: bool) -> _Ids | None:
+    """Return the ids that a pandas object carries: its index, or its columns across."""
+    along = "index"
+    if across:
+        along = "columns"
+    index = getattr(values, along, None)
+    if index is None:
+        return None
+    numbers = whole_numbers(np.asarray(index))
+    of = f"the {along} of {name}"
+    return _Ids(values=numbers, kind="index", of=of, plain=_is_range(numbers))
 
 
 def _is_range(values: AnyArray) -> bool:

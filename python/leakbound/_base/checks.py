@@ -2,7 +2,7 @@
 
 import math
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from numbers import Integral, Real
 from operator import ge, gt, le, lt
@@ -36,8 +36,6 @@ MOST_REPLICATES = 10**6
 _BITS = 128
 # Bits of the longest integers that NumPy has a type for.
 _LONGEST = 64
-# Letters of the word for a unit, at most.
-_UNIT = 30
 # Characters of a wrong value that a message shows.
 _WORDS = 80
 # Limits of a number by their words.
@@ -62,13 +60,15 @@ def real(
         message = f"{name} is too large for a float: use a number between -1.8e308 and 1.8e308"
         raise OptionError(message, option=name) from None
     limits = {"above": above, "at least": least, "at most": most, "below": below}
-    given = {word: limit for word, limit in limits.items() if limit is not None}
-    kept = all(_KEEPS[word](number, limit) for word, limit in given.items())
-    if math.isnan(number) or not kept:
-        stated = [f"{word} {limit:g}" for word, limit in given.items()]
-        allowed = " and ".join(stated) or "a number"
-        raise OptionError(f"{name} must be {allowed}, got {number:g}", option=name)
+    kept = [limit is None or _KEEPS[word](number, limit) for word, limit in limits.items()]
+    if math.isnan(number) or not all(kept):
+        raise OptionError(f"{name} must be {_allowed(limits)}, got {number:g}", option=name)
     return number
+
+
+def _allowed(limits: Mapping[str, float | None]) -> str:
+    stated = [f"{word} {limit:g}" for word, limit in limits.items() if limit is not None]
+    return " and ".join(stated) or "a number"
 
 
 def integer(value: object, name: str, *, least: int, most: int | None = None) -> int:
@@ -252,10 +252,11 @@ def check_scores(scores: ArrayInput, name: str = "scores") -> FloatArray:
     if stored.dtype != np.float64 or isinstance(scores, Sequence):
         _check_distinct(stored, scores=scores, values=values, name=name)
     if np.isnan(values.min()):
-        rows = np.flatnonzero(np.isnan(values))
+        missing = np.flatnonzero(np.isnan(values))
+        size = f"{missing.size} of {values.size}"
         raise InputError(
-            f"{name} must not be NaN, but {rows.size} of {values.size} are, at {_rows(rows)}; "
-            "drop these examples or repair the score"
+            f"{name} must not be NaN, but {size} are, at {_rows(missing)}; drop these examples or "
+            "repair the score"
         )
     return values
 
@@ -266,9 +267,7 @@ def check_features(
     """Read features as float64, one row for each example."""
     table = _read(features, name=name, kinds=_REAL)
     if table.ndim != 2 or table.size == 0:
-        hint = ""
-        if table.ndim == 1:
-            hint = "; for a single feature pass x[:, None]"
+        hint = "; for a single feature pass x[:, None]" if table.ndim == 1 else ""
         raise InputError(
             f"{name} must be two-dimensional, one row for each example and one column for each "
             f"feature, got shape {table.shape}{hint}"
@@ -280,15 +279,21 @@ def check_features(
         )
     values: FloatArray = np.ascontiguousarray(table, dtype=np.float64)
     # The sum of finite values may overflow, and then costs a second look; it hides no other.
-    if not np.isfinite(values.sum()) and not np.isfinite(values).all():
-        strange = ~np.isfinite(values)
+    if not np.isfinite(values.sum()):
+        _check_finite(values, name)
+    return values
+
+
+def _check_finite(table: FloatArray, name: str) -> None:
+    """Refuse features that are infinite or NaN."""
+    strange = ~np.isfinite(table)
+    if strange.any():
         row, column = np.argwhere(strange)[0].tolist()
         rows = int(strange.any(axis=1).sum())
         raise InputError(
-            f"{name} must be finite, got {values[row, column]} at row {row}, column {column} "
+            f"{name} must be finite, got {table[row, column]} at row {row}, column {column} "
             f"({rows} such rows); drop the rows or fill them in"
         )
-    return values
 
 
 def check_membership(member: MemberInput, examples: int) -> BoolArray:
@@ -362,75 +367,6 @@ def _said(value: object) -> str:
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return str(value)
-
-
-def check_unit(unit: object) -> str:
-    """Check the one word for what is added, removed or replaced, such as "user"."""
-    if not isinstance(unit, str):
-        raise InputTypeError(
-            f"unit must be a word such as 'user', got {shown(unit)}", option="unit"
-        )
-    if not unit.replace("-", "").isalpha() or len(unit) > _UNIT:
-        raise OptionError(
-            f"unit must be a singular noun of one word and at most {_UNIT} letters, such as "
-            f"'user', 'hospital' or 'web-page', got {shown(unit)}",
-            option="unit",
-        )
-    return unit
-
-
-def unit_of(drawn: object, unit: str | None, *, grouped: bool) -> str:
-    """Return what is drawn: as stated, as a plan has it, a user with groups, or an example."""
-    planned = str(getattr(drawn, "unit", "example"))
-    if unit is None:
-        if grouped and planned == "example":
-            return "user"
-        return planned
-    stated = check_unit(unit)
-    if planned not in {"example", stated}:
-        raise OptionError(
-            f"unit is {stated!r}, and the plan was drawn for each {planned}: leave unit out",
-            option="unit",
-        )
-    return stated
-
-
-def copies_of(drawn: object, copies: int | None) -> int:
-    """Return how often each member was inserted: as stated, as a plan has it, or once."""
-    planned = int(getattr(drawn, "copies", 1))
-    if copies is None:
-        return planned
-    stated = integer(copies, name="copies", least=1)
-    if planned not in {1, stated}:
-        raise OptionError(
-            f"copies is {stated}, and the plan was drawn for {planned} copies of each: leave "
-            "copies out"
-        )
-    return stated
-
-
-def check_copies(copies: int, examples: int) -> None:
-    """Refuse more copies of a record than records are audited: no attack would show anything.
-
-    The largest ε that m records can show grows as ln m, and R copies share it.
-    """
-    if copies > max(1, examples):
-        raise OptionError(
-            f"copies is {copies}, more than the {examples:,} records that are audited: copies of "
-            "one record share its ε, so that even a perfect attack would show nearly nothing; "
-            "give the number of times that each single one was inserted"
-        )
-
-
-def refuse_copies(drawn: object) -> None:
-    """Refuse a plan whose members were inserted several times, where a bound does not know it."""
-    planned = int(getattr(drawn, "copies", 1))
-    if planned > 1:
-        raise OptionError(
-            f"the plan was drawn for {planned} copies of each member, and this bound would be on "
-            f"all {planned} at once: audit with Coins(plan) or Choices(plan), which convert it to "
-            "one record"
-        )
 
 
 def check_ids(ids: ArrayInput, member: BoolArray) -> None:

@@ -8,17 +8,9 @@ import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.brief import brief
-from leakbound._base.checks import (
-    check_ids,
-    check_length,
-    choice,
-    copies_of,
-    numbers,
-    real,
-    unit_of,
-    vector,
-)
+from leakbound._base.checks import check_ids, check_length, choice, numbers, real, vector
 from leakbound._base.codes import by_first_row, check_codes
+from leakbound._base.drawn import copies_of, unit_of
 from leakbound._base.types import (
     ArrayInput,
     BoolArray,

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from leakbound._base.checks import check_copies
+from leakbound._base.drawn import check_copies
 from leakbound._base.records import Lazy
 from leakbound._base.types import JsonObject, JsonValue, Named, Sides
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP

@@ -15,19 +15,17 @@ from leakbound._base.alignment import picked, row_names
 from leakbound._base.checks import (
     MOST_EXAMPLES,
     MOST_K,
-    check_copies,
     check_ids,
     check_membership,
-    check_unit,
     integer,
     membership_vector,
     numbers,
-    refuse_copies,
     seed_of,
     shown,
     vector,
     whole_numbers,
 )
+from leakbound._base.drawn import check_copies, check_unit, refuse_copies
 from leakbound._base.files import Archive, open_archive, replacing
 from leakbound._base.reading import readable
 from leakbound._base.streams import Purpose
