@@ -13,18 +13,17 @@ from leakbound._base.checks import (
     check_length,
     check_membership,
     membership_vector,
-    refuse_copies,
     vector,
     whole_numbers,
 )
 from leakbound._base.console import one_line
+from leakbound._base.drawn import refuse_copies
 from leakbound._base.reading import array_of, refuse_masked
 from leakbound._base.types import (
     AnyArray,
     ArrayInput,
     BoolArray,
     Data,
-    HasMember,
     IntArray,
     MemberInput,
 )
@@ -69,10 +68,7 @@ class ExampleOrder:
         """Which rows of the scores are the examples, if these `follow` another order."""
         self._known: list[_Ids] = []
         if ids is not None:
-            named = _Ids(
-                values=whole_numbers(vector(ids, name="ids", kinds=_KINDS)), kind="ids", of=name
-            )
-            self._known = [one for one in (named, _own(ids, "ids")) if one is not None]
+            self._known = _told(ids, name)
 
     @classmethod
     def of_tables(cls, tables: Sequence[object], name: str) -> Self:
@@ -98,6 +94,10 @@ class ExampleOrder:
         own = _own(values, name)
         if own is None:
             return values
+        return self._scores_of(own, values, name)
+
+    def _scores_of(self, own: _Ids, values: Data, name: str) -> Data:
+        """Return scores that carry ids in the order of the examples."""
         if not self._named:
             self._scored = own
             return self.placed(values, name)
@@ -130,29 +130,18 @@ class ExampleOrder:
         """
         if not copies:
             refuse_copies(member)
-        if _own(member, "member") is None:
-            self._refuse_shuffled()
-        values: Data = member
-        if isinstance(member, HasMember):
-            values = member.member
-        rows = self._rows(member, "member")
-        if rows is not None:
-            values = membership_vector(member)
-            check_length(values, examples=examples, name="member")
-            values = values[rows]
-            self._moved = not _is_range(rows)
-        return check_membership(values, examples)
-
-    def _refuse_shuffled(self) -> None:
-        """Refuse scores that count from 0 in another order, whose membership may be in either."""
-        own = self._scored
-        if own is None or own.kind != "index" or own.plain or not _is_range(np.sort(own.values)):
-            return
-        raise InputError(
-            f"{own.of} lists 0 to {own.values.size - 1:,} in another order, and member has no "
-            "index: give member as a Series with this index or, if rows match as they stand, "
-            "scores as .to_numpy()"
-        )
+        own = _own(member, "member")
+        if own is None:
+            if self._scored is not None:
+                _refuse_shuffled(self._scored)
+            return check_membership(member, examples)
+        rows = self._rows_of(own)
+        if rows is None:
+            return check_membership(member, examples)
+        values = membership_vector(member)
+        check_length(values, examples=examples, name="member")
+        self._moved = not _is_range(rows)
+        return check_membership(values[rows], examples)
 
     def placed(self, values: Data, name: str, *, across: bool = False) -> Data:
         """Return data about the examples in their order."""
@@ -210,6 +199,10 @@ class ExampleOrder:
         own = _own(values, name, across=across)
         if own is None:
             return None
+        return self._rows_of(own)
+
+    def _rows_of(self, own: _Ids) -> IntArray | None:
+        """Return the same of values that carry ids, which are known from then on."""
         rows = self._joined(own)
         if rows is not None:
             own = replace(own, values=own.values[rows])
@@ -242,6 +235,24 @@ class ExampleOrder:
         if others:
             raise InputError(_unmatched(others[0], own))
         return None
+
+
+def _told(ids: ArrayInput, name: str) -> list[_Ids]:
+    """Return ids that were passed as such, and the index that they have if they are a column."""
+    values = whole_numbers(vector(ids, name="ids", kinds=_KINDS))
+    named = _Ids(values=values, kind="ids", of=name)
+    return [one for one in (named, _own(ids, "ids")) if one is not None]
+
+
+def _refuse_shuffled(own: _Ids) -> None:
+    """Refuse scores that count from 0 in another order, whose membership may be in either."""
+    if own.kind != "index" or own.plain or not _is_range(np.sort(own.values)):
+        return
+    raise InputError(
+        f"{own.of} lists 0 to {own.values.size - 1:,} in another order, and member has no "
+        "index: give member as a Series with this index or, if rows match as they stand, "
+        "scores as .to_numpy()"
+    )
 
 
 def row_numbers(size: int) -> IntArray:
@@ -371,15 +382,7 @@ def _arrow_stacked(parts: list[Data], arrow: Data) -> Data:
 def _own(values: object, name: str, *, across: bool = False) -> _Ids | None:
     """Return the ids that an argument carries, if any."""
     if hasattr(values, "iloc"):
-        along = "index"
-        if across:
-            along = "columns"
-        index = getattr(values, along, None)
-        name = f"the {along} of {name}"
-        if index is None:
-            return None
-        values = whole_numbers(np.asarray(index))
-        return _Ids(values=values, kind="index", of=name, plain=_is_range(values))
+        return _index_of(values, name, across=across)
     ids = None
     if not across:
         ids = getattr(values, "ids", None)
@@ -392,6 +395,19 @@ def _has_rows(values: Data) -> bool:
     """Return whether data has rows: a table, a mapping of columns, or an array, but no number."""
     table = isinstance(values, Mapping) or hasattr(type(values), "columns")
     return table or np.ndim(values) > 0
+
+
+def _index_of(values: object, name: str, *, across: bool) -> _Ids | None:
+    """Return the ids that a pandas object carries: its index, or its columns across."""
+    along = "index"
+    if across:
+        along = "columns"
+    index = getattr(values, along, None)
+    if index is None:
+        return None
+    numbers = whole_numbers(np.asarray(index))
+    of = f"the {along} of {name}"
+    return _Ids(values=numbers, kind="index", of=of, plain=_is_range(numbers))
 
 
 def _is_range(values: AnyArray) -> bool:

@@ -2,9 +2,10 @@
 
 import math
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from numbers import Integral, Real
+from operator import ge, gt, le, lt
 from typing import TypeVar, get_args
 
 import numpy as np
@@ -35,10 +36,10 @@ MOST_REPLICATES = 10**6
 _BITS = 128
 # Bits of the longest integers that NumPy has a type for.
 _LONGEST = 64
-# Letters of the word for a unit, at most.
-_UNIT = 30
 # Characters of a wrong value that a message shows.
 _WORDS = 80
+# Limits of a number by their words.
+_KEEPS = {"above": gt, "at least": ge, "at most": le, "below": lt}
 
 
 def real(
@@ -51,43 +52,38 @@ def real(
     below: float | None = None,
 ) -> float:
     """Check that an option is a real number within limits, `least` and `most` included."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise InputTypeError(f"{name} must be a real number, got {shown(value)}", option=name)
     try:
         number = float(value)
     except OverflowError:
         message = f"{name} is too large for a float: use a number between -1.8e308 and 1.8e308"
         raise OptionError(message, option=name) from None
-    if (
-        math.isnan(number)
-        or (above is not None and number <= above)
-        or (least is not None and number < least)
-        or (most is not None and number > most)
-        or (below is not None and number >= below)
-    ):
-        limits = {"above": above, "at least": least, "at most": most, "below": below}
-        stated = [f"{word} {limit:g}" for word, limit in limits.items() if limit is not None]
-        allowed = " and ".join(stated) or "a number"
-        raise OptionError(f"{name} must be {allowed}, got {number:g}", option=name)
+    limits = {"above": above, "at least": least, "at most": most, "below": below}
+    kept = [limit is None or _KEEPS[word](number, limit) for word, limit in limits.items()]
+    if math.isnan(number) or not all(kept):
+        raise OptionError(f"{name} must be {_allowed(limits)}, got {number:g}", option=name)
     return number
+
+
+def _allowed(limits: Mapping[str, float | None]) -> str:
+    stated = [f"{word} {limit:g}" for word, limit in limits.items() if limit is not None]
+    return " and ".join(stated) or "a number"
 
 
 def integer(value: object, name: str, *, least: int, most: int | None = None) -> int:
     """Check that an option is an integer within limits, both included."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
+    if isinstance(value, bool) or not isinstance(value, Integral):
         raise InputTypeError(f"{name} must be an integer, got {shown(value)}", option=name)
     number = int(value)
     bits = number.bit_length()
     if bits > _BITS:
         message = f"{name} must have at most {_BITS} bits, got an integer of {bits}"
         raise OptionError(message, option=name)
-    if number < least or (most is not None and number > most):
-        upper = ""
-        if most is not None:
-            upper = f" and at most {most}"
-        message = f"{name} must be at least {least}{upper}, got {number}"
-        raise OptionError(message, option=name)
-    return number
+    if least <= number and (most is None or number <= most):
+        return number
+    upper = "" if most is None else f" and at most {most}"
+    raise OptionError(f"{name} must be at least {least}{upper}, got {number}", option=name)
 
 
 def flag(value: object, name: str) -> bool:
@@ -105,16 +101,18 @@ def choice(value: object, name: str, allowed: object) -> None:
         raise OptionError(f"{name} must be one of {listed}, got {shown(value)}", option=name)
 
 
-def instance(value: object, name: str, types: type[T] | Sequence[type[T]]) -> None:
+def instance(value: object, name: str, types: type[T] | tuple[type[T], ...]) -> None:
     """Check that an option is an object of one of some types."""
-    classes: tuple[type[T], ...] = tuple(types) if not isinstance(types, type) else (types,)
-    if not isinstance(value, classes):
-        listed = ", ".join(f"{one.__name__}(...)" for one in classes)
-        hint = ""
-        if isinstance(value, type):
-            hint = ": call it"
-        message = f"{name} must be one of {listed}, got {shown(value)}{hint}"
-        raise InputTypeError(message, option=name)
+    if not isinstance(value, types):
+        raise InputTypeError(_not_of(value, name, types), option=name)
+
+
+def _not_of(value: object, name: str, types: type[T] | tuple[type[T], ...]) -> str:
+    """Say that an option is an object of another type."""
+    classes = (types,) if isinstance(types, type) else types
+    listed = ", ".join(f"{one.__name__}(...)" for one in classes)
+    hint = ": call it" if isinstance(value, type) else ""
+    return f"{name} must be one of {listed}, got {shown(value)}{hint}"
 
 
 def complement(confidence: float) -> float:
@@ -254,10 +252,11 @@ def check_scores(scores: ArrayInput, name: str = "scores") -> FloatArray:
     if stored.dtype != np.float64 or isinstance(scores, Sequence):
         _check_distinct(stored, scores=scores, values=values, name=name)
     if np.isnan(values.min()):
-        rows = np.flatnonzero(np.isnan(values))
+        missing = np.flatnonzero(np.isnan(values))
+        size = f"{missing.size} of {values.size}"
         raise InputError(
-            f"{name} must not be NaN, but {rows.size} of {values.size} are, at {_rows(rows)}; "
-            "drop these examples or repair the score"
+            f"{name} must not be NaN, but {size} are, at {_rows(missing)}; drop these examples or "
+            "repair the score"
         )
     return values
 
@@ -268,9 +267,7 @@ def check_features(
     """Read features as float64, one row for each example."""
     table = _read(features, name=name, kinds=_REAL)
     if table.ndim != 2 or table.size == 0:
-        hint = ""
-        if table.ndim == 1:
-            hint = "; for a single feature pass x[:, None]"
+        hint = "; for a single feature pass x[:, None]" if table.ndim == 1 else ""
         raise InputError(
             f"{name} must be two-dimensional, one row for each example and one column for each "
             f"feature, got shape {table.shape}{hint}"
@@ -282,15 +279,21 @@ def check_features(
         )
     values: FloatArray = np.ascontiguousarray(table, dtype=np.float64)
     # The sum of finite values may overflow, and then costs a second look; it hides no other.
-    if not np.isfinite(values.sum()) and not np.isfinite(values).all():
-        strange = ~np.isfinite(values)
+    if not np.isfinite(values.sum()):
+        _check_finite(values, name)
+    return values
+
+
+def _check_finite(table: FloatArray, name: str) -> None:
+    """Refuse features that are infinite or NaN."""
+    strange = ~np.isfinite(table)
+    if strange.any():
         row, column = np.argwhere(strange)[0].tolist()
         rows = int(strange.any(axis=1).sum())
         raise InputError(
-            f"{name} must be finite, got {values[row, column]} at row {row}, column {column} "
+            f"{name} must be finite, got {table[row, column]} at row {row}, column {column} "
             f"({rows} such rows); drop the rows or fill them in"
         )
-    return values
 
 
 def check_membership(member: MemberInput, examples: int) -> BoolArray:
@@ -298,7 +301,6 @@ def check_membership(member: MemberInput, examples: int) -> BoolArray:
 
     Words are those of one pair in `MEMBERSHIP`, in either case.
     """
-    refuse_copies(member)
     values = membership_vector(member)
     if values.size != examples and _are_rows(values, examples):
         raise InputError(
@@ -306,8 +308,12 @@ def check_membership(member: MemberInput, examples: int) -> BoolArray:
             f"rows of the members, pass numpy.isin(numpy.arange({examples}), member)"
         )
     check_length(values, examples=examples, name="member")
-    if values.dtype.kind in "biuf":
+    if values.dtype.kind in _REAL:
         return booleans(values, name="member")
+    return _membership_in_words(values)
+
+
+def _membership_in_words(values: AnyArray) -> BoolArray:
     said = [_said(one) for one in values.tolist()]
     read = membership_of(said)
     if None not in read:
@@ -363,75 +369,6 @@ def _said(value: object) -> str:
     return str(value)
 
 
-def check_unit(unit: object) -> str:
-    """Check the one word for what is added, removed or replaced, such as "user"."""
-    if not isinstance(unit, str):
-        raise InputTypeError(
-            f"unit must be a word such as 'user', got {shown(unit)}", option="unit"
-        )
-    if not unit.replace("-", "").isalpha() or len(unit) > _UNIT:
-        raise OptionError(
-            f"unit must be a singular noun of one word and at most {_UNIT} letters, such as "
-            f"'user', 'hospital' or 'web-page', got {shown(unit)}",
-            option="unit",
-        )
-    return unit
-
-
-def unit_of(drawn: object, unit: str | None, *, grouped: bool) -> str:
-    """Return what is drawn: as stated, as a plan has it, a user with groups, or an example."""
-    planned = str(getattr(drawn, "unit", "example"))
-    if unit is None:
-        if grouped and planned == "example":
-            return "user"
-        return planned
-    stated = check_unit(unit)
-    if planned not in {"example", stated}:
-        raise OptionError(
-            f"unit is {stated!r}, and the plan was drawn for each {planned}: leave unit out",
-            option="unit",
-        )
-    return stated
-
-
-def copies_of(drawn: object, copies: int | None) -> int:
-    """Return how often each member was inserted: as stated, as a plan has it, or once."""
-    planned = int(getattr(drawn, "copies", 1))
-    if copies is None:
-        return planned
-    stated = integer(copies, name="copies", least=1)
-    if planned not in {1, stated}:
-        raise OptionError(
-            f"copies is {stated}, and the plan was drawn for {planned} copies of each: leave "
-            "copies out"
-        )
-    return stated
-
-
-def check_copies(copies: int, examples: int) -> None:
-    """Refuse more copies of a record than records are audited: no attack would show anything.
-
-    The largest ε that m records can show grows as ln m, and R copies share it.
-    """
-    if copies > max(1, examples):
-        raise OptionError(
-            f"copies is {copies}, more than the {examples:,} records that are audited: copies of "
-            "one record share its ε, so that even a perfect attack would show nearly nothing; "
-            "give the number of times that each single one was inserted"
-        )
-
-
-def refuse_copies(drawn: object) -> None:
-    """Refuse a plan whose members were inserted several times, where a bound does not know it."""
-    planned = int(getattr(drawn, "copies", 1))
-    if planned > 1:
-        raise OptionError(
-            f"the plan was drawn for {planned} copies of each member, and this bound would be on "
-            f"all {planned} at once: audit with Coins(plan) or Choices(plan), which convert it to "
-            "one record"
-        )
-
-
 def check_ids(ids: ArrayInput, member: BoolArray) -> None:
     """Check that every example has a different id."""
     values = vector(ids, name="ids", kinds="biufSUOT")
@@ -485,21 +422,25 @@ def _read(values: ArrayInput, name: str, kinds: str) -> GenericArray:
         array = array_of(values, name=name, exact="O" in kinds)
     if array.dtype.kind == "O" and "O" not in kinds and array.size and array.ndim:
         array = _of_numbers(array, name=name)
-    if array.dtype.kind not in kinds and "O" in kinds:
-        raise InputTypeError(
-            f"{name} must hold numbers or text, got dtype {array.dtype}: pass numbers in their "
-            f"place, for example numpy.unique({name}, return_inverse=True)[1]"
-        )
     if array.dtype.kind not in kinds:
-        raise InputTypeError(
-            f"{name} must hold real numbers, got dtype {array.dtype}; encode categories as "
-            f"numbers, or convert it, for example with numpy.asarray({name}, dtype=float)"
-        )
+        raise InputTypeError(_of_no_kind(array, name, kinds))
     if array.dtype == np.bool_:
         # A byte other than 0 and 1, as in a mask seen as booleans, is true, and sums must count 1.
         flags: BoolArray = array.view(np.uint8) != 0
         return flags
     return array
+
+
+def _of_no_kind(array: AnyArray, name: str, kinds: str) -> str:
+    if "O" in kinds:
+        return (
+            f"{name} must hold numbers or text, got dtype {array.dtype}: pass numbers in their "
+            f"place, for example numpy.unique({name}, return_inverse=True)[1]"
+        )
+    return (
+        f"{name} must hold real numbers, got dtype {array.dtype}; encode categories as "
+        f"numbers, or convert it, for example with numpy.asarray({name}, dtype=float)"
+    )
 
 
 def _of_numbers(objects: AnyArray, name: str) -> AnyArray:

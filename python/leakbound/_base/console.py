@@ -191,6 +191,9 @@ def track(
     """Yield `items` and show progress; without `shown`, only below the bar of a command."""
     if shown is None:
         shown = bool(_OPEN.get())
+    if not shown:
+        yield from items
+        return
     with bar(what, total=total, shown=shown) as move:
         for item in items:
             yield item

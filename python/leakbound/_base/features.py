@@ -279,7 +279,10 @@ def read_features(
 
     With an `encoding`, a table is converted as the one that it was made from.
     """
-    table = table_of(values, name)
+    table = None
+    is_plain = type(values) is np.ndarray and values.ndim == 2 and values.dtype.kind in "biuf"
+    if not is_plain:
+        table = table_of(values, name)
     if table is None:
         rows = check_features(values, name)
         return FeatureTable(rows, tuple(map(str, range(rows.shape[1]))))

@@ -146,23 +146,30 @@ def encode(value: Any) -> JsonValue:
         content: JsonObject = {"type": type(value).__name__}
         for one in stored_fields(value):
             part = getattr(value, one.name)
-            default = part is one.default or (isinstance(part, str) and part == one.default)
-            if not (default and "if_any" in one.metadata):
+            if "if_any" not in one.metadata or not _is_default(part, one.default):
                 # A lazy value is in a private field, and is stored under its public name.
                 content[one.name.lstrip("_")] = encode(part)
         return content
     if isinstance(value, float):
-        if math.isnan(value):
-            return None
         if math.isfinite(value):
             return float(value)
-        if value > 0:
-            return "inf"
-        return "-inf"
+        return _not_finite(value)
     if callable(value):
         return getattr(value, "__qualname__", type(value).__name__)
     plain: JsonValue = value
     return plain
+
+
+def _is_default(part: object, default: object) -> bool:
+    return part is default or (isinstance(part, str) and part == default)
+
+
+def _not_finite(value: float) -> str | None:
+    if math.isnan(value):
+        return None
+    if value > 0:
+        return "inf"
+    return "-inf"
 
 
 def parsed(text: str) -> Any:

@@ -21,15 +21,18 @@ def of_one_array(design: type[D]) -> type[D]:
     @wraps(made)
     def checked(self: D, *arrays: object, **options: object) -> None:
         if len(arrays) > 1:
-            raise InputTypeError(
-                f"{design.__name__} takes one array, which examples were members, and named "
-                f"options, got {len(arrays)}: if these are scores of two parts, "
-                f"{TWO_PARTS.format(design.__name__)}"
-            )
+            raise InputTypeError(_several(design.__name__, len(arrays)))
         made(self, *arrays, **options)
 
     setattr(design, "__init__", checked)  # noqa: B010 (mypy allows no other assignment)
     return design
+
+
+def _several(design: str, arrays: int) -> str:
+    return (
+        f"{design} takes one array, which examples were members, and named options, got {arrays}: "
+        f"if these are scores of two parts, {TWO_PARTS.format(design)}"
+    )
 
 
 def asked(cuts: object, **options: object) -> JsonObject:

@@ -8,15 +8,8 @@ import numpy as np
 
 from leakbound._base.alignment import ExampleOrder, row_numbers
 from leakbound._base.brief import brief
-from leakbound._base.checks import (
-    MOST_K,
-    check_ids,
-    check_length,
-    copies_of,
-    integer,
-    numbers,
-    vector,
-)
+from leakbound._base.checks import MOST_K, check_ids, check_length, integer, numbers, vector
+from leakbound._base.drawn import copies_of
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray, GenericArray, IntArray
 from leakbound.audits import grouping, premises, road
@@ -206,9 +199,7 @@ def _assumptions(claim: Claim, attacks: road.Attacks, k: int, copies: int) -> As
             name="replace one candidate",
             statement=f"{claim.subject} refers to replacing the candidate of one secret by another "
             "candidate of that secret. Training that is ε-DP under adding or removing one example "
-            "may reach 2ε here."
-            + grouping.assumed(copies, "candidate")
-            + grouping.at_delta(claim.delta, copies),
+            "may reach 2ε here." + grouping.assumed(copies, "candidate", claim.delta),
             status="declared",
         ),
         *premises.assumed(

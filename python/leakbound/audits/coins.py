@@ -1,24 +1,16 @@
 """One training run in which an independent coin decided on each example."""
 
-from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.brief import brief
-from leakbound._base.checks import (
-    check_ids,
-    check_length,
-    choice,
-    copies_of,
-    numbers,
-    real,
-    unit_of,
-    vector,
-)
+from leakbound._base.checks import check_ids, check_length, choice, numbers, real, vector
 from leakbound._base.codes import by_first_row, check_codes
+from leakbound._base.drawn import copies_of, unit_of
 from leakbound._base.types import (
     ArrayInput,
     BoolArray,
@@ -29,7 +21,6 @@ from leakbound._base.types import (
     JsonValue,
     MemberInput,
     Named,
-    Strings,
 )
 from leakbound._tally.tally import AnyTally, Tally, by_attack, recorded
 from leakbound.audits import grouping, premises, road
@@ -169,65 +160,55 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
             raise OptionError(
                 "member is missing: give Coins(member), or audit a Tally, which has members"
             )
-        words = self.wording
-        order, attacks, rows, groups = self._read(scores, self.member, request)
-        units = Units.of(rows, None, groups=groups, aggregate=self.aggregate)
-        member = units.member
+        read = self._read(scores, self.member, request)
+        _, attacks, member, groups = read
+        units = None
+        if groups is not None:
+            units = Units.of(member, None, groups=groups, aggregate=self.aggregate)
+            member = units.member
         premises.refuse_repeated(member, what="membership", cure=_UNITS)
         prior = None
         if not self._fair:
-            prior = self._prior_of(rows.size, claim=request.claim, order=order, groups=groups)
-        count = MemberCount.of_coins(int(member.sum()), examples=member.size, prior=prior)
-        count = replace(count, are=f"{words.units} are members")
-        # A plan knows its coins, so that half of them may be members by chance.
-        halved: Strings = ()
-        if getattr(self.member, "seed", None) is None:
-            halved = count.halved()
+            prior = self._prior_of(read, request.claim)
+        grounds = self._grounds(request, attacks, int(member.sum()), member.size, prior)
+        words = self.wording
 
-        def list_exposed(game: Any, attacks: int) -> Exposed:
-            ids = order.told_ids
-            given = order.rows
-            if groups is not None:
-                ids, first, _ = by_first_row(groups)
-                given = first if given is None else given[first]
-            return exposed(game.scores, member=game.member, ids=ids, attacks=attacks, given=given)
-
-        named = ""
-        if words is not COINS:
-            named = words.units
-        examples = road.Examples(
-            attacks=attacks,
-            game=lambda values: ScoreGame(
-                scores=units.scores(values),
+        def game(values: FloatArray) -> ScoreGame:
+            if units is not None:
+                values = units.scores(values)
+            return ScoreGame(
+                scores=values,
                 member=member,
-                named=named,
+                named=words.units,
                 sides=request.sides,
                 seed=request.seed,
-            ),
-            **_grounds(
-                request,
-                prior=prior,
-                count=count,
-                attacks=attacks,
-                halved=halved,
-                design=self,
-            ),
-            exposed=list_exposed,
-            filled=premises.filled(attacks.scores, rows),
-            inputs=attacks.digested | {"member": rows},
+            )
+
+        inputs: dict[str, GenericArray] = {**attacks.digested, "member": read.member}
+        listed: Callable[[Any, int], Exposed] | None = read.exposed
+        if units is not None and groups is not None:
+            grounds["options"] |= {"groups": units.count, "aggregate": self.aggregate}
+            inputs |= {"groups": groups}
+        if prior is not None:
+            listed = None
+            inputs |= {"prior": prior}
+        return road.Examples(
+            attacks=attacks,
+            game=game,
+            **grounds,
+            exposed=listed,
+            filled=premises.filled(attacks.scores, read.member),
+            inputs=inputs,
         )
-        if groups is not None:
-            options = {**examples.options, "groups": units.count, "aggregate": self.aggregate}
-            inputs = {**examples.inputs, "groups": groups}
-            examples = replace(examples, options=options, inputs=inputs)
-        if prior is None:
-            return examples
-        return replace(examples, exposed=None, inputs={**examples.inputs, "prior": prior})
 
     def _read(self, scores: object, given: MemberInput, request: road.Request) -> "_Rows":
         """Read scores, membership and groups of the rows in one order."""
         if self.groups is None:
             return _Rows(*road.read(scores, given, request.ids, copies=True), None)
+        return self._read_groups(scores, given, request)
+
+    def _read_groups(self, scores: Any, given: MemberInput, request: road.Request) -> "_Rows":
+        """Read the same of rows that have groups."""
         if not isinstance(given, HasMember):
             order, attacks, member = road.read(scores, given, request.ids)
             groups = self._groups(order, attacks.examples)
@@ -285,16 +266,7 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
             )
         attacks = road.AnyAttacks(tallies)
         tally = next(iter(tallies.values()))
-        count = MemberCount.of_coins(tally.members, tally.m)
-        count = replace(count, are=f"{self.wording.units} are members")
-        grounds = _grounds(
-            request,
-            prior=None,
-            count=count,
-            attacks=attacks,
-            halved=count.halved(),
-            design=self,
-        )
+        grounds = self._grounds(request, attacks, tally.members, tally.m, None)
         options, inputs = recorded(tallies)
         grounds["options"] |= options
         grounds["assumptions"] += (Assumption(*tally.assumed, "declared"),)
@@ -308,22 +280,87 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
             inputs=inputs,
         )
 
+    def _grounds(
+        self,
+        request: road.Request,
+        attacks: road.AnyAttacks[Any],
+        members: int,
+        examples: int,
+        prior: FloatArray | None,
+    ) -> Named:
+        """Return what is said of coins, listed or counted."""
+        claim = request.claim
+        premises.refuse_replacing(claim)
+        wording = self.wording
+        unit = wording.unit
+        copies = self.copies or 1
+        count = MemberCount.of_coins(members, examples, prior, are=f"{wording.units} are members")
+        warnings = count.warnings()
+        if getattr(self.member, "seed", None) is None:
+            # Coins of a plan are known: by chance half of them may be members.
+            warnings += count.halved()
+        theorem = claim.theorem(GuessWords(others=f"the coins of the other {wording.units}"))
+        coins = "fair coin"
+        odds = "fair coins"
+        described: JsonValue = _HALF
+        if prior is not None:
+            theorem = _PRIOR_THEOREM.format(unit=unit)
+            coins = "coin, of the probability given,"
+            odds = "coins of known odds"
+            described = _described(prior)
+        whole = ""
+        if self.groups is not None:
+            whole = ", with all its rows,"
+        options: JsonObject = {"sides": request.sides, "prior": described}
+        if wording is not COINS:
+            options["unit"] = unit
+        assumptions = (
+            count.assumption(
+                f"independent {odds}",
+                f"Each {unit} was trained on{whole} if and only if its own {coins} decided so. The "
+                "random parts are the coins, training and the audit.",
+            ),
+            Assumption(
+                name=f"add or remove one {unit}",
+                statement=f"{claim.subject} refers to adding or removing one training "
+                f"{unit}{whole or ','} including audited ones."
+                + grouping.assumed(copies, unit, claim.delta),
+                status="declared",
+            ),
+            *premises.assumed(
+                claim,
+                attacks.others,
+                "trained model",
+                wording.units,
+                "Candidate thresholds and the order of guesses depend on scores only; ties "
+                + _about_ties(request, prior),
+            ),
+        )
+        return {
+            "prior": prior,
+            "copies": copies,
+            "count": count,
+            "theorem": theorem,
+            "assumptions": assumptions,
+            "options": options,
+            "warnings": warnings + premises.delta_warnings(claim.delta, examples, unit),
+        }
+
     @property
     def _fair(self) -> bool:
         """Whether nothing was said of the coins, or that they are fair."""
         return isinstance(self.prior, float) and self.prior == _HALF
 
-    def _prior_of(
-        self, examples: int, claim: Claim, order: ExampleOrder, groups: GenericArray | None
-    ) -> FloatArray | None:
+    def _prior_of(self, read: "_Rows", claim: Claim) -> FloatArray | None:
         """Read probabilities of membership, one for all or one each; None if all are ½.
 
         Those of all rows of a group are one.
         """
+        examples = read.member.size
         if isinstance(self.prior, float | int | np.floating | np.integer):
             values = np.full(examples, real(self.prior, name="prior", above=0, below=1))
         else:
-            placed = order.placed(self.prior, "prior")
+            placed = read.order.placed(self.prior, "prior")
             check_length(vector(placed, name="prior"), examples=examples, name="prior")
             values = numbers(vector(placed, name="prior"), name="prior", least=0, most=1).astype(
                 np.float64
@@ -343,6 +380,7 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
                 f"prior other than 1/2 is for PureDP(): under {claim.name}, the bounds need fair "
                 "coins"
             )
+        groups = read.groups
         if groups is None:
             return values
         torn = torn_group(groups, values)
@@ -363,75 +401,24 @@ class _Rows(NamedTuple):
     member: BoolArray
     groups: GenericArray | None
 
+    def exposed(self, game: Any, attacks: int) -> Exposed:
+        """List the most exposed members of a game, by their rows of the scores as passed."""
+        ids = self.order.told_ids
+        given = self.order.rows
+        if self.groups is not None:
+            ids, first, _ = by_first_row(self.groups)
+            given = first if given is None else given[first]
+        return exposed(game.scores, member=game.member, ids=ids, attacks=attacks, given=given)
 
-def _grounds(
-    request: road.Request,
-    prior: FloatArray | None,
-    count: MemberCount,
-    attacks: road.AnyAttacks[Any],
-    halved: Strings,
-    design: Coins,
-) -> Named:
-    """Return what is said of coins, listed or counted; `halved` warns of an exact half."""
-    claim = request.claim
-    premises.refuse_replacing(claim)
-    wording = design.wording
-    unit = wording.unit
-    copies = design.copies or 1
-    theorem = claim.theorem(GuessWords(others=f"the coins of the other {wording.units}"))
-    coins = "fair coin"
-    odds = "fair coins"
-    whole = ""
-    if design.groups is not None:
-        whole = ", with all its rows,"
-    if prior is not None:
-        theorem = _PRIOR_THEOREM.format(unit=unit)
-        coins = "coin, of the probability given,"
-        odds = "coins of known odds"
+
+def _about_ties(request: road.Request, prior: FloatArray | None) -> str:
+    """Return what is done with ties by the policy that the claim, coins and sides have."""
     broken = request.sides == "auto"
     if request.cuts:
         broken = request.cuts.ties == "broken"
-    about_ties = "ties stay together."
-    if broken or prior is not None or not isinstance(claim, PureDP):
-        about_ties = "ties are broken by the seed."
-    assumptions = (
-        count.assumption(
-            f"independent {odds}",
-            f"Each {unit} was trained on{whole} if and only if its own {coins} decided so. The "
-            "random parts are the coins, training and the audit.",
-        ),
-        Assumption(
-            name=f"add or remove one {unit}",
-            statement=f"{claim.subject} refers to adding or removing "
-            f"one training {unit}{whole or ','} including audited ones."
-            + grouping.assumed(copies, unit)
-            + grouping.at_delta(claim.delta, copies),
-            status="declared",
-        ),
-        *premises.assumed(
-            claim,
-            attacks.others,
-            "trained model",
-            wording.units,
-            "Candidate thresholds and the order of guesses depend on scores only; " + about_ties,
-        ),
-    )
-    large_delta = premises.delta_warnings(claim.delta, count.examples, unit)
-    described: JsonValue = _HALF
-    if prior is not None:
-        described = _described(prior)
-    options: JsonObject = {"sides": request.sides, "prior": described}
-    if wording is not COINS:
-        options["unit"] = unit
-    return {
-        "prior": prior,
-        "copies": copies,
-        "count": count,
-        "theorem": theorem,
-        "assumptions": assumptions,
-        "options": options,
-        "warnings": (*count.warnings(), *halved, *large_delta),
-    }
+    if broken or prior is not None or not isinstance(request.claim, PureDP):
+        return "are broken by the seed."
+    return "stay together."
 
 
 def _described(prior: FloatArray) -> JsonValue:

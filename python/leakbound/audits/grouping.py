@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from leakbound._base.checks import check_copies
+from leakbound._base.drawn import check_copies
 from leakbound._base.records import Lazy
 from leakbound._base.types import JsonObject, JsonValue, Named, Sides
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
@@ -95,19 +95,20 @@ def _theorem(claim: Claim, copies: int) -> str:
     )
 
 
-def at_delta(delta: float, copies: int) -> str:
-    """Return the δ of a claim, in a sentence to be put behind what is assumed of copies."""
-    if not delta:
-        return ""
+def assumed(copies: int, what: str, delta: float) -> str:
+    """Return what is assumed of copies and δ, to be put behind the change that is assumed."""
+    said = ""
+    of = ""
     if copies > 1:
-        return f" δ is {delta:g} for all of them."
-    return f" δ is {delta:g}."
+        said = _of_several(copies, what)
+        of = " for all of them"
+    if delta:
+        said += f" δ is {delta:g}{of}."
+    return said
 
 
-def assumed(copies: int, what: str) -> str:
-    """Return what is assumed of copies, to be put behind the change that is assumed."""
-    if copies == 1:
-        return ""
+def _of_several(copies: int, what: str) -> str:
+    """Return what is assumed of several copies."""
     return (
         f" Each {what} that was trained on was in the training data at most {copies} times, and "
         f"the bound on {copies} at once is converted to one by group privacy."

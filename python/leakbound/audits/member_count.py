@@ -73,11 +73,18 @@ class MemberCount:
 
     @classmethod
     def of_coins(
-        cls, members: int, examples: int, prior: FloatArray | None = None, *, pairs: bool = False
+        cls,
+        members: int,
+        examples: int,
+        prior: FloatArray | None = None,
+        *,
+        pairs: bool = False,
+        are: str = "examples are members",
     ) -> "MemberCount":
         """Count the members that coins gave; of pairs, they decide which of two is shown."""
         if prior is not None:
-            return cls._of(members, prior, prior, "coins of these probabilities", _COINS)
+            given_by = "coins of these probabilities"
+            return replace(cls._of(members, prior, prior, given_by, _COINS), are=are)
         spread = math.sqrt(examples) / 2
         side = max(members, examples - members)
         ways_out = _COINS
@@ -91,6 +98,7 @@ class MemberCount:
             log_p=min(0.0, _doubled(_tail(side, chance=np.full(1, _HALF), coins=examples))),
             given_by=_FAIR,
             ways_out=ways_out,
+            are=are,
         )
 
     @classmethod
@@ -169,6 +177,10 @@ class MemberCount:
         """
         if 2 * self.members != self.examples or self.given_by != _FAIR:
             return ()
+        return self._halved()
+
+    def _halved(self) -> Strings:
+        """Return a warning of exactly half, if fair coins seldom give that."""
         # both tails have the middle in common
         log_tail = _tail(self.members, chance=np.full(1, _HALF), coins=self.examples)
         chance = 2 * math.exp(log_tail) - 1

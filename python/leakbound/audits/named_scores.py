@@ -17,19 +17,22 @@ _NO_ATTACKS = ("id", "member")
 
 def by_name(scores: Any) -> Named | None:
     """Return scores by name if they are a mapping, columns of a frame or rows; else None."""
-    if isinstance(scores, list | tuple):
-        in_rows = len(scores) > 0 and isinstance(scores[0], list | tuple | np.ndarray)
-    else:
-        if not isinstance(scores, np.ndarray):
-            named = _of_columns(scores)
-            if named is not None:
-                _check_names(named)
-                return named
-        shape: tuple[int, ...] = getattr(scores, "shape", ())
-        in_rows = len(shape) == 2 and shape[1] != 1
-    if in_rows:
+    if not isinstance(scores, list | tuple | np.ndarray):
+        named = _of_columns(scores)
+        if named is not None:
+            _check_names(named)
+            return named
+    if _are_rows(scores):
         return {f"attack {row}": values for row, values in enumerate(scores)}
     return None
+
+
+def _are_rows(scores: Any) -> bool:
+    """Return whether scores are rows, one of each attack, and no vector or column."""
+    if isinstance(scores, list | tuple):
+        return len(scores) > 0 and isinstance(scores[0], list | tuple | np.ndarray)
+    shape: tuple[int, ...] = getattr(scores, "shape", ())
+    return len(shape) == 2 and shape[1] != 1
 
 
 def refuse_membership(scores: object, attacks: Mapping[str, FloatArray], member: BoolArray) -> None:
@@ -37,7 +40,7 @@ def refuse_membership(scores: object, attacks: Mapping[str, FloatArray], member:
     if isinstance(scores, list | tuple | np.ndarray) or type(scores) is dict:
         return
     for name, values in attacks.items():
-        if name and np.array_equal(values > values.min(), member) and np.unique(values).size == 2:
+        if np.array_equal(values > values.min(), member) and np.unique(values).size == 2:
             raise InputError(
                 f"column {name!r} of scores is membership itself: name the columns that are "
                 f"attacks, such as scores[['score']]; if {name!r} is one, pass "

@@ -8,7 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from leakbound._base.checks import check_unit, integer, real, seed_of
+from leakbound._base.checks import integer, real, seed_of
+from leakbound._base.drawn import check_unit
 from leakbound._base.robust import robust_scale_of_counts
 from leakbound._base.types import AnyArray, BoolArray, FloatArray, GenericArray, IntArray
 from leakbound._core import hashed_ids

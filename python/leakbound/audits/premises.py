@@ -30,11 +30,15 @@ _SHARED = 1
 def refuse_repeated(drawn: GenericArray, what: str, cure: str) -> None:
     """Refuse draws that are those of fewer units, repeated or tiled as copied rows are."""
     found = repeated(drawn)
-    if found is None:
-        return
+    if found is not None:
+        raise DesignError(_of_fewer(drawn.size, found, what, cure))
+
+
+def _of_fewer(rows: int, found: tuple[str, int, int], what: str, cure: str) -> str:
+    """Say that the draws of some rows are those of fewer units, and what to do."""
     word, units, times = found
-    raise DesignError(
-        f"{what} of these {drawn.size:,} rows is that of {units:,}, {word} {times:,} times: a draw "
+    return (
+        f"{what} of these {rows:,} rows is that of {units:,}, {word} {times:,} times: a draw "
         f"of its own for each row cannot give this. Several rows of one unit share its draw: {cure}"
     )
 
@@ -50,12 +54,10 @@ def repeated(drawn: GenericArray) -> tuple[str, int, int] | None:
     times = _common(drawn[:_HEAD], size)
     if times > 1 and size > _HEAD:  # hardly ever: all changes of large data take memory
         times = _common(drawn, size)
-    units = size // times
-    if times > 1 and looks_drawn(drawn[::times]) and size - units >= _AGREEING:
-        return "repeated", units, times
     period = _period(drawn)
-    if period < size and looks_drawn(drawn[:period]) and size - period >= _AGREEING:
-        return "tiled", period, size // period
+    for how, shorter in (("repeated", drawn[::times]), ("tiled", drawn[:period])):
+        if size - shorter.size >= _AGREEING and looks_drawn(shorter):
+            return how, shorter.size, size // shorter.size
     return None
 
 
@@ -81,11 +83,8 @@ def looks_drawn(drawn: GenericArray) -> bool:
 def _period(drawn: GenericArray) -> int:
     """Return the shortest length whose copies make all values; that of all if none does."""
     size = drawn.size
-    divisors = set[int]()
-    for part in range(1, math.isqrt(size) + 1):
-        if size % part == 0:
-            divisors.update((part, size // part))
-    for period in sorted(divisors):
+    parts = [part for part in range(1, math.isqrt(size) + 1) if size % part == 0]
+    for period in sorted({*parts, *(size // part for part in parts)}):
         rest = drawn[period:]
         first = rest[:_FIRST]
         if not np.array_equal(first, drawn[: first.size]):

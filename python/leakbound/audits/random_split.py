@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from leakbound._base.brief import brief
-from leakbound._base.checks import check_length, check_unit, choice
+from leakbound._base.checks import check_length, choice
 from leakbound._base.codes import check_codes
+from leakbound._base.drawn import check_unit
 from leakbound._base.types import ArrayInput, FloatArray, GenericArray, MemberInput, Named, Strings
 from leakbound._tally.tally import AnyTally, by_attack, recorded
 from leakbound.audits import model_features, premises, road

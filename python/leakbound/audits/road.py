@@ -387,6 +387,20 @@ def read(
     """
     order = ExampleOrder(ids)
     attacks = Attacks.read(scores, order)
+    if not attacks.alone:
+        _refuse_columns(attacks, member)
+    if isinstance(member, HasMember):
+        attacks = attacks.taken(order.follow(member, "member"))
+    included = order.member(member, attacks.examples, copies=copies)
+    if not attacks.alone:
+        refuse_membership(scores, attacks.scores, included)
+    if ids is not None:
+        checks.check_ids(ids, included)
+    return AlignedScores(order, attacks, included)
+
+
+def _refuse_columns(attacks: "Attacks", member: MemberInput) -> None:
+    """Refuse columns of attacks, as of class probabilities, that were read as rows."""
     rows = len(attacks.scores)
     if attacks.examples < rows == checks.membership_vector(member).size:
         raise InputError(
@@ -394,13 +408,6 @@ def read(
             f"columns, such as scores[:, 1], or scores.T for {attacks.examples} attacks on "
             f"{rows} examples"
         )
-    if isinstance(member, HasMember):
-        attacks = attacks.taken(order.follow(member, "member"))
-    included = order.member(member, attacks.examples, copies=copies)
-    refuse_membership(scores, attacks.scores, included)
-    if ids is not None:
-        checks.check_ids(ids, included)
-    return AlignedScores(order, attacks, included)
 
 
 def prove(request: Request, game: Game, level: float, prior: FloatArray | None = None) -> Proof:
@@ -461,6 +468,11 @@ class AnyAttacks(Generic[S]):
     scores: dict[str, S]
 
     @property
+    def alone(self) -> bool:
+        """Whether there is one attack, without a name."""
+        return [*self.scores] == [""]
+
+    @property
     def others(self) -> str:
         """What is assumed of attacks that are not here, but for its verb's object."""
         several = len(self.scores)
@@ -473,7 +485,7 @@ class AnyAttacks(Generic[S]):
 
         The options of the winner name it, and what the others cost.
         """
-        if list(self.scores) == [""]:
+        if self.alone:
             return prove(self.scores[""], beta)
         return self._best(beta, prove)
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from leakbound._base import shares
 from leakbound._base.brief import brief
-from leakbound._base.checks import flag, refuse_copies
+from leakbound._base.checks import flag
+from leakbound._base.drawn import refuse_copies
 from leakbound._base.streams import Purpose
 from leakbound._base.types import (
     BoolArray,

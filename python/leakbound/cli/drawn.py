@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Generic, TypeVar
 
-from leakbound._base.checks import copies_of
+from leakbound._base.drawn import copies_of
 from leakbound.cli import options
 from leakbound.cli.options import option, refuse
 from leakbound.planning import InclusionPlan, load_opening

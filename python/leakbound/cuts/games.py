@@ -324,13 +324,16 @@ def inverted_warnings(ranking: _core.Ranking, units: str = "examples") -> tuple[
     below = (0.5 - ranking.auc) / spread
     if below <= _INVERTED:
         return ()
-    note = (
-        f"AUC {ranking.auc:.3f} is {below:.1f} standard deviations below 1/2: the scores look "
+    return (_inverted(ranking.auc, below, units),)
+
+
+def _inverted(auc: float, below: float, units: str) -> str:
+    return (
+        f"AUC {auc:.3f} is {below:.1f} standard deviations below 1/2: the scores look "
         "inverted (higher must mean more likely a member); they are used as given. Flipping the "
         f"sign for these {units} would use their membership: a flipped sign needs new coins, or a "
         "new split"
     )
-    return (note,)
 
 
 def near_ceiling(

@@ -141,22 +141,19 @@ class Parts(Policy):
 
     def joined(self, game: Game, proofs: list[Proof], whole: float) -> JoinedProof:
         """Return the proof of all parts: of the one that proves most, on equality the first."""
-        told: list[JsonValue] = []
-        bounds: list[float] = []
-        for part, proof in zip(self.parts, proofs, strict=True):
-            bounds.append(proof.bound)
-            told.append(
-                {
-                    "name": part.name,
-                    "level": part.share * whole,
-                    "guesses": proof.best.cut,
-                    "correct": proof.best.successes,
-                    "bound": proof.bound,
-                }
-            )
+        told: list[JsonValue] = [
+            {
+                "name": part.name,
+                "level": part.share * whole,
+                "guesses": proof.best.cut,
+                "correct": proof.best.successes,
+                "bound": proof.bound,
+            }
+            for part, proof in zip(self.parts, proofs, strict=True)
+        ]
         main = proofs[0]
-        place = bounds.index(max(bounds))
-        winner = proofs[place]
+        winner = max(proofs, key=lambda proof: proof.bound)
+        place = proofs.index(winner)
         # A perfect attack leaves no noise to leave out: a look proves less of it than the others.
         others = [proof for proof in proofs if not isinstance(proof.policy, Look)]
         return JoinedProof(

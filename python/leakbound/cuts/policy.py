@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar
@@ -358,19 +358,24 @@ class PathPolicy(Policy):
 
     def remarks(self, proof: Proof) -> tuple[str, ...]:
         """See `Policy.remarks`: scores look inverted, cuts moved, or examples are few."""
-        fixed, best, tied = self.fixed_guesses, proof.best, ""
+        notes = [*inverted_warnings(proof.examples, proof.game.units)]
         if proof.ranking.tied:
-            tied = proof.game.tied(proof.ranking)
-        notes = (
-            tied and f"{tied}thresholds never separate ties, so a more precise score may show more",
-            f"the threshold moved from {fixed} to {best.cut} guesses, the end of a block of tied "
-            "scores"
-            if fixed not in {None, best.cut}
-            else "",
-            self._reach(proof, fixed=fixed is not None),
-        )
-        inverted = inverted_warnings(proof.examples, proof.game.units)
-        return inverted + tuple(note for note in notes if note)
+            notes += self._of_ties(proof)
+        notes.append(self._reach(proof, fixed=self.fixed_guesses is not None))
+        return tuple(filter(None, notes))
+
+    def _of_ties(self, proof: Proof) -> Iterator[str]:
+        """Yield remarks on ties that are kept together, of which a fixed cut may move the end."""
+        tied = proof.game.tied(proof.ranking)
+        if tied:
+            yield f"{tied}thresholds never separate ties, so a more precise score may show more"
+        fixed = self.fixed_guesses
+        cut = proof.best.cut
+        if fixed not in {None, cut}:
+            yield (
+                f"the threshold moved from {fixed} to {cut} guesses, the end of a block of tied "
+                "scores"
+            )
 
     def _reach(self, proof: Proof, *, fixed: bool) -> str:
         """Say that more examples may show more, or more guesses where their number is fixed."""

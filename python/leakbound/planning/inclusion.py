@@ -15,10 +15,8 @@ from leakbound._base.alignment import picked, row_names
 from leakbound._base.checks import (
     MOST_EXAMPLES,
     MOST_K,
-    check_copies,
     check_ids,
     check_membership,
-    check_unit,
     integer,
     membership_vector,
     numbers,
@@ -27,6 +25,7 @@ from leakbound._base.checks import (
     vector,
     whole_numbers,
 )
+from leakbound._base.drawn import check_copies, check_unit, refuse_copies
 from leakbound._base.files import Archive, open_archive, replacing
 from leakbound._base.reading import readable
 from leakbound._base.streams import Purpose
@@ -296,6 +295,7 @@ class InclusionPlan(Plan):
         copies: int = 1,
         unit: str = "example",
     ) -> None:
+        refuse_copies(member)
         coins = np.array(check_membership(member, membership_vector(member).size))
         names = ids
         if ids is None:

@@ -1,6 +1,7 @@
 """A confidence set of the log-odds of membership, from all labels, D' and audited."""
 
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from leakbound._base.checks import (
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember
 from leakbound.errors import InputError, OptionError
+
+LabelledRows: TypeAlias = tuple[FloatArray, BoolArray, FloatArray]
+"""Features, membership and known parts of the log-odds of the same examples."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -50,7 +54,7 @@ class ConfidenceSet:
     offsets: FloatArray
     seed: int
     core: _core.LogOddsSet = field(repr=False)
-    _all: tuple[FloatArray, BoolArray, FloatArray] = field(repr=False)
+    _all: LabelledRows = field(repr=False)
 
     __repr__ = brief
 
@@ -108,31 +112,47 @@ class ConfidenceSet:
         p = real(level, "level", above=0, below=1)
         seed = seed_of(seed)
         audited = _rows(features, member, offsets, ("features", "offsets"))
-        table, labels, known = everything = audited
+        others = None
         if reference is not None:
             others = _rows(*reference, reference_offsets, ("reference[0]", "reference_offsets"))
-            if others[0].shape[1] != table.shape[1]:
+            there = others[0].shape[1]
+            here = audited[0].shape[1]
+            if there != here:
                 raise InputError(
-                    f"reference has {others[0].shape[1]} features and the audited examples have "
-                    f"{table.shape[1]}"
+                    f"reference has {there} features and the audited examples have {here}"
                 )
-            everything = (
-                np.vstack([others[0], table]),
-                np.concatenate([others[1], labels]),
-                np.concatenate([others[2], known]),
-            )
         elif apart or reference_offsets is not None:
             raise OptionError("own_intercept and reference_offsets describe D': pass reference too")
+        return cls.of_rows(audited, others, own_intercept=apart, level=p, seed=seed)
+
+    @classmethod
+    def of_rows(
+        cls,
+        audited: LabelledRows,
+        reference: LabelledRows | None,
+        *,
+        own_intercept: bool,
+        level: float,
+        seed: int,
+    ) -> "ConfidenceSet":
+        """Compute the same set from rows and options that were read before."""
+        table, labels, known = everything = audited
+        if reference is not None:
+            everything = (
+                np.vstack([reference[0], table]),
+                np.concatenate([reference[1], labels]),
+                np.concatenate([reference[2], known]),
+            )
         fewer = everything[1].size - labels.size
         core = _core.LogOddsSet(
             *everything,
             reference=fewer,
-            own_intercept=apart,
-            level=shares.HALVES.of(p),
+            own_intercept=own_intercept,
+            level=shares.HALVES.of(level),
             seed=Purpose.SET_HALVES.derived(seed),
         )
         return cls(
-            level=p,
+            level=level,
             coefficients=core.estimate(),
             squared_radius=core.squared_radius,
             audited=labels.size,
@@ -180,7 +200,7 @@ def _rows(
     member: ArrayInput | HasMember,
     offsets: ArrayInput | None,
     names: tuple[str, str],
-) -> tuple[FloatArray, BoolArray, FloatArray]:
+) -> LabelledRows:
     """Read features, membership and offsets of the same examples, in the order of the first."""
     order = ExampleOrder()
     table = check_features(order.placed(features, names[0]), names[0])

@@ -133,9 +133,7 @@ class Rows:
             classes = classes[given.told]
             if names is not None:
                 names = names[given.told]
-        for included, name in ((True, "members"), (False, "non-members")):
-            if not (classes == included).any():
-                raise InputError(f"D' has no {name}: a model of membership needs both classes")
+        _check_classes(classes)
         assigned = None
         if folds:
             assigned = _stratified(classes, folds, seed)
@@ -143,6 +141,12 @@ class Rows:
             if array is not None:
                 array.flags.writeable = False
         return cls(table, classes, assigned, names, given.encoding)
+
+    @classmethod
+    def of(cls, features: FloatArray, member: BoolArray) -> "Rows":
+        """Return rows that were read before, without folds and ids."""
+        _check_classes(member)
+        return cls(features, member, folds=None, ids=None)
 
     def check_disjoint(self, ids: ArrayInput) -> None:
         """Check that none of `ids` is an id of these rows."""
@@ -164,6 +168,13 @@ class Rows:
                 "hold_out or cross_fit; if these are different examples with the same pandas "
                 "index, give them different ids"
             )
+
+
+def _check_classes(member: BoolArray) -> None:
+    """Refuse rows of members alone, or of non-members alone."""
+    for included, name in ((True, "members"), (False, "non-members")):
+        if not (member == included).any():
+            raise InputError(f"D' has no {name}: a model of membership needs both classes")
 
 
 def _stratified(member: BoolArray, folds: int, seed: int) -> NDArray[np.uint8]:
@@ -227,7 +238,10 @@ class Model(ABC):
             Seed of the folds and of a classifier; by default a new one, which the fit records.
         """
         seed = seed_of(seed)
-        rows = Rows.read(X, member, ids=ids, folds=self._folds, seed=seed)
+        return self.fit_rows(Rows.read(X, member, ids=ids, folds=self._folds, seed=seed), seed)
+
+    def fit_rows(self, rows: Rows, seed: int) -> "PropensityFit":
+        """Fit P(member | features) on rows that were read."""
         state = self._learn(rows, seed)
         return PropensityFit(self._name, rows, seed=seed, _model=self, _state=state)
 

@@ -51,8 +51,13 @@ def blind_baseline(options: Mapping[str, object]) -> BlindBaseline | None:
     challenge = options.get("challenge")
     if isinstance(challenge, dict):
         stored = challenge.get("blind_baseline")
-    if not isinstance(stored, dict):
-        return None
+    if isinstance(stored, dict):
+        return _read(stored)
+    return None
+
+
+def _read(stored: Mapping[str, object]) -> BlindBaseline | None:
+    """Return a blind baseline as it was stored; None if a number is none."""
     right = stored.get("right")
     guesses = stored.get("of")
     p = stored.get("p_value")

@@ -9,7 +9,8 @@ import numpy as np
 
 from leakbound._base import shares
 from leakbound._base.brief import brief
-from leakbound._base.checks import check_unit, choice, instance, real, shown
+from leakbound._base.checks import choice, instance, real, shown
+from leakbound._base.drawn import check_unit
 from leakbound._base.formatting import down, percent
 from leakbound._base.records import IF_ANY, Lazy
 from leakbound._base.types import (

@@ -312,7 +312,7 @@ def _from_loader(loader: DataLoader[object]) -> Batches:
     return Batches(items=loader, examples=examples, batches=len(loader))
 
 
-def _length(rows: Sized) -> int:
+def _length(rows: Any) -> int:
     """Return the number of rows of what has a position for each."""
     try:
         return len(rows)

@@ -108,7 +108,7 @@ def test_transformers_leaves_a_result_and_a_report(tmp_path: Path) -> None:
             TrainingArguments(output_dir=str(tmp_path), use_cpu=True),
             None,
             None,
-            model=None,
+            model=torch.nn.Identity(),
             train_dataloader=None,
         )
 
@@ -383,7 +383,7 @@ def test_canaries_are_rows_like_those_of_the_training_data() -> None:
 
 def test_training_data_is_the_users_and_then_the_included_canaries() -> None:
     audit, data = planned(), points(6, 1)
-    found = audit.insert(data)
+    found: Any = audit.insert(data)
     canaries: Any = PLAN.included(points(4, 0))
     included = [tuple(one) for one in canaries]
     expected = [*(tuple(data[i]) for i in range(6)), *included]

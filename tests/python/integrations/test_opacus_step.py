@@ -194,7 +194,7 @@ def test_what_is_no_step_of_opacus_is_refused() -> None:
     with pytest.raises(InputTypeError, match="must be an opacus DPOptimizer"):
         opacus_step(model, torch.optim.SGD(model.parameters(), lr=0.1), loss_of).__enter__()
     with pytest.raises(InputTypeError, match=r"must be a torch\.nn\.Module"):
-        opacus_step(3, optimizer, loss_of).__enter__()
+        opacus_step(3, optimizer, loss_of).__enter__()  # type: ignore[arg-type]
     with pytest.raises(InputTypeError, match=r"must be a function of \(model, batch\)"):
         opacus_step(model, optimizer, 3).__enter__()  # type: ignore[arg-type]
     with (

@@ -79,9 +79,9 @@ def first_cuts(claim: Claim, sides: Sides, level: float) -> KLScan | OutsideIn:
 
 def _ladder(claim: Claim, *, examples: int, sides: Sides, level: float, k: int) -> LadderPolicy:
     """Return the form that a claim has of `OutsideIn`: both tests have one plan for the level."""
+    policy: Any
     if isinstance(claim, PureDP):
         return _LADDER
-    policy: Any
     if isinstance(claim, ApproxDP):
         policy = approx_policy(_LADDER, claim.delta, examples=examples, sides=sides, k=k)
     else:

@@ -42,7 +42,7 @@ from leakbound.audits.zero_run.learning import Learning, check_folds, learnt, ta
 from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet, known
 from leakbound.audits.zero_run.matching import Match
 from leakbound.audits.zero_run.offsets import PoissonBinomial
-from leakbound.audits.zero_run.options import Uncertainty, ZeroRunOptions
+from leakbound.audits.zero_run.options import CorrectionChoice, Uncertainty, ZeroRunOptions
 from leakbound.audits.zero_run.tampering import Composition, Tamper
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.cuts import Fixed, Proof, Weighted
@@ -372,18 +372,23 @@ def correction_of(options: ZeroRunOptions, request: Request, odds: Odds) -> Corr
 def _name_of(options: ZeroRunOptions, claim: Claim, odds: Odds) -> CorrectionName:
     correction = options.correction
     if options.variant == "untampered":
-        if isinstance(claim, ApproxDP) and correction in {"conditional", "poisson_binomial"}:
-            return "poisson_binomial"
-        raise OptionError(
-            f'variant="untampered" is for ApproxDP(δ) by correction="poisson_binomial", got '
-            f"{claim!r} by {correction!r}: take another variant"
-        )
+        return _untampered(correction, claim)
     if correction != "conditional":
         return correction
     if isinstance(claim, PureDP):
         return "poisson_binomial"
     limited = isinstance(odds, OddsBox) and odds.limited
     return "tamper" if limited else "match"
+
+
+def _untampered(correction: CorrectionChoice, claim: Claim) -> CorrectionName:
+    """Return the one correction that leaves guesses untampered, or refuse others."""
+    if isinstance(claim, ApproxDP) and correction in {"conditional", "poisson_binomial"}:
+        return "poisson_binomial"
+    raise OptionError(
+        f'variant="untampered" is for ApproxDP(δ) by correction="poisson_binomial", got '
+        f"{claim!r} by {correction!r}: take another variant"
+    )
 
 
 def naive(examples: AlignedScores, request: Request) -> float:
@@ -457,6 +462,12 @@ def _by_set(propensity: Propensities, asked: Uncertainty | None) -> bool:
     logistic = given.logistic if fitted else isinstance(given, LogisticPropensity)
     if logistic and asked in {None, "set"}:
         return True
+    _refuse_uncertainty(given, asked, fitted=fitted)
+    return False
+
+
+def _refuse_uncertainty(given: Any, asked: Uncertainty | None, *, fitted: bool) -> None:
+    """Refuse what is asked of the error of log-odds that have no confidence set, or no error."""
     message = ""
     if isinstance(given, LogisticPropensity | SklearnPropensity):
         message = (
@@ -477,4 +488,3 @@ def _by_set(propensity: Propensities, asked: Uncertainty | None) -> bool:
             )
     if message:
         raise OptionError(message)
-    return False

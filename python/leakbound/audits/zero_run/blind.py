@@ -10,6 +10,7 @@ from leakbound._base.types import BoolArray, FloatArray, JsonObject
 from leakbound.errors import FitError
 from leakbound.propensity import LogisticPropensity
 from leakbound.propensity.falsification import bets
+from leakbound.propensity.fit import Rows
 from leakbound.propensity.scaling import standardised
 
 # Parts of the pairs: a model learns from those before each but the first.
@@ -47,7 +48,7 @@ def blind_guesses(features: FloatArray, member: BoolArray, seed: int) -> JsonObj
         learnt = np.concatenate([past, past + count])
         model = LogisticPropensity(l2=1.0, calibration=None)
         try:
-            fit = model.fit(table[learnt], labels[learnt], seed=seed)
+            fit = model.fit_rows(Rows.of(table[learnt], labels[learnt]), seed)
         except FitError:
             return None
         now = parts[place]

@@ -1,6 +1,6 @@
 """Columns of features that a logistic model does not need, and those that decide membership."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -63,6 +63,13 @@ def _combinations(
     units, rounding = _units(table[:, columns])
     if np.linalg.eigvalsh(units.T @ units)[0] > _CLEAR:
         return {}, ()
+    return _found(units, rounding, [repr(names[column]) for column in columns], columns)
+
+
+def _found(
+    units: FloatArray, rounding: float, names: Sequence[str], columns: IntArray
+) -> tuple[dict[int, str], Strings]:
+    """Return combinations among columns of length 1, where there may be some."""
     # Gram and Schmidt's basis, twice for each column: once leaves rounding errors.
     basis = np.empty((len(units), 0))
     inside = list[int]()
@@ -76,14 +83,14 @@ def _combinations(
         parts = ""
         if length <= _LITTLE:
             taken = _explaining(units, inside, place)
-            parts = f"a combination of {_listed([repr(names[columns[one]]) for one in taken])}"
+            parts = f"a combination of {_listed([names[one] for one in taken])}"
         if length <= rounding:
             found[int(columns[place])] = parts
             continue
         basis = np.column_stack([basis, rest / length])
         inside.append(place)
         if parts:
-            nearly.append(f"{names[columns[place]]!r} (nearly {parts})")
+            nearly.append(f"{names[place]} (nearly {parts})")
     return found, tuple(nearly)
 
 

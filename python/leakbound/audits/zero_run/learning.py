@@ -328,26 +328,27 @@ def table_of_folds(crossed: CrossFit) -> FeatureTable:
 
 def _check(options: ZeroRunOptions, request: Request, learning: Learning) -> None:
     """Refuse options that have no form over a confidence set."""
-    given = {"cuts": request.cuts, "adversary": options.adversary, "variant": options.variant}
-    if request.cuts is None or isinstance(request.cuts, Fixed | SecondLook):
-        del given["cuts"]
-    if options.adversary is None:
-        del given["adversary"]
-    if options.variant == "directional":
-        del given["variant"]
-    if given:
-        name, value = next(iter(given.items()))
-        raise OptionError(
-            f"{name}={value!r} has no form over a confidence set of log-odds, which plans its own "
-            "guesses and needs no refits: leave it out (cuts may be Fixed, or SecondLook if "
-            'records are matched), or explore with uncertainty="bootstrap"'
-        )
+    if not isinstance(request.cuts, Fixed | SecondLook | None):
+        raise _without_form("cuts", request.cuts)
+    if options.adversary is not None:
+        raise _without_form("adversary", options.adversary)
+    if options.variant != "directional":
+        raise _without_form("variant", options.variant)
     if options.max_log_odds is not None and (learning.guide is None or learning.own_intercept):
         raise OptionError(
             "max_log_odds leaves examples out by log-odds that no audited label had a part in: fit "
             "the model to other examples whose share of members is that of the audit, or declare "
             "both shares: with_member_share(share, of_reference=share_of_those)"
         )
+
+
+def _without_form(name: str, value: object) -> OptionError:
+    """Return the error that an option has no form over a confidence set."""
+    return OptionError(
+        f"{name}={value!r} has no form over a confidence set of log-odds, which plans its own "
+        "guesses and needs no refits: leave it out (cuts may be Fixed, or SecondLook if "
+        'records are matched), or explore with uncertainty="bootstrap"'
+    )
 
 
 def _columns(learning: Learning, rows: IntArray) -> Columns:
@@ -357,14 +358,8 @@ def _columns(learning: Learning, rows: IntArray) -> Columns:
         check_length(learning.reference[0][0], learning.features.shape[1], "features of D'")
         tables.append(learning.reference[0])
     together = np.vstack(tables)
-    largest = np.abs(together).max(axis=0)
-    if largest.max() > _HUGE:
-        column = int(largest.argmax())
-        raise InputError(
-            f"features has {largest[column]:.3g} in column {learning.names[column]}, beyond "
-            f"{_HUGE:g}, whose "
-            "square is not a number: give it in other units"
-        )
+    if np.abs(together).max() > _HUGE:
+        raise InputError(_huge(together, learning.names))
     columns = columns_needed(together, learning.names)
     if not columns.needed.size:
         raise InputError(
@@ -385,6 +380,16 @@ def _untold(table: FeatureTable) -> Strings:
         f"{count:,} examples are not audited: they have a rare word or a gap without an indicator"
     )
     return (note,)
+
+
+def _huge(table: FloatArray, names: Strings) -> str:
+    """Say which column has a number that is too large."""
+    largest = np.abs(table).max(axis=0)
+    column = int(largest.argmax())
+    return (
+        f"features has {largest[column]:.3g} in column {names[column]}, beyond {_HUGE:g}, whose "
+        "square is not a number: give it in other units"
+    )
 
 
 def _confidence_set(
@@ -408,12 +413,13 @@ def _confidence_set(
         others = np.vstack([others, features[:, columns]])
         labels = np.concatenate([labels, labels_there])
         offsets = np.concatenate([offsets, np.zeros(labels_there.size)])
-    return ConfidenceSet.fit(
-        table[rows],
-        member[rows],
-        reference=(others, labels) if labels.size else None,
-        offsets=np.full(rows.size, learning.offset),
-        reference_offsets=offsets if labels.size else None,
+    reference = None
+    if labels.size:
+        reference = (others, labels, offsets)
+    audited = np.ascontiguousarray(table[rows])
+    return ConfidenceSet.of_rows(
+        (audited, member[rows], np.full(rows.size, learning.offset)),
+        reference,
         own_intercept=learning.own_intercept,
         level=shares.SET.of(request.level),
         seed=request.seed,

@@ -70,11 +70,7 @@ def audited(
         kept &= ~left_out
     allowed = np.flatnonzero(kept)
     if allowed.size < 2:
-        size = f"{allowed.size} example{'' if allowed.size == 1 else 's'}"
-        limited = options.max_log_odds is not None
-        within = f" with |log-odds| of at most {options.limit:g}" if limited else ""
-        why = f"there is no pair to compare among {size}{within}"
-        raise no_overlap(why)
+        raise no_overlap(_without_pair(allowed.size, options))
     for values in examples.attacks.scores.values():
         if values[allowed].min() == values[allowed].max():
             raise AbstentionError(
@@ -84,6 +80,15 @@ def audited(
     if isinstance(request.cuts, Fixed):
         request.cuts.check(allowed.size)
     return Purpose.AUDITED_ORDER.rng(request.seed).permutation(allowed)
+
+
+def _without_pair(examples: int, options: ZeroRunOptions) -> str:
+    """Say that too few examples are left."""
+    size = f"{examples} example{'' if examples == 1 else 's'}"
+    within = ""
+    if options.max_log_odds is not None:
+        within = f" with |log-odds| of at most {options.limit:g}"
+    return f"there is no pair to compare among {size}{within}"
 
 
 def features_of(

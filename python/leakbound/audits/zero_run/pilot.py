@@ -20,6 +20,7 @@ from leakbound.audits.zero_run.log_odds import OddsSet, kept_chance
 from leakbound.cuts.look import CAUTION, PILOT_GUESSES, Look
 from leakbound.errors import LeakboundError
 from leakbound.propensity import LogisticPropensity
+from leakbound.propensity.fit import Rows
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -141,9 +142,8 @@ def guide_of(odds: OddsSet, rows: IntArray) -> FloatArray:
         return guide
     found = odds.found
     try:
-        fitted = LogisticPropensity(calibration=None).fit(
-            found.features[rows], found.member[rows], seed=found.seed
-        )
+        seen = Rows.of(found.features[rows], found.member[rows])
+        fitted = LogisticPropensity(calibration=None).fit_rows(seen, found.seed)
     except LeakboundError:  # all are members, say
         return guide
     return fitted.log_odds(found.features)

@@ -9,6 +9,7 @@ from leakbound.claims import FAMILIES, ApproxDP, PureDP, SubsampledGaussianDP, r
 from leakbound.claims.base import failure_of_one
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.report.description import KINDS, Description, Drawing, Figure, Metric, Series, Terms
+from leakbound.report.parts import Checked
 from leakbound.report.style import MEMBER
 from leakbound.results.descriptions import steps
 from leakbound.results.descriptions.plainly import plainly
@@ -107,6 +108,8 @@ def _terms(result: AuditResult, condition: str) -> Terms:
         own=own,
         least_delta=least,
     )
+    if result.copies == 1:
+        return terms
     return replace(terms, copies=result.copies, grouped=of_copies(result))
 
 
@@ -236,17 +239,16 @@ def _blind(result: AuditResult) -> tuple[Metric, ...]:
     blind = result.blind_baseline
     if blind is None:
         return ()
-    value = f"{blind.right:,} of {blind.guesses:,}"
-    if blind.p is None:
-        note = (
-            f"pairs in which {blind.classifier} picks the member from features alone; a difference "
-            "is expected here, and corrected for"
-        )
-        return (Metric(name="Blind baseline", value=value, note=note),)
     note = (
-        f"pairs in which {blind.classifier} picks the member without the {result.wording.subject}; "
-        f"half if the split was random (p = {blind.p:.2g})"
+        f"pairs in which {blind.classifier} picks the member from features alone; a difference is "
+        "expected here, and corrected for"
     )
+    if blind.p is not None:
+        note = (
+            f"pairs in which {blind.classifier} picks the member without the "
+            f"{result.wording.subject}; half if the split was random (p = {blind.p:.2g})"
+        )
+    value = f"{blind.right:,} of {blind.guesses:,}"
     return (Metric(name="Blind baseline", value=value, note=note),)
 
 
@@ -275,13 +277,17 @@ def _at_ceiling(result: AuditResult) -> str:
 
 def _claimed(result: AuditResult) -> float | None:
     """Return the claimed ε where the axis of the bound has it: at its δ and of its relation."""
-    one = result.checked
+    if result.checked is None:
+        return None
+    return _on_the_axis(result, result.checked)
+
+
+def _on_the_axis(result: AuditResult, one: Checked) -> float | None:
+    """Return the claimed ε of a guarantee that was checked, if the axis of the bound has it."""
     family = isinstance(result.claim, FAMILIES)
-    delta = None
-    if one is not None:
-        delta = claimed_delta(result.claim, one)
+    delta = claimed_delta(result.claim, one)
     stated = delta_of(result.claim, result.least_delta)
-    if one is None or delta is None or (family and delta != stated):
+    if delta is None or (family and delta != stated):
         return None
     crosses = result.relation == "replace" and one.compares == "add_remove"
     if crosses:
@@ -320,14 +326,18 @@ def formula(result: AuditResult, bound: float) -> str:
 
 def _headline(result: AuditResult, said: Description) -> str:
     """Return the verdict in one sentence, with the noise of DP-SGD where that is bounded."""
-    claim = result.claim
     if result.is_withheld:
         return (
             "Withheld: the records alone, without a score, contradict a random split, which may "
             "explain the correct guesses. Nothing is proved."
         )
-    if not (said.leaks and isinstance(claim, SubsampledGaussianDP)):
-        return said.headline
+    if said.leaks and isinstance(result.claim, SubsampledGaussianDP):
+        return _of_noise(result, said, result.claim)
+    return said.headline
+
+
+def _of_noise(result: AuditResult, said: Description, claim: SubsampledGaussianDP) -> str:
+    """Return the headline of a bound on the noise of DP-SGD."""
     condition = "if"
     if said.terms.condition:
         condition = f"{said.terms.condition} and"

@@ -28,12 +28,8 @@ def plainly(result: AuditResult) -> str:
         return ""
     if any(one.status == "contradicted" for one in result.assumptions):
         return ""
-    implied = result.implied()
     candidates = int(options.get("k", 2))
-    if implied is not None:
-        right = implied.posterior
-    else:
-        right = 1 / (1 + (candidates - 1) * math.exp(-result.bound))
+    right = 1 / (1 + (candidates - 1) * math.exp(-result.bound))
     often = min(99, math.floor(100 * right))
     guessing = math.ceil(100 / candidates)
     if often <= guessing:
@@ -52,7 +48,7 @@ def _told(result: AuditResult) -> str:
     many = "records"
     if result.wording.unit != "example":
         many = plural(result.wording.unit)
-    if result.implied() is not None:
+    if result.relation == "add_remove":
         return f"for some {many} whether they were in the training data"
     # "which of two was in the training data"
     return f"in some cases {result.wording.question.replace(' was in', f' {many} was in', 1)}"

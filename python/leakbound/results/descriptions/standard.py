@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+import leakbound._core as _core
 from leakbound._base import shares
 from leakbound._base.formatting import number, percent, share
 from leakbound.report.description import KINDS, SMALL, Description, Figure, Levels, Metric, Section
@@ -22,13 +23,12 @@ from leakbound.results.words import (
     scale_of,
     stated_claim,
 )
-from leakbound.stats import clopper_pearson
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from leakbound.report.description import Drawing, Terms
-    from leakbound.report.parts import ScoreAudit
+    from leakbound.report.parts import Checked, ScoreAudit
     from leakbound.results.one_run import AuditResult
     from leakbound.results.panoramia import PanoramiaResult
     from leakbound.results.wording import Wording
@@ -51,6 +51,9 @@ def standard(
     # the word is for what is proved and more than what was claimed, if something was
     more = one is None or (one.verdict == "refuted" and not promised(result, wording))
     leaks = result.refutes and epsilon >= SMALL and more
+    answer = ""
+    if one is not None:
+        answer = _answer(result, one, ranking, terms, wording, withheld=withheld)
     sign, tail = {
         "estimate": ("ε̃ =", ", estimate"),
         "exploratory_lower_bound": (f"{terms.symbol} ≈", ", exploratory"),
@@ -84,7 +87,7 @@ def standard(
         numbers=_numbers(result, ranking=ranking, terms=terms),
         units=units_of(terms, scale_of(result.claim).unit),
         subject=wording.subject,
-        answer=_answer(result, ranking=ranking, terms=terms, wording=wording, withheld=withheld),
+        answer=answer,
         contradicted=tuple(x for x in result.assumptions if x.status == "contradicted"),
     )
 
@@ -134,30 +137,42 @@ def _headline(
     result: Audit, ranking: ScoreAudit, terms: Terms, wording: Wording, *, leaks: bool
 ) -> str:
     """Return the verdict in one sentence: what is proved, or that nothing is."""
-    bound = number(terms.epsilon)
-    sure = terms.sure(percent(result.confidence))
     if result.kind == "exploratory_lower_bound":
-        own = ""
-        if terms.own:
-            own = f" ({terms.own})"
-        return (
-            f"Exploratory: {terms.symbol} ≈ {bound}{terms.at}{own}. This is not a lower "
-            "bound, because it ignores the error of the learnt propensities. It cannot refute a "
-            "claim."
-        )
+        return _exploratory(terms)
     if leaks:
         return terms.conditional(
             f"This {wording.subject} leaks: the audit rules out every {terms.guarantee} with "
-            f"{terms.smaller} {sure}."
+            f"{terms.smaller} {terms.sure(percent(result.confidence))}."
         )
     if result.refutes:
-        said = f"{terms.symbol} is at least {bound}{terms.at}{terms.within} {sure}."
-        if terms.epsilon >= SMALL:
-            return terms.conditional(said)
-        return (
-            f"Almost nothing could be shown: {terms.conditional(said)} A stronger attack may show "
-            "more."
-        )
+        return _shown(result, terms)
+    return _nothing(result, ranking, terms)
+
+
+def _exploratory(terms: Terms) -> str:
+    """Return the headline of a number that is no bound."""
+    own = ""
+    if terms.own:
+        own = f" ({terms.own})"
+    return (
+        f"Exploratory: {terms.symbol} ≈ {number(terms.epsilon)}{terms.at}{own}. This is not a "
+        "lower bound, because it ignores the error of the learnt propensities. It cannot refute a "
+        "claim."
+    )
+
+
+def _shown(result: Audit, terms: Terms) -> str:
+    """Return the headline of a bound above 0 that is no leak worth the word."""
+    bound = f"{number(terms.epsilon)}{terms.at}{terms.within}"
+    sure = terms.sure(percent(result.confidence))
+    said = terms.conditional(f"{terms.symbol} is at least {bound} {sure}.")
+    if terms.epsilon >= SMALL:
+        return said
+    return f"Almost nothing could be shown: {said} A stronger attack may show more."
+
+
+def _nothing(result: Audit, ranking: ScoreAudit, terms: Terms) -> str:
+    """Return the headline of a bound of 0."""
     several = ""
     if terms.copies > 1:
         several = f", each inserted {terms.copies} times,"
@@ -174,12 +189,15 @@ def _headline(
 
 
 def _answer(
-    result: Audit, ranking: ScoreAudit, terms: Terms, wording: Wording, *, withheld: bool
+    result: Audit,
+    one: Checked,
+    ranking: ScoreAudit,
+    terms: Terms,
+    wording: Wording,
+    *,
+    withheld: bool,
 ) -> str:
-    """Return what is said about the guarantee that was checked; empty if none was."""
-    one = result.checked
-    if one is None:
-        return ""
+    """Return what is said about the guarantee that was checked."""
     claim = asked(result.claim, one)
     at = claimed_delta(result.claim, one)
     if at:
@@ -226,7 +244,7 @@ def counted(
     rates = tuple[Metric, ...]()
     if not wording.each:
         noted = f"{ranking.members:,} members, {ranking.m - ranking.members:,} not"
-        rates = tuple(_rates(result, ranking))
+        rates = tuple(_rates(ranking, result.confidence))
     return (
         *rates,
         Metric(name="AUC", value=f"{ranking.auc:.3f}", note=auc),
@@ -235,49 +253,46 @@ def counted(
     )
 
 
-def _rates(result: Audit, ranking: ScoreAudit) -> Iterator[Metric]:
+def _rates(ranking: ScoreAudit, confidence: float) -> Iterator[Metric]:
     """Return true positive rates at low false positive rates, and accuracy, with exact limits.
 
     Thresholds are found by the scores of non-members, or by the number of examples.
     """
     roc = ranking.roc
-    wrong = roc.guesses - roc.members
-    examples = 0
-    if roc.guesses.size:
-        examples = int(roc.guesses[-1])
-    members = 0
-    if examples:
-        members = int(roc.members[-1])
+    if not roc.guesses.size:
+        return
+    examples = int(roc.guesses[-1])
+    members = int(roc.members[-1])
     others = examples - members
     if not members or not others:
         return
-
-    def metric(name: str, right: int, trials: int, what: str = "") -> Metric:
-        beta = shares.DESCRIBED_SIDES.of(1 - result.confidence, 2)
-        counts = np.array([right, trials - right])
-        low, least_wrong = clopper_pearson(counts, trials, beta=beta).tolist()
-        sure = percent(result.confidence)
-        limits = f"{sure} interval {share(low)} to {share(1 - least_wrong, up=True)}"
-        return Metric(name=name, value=share(right / trials), note=f"{limits}{what}")
-
+    wrong = roc.guesses - roc.members
     for rate in LOW_RATES:
         name = f"TPR at {percent(rate)} FPR"
         least = round(1 / rate)
         if others < least:
-            yield Metric(
-                name=name,
-                value="unknown",
-                note=f"needs {least:,} non-members; there are {others:,}",
-            )
+            note = f"needs {least:,} non-members; there are {others:,}"
+            yield Metric(name=name, value="unknown", note=note)
             break
         place = int(np.searchsorted(wrong, rate * others, side="right")) - 1
         members_below = 0
         if place >= 0:
             members_below = int(roc.members[place])
-        yield metric(name, members_below, members)
+        yield _rate(name, members_below, members, confidence)
     half = int(np.abs(roc.guesses - examples / 2).argmin())
     right = int(roc.members[half] + others - wrong[half])
-    yield metric("Accuracy", right, examples, "; guessing gives 50 %")
+    yield _rate("Accuracy", right, examples, confidence, "; guessing gives 50 %")
+
+
+def _rate(name: str, right: int, trials: int, confidence: float, what: str = "") -> Metric:
+    """Return a rate with Clopper-Pearson limits on both sides."""
+    beta = shares.DESCRIBED_SIDES.of(1 - confidence, 2)
+    counts = np.array([right, trials - right], dtype=np.uint64)
+    of = np.full(2, trials, dtype=np.uint64)
+    low, least_wrong = _core.clopper_pearson(counts, of, beta=np.full(2, beta)).tolist()
+    interval = f"interval {share(low)} to {share(1 - least_wrong, up=True)}"
+    note = f"{percent(confidence)} {interval}{what}"
+    return Metric(name=name, value=share(right / trials), note=note)
 
 
 def levels_of(terms: Terms, *, proves: bool) -> Levels:

@@ -98,17 +98,17 @@ def _of_more(result: AuditResult, terms: Terms) -> Iterator[str]:
     one = result.checked
     reach = terms.ceiling
     proves = KINDS[result.kind].proves
+    reached = f"{terms.symbol} = {number(reach)}{terms.at}."
     near = math.isfinite(reach) and terms.epsilon >= _NEAR * reach
     if near and proves and not _is_shifted(result) and not _is_filled(result):
         yield (
             f"To prove more, audit more {unit}: a perfect attack on these {m:,} would have reached "
-            f"only {terms.symbol} = {number(reach)}{terms.at}."
+            f"only {reached}"
         )
     if one is not None and one.verdict == "not refuted":
         yield (
             f"To test the claimed {asked(result.claim, one)} harder, choose a stronger attack for "
-            f"the next audit: these {unit} allow bounds up to "
-            f"{terms.symbol} = {number(reach)}{terms.at}."
+            f"the next audit: these {unit} allow bounds up to {reached}"
         )
     if isinstance(result.claim, PureDP) and proves and result.copies == 1:
         small = 10.0 ** -math.ceil(math.log10(10 * m))
@@ -290,29 +290,34 @@ def _of_shift(result: Any) -> Iterator[str]:
 
 def _of_leak(result: AuditResult, unit: str) -> str:
     """Return where the leak is, and what may be done about it."""
-    guessed = result.guesses / max(1, audited(result))
-    listed = result.exposed
     # of groups that differ, features alone may separate the scores
     shifted = _is_shifted(result)
-    if guessed >= _MANY or (_deviations(result) > _LARGE and not shifted):
-        auc = ""
-        if not shifted:
-            auc = f" (AUC {result.auc:.3f})"
-        return (
-            "Reduce overfitting (train less, choose a smaller model, regularise), or train with "
-            f"DP: the leak is spread over many {unit}{auc}."
-        )
+    guessed = result.guesses / max(1, audited(result))
+    if guessed < _MANY and (shifted or _deviations(result) <= _LARGE):
+        return _of_few(result, unit, is_few=guessed <= _FEW)
+    auc = ""
+    if not shifted:
+        auc = f" (AUC {result.auc:.3f})"
+    return (
+        "Reduce overfitting (train less, choose a smaller model, regularise), or train with "
+        f"DP: the leak is spread over many {unit}{auc}."
+    )
+
+
+def _of_few(result: AuditResult, unit: str, *, is_few: bool) -> str:
+    """Return at which examples to look, where a part of them was guessed about."""
     where = {"members": "the highest scores", "non-members": "the lowest scores"}
     extreme = "the most extreme scores"
-    if shifted:
+    if _is_shifted(result):
         extreme += ", given their features"
     who = f"{result.guesses:,} {unit} with {where.get(result.path, extreme)}"
     if result.guessed == PILOT_GUESSES:
         who = f"{result.guesses:,} {unit} at ranks chosen with a pilot sample"
+    listed = result.exposed
     if listed is not None and listed.rows.size:
         who = f"{listed.rows.size:,} most exposed members (result.exposed)"
     few = ""
-    if guessed <= _FEW:
+    if is_few:
         few = "The bound is from few records. "
     look = f"{few}Look at the {who}. Are there {_FLAWS}?"
     if result.path == "non-members":
