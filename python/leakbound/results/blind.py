@@ -57,7 +57,7 @@ def blind_baseline(options: Mapping[str, object]) -> BlindBaseline | None:
 
 
 def _read(stored: Mapping[str, object]) -> BlindBaseline | None:
-    """Return a blind baseline as it was stored; None if a number is none."""
+    """Return a blind baseline as it was stored; None if that is not one."""
     right = stored.get("right")
     guesses = stored.get("of")
     p = stored.get("p_value")
