@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from leakbound._base.checks import check_membership, check_scores, integer, real
 from leakbound._base.files import parquet_batches
@@ -15,6 +15,9 @@ from leakbound._base.types import ArrayInput, BoolArray, FloatArray, PathInput
 from leakbound.errors import FormatError, OptionError
 from leakbound.simulate import Game
 from leakbound.simulate.games import tossed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ def _stored(path: Path, column: str, _written: object) -> tuple[FloatArray, Bool
     return scores, check_membership(table["member"].to_numpy(), scores.size)
 
 
-def read_parquet(path: Path) -> Any:
+def read_parquet(path: Path) -> "pa.Table":
     """Read a parquet file; an error about a damaged one names it."""
     with needs("io", "leakbound.benchmark"):
         import pyarrow as pa

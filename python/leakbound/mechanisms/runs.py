@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from leakbound._base.checks import seed_of, shown
 from leakbound._base.files import Archive, digest, open_archive, replacing
 from leakbound._base.reading import columns_of, readable
 from leakbound._base.streams import Purpose
-from leakbound._base.types import AnyArray, PathInput
+from leakbound._base.types import AnyArray, Named, PathInput
 from leakbound.errors import FormatError, InputError, OptionError
 from leakbound.mechanisms.outputs import is_same, output_of, repeated
 from leakbound.mechanisms.worker import Failure, Output, pack, together, unpack, words_of
@@ -242,9 +242,9 @@ class Runs:
                 made_of=np.array(json.dumps(self._made_of)),
             )
 
-    def _read(self, path: Path) -> dict[str, Any]:
+    def _read(self, path: Path) -> Named:
         wrong = ""
-        made_of = dict[str, Any]()
+        made_of: Named = {}
         try:
             with open_archive(path) as content:
                 self._outputs = list(_outputs_in(content))

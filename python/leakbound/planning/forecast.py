@@ -181,7 +181,7 @@ def ceilings(
     groups: ArrayInput | None = None,
     cuts: CutPolicy | None = None,
     sides: Sides = "auto",
-) -> dict[Any, float]:
+) -> dict[object, float]:
     """Return the bound of a perfect attack on each subgroup that labels tell apart.
 
     A subgroup whose ceiling is 0, or below your claim, cannot be audited: give it more examples, or
