@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_ids, check_length, instance, vector
 from leakbound._base.files import parquet_batches, replacing
+from leakbound._base.messages import Message
 from leakbound._base.types import (
     ArrayInput,
     FloatArray,
@@ -32,7 +33,10 @@ if TYPE_CHECKING:
 _VERSION = 1
 METADATA = b"leakbound.tally"
 """The key of Arrow metadata that hold all but the counts."""
-_KINDS = {"coins": "a Tally, for Coins()", "pairs": "a PairTally, for RandomSplit()"}
+_KINDS = {
+    "coins": Message("a Tally, for {Coins()}"),
+    "pairs": Message("a PairTally, for {RandomSplit()}"),
+}
 
 
 class AnyTally(ABC):
@@ -463,5 +467,6 @@ def _read(metadata: dict[bytes, bytes] | None, kind: str) -> Named | None:
             )
         found = _KINDS[described.pop("kind")]
     if found != _KINDS[kind]:
-        raise InputError(f"these are the counts of {found}, and not of {_KINDS[kind]}")
+        message = "these are the counts of {found}, and not of {wanted}"
+        raise InputError(Message(message, found=found, wanted=_KINDS[kind]))
     return described

@@ -11,6 +11,7 @@ import numpy as np
 
 from leakbound._base.checks import seed_of, shown
 from leakbound._base.files import Archive, digest, open_archive, replacing
+from leakbound._base.messages import Message
 from leakbound._base.reading import columns_of, readable
 from leakbound._base.streams import Purpose
 from leakbound._base.types import AnyArray, Named, PathInput
@@ -189,10 +190,11 @@ class Runs:
     def _check_size(self) -> None:
         size = len(pack(self._outputs[0]))
         if size * self._most > _MOST_BYTES:
-            raise OptionError(
+            message = (
                 f"an output takes {size:,} bytes, and {self._most:,} of them {size * self._most:,}:"
-                f" return fewer numbers, or set most_runs to at most {_MOST_BYTES // size:,}"
+                f" return fewer numbers, or set {{most_runs}} to at most {_MOST_BYTES // size:,}"
             )
+            raise OptionError(Message(message))
 
     def _check_first_batch(self, outputs: list[Output]) -> None:
         """Refuse a mechanism that never returns: that is not a leak."""

@@ -11,6 +11,7 @@ import numpy as np
 from leakbound._base.canonical import is_digest, plain
 from leakbound._base.checks import choice, integer, real, shown
 from leakbound._base.derived import derived
+from leakbound._base.messages import Message
 from leakbound._base.types import (
     AnyArray,
     FloatArray,
@@ -152,10 +153,11 @@ class Agreement:
         except MissingExtraError:
             raise
         except LeakboundError as error:
-            raise OptionError(
-                f"the protocol cannot be kept: its audit of these {size:,} examples is "
-                f"refused: {error}"
-            ) from error
+            message = (
+                "the protocol cannot be kept: its audit of these {size:,} examples is refused: "
+                "{error}"
+            )
+            raise OptionError(Message(message, size=size, error=error)) from error
 
 
 def checked_protocol(protocol: object) -> JsonObject:
@@ -183,7 +185,7 @@ def checked_protocol(protocol: object) -> JsonObject:
     try:
         Agreement.of(content)
     except LeakboundError as error:
-        raise OptionError(f"the protocol's {error}") from error
+        raise OptionError(Message("the protocol's {error}", error=error)) from error
     return content
 
 
@@ -208,7 +210,7 @@ def build(value: object, name: str, kinds: Mapping[str, type[object]]) -> object
         signature(kind).bind(**options)
         return kind(**options)
     except LeakboundError as error:
-        message = f"{name}: {error}"
+        message: str = Message("{name}: {error}", name=name, error=error)
     except TypeError as error:
         message = f"{name}: {kind.__name__}: {error}"
     raise OptionError(message)
