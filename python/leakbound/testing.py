@@ -7,11 +7,11 @@ fails the run, and says at its end why they are; in JUnit's XML they have the pr
 """
 
 import unittest
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from importlib import import_module
 from importlib.util import find_spec
 from inspect import signature
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
 from leakbound._base.checks import choice, flag, instance, integer
 from leakbound._base.types import Relation, Verdict
@@ -19,6 +19,12 @@ from leakbound.errors import OptionError
 from leakbound.report.description import Description
 from leakbound.results.base import Result
 from leakbound.results.risks import Risks
+
+if TYPE_CHECKING:
+    from _pytest.nodes import Item
+    from _pytest.reports import TestReport
+    from _pytest.runner import CallInfo
+    from _pytest.terminal import TerminalReporter
 
 pytest: Any = None
 if find_spec("pytest"):
@@ -165,7 +171,9 @@ def _hook(**options: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 @_hook(wrapper=True)
-def pytest_runtest_makereport(item: Any, call: Any) -> Any:
+def pytest_runtest_makereport(
+    item: "Item", call: "CallInfo[None]"
+) -> "Generator[None, TestReport, TestReport]":
     """Mark the reports of inconclusive tests, for the terminal and for JUnit."""
     report = yield
     if call.excinfo is not None and call.excinfo.errisinstance(InconclusiveError):
@@ -177,14 +185,14 @@ def pytest_runtest_makereport(item: Any, call: Any) -> Any:
 
 
 @_hook(tryfirst=True)
-def pytest_report_teststatus(report: Any) -> object:
+def pytest_report_teststatus(report: "TestReport") -> object:
     """Report inconclusive tests as such."""
     if report.failed and ("leakbound", "inconclusive") in getattr(report, "user_properties", ()):
         return "inconclusive", "I", ("INCONCLUSIVE", {"yellow": True})
     return None
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
+def pytest_terminal_summary(terminalreporter: "TerminalReporter") -> None:
     """Say why tests are inconclusive: pytest does so for outcomes of its own only."""
     for report in terminalreporter.stats.get("inconclusive", ()):
         terminalreporter.write_line(f"INCONCLUSIVE {report.nodeid}: {report.longrepr}")

@@ -473,10 +473,13 @@ def _unmatched(known: _Ids, own: _Ids) -> str:
     ]
     if not differing:
         return f"ids of {known.of} and of {own.of} repeat: give each example a different id"
-    return (
+    message = (
         f"ids do not match: {' and '.join(differing)}; score all examples of the plan, or use "
-        "the same ids (.to_numpy() of a pandas object is read by position)"
+        "the same ids"
     )
+    if "index" in {known.kind, own.kind}:
+        return f"{message} (.to_numpy() of a pandas object is read by position)"
+    return message
 
 
 def _same_letters(one: AnyArray, other: AnyArray) -> bool:

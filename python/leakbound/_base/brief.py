@@ -2,15 +2,18 @@
 
 from collections.abc import Mapping, Sized
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 # Elements of a list, or of an array, that are shown one by one
 _FEW = 8
 
 
-def brief(self: Any) -> str:
+def brief(self: "DataclassInstance") -> str:
     """Return a dataclass with the shapes of its arrays; ``__repr__ = brief`` uses it.
 
     Fields that are None are left out.
@@ -26,7 +29,7 @@ def brief(self: Any) -> str:
     return f"{type(self).__name__}({', '.join(parts)})"
 
 
-def _part(value: Any) -> str:
+def _part(value: object) -> str:
     """Return a value in a few words."""
     kind = type(value).__name__
     shape = getattr(value, "shape", None)
@@ -38,8 +41,9 @@ def _part(value: Any) -> str:
     if isinstance(value, Mapping):
         inner = ", ".join(f"{key!r}: {_part(one)}" for key, one in value.items())
         return f"{{{inner}}}"
-    listed = isinstance(value, Sized) and not isinstance(value, str | bytes)
-    if listed and len(value) > _FEW:
+    if isinstance(value, str | bytes):
+        return repr(value)
+    if isinstance(value, Sized) and len(value) > _FEW:
         return f"<{kind} of {len(value)}>"
     if isinstance(value, tuple | list) and any(hasattr(one, "shape") for one in value):
         return f"({', '.join(map(_part, value))})"

@@ -8,6 +8,7 @@ import hashlib
 import json
 import math
 import re
+from types import NoneType
 from typing import IO, Any, cast
 
 from leakbound._base.types import JsonValue
@@ -27,6 +28,10 @@ def canonical_json(value: JsonValue) -> bytes:
     return text.encode("ascii")
 
 
+# Types of JSON, without those derived from them
+_PLAIN = (NoneType, bool, int, float, str)
+
+
 def sha256(content: bytes) -> str:
     """Return the SHA-256 of bytes, in 64 hexadecimal digits."""
     return hashlib.sha256(content).hexdigest()
@@ -42,7 +47,7 @@ def digest(file: IO[bytes]) -> str:
     return hashlib.file_digest(cast("Any", file), "sha256").hexdigest()
 
 
-def plain(value: Any, name: str, depth: int = 0) -> JsonValue:
+def plain(value: object, name: str, depth: int = 0) -> JsonValue:
     """Check that a value is made of text, finite numbers, booleans, lists and tables; copy it."""
     if depth > _DEEPEST:
         raise OptionError(f"{name.partition('.')[0]} is nested more than {_DEEPEST} deep")
@@ -56,7 +61,7 @@ def plain(value: Any, name: str, depth: int = 0) -> JsonValue:
         }
     if isinstance(value, list | tuple):
         return [plain(part, name=f"{name}[{i}]", depth=depth + 1) for i, part in enumerate(value)]
-    if value is not None and type(value) not in (bool, int, float, str):
+    if not isinstance(value, _PLAIN) or type(value) not in _PLAIN:
         raise InputTypeError(
             f"{name} is of type {type(value).__name__}: give text, a number, true or false, a "
             "list or a table (a date goes as text)"
@@ -70,5 +75,4 @@ def plain(value: Any, name: str, depth: int = 0) -> JsonValue:
         flaw = f"has text that UTF-8 cannot encode: {value!r:.60}"
     if flaw:
         raise OptionError(f"{name} {flaw}")
-    checked: JsonValue = value
-    return checked
+    return value

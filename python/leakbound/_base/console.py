@@ -12,10 +12,13 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
 from threading import Timer
-from typing import Any, TypeVar
+from typing import IO, TYPE_CHECKING, TypeVar
 
 from leakbound._base.formatting import printable
 from leakbound.errors import InternalError, LeakboundError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 T = TypeVar("T")
 
@@ -64,7 +67,7 @@ def tell(text: str) -> None:
         sys.stderr.flush()
 
 
-def silence(stream: Any) -> None:
+def silence(stream: IO[str]) -> None:
     """Discard what is left in a stream, so that the flush at exit cannot fail."""
     with suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -141,7 +144,7 @@ def _flushed(code: int) -> int:
 _PATIENCE = 0.5
 # Seconds over which the remaining time is estimated: a step may take minutes.
 _LOOK_BACK = 600.0
-_OPEN: ContextVar[Any] = ContextVar("_OPEN", default=None)
+_OPEN: "ContextVar[Progress | None]" = ContextVar("_OPEN", default=None)
 """The bars of the command that runs, to which the phases of its work add theirs."""
 
 

@@ -6,7 +6,7 @@ from typing import Any
 _PACKAGE = __name__.partition(".")[0]
 
 
-def derived(kind: Any, name: str) -> Any:
+def derived(kind: type[object], name: str) -> Any:
     """Return the class that was derived from another, outside the package, by its name.
 
     Its name is its attribute `name`, if that is a text, and else that of the class. It is found

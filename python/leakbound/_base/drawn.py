@@ -1,6 +1,7 @@
 """What was drawn, and how often a member was inserted: as stated, or as a plan has it."""
 
 from leakbound._base.checks import integer, shown
+from leakbound._base.messages import Message
 from leakbound.errors import InputTypeError, OptionError
 
 # Letters of the word for a unit, at most.
@@ -79,8 +80,9 @@ def refuse_copies(drawn: object) -> None:
     """Refuse a plan whose members were inserted several times, where a bound does not know it."""
     planned = int(getattr(drawn, "copies", 1))
     if planned > 1:
-        raise OptionError(
-            f"the plan was drawn for {planned} copies of each member, and this bound would be on "
-            f"all {planned} at once: audit with Coins(plan) or Choices(plan), which convert it to "
-            "one record"
+        message = (
+            "the plan was drawn for {planned} copies of each member, and this bound would be on "
+            "all {planned} at once: audit with {Coins(plan)} or {Choices(plan)}, which convert it "
+            "to one record"
         )
+        raise OptionError(Message(message, planned=planned))

@@ -13,6 +13,7 @@ import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_features, shown
+from leakbound._base.messages import Message
 from leakbound._base.reading import array_of
 from leakbound._base.tables import NAMES, Column, ColumnKind, Writing, kinds_of, read_columns
 from leakbound._base.text import marked, settled, suspicion, taken_as_words
@@ -192,7 +193,9 @@ class Encoding:
             if not column.categorical:
                 meant = suspicion(read, label)
             if meant:
-                doubts.append(f"column {label!r} of {name} {meant}: {taken_as_words(read, label)}")
+                done = taken_as_words(read, label)
+                said = "column {label!r} of {name} {meant}: {done}"
+                doubts.append(Message(said, label=label, name=name, meant=meant, done=done))
             rules.append(_rule(label, read, name, coded=column.categorical))
         found = cls(tuple(rules))
         if not found.names:

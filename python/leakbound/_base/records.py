@@ -15,10 +15,12 @@ from functools import cache, cached_property, partial
 from pathlib import Path
 from types import GenericAlias, NoneType, UnionType
 from typing import (
+    TYPE_CHECKING,
     Annotated,
     Any,
     Generic,
     Literal,
+    Never,
     NotRequired,
     Self,
     TypeVar,
@@ -33,6 +35,9 @@ import numpy as np
 from leakbound._base.files import write_text
 from leakbound._base.types import JsonObject, JsonValue, Named, PathInput
 from leakbound.errors import FormatError, LeakboundError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 T = TypeVar("T")
 
@@ -63,12 +68,12 @@ class Lazy(Generic[T]):
         return found
 
 
-def unstored() -> Any:
+def unstored() -> tuple[Never, ...]:
     """Return a dataclass field for a tuple too large for JSON: pickled, but not compared."""
     return field(default=(), repr=False, metadata={"stored": False})
 
 
-def stored_fields(kind: Any) -> list[Field[object]]:
+def stored_fields(kind: "DataclassInstance | type[DataclassInstance]") -> list[Field[object]]:
     """Return the fields of a dataclass that are part of its stored form."""
     return [one for one in fields(kind) if one.metadata.get("stored", True)]
 
@@ -356,7 +361,7 @@ def _number() -> Any:
     return TypeAliasType("Number", form)
 
 
-def _built(kind: type[object], content: Named) -> object:
+def _built(kind: "type[DataclassInstance]", content: Named) -> object:
     """Build a dataclass from its fields, and refuse those that cannot go together."""
     try:
         stored = ((one.name, one.name.lstrip("_")) for one in stored_fields(kind))

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.checks import WHOLE, shown
+from leakbound._base.messages import Message, Option, Ways
 from leakbound._base.tables import NAMES, Column, ColumnKind, Writing, exact_number, objects
 from leakbound._base.types import AnyArray, BoolArray, TextArray
 from leakbound.errors import InputError
@@ -204,21 +205,30 @@ class _Words:
         if len(others) > _OTHERS:
             more = f" and {len(others) - _OTHERS} more"
         kind = NAMES[reading.kind]
-        remedy = (
-            f"if such words mark missing values, pass missing=["
-            f"{', '.join(map(repr, listed))}]{more}; if {kind} are codes here, "
-            f'columns={{{self.name!r}: "codes"}}'
+        remedy: str = Message(
+            "if such words mark missing values, pass {missing}{more}; if {kind} are codes here, "
+            "{columns}",
+            missing=Option("missing", listed),
+            more=more,
+            kind=kind,
+            columns=Option("columns", {self.name: "codes"}),
         )
         if not self.columns[0].writing.named:
-            remedy = (
-                f"replace such words ({', '.join(map(repr, listed))}{more}) by missing values, as "
-                f"pandas.to_numeric(column, errors='coerce') does; if {kind} are codes here, make "
-                "the column categorical: .astype('category')"
+            words = f"({', '.join(map(repr, listed))}{more})"
+            replaced = Ways(
+                f"replace such words {words} by missing values, as "
+                "pandas.to_numeric(column, errors='coerce') does",
+                shell=f"name such words {words} in --missing",
             )
-        raise InputError(
-            f"column {self.name!r} of {table} holds {kind}, but {shown(first)} at row {row} (rows "
-            f"count from 0): {remedy}"
+            coded = Ways(f"{_CATEGORICAL.python}: .astype('category')", _CATEGORICAL.shell)
+            said = "{replaced}; if {kind} are codes here, {coded}"
+            remedy = Message(said, replaced=replaced, kind=kind, coded=coded)
+        message = (
+            "column {name!r} of {table} holds {kind}, but {first} at row {row} (rows count from "
+            "0): {remedy}"
         )
+        where = {"name": self.name, "table": table, "kind": kind, "first": shown(first)}
+        raise InputError(Message(message, row=row, remedy=remedy, **where))
 
     def suspicion(self) -> str:
         """Say what tells that a column of words was meant to hold numbers or dates, if it was."""
@@ -294,10 +304,10 @@ def suspicion(column: Column, name: str) -> str:
 
 def taken_as_words(column: Column, name: str) -> str:
     """Say what was done with this column, and how it would be read as what it was meant to be."""
-    codes = f'say columns={{{name!r}: "codes"}}'
+    advice = "taken as words; write plain numbers (12.5) or dates (2024-05-31), or "
     if not column.writing.named:
-        codes = "make the column categorical"
-    return f"taken as words; write plain numbers (12.5) or dates (2024-05-31), or {codes}"
+        return Message(f"{advice}{{categorical}}", categorical=_CATEGORICAL)
+    return Message(f"{advice}say {{columns}}", columns=Option("columns", {name: "codes"}))
 
 
 def marked(columns: Mapping[str, Mapping[str, int]], *, named: bool) -> str:
@@ -311,12 +321,14 @@ def marked(columns: Mapping[str, Mapping[str, int]], *, named: bool) -> str:
     }
     listed = "; ".join(f"column {name!r} has {said}" for name, said in counts.items())
     note = f"{listed}: read as missing values"
-    if named:
-        known = ", ".join(sorted({repr(mark) for marks in columns.values() for mark in marks}))
-        note += f"; missing=[{known}] says so without a warning"
-    return note
+    if not named:
+        return note
+    known = sorted({mark for marks in columns.values() for mark in marks})
+    missing = Option("missing", known)
+    return Message("{note}; {missing} says so without a warning", note=note, missing=missing)
 
 
+_CATEGORICAL = Ways("make the column categorical", shell="name the column in --categorical")
 _DATE = "a date"
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from importlib import import_module
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -12,6 +12,11 @@ from leakbound._base.reading import array_of
 from leakbound._base.types import AnyArray, BoolArray, FloatArray, IntArray
 from leakbound._core import KeyCounts
 from leakbound.errors import InputError, InputTypeError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    Records: TypeAlias = pa.RecordBatch | pa.Table
 
 Counts: TypeAlias = "tuple[IntArray, IntArray, IntArray]"
 """Keys that increase, examples of each, and members among them."""
@@ -117,7 +122,7 @@ def whole(values: object, name: str) -> IntArray:
     return array.astype(np.int64)
 
 
-def labelled(batch: Any, score: str, member: str) -> tuple[AnyArray, BoolArray]:
+def labelled(batch: "Records", score: str, member: str) -> tuple[AnyArray, BoolArray]:
     """Return scores and membership of Arrow records."""
     scores, labels = arrow_columns(batch, (score, member))
     if labels.dtype.kind not in "biuf":
@@ -148,7 +153,7 @@ def arrow_columns(batch: object, names: Sequence[str], first: int = 0) -> list[A
     return [column.to_numpy(zero_copy_only=False) for column in columns]
 
 
-def arrow_column(batch: object, name: str, first: int = 0) -> Any:
+def arrow_column(batch: object, name: str, first: int = 0) -> "pa.Array":
     """Return a column of Arrow records; InputTypeError where it is missing or null."""
     pa = arrow("reading Arrow records")
     if not isinstance(batch, pa.RecordBatch | pa.Table):
@@ -167,7 +172,7 @@ def arrow_column(batch: object, name: str, first: int = 0) -> Any:
     return column
 
 
-def recorded(counts: Counts, names: Sequence[str], like: object = None) -> Any:
+def recorded(counts: Counts, names: Sequence[str], like: object = None) -> "Records":
     """Return counts as a pyarrow.RecordBatch with columns of these names, for a Table a Table."""
     pa = arrow("a tally in Arrow's form")
     columns = [pa.array(column, type=pa.int64()) for column in counts]

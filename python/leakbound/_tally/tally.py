@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,21 +14,29 @@ from numpy.typing import NDArray
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_ids, check_length, instance, vector
 from leakbound._base.files import parquet_batches, replacing
+from leakbound._base.messages import Message
 from leakbound._base.types import (
     ArrayInput,
     FloatArray,
     HasMember,
     IntArray,
     JsonObject,
+    Named,
     PathInput,
 )
 from leakbound._tally import counting
 from leakbound.errors import InputError, InputTypeError, OptionError
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 _VERSION = 1
 METADATA = b"leakbound.tally"
 """The key of Arrow metadata that hold all but the counts."""
-_KINDS = {"coins": "a Tally, for Coins()", "pairs": "a PairTally, for RandomSplit()"}
+_KINDS = {
+    "coins": Message("a Tally, for {Coins()}"),
+    "pairs": Message("a PairTally, for {RandomSplit()}"),
+}
 
 
 class AnyTally(ABC):
@@ -88,7 +96,7 @@ class AnyTally(ABC):
 
     @property
     @abstractmethod
-    def _described(self) -> dict[str, Any]:
+    def _described(self) -> dict[str, object]:
         """What metadata describe; only `shards` has no part in the digest."""
 
     @classmethod
@@ -120,7 +128,7 @@ class AnyTally(ABC):
     def __array__(self, dtype: object = None, copy: object = None) -> None:
         raise TypeError(self.refusal)
 
-    def to_arrow(self) -> Any:
+    def to_arrow(self) -> "pa.RecordBatch":
         """Return a pyarrow.RecordBatch of the counts, with all else as metadata."""
         described = {"version": _VERSION, "kind": self._kind, **self._described}
         columns = counting.recorded(self._counts, self._columns)
@@ -155,7 +163,7 @@ class AnyTally(ABC):
             raise InputError(f"{path} is not a tally: {error}") from error
 
     @classmethod
-    def _streamed(cls, data: Any) -> tuple[dict[str, Any] | None, Iterator[counting.Counts]]:
+    def _streamed(cls, data: object) -> tuple[Named | None, Iterator[counting.Counts]]:
         """Return what metadata describe, if there are any, and the counts of each batch."""
         pa = counting.arrow("reading a tally")
         if isinstance(data, pa.RecordBatch):
@@ -164,7 +172,7 @@ class AnyTally(ABC):
             raise InputTypeError(
                 f"data must be Arrow data, such as a pyarrow.Table, got {type(data).__name__}"
             )
-        stream = data
+        stream: Any = data
         if not isinstance(data, pa.RecordBatchReader):
             stream = pa.RecordBatchReader.from_stream(data)
 
@@ -324,7 +332,7 @@ class Tally(AnyTally):
         return "every example counted once", words
 
     @property
-    def _described(self) -> dict[str, Any]:
+    def _described(self) -> dict[str, object]:
         return {"bits": self.bits, "shards": sorted(self.shards)}
 
     def __len__(self) -> int:
@@ -341,7 +349,7 @@ class Tally(AnyTally):
         score: str = "score",
         member: str = "member",
         bits: int = counting.TALLY_BITS,
-    ) -> Any:
+    ) -> "counting.Records":
         """Count one batch of Arrow records: what engines run on every partition.
 
         Returned are columns of int64: key, increasing, examples and members; a RecordBatch for a
@@ -446,12 +454,12 @@ def reading() -> Iterator[None]:
         raise InputError(f"the metadata of the tally cannot be read: {error}") from error
 
 
-def _read(metadata: dict[bytes, bytes] | None, kind: str) -> dict[str, Any] | None:
+def _read(metadata: dict[bytes, bytes] | None, kind: str) -> Named | None:
     """Return what metadata of a kind describe; None without metadata of a tally."""
     if not metadata or METADATA not in metadata:
         return None
     with reading():
-        described: dict[str, Any] = dict(json.loads(metadata[METADATA]))
+        described: Named = dict(json.loads(metadata[METADATA]))
         version = described.pop("version")
         if version != _VERSION:
             raise InputError(
@@ -459,5 +467,6 @@ def _read(metadata: dict[bytes, bytes] | None, kind: str) -> dict[str, Any] | No
             )
         found = _KINDS[described.pop("kind")]
     if found != _KINDS[kind]:
-        raise InputError(f"these are the counts of {found}, and not of {_KINDS[kind]}")
+        message = "these are the counts of {found}, and not of {wanted}"
+        raise InputError(Message(message, found=found, wanted=_KINDS[kind]))
     return described

@@ -1,7 +1,7 @@
 """A score that is learnt from memberships, on a half of the examples that is not audited."""
 
 import copy
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -181,11 +181,10 @@ def _fitted(model: object, table: FloatArray, member: BoolArray, seed: int) -> o
     return fitted
 
 
-def _values(fitted: Any, table: FloatArray) -> AnyArray:
+def _values(fitted: object, table: FloatArray) -> AnyArray:
     """Return the model's scores: the probability of a member, or the decision for one."""
-    ask = getattr(fitted, "predict_proba", None)
-    if ask is None:
-        ask = fitted.decision_function
+    methods = ("predict_proba", "decision_function")
+    ask = next(getattr(fitted, name) for name in methods if hasattr(fitted, name))
     answer = np.asarray(ask(table))
     if answer.ndim == 2 and answer.shape[1] == 2:
         answer = answer[:, 1]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from itertools import count, islice
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeGuard
+from typing import IO, Literal, TypeAlias, TypeGuard
 
 from leakbound._base.checks import shown
 from leakbound._base.files import Unpacked
@@ -40,7 +40,7 @@ class Line:
 
     path: Path
     number: int
-    content: Mapping[str, Any]
+    content: Mapping[str, object]
 
     def __str__(self) -> str:
         return f"{self.path}, line {self.number}"
@@ -91,7 +91,7 @@ def lines(path: Path, most_rows: int | None = None) -> Iterator[Line]:
         raise FormatError(f"{path}, line {number}: {error}") from error
 
 
-def _opened(path: Path) -> Any:
+def _opened(path: Path) -> IO[bytes] | gzip.GzipFile:
     if path.suffix.lower() == ".gz":
         return gzip.open(path)
     return path.open("rb")
@@ -131,12 +131,12 @@ def logged(line: Line, source: LogSource) -> Logged:
 # What a line is about.
 
 
-def _answer(line: Line, wanted: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+def _answer(line: Line, wanted: str) -> tuple[Mapping[str, object], Mapping[str, object]]:
     """Return the answer of a server, and its only choice: empty if it has none.
 
     The line is the answer, or has it in "response" or "body", as files of batches have.
     """
-    found: Any = line.content
+    found = line.content
     for name in ("response", "body"):
         inner = found.get(name)
         if isinstance(inner, dict) and "choices" not in found and wanted not in found:
@@ -181,7 +181,7 @@ def _is_unicode(text: str) -> bool:
     return False
 
 
-def _listed(line: Line, values: object, name: str) -> list[Any]:
+def _listed(line: Line, values: object, name: str) -> list[object]:
     if not isinstance(values, list):
         raise line.refusal(f"{name} must be a list, got {shown(values)}")
     return values
@@ -281,7 +281,7 @@ def _vllm(line: Line) -> Logged:
     return _sequence(line, values, names, spelled, _text_of(line, answer))
 
 
-def _token_ids(line: Line, ids: object, entries: list[object]) -> list[Any]:
+def _token_ids(line: Line, ids: object, entries: list[object]) -> list[object]:
     """Return the id of each token of the prompt; None for each where they are not logged."""
     if ids is None:
         return [None] * len(entries)
@@ -320,15 +320,15 @@ def _entry(line: Line, place: int, entry: object, own: object) -> tuple[float, o
     return _log_probability(line, found.get("logprob"), name), key, word
 
 
-def _is_own_first(candidates: list[Any]) -> bool:
+def _is_own_first(candidates: list[object]) -> bool:
     """Return whether ranks show that candidates are as vLLM lists them: the prompt's, then the top.
 
     Ranks of the others are 1, 2, …, less that of the first: in another order, as of sorted keys,
     they are not.
     """
-    if not all(isinstance(one, dict) for one in candidates):
+    ranks = [one.get("rank") for one in candidates if isinstance(one, dict)]
+    if len(ranks) < len(candidates):
         return False
-    ranks = [one.get("rank") for one in candidates]
     first, *others = ranks
     top = islice((rank for rank in count(1) if rank != first), len(others))
     return first is not None and others == [*top]
@@ -354,16 +354,17 @@ def _openai(line: Line) -> Logged:
     numbers = _listed(line, found.get("token_logprobs"), "token_logprobs")
     if len(words) != len(numbers):
         raise line.refusal(f"it has {len(words)} tokens and {len(numbers)} token_logprobs")
-    wrong = [word for word in words if not isinstance(word, str)]
-    if wrong:
-        raise line.refusal(f"tokens must hold text, got {shown(wrong[0])}")
+    names = [word for word in words if isinstance(word, str)]
+    if len(names) < len(words):
+        wrong = next(word for word in words if not isinstance(word, str))
+        raise line.refusal(f"tokens must hold text, got {shown(wrong)}")
     size = _prompt_size(line, answer, numbers)
     values = [
         _log_probability(line, value, f"token_logprobs[{place}]")
         for place, value in enumerate(numbers[:size])
         if place or value is not None
     ]
-    names = words[:size]
+    names = names[:size]
     spelled: list[str] | None = names
     if any(name.startswith(_AS_ID) for name in names):
         spelled = None
@@ -446,10 +447,11 @@ def _lm_eval(line: Line) -> Logged:
 def _target(line: Line, requests: int) -> int:
     """Return which of several requests is that of the right answer."""
     target = line.content.get("target")
-    with suppress(TypeError, ValueError, OverflowError):
-        chosen = int(target)  # type: ignore[arg-type] # of whatever it is
-        if 0 <= chosen < requests and not isinstance(target, bool | float):
-            return chosen
+    if isinstance(target, int | str) and not isinstance(target, bool):
+        with suppress(ValueError):
+            chosen = int(target)
+            if 0 <= chosen < requests:
+                return chosen
     raise line.refusal(
         f"it has {requests} requests, and its target {shown(target)} does not say which is the "
         "right one: use a task with output_type loglikelihood_rolling, or loglikelihood"
@@ -468,9 +470,10 @@ def _arguments(line: Line, chosen: int) -> list[str]:
     if isinstance(texts, dict):
         texts = [*texts.values()]
     texts = _listed(line, texts, f"arguments of request {chosen}")[:2]
-    if not texts or not all(isinstance(one, str) for one in texts) or not texts[-1]:
+    known = [one for one in texts if isinstance(one, str)]
+    if not texts or len(known) < len(texts) or not known[-1]:
         raise line.refusal(f"arguments of request {chosen} must be texts, got {shown(texts)}")
-    return texts
+    return known
 
 
 _READERS: Mapping[LogSource, Callable[[Line], Logged]] = {

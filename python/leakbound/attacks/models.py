@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -30,18 +30,18 @@ _YES = ((0, 1), (-1, 1))
 class _Asked:
     """A model, the method that it was asked by, inputs and its answer."""
 
-    model: Any
+    model: object
     method: Method
-    x: Any
+    x: object
     answer: Any
 
     @property
-    def estimator(self) -> Any:
+    def estimator(self) -> object:
         """The model, or the one that a method passed as a function belongs to."""
         return getattr(self.model, "__self__", self.model)
 
     @property
-    def classes(self) -> Any:
+    def classes(self) -> Sequence[object] | None:
         """The classes of the model, if it knows them."""
         return getattr(self.estimator, "classes_", None)
 
@@ -145,7 +145,7 @@ def score(
     return _by_chances(asked, y, signal, ids)
 
 
-def score_samples_of(model: object) -> Callable[[Any], Any] | None:
+def score_samples_of(model: object) -> Callable[[Any], object] | None:
     """Return how usual examples are to a model that knows no classes; None for other models."""
     if hasattr(model, "classes_"):
         return None
@@ -260,7 +260,7 @@ def _by_right_class(answer: AnyArray, targets: AnyArray, ids: ArrayInput | None)
     return as_scores(right.sum(axis=1), ids=ids, attack="right_class")
 
 
-def _second_class(classes: object, targets: AnyArray) -> Any:
+def _second_class(classes: object, targets: AnyArray) -> object:
     """Return the class whose probability a model of two classes answers; None where not known."""
     if targets.ndim != 1:
         return None
@@ -304,10 +304,11 @@ def _measured(chances: FloatArray, own: IntArray, signal: str, ids: ArrayInput |
     return as_scores(margin_threshold(logs, own).values, ids=ids, attack="logit_margin")
 
 
-def _is_tables(answer: Any) -> bool:
+def _is_tables(answer: object) -> TypeGuard[Sequence[ArrayInput]]:
     """Return whether an answer has a table of probabilities for each of several labels."""
-    listed = isinstance(answer, list | tuple) and bool(answer)
-    return listed and all(np.ndim(one) == 2 for one in answer)
+    if not isinstance(answer, list | tuple) or not answer:
+        return False
+    return all(np.ndim(one) == 2 for one in answer)
 
 
 def _tables(asked: _Asked, targets: AnyArray) -> list[tuple[FloatArray, IntArray]] | None:
@@ -321,9 +322,9 @@ def _tables(asked: _Asked, targets: AnyArray) -> list[tuple[FloatArray, IntArray
                 f"the model answers {len(answer)} tables, one for each label, and y has "
                 f"{targets.shape[1]} columns: pass y with a column for each"
             )
-        classes: Any = [None] * len(answer)
+        classes: Sequence[object] = [None] * len(answer)
         if asked.classes is not None:
-            classes = asked.classes
+            classes = list(asked.classes)
         found = []
         for column, (one, known) in enumerate(zip(answer, classes, strict=True)):
             chances = np.asarray(checks.numbers(one, name="probabilities", least=0), np.float64)
@@ -400,7 +401,7 @@ def _by_decision(asked: _Asked, y: ArrayInput, ids: ArrayInput | None) -> Scores
         there = _indicators(targets)
         losses = np.logaddexp(0.0, np.where(there, -values, values))
         return as_scores(-losses.sum(axis=1), ids=ids, attack="summed_losses")
-    classes = labels_of(asked.model.classes_, name=f"classes_ of {kind}")
+    classes = labels_of(asked.classes, name=f"classes_ of {kind}")
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     logits = values
@@ -470,7 +471,7 @@ def _says_pairs(model: object) -> bool:
     return False
 
 
-def _probabilities(answer: Any) -> FloatArray:
+def _probabilities(answer: ArrayInput) -> FloatArray:
     """Read a model's answer: rows that sum to 1, but for rounding."""
     chances = np.asarray(checks.numbers(answer, name="probabilities", least=0), dtype=np.float64)
     if chances.ndim != 2 or chances.shape[1] < 2 or not chances.size:

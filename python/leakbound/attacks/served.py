@@ -5,7 +5,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -51,7 +50,7 @@ class Row:
     id: str
     score: float
     n_tokens: int | None
-    kept: Mapping[str, Any]
+    kept: Mapping[str, object]
 
 
 @dataclass(frozen=True)
@@ -233,7 +232,7 @@ class ScoredLog:
                 "and keep the texts of tokens; or use a base model with the same tokenizer"
             )
 
-    def _kept(self, line: Line) -> dict[str, Any]:
+    def _kept(self, line: Line) -> dict[str, object]:
         """Return the fields to keep."""
         doc = line.content.get("doc")
         places = [line.content]
@@ -249,7 +248,7 @@ class ScoredLog:
             raise line.refusal(f"it has {MEMBER}, and {self._without} has none: give all or none")
         return {name: self._field(line, name, places) for name in self.keep}
 
-    def _field(self, line: Line, name: str, places: Sequence[Mapping[str, object]]) -> Any:
+    def _field(self, line: Line, name: str, places: Sequence[Mapping[str, object]]) -> object:
         """Return one field, of the same kind as in other lines."""
         value = next((place[name] for place in places if place.get(name) is not None), None)
         if value is None:

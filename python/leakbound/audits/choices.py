@@ -10,6 +10,7 @@ from leakbound._base.alignment import ExampleOrder, row_numbers
 from leakbound._base.brief import brief
 from leakbound._base.checks import MOST_K, check_ids, check_length, integer, numbers, vector
 from leakbound._base.drawn import copies_of
+from leakbound._base.messages import Message
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray, GenericArray, IntArray
 from leakbound.audits import grouping, premises, road
@@ -75,9 +76,8 @@ class Choices(road.Design[road.Listed, AuditResult]):
         planned = getattr(self.chosen, "k", 0)  # of the plan of coins 0, too
         given = integer(self.k, name="k", least=0, most=MOST_K)
         if not (given or planned):
-            raise OptionError(
-                "k is missing: give Choices(chosen, k) the number of candidates, or a plan"
-            )
+            message = "k is missing: give {Choices(chosen, k)} the number of candidates, or a plan"
+            raise OptionError(Message(message))
         k = integer(given or planned, name="k", least=2, most=MOST_K)
         if planned not in {0, k}:
             raise OptionError(

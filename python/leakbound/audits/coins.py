@@ -11,6 +11,7 @@ from leakbound._base.brief import brief
 from leakbound._base.checks import check_ids, check_length, choice, numbers, real, vector
 from leakbound._base.codes import by_first_row, check_codes
 from leakbound._base.drawn import copies_of, unit_of
+from leakbound._base.messages import Message
 from leakbound._base.types import (
     ArrayInput,
     BoolArray,
@@ -38,8 +39,8 @@ from leakbound.results.wording import COINS, Wording, of_unit
 
 _HALF = 0.5
 """The probability of a fair coin."""
-_UNITS = (
-    "pass groups=, the unit of each row (a user; or the canary, if the rows are of several runs "
+_UNITS = Message(
+    "pass {groups=}, the unit of each row (a user; or the canary, if the rows are of several runs "
     "with the same coins), and their scores are put together"
 )
 _PRIOR_THEOREM = (
@@ -157,9 +158,8 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
     def listed(self, scores: Any, request: road.Request) -> road.Examples[FloatArray]:
         """Read scores and membership in one order."""
         if self.member is None:
-            raise OptionError(
-                "member is missing: give Coins(member), or audit a Tally, which has members"
-            )
+            message = "member is missing: give {Coins(member)}, or audit a Tally, which has members"
+            raise OptionError(Message(message))
         read = self._read(scores, self.member, request)
         _, attacks, member, groups = read
         units = None
@@ -241,12 +241,13 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
         if torn is None:
             return
         units = self.wording.units
-        raise DesignError(
-            f"{torn.torn:,} of {torn.of:,} {units} are members in some rows and not in others, the "
-            f"first being {torn.name!s:.60} (rows {torn.first} and {torn.other}). With groups=, "
-            f"one coin decides on all rows of a {self.unit}: correct groups or member, or leave "
+        message = (
+            "{torn.torn:,} of {torn.of:,} {units} are members in some rows and not in others, the "
+            "first being {torn.name!s:.60} (rows {torn.first} and {torn.other}). With {groups=}, "
+            "one coin decides on all rows of a {unit}: correct groups or member, or leave "
             "groups out if each row had a separate coin"
         )
+        raise DesignError(Message(message, torn=torn, units=units, unit=self.unit))
 
     def _counted(self, tallies: dict[str, Tally], request: road.Request) -> road.Examples[Tally]:
         """Read examples that are counted."""
@@ -376,10 +377,10 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
         if (values == _HALF).all():
             return None
         if not isinstance(claim, PureDP):
-            raise OptionError(
-                f"prior other than 1/2 is for PureDP(): under {claim.name}, the bounds need fair "
-                "coins"
+            message = (
+                "prior other than 1/2 is for {PureDP()}: under {claim}, the bounds need fair coins"
             )
+            raise OptionError(Message(message, claim=claim.name))
         groups = read.groups
         if groups is None:
             return values

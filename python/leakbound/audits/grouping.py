@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from leakbound._base.drawn import check_copies
+from leakbound._base.messages import Message
 from leakbound._base.records import Lazy
 from leakbound._base.types import JsonObject, JsonValue, Named, Sides
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
@@ -24,10 +25,11 @@ def check(copies: int, claim: Claim, examples: int) -> None:
     """Refuse claims without a conversion, and more copies than examples."""
     gaussian = isinstance(claim, GaussianDP) and not claim.delta
     if not gaussian and not isinstance(claim, PureDP | ApproxDP):
-        raise OptionError(
-            f"a bound on {claim.name} for {copies} copies of a record has no conversion to one: "
-            "claim PureDP(), ApproxDP(delta=…) or GaussianDP(), or insert each record once"
+        message = (
+            "a bound on {claim} for {copies} copies of a record has no conversion to one: claim "
+            "{PureDP()}, {ApproxDP(delta=…)} or {GaussianDP()}, or insert each record once"
         )
+        raise OptionError(Message(message, claim=claim.name, copies=copies))
     check_copies(copies, examples)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base import shares
+from leakbound._base.messages import Message
 from leakbound._base.odds import expit
 from leakbound._base.types import BoolArray, FloatArray, IntArray, Status, Strings
 from leakbound.errors import DesignError
@@ -24,14 +25,14 @@ _FAIR = "fair coins"
 # Chance of an exact half below which one is a sign of a split: from 256 coins on.
 _HALVED = 0.05
 
-_COINS = (
+_COINS = Message(
     "If the members are a random part of the examples, as in a split into training and test set, "
-    "use RandomSplit; if the coins were biased, pass their probabilities as prior=; if nothing "
-    "was random, use ZeroRun"
+    "use {RandomSplit}; if the coins were biased, pass their probabilities as {prior=}; if "
+    "nothing was random, use {ZeroRun}"
 )
-_PAIRS = (
+_PAIRS = Message(
     "A separate fair coin must decide for each pair whether the member or the non-member is "
-    "shown: draw these coins; if nothing was random, use ZeroRun"
+    "shown: draw these coins; if nothing was random, use {ZeroRun}"
 )
 _CHOICES = (
     "For each secret, one of the candidates must be drawn uniformly: draw with ChoicePlan, and "
@@ -146,7 +147,8 @@ class MemberCount:
     def refuse(self) -> None:
         """Raise DesignError if the number of members is impossible."""
         if self.impossible:
-            raise DesignError(f"{self.found}. No bound is computed. {self.ways_out}")
+            message = "{found}. No bound is computed. {ways_out}"
+            raise DesignError(Message(message, found=self.found, ways_out=self.ways_out))
 
     @property
     def found(self) -> str:
@@ -187,12 +189,11 @@ class MemberCount:
         if chance >= _HALVED:
             return ()
         said = (
-            f"exactly half of the {self.examples:,} {self.are}, as after an equal "
-            f"split; this happens in {100 * chance:.2g} % of audits with coins: if a random split "
-            "decided, this bound does not hold: use RandomSplit; if coins did, pass the "
-            "InclusionPlan that has their seed"
+            "exactly half of the {examples:,} {are}, as after an equal split; this happens in "
+            "{percent:.2g} % of audits with coins: if a random split decided, this bound does not "
+            "hold: use {RandomSplit}; if coins did, pass the InclusionPlan that has their seed"
         )
-        return (said,)
+        return (Message(said, examples=self.examples, are=self.are, percent=100 * chance),)
 
 
 def _tail(count: int, chance: FloatArray, coins: int = 0) -> float:

@@ -10,6 +10,7 @@ from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_length, instance, vector
 from leakbound._base.codes import check_codes
 from leakbound._base.formatting import plural
+from leakbound._base.messages import Message
 from leakbound._base.types import ArrayInput, IntArray, JsonObject, MemberInput, Named
 from leakbound._tally.counting import Counts, added, check_counts
 from leakbound._tally.tally import AnyTally, Tally, reading
@@ -82,7 +83,8 @@ class PairTally(AnyTally):
             stratum = "stratum"
         pairing = pairing or Pairing.of(Tally.of(values, included), stratum=stratum)
         if (pairing.stratum is None) != (codes is None):
-            raise OptionError("strata= goes with a pairing that has a stratum, and with none else")
+            message = "{strata=} goes with a pairing that has a stratum, and with none else"
+            raise OptionError(Message(message))
         hashed = hashes(pairing, names)
         return cls(
             *counted_pairs(

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from leakbound._base.messages import Message
 from leakbound._base.scores import FILLED
 from leakbound._base.types import BoolArray, FloatArray, GenericArray, IntArray, Strings
 from leakbound._tally.tally import Tally
@@ -37,10 +38,12 @@ def refuse_repeated(drawn: GenericArray, what: str, cure: str) -> None:
 def _of_fewer(rows: int, found: tuple[str, int, int], what: str, cure: str) -> str:
     """Say that the draws of some rows are those of fewer units, and what to do."""
     word, units, times = found
-    return (
-        f"{what} of these {rows:,} rows is that of {units:,}, {word} {times:,} times: a draw "
-        f"of its own for each row cannot give this. Several rows of one unit share its draw: {cure}"
+    message = (
+        "{what} of these {rows:,} rows is that of {units:,}, {word} {times:,} times: a draw "
+        "of its own for each row cannot give this. Several rows of one unit share its draw: {cure}"
     )
+    counts = {"rows": rows, "units": units, "times": times}
+    return Message(message, what=what, word=word, cure=cure, **counts)
 
 
 def repeated(drawn: GenericArray) -> tuple[str, int, int] | None:
@@ -244,10 +247,11 @@ def of_replacing(claim: Claim) -> Claim:
 def refuse_replacing(claim: Claim) -> None:
     """Refuse a claim about replacing an example, where examples are added or not."""
     if isinstance(claim, SubsampledGaussianDP | EventFamily) and claim.relation == "replace":
-        raise OptionError(
-            'relation="replace" is for RandomSplit: a coin decides whether an example is added, so '
-            "the bound is on adding or removing one"
+        message = (
+            '{relation="replace"} is for {RandomSplit}: a coin decides whether an example is '
+            "added, so the bound is on adding or removing one"
         )
+        raise OptionError(Message(message))
 
 
 def delta_warnings(delta: float, examples: int, unit: str = "example") -> Strings:

@@ -10,6 +10,7 @@ from leakbound._base.brief import brief
 from leakbound._base.checks import check_length, choice
 from leakbound._base.codes import check_codes
 from leakbound._base.drawn import check_unit
+from leakbound._base.messages import Message
 from leakbound._base.types import ArrayInput, FloatArray, GenericArray, MemberInput, Named, Strings
 from leakbound._tally.tally import AnyTally, by_attack, recorded
 from leakbound.audits import model_features, premises, road
@@ -41,7 +42,7 @@ class SplitWords:
 _MODEL = SplitWords()
 UNCHANGED = "Nothing was removed, added or changed in one part only after the split."
 """What every random split assumes of its parts."""
-_UNITS = "pass groups=, the unit of each row"
+_UNITS = Message("pass {groups=}, the unit of each row")
 
 
 @of_one_array
@@ -140,10 +141,11 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
             if tallies is not None:
                 return self._counted(tallies, request).audit(request, self)
         if self.member is None:
-            raise OptionError(
-                "member is missing: give RandomSplit(member), or audit a PairTally, which has "
+            message = (
+                "member is missing: give {RandomSplit(member)}, or audit a PairTally, which has "
                 "counted members"
             )
+            raise OptionError(Message(message))
         if self.unit is not None or self.groups is not None:
             words = replace(words, unit=self.unit or "user")
         # 1. Scores, membership and what was split as one, in one order.

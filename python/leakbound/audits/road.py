@@ -14,6 +14,7 @@ import numpy as np
 
 from leakbound._base import checks, shares
 from leakbound._base.alignment import ExampleOrder
+from leakbound._base.messages import Message, Option
 from leakbound._base.records import Lazy
 from leakbound._base.types import (
     ArrayInput,
@@ -106,10 +107,11 @@ class Design(ABC, Generic[S_contra, R_co]):
 
     def audit_by(self, _scores: S_contra, _request: Request, _by: ArrayInput, /) -> dict[Any, R_co]:
         """Audit each subgroup that labels tell apart."""
-        raise OptionError(
-            f"by= is not for {type(self).__name__}: audit each of k subgroups by itself, with "
-            "confidence 1 - 0.05 / k"
+        message = (
+            "{by=} is not for {design}: audit each of k subgroups by itself, with confidence "
+            "1 - 0.05 / k"
         )
+        raise OptionError(Message(message, design=type(self).__name__))
 
 
 AnyDesign: TypeAlias = Design[Any, Any]
@@ -251,8 +253,9 @@ def _sides_of(design: AnyDesign, sides: CoinSides) -> CoinSides:
         return sides  # `Request` refuses others
     if sides == "auto":
         return "both"
+    message = "{sides} does not apply to {design}: leave it out"
     kind = type(design).__name__
-    raise OptionError(f'sides="{sides}" does not apply to {kind}: leave it out')
+    raise OptionError(Message(message, sides=Option("sides", sides), design=kind))
 
 
 def _no_design(design: object) -> str:

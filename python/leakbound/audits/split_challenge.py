@@ -12,6 +12,7 @@ import numpy as np
 
 from leakbound._base import shares
 from leakbound._base.imports import needs
+from leakbound._base.messages import Message
 from leakbound._base.records import Lazy
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, GenericArray, Named, Strings
@@ -28,9 +29,9 @@ _CHALLENGERS = 2
 _ASKED = "was something removed, added or made in one part after the split?"
 _CLEANED = "clean first, then split, train and audit again"
 _GROUPED = "; if the split kept rows together, such as those of one person, pass their groups"
-_WRITTEN = (
+_WRITTEN = Message(
     "if the most telling column was written after the split, such as an index or a position in "
-    "a file, drop it and audit again; if members differ from non-members, use ZeroRun"
+    "a file, drop it and audit again; if members differ from non-members, use {ZeroRun}"
 )
 
 
@@ -348,9 +349,10 @@ def challenged(result: AuditResult, found: Challenge) -> AuditResult:
         return replace(result, assumptions=(replace(split, statement=text), *rest))
     curve = result._curve  # noqa: SLF001 (drawn when asked for)
     words = "; ".join(one.words for one in found.contradictions)
-    advice = "; ".join(dict.fromkeys(one.advice for one in found.contradictions))
+    advice = Message.joined(dict.fromkeys(one.advice for one in found.contradictions))
     split = replace(split, statement=f"{split.statement} But {words}.", status="contradicted")
-    warning = f"{words}: the split was not random, and the bound is withheld; {advice}"
+    said = "{words}: the split was not random, and the bound is withheld; {advice}"
+    warning = Message(said, words=words, advice=advice)
     return replace(
         result,
         bound=0.0,

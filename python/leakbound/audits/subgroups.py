@@ -11,6 +11,7 @@ from leakbound._base import shares
 from leakbound._base.checks import complement, instance, integer, vector
 from leakbound._base.codes import by_first_row, check_codes
 from leakbound._base.formatting import percent
+from leakbound._base.messages import Message
 from leakbound._base.types import ArrayInput, GenericArray, IntArray, MemberInput
 from leakbound._tally.tally import AnyTally, by_attack
 from leakbound.audits.model_features import Features
@@ -64,7 +65,7 @@ def audit_each(
         except (AbstentionError, DesignError) as error:
             failures[name] = error  # such as too few examples: said of all labels at once
         except LeakboundError as error:
-            message = f"subgroup {name!s:.60} of by: {error}"
+            message = Message("subgroup {name!s:.60} of by: {error}", name=name, error=error)
             raise type(error)(message, option=error.option) from error
     if failures:
         raise _together(failures, names.size) from next(iter(failures.values()))
@@ -76,7 +77,9 @@ def of_single_examples(
 ) -> MemberInput:
     """Return membership of single examples; what is counted has no subgroups."""
     if member is None or by_attack(scores, counted) is not None:
-        raise OptionError("by= needs single examples and their member: a tally has counts")
+        raise OptionError(
+            Message("{by=} needs single examples and their member: a tally has counts")
+        )
     return member
 
 
@@ -95,10 +98,15 @@ def _together(failures: Mapping[object, LeakboundError], labels: int) -> Leakbou
     listed = [f"{name!s:.30}" for name in failures][:_FAILED]
     if len(failures) > _FAILED:
         listed.append("…")
-    message = (
-        f"subgroup {first!s:.60} of by: {error}. Of {labels:,} labels, {len(failures):,} cannot be "
-        f"audited ({', '.join(listed)}): merge them into others or drop their examples, by a rule "
-        "without membership"
+    message = Message(
+        "subgroup {first!s:.60} of by: {error}. Of {labels:,} labels, {failed:,} cannot be "
+        "audited ({listed}): merge them into others or drop their examples, by a rule "
+        "without membership",
+        first=first,
+        error=error,
+        labels=labels,
+        failed=len(failures),
+        listed=", ".join(listed),
     )
     return type(error)(message, option=error.option)
 

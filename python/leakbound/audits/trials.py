@@ -10,6 +10,7 @@ from leakbound._base import shares
 from leakbound._base.brief import brief
 from leakbound._base.checks import flag
 from leakbound._base.drawn import refuse_copies
+from leakbound._base.messages import Message
 from leakbound._base.streams import Purpose
 from leakbound._base.types import (
     BoolArray,
@@ -67,9 +68,9 @@ _FIXED = (
         "parts are the runs and the audit."
     ),
 )
-_COINS = (
+_COINS = Message(
     "A separate fair coin must decide before each run: toss it, and run again; if the numbers of "
-    "runs were fixed in advance, pass fixed=True"
+    "runs were fixed in advance, pass {fixed=True}"
 )
 _ORDER = "The ranking depends on scores only; ties are broken by the seed."
 _THEOREM = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from leakbound._base.checks import instance
 from leakbound.benchmark.table import Row, Table, method
@@ -111,8 +111,8 @@ def _bounds(ax: Axes, lines: list[Row]) -> None:
         return
     for number, name in enumerate(dict.fromkeys(map(method, lines))):
         points = sorted((line["m"], line["bound"]) for line in lines if method(line) == name)
-        look: dict[str, Any] = {"color": f"C{number}", "marker": _MARKS[number % len(_MARKS)]}
-        ax.plot(*zip(*points, strict=True), label=name, **look)
+        mark = _MARKS[number % len(_MARKS)]
+        ax.plot(*zip(*points, strict=True), label=name, color=f"C{number}", marker=mark)
     points = sorted({line["m"]: line["oracle"] for line in lines}.items())
     best = "best fixed threshold, labels known"
     ax.plot(*zip(*points, strict=True), ":", color=MUTED, label=best)

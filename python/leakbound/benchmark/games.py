@@ -5,16 +5,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from leakbound._base.checks import check_membership, check_scores, integer, real
 from leakbound._base.files import parquet_batches
 from leakbound._base.imports import needs
+from leakbound._base.messages import Message, Option
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, PathInput
 from leakbound.errors import FormatError, OptionError
 from leakbound.simulate import Game
 from leakbound.simulate.games import tossed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,9 @@ class Scores:
             written = (path.stat().st_mtime_ns, path.stat().st_size)
         scores, member = _stored(path, column=self.column, _written=written)
         if m > scores.size:
-            raise OptionError(f"{path} has only {scores.size:,} examples: m={m:,} is too large")
+            message = "{path} has only {examples:,} examples: {m} is too large"
+            named = {"path": path, "examples": scores.size, "m": Option("m", m)}
+            raise OptionError(Message(message, **named))
         rows = Purpose.CORPUS_ROWS.rng(integer(seed, name="seed", least=0)).permutation(
             scores.size
         )[:m]
@@ -88,7 +94,7 @@ def _stored(path: Path, column: str, _written: object) -> tuple[FloatArray, Bool
     return scores, check_membership(table["member"].to_numpy(), scores.size)
 
 
-def read_parquet(path: Path) -> Any:
+def read_parquet(path: Path) -> "pa.Table":
     """Read a parquet file; an error about a damaged one names it."""
     with needs("io", "leakbound.benchmark"):
         import pyarrow as pa

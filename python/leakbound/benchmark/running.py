@@ -17,7 +17,7 @@ import numpy as np
 
 from leakbound._base.checks import MOST_EXAMPLES, complement, flag, instance, integer
 from leakbound._base.console import track
-from leakbound._base.types import CoinSides, FloatArray, SidesChoice
+from leakbound._base.types import CoinSides, FloatArray, IntArray, SidesChoice
 from leakbound._base.workers import end_with_parent
 from leakbound._core import __version__
 from leakbound.audits import Coins, audit
@@ -146,7 +146,7 @@ def oracle(game: Game, claim: Claim, level: float, seed: int) -> float:
     return max(bounds)
 
 
-def _promise(game: Game, sides: str, numbers: Any, level: float) -> FloatArray:
+def _promise(game: Game, sides: str, numbers: IntArray, level: float) -> FloatArray:
     """Return μ of the Gaussian curve through the limit on each number of guesses alone."""
     ranked = game.member[np.argsort(-game.scores, kind="stable")]
     right = np.concatenate([[0], np.cumsum(ranked)])
@@ -236,7 +236,12 @@ def run(
     numbers = [integer(one, name="seeds", least=0) for one in seeds]
     named = [*map(Named.of, bounds)]
     complement(confidence)
-    names: list[list[Any]] = [[*map(label, games)], [one.name for one in claims], sizes, numbers]
+    names: list[Sequence[object]] = [
+        [*map(label, games)],
+        [one.name for one in claims],
+        sizes,
+        numbers,
+    ]
     names.append([(one.name, one.options) for one in named])
     if not all(names) or any(len(set(part)) < len(part) for part in names):
         message = "nothing to do"

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from leakbound._base import shares
 from leakbound._base.files import replacing
@@ -13,6 +13,9 @@ from leakbound._base.types import PathInput
 from leakbound.benchmark.games import read_parquet
 from leakbound.errors import FormatError
 from leakbound.stats import binomial_tail, clopper_pearson
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 KEY = ("game", "m", "seed", "claim", "method", "options", "confidence")
 """Columns that tell a row from all others."""
@@ -90,7 +93,7 @@ class Summary:
 class Table:
     """Rows of a benchmark, as an Arrow table."""
 
-    arrow: Any
+    arrow: "pa.Table"
 
     @classmethod
     def of(cls, rows: Iterable[Mapping[str, object]]) -> "Table":
@@ -110,7 +113,7 @@ class Table:
             )
         return cls.of(table.to_pylist())
 
-    def to_arrow(self) -> Any:
+    def to_arrow(self) -> "pa.Table":
         """Return the rows as a `pyarrow.Table`."""
         return self.arrow
 

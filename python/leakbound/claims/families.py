@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import leakbound._core as _core
 from leakbound._base.checks import choice, instance, integer, real
+from leakbound._base.messages import Message, Option
 from leakbound._base.records import IF_ANY
 from leakbound._base.types import CountOptions, FdpTest, Relation, Sampling, Sides
 from leakbound.claims.base import ApproxDP, PureDP
@@ -478,10 +479,11 @@ def check_has_epsilon(claim: Claim) -> None:
     """Check that a bound on the claim's parameter bounds an ε."""
     if claim.has_epsilon:
         return
-    raise OptionError(
-        f"{claim.name}: a bound on {claim.parameter} implies no ε at any δ: state "
-        f"{claim.parameter}, or audit with claim=ApproxDP(delta=…)"
+    message = (
+        "{claim.name}: a bound on {claim.parameter} implies no ε at any δ: state "
+        "{claim.parameter}, or audit with {claim=ApproxDP(delta=…)}"
     )
+    raise OptionError(Message(message, claim=claim))
 
 
 def check_epsilon_at(claim: Claim, delta: float, least: float | None = None) -> None:
@@ -501,7 +503,9 @@ def check_epsilon_at(claim: Claim, delta: float, least: float | None = None) -> 
     if failures:
         above = f" above {failures:g}"
     asked = min(failures + _USUAL_DELTA, (1 + failures) / 2)
-    raise OptionError(
-        f"{claim.name} has no ε without a δ{above}: at delta = {delta:g} every ε would be refuted, "
-        f"by any bound. Give a δ, such as delta={asked:g}"
+    message = (
+        "{claim.name} has no ε without a δ{above}: at delta = {delta:g} every ε would be refuted, "
+        "by any bound. Give a δ, such as {larger}"
     )
+    larger = Option("delta", float(f"{asked:g}"))
+    raise OptionError(Message(message, claim=claim, above=above, delta=delta, larger=larger))

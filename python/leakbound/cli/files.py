@@ -22,6 +22,7 @@ from leakbound._base.arrow import ArrowBatch, ArrowColumn
 from leakbound._base.checks import WHOLE, membership_of
 from leakbound._base.files import Unpacked, open_archive
 from leakbound._base.imports import needs
+from leakbound._base.messages import Message
 from leakbound._base.text import TYPED, grouped, is_mark, thousands_in, typed
 from leakbound._base.types import AnyArray
 from leakbound.cli.formats import Bytes, Packed, is_of_reading, read_parquet, read_text, said_of
@@ -397,8 +398,11 @@ def about(path: Path, counted: str = "without the header") -> Iterator[None]:
     except _AS_THEY_ARE:
         raise
     except LeakboundError as error:
-        rows = f" (rows count from 0, {counted})" if " row" in str(error) else ""
-        raise FormatError(f"{path}: {error}{rows}") from error
+        rows = ""
+        if " row" in str(error):
+            rows = f" (rows count from 0, {counted})"
+        message = Message("{path}: {error}{rows}", path=path, error=error, rows=rows)
+        raise FormatError(message) from error
 
 
 def check_names(path: Path, names: Sequence[str], wanted: Iterable[str]) -> None:

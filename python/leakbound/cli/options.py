@@ -12,6 +12,7 @@ import typer
 
 from leakbound import claims
 from leakbound._base.console import bar, tell
+from leakbound._base.messages import Message
 from leakbound._base.types import Relation as ClaimRelation
 from leakbound._base.types import Verdict
 from leakbound.claims.families import check_epsilon_at
@@ -271,7 +272,7 @@ def _of_option(name: str, make: Callable[[], T]) -> T:
     try:
         return make()
     except OptionError as error:
-        raise OptionError(f"{name} {error}") from error
+        raise OptionError(Message("{name} {error}", name=name, error=error)) from error
 
 
 # Other words for the parts of a claim

@@ -1,11 +1,9 @@
 """What the commands print and write, in which words, and their exit codes."""
 
-import ast
 import errno
 import io
 import json
 import os
-import re
 import shlex
 import sys
 from collections.abc import Iterable, Iterator
@@ -17,8 +15,9 @@ from typing import Any, NoReturn
 import typer
 from rich.table import Table
 
-from leakbound._base.console import INCONCLUSIVE, REFUTED, failure, one_line, silence, tell
+from leakbound._base.console import INCONCLUSIVE, REFUTED, failure, silence, tell
 from leakbound._base.formatting import printable
+from leakbound._base.messages import Message, Option, Part, Ways
 from leakbound._base.records import encode
 from leakbound._base.types import Verdict
 from leakbound.errors import LeakboundError
@@ -27,6 +26,7 @@ from leakbound.results.base import Result
 
 OPTIONS: ContextVar[tuple[str, ...]] = ContextVar("OPTIONS", default=())
 """Arguments in Python that are options of the current command."""
+# What the command line calls objects of Python.
 _WORDS = {
     "Choices": "leakbound choices",
     "Coins": "leakbound coins",
@@ -45,65 +45,63 @@ _WORDS = {
     "SecondLook": "second-look",
     "UnionBound": "union",
     "Weighted": "weighted",
-    "ids=": "the column id",
-}
-
-
-# What is done to columns of a frame, and to those of a file.
-_OF_FRAMES = {
-    r"replace such words (\(.+?\)) by missing values, as pandas\.to_numeric\(.+?\) does": (
-        r"name such words \1 in --missing"
-    ),
-    r"make the column categorical(: \.astype\('category'\))?": "name the column in --categorical",
 }
 
 
 def worded(error: LeakboundError) -> str:
-    """Return the message of an error in terms of the command line."""
-    message = one_line(error)
-    if error.option in OPTIONS.get():
+    """Return the message of an error as the command line writes it, in one line."""
+    message = spelled(error.args[0])
+    if error.option in OPTIONS.get() and message.startswith(error.option):
         message = f"{_flag_of(error.option)}{message.removeprefix(error.option)}"
-    return in_its_words(message)
+    return " ".join(message.split())
 
 
-def in_its_words(text: str) -> str:
-    """Return a message in terms of the command line.
+def spelled(text: str) -> str:
+    """Return a text; of a message, with the names of the command line.
 
     Examples
     --------
-    >>> in_its_words('Weighted is not for Laplace DP: take OutsideIn, Fixed or UnionBound')
-    'weighted is not for Laplace DP: take outside-in, fixed:R or union'
-    >>> in_its_words('audit again with claim=ApproxDP(delta=1e-05)')
-    'audit again with --claim eps=E,delta=1e-05'
+    >>> spelled(Message("{Weighted} is not for {LaplaceDP()}: take {OutsideIn} or {Fixed(…)}"))
+    'weighted is not for Laplace DP: take outside-in or fixed:R'
     """
-    text = text.replace(" (.to_numpy() of a pandas object is read by position)", "")
-    text = re.sub(r"\bFixed\(guesses=(\d+)\)", r"fixed:\1", text)
-    text = re.sub(r"\bclaim=ApproxDP\(delta=([\w.-]+)\)", r"--claim eps=E,delta=\1", text)
-    text = re.sub(r"\bsuch as delta=([\w.-]+)", r"such as --claim eps=E,delta=\1", text)
-    text = re.sub(r"\bmissing=\[(.+?)\]", _missing, text)
-    text = re.sub(r"\bcolumns=\{'(.+?)': \"codes\"\}", r"--categorical \1", text)
-    for pattern, words in _OF_FRAMES.items():
-        text = re.sub(pattern, words, text)
-    words = "|".join(map(re.escape, _WORDS))
-    text = re.sub(rf"\b({words})(?!\w)(?:\([^()]*\))?", lambda match: _WORDS[match[1]], text)
-    names = "|".join(OPTIONS.get()) or "(?!)"
-    # A single word may be ordinary English, except before a value.
-    snakes = "|".join(name for name in OPTIONS.get() if "_" in name) or "(?!)"
-    text = re.sub(rf'(?<![,\w-])({names})=(?![…\'])("?(?:[\w.+-]+(?::\w+)?)?"?)', _flag, text)
-    return re.sub(rf"\b({snakes})\b", lambda match: _flag_of(match[1]), text)
+    if isinstance(text, Message):
+        return text.spelled(_spelling)
+    return text
 
 
-def _missing(match: re.Match[str]) -> str:
-    """Return the option that names marks of missing values, quoted for a shell."""
-    return "--missing " + shlex.quote(",".join(ast.literal_eval(f"[{match[1]}]")))
-
-
-def _flag(match: re.Match[str]) -> str:
-    flag = _flag_of(match[1])
-    value = match[2].strip('"')
+def _spelling(part: Part) -> str:
+    """Return what the command line calls an option with its value, or an object."""
+    if isinstance(part, Ways):
+        return part.shell
+    name, _, value = str(part).partition("=")
+    if isinstance(part, Option) and isinstance(part.value, list | dict):
+        value = ",".join(part.value)
+    if name == "ids":
+        return "the column id"
+    if name == "columns":
+        return f"--categorical {value}"
+    if name == "missing":
+        return f"--missing {shlex.quote(value)}"
+    kind, _, inside = value.partition("(")
+    if name == "claim" and kind == "ApproxDP":
+        return f"--claim eps=E,{inside.removesuffix(')')}"
+    if name == "delta":
+        return f"--claim eps=E,delta={value}"
+    if name not in OPTIONS.get():
+        return _word_of(str(part))
     if value in {"", "True"}:
-        return flag
-    return f"{flag} {value}"
+        return _flag_of(name)
+    value = value.strip("'\"")
+    return f"{_flag_of(name)} {_word_of(value)}"
+
+
+def _word_of(written: str) -> str:
+    """Return what the command line calls an object that Python writes with its arguments."""
+    kind, _, arguments = written.partition("(")
+    guesses = arguments.removeprefix("guesses=").removesuffix(")")
+    if kind == "Fixed" and guesses.isdecimal():
+        return f"fixed:{guesses}"
+    return _WORDS.get(kind, written)
 
 
 def _flag_of(option: str) -> str:
@@ -157,7 +155,7 @@ def _judged(result: Result, *, lenient: bool, further: Verdict | None) -> tuple[
     code = next((one for one in (REFUTED, INCONCLUSIVE) if one in codes), 0)
     doubts = [f"contradicted: {one.name}" for one in result.summary().contradicted]
     if codes:
-        doubts += [in_its_words(text) for text in result.warnings]
+        doubts += [spelled(text) for text in result.warnings]
     elif not getattr(result, "is_withheld", False):
         doubts = []  # nothing was claimed, and a bound was given
     if doubts and not lenient and code == 0:
@@ -239,9 +237,9 @@ def show(result: Result) -> None:
         repeats = ""
     say(f"seed: {seed}{repeats}")
     for text in result.warnings:
-        say(f"warning: {in_its_words(text)}", "yellow")
+        say(f"warning: {spelled(text)}", "yellow")
     for text in said.next_steps:
-        say(f"next: {in_its_words(text)}")
+        say(f"next: {spelled(text)}")
 
 
 def say(what: str | Table, style: str | None = None) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from leakbound._base.checks import check_ids
 from leakbound._base.console import tell
+from leakbound._base.messages import Message
 from leakbound._base.types import AnyArray, BoolArray
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.premises import looks_drawn
@@ -147,7 +148,8 @@ def _check_repeated(files: list[_File]) -> None:
     try:
         check_ids(ids, member)
     except InputError as error:
-        raise FormatError(
-            f"{error} (rows count from 0, through all files in order). If files are runs, each has "
+        message = (
+            "{error} (rows count from 0, through all files in order). If files are runs, each has "
             "to have the ids of all canaries"
-        ) from error
+        )
+        raise FormatError(Message(message, error=error)) from error

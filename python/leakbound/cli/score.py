@@ -17,6 +17,7 @@ from leakbound import __version__
 from leakbound._base.checks import check_ids
 from leakbound._base.console import bar, tell
 from leakbound._base.files import RECORD, keep_record, replacing, writing_alone
+from leakbound._base.messages import Message
 from leakbound._base.types import Precision
 from leakbound.attacks.tokens import TokenSignal
 from leakbound.cli.files import Columns, Signs, about, check_names, is_text, opened, read, suffix_of
@@ -274,7 +275,9 @@ class _Job:
         try:
             scored = self.scorer(records, first=first)
         except (InputError, InputTypeError) as error:
-            raise type(error)(f"{path}, shard {shard.name}: {error}") from error
+            message = "{path}, shard {shard}: {error}"
+            said = Message(message, path=path, shard=shard.name, error=error)
+            raise type(error)(said) from error
         with replacing(shard) as file:
             made_of = {MADE_OF: record_digest(self.made_of).encode()}
             parquet.write_table(scored.replace_schema_metadata(seal | made_of), file)

@@ -18,6 +18,7 @@ import typer
 from leakbound._base.checks import check_membership
 from leakbound._base.console import bar, tell
 from leakbound._base.files import RECORD
+from leakbound._base.messages import Message
 from leakbound._base.types import AnyArray, BoolArray
 from leakbound._core import threads
 from leakbound._tally.counting import TALLY_BITS, arrow, counted_pieces
@@ -243,9 +244,10 @@ def _rows(
                 try:
                     member = check_membership(batch.member(), len(batch))
                 except InputError as error:
-                    raise InputError(
-                        f"column {layout.member_col!r}, rows from {first} on: {error}"
-                    ) from error
+                    column = layout.member_col
+                    message = "column {column!r}, rows from {first} on: {error}"
+                    said = Message(message, column=column, first=first, error=error)
+                    raise InputError(said) from error
                 yield batch.numbers(score), member
             first += len(batch)
 

@@ -100,7 +100,7 @@ def _show(results: Mapping[object, AuditResult], confidence: float) -> None:
     output.say(f"seed: {first.options['seed']}")
     for label, one in results.items():
         for text in one.warnings:
-            output.say(f"warning, {label}: {output.in_its_words(text)}", "yellow")
+            output.say(f"warning, {label}: {output.spelled(text)}", "yellow")
 
 
 def _rows(results: Mapping[object, AuditResult]) -> Iterator[tuple[str, ...]]:

@@ -12,6 +12,7 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.checks import integer, shown
+from leakbound._base.messages import Message
 from leakbound._base.odds import expit, logit
 from leakbound._base.types import FloatArray, IntArray, JsonValue, PathOrder, Sides
 from leakbound.cuts.games import Ties
@@ -240,10 +241,12 @@ class OutsideIn(LadderPolicy):
     def check(self, examples: int, units: str = "examples") -> None:
         """Raise OptionError if there are fewer examples than guesses."""
         if self.levels is not None and self.levels[-1] > examples:
-            raise OptionError(
-                f"cuts=OutsideIn(levels=[…, {self.levels[-1]}]) needs more guesses than there are "
-                f"{units} ({examples})"
+            message = (
+                "{cuts=OutsideIn(levels=…)} needs more guesses, {most}, than there are {units} "
+                "({examples})"
             )
+            counts = {"most": self.levels[-1], "examples": examples}
+            raise OptionError(Message(message, units=units, **counts))
 
     def rule(self, examples: int, level: float, sides: Sides, /) -> _core.OutsideIn:
         """See `LadderPolicy.rule`."""

@@ -11,6 +11,7 @@ import leakbound._core as _core
 from leakbound._base import shares
 from leakbound._base.checks import choice, instance, integer, numbers, real, shown
 from leakbound._base.formatting import percent
+from leakbound._base.messages import Message
 from leakbound._base.odds import logit
 from leakbound._base.records import encode
 from leakbound._base.types import JsonValue, PathOrder, Sides, TailOptions
@@ -317,15 +318,20 @@ class Weighted(Policy):
         """
         # 1. Members are guessed, each with its score as a weight.
         if game.sides != "member":
-            way = f"which of {'a pair' if game.k == 2 else game.k} is one: take KLScan"
+            way = "which of {several} is one: take {KLScan}"
+            several: object = game.k
+            if game.k == 2:
+                several = "a pair"
             if game.sides in {"both", "auto"}:
-                way = 'non-members: set sides="member"'
-            raise OptionError(f"cuts=Weighted() guesses members only, not {way}")
+                way = 'non-members: set {sides="member"}'
+            message = f"{{cuts=Weighted()}} guesses members only, not {way}"
+            raise OptionError(Message(message, several=several))
         if not isinstance(game, ScoreGame):
-            raise OptionError(
-                "cuts=Weighted() weighs every example by its score, and a tally only has the "
-                "order of scores: use KLScan, or audit the scores themselves"
+            message = (
+                "{cuts=Weighted()} weighs every example by its score, and a tally only has the "
+                "order of scores: use {KLScan}, or audit the scores themselves"
             )
+            raise OptionError(Message(message))
         scores, member = game.scores, game.member
         numbers(scores, f"{game.name}, which are weights,", least=0, most=1)
         steps = np.rint(scores * _STEPS).astype(np.int64)
@@ -369,7 +375,8 @@ def _perfect(members: int, level: float) -> float:
 
 def _too_many(policy: str, examples: int, units: str) -> OptionError:
     """Return the error of a policy that asks for more guesses than there are examples."""
-    return OptionError(f"cuts={policy} needs more guesses than there are {units} ({examples})")
+    message = f"{{cuts={policy}}} needs more guesses than there are {units} ({examples})"
+    return OptionError(Message(message))
 
 
 def _cut_numbers(grid: Any) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,11 @@ from leakbound._base.types import AnyArray, ArrayInput, FloatArray, PathInput
 from leakbound.errors import FormatError, InputError, InputTypeError, OptionError
 from leakbound.generators.members import read_array, read_labels
 from leakbound.generators.protocol import FittedGenerator, Samples, joined
+
+if TYPE_CHECKING:
+    from sklearn.base import ClassifierMixin
+    from sklearn.decomposition import PCA
+    from sklearn.mixture import GaussianMixture
 
 ROUNDING = 1e-9  # share of a variance that is 0 but for rounding
 RIDGE = 1e-3  # variance added to every component, in mean variances of the principal ones
@@ -33,7 +38,7 @@ class Labeler:
         logistic regression on standardised values.
     """
 
-    classifier: Any = None
+    classifier: "ClassifierMixin | None" = None
 
     def __post_init__(self) -> None:
         if self.classifier is not None and not hasattr(self.classifier, "predict_proba"):
@@ -154,7 +159,7 @@ class PCAMixture:
 
         return FittedGenerator(draw)
 
-    def _on_components(self, flat: FloatArray) -> tuple[Any, Any]:
+    def _on_components(self, flat: FloatArray) -> "tuple[PCA, GaussianMixture]":
         """Find principal components, and a mixture of normals on them."""
         with needs("ml", "PCAMixture"):
             from sklearn.decomposition import PCA
@@ -176,7 +181,9 @@ class PCAMixture:
         return pca, mixture.fit(reduced)
 
 
-def _mixed(n: int, rng: np.random.Generator, mixture: Any, roots: FloatArray) -> FloatArray:
+def _mixed(
+    n: int, rng: np.random.Generator, mixture: "GaussianMixture", roots: FloatArray
+) -> FloatArray:
     """Draw from a mixture of normals; `roots` are those of the covariances (Cholesky)."""
     weights = mixture.weights_
     which = rng.choice(weights.size, n, p=weights / weights.sum())

@@ -7,7 +7,6 @@ Chow, C. N. Liu, "Approximating discrete probability distributions with dependen
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -120,7 +119,7 @@ class Columns:
 
     marginals: tuple[Marginal, ...]
     categorical: tuple[bool, ...]
-    dtype: np.dtype[Any]
+    dtype: np.dtype[np.generic]
     classes: AnyArray | None
 
     __repr__ = brief
@@ -235,7 +234,9 @@ class SequentialCART:
             from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
         # The first column has nothing before it, and no tree.
         start = codes[:, 0]
-        steps: list[tuple[Any, Donors]] = [(None, Donors.fit(np.zeros_like(start), start))]
+        steps: list[tuple[DecisionTreeClassifier | DecisionTreeRegressor | None, Donors]] = [
+            (None, Donors.fit(np.zeros_like(start), start))
+        ]
         for j in range(1, codes.shape[1]):
             before = codes[:, :j]
             target = codes[:, j]

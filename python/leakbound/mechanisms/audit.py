@@ -13,7 +13,7 @@ from leakbound._base.files import digest, file_alone
 from leakbound._base.imports import needs
 from leakbound._base.odds import logit
 from leakbound._base.streams import SCHEME, Purpose
-from leakbound._base.types import BoolArray, FloatArray, IntArray, PathInput
+from leakbound._base.types import ArrayInput, BoolArray, FloatArray, IntArray, PathInput
 from leakbound.audits import Stream
 from leakbound.audits.trials import INDEPENDENT, NEIGHBOURS
 from leakbound.claims import CLAIMS, Claim
@@ -48,7 +48,7 @@ def audit_mechanism(
     claim: Claim,
     *,
     parameter: float,
-    score: Callable[[Any], object] | None = None,
+    score: Callable[[Any], ArrayInput] | None = None,
     confidence: float = 0.95,
     most_runs: int = 5000,
     seed: int | None = None,
@@ -143,7 +143,7 @@ def audit_mechanism(
 def _next_batch(
     runs: Runs,
     stream: Stream,
-    score: Callable[[Any], Any] | None,
+    score: Callable[[Any], ArrayInput] | None,
     move: Callable[..., None],
 ) -> None:
     """Run a batch, and guess which input each of its outputs is from."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from types import UnionType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -302,7 +303,7 @@ def _parts_of_frame(output: Output, place: str) -> Iterator[_Part]:
         yield from _parts_of(column.to_list(), f"{place}[{name!r}]")
 
 
-_PARTS: tuple[tuple[Any, Callable[[Any, str], Iterator[_Part]]], ...] = (
+_PARTS: tuple[tuple[type | UnionType, Callable[[Any, str], Iterator[_Part]]], ...] = (
     (np.ndarray, _parts_of_array),
     (np.generic, _parts_of_scalar),
     (Failure, _parts_of_failure),

@@ -5,15 +5,16 @@ import json
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from leakbound._base.checks import seed_of, shown
 from leakbound._base.files import Archive, digest, open_archive, replacing
+from leakbound._base.messages import Message
 from leakbound._base.reading import columns_of, readable
 from leakbound._base.streams import Purpose
-from leakbound._base.types import AnyArray, PathInput
+from leakbound._base.types import AnyArray, Named, PathInput
 from leakbound.errors import FormatError, InputError, OptionError
 from leakbound.mechanisms.outputs import is_same, output_of, repeated
 from leakbound.mechanisms.worker import Failure, Output, pack, together, unpack, words_of
@@ -189,10 +190,11 @@ class Runs:
     def _check_size(self) -> None:
         size = len(pack(self._outputs[0]))
         if size * self._most > _MOST_BYTES:
-            raise OptionError(
+            message = (
                 f"an output takes {size:,} bytes, and {self._most:,} of them {size * self._most:,}:"
-                f" return fewer numbers, or set most_runs to at most {_MOST_BYTES // size:,}"
+                f" return fewer numbers, or set {{most_runs}} to at most {_MOST_BYTES // size:,}"
             )
+            raise OptionError(Message(message))
 
     def _check_first_batch(self, outputs: list[Output]) -> None:
         """Refuse a mechanism that never returns: that is not a leak."""
@@ -242,9 +244,9 @@ class Runs:
                 made_of=np.array(json.dumps(self._made_of)),
             )
 
-    def _read(self, path: Path) -> dict[str, Any]:
+    def _read(self, path: Path) -> Named:
         wrong = ""
-        made_of = dict[str, Any]()
+        made_of: Named = {}
         try:
             with open_archive(path) as content:
                 self._outputs = list(_outputs_in(content))

@@ -48,12 +48,12 @@ _LARGEST = 1 << 40
 _DEEPEST = 64
 # Kinds of arrays that are kept as bytes: numbers, truth values, times and words
 _PLAIN = "biufcmMSU"
-_TIMES: dict[str, Any] = {
+_TIMES: dict[str, type[dt.datetime | dt.date | dt.time]] = {
     "datetime": dt.datetime,
     "date": dt.date,
     "time": dt.time,
 }
-_SEQUENCES: dict[str, Any] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
+_SEQUENCES: dict[str, type] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def _packed_text_or_time(value: Output, _blocks: list[bytes], _depth: int) -> He
             return _packed_array(getattr(value, name)(), _blocks, _depth)
     for name, kind in _TIMES.items():
         if isinstance(value, kind):
-            return [name, value.isoformat()]
+            return [name, str(value.isoformat())]
     if isinstance(value, dt.timedelta):
         return ["timedelta", value.days, value.seconds, value.microseconds]
     return None
@@ -290,7 +290,7 @@ def _read_all(headers: Sequence[Output], content: bytes, start: int) -> tuple[li
     return values, start
 
 
-_ATOMS: dict[str, Callable[..., Any]] = {
+_ATOMS: dict[str, Callable[..., Output]] = {
     "int": lambda text: int(text, 16),
     "float": float.fromhex,
     "complex": lambda real, imag: complex(float.fromhex(real), float.fromhex(imag)),
@@ -359,7 +359,7 @@ class _Case:
         if missing:
             raise AttributeError(f"it has no {', '.join(missing)}")
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> dict[str, object]:
         """Return what a case says about itself, and the packages beside it."""
         module = self._module
         return {
@@ -391,7 +391,7 @@ class _Case:
             data = copy.deepcopy(data)
         return self._module.run(data, rng)
 
-    def score(self, outputs: Output) -> Any:
+    def score(self, outputs: Output) -> Output:
         """Return a score for each output."""
         return np.asarray(self._module.score(outputs))
 
@@ -466,7 +466,7 @@ def main(path: str) -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     loaded: list[_Case] = []
 
-    def load() -> dict[str, Any]:
+    def load() -> dict[str, object]:
         case = _Case(path)
         about = case.about()
         loaded.append(case)
@@ -476,15 +476,15 @@ def main(path: str) -> None:
     if not loaded:
         return
     case = loaded[0]
-    acts: dict[str, Callable[..., Any]] = {"run": case.run, "score": case.score}
-    waiting: queue.Queue[Any] = queue.Queue()
+    acts: dict[str, Callable[..., Output]] = {"run": case.run, "score": case.score}
+    waiting: queue.Queue[Output] = queue.Queue()
     threading.Thread(target=_listen, args=(requests, waiting), daemon=True).start()
     while True:
         for name, *given in waiting.get():
             send(answers, _answer(partial(acts[name], *given)))
 
 
-def _listen(requests: IO[bytes], waiting: queue.Queue[object]) -> None:
+def _listen(requests: IO[bytes], waiting: queue.Queue[Output]) -> None:
     """Pass on requests; where nobody asks any more, end what runs, and all that it started."""
     try:
         while True:

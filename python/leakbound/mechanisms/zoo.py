@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal, get_type_hints
 import numpy as np
 
 from leakbound._base.checks import MOST_K, choice, instance, integer, numbers, real, vector
-from leakbound._base.types import ArrayInput, BoolArray, FloatArray, IntArray
+from leakbound._base.types import AnyArray, ArrayInput, BoolArray, FloatArray, IntArray
 from leakbound.claims import Claim, GaussianDP, PureDP
 from leakbound.errors import InputError, OptionError
 
@@ -130,8 +130,10 @@ class FloatLaplace(Mechanism):
         alone = self._reached(outputs, self.d1), self._reached(outputs, self.d0)
         return np.subtract(*alone, dtype=np.float64)
 
-    def _output(self, data: int, sign: Any, uniform: Any) -> Any:
-        return data + sign * (-np.log(uniform) / self.epsilon)
+    def _output(
+        self, data: int, sign: float | FloatArray, uniform: float | FloatArray
+    ) -> FloatArray:
+        return np.asarray(data + sign * (-np.log(uniform) / self.epsilon))
 
     def _reached(self, outputs: FloatArray, data: int) -> BoolArray:
         """Return whether some uniform number leads from an input to each output."""
@@ -183,7 +185,7 @@ class SparseVector(Mechanism):
         super().__post_init__()
         integer(self.above, name="above", least=1)
 
-    def run(self, data: Any, rng: np.random.Generator) -> Any:
+    def run(self, data: FloatArray, rng: np.random.Generator) -> AnyArray:
         """Return what is said of each query."""
         threshold, fixed, times = _SCALES[self.fault]
         scale = (fixed + times * self.above) / self.epsilon
@@ -217,7 +219,7 @@ class NoisyMax(Mechanism):
         if self.fault == "released_value":
             vars(self).update(d0=np.array((5.0, 0.0)), d1=np.array((6.0, 1.0)))
 
-    def run(self, data: Any, rng: np.random.Generator) -> Any:
+    def run(self, data: FloatArray, rng: np.random.Generator) -> int | FloatArray:
         """Return the place of the larger count, and with "released_value" the noisy count."""
         scale = 2 / self.epsilon
         if self.fault == "half_noise":
@@ -242,7 +244,7 @@ class _Randomizer:
         integer(self.k, name="k", least=2, most=MOST_K)
         real(self.epsilon, name="epsilon", above=0, most=30)  # random floats are multiples of 2⁻⁵³
 
-    def reports(self, values: ArrayInput, rng: np.random.Generator) -> Any:
+    def reports(self, values: ArrayInput, rng: np.random.Generator) -> IntArray | BoolArray:
         """Draw a report for each value, a whole number from 0 to k - 1.
 
         Reports are integers of shape (n,) for `GRR`, and booleans of shape (n, k) for the others.
@@ -265,7 +267,7 @@ class _Randomizer:
         return self.epsilon * np.subtract(says, says_other, dtype=np.float64)
 
     @abstractmethod
-    def _draw(self, values: IntArray, rng: np.random.Generator) -> object: ...
+    def _draw(self, values: IntArray, rng: np.random.Generator) -> IntArray | BoolArray: ...
 
     @abstractmethod
     def _says(self, reports: ArrayInput, value: int) -> BoolArray: ...
@@ -298,8 +300,9 @@ class GRR(_Randomizer):
         kept = rng.random(values.size) < 1 / (1 + (self.k - 1) * math.exp(-self.epsilon))
         return np.where(kept, values, (values + rng.integers(1, self.k, values.size)) % self.k)
 
-    def _says(self, reports: ArrayInput, value: int) -> Any:
-        return _whole(vector(reports, name="reports"), name="reports", most=self.k - 1) == value
+    def _says(self, reports: ArrayInput, value: int) -> BoolArray:
+        said = _whole(vector(reports, name="reports"), name="reports", most=self.k - 1)
+        return np.equal(said, value)
 
 
 class _UnaryEncoding(_Randomizer):
@@ -313,11 +316,11 @@ class _UnaryEncoding(_Randomizer):
             bits[:, value] = rng.random(values.size) < np.where(values == value, *self._ones)
         return bits
 
-    def _says(self, reports: ArrayInput, value: int) -> Any:
+    def _says(self, reports: ArrayInput, value: int) -> BoolArray:
         bits = _whole(reports, name="reports", most=1)
         if bits.ndim != 2 or bits.shape[1] != self.k or not bits.size:
             raise InputError(f"reports must have shape (n, {self.k}), got {bits.shape}")
-        return bits[:, value] == 1
+        return np.equal(bits[:, value], 1)
 
 
 class OUE(_UnaryEncoding):

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
 from leakbound._base.checks import choice, complement, flag, instance, integer, real, seed_of
+from leakbound._base.messages import Message
 from leakbound._base.types import AnyArray
 from leakbound.cuts import CutPolicy, KLScan, SecondLook
 from leakbound.cuts.policies import check_policy
@@ -141,7 +142,8 @@ class Options:
         complement(self.confidence)
         check_policy(self.cuts)
         if isinstance(self.cuts, SecondLook):
-            raise OptionError("cuts=SecondLook is not for PANORAMIA: use KLScan or OutsideIn")
+            message = "{cuts=SecondLook} is not for PANORAMIA: use {KLScan} or {OutsideIn}"
+            raise OptionError(Message(message))
         if self.conditional and self.attack.modality == "text":
             raise OptionError(
                 "conditional bounds need features, and tokens cannot be used as such: pass "

@@ -83,8 +83,7 @@ class Commitment:
         not start with a brace is a path.
         """
         content = _object(source, names={"scheme", "sha256", "examples"}, what="a commitment")
-        fields: Any = content
-        return cls(**fields)
+        return cls(**content)
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,7 +232,7 @@ def _toml(text: str) -> Named:
     return tomllib.loads(text)
 
 
-def _object(source: Any, names: set[str], what: str) -> Named:
+def _object(source: str | bytes | os.PathLike[str], names: set[str], what: str) -> Named:
     """Read an object of JSON that has certain fields and no others."""
     try:
         table = parsed(text_of(source, _LARGEST))

@@ -20,6 +20,7 @@ from leakbound._base.checks import (
 )
 from leakbound._base.console import track
 from leakbound._base.formatting import number, percent
+from leakbound._base.messages import Message, Option
 from leakbound._base.records import IF_ANY, Record
 from leakbound._base.types import ArrayInput, FloatArray, Sides
 from leakbound.audits.grouping import check, of_one
@@ -181,7 +182,7 @@ def ceilings(
     groups: ArrayInput | None = None,
     cuts: CutPolicy | None = None,
     sides: Sides = "auto",
-) -> dict[Any, float]:
+) -> dict[object, float]:
     """Return the bound of a perfect attack on each subgroup that labels tell apart.
 
     A subgroup whose ceiling is 0, or below your claim, cannot be audited: give it more examples, or
@@ -421,7 +422,8 @@ def _checked_copies(copies: int, claim: PlannedClaim, m: int, sides: Sides) -> i
     """Check copies of each canary, which pairs of a random split do not have."""
     several = integer(copies, name="copies", least=1)
     if several > 1 and sides == "pairs":
-        raise OptionError('copies are for canaries, and sides="pairs" is for a random split')
+        message = '{copies} are for canaries, and {sides="pairs"} is for a random split'
+        raise OptionError(Message(message))
     check(several, claim=claim, examples=m)
     return several
 
@@ -464,7 +466,8 @@ class _Plan:
     ) -> Self:
         """Return the plan of an audit."""
         if not isinstance(cuts, PathPolicy | SecondLook | None):
-            raise OptionError(f"cuts={type(cuts).__name__} cannot be planned: use Fixed or KLScan")
+            message = "{cuts} cannot be planned: use {Fixed} or {KLScan}"
+            raise OptionError(Message(message, cuts=Option("cuts", type(cuts))))
         policy: Any = policy_of(claim, cuts, m, sides, beta)
         if isinstance(policy, Parts):
             # Scores are tidy here, so that the first of its tests gives the bound.

@@ -11,11 +11,21 @@ import numpy as np
 from leakbound._base.canonical import is_digest, plain
 from leakbound._base.checks import choice, integer, real, shown
 from leakbound._base.derived import derived
-from leakbound._base.types import AnyArray, JsonObject, JsonValue, Named, Relation, Strings
+from leakbound._base.messages import Message
+from leakbound._base.types import (
+    AnyArray,
+    FloatArray,
+    JsonObject,
+    JsonValue,
+    MemberInput,
+    Named,
+    Relation,
+    Strings,
+)
 from leakbound.audits.coins import Coins
 from leakbound.audits.designs import DESIGNS, audit_of, parameters_of
 from leakbound.audits.road import Listed, Request
-from leakbound.claims import CLAIMS, PureDP, TradeOffFamily
+from leakbound.claims import CLAIMS, Claim, PureDP, TradeOffFamily
 from leakbound.claims.families import check_epsilon_at
 from leakbound.cuts import CUT_POLICIES, Policy
 from leakbound.errors import LeakboundError, MissingExtraError, OptionError
@@ -59,7 +69,7 @@ class Agreement:
     # Options that will be an array, which the protocol names by a word.
     arrays: frozenset[str] = frozenset()
     # The guarantee that will be checked.
-    checked: Mapping[str, Any] | None = None
+    checked: Mapping[str, object] | None = None
     canaries_sha256: str | None = None
 
     def __post_init__(self) -> None:
@@ -101,9 +111,9 @@ class Agreement:
             canaries_sha256=digest,
         )
 
-    def audit(self, scores: Listed, member: Any, **options: Any) -> AuditResult:
+    def audit(self, scores: Listed, member: MemberInput, **options: object) -> AuditResult:
         """Audit scores by options of the protocol."""
-        design = options.pop("design", Coins.name)
+        design = str(options.pop("design", Coins.name))
         for name in options.keys() - parameters_of(design):
             value = options.pop(name)
             if not (isinstance(value, str | float | int) and value == DEFAULTS.get(name)):
@@ -134,7 +144,7 @@ class Agreement:
             "features": np.zeros((size, 1)),
         }
         options |= {name: neutral[name] for name in self.arrays}
-        neutral_scores: Any = np.arange(size * max(1, k), dtype=np.float64)
+        neutral_scores: FloatArray = np.arange(size * max(1, k), dtype=np.float64)
         if k:
             neutral_scores = neutral_scores.reshape(size, k)
         scores = dict.fromkeys(self.attacks, neutral_scores)
@@ -143,17 +153,19 @@ class Agreement:
         except MissingExtraError:
             raise
         except LeakboundError as error:
-            raise OptionError(
-                f"the protocol cannot be kept: its audit of these {size:,} examples is "
-                f"refused: {error}"
-            ) from error
+            message = (
+                "the protocol cannot be kept: its audit of these {size:,} examples is refused: "
+                "{error}"
+            )
+            raise OptionError(Message(message, size=size, error=error)) from error
 
 
 def checked_protocol(protocol: object) -> JsonObject:
     """Return a copy of a protocol in a form with only one spelling."""
     if not isinstance(protocol, Mapping):
         _refuse(f"a protocol must be a table, got {type(protocol).__name__}")
-    content: Any = plain(dict(protocol), "protocol")
+    content = plain(dict(protocol), "protocol")
+    assert isinstance(content, dict)
     missing = [name for name in PROTOCOL if name not in content]
     if missing:
         _refuse(
@@ -173,15 +185,16 @@ def checked_protocol(protocol: object) -> JsonObject:
     try:
         Agreement.of(content)
     except LeakboundError as error:
-        raise OptionError(f"the protocol's {error}") from error
-    checked: JsonObject = content
-    return checked
+        raise OptionError(Message("the protocol's {error}", error=error)) from error
+    return content
 
 
-def build(value: Any, name: str, kinds: Mapping[str, type[Any]]) -> object:
+def build(value: object, name: str, kinds: Mapping[str, type[object]]) -> object:
     """Build a claim or a policy from its table: its type, and its fields by name."""
     kind = None
+    options: Named = {}
     if isinstance(value, dict) and "type" in value:
+        options = {key: part for key, part in value.items() if key != "type"}
         kind = kinds.get(str(value["type"]))
         if kind is None and name == "cuts":
             kind = derived(Policy, str(value["type"]))
@@ -193,12 +206,11 @@ def build(value: Any, name: str, kinds: Mapping[str, type[Any]]) -> object:
             f"{name} is {shown(value)}, which this version does not know: use a table such as "
             f"{example}, its type one of {', '.join(kinds)}"
         )
-    options = {key: part for key, part in value.items() if key != "type"}
     try:
         signature(kind).bind(**options)
         return kind(**options)
     except LeakboundError as error:
-        message = f"{name}: {error}"
+        message: str = Message("{name}: {error}", name=name, error=error)
     except TypeError as error:
         message = f"{name}: {kind.__name__}: {error}"
     raise OptionError(message)
@@ -228,7 +240,7 @@ def _attacks(names: object) -> Strings:
     return tuple(names)
 
 
-def _checked(stated: Any, claim: Any) -> Named:
+def _checked(stated: object, claim: Claim) -> Named:
     """Check the guarantee to check: ε and δ, or the claim's own parameter."""
     own = claim.parameter
     known = {"epsilon", "delta", "relation", own}

@@ -8,10 +8,10 @@ import html
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from leakbound._base.formatting import number
-from leakbound._base.types import Kind, Named, Strings
+from leakbound._base.types import FloatArray, Kind, Named, Number, Strings
 from leakbound.report.parts import Assumption, Provenance, ScoreAudit
 
 if TYPE_CHECKING:
@@ -250,6 +250,16 @@ class Series:
     units: str = "examples"
 
 
+class Curve(Protocol):
+    """A curve of trade-offs between the two errors of a test, in arrays of any shape."""
+
+    def f(self, alpha: FloatArray) -> Number:
+        """Return the smallest error of the second kind at levels α in [0, 1]."""
+
+    def epsilon(self, delta: FloatArray) -> Number:
+        """Return the least ε of the curve at each δ in [0, 1]."""
+
+
 @dataclass(frozen=True)
 class Drawing:
     """What the figures of every audit are drawn from: the ranking of the bound comes first."""
@@ -258,15 +268,15 @@ class Drawing:
     series: tuple[Series, ...]
     family: bool = False
     """Whether the bound is on a family of trade-off functions, with these two curves."""
-    rejected: Any = None
+    rejected: "Curve | None" = None
     """The least private one that is rejected."""
-    rejectable: Any = None
+    rejectable: "Curve | None" = None
     """The one that a perfect attack would have rejected."""
     copies: int = 1
     """How often each member was inserted: a measured ROC is of all copies at once."""
     has_epsilon: bool = True
     """Whether the parameter of a family bounds an ε, so that there are curves to draw."""
-    together: Any = None
+    together: "Curve | None" = None
     """The curve that is rejected of all copies at once, where there are several."""
     batches: bool = False
     """Whether scores came in batches, with a bound after each."""

@@ -9,12 +9,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, metadata
-from typing import Any
+from typing import TYPE_CHECKING
 
 from leakbound._base.formatting import number, percent
 from leakbound._base.types import Named
 from leakbound.report import style
 from leakbound.report.description import KINDS, SMALL, Description, Figure, Overview, Reportable
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _FIGURE_SIZE = (4.3, 2.9)
@@ -174,7 +177,7 @@ def _flat(options: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str
             yield name, str(value)
 
 
-def environment() -> Any:
+def environment() -> "Environment":
     """Return what renders the package's templates."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 

@@ -17,9 +17,10 @@ import numpy as np
 from leakbound._base.checks import real, shown
 from leakbound._base.files import write_text
 from leakbound._base.imports import provided
+from leakbound._base.messages import Message, Option
 from leakbound._base.records import Record
 from leakbound._base.types import Kind, Named, PathInput, Relation, Strings, Verdict
-from leakbound.claims import FAMILIES, Claim
+from leakbound.claims import FAMILIES, ApproxDP, Claim
 from leakbound.claims.families import check_epsilon_at
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import OptionError
@@ -430,10 +431,13 @@ def check_delta(delta: float, claim: Claim) -> None:
         limit = "only delta = 0"
         if claim.delta:
             limit = f"at most {claim.delta:g}"
-        raise OptionError(
-            f"this audit tested {claim.name} and says nothing about delta = {delta:g} ({limit}): "
-            f"to check a δ, audit with claim=ApproxDP(delta={delta:g})"
+        message = (
+            "this audit tested {claim.name} and says nothing about delta = {delta:g} ({limit}): "
+            "to check a δ, audit with {with_delta}"
         )
+        with_delta = Option("claim", ApproxDP(delta=float(f"{delta:g}")))
+        said = {"claim": claim, "delta": delta, "limit": limit, "with_delta": with_delta}
+        raise OptionError(Message(message, **said))
 
 
 def flaw_of(part: object, *, sound: bool, confidence: float = 0.5) -> str:

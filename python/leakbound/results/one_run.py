@@ -12,6 +12,7 @@ from leakbound._base.brief import brief
 from leakbound._base.checks import choice, instance, real, shown
 from leakbound._base.drawn import check_unit
 from leakbound._base.formatting import down, percent
+from leakbound._base.messages import Message, Option
 from leakbound._base.records import IF_ANY, Lazy
 from leakbound._base.types import (
     BoolArray,
@@ -295,13 +296,15 @@ class AuditResult(Audit, ScoreAudit):
         failure = delta * group_factor(epsilon, self.copies)
         if failure > most * (1 + _CLOSE):
             asked = failure_of_one(most, epsilon, copies=self.copies)
-            raise OptionError(
+            message = (
                 f"the bound is on {self.copies} copies of a record at δ = {most:g}, and says "
                 f"nothing about ε = {epsilon:g} at δ = {delta:g} for one, which implies δ = "
-                f"{failure:.3g} for {self.copies}: claim delta={asked:g} or less, or audit with "
-                f"claim=ApproxDP(delta=leakbound.claims.grouped({epsilon:g}, {delta:g}, "
-                f"copies={self.copies})[1])"
+                f"{failure:.3g} for {self.copies}: claim delta={asked:g} or less"
             )
+            if failure >= 1:
+                raise OptionError(message)
+            larger = Option("claim", ApproxDP(delta=failure))
+            raise OptionError(Message(f"{message}, or audit with {{larger}}", larger=larger))
 
     def _for_replacing(self, epsilon: float, delta: float) -> tuple[float, float]:
         """Return the (ε, δ) for replacing one that follows from one for adding or removing."""
@@ -422,27 +425,31 @@ class AuditResult(Audit, ScoreAudit):
             choice(relation, name="relation", allowed=Relation)
         if self.relation == "add_remove":
             if relation == "replace":
-                raise OptionError(
+                message = (
                     "the bound is on adding or removing one example, and a guarantee for "
-                    "replacing one does not imply one for that: audit a random split (RandomSplit)"
+                    "replacing one does not imply one for that: audit a random split "
+                    "({RandomSplit})"
                 )
+                raise OptionError(Message(message))
             return False
         if isinstance(self.claim, SubsampledGaussianDP | EventFamily) and by_parameter:
             return False  # noise is noise: its curve is that of the relation
         if relation is None:
-            raise OptionError(
+            message = (
                 "the bound is for replacing one: say what the claim is about, "
-                'relation="add_remove" (it is converted: 2ε, 2μ) or relation="replace"'
+                '{relation="add_remove"} (it is converted: 2ε, 2μ) or {relation="replace"}'
             )
+            raise OptionError(Message(message))
         if relation == "replace":
             return False
         known = isinstance(self.claim, GaussianDP) and not self.claim.delta
         known = known or isinstance(self.claim, ZeroConcentratedDP)
         if isinstance(self.claim, FAMILIES) and not known:
-            raise OptionError(
-                f"a claim of {self.claim.name} for adding or removing one example has no curve of "
-                'this family for replacing one: claim that one, with relation="replace"'
+            message = (
+                "a claim of {claim} for adding or removing one example has no curve of this "
+                'family for replacing one: claim that one, with {relation="replace"}'
             )
+            raise OptionError(Message(message, claim=self.claim.name))
         return True
 
     def _refuted_curve(self) -> TradeOff:

@@ -57,7 +57,7 @@ class Game:
     truth: float
     parameter: Parameter
     profile: Profile | None = field(default=None, repr=False)
-    design: Callable[..., Any] | None = field(default=None, repr=False)
+    design: Callable[[], Any] | None = field(default=None, repr=False)
 
     @property
     def _profile(self) -> Profile:

@@ -1,5 +1,6 @@
 """Scoring: one pass over the data, one number for each example."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import TypeAlias
@@ -12,6 +13,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from leakbound._base.checks import check_ids, check_length, flag, instance, integer, vector
 from leakbound._base.console import track
+from leakbound._base.messages import Message, Option
 from leakbound._base.scores import Scores
 from leakbound._base.types import AnyArray, ArrayInput, FloatArray
 from leakbound.errors import DeviceMemoryError, InputError, OptionError
@@ -195,10 +197,11 @@ def compared(model: nn.Module, signal: signals.Signal, reference: nn.Module | No
             raise OptionError(f"{name} compares with no reference; leave it out")
         return model
     if reference is None:
-        raise OptionError(
-            f"{signal} compares with a base model: pass reference=, the model as it was before "
+        message = (
+            "{signal} compares with a base model: pass {reference=}, the model as it was before "
             "training, to leakbound.torch.score, and audit its scores"
         )
+        raise OptionError(Message(message, signal=signal))
     instance(reference, name="reference", types=nn.Module)
     return reference
 
@@ -229,9 +232,9 @@ def ready(
                 stack.enter_context(evaluating(reference, where))
             yield where
     except torch.OutOfMemoryError as error:
-        raise DeviceMemoryError(
-            f"out of memory: pass batch_size={-(-batch_size // 4)} or less, or device='cpu'"
-        ) from error
+        fewer = Option("batch_size", math.ceil(batch_size / 4))
+        message = "out of memory: pass {fewer} or less, or {device='cpu'}"
+        raise DeviceMemoryError(Message(message, fewer=fewer)) from error
 
 
 def together(parts: Iterable[Tensor]) -> tuple[FloatArray, bool]:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from leakbound._base.checks import choice
+from leakbound._base.messages import Message
 from leakbound._base.types import AnyArray, FloatArray, SignalName
 from leakbound.errors import InputError
 from leakbound.torch.asking import Asked, unwrapped
@@ -130,11 +131,12 @@ def _classes(output: object, batch: Batch) -> tuple[Tensor, Tensor]:
     targets = batch.targets
     examples = len(batch)
     if not (_is_floating(logits, 2) and len(logits) == examples and logits.shape[1] >= 2):
-        raise InputError(
-            f"the model must return logits of shape ({examples}, classes), got "
-            f"{_described(logits)}; for a language model pass signal='cross_entropy', for other "
-            "outputs signal=function(output, targets) -> tensor of shape (batch,)"
+        message = (
+            "the model must return logits of shape ({examples}, classes), got {got}; for a "
+            "language model pass {signal='cross_entropy'}, for other outputs "
+            "signal=function(output, targets) -> tensor of shape (batch,)"
         )
+        raise InputError(Message(message, examples=examples, got=_described(logits)))
     if targets.shape != (examples,) or targets.is_floating_point() or targets.is_complex():
         raise InputError(
             f"targets must be one integer class label for each example, got {_described(targets)} "

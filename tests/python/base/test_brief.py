@@ -1,6 +1,7 @@
 """Representations and signatures: short, and without what is secret."""
 
 import inspect
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,7 +57,7 @@ def test_canaries_of_dp_sgd_do_not_show_their_seed() -> None:
 
 
 @pytest.mark.parametrize("design", DESIGNS, ids=lambda one: type(one).__name__)
-def test_designs_show_the_shapes_of_arrays(design: object) -> None:
+def test_designs_show_the_shapes_of_arrays(design: Any) -> None:
     assert repr(design) == brief(design)
     assert len(repr(design)) < 300
     assert "<array of 400" in repr(design)

@@ -213,7 +213,7 @@ def test_warnings_are_in_the_paragraph_and_the_console_has_seed_and_assumptions(
     said = result.summary()
     for text in result.warnings:
         assert f"Warning: {text.removesuffix('.')}." in str(said)
-        assert f"warning: {output.in_its_words(text)}" in console(result)
+        assert f"warning: {output.spelled(text)}" in console(result)
     for one in said.assumptions:
         assert f"{one.status}: {one.name}. {one.statement}" in console(result)
     assert {one.name for one in result.assumptions} <= {one.name for one in said.assumptions}

@@ -4,14 +4,13 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakbound._base.checks import WHOLE
 from leakbound._base.tables import DOUBLE, NAMES, Column, ColumnKind, named
 from leakbound._base.text import settled
+from leakbound._base.types import AnyArray, GenericArray
 from leakbound.errors import InputError
 
 _COARSE = (np.dtype(np.float16), np.dtype(np.float32))
@@ -79,9 +78,9 @@ def _once(members: Column, nonmembers: Column) -> np.dtype[np.generic] | None:
     return None
 
 
-def _not_in(numbers: NDArray[np.generic], coarse: np.dtype[np.generic]) -> int:
+def _not_in(numbers: GenericArray, coarse: np.dtype[np.generic]) -> int:
     """Return how many numbers a type does not hold."""
-    held: NDArray[np.generic] = numbers.astype(coarse)
+    held: GenericArray = numbers.astype(coarse)
     if numbers.dtype == object:  # compared exactly, as Python does
         return int((held.astype(np.float64).astype(object) != numbers).sum())
     return int((held != numbers).sum())
@@ -118,7 +117,7 @@ def joined(columns: list[Column]) -> Column:
     exact = any(column.is_exact for column in columns)
     moment = np.datetime64(0, "us")
     blank = {"number": np.float64(0), "date": moment, "zoned": moment}.get(kind, np.str_(""))
-    parts: list[NDArray[Any]] = []
+    parts: list[AnyArray] = []
     for column in columns:
         if column.kind == "empty":
             parts.append(np.full(column.missing.size, 0 if exact else blank))

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._base.messages import Message
 from leakbound._base.streams import Purpose
 from leakbound._base.tables import Column
 from leakbound._base.text import marked, settled, suspicion, taken_as_words
@@ -84,7 +85,8 @@ def coordinates(
     if marks:
         notes.append(marked(marks, named=all(one.writing.named for one in tables[0].values())))
     if not blocks:
-        raise InputError(f"all audited records are equal in every column: {'; '.join(notes)}")
+        message = "all audited records are equal in every column: {notes}"
+        raise InputError(Message(message, notes=Message.joined(notes)))
     rows = np.ascontiguousarray(np.concatenate(blocks, axis=1))
     values = np.column_stack(numbered)
     return Coordinates(rows, tuple(sources), tuple(notes), values, frozenset(ordered))
@@ -132,7 +134,8 @@ def _doubts(column: Column, audited: Column, name: str, *, coded: bool) -> list[
         notes.append(f"column {name!r} is of another kind in other tables: taken as words")
     meant = "" if coded else suspicion(audited, name)
     if meant:
-        notes.append(f"column {name!r} {meant}: {taken_as_words(audited, name)}")
+        done = taken_as_words(audited, name)
+        notes.append(Message("column {name!r} {meant}: {done}", name=name, meant=meant, done=done))
     return notes
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from leakbound._base import shares
 from leakbound._base.checks import choice, complement, integer, seed_of, shown
 from leakbound._base.formatting import percent
+from leakbound._base.messages import Message
 from leakbound._base.reading import array_of
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, Batches, FloatArray, IntArray
@@ -139,17 +140,15 @@ def _epoch(sampling: Batches, batches_per_epoch: int | None) -> int | None:
     """Return how many batches an epoch has, if there are epochs."""
     if sampling == "epochs":
         if batches_per_epoch is None:
-            raise OptionError(
-                'sampling="epochs" needs batches_per_epoch, len(loader): what is stated is how '
-                "often an example comes in each epoch, and indices do not show where one begins",
-                option="batches_per_epoch",
+            message = (
+                '{sampling="epochs"} needs {batches_per_epoch}, len(loader): what is stated is how '
+                "often an example comes in each epoch, and indices do not show where one begins"
             )
+            raise OptionError(Message(message), option="batches_per_epoch")
         return integer(batches_per_epoch, name="batches_per_epoch", least=1)
     if batches_per_epoch is not None:
-        raise OptionError(
-            f'batches_per_epoch is for sampling="epochs", and sampling is {sampling!r}',
-            option="batches_per_epoch",
-        )
+        message = '{batches_per_epoch} is for {sampling="epochs"}, and sampling is {other!r}'
+        raise OptionError(Message(message, other=sampling), option="batches_per_epoch")
     return None
 
 

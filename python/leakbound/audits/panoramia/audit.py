@@ -14,6 +14,7 @@ from leakbound._base.brief import brief
 from leakbound._base.checks import check_ids, check_length, check_scores, flag, real
 from leakbound._base.features import placed_features
 from leakbound._base.formatting import down
+from leakbound._base.messages import Message
 from leakbound._base.records import Lazy
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, JsonValue, Kind
 from leakbound._tally.tally import AnyTally, Tally, by_attack, recorded
@@ -121,7 +122,8 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
         """See `Design.audit`."""
         claim = request.claim
         if not isinstance(claim, PureDP | ApproxDP):
-            raise OptionError(f"Panoramia bounds PureDP() or ApproxDP(delta=…), not {claim.name}")
+            message = "PANORAMIA bounds {PureDP()} or {ApproxDP(delta=…)}, not {claim}"
+            raise OptionError(Message(message, claim=claim.name))
         relaxed = Relaxed.read(self.gamma, claim=claim, relaxation=self.relaxation)
         exchangeable = flag(self.real_nonmembers, name="real_nonmembers")
         limit = self._limit(exchangeable=exchangeable)
@@ -196,7 +198,9 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
     def _listed(self, scores: object, request: Request, claim: PureDP | ApproxDP) -> "_Seen":
         """Read scores and membership in one order."""
         if self.member is None:
-            raise OptionError("member is missing: give Panoramia(member, ...), or audit tallies")
+            raise OptionError(
+                Message("member is missing: give {Panoramia(member, …)}, or audit tallies")
+            )
         order = ExampleOrder(request.ids)
         attack_scores = check_scores(order.scores(scores, "scores"), name="scores")
         baseline_scores = check_scores(order.scores(self.baseline, "baseline"), name="baseline")
@@ -288,13 +292,11 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
             if self.c_upper is None:
                 return None
             return real(self.c_upper, name="c_upper", least=0, below=math.inf)
-        needless = "c_upper"
+        message = "{real_nonmembers=True} means c = 0 and gamma = 0: leave out {c_upper=}"
         if self.gamma:
-            needless = "gamma"
+            message = "{real_nonmembers=True} means c = 0 and gamma = 0: leave out {gamma=}"
         if self.gamma or self.c_upper:
-            raise OptionError(
-                f"real_nonmembers=True means c = 0 and gamma = 0: leave out {needless}="
-            )
+            raise OptionError(Message(message))
         return 0.0
 
 

@@ -13,6 +13,7 @@ from typing import Literal, Self, TypeAlias, cast
 from leakbound import cuts as policies
 from leakbound._base import shares
 from leakbound._base.checks import choice, real
+from leakbound._base.messages import Message, Option
 from leakbound._base.types import TailBound
 from leakbound.audits.policies.approximate_dp import ApproxPolicy, approx_policy
 from leakbound.audits.policies.second_look import first_cuts
@@ -122,7 +123,8 @@ class Rankings:
         if not paired:
             level = shares.RANKINGS.of(request.level, len(games))
         if isinstance(request.cuts, policies.SecondLook):
-            raise OptionError("cuts=SecondLook is not for Panoramia: use KLScan or OutsideIn")
+            message = "{cuts=SecondLook} is not for PANORAMIA: use {KLScan} or {OutsideIn}"
+            raise OptionError(Message(message))
         guesses = games[0].examples
         recall = _recall(max_recall, cuts=request.cuts, examples=guesses)
 
@@ -179,5 +181,7 @@ def _recall(max_recall: float, cuts: policies.CutPolicy | None, examples: int) -
     recall = real(max_recall, name="max_recall", above=0, most=1)
     fixed = isinstance(cuts, policies.Fixed) and cuts.guesses > recall * examples
     if recall < 1 and (fixed or isinstance(cuts, policies.Weighted)):
-        raise OptionError(f"max_recall={recall:g} does not go with cuts={cuts!r}: leave it out")
+        message = "{max_recall} does not go with {cuts}: leave it out"
+        limit = Option("max_recall", recall)
+        raise OptionError(Message(message, max_recall=limit, cuts=Option("cuts", cuts)))
     return recall

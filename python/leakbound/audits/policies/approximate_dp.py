@@ -13,6 +13,7 @@ import numpy as np
 import leakbound._core as _core
 from leakbound import cuts as policies
 from leakbound._base import shares
+from leakbound._base.messages import Message, Option
 from leakbound._base.types import JsonObject, PathOrder, Sides, TailBound, TailOptions
 from leakbound.audits.policies.reference import reference
 from leakbound.claims.base import counts_of
@@ -211,15 +212,12 @@ def approx_policy(
         form = next((one for one in forms if one in derived.forms), None)
     if derived is None or form is None:
         usable = [kind for kind, one in _BY_CUTS.items() if {*forms} & {*one.forms}]
-        listed = ", ".join(sorted(kind.__name__ for kind in usable))
-        raise OptionError(
-            f"cuts={type(cuts).__name__} is not for delta or gamma above 0: use one of {listed}"
-        )
+        listed = ", ".join(sorted(f"{{{kind.__name__}}}" for kind in usable))
+        message = f"{{cuts}} is not for delta or gamma above 0: use one of {listed}"
+        raise OptionError(Message(message, cuts=Option("cuts", type(cuts))))
     if isinstance(cuts, policies.UnionBound) and cuts.tail != "exact":
-        raise OptionError(
-            f'UnionBound(tail="{cuts.tail}") is for pure DP: with delta or gamma above 0 the '
-            "limits are exact"
-        )
+        message = "{cuts} is for pure DP: with delta or gamma above 0 the limits are exact"
+        raise OptionError(Message(message, cuts=Option("cuts", cuts)))
     if isinstance(cuts, policies.KLScan) and cuts.min_guesses is None:
         # among few guesses one failure is worth a lot
         cuts = replace(cuts, min_guesses=min(_FEWEST, examples))

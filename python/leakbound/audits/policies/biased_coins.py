@@ -12,6 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base.messages import Message, Option
 from leakbound._base.odds import expit, logit
 from leakbound._base.types import BoolArray, FloatArray, JsonValue, PathOrder, Sides
 from leakbound.cuts import ORDERS, CutPolicy, Fixed, KLScan, ScoreGame
@@ -109,10 +110,11 @@ def prior_policy(cuts: CutPolicy | None, game: ScoreGame, prior: FloatArray) -> 
     if cuts is None:
         base = KLScan()
     if not isinstance(base, Fixed | KLScan):
-        raise OptionError(
-            f"cuts={type(base).__name__} needs guesses of equal probability: with a prior other "
-            "than 1/2 use KLScan or Fixed"
+        message = (
+            "{cuts} needs guesses of equal probability: with a prior other than 1/2 use {KLScan} "
+            "or {Fixed}"
         )
+        raise OptionError(Message(message, cuts=Option("cuts", type(base))))
     base.check(game.examples)
     scores = game.ranks(game.scores)
     member = game.member

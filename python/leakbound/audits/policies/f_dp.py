@@ -15,6 +15,7 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base import shares
+from leakbound._base.messages import Message, Option
 from leakbound._base.types import CountOptions, FloatArray, IntArray, PathOrder, Sides
 from leakbound.claims import AnyFamily, GaussianDP, LaplaceDP
 from leakbound.claims.base import counts_of, unexplained
@@ -395,10 +396,8 @@ def family_policy(
         ladder = cuts or OutsideIn()
         return OutsideInFamily(base=ladder, claim=claim, examples=examples, sides=sides, k=k)
     if not isinstance(cuts, Fixed | UnionBound):
-        raise OptionError(
-            f"cuts={type(cuts).__name__} is not for {claim.name}: use OutsideIn, Fixed or "
-            "UnionBound"
-        )
+        message = "{cuts} is not for {claim}: use {OutsideIn}, {Fixed} or {UnionBound}"
+        raise OptionError(Message(message, cuts=Option("cuts", type(cuts)), claim=claim.name))
     if isinstance(cuts, UnionBound) and (cuts.grid == "all" or cuts.tail != "exact"):
         raise OptionError(
             'a union bound for trade-off functions needs tail="exact" and a grid: "geometric", or '

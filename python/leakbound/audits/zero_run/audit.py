@@ -12,6 +12,7 @@ import numpy as np
 from leakbound._base import shares
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.brief import brief
+from leakbound._base.messages import Message, Option
 from leakbound._base.records import Lazy, encode
 from leakbound._base.types import (
     ArrayInput,
@@ -64,9 +65,9 @@ CORRECTIONS: dict[CorrectionName, type[Correction]] = {
 """What takes shift out of a proof."""
 # Share of examples kept below which most of them are wasted.
 _SCARCE = 0.1
-_WITHHELD = (
+_WITHHELD = Message(
     "the propensity model was refuted, so the bound is withheld: fit a richer one, or pass "
-    "release_refuted=True to ZeroRun to see the bound"
+    "{release_refuted=True} to {ZeroRun} to see the bound"
 )
 
 
@@ -179,9 +180,8 @@ class ZeroRun(ZeroRunOptions, Design[Listed, ZeroRunResult]):
     def audit(self, scores: Listed, request: Request, /) -> ZeroRunResult:
         """See `Design.audit`."""
         if isinstance(request.cuts, Weighted):
-            raise OptionError(
-                f"cuts={request.cuts!r} is not for Zero-Run: use one that is fixed in advance"
-            )
+            message = "{cuts} is not for Zero-Run: use one that is fixed in advance"
+            raise OptionError(Message(message, cuts=Option("cuts", request.cuts)))
         refuse_replacing(request.claim)
         examples = read(scores, self.member, request.ids)
         propensity = self.propensity
@@ -385,10 +385,11 @@ def _untampered(correction: CorrectionChoice, claim: Claim) -> CorrectionName:
     """Return the one correction that leaves guesses untampered, or refuse others."""
     if isinstance(claim, ApproxDP) and correction in {"conditional", "poisson_binomial"}:
         return "poisson_binomial"
-    raise OptionError(
-        f'variant="untampered" is for ApproxDP(δ) by correction="poisson_binomial", got '
-        f"{claim!r} by {correction!r}: take another variant"
+    message = (
+        '{variant="untampered"} is for {ApproxDP(δ)} by {correction="poisson_binomial"}, got '
+        "{claim} by {by!r}: take another variant"
     )
+    raise OptionError(Message(message, claim=claim.name, by=correction))
 
 
 def naive(examples: AlignedScores, request: Request) -> float:

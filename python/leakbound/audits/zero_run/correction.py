@@ -10,6 +10,7 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base import shares
+from leakbound._base.messages import Message, Option
 from leakbound._base.records import Lazy, encode
 from leakbound._base.types import Adversary, FloatArray, JsonValue, TailBound
 from leakbound._base.types import Correction as CorrectionName
@@ -197,9 +198,8 @@ class Correction(ABC):
         if cuts is None:
             cuts, _ = plan_guesses(examples, level, self.claim, game.sides)
         if not isinstance(cuts, Fixed):
-            raise OptionError(
-                f"cuts={type(cuts).__name__} is not for this correction: take Fixed, or None"
-            )
+            message = "{cuts} is not for this correction: take {Fixed}, or None"
+            raise OptionError(Message(message, cuts=Option("cuts", type(cuts))))
         return min(cuts.guesses, examples)
 
     def counted(

@@ -14,6 +14,7 @@ import numpy as np
 from leakbound._base import shares
 from leakbound._base.checks import check_length
 from leakbound._base.features import FeatureTable
+from leakbound._base.messages import Message, Option
 from leakbound._base.types import BoolArray, FloatArray, IntArray, Strings
 from leakbound.audits.road import AlignedScores, Request
 from leakbound.audits.zero_run.blind import blind_guesses, with_blind
@@ -153,7 +154,8 @@ def learnt(
     try:
         found = _confidence_set(member, learning, request, (rows, beyond, columns.needed))
     except FitError as error:
-        refusal = f"{error}{_way_out(learning, columns, rows, member)}"
+        way_out = _way_out(learning, columns, rows, member)
+        refusal = Message("{error}{way_out}", error=error, way_out=way_out)
     # 2. Tests of the model's form.
     seen = learning.seen[rows]
     tests: tuple[FormTest, ...] = ()
@@ -335,20 +337,22 @@ def _check(options: ZeroRunOptions, request: Request, learning: Learning) -> Non
     if options.variant != "directional":
         raise _without_form("variant", options.variant)
     if options.max_log_odds is not None and (learning.guide is None or learning.own_intercept):
-        raise OptionError(
-            "max_log_odds leaves examples out by log-odds that no audited label had a part in: fit "
-            "the model to other examples whose share of members is that of the audit, or declare "
-            "both shares: with_member_share(share, of_reference=share_of_those)"
+        message = (
+            "{max_log_odds} leaves examples out by log-odds that no audited label had a part in: "
+            "fit the model to other examples whose share of members is that of the audit, or "
+            "declare both shares: with_member_share(share, of_reference=share_of_those)"
         )
+        raise OptionError(Message(message))
 
 
 def _without_form(name: str, value: object) -> OptionError:
     """Return the error that an option has no form over a confidence set."""
-    return OptionError(
-        f"{name}={value!r} has no form over a confidence set of log-odds, which plans its own "
-        "guesses and needs no refits: leave it out (cuts may be Fixed, or SecondLook if "
-        'records are matched), or explore with uncertainty="bootstrap"'
+    message = (
+        "{option} has no form over a confidence set of log-odds, which plans its own guesses "
+        "and needs no refits: leave it out (cuts may be {Fixed}, or {SecondLook} if records "
+        'are matched), or explore with {uncertainty="bootstrap"}'
     )
+    return OptionError(Message(message, option=Option(name, value)))
 
 
 def _columns(learning: Learning, rows: IntArray) -> Columns:

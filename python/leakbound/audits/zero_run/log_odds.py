@@ -18,6 +18,7 @@ import leakbound._core as _core
 from leakbound._base import shares
 from leakbound._base.checks import check_length, numbers, vector
 from leakbound._base.features import FeatureTable, placed_features
+from leakbound._base.messages import Message
 from leakbound._base.odds import expit, logit
 from leakbound._base.streams import Purpose
 from leakbound._base.types import AnyArray, ArrayInput, BoolArray, FloatArray, IntArray, Strings
@@ -338,8 +339,8 @@ def _warnings(tried: Falsification | None, *, learnt: bool) -> tuple[str, ...]:
         )
         return (note,)
     if tried is None and learnt:
-        note = (
-            "the propensities were learnt but not tested: pass features= to test them. Scores "
+        note = Message(
+            "the propensities were learnt but not tested: pass {features=} to test them. Scores "
             "that depend on the errors of the propensities can show too much leakage"
         )
         return (note,)
@@ -473,8 +474,10 @@ def _check_certain(largest: FloatArray, options: ZeroRunOptions) -> None:
         why = "every propensity is 0 or 1"
         raise no_overlap(why)
     if certain.size and options.max_log_odds is None:
-        raise OptionError(
-            f"propensity must be strictly between 0 and 1, but {certain.size} of {largest.size} "
-            f"are 0 or 1 to within 1e-130, the first at index {certain[0]}: set max_log_odds, for "
-            "example to 5, to abstain on such examples"
+        message = (
+            "propensity must be strictly between 0 and 1, but {certain} of {examples} are 0 or 1 "
+            "to within 1e-130, the first at index {first}: set {max_log_odds}, for example to 5, "
+            "to abstain on such examples"
         )
+        where = {"certain": certain.size, "examples": largest.size, "first": certain[0]}
+        raise OptionError(Message(message, **where))

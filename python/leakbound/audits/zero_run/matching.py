@@ -11,6 +11,7 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base import shares
+from leakbound._base.messages import Message
 from leakbound._base.records import encode
 from leakbound._base.types import Correction as CorrectionName
 from leakbound._base.types import FloatArray
@@ -152,15 +153,17 @@ class Match(Correction):
     def _checked(self, odds: OddsBox, game: ObservedGame, level: float) -> CutPolicy:
         """Check what is asked, and choose the cuts."""
         if odds.limited:
-            raise OptionError(
-                'correction="match" needs propensities, not limits: use "tamper" or '
+            message = (
+                '{correction="match"} needs propensities, not limits: use "tamper" or '
                 '"poisson_binomial", which use the worst one for each guess'
             )
+            raise OptionError(Message(message))
         if self.adversary == "paper_aware":
-            raise OptionError(
-                'adversary="paper_aware" weighs guesses that tampering may drop, but matching '
+            message = (
+                '{adversary="paper_aware"} weighs guesses that tampering may drop, but matching '
                 'drops none: use "residual" or "raw"'
             )
+            raise OptionError(Message(message))
         expected = float(kept_chance(odds.estimate).sum())
         if expected < _FEWEST:
             why = f"matching keeps {expected:.2g} of {game.examples} examples, on average"

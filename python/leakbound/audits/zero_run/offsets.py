@@ -10,6 +10,7 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base import shares
 from leakbound._base.formatting import percent
+from leakbound._base.messages import Message, Option
 from leakbound._base.odds import expit
 from leakbound._base.types import BoolArray, FloatArray, IntArray, PathOrder
 from leakbound._base.types import Correction as CorrectionName
@@ -222,29 +223,29 @@ class PoissonBinomial(Correction):
         """Return the cuts, if claim and cuts have a form for guesses of unlike odds."""
         if not isinstance(self.claim, PureDP) and self.variant != "untampered":
             message = (
-                f'correction="poisson_binomial" is for pure DP, got {self.claim!r}: take "match", '
+                '{correction="poisson_binomial"} is for pure DP, got {claim}: take "match", '
                 '"tamper" or "composition"'
             )
             # A confidence set has no form of the variant.
             if isinstance(odds, OddsBox):
-                message += ', or variant="untampered" for approximate DP'
-            raise OptionError(message)
+                message += ', or {variant="untampered"} for approximate DP'
+            raise OptionError(Message(message, claim=self.claim.name))
         cuts = self.cuts
         replicated = isinstance(odds, OddsBox) and odds.draws is not None
         if replicated and isinstance(cuts, SecondLook):
-            raise OptionError(
-                f"cuts={cuts!r} is not for replicates of propensities, which all have one test: "
-                "use KLScan() or Fixed(…)"
+            message = (
+                "{cuts} is not for replicates of propensities, which all have one test: use "
+                "{KLScan()} or {Fixed(…)}"
             )
+            raise OptionError(Message(message, cuts=Option("cuts", cuts)))
         if cuts is None:
             # of replicates, which prove nothing, all have the scan alone
             cuts = KLScan() if replicated or self.claim.delta else SecondLook()
         if isinstance(cuts, SecondLook):
             return cuts
         if not isinstance(cuts, Fixed | KLScan):
-            raise OptionError(
-                f"cuts={cuts!r} is not for guesses with different odds: use KLScan() or Fixed(…)"
-            )
+            message = "{cuts} is not for guesses with different odds: use {KLScan()} or {Fixed(…)}"
+            raise OptionError(Message(message, cuts=Option("cuts", cuts)))
         cuts.check(game.examples)
         return cuts
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from leakbound._base.checks import choice, flag, real
 from leakbound._base.features import FeatureTable, placed_features
+from leakbound._base.messages import Message
 from leakbound._base.streams import Purpose
 from leakbound._base.types import Adversary, ArrayInput, BoolArray, FloatArray, IntArray
 from leakbound.audits.road import AlignedScores, Request
@@ -96,9 +97,8 @@ def features_of(
 ) -> FeatureTable:
     """Return the features that a model needs, of examples none of which may be in its D'."""
     if options.features is None:
-        raise OptionError(
-            "a propensity model needs the features of the audited examples: features="
-        )
+        message = "a propensity model needs the features of the audited examples: {features=}"
+        raise OptionError(Message(message))
     encoding = None
     if model is not None:
         encoding = model.rows.encoding

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from leakbound._base.messages import Message
 from leakbound._base.odds import expit
 from leakbound._base.types import BoolArray, FloatArray, PathOrder, TailBound
 from leakbound._base.types import Correction as CorrectionName
@@ -360,14 +361,16 @@ class Composition(Correction):
     def _check(self) -> None:
         """Refuse claims and attacks without a form."""
         if not isinstance(self.claim, PureDP | ApproxDP | GaussianDP):
-            raise OptionError(
-                'correction="composition" is for pure, approximate and Gaussian DP, got '
-                f'{self.claim!r}: take "match"'
+            message = (
+                '{correction="composition"} is for pure, approximate and Gaussian DP, got '
+                '{claim}: take "match"'
             )
+            raise OptionError(Message(message, claim=self.claim.name))
         if self.adversary == "paper_aware":
-            raise OptionError(
-                'correction="composition" does not tamper: take adversary="raw" or "residual"'
+            message = (
+                '{correction="composition"} does not tamper: take {adversary="raw"} or "residual"'
             )
+            raise OptionError(Message(message))
 
     def _left(self, total: float, largest: float) -> float:
         """Return what is left of a bound once what features may leak is taken off."""

@@ -6,9 +6,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from leakbound._base.formatting import number
+from leakbound._base.messages import Message, Option
 from leakbound._base.scores import FILLED
 from leakbound._base.types import Strings
-from leakbound.claims import PureDP
+from leakbound.claims import ApproxDP, PureDP
 from leakbound.cuts.look import PILOT_GUESSES
 from leakbound.report.description import KINDS, SMALL, Terms
 from leakbound.report.parts import ScoreAudit
@@ -112,9 +113,10 @@ def _of_more(result: AuditResult, terms: Terms) -> Iterator[str]:
         )
     if isinstance(result.claim, PureDP) and proves and result.copies == 1:
         small = 10.0 ** -math.ceil(math.log10(10 * m))
-        yield (
+        yield Message(
             "This bound only rules out guarantees with δ = 0. To test an (ε, δ) guarantee, use "
-            f"claim=ApproxDP(delta={small:g}) in the next audit."
+            "{with_delta} in the next audit.",
+            with_delta=Option("claim", ApproxDP(delta=small)),
         )
 
 
@@ -124,15 +126,15 @@ def _of_withheld(result: AuditResult) -> str:
         return "Fit richer propensities, or fit them to more examples, and audit again."
     found = result.options.get("challenge")
     if isinstance(found, dict) and found.get("view") in _OF_RECORDS:
-        return (
+        return Message(
             "Find out what was removed, added or changed in one part after the split. Clean first, "
             "then split, train and audit again. If the split was not random, audit with "
-            "ZeroRun(member, features=…)."
+            "{ZeroRun(member, features=…)}."
         )
-    return (
+    return Message(
         "Find out why features distinguish members from non-members: drop columns that were "
         "written after the split, such as an index, and audit again. If the split was not "
-        "random, audit with ZeroRun(member, features=…)."
+        "random, audit with {ZeroRun(member, features=…)}."
     )
 
 
@@ -171,10 +173,10 @@ def _of_overlap(result: "ZeroRunResult", terms: Terms) -> str:
     if result.correction == "match" and result.kept < _MANY * result.m:
         return _of_matched(result)
     if result.correction == "composition":
-        return (
-            'Audit with correction="match": composition subtracts the most that the features of '
-            "any one example may reveal, and leaves even a perfect attack only "
-            f"{terms.symbol} = {number(terms.ceiling)}{terms.at}."
+        return Message(
+            'Audit with {correction="match"}: composition subtracts the most that the features of '
+            "any one example may reveal, and leaves even a perfect attack only {ceiling}.",
+            ceiling=f"{terms.symbol} = {number(terms.ceiling)}{terms.at}",
         )
     if result.overlap.m_eff >= _MANY * result.m:
         return ""
@@ -282,9 +284,9 @@ def _of_shift(result: Any) -> Iterator[str]:
     if result.kept < _MANY * result.m:
         yield _of_matched(result)
     if result.by_tampering is not None and result.by_tampering < _MANY * result.bound:
-        yield (
+        yield Message(
             "Check the propensities before you rely on this bound: matching takes them as exact. "
-            'correction="tamper", which allows for some error in them, shows much less here.'
+            '{correction="tamper"}, which allows for some error in them, shows much less here.'
         )
 
 
@@ -352,9 +354,9 @@ def of_estimate(result: "PanoramiaResult") -> Iterator[str]:
             f"Report the conditional bound, {bound}, and its condition together with the estimate."
         )
     if estimate and result.conditional is None:
-        yield (
+        yield Message(
             "Pass features to get a conditional lower bound from the same examples. With real "
-            "non-members, real_nonmembers=True gives a lower bound without a condition."
+            "non-members, {real_nonmembers=True} gives a lower bound without a condition."
         )
     if result.bound and result.bound >= _NEAR * result.ceiling and not _is_filled(result):
         yield (
