@@ -67,7 +67,12 @@ def real(
 
 
 def _allowed(limits: Mapping[str, float | None]) -> str:
-    stated = [f"{word} {limit:g}" for word, limit in limits.items() if limit is not None]
+    stated = []
+    for word, limit in limits.items():
+        if isinstance(limit, int):
+            stated.append(f"{word} {limit}")
+        elif limit is not None:
+            stated.append(f"{word} {limit:g}")
     return " and ".join(stated) or "a number"
 
 
@@ -80,10 +85,10 @@ def integer(value: object, name: str, *, least: int, most: int | None = None) ->
     if bits > _BITS:
         message = f"{name} must have at most {_BITS} bits, got an integer of {bits}"
         raise OptionError(message, option=name)
-    if least <= number and (most is None or number <= most):
-        return number
-    upper = "" if most is None else f" and at most {most}"
-    raise OptionError(f"{name} must be at least {least}{upper}, got {number}", option=name)
+    if number < least or (most is not None and number > most):
+        allowed = _allowed({"at least": least, "at most": most})
+        raise OptionError(f"{name} must be {allowed}, got {number}", option=name)
+    return number
 
 
 def flag(value: object, name: str) -> bool:
@@ -252,13 +257,16 @@ def check_scores(scores: ArrayInput, name: str = "scores") -> FloatArray:
     if stored.dtype != np.float64 or isinstance(scores, Sequence):
         _check_distinct(stored, scores=scores, values=values, name=name)
     if np.isnan(values.min()):
-        missing = np.flatnonzero(np.isnan(values))
-        size = f"{missing.size} of {values.size}"
-        raise InputError(
-            f"{name} must not be NaN, but {size} are, at {_rows(missing)}; drop these examples or "
-            "repair the score"
-        )
+        raise InputError(_missing(values, name))
     return values
+
+
+def _missing(values: FloatArray, name: str) -> str:
+    rows = np.flatnonzero(np.isnan(values))
+    return (
+        f"{name} must not be NaN, but {rows.size} of {values.size} are, at {_rows(rows)}; "
+        "drop these examples or repair the score"
+    )
 
 
 def check_features(
@@ -302,11 +310,8 @@ def check_membership(member: MemberInput, examples: int) -> BoolArray:
     Words are those of one pair in `MEMBERSHIP`, in either case.
     """
     values = membership_vector(member)
-    if values.size != examples and _are_rows(values, examples):
-        raise InputError(
-            f"member has {values.size} values and there are {examples} scores; if these are the "
-            f"rows of the members, pass numpy.isin(numpy.arange({examples}), member)"
-        )
+    if values.size != examples:
+        _refuse_rows(values, examples)
     check_length(values, examples=examples, name="member")
     if values.dtype.kind in _REAL:
         return booleans(values, name="member")
@@ -326,10 +331,14 @@ def _membership_in_words(values: AnyArray) -> BoolArray:
     )
 
 
-def _are_rows(values: AnyArray, examples: int) -> bool:
-    """Return whether values are the numbers of some rows, and no membership."""
+def _refuse_rows(values: AnyArray, examples: int) -> None:
+    """Refuse values that are the numbers of some rows, and no membership."""
     within = values.dtype.kind in "iu" and values.min() >= 0 and 1 < values.max() < examples
-    return bool(within) and np.unique(values).size == values.size
+    if within and np.unique(values).size == values.size:
+        raise InputError(
+            f"member has {values.size} values and there are {examples} scores; if these are the "
+            f"rows of the members, pass numpy.isin(numpy.arange({examples}), member)"
+        )
 
 
 def membership_vector(member: MemberInput) -> AnyArray:

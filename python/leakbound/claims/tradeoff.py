@@ -273,6 +273,10 @@ class TradeOff(Record):
         """Return ε(δ), the least ε ≥ 0 with δ(ε) ≤ δ, δ in [0, 1], rounded down; inf if none."""
         return vectorised(self.core.epsilon, reals(delta, name="delta", least=0, most=1))
 
+    def epsilon_at(self, delta: float) -> float:
+        """Return ε(δ) of one δ in [0, 1] that was checked before."""
+        return float(self.core.epsilon(np.array([delta]))[0])
+
 
 def least_delta(curve: TradeOff) -> float:
     """Return the least δ at which a curve has a finite ε, exact as a double."""

@@ -381,11 +381,7 @@ class PathPolicy(Policy):
         """Say that more examples may show more, or more guesses where their number is fixed."""
         best, units = proof.best, proof.game.units
         if (fixed or proof.ranking.examples <= _FEW) and proof.ceiling <= _REFERENCE:
-            more = "guesses" if fixed else units
-            return (
-                f"even a perfect attack would reach only {self.valued(proof.ceiling)}: use more "
-                f"{more} (leakbound.planning.ceiling gives the ceiling for each number)"
-            )
+            return _out_of_reach(self.valued(proof.ceiling), "guesses" if fixed else units)
         return near_ceiling(
             best.logit, best.cut, best.successes, lambda: proof.ceiling, units, self.valued
         )
@@ -439,6 +435,13 @@ def _shifted(points: CurvePoints, shift: float) -> CurvePoints:
     """Return points of a curve, with their bounds shifted by this."""
     guesses, correct, bounds = points
     return guesses, correct, bounds + shift
+
+
+def _out_of_reach(ceiling: str, more: str) -> str:
+    return (
+        f"even a perfect attack would reach only {ceiling}: use more {more} "
+        "(leakbound.planning.ceiling gives the ceiling for each number)"
+    )
 
 
 def chance_explains(guesses: int, correct: int) -> str:

@@ -284,10 +284,14 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
 
     def _limit(self, *, exchangeable: bool) -> float | None:
         """Return what c is known not to exceed, if anything."""
-        if not exchangeable:
-            if self.c_upper is None:
-                return None
-            return real(self.c_upper, name="c_upper", least=0, below=math.inf)
+        if exchangeable:
+            return self._exchangeable()
+        if self.c_upper is None:
+            return None
+        return real(self.c_upper, name="c_upper", least=0, below=math.inf)
+
+    def _exchangeable(self) -> float:
+        """Return that c is 0 of real non-members, and refuse what says otherwise."""
         needless = "c_upper"
         if self.gamma:
             needless = "gamma"
@@ -369,16 +373,20 @@ def _warnings(proof: Rankings, seen: _Seen, limit: float | None, delta: float) -
     if limit is None:
         notes += saturation_warnings(baseline.bound, lambda: baseline.ceiling)
     elif baseline.bound > limit:
-        notes.append(
-            f"the baseline gives c >= {down(baseline.bound)}, above the upper limit {limit:g}: "
-            "that limit is wrong, and the lower bound with it"
-        )
+        notes.append(_above_limit(baseline.bound, limit))
     return (
         *notes,
         *seen.count.warnings(),
         *delta_warnings(delta, proof.guesses),
         *(f"baseline: {text}" for text in baseline.warnings),
         *(f"attack: {one}" for one in premises.with_filled(seen.filled, proof.attack.warnings)),
+    )
+
+
+def _above_limit(c_lb: float, limit: float) -> str:
+    return (
+        f"the baseline gives c >= {down(c_lb)}, above the upper limit {limit:g}: that limit is "
+        "wrong, and the lower bound with it"
     )
 
 
@@ -436,6 +444,11 @@ def _about_c(limit: float | None, gamma: float, c_lb: float, *, exchangeable: bo
             "between generated and real points. Otherwise part of ε̃ is due to the generator.",
             status="unverifiable",
         )
+    return _about_limit(limit, close, c_lb, exchangeable=exchangeable)
+
+
+def _about_limit(limit: float, close: str, c_lb: float, *, exchangeable: bool) -> Assumption:
+    """Return the same where c is known not to exceed a limit."""
     name = "upper limit on c"
     statement = f"The generator is {close} for c = {limit:g}."
     if exchangeable:

@@ -25,7 +25,6 @@ from leakbound.cuts.outside_in import LadderPolicy, planned_rule
 from leakbound.cuts.policy import ORDERS, B, Best, DerivedPolicy
 from leakbound.errors import OptionError
 from leakbound.results.one_run import valued
-from leakbound.stats import normal_quantile
 
 _TEST = (
     "The count is tested against the worst distribution that the inequalities for all sets of "
@@ -348,8 +347,8 @@ class OutsideInFamily(LadderPolicy, FamilyPolicy[OutsideIn]):
         if rule is None:
             return np.zeros(numbers.size)
         places = np.searchsorted(rule.levels, numbers)
-        stricter = -normal_quantile(level * self.weights(rule)[places])
-        usual = -normal_quantile((self.planned or level) * np.array(rule.shares)[places])
+        stricter = -_core.normal_quantile(level * self.weights(rule)[places])
+        usual = -_core.normal_quantile((self.planned or level) * np.array(rule.shares)[places])
         deviation = np.sqrt(numbers * accuracy * (1 - accuracy))
         correct = numbers * accuracy - (stricter - usual) * deviation
         each = zip(places.tolist(), correct.tolist(), strict=True)

@@ -97,36 +97,42 @@ class Learning:
         options: ZeroRunOptions,
     ) -> "Learning":
         """Read a logistic model: fitted to D', or to be learnt from the audited labels alone."""
-        member = examples.member
         if isinstance(propensity, CrossFit):
-            check_folds(propensity, examples, options)
-            names = _names_of(propensity.encoding, propensity.features)
-            crossed = FeatureTable(
-                propensity.features,
-                names,
-                encoding=propensity.encoding,
-                unmarked=propensity.unmarked,
-            )
-            return cls.of_table(crossed)
+            return cls._of_folds(propensity, examples, options)
         fitted = None
         if isinstance(propensity, PropensityFit):
             fitted = propensity
         given = features_of(examples, options, fitted)
-        table = given.rows
-        check_length(table, member.size, "features")
+        check_length(given.rows, examples.member.size, "features")
         learning = cls.of_table(given)
         if fitted is None:
             return learning
+        return learning.beside(fitted, examples.member)
+
+    @classmethod
+    def _of_folds(
+        cls, crossed: CrossFit, examples: AlignedScores, options: ZeroRunOptions
+    ) -> "Learning":
+        """Return what is learnt from the features of models that are cross-fitted."""
+        check_folds(crossed, examples, options)
+        names = _names_of(crossed.encoding, crossed.features)
+        table = FeatureTable(
+            crossed.features, names, encoding=crossed.encoding, unmarked=crossed.unmarked
+        )
+        return cls.of_table(table)
+
+    def beside(self, fitted: PropensityFit, member: BoolArray) -> "Learning":
+        """Return the same with D', to which a model was fitted."""
         # The examples share an intercept with D' where its share of members is known.
-        warnings = learning.warnings
+        warnings = self.warnings
         if not fitted.own_intercept:
             warnings += other_share(fitted, member)
         return replace(
-            learning,
+            self,
             reference=(fitted.rows.features, fitted.rows.member),
             offset=fitted.offset,
             own_intercept=fitted.own_intercept,
-            guide=fitted.log_odds(table),
+            guide=fitted.log_odds(self.features),
             warnings=warnings,
         )
 
@@ -285,13 +291,7 @@ def _warnings(
     refusal: str,
 ) -> Strings:
     """Say what limits the audit; often nothing."""
-    notes = [
-        f"propensity model refuted (p = {one.p_value:.2g}, {one.test}"
-        f"{_most(one, columns, learning)}): log-odds are not linear in the features, which may "
-        "explain correct guesses"
-        for one in tests
-        if one.refuted
-    ]
+    notes = [_refuted(one, columns, learning) for one in tests if one.refuted]
     if not tests and not refusal:
         notes.append("the form of the propensity model was not tested: falsify=False")
     left_out = columns.left_out
@@ -302,6 +302,14 @@ def _warnings(
             f"were left out, which changes no log-odds: {', '.join(left_out)}"
         )
     return (*learning.warnings, *notes)
+
+
+def _refuted(test: FormTest, columns: Columns, learning: Learning) -> str:
+    return (
+        f"propensity model refuted (p = {test.p_value:.2g}, {test.test}"
+        f"{_most(test, columns, learning)}): log-odds are not linear in the features, which may "
+        "explain correct guesses"
+    )
 
 
 def _most(test: FormTest, columns: Columns, learning: Learning) -> str:

@@ -18,7 +18,7 @@ from leakbound.audits.zero_run.correction import Corrected, Correction, Tested, 
 from leakbound.audits.zero_run.game import Guesses, ObservedGame
 from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet, kept_chance
 from leakbound.audits.zero_run.pilot import guide_of, pilot_of, places_of, seen_ranks
-from leakbound.claims import ApproxDP, PureDP
+from leakbound.claims import ApproxDP, Claim, PureDP
 from leakbound.cuts import Fixed, KLScan, OutsideIn, Proof, SecondLook
 from leakbound.cuts.look import CAUTION, PILOT_GUESSES, Part, Parts
 from leakbound.cuts.policy import PATH_NAMES, Best
@@ -74,7 +74,7 @@ class PoissonBinomial(Correction):
         correct = int(game.right(order)[places].sum())
         epsilon = 0.0
         if places.size:
-            epsilon = float(poisson_binomial_epsilon(correct, toward[places], beta=look.of(level)))
+            epsilon = epsilon_of(correct, toward[places], look.of(level))
         looked = self._looked(game, order, places, Best(epsilon, places.size, correct), look, level)
         scanned = self._scanned(odds, game, scan.of(level), KLScan())
         return _joined(parts, game, [scanned, looked], level, KLScan().method)
@@ -206,13 +206,11 @@ class PoissonBinomial(Correction):
         )
         correct = int(game.right(guesses).sum())
         toward = odds.likeliest[guesses.rows] * guesses.signs
-        at_estimate = poisson_binomial_epsilon(
-            correct, np.clip(toward, -_CERTAIN, _CERTAIN), beta=level
-        )
+        at_estimate = epsilon_of(correct, np.clip(toward, -_CERTAIN, _CERTAIN), level)
         shift = replace(
             self.shift(game),
             coefficients=coefficients,
-            at_estimate=max(0.0, float(at_estimate)),
+            at_estimate=max(0.0, at_estimate),
             rows=guesses.rows,
             signs=guesses.signs,
         )
@@ -221,14 +219,7 @@ class PoissonBinomial(Correction):
     def _checked(self, odds: Odds, game: ObservedGame) -> Cuts | SecondLook:
         """Return the cuts, if claim and cuts have a form for guesses of unlike odds."""
         if not isinstance(self.claim, PureDP) and self.variant != "untampered":
-            message = (
-                f'correction="poisson_binomial" is for pure DP, got {self.claim!r}: take "match", '
-                '"tamper" or "composition"'
-            )
-            # A confidence set has no form of the variant.
-            if isinstance(odds, OddsBox):
-                message += ', or variant="untampered" for approximate DP'
-            raise OptionError(message)
+            raise OptionError(_for_pure(self.claim, odds))
         cuts = self.cuts
         replicated = isinstance(odds, OddsBox) and odds.draws is not None
         if replicated and isinstance(cuts, SecondLook):
@@ -345,7 +336,7 @@ class PoissonBinomial(Correction):
                 aside = math.ceil(4 / shares.FAILURES.part**2 * failures / level**2)
                 if aside >= right:
                     return epsilon
-                return float(poisson_binomial_epsilon(right - aside, sizes, beta=count_level))
+                return epsilon_of(right - aside, sizes, count_level)
 
             return least_fixed(refuted)
 
@@ -363,6 +354,18 @@ class PoissonBinomial(Correction):
         return self.proof(game, best, shift, tested, level=level, perfect=perfect)
 
 
+def _for_pure(claim: Claim, odds: Odds) -> str:
+    """Say that this correction is for pure DP."""
+    message = (
+        f'correction="poisson_binomial" is for pure DP, got {claim!r}: take "match", "tamper" or '
+        '"composition"'
+    )
+    # A confidence set has no form of the variant.
+    if isinstance(odds, OddsBox):
+        message += ', or variant="untampered" for approximate DP'
+    return message
+
+
 def _largest(
     right: BoolArray,
     offsets: FloatArray,
@@ -374,7 +377,7 @@ def _largest(
     """Return the largest ε refuted, or less where that is below a floor, and guesses there."""
     if isinstance(cuts, Fixed):
         correct = int(right.sum())
-        epsilon = float(poisson_binomial_epsilon(correct, offsets, beta=level))
+        epsilon = epsilon_of(correct, offsets, level)
         return Best(epsilon, cuts.guesses, correct)
     least = cuts.min_guesses or 1
     if right.size < least:
@@ -388,6 +391,13 @@ def _largest(
         floor=floor,
     )
     return Best(bound.epsilon, bound.cut, bound.successes)
+
+
+def epsilon_of(correct: int, offsets: FloatArray, level: float) -> float:
+    """Return the largest ε at which so many guesses of unlike odds are right that seldom."""
+    right = np.array([correct], dtype=np.int64)
+    terms = np.ascontiguousarray(offsets)
+    return float(_core.poisson_binomial_epsilon(terms, right, beta=level, counts=None)[0])
 
 
 def _most_telling(odds: OddsSet, game: ObservedGame, number: int) -> Guesses:
