@@ -66,13 +66,13 @@ def real(
     return number
 
 
-def _allowed(limits: Mapping[str, float | None]) -> str:
+def _allowed(limits: Mapping[str, object]) -> str:
     stated = []
     for word, limit in limits.items():
-        if isinstance(limit, int):
-            stated.append(f"{word} {limit}")
-        elif limit is not None:
+        if isinstance(limit, float):
             stated.append(f"{word} {limit:g}")
+        elif limit is not None:
+            stated.append(f"{word} {limit}")
     return " and ".join(stated) or "a number"
 
 
