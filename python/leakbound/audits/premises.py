@@ -259,8 +259,11 @@ def delta_warnings(delta: float, examples: int, unit: str = "example") -> String
     """Say that a δ is no small one for so many examples, or what else `unit` calls them."""
     if delta < 1 / examples:
         return ()
-    note = (
+    return (_large_delta(delta, examples, unit),)
+
+
+def _large_delta(delta: float, examples: int, unit: str) -> str:
+    return (
         f"delta = {delta:g} is not below 1/m = {1 / examples:.3g}: a mechanism that publishes one "
         f"whole {unit} can satisfy the claim, and large ε are hard to refute"
     )
-    return (note,)

@@ -273,8 +273,7 @@ class PathPolicy(Policy):
         best = Best(best.logit + shift, best.cut, best.successes) if shift else best
         reason = ""
         if best.logit <= 0:
-            doubt = self.doubt(best.cut, best.successes, share)
-            reason = doubt or chance_explains(best.cut, best.successes)
+            reason = self.unproved(best.cut, best.successes, share)
         return Proof(
             policy=self,
             game=game,
@@ -340,9 +339,9 @@ class PathPolicy(Policy):
         """Return what else options tell of the best cut."""
         return {}
 
-    def doubt(self, _guesses: int, _correct: int, _level: float, /) -> str:
-        """Say why nothing is rejected, where that is not that chance explains it; else ""."""
-        return ""
+    def unproved(self, guesses: int, correct: int, _level: float, /) -> str:
+        """Say why nothing is rejected: mostly that chance explains it."""
+        return chance_explains(guesses, correct)
 
     def valued(self, bound: float, /) -> str:
         """Return a bound as remarks write it: with its unit, if that is not the ε of a guess."""

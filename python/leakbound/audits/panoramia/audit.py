@@ -464,10 +464,13 @@ def saturation_warnings(c_lb: float, ceiling: Callable[[], float]) -> tuple[str,
     """Say that a generator is so easily told from real data that ε̃ has little room."""
     if c_lb <= 0 or c_lb <= _CROWDED * (reached := ceiling()):
         return ()
+    return (_saturated(c_lb, reached),)
+
+
+def _saturated(c_lb: float, reached: float) -> str:
     room = down(reached - c_lb)
-    note = (
+    return (
         f"the generator is easily told from real data: c_lb = {down(c_lb)}, and a perfect attack "
         f"on these examples reaches {down(reached)}, so that ε̃ cannot exceed {room} whatever the "
         "model leaks; use a better generator, or more examples"
     )
-    return (note,)

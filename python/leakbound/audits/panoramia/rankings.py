@@ -177,7 +177,13 @@ def _policy(
 def _recall(max_recall: float, cuts: policies.CutPolicy | None, examples: int) -> float:
     """Check the largest share of the examples that a cut may guess."""
     recall = real(max_recall, name="max_recall", above=0, most=1)
-    fixed = isinstance(cuts, policies.Fixed) and cuts.guesses > recall * examples
-    if recall < 1 and (fixed or isinstance(cuts, policies.Weighted)):
-        raise OptionError(f"max_recall={recall:g} does not go with cuts={cuts!r}: leave it out")
+    if recall < 1:
+        _check_recall(recall, cuts, examples)
     return recall
+
+
+def _check_recall(recall: float, cuts: policies.CutPolicy | None, examples: int) -> None:
+    """Refuse cuts that guess more than that share, or weigh all."""
+    fixed = isinstance(cuts, policies.Fixed) and cuts.guesses > recall * examples
+    if fixed or isinstance(cuts, policies.Weighted):
+        raise OptionError(f"max_recall={recall:g} does not go with cuts={cuts!r}: leave it out")

@@ -64,10 +64,10 @@ class FamilyPolicy(DerivedPolicy[B]):
         """See `PathPolicy.orders`: the one path that guesses of both sides, or of one, take."""
         return ORDERS[sides][-1:]
 
-    def doubt(self, guesses: int, correct: int, level: float, /) -> str:
-        """See `PathPolicy.doubt`: fair coins hardly give a count that no mechanism explains."""
+    def unproved(self, guesses: int, correct: int, level: float, /) -> str:
+        """See `PathPolicy.unproved`: fair coins hardly give a count that no mechanism explains."""
         if not unexplained(self._counts(guesses, correct), level):
-            return ""
+            return super().unproved(guesses, correct, level)
         return (
             f"of {guesses} guesses of “member” {correct} are right, which fair coins give with "
             f"probability below {level:g} whatever the mechanism tells: the coins are in doubt"

@@ -372,9 +372,10 @@ def _columns(learning: Learning, rows: IntArray) -> Columns:
         raise InputError(_huge(together, learning.names))
     columns = columns_needed(together, learning.names)
     if not columns.needed.size:
+        listed = ", ".join(columns.left_out)
         raise InputError(
-            f"every feature is constant: {', '.join(columns.left_out)}. Pass features in which "
-            "members and non-members may differ, or propensities, which are then all the same"
+            f"every feature is constant: {listed}. Pass features in which members and non-members "
+            "may differ, or propensities, which are then all the same"
         )
     return columns
 

@@ -446,7 +446,7 @@ def _joined(
     parts: Parts, game: ObservedGame, proofs: list[Proof], level: float, method: str
 ) -> Proof:
     """Return the larger bound of a first test, which is valid by a method, and of a look."""
-    joined = parts.joined(game, proofs, shares.PARTS.of(level))
+    joined = parts.joined(game, proofs, level)
     first, look = parts.parts
     shared = _LARGER.format(first=percent(first.share), look=percent(look.share))
     theorem = f"{_THEOREM}{shared}{method} {look.policy.method} {_LOOKED_AT}"

@@ -365,13 +365,7 @@ def _evidence(result: AuditResult, said: Description) -> Strings:
         f"{result.guessed or 'guesses'} about {result.wording.question}"
     )
     if not result.refutes:
-        tried = ""
-        if result.guesses:
-            tried = f"{guessed}, no more than chance can explain. "
-        return (
-            f"{tried}No promise of any {terms.symbol} is ruled out. This is not evidence "
-            "of privacy: a stronger attack may still reveal leakage.",
-        )
+        return (_of_nothing(result, terms, guessed),)
     kept = "training"
     if result.wording.is_mechanism:
         kept = "the mechanism"
@@ -382,6 +376,17 @@ def _evidence(result: AuditResult, said: Description) -> Strings:
     )
     words = [f"{guessed}.", result.searched, several(result), promise]
     return (" ".join(filter(None, words)),)
+
+
+def _of_nothing(result: AuditResult, terms: Terms, guessed: str) -> str:
+    """Return what guesses that prove nothing mean."""
+    tried = ""
+    if result.guesses:
+        tried = f"{guessed}, no more than chance can explain. "
+    return (
+        f"{tried}No promise of any {terms.symbol} is ruled out. This is not evidence "
+        "of privacy: a stronger attack may still reveal leakage."
+    )
 
 
 def several(result: AuditResult) -> str:
