@@ -14,9 +14,9 @@ import numpy as np
 from leakbound._base import shares
 from leakbound._base.checks import check_length
 from leakbound._base.features import Encoding, FeatureTable
-from leakbound._base.types import BoolArray, FloatArray, IntArray, Strings
+from leakbound._base.types import BoolArray, FloatArray, IntArray, JsonObject, Strings
 from leakbound.audits.road import AlignedScores, Request
-from leakbound.audits.zero_run.blind import blind_guesses, with_blind
+from leakbound.audits.zero_run.blind import blind_guesses
 from leakbound.audits.zero_run.dependence import Columns, columns_needed, separating
 from leakbound.audits.zero_run.game import beyond_features, usable
 from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet, other_share
@@ -181,7 +181,12 @@ def learnt(
     beyond_seen = _blinded(examples, rows, seen, options, seed)
     # 4. What is said of it.
     set_level = shares.SET.of(request.level)
-    told = {"uncertainty": "set", "set_level": set_level, "propensity": learning.model}
+    told: JsonObject = {
+        "uncertainty": "set",
+        "set_level": set_level,
+        "propensity": learning.model,
+        **blind_guesses(learning.features, member, seed),
+    }
     known: dict[str, Any] = {
         "rows": rows,
         "scores": beyond_seen,
@@ -192,7 +197,7 @@ def learnt(
         "theorem": _theorem(request.level),
         "assumptions": _assumptions(learning, tests, refusal),
         "warnings": _warnings(learning, columns, tests, refusal),
-        "options": told | with_blind(blind_guesses(learning.features, member, seed)),
+        "options": told,
         "inputs": learning.inputs,
     }
     if found is None:

@@ -71,7 +71,7 @@ def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
         target = max(target, one.value)
     if proves and reach <= target:
         overlap = ""
-        if shifted:
+        if _is_shifted(result):
             overlap = _of_overlap(result, terms)
         yield overlap or _of_reach(result, terms=terms, target=target)
     elif not result.bound and not flaws and shifted:
