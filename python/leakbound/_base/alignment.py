@@ -135,6 +135,10 @@ class ExampleOrder:
             if self._scored is not None:
                 _refuse_shuffled(self._scored)
             return check_membership(member, examples)
+        return self._member_of(own, member, examples)
+
+    def _member_of(self, own: _Ids, member: MemberInput, examples: int) -> BoolArray:
+        """Return membership that carries ids in the order of the examples."""
         rows = self._rows_of(own)
         if rows is None:
             return check_membership(member, examples)

@@ -57,8 +57,8 @@ def real(
     try:
         number = float(value)
     except OverflowError:
-        message = f"{name} is too large for a float: use a number between -1.8e308 and 1.8e308"
-        raise OptionError(message, option=name) from None
+        allowed = "use a number between -1.8e308 and 1.8e308"
+        raise OptionError(f"{name} is too large for a float: {allowed}", option=name) from None
     limits = {"above": above, "at least": least, "at most": most, "below": below}
     kept = [limit is None or _KEEPS[word](number, limit) for word, limit in limits.items()]
     if math.isnan(number) or not all(kept):
@@ -66,8 +66,13 @@ def real(
     return number
 
 
-def _allowed(limits: Mapping[str, float | None]) -> str:
-    stated = [f"{word} {limit:g}" for word, limit in limits.items() if limit is not None]
+def _allowed(limits: Mapping[str, object]) -> str:
+    stated = []
+    for word, limit in limits.items():
+        if isinstance(limit, float):
+            stated.append(f"{word} {limit:g}")
+        elif limit is not None:
+            stated.append(f"{word} {limit}")
     return " and ".join(stated) or "a number"
 
 
@@ -76,14 +81,13 @@ def integer(value: object, name: str, *, least: int, most: int | None = None) ->
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise InputTypeError(f"{name} must be an integer, got {shown(value)}", option=name)
     number = int(value)
-    bits = number.bit_length()
-    if bits > _BITS:
-        message = f"{name} must have at most {_BITS} bits, got an integer of {bits}"
-        raise OptionError(message, option=name)
-    if least <= number and (most is None or number <= most):
-        return number
-    upper = "" if most is None else f" and at most {most}"
-    raise OptionError(f"{name} must be at least {least}{upper}, got {number}", option=name)
+    if number.bit_length() > _BITS:
+        message = f"at most {_BITS} bits, got an integer of {number.bit_length()}"
+        raise OptionError(f"{name} must have {message}", option=name)
+    if number < least or (most is not None and number > most):
+        allowed = _allowed({"at least": least, "at most": most})
+        raise OptionError(f"{name} must be {allowed}, got {number}", option=name)
+    return number
 
 
 def flag(value: object, name: str) -> bool:
@@ -96,9 +100,10 @@ def flag(value: object, name: str) -> bool:
 def choice(value: object, name: str, allowed: object) -> None:
     """Check that an option is one of the values of a `Literal`."""
     values = get_args(allowed)
-    if not isinstance(value, str) or value not in values:
-        listed = ", ".join(map(repr, values))
-        raise OptionError(f"{name} must be one of {listed}, got {shown(value)}", option=name)
+    if isinstance(value, str) and value in values:
+        return
+    listed = ", ".join(map(repr, values))
+    raise OptionError(f"{name} must be one of {listed}, got {shown(value)}", option=name)
 
 
 def instance(value: object, name: str, types: type[T] | tuple[type[T], ...]) -> None:
@@ -152,13 +157,15 @@ def vector(values: ArrayInput, name: str, *, kinds: str = _REAL) -> GenericArray
     array = _read(values, name=name, kinds=kinds)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
-    if array.ndim != 1:
-        raise InputError(
-            f"{name} must be one-dimensional, got shape {array.shape}; pick a column or ravel"
-        )
-    if array.size == 0:
-        raise InputError(f"{name} is empty: at least one value is needed")
+    if array.ndim != 1 or array.size == 0:
+        raise InputError(_no_vector(array, name))
     return array
+
+
+def _no_vector(array: AnyArray, name: str) -> str:
+    if array.ndim != 1:
+        return f"{name} must be one-dimensional, got shape {array.shape}; pick a column or ravel"
+    return f"{name} is empty: at least one value is needed"
 
 
 def whole_numbers(values: GenericArray) -> GenericArray:
@@ -252,13 +259,16 @@ def check_scores(scores: ArrayInput, name: str = "scores") -> FloatArray:
     if stored.dtype != np.float64 or isinstance(scores, Sequence):
         _check_distinct(stored, scores=scores, values=values, name=name)
     if np.isnan(values.min()):
-        missing = np.flatnonzero(np.isnan(values))
-        size = f"{missing.size} of {values.size}"
-        raise InputError(
-            f"{name} must not be NaN, but {size} are, at {_rows(missing)}; drop these examples or "
-            "repair the score"
-        )
+        raise InputError(_missing(values, name))
     return values
+
+
+def _missing(values: FloatArray, name: str) -> str:
+    rows = np.flatnonzero(np.isnan(values))
+    return (
+        f"{name} must not be NaN, but {rows.size} of {values.size} are, at {_rows(rows)}; "
+        "drop these examples or repair the score"
+    )
 
 
 def check_features(
@@ -267,11 +277,7 @@ def check_features(
     """Read features as float64, one row for each example."""
     table = _read(features, name=name, kinds=_REAL)
     if table.ndim != 2 or table.size == 0:
-        hint = "; for a single feature pass x[:, None]" if table.ndim == 1 else ""
-        raise InputError(
-            f"{name} must be two-dimensional, one row for each example and one column for each "
-            f"feature, got shape {table.shape}{hint}"
-        )
+        raise InputError(_no_table(table, name))
     if columns is not None and table.shape[1] != columns:
         raise InputError(
             f"{name} has {table.shape[1]} columns and D' has {columns}; both must hold the same "
@@ -282,6 +288,16 @@ def check_features(
     if not np.isfinite(values.sum()):
         _check_finite(values, name)
     return values
+
+
+def _no_table(table: AnyArray, name: str) -> str:
+    hint = ""
+    if table.ndim == 1:
+        hint = "; for a single feature pass x[:, None]"
+    return (
+        f"{name} must be two-dimensional, one row for each example and one column for each "
+        f"feature, got shape {table.shape}{hint}"
+    )
 
 
 def _check_finite(table: FloatArray, name: str) -> None:
@@ -302,11 +318,8 @@ def check_membership(member: MemberInput, examples: int) -> BoolArray:
     Words are those of one pair in `MEMBERSHIP`, in either case.
     """
     values = membership_vector(member)
-    if values.size != examples and _are_rows(values, examples):
-        raise InputError(
-            f"member has {values.size} values and there are {examples} scores; if these are the "
-            f"rows of the members, pass numpy.isin(numpy.arange({examples}), member)"
-        )
+    if values.size != examples:
+        _refuse_rows(values, examples)
     check_length(values, examples=examples, name="member")
     if values.dtype.kind in _REAL:
         return booleans(values, name="member")
@@ -326,10 +339,14 @@ def _membership_in_words(values: AnyArray) -> BoolArray:
     )
 
 
-def _are_rows(values: AnyArray, examples: int) -> bool:
-    """Return whether values are the numbers of some rows, and no membership."""
+def _refuse_rows(values: AnyArray, examples: int) -> None:
+    """Refuse values that are the numbers of some rows, and no membership."""
     within = values.dtype.kind in "iu" and values.min() >= 0 and 1 < values.max() < examples
-    return bool(within) and np.unique(values).size == values.size
+    if within and np.unique(values).size == values.size:
+        raise InputError(
+            f"member has {values.size} values and there are {examples} scores; if these are the "
+            f"rows of the members, pass numpy.isin(numpy.arange({examples}), member)"
+        )
 
 
 def membership_vector(member: MemberInput) -> AnyArray:

@@ -1,6 +1,6 @@
 """One training run in which an independent coin decided on each example."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
@@ -185,18 +185,16 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
             )
 
         inputs: dict[str, GenericArray] = {**attacks.digested, "member": read.member}
-        listed: Callable[[Any, int], Exposed] | None = read.exposed
         if units is not None and groups is not None:
             grounds["options"] |= {"groups": units.count, "aggregate": self.aggregate}
             inputs |= {"groups": groups}
         if prior is not None:
-            listed = None
             inputs |= {"prior": prior}
         return road.Examples(
             attacks=attacks,
             game=game,
             **grounds,
-            exposed=listed,
+            exposed=read.exposed,
             filled=premises.filled(attacks.scores, read.member),
             inputs=inputs,
         )

@@ -96,7 +96,7 @@ class MemberCount:
             examples=examples,
             expected=examples / 2,
             spread=spread,
-            log_p=min(0.0, _doubled(_tail(side, chance=np.full(1, _HALF), coins=examples))),
+            log_p=min(0.0, _doubled(_binomial_tail(side, examples, _HALF))),
             given_by=_FAIR,
             ways_out=ways_out,
             are=are,
@@ -184,7 +184,7 @@ class MemberCount:
     def _halved(self) -> Strings:
         """Return a warning of exactly half, if fair coins seldom give that."""
         # both tails have the middle in common
-        log_tail = _tail(self.members, chance=np.full(1, _HALF), coins=self.examples)
+        log_tail = _binomial_tail(self.members, self.examples, _HALF)
         chance = 2 * math.exp(log_tail) - 1
         if chance >= _HALVED:
             return ()
@@ -196,13 +196,18 @@ class MemberCount:
         return (Message(said, examples=self.examples, are=self.are, percent=100 * chance),)
 
 
-def _tail(count: int, chance: FloatArray, coins: int = 0) -> float:
+def _tail(count: int, chance: FloatArray) -> float:
     """Return ln P(at least so many), by the binomial tail where all have one probability."""
     if chance.min() == chance.max():
-        size = np.array([coins or chance.size], dtype=np.uint64)
-        made = np.array([max(count, 0)], dtype=np.uint64)
-        return float(_core.binomial_tail(made, size, chance[:1], log=True)[0])
+        return _binomial_tail(max(count, 0), chance.size, float(chance[0]))
     return float(poisson_binomial_tail(count, chance, log=True))
+
+
+def _binomial_tail(count: int, coins: int, chance: float) -> float:
+    """Return ln P(at least so many) of coins that have one probability."""
+    made = np.array([count], dtype=np.uint64)
+    size = np.array([coins], dtype=np.uint64)
+    return float(_core.binomial_tail(made, size, np.array([chance]), log=True)[0])
 
 
 def _doubled(log_tail: float) -> float:

@@ -108,21 +108,26 @@ def filled(
     """
     said = {}
     for name, values in attacks.items():
-        for part, called, other in ((False, parts[1], parts[0]), (True, parts[0], parts[1])):
-            inside = member == part
+        for inside, called, other in ((~member, *parts[::-1]), (member, *parts)):
             value = values[int(np.argmax(inside))]
-            if not _told_apart(values, value=value, inside=inside):
-                continue
-            size = int(np.count_nonzero(inside))
-            others = values[~inside]
-            # of two values in all, the score may be a guess, and a right one
-            if size >= _MANY and others.size and others.min() < others.max():
-                shared = int(np.count_nonzero(others == value))
-                said[name] = _words(
-                    size, called=called, value=f"{value:g}", other=other, shared=shared
-                )
-                break
+            if _told_apart(values, value=value, inside=inside):
+                found = _of_one_value(values, inside, called=called, other=other)
+                if found:
+                    said[name] = found
+                    break
     return said
+
+
+def _of_one_value(values: FloatArray, inside: BoolArray, called: str, other: str) -> str:
+    """Say that all of one part have a value; "" of few, or if others have one value, too."""
+    size = int(np.count_nonzero(inside))
+    others = values[~inside]
+    # of two values in all, the score may be a guess, and a right one
+    if size < _MANY or not others.size or others.min() == others.max():
+        return ""
+    value = values[int(np.argmax(inside))]
+    shared = int(np.count_nonzero(others == value))
+    return _words(size, called=called, value=f"{value:g}", other=other, shared=shared)
 
 
 def filled_choices(attacks: Mapping[str, FloatArray], chosen: IntArray, k: int) -> dict[str, str]:
@@ -258,8 +263,11 @@ def delta_warnings(delta: float, examples: int, unit: str = "example") -> String
     """Say that a δ is no small one for so many examples, or what else `unit` calls them."""
     if delta < 1 / examples:
         return ()
-    note = (
+    return (_large_delta(delta, examples, unit),)
+
+
+def _large_delta(delta: float, examples: int, unit: str) -> str:
+    return (
         f"delta = {delta:g} is not below 1/m = {1 / examples:.3g}: a mechanism that publishes one "
         f"whole {unit} can satisfy the claim, and large ε are hard to refute"
     )
-    return (note,)

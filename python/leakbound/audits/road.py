@@ -8,7 +8,7 @@ proof is recorded.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar, get_args, overload
+from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar, overload
 
 import numpy as np
 
@@ -247,10 +247,9 @@ def audit(
 
 def _sides_of(design: AnyDesign, sides: CoinSides) -> CoinSides:
     """Return the sides of an audit: "auto" is "both" where the design leaves no choice."""
-    given: object = sides  # an array compares with nothing
-    known = isinstance(given, str) and given in get_args(CoinSides)
-    if not known or sides in design.sides:
-        return sides  # `Request` refuses others
+    checks.choice(sides, "sides", CoinSides)
+    if sides in design.sides:
+        return sides
     if sides == "auto":
         return "both"
     message = "{sides} does not apply to {design}: leave it out"
@@ -304,7 +303,7 @@ class Examples(Grounds, Generic[S]):
 
     `game` makes the game of one attack's scores. `prior` has the probabilities of the coins, None
     if all are fair, and `count` the members that they gave. `exposed` lists the most exposed
-    members by the best of several attacks, if coins are fair and independent. Proofs have a part
+    members by the best of several attacks, where coins are independent. Proofs have a part
     `share` of the probability of error. Each member was inserted `copies` times: what is proved is
     about all of them at once, and the record about one. `wording` is that of the design if None.
     `filled` has a warning for each attack of which one part has a single score.
@@ -343,9 +342,9 @@ class Examples(Grounds, Generic[S]):
         return AuditResult(**fields, _exposed=Lazy(lambda: self._exposed(proof.game)))
 
     def _exposed(self, game: Game) -> Exposed | None:
-        """List the most exposed members, unless coins may not have decided who was one."""
+        """List the most exposed members, unless fair coins may not have decided who was one."""
         doubted = self.count is not None and self.count.doubtful
-        if self.exposed is None or doubted:
+        if self.exposed is None or self.prior is not None or doubted:
             return None
         return self.exposed(game, len(self.attacks.scores))
 

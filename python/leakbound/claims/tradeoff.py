@@ -153,30 +153,26 @@ class TradeOff(Record):
         )
 
     def _check_names(self) -> None:
-        needed = _PARAMETERS[self.family]
-        if set(self.parameters) != needed:
+        if set(self.parameters) != _PARAMETERS[self.family]:
             given = ", ".join(f"{name}" for name in self.parameters)
-            raise InputError(
-                f"TradeOff.{self.family} takes {' and '.join(sorted(needed))}, "
-                f"got {given or 'nothing'}"
-            )
+            raise InputError(f"{self._takes}, got {given or 'nothing'}")
 
     def _build(self) -> _core.TradeOff:
         values = self.parameters
-        alone = self.family not in {"table", "profile"}
-        if alone and any(value.size != 1 for value in values.values()):
-            sizes = ", ".join(f"{name} of {value.size}" for name, value in values.items())
-            raise InputError(
-                f"TradeOff.{self.family} takes {' and '.join(sorted(values))}, one number each, "
-                f"got {sizes}"
-            )
         if self.family == "table":
             return _core.TradeOff.tabulated(values["alpha"], values["f"])
         if self.family == "profile":
             return _core.TradeOff.profile(values["epsilon"], values["delta"])
+        if any(value.size != 1 for value in values.values()):
+            sizes = ", ".join(f"{name} of {value.size}" for name, value in values.items())
+            raise InputError(f"{self._takes}, one number each, got {sizes}")
         single = {name: float(value[0]) for name, value in values.items()}
         built: _core.TradeOff = getattr(_core.TradeOff, self.family)(**single)
         return built
+
+    @property
+    def _takes(self) -> str:
+        return f"TradeOff.{self.family} takes {' and '.join(sorted(_PARAMETERS[self.family]))}"
 
     @property
     def _is_closed(self) -> bool:
@@ -272,6 +268,10 @@ class TradeOff(Record):
     def epsilon(self, delta: ArrayLike) -> Number:
         """Return ε(δ), the least ε ≥ 0 with δ(ε) ≤ δ, δ in [0, 1], rounded down; inf if none."""
         return vectorised(self.core.epsilon, reals(delta, name="delta", least=0, most=1))
+
+    def epsilon_at(self, delta: float) -> float:
+        """Return ε(δ) of one δ in [0, 1] that was checked before."""
+        return float(self.core.epsilon(np.array([delta]))[0])
 
 
 def least_delta(curve: TradeOff) -> float:

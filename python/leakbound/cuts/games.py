@@ -84,15 +84,18 @@ class Game(ABC):
             return known
         ranking = self.ranked(ties)
         if ranking.blocks == 1 and self.sides != "pairs":
-            raise AbstentionError(
-                f"all {self.examples} {self.name} are equal, so nothing can be guessed: use a "
-                f"score that differs between {self.units}"
-            )
+            raise AbstentionError(self._of_equal())
         found: Rankings = (ranking, ranking, ())
         if ties == "broken" and ranking.tied:
             found = (ranking, self.untied(), order_warnings(self.tied(ranking)))
         self._rankings[ties] = found
         return found
+
+    def _of_equal(self) -> str:
+        return (
+            f"all {self.examples} {self.name} are equal, so nothing can be guessed: use a score "
+            f"that differs between {self.units}"
+        )
 
     @abstractmethod
     def shown(self) -> ScoreCounts:

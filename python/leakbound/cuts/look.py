@@ -15,7 +15,7 @@ import leakbound._core as _core
 from leakbound._base import shares
 from leakbound._base.checks import real
 from leakbound._base.records import encode
-from leakbound._base.types import JsonValue, PathOrder, Sides
+from leakbound._base.types import JsonValue, Sides
 from leakbound.cuts.games import Game, Ties
 from leakbound.cuts.outside_in import LadderPolicy, one_number
 from leakbound.cuts.policy import ORDERS, PATH_NAMES, Best, Policy, Proof, chance_explains, untested
@@ -130,21 +130,20 @@ class Parts(Policy):
 
     def audit(self, game: Game, level: float, /) -> Proof:
         """See `Policy.audit`: the largest bound counts, and on equality the first."""
-        whole = shares.PARTS.of(level)
         proofs: list[Proof] = []
         most = 0.0
         for part in self.parts:
-            proof = part.policy.above(most).audit(game, part.share * whole)
+            proof = part.policy.above(most).audit(game, part.of(level))
             most = max(most, proof.bound)
             proofs.append(proof)
-        return self.joined(game, proofs, whole)
+        return self.joined(game, proofs, level)
 
-    def joined(self, game: Game, proofs: list[Proof], whole: float) -> JoinedProof:
+    def joined(self, game: Game, proofs: list[Proof], level: float) -> JoinedProof:
         """Return the proof of all parts: of the one that proves most, on equality the first."""
         told: list[JsonValue] = [
             {
                 "name": part.name,
-                "level": part.share * whole,
+                "level": part.of(level),
                 "guesses": proof.best.cut,
                 "correct": proof.best.successes,
                 "bound": proof.bound,
@@ -244,7 +243,7 @@ class Look(Policy):
         # 1. Ranks, and so blocks and the labels that are seen, are free of labels.
         scored, ranking, notes = game.ranking(self.ties)
         sides = game.sides
-        orders: tuple[PathOrder, ...] = ORDERS[sides][-1:]
+        orders = ORDERS[sides][-1:]
         if sides == "auto":
             orders = ("member_half", "nonmember_half")
         named = self.ladder.paths(ranking, orders)

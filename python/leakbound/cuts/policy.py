@@ -273,8 +273,7 @@ class PathPolicy(Policy):
         best = Best(best.logit + shift, best.cut, best.successes) if shift else best
         reason = ""
         if best.logit <= 0:
-            doubt = self.doubt(best.cut, best.successes, share)
-            reason = doubt or chance_explains(best.cut, best.successes)
+            reason = self.unproved(best.cut, best.successes, share)
         return Proof(
             policy=self,
             game=game,
@@ -340,9 +339,9 @@ class PathPolicy(Policy):
         """Return what else options tell of the best cut."""
         return {}
 
-    def doubt(self, _guesses: int, _correct: int, _level: float, /) -> str:
-        """Say why nothing is rejected, where that is not that chance explains it; else ""."""
-        return ""
+    def unproved(self, guesses: int, correct: int, _level: float, /) -> str:
+        """Say why nothing is rejected: mostly that chance explains it."""
+        return chance_explains(guesses, correct)
 
     def valued(self, bound: float, /) -> str:
         """Return a bound as remarks write it: with its unit, if that is not the ε of a guess."""
@@ -381,11 +380,7 @@ class PathPolicy(Policy):
         """Say that more examples may show more, or more guesses where their number is fixed."""
         best, units = proof.best, proof.game.units
         if (fixed or proof.ranking.examples <= _FEW) and proof.ceiling <= _REFERENCE:
-            more = "guesses" if fixed else units
-            return (
-                f"even a perfect attack would reach only {self.valued(proof.ceiling)}: use more "
-                f"{more} (leakbound.planning.ceiling gives the ceiling for each number)"
-            )
+            return _out_of_reach(self.valued(proof.ceiling), "guesses" if fixed else units)
         return near_ceiling(
             best.logit, best.cut, best.successes, lambda: proof.ceiling, units, self.valued
         )
@@ -439,6 +434,13 @@ def _shifted(points: CurvePoints, shift: float) -> CurvePoints:
     """Return points of a curve, with their bounds shifted by this."""
     guesses, correct, bounds = points
     return guesses, correct, bounds + shift
+
+
+def _out_of_reach(ceiling: str, more: str) -> str:
+    return (
+        f"even a perfect attack would reach only {ceiling}: use more {more} "
+        "(leakbound.planning.ceiling gives the ceiling for each number)"
+    )
 
 
 def chance_explains(guesses: int, correct: int) -> str:

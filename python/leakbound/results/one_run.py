@@ -500,7 +500,7 @@ def as_epsilon(
         return value
     if curve is None:
         return 0.0
-    return float(curve.epsilon(delta_of(claim, least_delta)))
+    return curve.epsilon_at(delta_of(claim, least_delta))
 
 
 def _delta_before(epsilon: float, delta: float) -> float:

@@ -1,7 +1,7 @@
 """Words that all results share."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from leakbound._base.formatting import down, up
@@ -113,19 +113,13 @@ def meaning_of(
             "It is about the inputs that were audited: others that differ in one example may leak "
             "more."
         )
-    if refuted:
-        says = (
-            f"At the stated confidence{condition}, no {terms.guarantee} with {terms.smaller} "
-            f"holds for {audited}.",
-            f"{terms.qualified('The bound is a floor')}: a better attack may show more.",
-        )
-    else:
-        says = (
-            f"At the stated confidence, no {terms.guarantee} could be refuted, however small "
-            f"{terms.symbol} is.",
-            f"No attack on these {terms.units} could refute a guarantee whose {terms.parameter} is "
-            "at or above the ceiling.",
-        )
+    says = (
+        f"At the stated confidence{condition}, no {terms.guarantee} with {terms.smaller} "
+        f"holds for {audited}.",
+        f"{terms.qualified('The bound is a floor')}: a better attack may show more.",
+    )
+    if not refuted:
+        says = _of_nothing(terms)
     not_said = [
         NO_UPPER_LIMIT.replace("ε", terms.symbol),
         "A bound of 0 is not evidence of privacy. Compare it with the ceiling.",
@@ -143,6 +137,16 @@ def meaning_of(
             f"It holds only {terms.condition}. Otherwise features alone may explain the guesses."
         )
     return Meaning(says=(*says, *filter(None, [searched])), does_not_say=tuple(not_said))
+
+
+def _of_nothing(terms: Terms) -> tuple[str, str]:
+    """Return what a bound of 0 says."""
+    return (
+        f"At the stated confidence, no {terms.guarantee} could be refuted, however small "
+        f"{terms.symbol} is.",
+        f"No attack on these {terms.units} could refute a guarantee whose {terms.parameter} is "
+        "at or above the ceiling.",
+    )
 
 
 @dataclass(frozen=True)
@@ -328,28 +332,32 @@ def terms_of(
 
     `own` are both in the unit of a family's own parameter.
     """
-    if not claim.has_epsilon:
-        name = claim.name + replaced
-        return Terms(
-            guarantee=f"guarantee of {name}",
-            family=name,
-            epsilon=values[0],
-            ceiling=values[1],
-            condition=condition,
-            units=units,
-            replaced=replaced,
-            symbol=scale_of(claim).name,
-        )
     if isinstance(claim, FAMILIES):
-        name = claim.name + replaced
-        delta = delta_of(claim, least_delta)
-        at = f" at δ = {delta:g}"
-        guarantee = f"guarantee of {name}"
-        return Terms(guarantee, name, *values, at, condition, units, replaced, delta, *own)
+        return _of_family(claim, values, replaced, condition, units, own, least_delta)
     pair = "ε"
     if claim.delta:
         pair = f"(ε, {claim.delta:g})"
     family = f"{pair}-differential privacy{replaced}"
     guarantee = f"{pair}-DP guarantee{replaced}"
-    delta = claim.delta
-    return Terms(guarantee, family, *values, "", condition, units, replaced, delta)
+    return Terms(guarantee, family, *values, "", condition, units, replaced, claim.delta)
+
+
+def _of_family(
+    claim: Claim,
+    values: tuple[float, float],
+    replaced: str,
+    condition: str,
+    units: str,
+    own: tuple[str, str],
+    least_delta: float | None,
+) -> Terms:
+    """Return the same of a claim of a family, whose parameter may bound no ε."""
+    name = claim.name + replaced
+    guarantee = f"guarantee of {name}"
+    delta = delta_of(claim, least_delta)
+    at = f" at δ = {delta:g}"
+    terms = Terms(guarantee, name, *values, at, condition, units, replaced, delta, *own)
+    if claim.has_epsilon:
+        return terms
+    symbol = scale_of(claim).name
+    return replace(terms, at="", delta=0.0, own="", own_ceiling="", symbol=symbol)

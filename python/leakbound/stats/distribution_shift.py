@@ -19,7 +19,6 @@ from leakbound._base.odds import expit
 from leakbound._base.types import ArrayInput, BoolArray, FdpTest, FloatArray, HasMember
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
 from leakbound.errors import AbstentionError, OptionError
-from leakbound.stats.binomial import poisson_binomial_tail
 from leakbound.stats.guesses import fdp_lower_bound, one_run_epsilon
 
 TamperVariant: TypeAlias = Literal["directional", "paper"]
@@ -131,8 +130,12 @@ def surviving_guesses(probabilities: FloatArray, share: float) -> int:
     """
 
     def too_many(survivors: int) -> bool:
+        number = np.array([survivors], dtype=np.int64)
+        tails, _, _ = _core.poisson_binomial_tail(
+            probabilities, number, np.zeros(1), counts=None, offsets=False
+        )
         # a tail may come out 1e-15 too small
-        return bool(poisson_binomial_tail(survivors, probabilities) < share - 1e-14)
+        return bool(tails[0] < share - 1e-14)
 
     # The tail falls with v. Position k has the number k + 1, and too many begin at the result.
     return bisect_left(range(1, probabilities.size + 1), 1, key=too_many)

@@ -177,11 +177,10 @@ def test_the_look_at_unlike_odds_keeps_the_whole_level(
     assert false <= level
     assert proved > 0
 
-    def of_coins(correct: int, offsets: FloatArray, *, beta: float) -> FloatArray:
-        limit: FloatArray = stats.poisson_binomial_epsilon(correct, 0 * offsets, beta=beta)
-        return limit
+    def of_coins(correct: int, offsets: FloatArray, level: float) -> float:
+        return float(stats.poisson_binomial_epsilon(correct, 0 * offsets, beta=level))
 
-    monkeypatch.setattr(offsets_module, "poisson_binomial_epsilon", of_coins)
+    monkeypatch.setattr(offsets_module, "epsilon_of", of_coins)
     assert false_claims(10, 1.0, level)[0] > level
 
 

@@ -288,10 +288,14 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
 
     def _limit(self, *, exchangeable: bool) -> float | None:
         """Return what c is known not to exceed, if anything."""
-        if not exchangeable:
-            if self.c_upper is None:
-                return None
-            return real(self.c_upper, name="c_upper", least=0, below=math.inf)
+        if exchangeable:
+            return self._exchangeable()
+        if self.c_upper is None:
+            return None
+        return real(self.c_upper, name="c_upper", least=0, below=math.inf)
+
+    def _exchangeable(self) -> float:
+        """Return that c is 0 of real non-members, and refuse what says otherwise."""
         message = "{real_nonmembers=True} means c = 0 and gamma = 0: leave out {c_upper=}"
         if self.gamma:
             message = "{real_nonmembers=True} means c = 0 and gamma = 0: leave out {gamma=}"
@@ -371,16 +375,20 @@ def _warnings(proof: Rankings, seen: _Seen, limit: float | None, delta: float) -
     if limit is None:
         notes += saturation_warnings(baseline.bound, lambda: baseline.ceiling)
     elif baseline.bound > limit:
-        notes.append(
-            f"the baseline gives c >= {down(baseline.bound)}, above the upper limit {limit:g}: "
-            "that limit is wrong, and the lower bound with it"
-        )
+        notes.append(_above_limit(baseline.bound, limit))
     return (
         *notes,
         *seen.count.warnings(),
         *delta_warnings(delta, proof.guesses),
         *(f"baseline: {text}" for text in baseline.warnings),
         *(f"attack: {one}" for one in premises.with_filled(seen.filled, proof.attack.warnings)),
+    )
+
+
+def _above_limit(c_lb: float, limit: float) -> str:
+    return (
+        f"the baseline gives c >= {down(c_lb)}, above the upper limit {limit:g}: that limit is "
+        "wrong, and the lower bound with it"
     )
 
 
@@ -438,6 +446,11 @@ def _about_c(limit: float | None, gamma: float, c_lb: float, *, exchangeable: bo
             "between generated and real points. Otherwise part of ε̃ is due to the generator.",
             status="unverifiable",
         )
+    return _about_limit(limit, close, c_lb, exchangeable=exchangeable)
+
+
+def _about_limit(limit: float, close: str, c_lb: float, *, exchangeable: bool) -> Assumption:
+    """Return the same where c is known not to exceed a limit."""
     name = "upper limit on c"
     statement = f"The generator is {close} for c = {limit:g}."
     if exchangeable:
@@ -453,10 +466,13 @@ def saturation_warnings(c_lb: float, ceiling: Callable[[], float]) -> tuple[str,
     """Say that a generator is so easily told from real data that ε̃ has little room."""
     if c_lb <= 0 or c_lb <= _CROWDED * (reached := ceiling()):
         return ()
+    return (_saturated(c_lb, reached),)
+
+
+def _saturated(c_lb: float, reached: float) -> str:
     room = down(reached - c_lb)
-    note = (
+    return (
         f"the generator is easily told from real data: c_lb = {down(c_lb)}, and a perfect attack "
         f"on these examples reaches {down(reached)}, so that ε̃ cannot exceed {room} whatever the "
         "model leaks; use a better generator, or more examples"
     )
-    return (note,)

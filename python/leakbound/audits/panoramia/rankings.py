@@ -179,9 +179,15 @@ def _policy(
 def _recall(max_recall: float, cuts: policies.CutPolicy | None, examples: int) -> float:
     """Check the largest share of the examples that a cut may guess."""
     recall = real(max_recall, name="max_recall", above=0, most=1)
+    if recall < 1:
+        _check_recall(recall, cuts, examples)
+    return recall
+
+
+def _check_recall(recall: float, cuts: policies.CutPolicy | None, examples: int) -> None:
+    """Refuse cuts that guess more than that share, or weigh all."""
     fixed = isinstance(cuts, policies.Fixed) and cuts.guesses > recall * examples
-    if recall < 1 and (fixed or isinstance(cuts, policies.Weighted)):
+    if fixed or isinstance(cuts, policies.Weighted):
         message = "{max_recall} does not go with {cuts}: leave it out"
         limit = Option("max_recall", recall)
         raise OptionError(Message(message, max_recall=limit, cuts=Option("cuts", cuts)))
-    return recall

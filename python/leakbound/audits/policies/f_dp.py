@@ -26,7 +26,6 @@ from leakbound.cuts.outside_in import LadderPolicy, planned_rule
 from leakbound.cuts.policy import ORDERS, B, Best, DerivedPolicy
 from leakbound.errors import OptionError
 from leakbound.results.one_run import valued
-from leakbound.stats import normal_quantile
 
 _TEST = (
     "The count is tested against the worst distribution that the inequalities for all sets of "
@@ -66,10 +65,10 @@ class FamilyPolicy(DerivedPolicy[B]):
         """See `PathPolicy.orders`: the one path that guesses of both sides, or of one, take."""
         return ORDERS[sides][-1:]
 
-    def doubt(self, guesses: int, correct: int, level: float, /) -> str:
-        """See `PathPolicy.doubt`: fair coins hardly give a count that no mechanism explains."""
+    def unproved(self, guesses: int, correct: int, level: float, /) -> str:
+        """See `PathPolicy.unproved`: fair coins hardly give a count that no mechanism explains."""
         if not unexplained(self._counts(guesses, correct), level):
-            return ""
+            return super().unproved(guesses, correct, level)
         return (
             f"of {guesses} guesses of “member” {correct} are right, which fair coins give with "
             f"probability below {level:g} whatever the mechanism tells: the coins are in doubt"
@@ -349,8 +348,8 @@ class OutsideInFamily(LadderPolicy, FamilyPolicy[OutsideIn]):
         if rule is None:
             return np.zeros(numbers.size)
         places = np.searchsorted(rule.levels, numbers)
-        stricter = -normal_quantile(level * self.weights(rule)[places])
-        usual = -normal_quantile((self.planned or level) * np.array(rule.shares)[places])
+        stricter = -_core.normal_quantile(level * self.weights(rule)[places])
+        usual = -_core.normal_quantile((self.planned or level) * np.array(rule.shares)[places])
         deviation = np.sqrt(numbers * accuracy * (1 - accuracy))
         correct = numbers * accuracy - (stricter - usual) * deviation
         each = zip(places.tolist(), correct.tolist(), strict=True)

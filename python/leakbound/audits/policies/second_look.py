@@ -8,7 +8,7 @@ import leakbound._core as _core
 from leakbound._base.types import PathOrder, Sides
 from leakbound.audits.policies.approximate_dp import approx_policy
 from leakbound.audits.policies.f_dp import OutsideInFamily, family_policy
-from leakbound.claims import ApproxDP, Claim, PureDP
+from leakbound.claims import AnyFamily, ApproxDP, Claim, PureDP
 from leakbound.cuts import KLScan, OutsideIn, SecondLook
 from leakbound.cuts.look import Look, Part, Parts
 from leakbound.cuts.outside_in import LadderPolicy
@@ -49,17 +49,21 @@ def second_look(
     cuts: SecondLook, claim: Claim, *, examples: int, sides: Sides, level: float, k: int = 2
 ) -> Parts:
     """Return the tests of a claim, with shares that claim and sides fix."""
-    ladder = _ladder(claim, examples=examples, sides=sides, level=level, k=k)
-    look = Part("look", _look(ladder), cuts.look)
     if not isinstance(claim, PureDP):
-        first = Part("outside-in", ladder, 1 - cuts.look)
-        return Parts(base=cuts, parts=(first, look))
+        ladder = _planned(claim, examples=examples, sides=sides, level=level, k=k)
+        return _beside_look(cuts, Part("outside-in", ladder, 1 - cuts.look), ladder)
     if sides != "auto":
         share = 1 - cuts.look
-        first = Part("scan", default_scan(sides, share * level), share)
-        return Parts(base=cuts, parts=(first, look))
-    first = Part("outside-in", ladder, 1 - cuts.look - cuts.scan)
-    return Parts(base=cuts, parts=(first, look, Part("scan", _SCAN_BESIDE, cuts.scan)))
+        scan = Part("scan", default_scan(sides, share * level), share)
+        return _beside_look(cuts, scan, _LADDER)
+    first = Part("outside-in", _LADDER, 1 - cuts.look - cuts.scan)
+    return _beside_look(cuts, first, _LADDER, Part("scan", _SCAN_BESIDE, cuts.scan))
+
+
+def _beside_look(cuts: SecondLook, first: Part, ladder: LadderPolicy, *more: Part) -> Parts:
+    """Return a first test and the look beside it, which has the numbers of guesses of a ladder."""
+    look = Part("look", _look(ladder), cuts.look)
+    return Parts(base=cuts, parts=(first, look, *more))
 
 
 def _look(ladder: LadderPolicy) -> Look:
@@ -77,11 +81,11 @@ def first_cuts(claim: Claim, sides: Sides, level: float) -> KLScan | OutsideIn:
     return _LADDER
 
 
-def _ladder(claim: Claim, *, examples: int, sides: Sides, level: float, k: int) -> LadderPolicy:
+def _planned(
+    claim: ApproxDP | AnyFamily, *, examples: int, sides: Sides, level: float, k: int
+) -> LadderPolicy:
     """Return the form that a claim has of `OutsideIn`: both tests have one plan for the level."""
     policy: Any
-    if isinstance(claim, PureDP):
-        return _LADDER
     if isinstance(claim, ApproxDP):
         policy = approx_policy(_LADDER, claim.delta, examples=examples, sides=sides, k=k)
     else:

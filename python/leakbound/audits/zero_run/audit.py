@@ -335,13 +335,11 @@ def _options(
 
 def _notes(odds: Odds, shift: Shift, game: ObservedGame, claim: Claim) -> tuple[str, ...]:
     """Return what a reader should know of ties, log-odds, what is kept and δ."""
-    notes = [*tie_warnings(game.ranked()), *odds.warnings]
+    notes = (*tie_warnings(game.ranked()), *odds.warnings)
     if shift.kept < _SCARCE * game.examples:
-        notes.append(
-            f"matching keeps {shift.kept} of {game.examples} examples: members and non-members "
-            "hardly overlap"
-        )
-    return (*notes, *delta_warnings(claim.delta, game.examples))
+        of = f"{shift.kept} of {game.examples} examples"
+        notes += (f"matching keeps {of}: members and non-members hardly overlap",)
+    return notes + delta_warnings(claim.delta, game.examples)
 
 
 def _with_filled(game: ObservedGame, warnings: tuple[str, ...]) -> tuple[str, ...]:

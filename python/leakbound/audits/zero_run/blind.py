@@ -23,10 +23,10 @@ _CLIPPED = 5.0
 _CLASSIFIER = "logistic regression"
 
 
-def blind_guesses(features: FloatArray, member: BoolArray, seed: int) -> JsonObject | None:
-    """Return how often features tell the member of a random pair.
+def blind_guesses(features: FloatArray, member: BoolArray, seed: int) -> JsonObject:
+    """Return how often features tell the member of a random pair, as an option of a result.
 
-    None if there are few pairs, or the model cannot be fitted.
+    There is none if there are few pairs, or the model cannot be fitted.
 
     A logistic regression learns from earlier pairs, and guesses about later ones where it is
     surest. It is no test: no p-value is computed.
@@ -36,7 +36,7 @@ def blind_guesses(features: FloatArray, member: BoolArray, seed: int) -> JsonObj
     outside = rng.permutation(np.flatnonzero(~member))
     count = min(inside.size, outside.size, _MOST)
     if count < _LEAST:
-        return None
+        return {}
     rows = np.concatenate([inside[:count], outside[:count]])
     table = np.ascontiguousarray(standardised(features[rows], _CLIPPED))
     labels = np.arange(2 * count) < count
@@ -50,17 +50,10 @@ def blind_guesses(features: FloatArray, member: BoolArray, seed: int) -> JsonObj
         try:
             fit = model.fit_rows(Rows.of(table[learnt], labels[learnt]), seed)
         except FitError:
-            return None
+            return {}
         now = parts[place]
         apart = fit.log_odds(table[now]) - fit.log_odds(table[now + count])
         surest, guess = bets(np.zeros(now.size), apart)
         right += int((guess > 0).sum())
         guesses += surest.size
-    return {"classifier": _CLASSIFIER, "right": right, "of": guesses}
-
-
-def with_blind(found: JsonObject | None) -> JsonObject:
-    """Return what is found as an option of a result, if anything is."""
-    if found is None:
-        return {}
-    return {"blind_baseline": found}
+    return {"blind_baseline": {"classifier": _CLASSIFIER, "right": right, "of": guesses}}

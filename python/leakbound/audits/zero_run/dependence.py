@@ -36,10 +36,8 @@ def columns_needed(table: FloatArray, names: Strings) -> Columns:
     Without a column that is constant, equal to one before it, or a linear combination of those
     before it, the model is the same.
     """
-    why = dict[int, str]()
     varied = table.max(axis=0) > table.min(axis=0)
-    for column in np.flatnonzero(~varied).tolist():
-        why[column] = "the same in all rows"
+    why = dict.fromkeys(np.flatnonzero(~varied).tolist(), "the same in all rows")
     first = dict[bytes, int]()
     for column in np.flatnonzero(varied).tolist():
         values = table[:, column] + 0.0  # -0.0 and 0.0 are equal and differ in bytes

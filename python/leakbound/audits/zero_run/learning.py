@@ -15,9 +15,9 @@ from leakbound._base import shares
 from leakbound._base.checks import check_length
 from leakbound._base.features import FeatureTable
 from leakbound._base.messages import Message, Option
-from leakbound._base.types import BoolArray, FloatArray, IntArray, Strings
+from leakbound._base.types import BoolArray, FloatArray, IntArray, JsonObject, Strings
 from leakbound.audits.road import AlignedScores, Request
-from leakbound.audits.zero_run.blind import blind_guesses, with_blind
+from leakbound.audits.zero_run.blind import blind_guesses
 from leakbound.audits.zero_run.dependence import Columns, columns_needed, separating
 from leakbound.audits.zero_run.game import beyond_features, usable
 from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet, other_share
@@ -98,29 +98,38 @@ class Learning:
         options: ZeroRunOptions,
     ) -> "Learning":
         """Read a logistic model: fitted to D', or to be learnt from the audited labels alone."""
-        member = examples.member
         if isinstance(propensity, CrossFit):
-            check_folds(propensity, examples, options)
-            return cls.of_table(table_of_folds(propensity))
+            return cls._of_folds(propensity, examples, options)
         fitted = None
         if isinstance(propensity, PropensityFit):
             fitted = propensity
         given = features_of(examples, options, fitted)
-        table = given.rows
-        check_length(table, member.size, "features")
+        check_length(given.rows, examples.member.size, "features")
         learning = cls.of_table(given)
         if fitted is None:
             return learning
+        return learning.beside(fitted, examples.member)
+
+    @classmethod
+    def _of_folds(
+        cls, crossed: CrossFit, examples: AlignedScores, options: ZeroRunOptions
+    ) -> "Learning":
+        """Return what is learnt from the features of models that are cross-fitted."""
+        check_folds(crossed, examples, options)
+        return cls.of_table(table_of_folds(crossed))
+
+    def beside(self, fitted: PropensityFit, member: BoolArray) -> "Learning":
+        """Return the same with D', to which a model was fitted."""
         # The examples share an intercept with D' where its share of members is known.
-        warnings = learning.warnings + _untold(given)
+        warnings = self.warnings + _untold(self.left_out)
         if not fitted.own_intercept:
             warnings += other_share(fitted, member)
         return replace(
-            learning,
+            self,
             reference=(fitted.rows.features, fitted.rows.member),
             offset=fitted.offset,
             own_intercept=fitted.own_intercept,
-            guide=fitted.log_odds(table),
+            guide=fitted.log_odds(self.features),
             warnings=warnings,
         )
 
@@ -165,7 +174,12 @@ def learnt(
     beyond_seen = _blinded(examples, rows, seen, options, seed)
     # 4. What is said of it.
     set_level = shares.SET.of(request.level)
-    told = {"uncertainty": "set", "set_level": set_level, "propensity": learning.model}
+    told: JsonObject = {
+        "uncertainty": "set",
+        "set_level": set_level,
+        "propensity": learning.model,
+        **blind_guesses(learning.features, member, seed),
+    }
     known: dict[str, Any] = {
         "rows": rows,
         "scores": beyond_seen,
@@ -176,7 +190,7 @@ def learnt(
         "theorem": _theorem(request.level),
         "assumptions": _assumptions(learning, tests, refusal),
         "warnings": _warnings(learning, columns, tests, refusal),
-        "options": told | with_blind(blind_guesses(learning.features, member, seed)),
+        "options": told,
         "inputs": learning.inputs,
     }
     if found is None:
@@ -275,13 +289,7 @@ def _warnings(
     refusal: str,
 ) -> Strings:
     """Say what limits the audit; often nothing."""
-    notes = [
-        f"propensity model refuted (p = {one.p_value:.2g}, {one.test}"
-        f"{_most(one, columns, learning)}): log-odds are not linear in the features, which may "
-        "explain correct guesses"
-        for one in tests
-        if one.refuted
-    ]
+    notes = [_refuted(one, columns, learning) for one in tests if one.refuted]
     if not tests and not refusal:
         notes.append("the form of the propensity model was not tested: falsify=False")
     left_out = columns.left_out
@@ -292,6 +300,14 @@ def _warnings(
             f"were left out, which changes no log-odds: {', '.join(left_out)}"
         )
     return (*learning.warnings, *notes)
+
+
+def _refuted(test: FormTest, columns: Columns, learning: Learning) -> str:
+    return (
+        f"propensity model refuted (p = {test.p_value:.2g}, {test.test}"
+        f"{_most(test, columns, learning)}): log-odds are not linear in the features, which may "
+        "explain correct guesses"
+    )
 
 
 def _most(test: FormTest, columns: Columns, learning: Learning) -> str:
@@ -366,18 +382,19 @@ def _columns(learning: Learning, rows: IntArray) -> Columns:
         raise InputError(_huge(together, learning.names))
     columns = columns_needed(together, learning.names)
     if not columns.needed.size:
+        listed = ", ".join(columns.left_out)
         raise InputError(
-            f"every feature is constant: {', '.join(columns.left_out)}. Pass features in which "
-            "members and non-members may differ, or propensities, which are then all the same"
+            f"every feature is constant: {listed}. Pass features in which members and non-members "
+            "may differ, or propensities, which are then all the same"
         )
     return columns
 
 
-def _untold(table: FeatureTable) -> Strings:
+def _untold(left_out: BoolArray | None) -> Strings:
     """Say how many examples have what no number tells, where other examples settled the rules."""
     count = 0
-    if table.unmarked is not None:
-        count = int(table.unmarked.sum())
+    if left_out is not None:
+        count = int(left_out.sum())
     if not count:
         return ()
     note = (

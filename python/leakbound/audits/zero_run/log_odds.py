@@ -21,10 +21,18 @@ from leakbound._base.features import FeatureTable, placed_features
 from leakbound._base.messages import Message
 from leakbound._base.odds import expit, logit
 from leakbound._base.streams import Purpose
-from leakbound._base.types import AnyArray, ArrayInput, BoolArray, FloatArray, IntArray, Strings
+from leakbound._base.types import (
+    AnyArray,
+    ArrayInput,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    JsonObject,
+    Strings,
+)
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.road import AlignedScores, Grounds, Request
-from leakbound.audits.zero_run.blind import blind_guesses, with_blind
+from leakbound.audits.zero_run.blind import blind_guesses
 from leakbound.audits.zero_run.game import Guesses, ObservedGame, distinct_ranks
 from leakbound.audits.zero_run.options import (
     ZeroRunOptions,
@@ -283,7 +291,7 @@ def known(
         count.refuse()
     # 3. Whether features say more.
     tried = None
-    blind = None
+    blind: JsonObject = {}
     if options.falsify and options.features is not None and not box.limited:
         features = placed_features(examples.order, options.features).rows
         claimed = box.estimate[told]
@@ -301,7 +309,7 @@ def known(
         falsification=tried,
         assumptions=_assumptions(box, count, tried, learnt=learnt),
         warnings=(*notes, *count.warnings(), *_warnings(tried, learnt=learnt)),
-        options={"uncertainty": uncertainty} | with_blind(blind),
+        options={"uncertainty": uncertainty} | blind,
         inputs={"log_odds": box.estimate},
     )
 

@@ -10,7 +10,6 @@ from typing import ClassVar
 import numpy as np
 
 import leakbound._core as _core
-from leakbound._base import shares
 from leakbound._base.messages import Message
 from leakbound._base.records import encode
 from leakbound._base.types import Correction as CorrectionName
@@ -84,7 +83,7 @@ class Match(Correction):
         ]
         if parts is None:
             return proofs[0]
-        joined = parts.joined(game, proofs, shares.PARTS.of(level))
+        joined = parts.joined(game, proofs, level)
         policy = joined.winner.policy
         assert isinstance(policy, Corrected)
         assert joined.shift is not None

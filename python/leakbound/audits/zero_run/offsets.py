@@ -19,7 +19,7 @@ from leakbound.audits.zero_run.correction import Corrected, Correction, Tested, 
 from leakbound.audits.zero_run.game import Guesses, ObservedGame
 from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet, kept_chance
 from leakbound.audits.zero_run.pilot import guide_of, pilot_of, places_of, seen_ranks
-from leakbound.claims import ApproxDP, PureDP
+from leakbound.claims import ApproxDP, Claim, PureDP
 from leakbound.cuts import Fixed, KLScan, OutsideIn, Proof, SecondLook
 from leakbound.cuts.look import CAUTION, PILOT_GUESSES, Part, Parts
 from leakbound.cuts.policy import PATH_NAMES, Best
@@ -75,7 +75,7 @@ class PoissonBinomial(Correction):
         correct = int(game.right(order)[places].sum())
         epsilon = 0.0
         if places.size:
-            epsilon = float(poisson_binomial_epsilon(correct, toward[places], beta=look.of(level)))
+            epsilon = epsilon_of(correct, toward[places], look.of(level))
         looked = self._looked(game, order, places, Best(epsilon, places.size, correct), look, level)
         scanned = self._scanned(odds, game, scan.of(level), KLScan())
         return _joined(parts, game, [scanned, looked], level, KLScan().method)
@@ -207,13 +207,11 @@ class PoissonBinomial(Correction):
         )
         correct = int(game.right(guesses).sum())
         toward = odds.likeliest[guesses.rows] * guesses.signs
-        at_estimate = poisson_binomial_epsilon(
-            correct, np.clip(toward, -_CERTAIN, _CERTAIN), beta=level
-        )
+        at_estimate = epsilon_of(correct, np.clip(toward, -_CERTAIN, _CERTAIN), level)
         shift = replace(
             self.shift(game),
             coefficients=coefficients,
-            at_estimate=max(0.0, float(at_estimate)),
+            at_estimate=max(0.0, at_estimate),
             rows=guesses.rows,
             signs=guesses.signs,
         )
@@ -222,14 +220,7 @@ class PoissonBinomial(Correction):
     def _checked(self, odds: Odds, game: ObservedGame) -> Cuts | SecondLook:
         """Return the cuts, if claim and cuts have a form for guesses of unlike odds."""
         if not isinstance(self.claim, PureDP) and self.variant != "untampered":
-            message = (
-                '{correction="poisson_binomial"} is for pure DP, got {claim}: take "match", '
-                '"tamper" or "composition"'
-            )
-            # A confidence set has no form of the variant.
-            if isinstance(odds, OddsBox):
-                message += ', or {variant="untampered"} for approximate DP'
-            raise OptionError(Message(message, claim=self.claim.name))
+            raise OptionError(_for_pure(self.claim, odds))
         cuts = self.cuts
         replicated = isinstance(odds, OddsBox) and odds.draws is not None
         if replicated and isinstance(cuts, SecondLook):
@@ -346,7 +337,7 @@ class PoissonBinomial(Correction):
                 aside = math.ceil(4 / shares.FAILURES.part**2 * failures / level**2)
                 if aside >= right:
                     return epsilon
-                return float(poisson_binomial_epsilon(right - aside, sizes, beta=count_level))
+                return epsilon_of(right - aside, sizes, count_level)
 
             return least_fixed(refuted)
 
@@ -364,6 +355,18 @@ class PoissonBinomial(Correction):
         return self.proof(game, best, shift, tested, level=level, perfect=perfect)
 
 
+def _for_pure(claim: Claim, odds: Odds) -> Message:
+    """Say that this correction is for pure DP."""
+    message = (
+        '{correction="poisson_binomial"} is for pure DP, got {claim}: take "match", '
+        '"tamper" or "composition"'
+    )
+    # A confidence set has no form of the variant.
+    if isinstance(odds, OddsBox):
+        message += ', or {variant="untampered"} for approximate DP'
+    return Message(message, claim=claim.name)
+
+
 def _largest(
     right: BoolArray,
     offsets: FloatArray,
@@ -375,7 +378,7 @@ def _largest(
     """Return the largest ε refuted, or less where that is below a floor, and guesses there."""
     if isinstance(cuts, Fixed):
         correct = int(right.sum())
-        epsilon = float(poisson_binomial_epsilon(correct, offsets, beta=level))
+        epsilon = epsilon_of(correct, offsets, level)
         return Best(epsilon, cuts.guesses, correct)
     least = cuts.min_guesses or 1
     if right.size < least:
@@ -389,6 +392,13 @@ def _largest(
         floor=floor,
     )
     return Best(bound.epsilon, bound.cut, bound.successes)
+
+
+def epsilon_of(correct: int, offsets: FloatArray, level: float) -> float:
+    """Return the largest ε at which so many guesses of unlike odds are right that seldom."""
+    right = np.array([correct], dtype=np.int64)
+    terms = np.ascontiguousarray(offsets)
+    return float(_core.poisson_binomial_epsilon(terms, right, beta=level, counts=None)[0])
 
 
 def _most_telling(odds: OddsSet, game: ObservedGame, number: int) -> Guesses:
@@ -437,7 +447,7 @@ def _joined(
     parts: Parts, game: ObservedGame, proofs: list[Proof], level: float, method: str
 ) -> Proof:
     """Return the larger bound of a first test, which is valid by a method, and of a look."""
-    joined = parts.joined(game, proofs, shares.PARTS.of(level))
+    joined = parts.joined(game, proofs, level)
     first, look = parts.parts
     shared = _LARGER.format(first=percent(first.share), look=percent(look.share))
     theorem = f"{_THEOREM}{shared}{method} {look.policy.method} {_LOOKED_AT}"

@@ -74,9 +74,9 @@ def audited(
         raise no_overlap(_without_pair(allowed.size, options))
     for values in examples.attacks.scores.values():
         if values[allowed].min() == values[allowed].max():
+            of = f"all {allowed.size} scores are equal"
             raise AbstentionError(
-                f"all {allowed.size} scores are equal, so nothing can be guessed: use a score that "
-                "differs between examples"
+                f"{of}, so nothing can be guessed: use a score that differs between examples"
             )
     if isinstance(request.cuts, Fixed):
         request.cuts.check(allowed.size)

@@ -180,13 +180,7 @@ def _metrics(result: AuditResult, said: Description, terms: Terms) -> tuple[Metr
 def _parts(result: AuditResult) -> tuple[Metric, ...]:
     """Return what each test proved that shared the probability of error, if several did."""
     told: object = result.options.get("parts")  # what was read may hold anything
-    numbers = ("level", "bound")
-    if not isinstance(told, list) or not all(
-        isinstance(part, dict)
-        and isinstance(part.get("name"), str)
-        and all(isinstance(part.get(number), float) for number in numbers)
-        for part in told
-    ):
+    if not isinstance(told, list) or not all(map(_is_part, told)):
         return ()
     parts = [part for part in told if part["level"] > 0]
     if not parts:
@@ -205,6 +199,13 @@ def _parts(result: AuditResult) -> tuple[Metric, ...]:
         each.append(f"{tested} ({share}{whose}): {proved}")
     name = f"Largest of {len(parts)} tests"
     return (Metric(name=name, value=best["name"], note="; ".join(each)),)
+
+
+def _is_part(told: object) -> bool:
+    """Return whether what was read is what a test proved, and at which level."""
+    if not isinstance(told, dict) or not isinstance(told.get("name"), str):
+        return False
+    return isinstance(told.get("level"), float) and isinstance(told.get("bound"), float)
 
 
 def _exposed(result: AuditResult) -> tuple[Metric, ...]:
@@ -366,13 +367,7 @@ def _evidence(result: AuditResult, said: Description) -> Strings:
         about=f" about {result.wording.question}",
     )
     if not result.refutes:
-        tried = ""
-        if result.guesses:
-            tried = f"{right} Chance can explain this. "
-        return (
-            f"{tried}No {terms.symbol} is ruled out. This is not evidence of privacy: a stronger "
-            "attack may still reveal leakage.",
-        )
+        return (_of_nothing(result, terms, right),)
     kept = "training"
     if result.wording.is_mechanism:
         kept = "the mechanism"
@@ -383,6 +378,17 @@ def _evidence(result: AuditResult, said: Description) -> Strings:
     )
     words = [right, result.searched, several(result), promise]
     return (" ".join(filter(None, words)),)
+
+
+def _of_nothing(result: AuditResult, terms: Terms, right: str) -> str:
+    """Return what guesses that prove nothing mean."""
+    tried = ""
+    if result.guesses:
+        tried = f"{right} Chance can explain this. "
+    return (
+        f"{tried}No {terms.symbol} is ruled out. This is not evidence of privacy: a stronger "
+        "attack may still reveal leakage."
+    )
 
 
 def several(result: AuditResult) -> str:

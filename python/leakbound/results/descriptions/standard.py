@@ -301,15 +301,15 @@ def levels_of(terms: Terms, *, proves: bool) -> Levels:
     low = number(terms.epsilon)
     high = number(second)
     names = (
-        f"not a bound: {terms.symbol} below {low}",
-        f"up to the ceiling, {high}",
-        "above the ceiling",
+        f"{terms.qualified('ruled out')}: {terms.smaller}",
+        f"not ruled out, but within reach: up to {high}",
+        f"out of reach of this audit: above {high}",
     )
-    if proves:
+    if not proves:
         names = (
-            f"{terms.qualified('ruled out')}: {terms.smaller}",
-            f"not ruled out, but within reach: up to {high}",
-            f"out of reach of this audit: above {high}",
+            f"not a bound: {terms.symbol} below {low}",
+            f"up to the ceiling, {high}",
+            "above the ceiling",
         )
     return Levels(first=terms.epsilon, second=second, names=names)
 
@@ -322,14 +322,19 @@ def _numbers(result: Audit, ranking: ScoreAudit, terms: Terms) -> dict[str, floa
     if result.claim.has_epsilon:
         numbers |= {"epsilon": terms.epsilon, "epsilon_ceiling": terms.ceiling}
         numbers |= {"delta": terms.delta}
-    if (one := result.checked) is not None:
-        decided = {"refuted": True, "not refuted": False}.get(one.verdict)
-        numbers |= {"checked_value": one.value, "refuted": decided, "proved_value": one.proved}
+    if result.checked is not None:
+        numbers |= _of_check(result.checked)
     return {
         name: float(value)
         for name, value in numbers.items()
         if value is not None and math.isfinite(value)
     }
+
+
+def _of_check(one: Checked) -> dict[str, float | None]:
+    """Return the numbers of a guarantee that was checked."""
+    decided = {"refuted": True, "not refuted": False}.get(one.verdict)
+    return {"checked_value": one.value, "refuted": decided, "proved_value": one.proved}
 
 
 def units_of(terms: Terms, own: str = "") -> dict[str, str]:

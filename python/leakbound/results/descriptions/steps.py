@@ -12,7 +12,7 @@ from leakbound._base.types import Strings
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.cuts.look import PILOT_GUESSES
 from leakbound.report.description import KINDS, SMALL, Terms
-from leakbound.report.parts import ScoreAudit
+from leakbound.report.parts import Checked, ScoreAudit
 from leakbound.results.dp_sgd import DPSGDAudit
 from leakbound.results.one_run import AuditResult
 from leakbound.results.words import asked, audited, claimed_delta
@@ -68,8 +68,7 @@ def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
     yield from _of_whole(result)
     shifted = _is_shifted(result)
     target = _REACH
-    claimed = one is not None and claimed_delta(result.claim, one) is not None  # an ε
-    if one is not None and claimed and one.verdict == "inconclusive":
+    if one is not None and one.verdict == "inconclusive" and _of_epsilon(result, one):
         target = max(target, one.value)
     if proves and reach <= target:
         overlap = ""
@@ -90,6 +89,11 @@ def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
     if located and terms.epsilon >= SMALL:
         yield _of_leak(result, unit)
     yield from _of_more(result, terms)
+
+
+def _of_epsilon(result: AuditResult, one: Checked) -> bool:
+    """Return whether an ε was claimed, and no other parameter."""
+    return claimed_delta(result.claim, one) is not None
 
 
 def _of_more(result: AuditResult, terms: Terms) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from leakbound._base.formatting import number, percent
-from leakbound._base.types import Correction, Strings
+from leakbound._base.types import Correction, FloatArray, Strings
 from leakbound.report.description import KINDS, Description, Figure, Metric
 from leakbound.results.descriptions.audit import formula, of_audit, several
 from leakbound.results.words import count_of_right
@@ -70,14 +70,11 @@ def _evidence(result: ZeroRunResult, said: Description) -> Strings:
         f"{said.terms.symbol} = {number(result.naive)}{said.terms.at}."
     )
     not_private = _NOT_PRIVATE.format(said.terms.symbol)
-    tested = result.falsification
-    if result.withheld and tested is not None and tested.refuted:
-        return (
-            "An independent model predicts membership better than the propensities allow "
-            f"(p = {tested.p_value:.2g}). {naive}",
-        )
-    if result.withheld and said.contradicted:
-        return (f"{said.contradicted[0].statement} {naive}",)
+    why = ""
+    if result.withheld:
+        why = _why_withheld(result, said)
+    if why:
+        return (f"{why} {naive}",)
     because = ""
     if result.reason:
         because = f"The bound is 0 because {_why(result)}."
@@ -103,6 +100,19 @@ def _evidence(result: ZeroRunResult, said: Description) -> Strings:
             f"would give {formula(result, result.learnt.at_estimate)}."
         )
     return tuple(filter(None, [because, " ".join(filter(None, [*words, naive]))]))
+
+
+def _why_withheld(result: ZeroRunResult, said: Description) -> str:
+    """Return what contradicts the propensities, if that was found by a test."""
+    tested = result.falsification
+    if tested is not None and tested.refuted:
+        return (
+            "An independent model predicts membership better than the propensities allow "
+            f"(p = {tested.p_value:.2g})."
+        )
+    if said.contradicted:
+        return said.contradicted[0].statement
+    return ""
 
 
 def _why(result: ZeroRunResult) -> str:
@@ -137,6 +147,12 @@ def _kept(result: ZeroRunResult) -> str:
     return f"at most {result.kept:,}"
 
 
+def _refits(result: ZeroRunResult, bounds: FloatArray) -> Metric:
+    """Return how far bounds of refits are apart."""
+    note = f"from {formula(result, bounds.min())} to {formula(result, bounds.max())}"
+    return Metric("Refits of the propensities", f"{bounds.size:,}", note)
+
+
 def _metrics(result: ZeroRunResult) -> list[Metric]:
     """Return what the correction kept, and what the tests found."""
     metrics = [Metric("Correction", result.correction.replace("_", "-"), HOW[result.correction])]
@@ -146,9 +162,7 @@ def _metrics(result: ZeroRunResult) -> list[Metric]:
         note = "left out: features nearly reveal membership, or have a rare value"
         metrics.append(Metric("Abstained", f"{result.abstained:,}", note))
     if result.bootstrap is not None:
-        bounds = result.bootstrap.bounds
-        note = f"from {formula(result, bounds.min())} to {formula(result, bounds.max())}"
-        metrics.append(Metric("Refits of the propensities", f"{bounds.size:,}", note))
+        metrics.append(_refits(result, result.bootstrap.bounds))
     if result.learnt is not None:
         estimate = formula(result, result.learnt.at_estimate).replace("≥", "=")
         metrics.append(Metric("Best-fitting propensities", estimate, "not a bound"))
