@@ -17,6 +17,7 @@ from leakbound._base.checks import (
     numbers,
     vector,
 )
+from leakbound._base.hints import OF_AUDITS, hinted
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray, GenericArray, IntArray
 from leakbound.audits import grouping, premises, road
@@ -32,6 +33,7 @@ from leakbound.results.wording import Wording, of_choices
 _UNITS = "average the scores of each secret, and audit one row for it"
 
 
+@hinted(**OF_AUDITS)
 @dataclass(frozen=True, eq=False)
 class Choices(road.Design[road.Listed, AuditResult]):
     """One of k candidates was drawn for each of m secrets; the bound is on replacing one of them.

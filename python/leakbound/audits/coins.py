@@ -19,6 +19,7 @@ from leakbound._base.checks import (
     vector,
 )
 from leakbound._base.codes import by_first_row, check_codes
+from leakbound._base.hints import OF_AUDITS, hinted
 from leakbound._base.types import (
     ArrayInput,
     BoolArray,
@@ -59,6 +60,7 @@ _PRIOR_THEOREM = (
 
 
 @of_one_array
+@hinted(**OF_AUDITS)
 @dataclass(frozen=True, eq=False)
 class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult]):
     """An independent fair coin decided for each of m examples whether the model was trained on it.

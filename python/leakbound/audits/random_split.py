@@ -9,6 +9,7 @@ import numpy as np
 from leakbound._base.brief import brief
 from leakbound._base.checks import check_length, check_unit, choice
 from leakbound._base.codes import check_codes
+from leakbound._base.hints import OF_AUDITS, hinted
 from leakbound._base.types import ArrayInput, FloatArray, GenericArray, MemberInput, Named, Strings
 from leakbound._tally.tally import AnyTally, by_attack, recorded
 from leakbound.audits import model_features, premises, road
@@ -44,6 +45,7 @@ _UNITS = "pass groups=, the unit of each row"
 
 
 @of_one_array
+@hinted(**OF_AUDITS)
 @dataclass(frozen=True, eq=False)
 class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally], AuditResult]):
     """The members are a random subset of the examples, as of a split into training and test set.

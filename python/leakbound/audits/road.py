@@ -14,6 +14,7 @@ import numpy as np
 
 from leakbound._base import checks, shares
 from leakbound._base.alignment import ExampleOrder
+from leakbound._base.hints import OF_CLAIMS, OF_DESIGNS, hinted
 from leakbound._base.records import Lazy
 from leakbound._base.types import (
     ArrayInput,
@@ -141,6 +142,7 @@ def audit(
     by: ArrayInput,
     seed: int | None = ...,
 ) -> dict[Any, R_co]: ...
+@hinted(**OF_CLAIMS, **OF_DESIGNS)
 def audit(
     scores: S,
     design: Design[S, R_co],

@@ -9,6 +9,7 @@ import numpy as np
 from leakbound._base import shares
 from leakbound._base.brief import brief
 from leakbound._base.checks import flag, refuse_copies
+from leakbound._base.hints import OF_AUDITS, hinted
 from leakbound._base.streams import Purpose
 from leakbound._base.types import (
     BoolArray,
@@ -88,6 +89,7 @@ _FAILING = (
 )
 
 
+@hinted(**OF_AUDITS)
 @dataclass(frozen=True, eq=False)
 class Trials(Design[Listed, AuditResult]):
     """Each score is from a separate, independent run whose fair coin decided on its one example.

@@ -11,6 +11,7 @@ from leakbound._base import shares
 from leakbound._base.brief import brief
 from leakbound._base.checks import check_unit, choice, instance, real, shown
 from leakbound._base.formatting import down, percent
+from leakbound._base.hints import OF_PARAMETERS, hinted
 from leakbound._base.records import IF_ANY, Lazy
 from leakbound._base.types import (
     BoolArray,
@@ -199,6 +200,7 @@ class AuditResult(Audit, ScoreAudit):
 
     epsilon.__doc__ = Audit.epsilon.__doc__
 
+    @hinted(positional="write check(epsilon=…)", **OF_PARAMETERS)
     def check(
         self,
         *,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from leakbound._base.checks import choice, complement, integer, real, seed_of
+from leakbound._base.hints import hinted
 from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, Relation, Status
@@ -55,6 +56,7 @@ _BITS = 31
 _MOST_RUNS = 10_000
 
 
+@hinted()
 def probe_dp_step(
     step: Step,
     pairs: Iterable[Pair | tuple[Sequence[Any], Sequence[Any]]],
