@@ -194,7 +194,8 @@ def audit(
     by : array-like, shape (m,), optional
         A label of each example, such as a region, in which membership had no part, for `Coins` and
         `RandomSplit`: each subgroup is audited by itself at an equal share of the probability of
-        error, so that all bounds hold together. The result is a dict from labels to results.
+        error, so that all bounds hold together. The result is a dict from labels to results, which
+        name the labels that could not be audited.
     seed : int, optional
         Seed of whatever the audit draws: matching, the order of ties. By default a new one, which
         `options` records: pass it to repeat an audit. The confidence includes the randomness of

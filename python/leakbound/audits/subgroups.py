@@ -13,14 +13,15 @@ from leakbound._base.codes import by_first_row, check_codes
 from leakbound._base.formatting import percent
 from leakbound._base.types import ArrayInput, GenericArray, IntArray, MemberInput
 from leakbound._tally.tally import AnyTally, by_attack
+from leakbound.audits.member_count import IMPOSSIBLE
 from leakbound.audits.model_features import Features
-from leakbound.audits.pairs import torn_group
+from leakbound.audits.pairs import TooFewError, torn_group
 from leakbound.audits.road import AlignedScores, Request
 from leakbound.errors import AbstentionError, DesignError, LeakboundError, OptionError
 from leakbound.results import Assumption, AuditResult
 
-SUBGROUP = ("subgroup", "subgroups")
-"""Options of a result that is one of several: its label as text, and how many there are."""
+SUBGROUP = ("subgroup", "subgroups", "not_audited")
+"""Options of a result that is one of several: its label, how many, and which are not audited."""
 # Labels that a message names.
 _LISTED = 3
 # Of those that cannot be audited, which have to be known to merge them.
@@ -37,6 +38,11 @@ def audit_each(
     """Audit the examples of each label, at an equal share of the error probability.
 
     `rowwise` has the options of the design that have a value for each row, in their order.
+
+    A label that cannot be audited is left out, and the results of the others say why. All labels
+    have their share of the error probability, so that this costs nothing, even where the reason
+    reads membership: it is as if the bound were 0, which is never above the truth, and whatever
+    the reasons are, the bounds that are false with probability β/k each are at most k.
     """
     order, attacks, member = read
     labels = _labels(order.placed(by, "by"), examples=member.size)
@@ -60,15 +66,82 @@ def audit_each(
             scores = scores[""]
         asked = replace(request, confidence=confidence_at(level), ids=ids)
         try:
-            results[name] = one_of(part.audit(scores, asked), str(name), names.size)
-        except (AbstentionError, DesignError) as error:
-            failures[name] = error  # such as too few examples: said of all labels at once
+            results[name] = part.audit(scores, asked)
+        except AbstentionError as error:
+            failures[name] = error
+        except TooFewError as error:
+            failures[name] = error
+            _check_apart(labels == name, member, str(name), groups, rowwise.get("strata"))
         except LeakboundError as error:
             message = f"subgroup {name!s:.60} of by: {error}"
             raise type(error)(message, option=error.option) from error
-    if failures:
+    if not results:
         raise _together(failures, names.size) from next(iter(failures.values()))
-    return results
+    told = _reasons(failures)
+    return {name: one_of(one, str(name), names.size, told) for name, one in results.items()}
+
+
+def _of_units(values: GenericArray, groups: GenericArray | None) -> GenericArray:
+    """Return what each row has as what each group of rows has."""
+    if groups is None:
+        return values
+    return values[by_first_row(groups)[1]]
+
+
+def _check_apart(
+    inside: GenericArray,
+    member: GenericArray,
+    name: str,
+    groups: GenericArray | None,
+    strata: GenericArray | None,
+) -> None:
+    """Refuse labels that tell members: those of a subgroup that is on one side of the split.
+
+    If membership had no part in the labels, n units of one label are a random n of all N in their
+    stratum: they are all among the M on one side with probability (M choose n) / (N choose n).
+    """
+    of_label, coins = (_of_units(values, groups) for values in (inside, member))
+    size = int(of_label.sum())
+    members = int(coins[of_label].sum())
+    if members not in {0, size}:
+        return
+    if strata is None:
+        strata = np.zeros(member.size)
+    stratum = _of_units(strata, groups)
+    log_p = 0.0
+    for one in np.unique(stratum[of_label]):
+        here = stratum == one
+        alike = coins[here] == coins[of_label][0]
+        some = int((here & of_label).sum())
+        log_p += _log_choose(int(alike.sum()), some) - _log_choose(int(here.sum()), some)
+    if log_p >= math.log(IMPOSSIBLE):
+        return
+    part = "non-members"
+    if members:
+        part = "members"
+    raise DesignError(
+        f"subgroup {name:.60} of by: all {size:,} are {part}, where {int(coins.sum()):,} of all "
+        f"{coins.size:,} are members. Membership had a part in these labels, and no bound is "
+        "computed: give labels that were there before members were drawn, such as regions"
+    )
+
+
+def _log_choose(of: int, some: int) -> float:
+    """Return the logarithm of the number of ways to choose some of several."""
+    return math.lgamma(of + 1) - math.lgamma(some + 1) - math.lgamma(of - some + 1)
+
+
+def _reasons(failures: Mapping[Any, LeakboundError]) -> str:
+    """Say which labels are not audited, and why; nothing if all are."""
+    told = [f"{name!s:.30} ({_first(error)})" for name, error in failures.items()][:_FAILED]
+    if len(failures) > _FAILED:
+        told.append("…")
+    return "; ".join(told)
+
+
+def _first(error: LeakboundError) -> str:
+    """Return what is wrong, without what to do about it."""
+    return str(error).partition(": ")[0]
 
 
 def of_single_examples(
@@ -103,18 +176,24 @@ def _together(failures: Mapping[Any, LeakboundError], labels: int) -> LeakboundE
     return type(error)(message, option=error.option)
 
 
-def one_of(result: AuditResult, subgroup: str, subgroups: int) -> AuditResult:
-    """Return the result of one of several subgroups, which says so."""
+def one_of(
+    result: AuditResult, subgroup: str, subgroups: int, not_audited: str = ""
+) -> AuditResult:
+    """Return the result of one of several subgroups, which says so, and which are not audited."""
     instance(subgroup, name="subgroup", types=str)
+    instance(not_audited, name="not_audited", types=str)
     integer(subgroups, name="subgroups", least=1)
     together = percent(max(0.0, 1 - subgroups * complement(result.confidence)))
-    assumption = Assumption(
-        name="labels without membership",
-        statement=f"This is subgroup {subgroup} of {subgroups}. Who was a member had no part in "
-        "the labels. Each subgroup has an equal share of the error probability, so that all "
-        f"bounds hold together with {together} confidence.",
-        status="declared",
+    statement = (
+        f"This is subgroup {subgroup} of {subgroups}. Who was a member had no part in the labels. "
+        "Each subgroup has an equal share of the error probability, so that all bounds hold "
+        f"together with {together} confidence."
     )
+    options = {**result.options, "subgroup": subgroup, "subgroups": subgroups}
+    if not_audited:
+        statement += f" Not audited, each with its share: {not_audited}."
+        options["not_audited"] = not_audited
+    assumption = Assumption("labels without membership", statement, "declared")
     wording = replace(
         result.wording,
         drawn=f"{result.wording.drawn}, subgroup {subgroup} of {subgroups}",
@@ -122,7 +201,7 @@ def one_of(result: AuditResult, subgroup: str, subgroups: int) -> AuditResult:
     )
     return replace(
         result,
-        options={**result.options, "subgroup": subgroup, "subgroups": subgroups},
+        options=options,
         assumptions=(*result.assumptions, assumption),
         wording=wording,
     )
@@ -167,9 +246,7 @@ def _check_whole(groups: GenericArray, labels: GenericArray) -> None:
 
 def _check_sizes(labels: GenericArray, groups: GenericArray | None, level: float) -> None:
     """Refuse labels of which none has enough units for any bound."""
-    if groups is not None:
-        labels = labels[by_first_row(groups)[1]]
-    names, sizes = np.unique(labels, return_counts=True)
+    names, sizes = np.unique(_of_units(labels, groups), return_counts=True)
     largest = int(sizes.max())
     # A perfect attack on n units is right in all guesses with probability 2⁻ⁿ where nothing leaks.
     if 2.0**-largest < level:
