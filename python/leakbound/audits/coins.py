@@ -36,7 +36,7 @@ from leakbound._tally.tally import AnyTally, Tally, by_attack, recorded
 from leakbound.audits import grouping, premises, road
 from leakbound.audits.arguments import of_one_array
 from leakbound.audits.member_count import MemberCount
-from leakbound.audits.pairs import Aggregate, TooFewError, Units, torn_group
+from leakbound.audits.pairs import Aggregate, Units, torn_group
 from leakbound.audits.subgroups import audit_each, of_single_examples
 from leakbound.claims import Claim, PureDP
 from leakbound.claims.base import GuessWords
@@ -250,7 +250,7 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
         assert self.groups is not None
         groups = check_codes(order.placed(self.groups, "groups"), examples=rows, name="groups")
         if rows and (groups == groups[0]).all():
-            raise TooFewError(
+            raise DesignError(
                 f"all {rows:,} rows are of one {self.unit}, {groups[0]!s:.60}: an audit needs the "
                 f"coins of many {self.wording.units}"
             )

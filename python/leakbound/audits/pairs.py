@@ -205,7 +205,7 @@ class Pairs:
             of_others.append(others[:size])
         paired = _joined(of_members)
         if not paired.size:
-            raise TooFewError(_without_pairs(units))
+            raise DesignError(_without_pairs(units))
         # 2. A coin puts one of the two first.
         member_is_first = rng.random(paired.size) < 0.5
         return cls(members=paired, others=_joined(of_others), first=member_is_first)
@@ -237,10 +237,6 @@ class Pairs:
             named=named,
             seed=seed,
         )
-
-
-class TooFewError(DesignError):
-    """Units that make no pair, or that share one coin: too few, which contradicts no design."""
 
 
 def _by_stratum(stratum: IntArray) -> Iterator[IntArray]:

@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from leakbound._base.types import ArrayInput, GenericArray, IntArray, MemberInpu
 from leakbound._tally.tally import AnyTally, by_attack
 from leakbound.audits.member_count import IMPOSSIBLE
 from leakbound.audits.model_features import Features
-from leakbound.audits.pairs import TooFewError, torn_group
+from leakbound.audits.pairs import torn_group
 from leakbound.audits.road import AlignedScores, Request
 from leakbound.errors import AbstentionError, DesignError, LeakboundError, OptionError
 from leakbound.results import Assumption, AuditResult
@@ -26,6 +26,9 @@ SUBGROUP = ("subgroup", "subgroups", "not_audited")
 _LISTED = 3
 # Of those that cannot be audited, which have to be known to merge them.
 _FAILED = 50
+_BEFORE = (
+    "Labels must be there before members are drawn, as regions are: membership has no part in them"
+)
 
 
 def audit_each(
@@ -39,46 +42,65 @@ def audit_each(
 
     `rowwise` has the options of the design that have a value for each row, in their order.
 
-    A label that cannot be audited is left out, and the results of the others say why. All labels
-    have their share of the error probability, so that this costs nothing, even where the reason
-    reads membership: it is as if the bound were 0, which is never above the truth, and whatever
-    the reasons are, the bounds that are false with probability β/k each are at most k.
+    A label that cannot be audited is left out, and the results of the others say why. It keeps its
+    share of the error probability: so what is left out may depend on membership. Whatever decides
+    which bounds are reported, one of them is false only if one of all k would be, each with
+    probability β/k at most.
     """
-    order, attacks, member = read
-    labels = _labels(order.placed(by, "by"), examples=member.size)
+    member = read.member
+    labels = _labels(read.order.placed(by, "by"), examples=member.size)
     groups = rowwise.get("groups")
     if groups is not None:
         _check_whole(groups, labels)
     names = np.unique(labels)
     level = shares.SUBGROUPS.of(request.level, names.size)
     _check_sizes(labels, groups, level)
+    strata = rowwise.get("strata")
+    if strata is None:
+        strata = np.zeros(member.size)
+    sides = _Sides(_of_units(member, groups), _of_units(strata, groups))
     results: dict[Any, AuditResult] = {}
     failures: dict[Any, LeakboundError] = {}
     for name in names.tolist():
-        rows = np.flatnonzero(labels == name)
-        given = {one: _taken(values, rows) for one, values in rowwise.items()}
-        part = replace(design, member=member[rows], **given)
-        ids = None
-        if order.told_ids is not None:
-            ids = order.told_ids[rows]
-        scores: Any = attacks.taken(rows).scores
-        if [*scores] == [""]:
-            scores = scores[""]
-        asked = replace(request, confidence=confidence_at(level), ids=ids)
+        part = _part(design, read, np.flatnonzero(labels == name), rowwise)
+        asked = replace(request, confidence=confidence_at(level), ids=part.ids)
         try:
-            results[name] = part.audit(scores, asked)
+            results[name] = part.design.audit(part.scores, asked)
         except AbstentionError as error:
             failures[name] = error
-        except TooFewError as error:
-            failures[name] = error
-            _check_apart(labels == name, member, str(name), groups, rowwise.get("strata"))
         except LeakboundError as error:
+            inside = _of_units(labels, groups) == name
+            if isinstance(error, DesignError) and sides.explain(inside):
+                failures[name] = error
+                continue
             message = f"subgroup {name!s:.60} of by: {error}"
+            if isinstance(error, DesignError):
+                message += f". {_BEFORE}"
             raise type(error)(message, option=error.option) from error
     if not results:
         raise _together(failures, names.size) from next(iter(failures.values()))
     told = _reasons(failures)
     return {name: one_of(one, str(name), names.size, told) for name, one in results.items()}
+
+
+class _Part(NamedTuple):
+    """The examples of one label: their design, scores and ids."""
+
+    design: Any
+    scores: Any
+    ids: Any = None
+
+
+def _part(design: Any, read: AlignedScores, rows: IntArray, rowwise: Mapping[str, Any]) -> _Part:
+    """Return the examples in some rows."""
+    given = {one: _taken(values, rows) for one, values in rowwise.items()}
+    ids = None
+    if read.order.told_ids is not None:
+        ids = read.order.told_ids[rows]
+    scores: Any = read.attacks.taken(rows).scores
+    if [*scores] == [""]:
+        scores = scores[""]
+    return _Part(replace(design, member=read.member[rows], **given), scores, ids)
 
 
 def _of_units(values: GenericArray, groups: GenericArray | None) -> GenericArray:
@@ -88,54 +110,45 @@ def _of_units(values: GenericArray, groups: GenericArray | None) -> GenericArray
     return values[by_first_row(groups)[1]]
 
 
-def _check_apart(
-    inside: GenericArray,
-    member: GenericArray,
-    name: str,
-    groups: GenericArray | None,
-    strata: GenericArray | None,
-) -> None:
-    """Refuse labels that tell members: those of a subgroup that is on one side of the split.
+@dataclass(frozen=True, eq=False)
+class _Sides:
+    """The sides of the split on which the units of each stratum are."""
 
-    If membership had no part in the labels, n units of one label are a random n of all N in their
-    stratum: they are all among the M on one side with probability (M choose n) / (N choose n).
-    """
-    of_label, coins = (_of_units(values, groups) for values in (inside, member))
-    size = int(of_label.sum())
-    members = int(coins[of_label].sum())
-    if members not in {0, size}:
-        return
-    if strata is None:
-        strata = np.zeros(member.size)
-    stratum = _of_units(strata, groups)
-    log_p = 0.0
-    for one in np.unique(stratum[of_label]):
-        here = stratum == one
-        alike = coins[here] == coins[of_label][0]
-        some = int((here & of_label).sum())
-        log_p += _log_choose(int(alike.sum()), some) - _log_choose(int(here.sum()), some)
-    if log_p >= math.log(IMPOSSIBLE):
-        return
-    part = "non-members"
-    if members:
-        part = "members"
-    raise DesignError(
-        f"subgroup {name:.60} of by: all {size:,} are {part}, where {int(coins.sum()):,} of all "
-        f"{coins.size:,} are members. Membership had a part in these labels, and no bound is "
-        "computed: give labels that were there before members were drawn, such as regions"
-    )
+    member: GenericArray
+    stratum: GenericArray
+
+    def explain(self, inside: GenericArray) -> bool:
+        """Return whether units of one label are on one side of each stratum, or one, by chance.
+
+        If membership had no part in the labels, n units of one label are a random n of all N in
+        their stratum: they are all among the M on one side with probability
+        (M choose n) / (N choose n).
+        """
+        log_p = 0.0
+        for one in np.unique(self.stratum[inside]):
+            here = self.stratum == one
+            sides = self.member[here & inside]
+            if (sides != sides[0]).any():
+                return False
+            alike = self.member[here] == sides[0]
+            log_p += _log_choose(alike.sum(), sides.size)
+            log_p -= _log_choose(alike.size, sides.size)
+        return log_p >= math.log(IMPOSSIBLE)
 
 
 def _log_choose(of: int, some: int) -> float:
     """Return the logarithm of the number of ways to choose some of several."""
-    return math.lgamma(of + 1) - math.lgamma(some + 1) - math.lgamma(of - some + 1)
+    parts = sum(math.lgamma(size + 1) for size in (some, of - some))
+    return math.lgamma(of + 1) - parts
 
 
 def _reasons(failures: Mapping[Any, LeakboundError]) -> str:
     """Say which labels are not audited, and why; nothing if all are."""
-    told = [f"{name!s:.30} ({_first(error)})" for name, error in failures.items()][:_FAILED]
-    if len(failures) > _FAILED:
-        told.append("…")
+    told = list[str]()
+    for name, error in failures.items():
+        told.append(f"{name!s:.30} ({_first(error)})")
+    if len(told) > _FAILED:
+        told[_FAILED:] = ["…"]
     return "; ".join(told)
 
 

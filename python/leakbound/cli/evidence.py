@@ -86,9 +86,10 @@ class Tossed:
         names = whole(read(file, [column], signs, optional=()).words(column))
         _, first, counts = np.unique(names, return_index=True, return_counts=True)
         if not self.groups and counts.max() > 1:
+            twice = names[first[counts.argmax()]]
             refuse(
-                f"{file}: id {names[first[counts.argmax()]]!s:.60} occurs {counts.max():,} times: "
-                "give each row its own, or name them as --groups"
+                f"{file}: id {twice!s:.60} occurs {counts.max():,} times: give each row its own, "
+                "or name them as --groups"
             )
         return names[np.sort(first)]
 

@@ -113,7 +113,12 @@ REFUSED: dict[str, tuple[Any, Any, type[LeakboundError], str]] = {
     "NaN": (lb.Coins(MEMBER), [*range(599), np.nan], InputTypeError, "by is missing at row 599"),
     "length": (lb.Coins(MEMBER), REGION[1:], InputError, "by has 599 values"),
     "membership": (lb.Coins(MEMBER), MEMBER, DesignError, "subgroup False of by: 0 of"),
-    "one part": (lb.RandomSplit(MEMBER), SIDES, DesignError, "Membership had a part in these"),
+    "one part": (
+        lb.RandomSplit(MEMBER),
+        SIDES,
+        DesignError,
+        "all 60 units of the split are non-members.* Labels must",
+    ),
     "one part of coins": (lb.Coins(MEMBER), SIDES, DesignError, "subgroup some of by: 0 of 60"),
     "trials": (lb.Trials(MEMBER), REGION, OptionError, "by= is not for Trials: audit each of k"),
 }
@@ -193,7 +198,9 @@ def test_a_part_that_few_strata_explain_is_left_out() -> None:
     assert "few (all 40 units" in str(found["north"].options["not_audited"])
     (halves,) = np.nonzero(member & (stratum == "half"))
     by = np.where(np.isin(np.arange(600), halves[:40]), "few", REGION)
-    with pytest.raises(DesignError, match="Membership had a part in these labels"):
+    with pytest.raises(
+        DesignError, match="subgroup few of by: all 40 units of the split are members"
+    ):
         lb.audit(scores, lb.RandomSplit(member, strata=stratum), by=by, seed=0)
 
 
