@@ -33,6 +33,9 @@ def lazy_attributes(package: str, file: str) -> tuple[Get, Dir, list[str]]:
     def get(name: str) -> object:
         if name not in home:
             message = f"module {package!r} has no attribute {name!r}"
+            elsewhere = _homes(Path(file).parent, name)
+            if elsewhere:
+                message += f": it is {package}.{elsewhere[0]}.{name}"
             raise AttributeError(message, name=name, obj=sys.modules[package])
         if home[name] != package:
             value = getattr(import_module(home[name]), name)
@@ -47,6 +50,15 @@ def lazy_attributes(package: str, file: str) -> tuple[Get, Dir, list[str]]:
         return sorted({*vars(sys.modules[package]), *home})
 
     return get, directory, sorted(name for name in home if home[name] != package)
+
+
+def _homes(folder: Path, name: str) -> list[str]:
+    """Return the packages in a folder whose stubs list a name, as their own or another's."""
+    if name.startswith("_"):  # asked for by tools, about any object
+        return []
+    listed = re.compile(rf"import [(\s]*{re.escape(name)} as")
+    stubs = sorted(folder.glob("*/__init__.pyi"))
+    return [one.parent.name for one in stubs if listed.search(one.read_text(encoding="utf-8"))]
 
 
 def provide(name: str, module: str) -> None:

@@ -10,6 +10,7 @@ from leakbound._base.alignment import ExampleOrder, row_numbers
 from leakbound._base.brief import brief
 from leakbound._base.checks import MOST_K, check_ids, check_length, integer, numbers, vector
 from leakbound._base.drawn import copies_of
+from leakbound._base.hints import OF_AUDITS, hinted
 from leakbound._base.messages import Message
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray, GenericArray, IntArray
@@ -26,6 +27,7 @@ from leakbound.results.wording import Wording, of_choices
 _UNITS = "average the scores of each secret, and audit one row for it"
 
 
+@hinted(**OF_AUDITS)
 @dataclass(frozen=True, eq=False)
 class Choices(road.Design[road.Listed, AuditResult]):
     """One of k candidates was drawn for each of m secrets; the bound is on replacing one of them.

@@ -11,6 +11,7 @@ from leakbound._base.brief import brief
 from leakbound._base.checks import check_ids, check_length, choice, numbers, real, vector
 from leakbound._base.codes import by_first_row, check_codes
 from leakbound._base.drawn import copies_of, unit_of
+from leakbound._base.hints import OF_AUDITS, hinted
 from leakbound._base.messages import Message
 from leakbound._base.types import (
     ArrayInput,
@@ -51,6 +52,7 @@ _PRIOR_THEOREM = (
 
 
 @of_one_array
+@hinted(**OF_AUDITS)
 @dataclass(frozen=True, eq=False)
 class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult]):
     """An independent fair coin decided for each of m examples whether the model was trained on it.

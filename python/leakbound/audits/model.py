@@ -12,6 +12,7 @@ from leakbound import attacks
 from leakbound._base.alignment import ExampleOrder, gathered, row_names, size_of
 from leakbound._base.checks import flag, seed_of
 from leakbound._base.console import one_line
+from leakbound._base.hints import OF_CLAIMS, hinted
 from leakbound._base.labels import labels_of, row_codes, targets_of
 from leakbound._base.reading import array_of, refuse_masked
 from leakbound._base.scores import Scores
@@ -53,6 +54,7 @@ _MEASURED = {
 """What a score is, by its signal, where it is not the log-odds of a class."""
 # Examples from which on a split is challenged: fewer could not contradict it.
 _CHALLENGED = 32
+_BY_SCORES = "score first: lb.audit(lb.attacks.score(model, X, y), lb.RandomSplit(member, …), …)"
 
 
 @overload
@@ -80,6 +82,13 @@ def audit_model(
     tokenizer: Callable[..., Data] | None = ...,
     seed: int | None = ...,
 ) -> AuditResult: ...
+@hinted(
+    positional="name both parts: lb.audit_model(model, train=(X, y), test=(X_test, y_test))",
+    **OF_CLAIMS,
+    **dict.fromkeys(("X_train", "y_train", "members"), "write train=(X_train, y_train)"),
+    **dict.fromkeys(("X_test", "y_test", "holdout", "nonmembers"), "write test=(X_test, y_test)"),
+    **dict.fromkeys(("groups", "strata", "features", "by", "cuts"), _BY_SCORES),
+)
 def audit_model(
     model: Data,
     *,

@@ -10,6 +10,7 @@ from leakbound._base.brief import brief
 from leakbound._base.checks import check_length, choice
 from leakbound._base.codes import check_codes
 from leakbound._base.drawn import check_unit
+from leakbound._base.hints import OF_AUDITS, hinted
 from leakbound._base.messages import Message
 from leakbound._base.types import ArrayInput, FloatArray, GenericArray, MemberInput, Named, Strings
 from leakbound._tally.tally import AnyTally, by_attack, recorded
@@ -46,6 +47,7 @@ _UNITS = Message("pass {groups=}, the unit of each row")
 
 
 @of_one_array
+@hinted(**OF_AUDITS)
 @dataclass(frozen=True, eq=False)
 class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally], AuditResult]):
     """The members are a random subset of the examples, as of a split into training and test set.

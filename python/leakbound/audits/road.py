@@ -14,6 +14,7 @@ import numpy as np
 
 from leakbound._base import checks, shares
 from leakbound._base.alignment import ExampleOrder
+from leakbound._base.hints import OF_CLAIMS, OF_DESIGNS, hinted
 from leakbound._base.messages import Message, Option
 from leakbound._base.records import Lazy
 from leakbound._base.types import (
@@ -143,6 +144,7 @@ def audit(
     by: ArrayInput,
     seed: int | None = ...,
 ) -> dict[Any, R_co]: ...
+@hinted(**OF_CLAIMS, **OF_DESIGNS)
 def audit(
     scores: S,
     design: Design[S, R_co],
@@ -194,7 +196,8 @@ def audit(
     by : array-like, shape (m,), optional
         A label of each example, such as a region, in which membership had no part, for `Coins` and
         `RandomSplit`: each subgroup is audited by itself at an equal share of the probability of
-        error, so that all bounds hold together. The result is a dict from labels to results.
+        error, so that all bounds hold together. The result is a dict from labels to results, which
+        name the labels that could not be audited.
     seed : int, optional
         Seed of whatever the audit draws: matching, the order of ties. By default a new one, which
         `options` records: pass it to repeat an audit. The confidence includes the randomness of

@@ -17,6 +17,7 @@ from leakbound._base.checks import (
     real,
     shown,
 )
+from leakbound._base.hints import OF_CLAIMS, hinted
 from leakbound._base.types import (
     AnyArray,
     ArrayInput,
@@ -79,6 +80,7 @@ _TRIALS = (
 )
 
 
+@hinted(positional="write lb.Stream(claim=…)", **OF_CLAIMS)
 class Stream:
     """Bound the privacy loss of one training run, or of many trials, batch by batch, at any time.
 

@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,18 +14,22 @@ from leakbound._base.formatting import percent
 from leakbound._base.messages import Message
 from leakbound._base.types import ArrayInput, GenericArray, IntArray, MemberInput
 from leakbound._tally.tally import AnyTally, by_attack
+from leakbound.audits.member_count import IMPOSSIBLE
 from leakbound.audits.model_features import Features
 from leakbound.audits.pairs import torn_group
 from leakbound.audits.road import AlignedScores, Request
 from leakbound.errors import AbstentionError, DesignError, LeakboundError, OptionError
 from leakbound.results import Assumption, AuditResult
 
-SUBGROUP = ("subgroup", "subgroups")
-"""Options of a result that is one of several: its label as text, and how many there are."""
+SUBGROUP = ("subgroup", "subgroups", "not_audited")
+"""Options of a result that is one of several: its label, how many, and which are not audited."""
 # Labels that a message names.
 _LISTED = 3
 # Of those that cannot be audited, which have to be known to merge them.
 _FAILED = 50
+_BEFORE = (
+    "Labels must be there before members are drawn, as regions are: membership has no part in them"
+)
 
 
 def audit_each(
@@ -38,38 +42,120 @@ def audit_each(
     """Audit the examples of each label, at an equal share of the error probability.
 
     `rowwise` has the options of the design that have a value for each row, in their order.
+
+    A label that cannot be audited is left out, and the results of the others say why. It keeps its
+    share of the error probability: so what is left out may depend on membership. Whatever decides
+    which bounds are reported, one of them is false only if one of all k would be, each with
+    probability β/k at most.
     """
-    order, attacks, member = read
-    labels = _labels(order.placed(by, "by"), examples=member.size)
+    member = read.member
+    labels = _labels(read.order.placed(by, "by"), examples=member.size)
     groups = rowwise.get("groups")
     if groups is not None:
         _check_whole(groups, labels)
     names = np.unique(labels)
     level = shares.SUBGROUPS.of(request.level, names.size)
     _check_sizes(labels, groups, level)
+    strata = rowwise.get("strata")
+    if strata is None:
+        strata = np.zeros(member.size)
+    sides = _Sides(_of_units(member, groups), _of_units(strata, groups))
     results: dict[Any, AuditResult] = {}
     failures: dict[Any, LeakboundError] = {}
     for name in names.tolist():
-        rows = np.flatnonzero(labels == name)
-        given = {one: _taken(values, rows) for one, values in rowwise.items()}
-        part = replace(design, member=member[rows], **given)
-        ids = None
-        if order.told_ids is not None:
-            ids = order.told_ids[rows]
-        scores: Any = attacks.taken(rows).scores
-        if [*scores] == [""]:
-            scores = scores[""]
-        asked = replace(request, confidence=confidence_at(level), ids=ids)
+        part = _part(design, read, np.flatnonzero(labels == name), rowwise)
+        asked = replace(request, confidence=confidence_at(level), ids=part.ids)
         try:
-            results[name] = one_of(part.audit(scores, asked), str(name), names.size)
-        except (AbstentionError, DesignError) as error:
-            failures[name] = error  # such as too few examples: said of all labels at once
+            results[name] = part.design.audit(part.scores, asked)
+        except AbstentionError as error:
+            failures[name] = error
         except LeakboundError as error:
+            inside = _of_units(labels, groups) == name
+            if isinstance(error, DesignError) and sides.explain(inside):
+                failures[name] = error
+                continue
             message = Message("subgroup {name!s:.60} of by: {error}", name=name, error=error)
+            if isinstance(error, DesignError):
+                message = Message("{text}. {before}", text=message, before=_BEFORE)
             raise type(error)(message, option=error.option) from error
-    if failures:
+    if not results:
         raise _together(failures, names.size) from next(iter(failures.values()))
-    return results
+    told = _reasons(failures)
+    return {name: one_of(one, str(name), names.size, told) for name, one in results.items()}
+
+
+class _Part(NamedTuple):
+    """The examples of one label: their design, scores and ids."""
+
+    design: Any
+    scores: Any
+    ids: Any = None
+
+
+def _part(design: Any, read: AlignedScores, rows: IntArray, rowwise: Mapping[str, Any]) -> _Part:
+    """Return the examples in some rows."""
+    given = {one: _taken(values, rows) for one, values in rowwise.items()}
+    ids = None
+    if read.order.told_ids is not None:
+        ids = read.order.told_ids[rows]
+    scores: Any = read.attacks.taken(rows).scores
+    if [*scores] == [""]:
+        scores = scores[""]
+    return _Part(replace(design, member=read.member[rows], **given), scores, ids)
+
+
+def _of_units(values: GenericArray, groups: GenericArray | None) -> GenericArray:
+    """Return what each row has as what each group of rows has."""
+    if groups is None:
+        return values
+    return values[by_first_row(groups)[1]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Sides:
+    """The sides of the split on which the units of each stratum are."""
+
+    member: GenericArray
+    stratum: GenericArray
+
+    def explain(self, inside: GenericArray) -> bool:
+        """Return whether units of one label are on one side of each stratum, or one, by chance.
+
+        If membership had no part in the labels, n units of one label are a random n of all N in
+        their stratum: they are all among the M on one side with probability
+        (M choose n) / (N choose n).
+        """
+        log_p = 0.0
+        for one in np.unique(self.stratum[inside]):
+            here = self.stratum == one
+            sides = self.member[here & inside]
+            if (sides != sides[0]).any():
+                return False
+            alike = self.member[here] == sides[0]
+            log_p += _log_choose(alike.sum(), sides.size)
+            log_p -= _log_choose(alike.size, sides.size)
+        return log_p >= math.log(IMPOSSIBLE)
+
+
+def _log_choose(of: int, some: int) -> float:
+    """Return the logarithm of the number of ways to choose some of several."""
+    parts = sum(math.lgamma(size + 1) for size in (some, of - some))
+    return math.lgamma(of + 1) - parts
+
+
+def _reasons(failures: Mapping[Any, LeakboundError]) -> str:
+    """Say which labels are not audited, and why; nothing if all are."""
+    told = list[str]()
+    for name, error in failures.items():
+        told.append(f"{name!s:.30} ({_first(error)})")
+    if len(told) > _FAILED:
+        told[_FAILED:] = ["…"]
+    return "; ".join(told)
+
+
+def _first(error: LeakboundError) -> str:
+    """Return what is wrong, without what to do about it."""
+    return str(error).partition(": ")[0]
 
 
 def of_single_examples(
@@ -111,18 +197,24 @@ def _together(failures: Mapping[object, LeakboundError], labels: int) -> Leakbou
     return type(error)(message, option=error.option)
 
 
-def one_of(result: AuditResult, subgroup: str, subgroups: int) -> AuditResult:
-    """Return the result of one of several subgroups, which says so."""
+def one_of(
+    result: AuditResult, subgroup: str, subgroups: int, not_audited: str = ""
+) -> AuditResult:
+    """Return the result of one of several subgroups, which says so, and which are not audited."""
     instance(subgroup, name="subgroup", types=str)
+    instance(not_audited, name="not_audited", types=str)
     integer(subgroups, name="subgroups", least=1)
     together = percent(max(0.0, 1 - subgroups * complement(result.confidence)))
-    assumption = Assumption(
-        name="labels without membership",
-        statement=f"This is subgroup {subgroup} of {subgroups}. Who was a member had no part in "
-        "the labels. Each subgroup has an equal share of the error probability, so that all "
-        f"bounds hold together with {together} confidence.",
-        status="declared",
+    statement = (
+        f"This is subgroup {subgroup} of {subgroups}. Who was a member had no part in the labels. "
+        "Each subgroup has an equal share of the error probability, so that all bounds hold "
+        f"together with {together} confidence."
     )
+    options = {**result.options, "subgroup": subgroup, "subgroups": subgroups}
+    if not_audited:
+        statement += f" Not audited, each with its share: {not_audited}."
+        options["not_audited"] = not_audited
+    assumption = Assumption("labels without membership", statement, "declared")
     wording = replace(
         result.wording,
         drawn=f"{result.wording.drawn}, subgroup {subgroup} of {subgroups}",
@@ -130,7 +222,7 @@ def one_of(result: AuditResult, subgroup: str, subgroups: int) -> AuditResult:
     )
     return replace(
         result,
-        options={**result.options, "subgroup": subgroup, "subgroups": subgroups},
+        options=options,
         assumptions=(*result.assumptions, assumption),
         wording=wording,
     )
@@ -175,9 +267,7 @@ def _check_whole(groups: GenericArray, labels: GenericArray) -> None:
 
 def _check_sizes(labels: GenericArray, groups: GenericArray | None, level: float) -> None:
     """Refuse labels of which none has enough units for any bound."""
-    if groups is not None:
-        labels = labels[by_first_row(groups)[1]]
-    names, sizes = np.unique(labels, return_counts=True)
+    names, sizes = np.unique(_of_units(labels, groups), return_counts=True)
     largest = int(sizes.max())
     # A perfect attack on n units is right in all guesses with probability 2⁻ⁿ where nothing leaks.
     if 2.0**-largest < level:

@@ -8,6 +8,7 @@ import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_length, check_scores, flag, seed_of, shown
+from leakbound._base.hints import OF_CLAIMS, hinted
 from leakbound._base.streams import Purpose
 from leakbound._base.tables import TableInput, Writing
 from leakbound._base.types import ArrayInput, FloatArray, JsonValue
@@ -56,6 +57,16 @@ _ONE_TABLE = Assumption(
 )
 
 
+@hinted(
+    **OF_CLAIMS,
+    **dict.fromkeys(("train", "real"), "write members=…, the training records"),
+    **dict.fromkeys(("test", "holdout"), "write nonmembers=…, the held-out records"),
+    **dict.fromkeys(("generated", "fake"), "write synthetic=…"),
+    groups="say it of the column: columns={'person': 'group'}",
+    strata="say it of the column: columns={'site': 'stratum'}",
+    categorical="say it of the column: columns={'code': 'codes'}",
+    secrets="say it of the column: columns={'income': 'secret'}",
+)
 def audit_synthetic(
     members: TableInput,
     nonmembers: TableInput,

@@ -10,6 +10,7 @@ from leakbound._base import shares
 from leakbound._base.brief import brief
 from leakbound._base.checks import flag
 from leakbound._base.drawn import refuse_copies
+from leakbound._base.hints import OF_AUDITS, hinted
 from leakbound._base.messages import Message
 from leakbound._base.streams import Purpose
 from leakbound._base.types import (
@@ -90,6 +91,7 @@ _FAILING = (
 )
 
 
+@hinted(**OF_AUDITS)
 @dataclass(frozen=True, eq=False)
 class Trials(Design[Listed, AuditResult]):
     """Each score is from a separate, independent run whose fair coin decided on its one example.

@@ -12,6 +12,7 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base.bisection import halved
 from leakbound._base.checks import choice, flag, integer, real
+from leakbound._base.hints import OF_FAMILIES, hinted
 from leakbound._base.types import CountOptions, FdpTest, Kind, Sides, TailBound, TailOptions
 from leakbound.claims.tradeoff import TradeOff
 
@@ -199,6 +200,10 @@ def unexplained(counts: CountOptions, level: float) -> bool:
 _MOST = 2**32 - 1
 
 
+@hinted(
+    positional="write lb.PureDP(): ε is what is bounded, and result.check(epsilon=…) tests one",
+    **OF_FAMILIES,
+)
 @dataclass(frozen=True)
 class PureDP(Guarantee):
     """Pure ε-differential privacy: one example changes any odds by a factor of at most e^ε."""
@@ -229,6 +234,11 @@ class PureDP(Guarantee):
         return 0.0
 
 
+@hinted(
+    positional="write lb.ApproxDP(delta=…): ε is what is bounded, and result.check(epsilon=…) "
+    "tests one",
+    **OF_FAMILIES,
+)
 @dataclass(frozen=True, kw_only=True)
 class ApproxDP(Guarantee):
     """(ε, δ)-differential privacy at one δ, the probability that odds change by more than e^ε.

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import leakbound._core as _core
 from leakbound._base.checks import choice, instance, integer, real
+from leakbound._base.hints import OF_FAMILIES, hinted
 from leakbound._base.messages import Message, Option
 from leakbound._base.records import IF_ANY
 from leakbound._base.types import CountOptions, FdpTest, Relation, Sampling, Sides
@@ -35,6 +36,7 @@ def checked_rate(value: object) -> float:
         ) from error
 
 
+@hinted(**OF_FAMILIES)
 @dataclass(frozen=True)
 class GaussianDP(FamilyClaim):
     """Gaussian differential privacy: no test beats that of N(0, 1) against N(μ, 1).
@@ -63,6 +65,11 @@ class GaussianDP(FamilyClaim):
         return _core.fdp_critical_mu(counts, self.delta, level, test)
 
 
+@hinted(
+    positional="write lb.LaplaceDP(): its parameter is what is bounded, and "
+    "result.check(parameter=…) tests one",
+    **OF_FAMILIES,
+)
 @dataclass(frozen=True)
 class LaplaceDP(FamilyClaim):
     """The trade-off of Laplace noise of scale 1/ε: more private than ε-DP must be."""
@@ -79,6 +86,10 @@ class LaplaceDP(FamilyClaim):
         return _core.fdp_critical_laplace(counts, level, test)
 
 
+@hinted(
+    positional="write lb.SubsampledGaussianDP(sampling_rate=…, steps=…)",
+    **OF_FAMILIES,
+)
 @dataclass(frozen=True, kw_only=True)
 class SubsampledGaussianDP(FamilyClaim):
     """DP-SGD: the Gaussian mechanism on random batches, composed; needs the extra `dp`.
@@ -212,6 +223,11 @@ def _noise(theta: float) -> float:
     return 1 / real(theta, name="inverse_noise", above=0, below=math.inf)
 
 
+@hinted(
+    positional="write lb.claims.ZeroConcentratedDP(): rho is what is bounded, and "
+    "result.check(parameter=…) tests one",
+    **OF_FAMILIES,
+)
 @dataclass(frozen=True)
 class ZeroConcentratedDP(FamilyClaim):
     """Zero-concentrated DP: Rényi divergences of all orders a > 1 are at most ρ a.

@@ -1,15 +1,18 @@
 """The commands of evidence: commitments, challenges, and the verification of bundles."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from leakbound import InclusionPlan
 from leakbound._base.console import REFUTED, bar, tell
+from leakbound._base.types import AnyArray
 from leakbound.cli import options, output
 from leakbound.cli.commands import COMMANDS
 from leakbound.cli.files import Signs, read, whole
@@ -27,38 +30,97 @@ COMMIT = (
     "the audit."
 )
 COMMITTED = """leakbound commit protocol.toml -m 1000 --out public --secret secret
+leakbound commit protocol.toml --ids records.csv --groups user
 leakbound coins scores.csv --opening secret --bundle bundle"""
+
+
+@dataclass(frozen=True)
+class Tossed:
+    """What coins are flipped for: so many canaries, or whatever a table names."""
+
+    examples: Annotated[
+        int | None,
+        option("M", "Number of canaries: a coin is flipped for each.", "--examples", "-m"),
+    ] = None
+    ids: Annotated[
+        Path | None,
+        option("FILE", "Table with a column id, instead of --examples: a coin for each row."),
+    ] = None
+    groups: Annotated[
+        str,
+        option(
+            "COL", "Column of --ids with groups, such as users: one coin for all rows of a group."
+        ),
+    ] = ""
+    unit: Annotated[
+        str,
+        option(
+            "WORD",
+            "What a coin decides on, in the sentences of the result, such as hospital. Default: "
+            "user with --groups, otherwise example.",
+        ),
+    ] = ""
+    copies: options.Copies = None
+
+    def plan(self, agreed: Mapping[str, Any], signs: Signs) -> InclusionPlan:
+        """Flip the coins, as the protocol has it where the command does not say."""
+        names: AnyArray | None = None
+        if self.ids is not None:
+            names = self._names(self.ids, signs)
+        elif self.groups:
+            refuse("--groups names a column of --ids FILE: add that file")
+        size = self.examples or 0
+        unit = "example"
+        if self.groups:
+            unit = "user"
+        if names is not None:
+            size = names.size
+        copies: Any = self.copies
+        if copies is None:
+            copies = agreed.get("copies", 1)
+        return InclusionPlan.create(size, ids=names, copies=copies, unit=self.unit or unit)
+
+    def _names(self, file: Path, signs: Signs) -> AnyArray:
+        """Return the names of rows, or those of groups, each once."""
+        column = self.groups or "id"
+        names = whole(read(file, [column], signs, optional=()).words(column))
+        _, first, counts = np.unique(names, return_index=True, return_counts=True)
+        if not self.groups and counts.max() > 1:
+            twice = names[first[counts.argmax()]]
+            refuse(
+                f"{file}: id {twice!s:.60} occurs {counts.max():,} times: give each row its own, "
+                "or name them as --groups"
+            )
+        return names[np.sort(first)]
 
 
 @command(app, "commit", COMMITTED, COMMIT, "")
 def commit(
     protocol: Annotated[Path, argument("PROTOCOL", "Rules of the audit: .toml or .json.")],
     *,
-    examples: Annotated[
-        int | None,
-        option("M", "Number of canaries: a coin is flipped for each.", "--examples", "-m"),
-    ] = None,
+    tossed: Tossed,
     plan: Annotated[
         Path | None, option("FILE", "Saved plan, instead of flipping coins now.")
     ] = None,
-    copies: options.Copies = None,
+    signs: Signs,
     out: Annotated[Path, option("DIR", "Folder for commitment.json.")] = Path("public"),
     secret: Annotated[Path, option("DIR", "Folder for plan and opening.")] = Path("secret"),
 ) -> None:
     """Write a commitment and its opening."""
     agreed = read_protocol(protocol)
-    if (plan is None) == (examples is None):
-        refuse("give either --examples M to flip coins now, or --plan FILE")
-    if plan and copies is not None:
-        refuse("--plan already has its copies: leave --copies out")
+    given = [one for one in (plan, tossed.examples, tossed.ids) if one is not None]
+    if len(given) != 1:
+        refuse("give either --examples M or --ids FILE to flip coins now, or --plan FILE")
     coins: Plan
-    if plan is not None:
-        coins = Plan.load(plan)
+    if plan is None:
+        coins = tossed.plan(agreed, signs)
     else:
-        stated: Any = copies
-        if copies is None:
-            stated = agreed.get("copies", 1)
-        coins = InclusionPlan.create(examples or 0, copies=stated)
+        for name, stated in (("copies", tossed.copies), ("unit", tossed.unit or None)):
+            if stated is not None:
+                refuse(f"--plan already has its {name}: leave --{name} out")
+        if tossed.groups:
+            refuse("--plan already has its ids: leave --groups out")
+        coins = Plan.load(plan)
     for file in (secret / "opening.json", out / "commitment.json", secret / "plan.npz"):
         # The plan may be in its place already.
         if file.exists() and not (plan and plan.resolve() == file.resolve()):

@@ -35,7 +35,7 @@ EXIT_CODES = (
 _PANELS = {
     "Input": "files file table scores protocol members nonmembers reference plan score_col attacks "
     "baseline_col features member_col member_values sep decimal thousands encoding most_rows "
-    "categorical missing inputs label keep source",
+    "categorical missing inputs label keep source ids",
     "Design": "",
     "Runs": "python workers timeout most_runs",
     "Claim": "claim truth target probability family relation confidence cuts sides lenient",

@@ -11,7 +11,8 @@ import typer
 from leakbound import GaussianDP, PureDP, planning
 from leakbound._base.checks import real
 from leakbound._base.console import INCONCLUSIVE, track
-from leakbound._base.formatting import number
+from leakbound._base.drawn import check_unit
+from leakbound._base.formatting import number, plural
 from leakbound._base.types import Sides
 from leakbound.cli import options, output
 from leakbound.cli.options import command, option, refuse
@@ -109,11 +110,10 @@ class Goal:
         return attacks
 
 
-@command(app, "plan", EXAMPLES, PLAN, CODES)
-def plan(
-    *,
-    m: Annotated[int | None, option("M", "Number of canaries.", "--examples", "-m")] = None,
-    goal: Goal,
+@dataclass(frozen=True)
+class Canary:
+    """What a canary is, and how often it is inserted."""
+
     copies: Annotated[
         int,
         option(
@@ -121,7 +121,32 @@ def plan(
             "How often each canary is inserted; truth, target and bound are for one record.",
             min=1,
         ),
-    ] = 1,
+    ] = 1
+    unit: Annotated[
+        str,
+        option(
+            "WORD",
+            "What a coin, or the split, decides on, such as user: then -m counts users, or pairs "
+            "of users.",
+        ),
+    ] = ""
+
+    def counted(self, sides: Sides) -> str:
+        """Return what m counts, in the word that is stated."""
+        several = units(sides)
+        if self.unit:
+            several = plural(check_unit(self.unit))
+        if self.unit and sides == "pairs":
+            return f"pairs of {several}"
+        return several
+
+
+@command(app, "plan", EXAMPLES, PLAN, CODES)
+def plan(
+    *,
+    m: Annotated[int | None, option("M", "Number of canaries.", "--examples", "-m")] = None,
+    goal: Goal,
+    canary: Canary,
     probability: Annotated[
         float, option("P", "Probability with which the audit should reach the target.")
     ] = 0.8,
@@ -155,12 +180,13 @@ def plan(
         "confidence": confidence,
         "cuts": options.parse_cuts(cuts),
         "sides": sides,
-        "copies": copies,
+        "copies": canary.copies,
     }
     audited, bound = goal.bounded(m, tested)
+    of = canary.counted(sides)
     if subgroups:
         each = _ceilings(subgroups, confidence, audited, cuts, sides)
-        _show_subgroups(each, bound, goal.stated, of=units(sides))
+        _show_subgroups(each, bound, goal.stated, of=of)
     attacks = goal.attacks(bound)
     chance = real(probability, name="--probability", above=0, below=1)
     common: dict[str, Any] = {
@@ -186,16 +212,15 @@ def plan(
     if json:
         typer.echo(_listed(plans))
     else:
-        of = units(sides)
-        if copies > 1:
-            of += f", each inserted {copies} times"
+        if canary.copies > 1:
+            of += f", each inserted {canary.copies} times"
         _show(plans, claim=goal.stated, goal=bound, of=of, m=m)
         if first.m is not None:
             policy = ""
             if common["cuts"]:
                 policy = cuts
             following = _command(
-                audited, goal=bound, cuts=policy, sides=sides, stated=goal.claim, copies=copies
+                audited, goal=bound, cuts=policy, sides=sides, stated=goal.claim, canary=canary
             )
             output.say(f"Next: {following}", "bold")
     _exit(reached=first.m is not None)
@@ -318,7 +343,7 @@ def _row(power: Power, *, enough: bool) -> tuple[str, ...]:
 
 
 def _command(
-    claim: PlannedClaim, goal: float, cuts: str, sides: Sides, stated: str, copies: int
+    claim: PlannedClaim, goal: float, cuts: str, sides: Sides, stated: str, canary: Canary
 ) -> str:
     """Return the command of the audit that was planned, for the claim as it was stated."""
     if stated:
@@ -329,8 +354,10 @@ def _command(
         said = f"--claim eps={goal:g}"
         if claim.delta:
             said += f",delta={claim.delta:g}"
-    if copies > 1:
-        said += f" --copies {copies}"
+    if canary.copies > 1:
+        said += f" --copies {canary.copies}"
+    if canary.unit:
+        said += f" --unit {canary.unit}"
     if cuts:
         said += f" --cuts {cuts}"
     if sides in {"both", "member"}:

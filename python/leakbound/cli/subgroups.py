@@ -43,7 +43,8 @@ def _conclude_each(
 ) -> NoReturn:
     """Check a claim in each subgroup, print and write all results, and end with one exit code.
 
-    A claim that is refuted of one subgroup is refuted.
+    A claim that is refuted of one subgroup is refuted, and one that was not tested of each of them
+    is inconclusive.
     """
     if question.goal:
         asked = claimed(question.goal, relation)
@@ -68,7 +69,15 @@ def _conclude_each(
         for label, folder_name in folders.items():
             say(f"Report of {label}: {delivery.out / folder_name / 'report.html'}")
     codes = {output.exit_code(one, lenient=delivery.lenient) for one in results.values()}
+    if question.goal and _not_audited(results):
+        codes.add(INCONCLUSIVE)
     raise typer.Exit(next((code for code in (REFUTED, INCONCLUSIVE) if code in codes), 0))
+
+
+def _not_audited(results: Mapping[Any, AuditResult]) -> str:
+    """Return which subgroups are not audited, and why, as each result says."""
+    first = next(iter(results.values()))
+    return str(first.options.get("not_audited", ""))
 
 
 def _together(results: Mapping[Any, AuditResult], write: Any) -> str:
@@ -97,6 +106,9 @@ def _show(results: Mapping[object, AuditResult], confidence: float) -> None:
     columns = [("subgroup", False), *((name, True) for name in headings), ("", False)]
     output.say(output.grid(columns, _rows(results)))
     output.say("")
+    left_out = _not_audited(results)
+    if left_out:
+        output.say(f"Not audited: {left_out}", "yellow")
     output.say(f"seed: {first.options['seed']}")
     for label, one in results.items():
         for text in one.warnings:

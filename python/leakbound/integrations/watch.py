@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from leakbound._base.checks import real, shown
+from leakbound._base.hints import hinted
 from leakbound._base.imports import needs
 from leakbound._base.types import Batches, Neighbours
 from leakbound.audits.dp_sgd.audit import audit_dp_sgd
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from leakbound.integrations.opacus import WatchedOptimizer
 
 
+@hinted()
 def watch_dp_sgd(
     optimizer: "DPOptimizer",
     *,

@@ -10,6 +10,7 @@ import numpy as np
 from leakbound._base.checks import MOST_EXAMPLES, instance, integer, real, shown
 from leakbound._base.console import bar
 from leakbound._base.files import digest, file_alone
+from leakbound._base.hints import hinted
 from leakbound._base.imports import needs
 from leakbound._base.odds import logit
 from leakbound._base.streams import SCHEME, Purpose
@@ -41,6 +42,14 @@ _NOT_REPEATABLE = (
 )
 
 
+@hinted(
+    epsilon="claim lb.PureDP() and parameter=ε",
+    delta="δ is part of the claim, claim=lb.ApproxDP(delta=…)",
+    mu="claim lb.GaussianDP() and parameter=μ",
+    rho="claim lb.claims.ZeroConcentratedDP() and parameter=rho",
+    parameter="write the claimed value, such as parameter=ε",
+    claim="write what is claimed, such as lb.PureDP()",
+)
 def audit_mechanism(
     run: Callable[[Any, np.random.Generator], object],
     d0: object,

@@ -20,6 +20,7 @@ from leakbound._base.checks import (
 )
 from leakbound._base.console import track
 from leakbound._base.formatting import number, percent
+from leakbound._base.hints import OF_CLAIMS, hinted
 from leakbound._base.messages import Message, Option
 from leakbound._base.records import IF_ANY, Record
 from leakbound._base.types import ArrayInput, FloatArray, Sides
@@ -125,6 +126,7 @@ class CanariesNeeded(Record):
         return f"m is {self.m}, and reason says {self.reason!r}"
 
 
+@hinted(**OF_CLAIMS)
 def ceiling(
     m: int,
     guesses: int | None = None,
@@ -174,6 +176,7 @@ def ceiling(
     return of_one(proved, several)
 
 
+@hinted(**OF_CLAIMS)
 def ceilings(
     by: ArrayInput,
     confidence: float = 0.95,
@@ -216,6 +219,11 @@ def ceilings(
     return found
 
 
+@hinted(
+    **OF_CLAIMS | {"epsilon": "write truth=ε, what you assume the model leaks"},
+    truth="the ε that you assume the model leaks, such as truth=3",
+    target="the ε that the audit should prove, such as target=2",
+)
 def power(
     m: int,
     truth: float | Truth,
@@ -305,6 +313,11 @@ def power(
     )
 
 
+@hinted(
+    **OF_CLAIMS | {"epsilon": "write truth=ε, what you assume the model leaks"},
+    truth="the ε that you assume the model leaks, such as truth=3",
+    target="the ε that the audit should prove, such as target=2",
+)
 def canaries_needed(
     target: float,
     truth: float | Truth,

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, NoReturn, TypeAlias
 from leakbound._base.bisection import halved
 from leakbound._base.checks import choice, integer, real
 from leakbound._base.formatting import up
+from leakbound._base.hints import hinted
 from leakbound._base.imports import needs
 from leakbound._base.records import IF_ANY, Record
 from leakbound._base.types import Kind, PathInput, Relation, Verdict
@@ -194,6 +195,10 @@ class DPStepAudit(Result):
         values = sum(one.size for one in self.tensors if one.deviation)
         return max((epsilon_of_scale(one, values, delta) for one in scales), default=0.0)
 
+    @hinted(
+        positional="write check(noise_multiplier=…)",
+        epsilon="a step has no ε: check(noise_multiplier=…), and epsilon(delta) of all steps",
+    )
     def check(
         self, *, noise_multiplier: float | None = None, parameter: float | None = None
     ) -> Verdict:

@@ -12,6 +12,7 @@ from leakbound._base.brief import brief
 from leakbound._base.checks import choice, instance, real, shown
 from leakbound._base.drawn import check_unit
 from leakbound._base.formatting import down, percent
+from leakbound._base.hints import OF_PARAMETERS, hinted
 from leakbound._base.messages import Message, Option
 from leakbound._base.records import IF_ANY, Lazy
 from leakbound._base.types import (
@@ -201,6 +202,7 @@ class AuditResult(Audit, ScoreAudit):
 
     epsilon.__doc__ = Audit.epsilon.__doc__
 
+    @hinted(positional="write check(epsilon=…)", **OF_PARAMETERS)
     def check(
         self,
         *,

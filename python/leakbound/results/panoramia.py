@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from leakbound._base.checks import real
 from leakbound._base.formatting import down, percent
+from leakbound._base.hints import OF_PARAMETERS, hinted
 from leakbound._base.records import IF_ANY, Lazy
 from leakbound._base.types import Kind, Named, Relation, Strings, Verdict
 from leakbound.claims import ApproxDP, PureDP
@@ -119,6 +120,7 @@ class PanoramiaResult(Audit):
             return self.c_lb
         return self.c_upper
 
+    @hinted(positional="write check(epsilon=…)", **OF_PARAMETERS)
     def check(self, *, epsilon: float, delta: float = 0.0, c: float | None = None) -> Verdict:
         """Say whether the audit refutes a claimed ε, alone or together with a claimed c.
 

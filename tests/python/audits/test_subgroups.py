@@ -17,6 +17,7 @@ from leakbound.errors import (
     LeakboundError,
     OptionError,
 )
+from leakbound.stats import binomial_tail
 
 RNG = np.random.default_rng(0)
 SIZE = 600
@@ -100,7 +101,7 @@ def test_a_bundle_of_a_subgroup_verifies(tmp_path: Path) -> None:
     assert lb.evidence.verify_bundle(tmp_path / "bundle").valid
 
 
-TINY = np.where(np.arange(SIZE) == 5, "tiny", REGION)
+SIDES = np.where((np.cumsum(~MEMBER) <= 60) & ~MEMBER, "some", REGION)
 REFUSED: dict[str, tuple[Any, Any, type[LeakboundError], str]] = {
     "a label each": (
         lb.Coins(MEMBER),
@@ -112,8 +113,13 @@ REFUSED: dict[str, tuple[Any, Any, type[LeakboundError], str]] = {
     "NaN": (lb.Coins(MEMBER), [*range(599), np.nan], InputTypeError, "by is missing at row 599"),
     "length": (lb.Coins(MEMBER), REGION[1:], InputError, "by has 599 values"),
     "membership": (lb.Coins(MEMBER), MEMBER, DesignError, "subgroup False of by: 0 of"),
-    "one example": (lb.Coins(MEMBER), TINY, AbstentionError, "subgroup tiny of by: all 1 scores"),
-    "no pair": (lb.RandomSplit(MEMBER), TINY, LeakboundError, "subgroup tiny of by"),
+    "one part": (
+        lb.RandomSplit(MEMBER),
+        SIDES,
+        DesignError,
+        "all 60 units of the split are non-members.* Labels must",
+    ),
+    "one part of coins": (lb.Coins(MEMBER), SIDES, DesignError, "subgroup some of by: 0 of 60"),
     "trials": (lb.Trials(MEMBER), REGION, OptionError, "by= is not for Trials: audit each of k"),
 }
 
@@ -126,25 +132,96 @@ def test_labels_that_make_no_subgroups_are_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("design", "said"),
+    ("design", "why"),
     [
-        (lb.Coins(MEMBER), "all 1 scores are equal"),
-        (lb.RandomSplit(MEMBER), "of the split are non-members"),
+        (lb.Coins(MEMBER), "all 1 scores are equal, so nothing can be guessed"),
+        (lb.RandomSplit(MEMBER), "all 1 units of the split are non-members"),
     ],
 )
-def test_all_labels_that_cannot_be_audited_are_named_at_once(design: Any, said: str) -> None:
+def test_labels_that_cannot_be_audited_are_named_and_the_others_are_audited(
+    design: Any, why: str, tmp_path: Path
+) -> None:
     by = REGION.astype("<U9")
     by[5] = "a single"
     (members,) = np.nonzero(MEMBER & (REGION == "south"))
     by[members[-2:]] = "equal"
     score = np.where(by == "equal", 1.0, SCORE)
-    with pytest.raises((AbstentionError, DesignError)) as caught:
-        lb.audit(score, design, by=by, seed=0)
+    found = lb.audit(score, design, by=by, seed=0)
+    assert [*found] == ["north", "south", "west"]
+    # Each of five labels has its share, those without a result too.
+    for region, one in found.items():
+        rows = by == region
+        alone = lb.audit(
+            score[rows],
+            type(design)(MEMBER[rows]),
+            confidence=confidence_at(0.05 / 5),
+            seed=0,
+        )
+        assert one.bound == alone.bound
+        assert one.options["subgroups"] == 5
+        said = one.options["not_audited"]
+        assert isinstance(said, str)
+        assert said.startswith(f"a single ({why}")
+        assert "; equal (all 2 " in said
+        statement = one.assumptions[-1].statement
+        assert statement.endswith(f"Not audited, each with its share: {said}.")
+    # A bundle of one of them has the words of the others.
+    rows = by == "north"
+    found["north"].bundle(tmp_path / "bundle", scores=score[rows], plan=MEMBER[rows])
+    assert lb.evidence.verify_bundle(tmp_path / "bundle").valid
+
+
+def test_where_no_label_can_be_audited_all_are_named() -> None:
+    by = np.where(np.arange(SIZE) < SIZE // 2, "one", "other")
+    with pytest.raises(AbstentionError) as caught:
+        lb.audit(np.where(by == "one", 1.0, 2.0), lb.Coins(MEMBER), by=by, seed=0)
     told = str(caught.value)
-    assert said in told
-    assert "Of 5 labels, 2 cannot be audited (a single, equal): merge them into others or" in told
-    merged = np.where(np.isin(by, ["a single", "equal"]), "south", by)
-    assert len(lb.audit(score, design, by=merged, seed=0)) == 3
+    assert "Of 2 labels, 2 cannot be audited (one, other): merge them into others or" in told
+
+
+def test_one_user_alone_is_named() -> None:
+    user = np.arange(SIZE) // 2
+    by = np.where(user == 0, "alone", REGION[user])
+    found = lb.audit(SCORE, lb.Coins(MEMBER[user], groups=user), by=by, seed=0)
+    assert "alone (all 2 rows are of one user, 0)" in str(found["north"].options["not_audited"])
+
+
+def test_a_part_that_few_strata_explain_is_left_out() -> None:
+    """Of a stratum that is nearly all members, a label may have members alone."""
+    rng = np.random.default_rng(1)
+    stratum = np.repeat(["full", "half"], 300)
+    member = np.concatenate([rng.permutation(300) < 297, rng.permutation(300) < 150])
+    (some,) = np.nonzero(member & (stratum == "full"))
+    by = np.where(np.isin(np.arange(600), some[:40]), "few", REGION)
+    scores = rng.normal(size=600) + member
+    found = lb.audit(scores, lb.RandomSplit(member, strata=stratum), by=by, seed=0)
+    assert "few (all 40 units" in str(found["north"].options["not_audited"])
+    (halves,) = np.nonzero(member & (stratum == "half"))
+    by = np.where(np.isin(np.arange(600), halves[:40]), "few", REGION)
+    with pytest.raises(
+        DesignError, match="subgroup few of by: all 40 units of the split are members"
+    ):
+        lb.audit(scores, lb.RandomSplit(member, strata=stratum), by=by, seed=0)
+
+
+def test_what_cannot_be_audited_costs_no_error() -> None:
+    """Whatever the reason reads: of scores without leakage, some bound is above 0 in one in five.
+
+    One of three labels has one or two examples, whose memberships decide whether it is left out.
+    """
+    games = 250
+    level = 0.2
+    false = 0
+    for seed in range(games):
+        rng = np.random.default_rng(seed)
+        member = rng.permutation(80) < 40
+        by = np.repeat(["a", "b", "tiny"], [39, 39, 2])
+        design = lb.RandomSplit(member)
+        found = lb.audit(rng.normal(size=80), design, by=by, confidence=1 - level, seed=seed)
+        false += any(one.bound > 0 for one in found.values())
+    assert false > 0
+    assert binomial_tail(false, games, level) > 0.01
+    assert binomial_tail(int(games * 2 * level), games, level) < 1e-6  # twice the rate is seen
 
 
 def test_a_tally_has_no_labels() -> None:

@@ -63,6 +63,21 @@ def test_one_refuted_subgroup_refutes(scores: Path) -> None:
     assert json.loads(full)["south"]["bound"] == EACH["south"].bound
 
 
+def test_labels_that_are_not_audited_are_said(scores: Path, tmp_path: Path) -> None:
+    text = scores.read_text(encoding="utf-8").replace(",tiny,", ",one,", 1)
+    path = tmp_path / "one.csv"
+    path.write_text(text, encoding="utf-8")
+    answer = leakbound("coins", path, *BY)
+    assert answer.code == 0
+    said = "one (all 1 scores are equal, so nothing can be guessed)"
+    assert f"Not audited: {said}" in " ".join(answer.out.split())
+    asked = (*BY, "--claim", "eps=30", "--lenient")
+    assert leakbound("coins", path, *asked).code == 3  # of one subgroup nothing is known
+    found = json.loads(leakbound("coins", path, *BY, "--json").out)
+    assert "one" not in found
+    assert {one["options"]["not_audited"] for one in found.values()} == {said}
+
+
 def test_a_split_has_subgroups_too(scores: Path) -> None:
     answer = leakbound("split", scores, "--untouched", *BY)
     assert "pure DP for replacing one example." in answer.out

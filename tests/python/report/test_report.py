@@ -216,3 +216,31 @@ def test_other_audits_stand_beside_in_a_table() -> None:
         "Each bound holds by itself.",
     ):
         assert text in words
+
+
+def test_a_phone_needs_no_scrolling_sideways() -> None:
+    """Long words break, and numbers that are wider than half of a page have a line of their own."""
+    css = Path(report.__file__).with_name("templates").joinpath("report.css").read_text("utf-8")
+    (main,) = re.findall(r"^main \{([^}]*)\}", css, re.MULTILINE)
+    assert "overflow-wrap: break-word" in main
+    narrow = css.partition("@media (max-width: 40rem)")[2].partition("@media")[0]
+    (facts,) = re.findall(r"\.facts \{([^}]*)\}", narrow)
+    assert "flex-wrap: wrap" in facts
+    assert "grid-template-columns" not in facts
+    colours = re.findall(r":root \{([^}]*)\}", css)
+    palettes = [dict(re.findall(r"--(\w+): (#\w{6})", one)) for one in colours]
+    assert len(palettes) == 3  # light, dark and printed
+    for palette in palettes:
+        for name in ("ink", "muted", "member", "other", "alert"):
+            for ground in ("paper", "soft"):
+                assert contrast(palette[name], palette[ground]) >= 4.5  # of WCAG 2, level AA
+
+
+def contrast(one: str, other: str) -> float:
+    """Return how much lighter one colour is than another, as WCAG 2 defines it."""
+    light = []
+    for colour in (one, other):
+        parts = np.array([int(colour[place : place + 2], 16) for place in (1, 3, 5)]) / 255
+        linear = np.where(parts <= 0.03928, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+        light.append(float(linear @ [0.2126, 0.7152, 0.0722]))
+    return (max(light) + 0.05) / (min(light) + 0.05)

@@ -14,6 +14,7 @@ from leakbound._base.brief import brief
 from leakbound._base.checks import check_ids, check_length, check_scores, flag, real
 from leakbound._base.features import placed_features
 from leakbound._base.formatting import down
+from leakbound._base.hints import OF_AUDITS, hinted
 from leakbound._base.messages import Message
 from leakbound._base.records import Lazy
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, JsonValue, Kind
@@ -37,6 +38,7 @@ from leakbound.results.wording import PAIRS, Wording
 _CROWDED = 2 / 3
 
 
+@hinted(**OF_AUDITS)
 @dataclass(frozen=True, eq=False)
 class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
     """A coin decided for each pair whether the auditor sees a member or a generated point.

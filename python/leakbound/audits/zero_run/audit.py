@@ -12,6 +12,7 @@ import numpy as np
 from leakbound._base import shares
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.brief import brief
+from leakbound._base.hints import OF_AUDITS, hinted
 from leakbound._base.messages import Message, Option
 from leakbound._base.records import Lazy, encode
 from leakbound._base.types import (
@@ -88,6 +89,7 @@ OBSERVED = (
 """What is assumed of memberships that nobody drew, and what they change of training."""
 
 
+@hinted(**OF_AUDITS)
 @dataclass(frozen=True, eq=False)
 class ZeroRun(ZeroRunOptions, Design[Listed, ZeroRunResult]):
     """Nothing was randomised: these examples were in the training set, those were not.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from leakbound._base.checks import choice, complement, integer, real, seed_of
+from leakbound._base.hints import hinted
 from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, Relation, Status
@@ -54,6 +55,7 @@ _BITS = 31
 _MOST_RUNS = 10_000
 
 
+@hinted()
 def probe_dp_step(
     step: Step,
     pairs: Iterable[Pair | tuple[Sequence[object], Sequence[object]]],
