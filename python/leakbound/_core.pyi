@@ -76,6 +76,9 @@ class Ranking:
 
     def __new__(cls, scores: _Floats, member: NDArray[np.bool_]) -> Ranking: ...
     @staticmethod
+    def in_order(member: NDArray[np.bool_]) -> Ranking:
+        """Rank examples none of which are tied, the likeliest member first."""
+    @staticmethod
     def of_rows(
         scores: _Floats, members: NDArray[np.uint32], others: NDArray[np.uint32]
     ) -> Ranking:

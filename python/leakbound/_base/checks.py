@@ -2,7 +2,7 @@
 
 import math
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from numbers import Integral, Real
 from operator import ge, gt, le, lt
@@ -30,6 +30,8 @@ MOST_EXAMPLES = 10**8
 """Examples that are drawn at most: games and plans are held in memory, at tens of bytes each."""
 MOST_K = 10**6
 """Candidates of a secret at most."""
+MOST_BATCH = 2**31 - 1
+"""Examples of a batch at most: rows are counted in steps of it."""
 MOST_REPLICATES = 10**6
 """Bootstrap replicates at most: each is a row of as many numbers as there are examples."""
 # Of the longest integers: seeds from the system's entropy have so many.
@@ -226,6 +228,17 @@ def reals(
 ) -> FloatArray:
     """Read real numbers within limits."""
     return numbers(values, name=name, least=least, most=most).astype(np.float64, copy=False)
+
+
+def is_list(values: object) -> bool:
+    """Return whether values follow one another, and have a length or pass once.
+
+    Text and mappings do not count, nor arrays and tensors without dimensions, which have the
+    methods of lists and raise TypeError.
+    """
+    if isinstance(values, str | bytes | Mapping) or getattr(values, "shape", None) == ():
+        return False
+    return isinstance(values, Iterable)
 
 
 def broadcast(*arguments: AnyArray) -> Sequence[AnyArray]:

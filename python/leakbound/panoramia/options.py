@@ -5,7 +5,16 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
-from leakbound._base.checks import choice, complement, flag, instance, integer, real, seed_of
+from leakbound._base.checks import (
+    MOST_BATCH,
+    choice,
+    complement,
+    flag,
+    instance,
+    integer,
+    real,
+    seed_of,
+)
 from leakbound._base.messages import Message
 from leakbound._base.types import AnyArray
 from leakbound.cuts import CutPolicy, KLScan, SecondLook
@@ -68,7 +77,7 @@ class Helper:
     def __post_init__(self) -> None:
         choice(self.trained_on, name="trained_on", allowed=Trained)
         integer(self.epochs, name="epochs", least=1)
-        integer(self.batch_size, name="batch_size", least=1)
+        integer(self.batch_size, name="batch_size", least=1, most=MOST_BATCH)
         real(self.learning_rate, name="learning_rate", above=0)
 
 

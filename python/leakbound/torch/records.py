@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from leakbound._base.checks import choice, instance, integer
+from leakbound._base.checks import MOST_BATCH, choice, instance, integer
 from leakbound._base.console import one_line, track
 from leakbound._base.scores import TOKENS
 from leakbound._base.streams import Purpose
@@ -100,7 +100,7 @@ class Scorer:
             choice(self.dtype, name="dtype", allowed=Precision)
         if self.max_length is not None:
             integer(self.max_length, name="max_length", least=2)
-        integer(self.batch_size, name="batch_size", least=1)
+        integer(self.batch_size, name="batch_size", least=1, most=MOST_BATCH)
         if {"id", "score", TOKENS} & {*self.keep} or self.label in self.inputs:
             raise OptionError(
                 f"a column can have only one role: id, score, {TOKENS}, one of inputs, label or "

@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
-from leakbound._base.checks import check_ids, check_length, flag, instance, integer, vector
+from leakbound._base.checks import (
+    MOST_BATCH,
+    check_ids,
+    check_length,
+    flag,
+    instance,
+    integer,
+    vector,
+)
 from leakbound._base.console import track
 from leakbound._base.messages import Message, Option
 from leakbound._base.scores import Scores
@@ -211,7 +219,8 @@ def _read(
 ) -> tuple[Batches, AnyArray | None]:
     """Check what there is to check before the pass."""
     instance(model, name="model", types=nn.Module)
-    batches = read(data, batch_size=integer(batch_size, name="batch_size", least=1))
+    size = integer(batch_size, name="batch_size", least=1, most=MOST_BATCH)
+    batches = read(data, batch_size=size)
     labels = None
     if ids is not None:
         labels = vector(ids, name="ids", kinds="biufSUOT")

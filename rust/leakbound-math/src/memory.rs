@@ -35,6 +35,19 @@ pub fn listed<T>(most: usize, values: impl Iterator<Item = T>) -> Result<Vec<T>,
     Ok(list)
 }
 
+/// Make sure that so many values could be held now, for work whose vectors come and go.
+///
+/// ```
+/// use leakbound_math::{MathError, memory::spare};
+/// assert!(spare::<u64>(3).is_ok());
+/// assert!(matches!(spare::<u64>(1 << 60), Err(MathError::OutOfMemory { .. })));
+/// ```
+pub fn spare<T>(values: usize) -> Result<(), MathError> {
+    // A compiler may leave out room that nobody looks at.
+    std::hint::black_box(room::<T>(values)?);
+    Ok(())
+}
+
 /// Make room for some values more in a vector that grows.
 pub fn reserve<T>(list: &mut Vec<T>, more: usize) -> Result<(), MathError> {
     list.try_reserve(more)

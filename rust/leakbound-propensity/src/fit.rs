@@ -1,13 +1,13 @@
 //! The fit of all rows, its calibration, and refits of resamples.
 
 use leakbound_math::logistic::logit;
-use leakbound_math::memory::{filled, listed};
+use leakbound_math::memory::{filled, listed, spare};
 use leakbound_simd::GROUP;
 use rayon::prelude::*;
 
 use crate::cholesky::{Cholesky, dot};
 use crate::error::PropensityError;
-use crate::newton::Problem;
+use crate::newton::{NEWTON_VECTORS, Problem};
 use crate::panel::Panel;
 use crate::training::Training;
 
@@ -66,6 +66,8 @@ impl LogisticFit {
         training.check_counts(counts)?;
         let weights = training.weights(counts).map(f64::from);
         let weights: Vec<f64> = listed(training.panel.rows(), weights)?;
+        let at_once = 1 + training.folds.len().min(rayon::current_num_threads());
+        spare::<f64>(at_once.saturating_mul(NEWTON_VECTORS * training.panel.rows()))?;
         let problem = problem(training, &weights);
         let mut full = vec![0.0; training.width()];
         problem.minimise(&mut full, None)?;

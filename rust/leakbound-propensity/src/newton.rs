@@ -8,6 +8,8 @@ use crate::cholesky::{Cholesky, dot};
 use crate::error::PropensityError;
 use crate::panel::Panel;
 
+/// Vectors of all rows that a fit holds at once: weights, scores, residuals, their changes, curvature.
+pub(crate) const NEWTON_VECTORS: usize = 5;
 /// Steps after which a fit is given up. A step that changes some log-odds by more than ½ lowers the
 /// loss by a fixed share of what a quadratic model promises, and others converge at least by a
 /// factor four each, so that fits with finite answers take 10 to 60 of them.

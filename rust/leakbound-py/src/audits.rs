@@ -29,6 +29,15 @@ impl Ranking {
     }
 
     #[staticmethod]
+    fn in_order(py: Python<'_>, member: Flags<'_>) -> PyResult<Self> {
+        let member = member.read()?;
+        enter_for(py, member.len(), |_| {
+            leakbound_core::Ranking::in_order(&member)
+        })
+        .map(Self)
+    }
+
+    #[staticmethod]
     fn of_rows(
         py: Python<'_>,
         scores: Vector<'_, f64>,

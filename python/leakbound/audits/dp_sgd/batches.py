@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base import shares
-from leakbound._base.checks import choice, complement, integer, seed_of, shown
+from leakbound._base.checks import choice, complement, integer, is_list, seed_of, shown
 from leakbound._base.formatting import percent
 from leakbound._base.messages import Message
 from leakbound._base.reading import array_of
@@ -194,7 +194,7 @@ def _of_subsets(
 
 def _read(batches: Iterable[ArrayInput], examples: int) -> list[IntArray]:
     """Return batches as vectors of indices within the data."""
-    if isinstance(batches, str | bytes) or not isinstance(batches, Iterable):
+    if not is_list(batches):
         raise InputTypeError(f"batches must be a list of lists of indices, got {shown(batches)}")
     read = [_indices(one, place, examples) for place, one in enumerate(batches)]
     if not read:

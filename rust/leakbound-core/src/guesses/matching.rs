@@ -6,6 +6,8 @@
 //! the features and the flags of what is kept, the membership of the kept examples is independent
 //! and fair, since π e^−λ = 1 − π. Any audit of one run then applies to them.
 
+use leakbound_math::MathError;
+use leakbound_math::memory::{filled, listed, room};
 use rayon::prelude::*;
 
 use crate::error::{AuditError, check_examples};
@@ -44,6 +46,15 @@ pub struct MatchedCounts {
     pub correct: u32,
 }
 
+impl MatchedCounts {
+    /// Where nothing is kept.
+    const NONE: Self = Self {
+        kept: 0,
+        guesses: 0,
+        correct: 0,
+    };
+}
+
 /// Counts for every row of log-odds (a replicate of the propensity model) and every row of
 /// uniforms (a draw of what is kept), the draws of a replicate side by side.
 ///
@@ -52,7 +63,7 @@ pub struct MatchedCounts {
 /// Cost: O(m) for each pair of rows.
 ///
 /// # Errors
-/// No example, lengths that do not fit, or an interrupt.
+/// No example, lengths that do not fit, no memory, or an interrupt.
 pub fn matched_counts(
     observed: Observed<'_>,
     log_odds: &[f64],
@@ -73,56 +84,63 @@ pub fn matched_counts(
     // U < e^−Sλ, without an exponential for each replicate. Unless the residual ranks, what is kept
     // changes no order, so that examples are ranked once.
     let order = if guessing.residual {
-        (0..examples).collect()
+        listed(examples, 0..examples)?
     } else {
-        ranking(observed.scores)
+        ranking(observed.scores)?
     };
-    let in_order = |values: &[f64]| order.iter().map(|&place| values[place]).collect();
-    let scores: Vec<f64> = in_order(observed.scores);
-    let margins: Vec<f64> = uniforms
-        .par_chunks_exact(examples)
-        .flat_map_iter(|drawn| order.iter().map(|&place| -drawn[place].ln()))
-        .collect();
-    let member: Vec<bool> = order.iter().map(|&place| observed.member[place]).collect();
-    let replicates: Vec<Vec<MatchedCounts>> = log_odds
-        .par_chunks_exact(examples)
-        .map(|odds| {
-            let odds: Vec<f64> = in_order(odds);
-            let against: Vec<f64> = (odds.iter().zip(&member))
-                .map(|(&odds, &member)| if member { odds } else { -odds })
-                .collect();
-            (margins.chunks_exact(examples))
-                .map(|drawn| {
-                    interrupt.check()?;
-                    let mut kept: Vec<usize> = (0..examples)
-                        .filter(|&place| against[place] < drawn[place])
-                        .collect();
-                    if guessing.residual {
-                        rank_by_residual(&mut kept, &scores, &odds);
-                    }
-                    Ok(count(&kept, &member, guessing))
-                })
-                .collect()
-        })
-        .collect::<Result<_, AuditError>>()?;
-    Ok(replicates.concat())
+    let in_order = |values: &[f64]| listed(examples, order.iter().map(|&place| values[place]));
+    let scores = in_order(observed.scores)?;
+    let member = listed(examples, order.iter().map(|&place| observed.member[place]))?;
+    let mut margins = filled(uniforms.len(), 0.0)?;
+    margins
+        .par_chunks_exact_mut(examples)
+        .zip(uniforms.par_chunks_exact(examples))
+        .for_each(|(margins, drawn)| {
+            for (margin, &place) in margins.iter_mut().zip(&order) {
+                *margin = -drawn[place].ln();
+            }
+        });
+    let draws = uniforms.len() / examples;
+    let mut counts = filled(log_odds.len() / examples * draws, MatchedCounts::NONE)?;
+    // A row of no draws is none.
+    (counts.par_chunks_exact_mut(draws.max(1)))
+        .zip(log_odds.par_chunks_exact(examples))
+        .try_for_each(|(counts, odds)| {
+            let odds = in_order(odds)?;
+            let towards = |(&odds, &member): (&f64, &bool)| if member { odds } else { -odds };
+            let against = listed(examples, odds.iter().zip(&member).map(towards))?;
+            let mut kept = room(examples)?;
+            for (found, drawn) in counts.iter_mut().zip(margins.chunks_exact(examples)) {
+                interrupt.check()?;
+                kept.clear();
+                kept.extend((0..examples).filter(|&place| against[place] < drawn[place]));
+                if guessing.residual {
+                    rank_by_residual(&mut kept, &scores, &odds)?;
+                }
+                *found = count(&kept, &member, guessing);
+            }
+            Ok::<_, AuditError>(())
+        })?;
+    Ok(counts)
 }
 
-/// The places of all examples, the likeliest member first.
-fn ranking(scores: &[f64]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..scores.len()).collect();
-    order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
-    order
+/// The places of all examples, the likeliest member first, and of equal scores the first.
+fn ranking(scores: &[f64]) -> Result<Vec<usize>, MathError> {
+    let mut order = listed(scores.len(), 0..scores.len())?;
+    order.sort_unstable_by(|&a, &b| scores[b].total_cmp(&scores[a]).then(a.cmp(&b)));
+    Ok(order)
 }
 
 /// Ranks places by what scores say beyond λ, as a line through them has it.
-fn rank_by_residual(kept: &mut Vec<usize>, scores: &[f64], log_odds: &[f64]) {
+fn rank_by_residual(kept: &mut [usize], scores: &[f64], log_odds: &[f64]) -> Result<(), MathError> {
     let slope = slope(kept, scores, log_odds);
-    let mut ranked: Vec<(f64, usize)> = (kept.iter())
-        .map(|&place| (scores[place] - slope * log_odds[place], place))
-        .collect();
-    ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
-    *kept = ranked.into_iter().map(|(_, place)| place).collect();
+    let beyond = |&place: &usize| (scores[place] - slope * log_odds[place], place);
+    let mut ranked = listed(kept.len(), kept.iter().map(beyond))?;
+    ranked.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    for (place, (_, next)) in kept.iter_mut().zip(ranked) {
+        *place = next;
+    }
+    Ok(())
 }
 
 /// The least-squares slope of scores on log-odds where scores are finite; 0 where it is undefined.

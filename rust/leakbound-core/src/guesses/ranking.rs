@@ -5,6 +5,7 @@ use std::sync::Arc;
 use leakbound_math::memory::{listed, room};
 
 use crate::error::{AuditError, check_examples, out_of_range};
+use crate::guesses::bits::Bits;
 use crate::guesses::counts::{Block, Counts};
 use crate::guesses::path::{Cut, Order, Path, Turns, cuts_at, geometric_positions};
 use crate::guesses::shuffled::Shuffled;
@@ -102,6 +103,39 @@ impl Ranking {
             ranks: Ranks::Each(sorted),
             members: members.len() - 1,
             pairs_won_or_tied,
+        })
+    }
+
+    /// The ranking of examples none of which are tied, the likeliest member first.
+    ///
+    /// ```
+    /// use leakbound_core::Ranking;
+    /// let ranking = Ranking::in_order(&[true, false, true])?;
+    /// assert_eq!((ranking.members(), ranking.blocks()), (2, 3));
+    /// assert_eq!(ranking.auc(), 0.5); // one member is above the non-member, one below
+    /// # Ok::<(), leakbound_core::AuditError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// No examples, more than `u32::MAX`, or no memory.
+    pub fn in_order(member: &[bool]) -> Result<Self, AuditError> {
+        check_examples(member.len(), member.len())?;
+        let mut bits = Bits::with_capacity(member.len())?;
+        let (mut members, mut pairs_won) = (0, 0);
+        for &is_member in member {
+            bits.push(is_member);
+            members += u64::from(is_member);
+            // Each non-member comes after the members before it.
+            pairs_won += if is_member { 0 } else { members };
+        }
+        Ok(Self {
+            ranks: Ranks::Each(Sorted {
+                member: bits,
+                block_end: Bits::ones(member.len())?,
+                blocks: member.len(),
+            }),
+            members: members as usize,
+            pairs_won_or_tied: pairs_won,
         })
     }
 

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use leakbound_math::MathError;
+use leakbound_math::memory::{filled, listed, reserve};
 use rayon::prelude::*;
 
 use crate::crossing::success_probabilities::LogitFamily;
@@ -53,6 +55,15 @@ struct Guess {
     level: f64,
 }
 
+impl Guess {
+    /// Where no model says anything.
+    const NONE: Self = Self {
+        bound: f64::NEG_INFINITY,
+        model: 0,
+        level: f64::NEG_INFINITY,
+    };
+}
+
 impl Part {
     fn new(
         successes: &[bool],
@@ -60,7 +71,8 @@ impl Part {
         stride: usize,
         min_guesses: u32,
     ) -> Result<Self, AuditError> {
-        let own: Vec<bool> = successes[first..].iter().step_by(stride).copied().collect();
+        let taken = successes[first..].iter().step_by(stride).copied();
+        let own = listed(successes.len().div_ceil(stride), taken)?;
         let path = Path::from_successes(&own);
         let cuts = path.cuts(&Grid::All, min_guesses)?;
         Ok(Self {
@@ -71,12 +83,15 @@ impl Part {
         })
     }
 
-    fn offsets<'a>(&self, row: &'a [f64]) -> Cow<'a, [f64]> {
+    fn offsets<'a>(&self, row: &'a [f64]) -> Result<Cow<'a, [f64]>, MathError> {
         if self.stride == 1 {
-            return Cow::Borrowed(&row[self.first..]);
+            return Ok(Cow::Borrowed(&row[self.first..]));
         }
         let own = row[self.first..].iter().step_by(self.stride);
-        Cow::Owned(own.copied().collect())
+        Ok(Cow::Owned(listed(
+            row.len().div_ceil(self.stride),
+            own.copied(),
+        )?))
     }
 }
 
@@ -84,7 +99,7 @@ impl Replicated {
     /// Guesses in order, and whether both halves are paths too; each path has `beta` to itself.
     ///
     /// # Errors
-    /// No guesses.
+    /// No guesses, or no memory.
     pub fn new(
         successes: &[bool],
         halves: bool,
@@ -105,7 +120,7 @@ impl Replicated {
             .map(|&(first, stride)| Part::new(successes, first, stride, min_guesses))
             .collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
-            successes: successes.to_vec(),
+            successes: listed(successes.len(), successes.iter().copied())?,
             paths: paths
                 .into_iter()
                 .filter(|part| part.path.guesses() >= min_guesses)
@@ -139,34 +154,36 @@ impl Replicated {
             let given = rows.len();
             return Err(AuditError::StepMismatch { given, steps });
         }
-        let rows: Vec<&[f64]> = rows.chunks_exact(steps).collect();
+        let rows = listed(rows.len() / steps, rows.chunks_exact(steps))?;
         if rank == 0 || rank > rows.len() {
             return out_of_range("rank", rank as f64, "1 to the number of rows");
         }
         let models = self.models(rows[0], interrupt)?;
-        let guesses = rows
-            .par_iter()
-            .map(|row| self.guess(&models, row, interrupt))
-            .collect::<Result<Vec<_>, AuditError>>()?;
-        let mut order: Vec<usize> = (0..rows.len()).collect();
-        order.sort_by(|&a, &b| guesses[a].bound.total_cmp(&guesses[b].bound));
+        let mut guesses = filled(rows.len(), Guess::NONE)?;
+        (guesses.par_iter_mut().zip(&rows)).try_for_each(|(guess, row)| {
+            *guess = self.guess(&models, row, interrupt)?;
+            Ok::<_, AuditError>(())
+        })?;
+        let mut order = listed(rows.len(), 0..rows.len())?;
+        let bound = |row: usize| guesses[row].bound;
+        order.sort_unstable_by(|&a, &b| bound(a).total_cmp(&bound(b)).then(a.cmp(&b)));
         let (low, rest) = order.split_at(rank);
-        let mut bounds = low
-            .par_iter()
-            .map(|&index| self.bound(rows[index], interrupt))
-            .collect::<Result<Vec<f64>, AuditError>>()?;
+        let mut bounds = filled(rank, 0.0)?;
+        (bounds.par_iter_mut().zip(low)).try_for_each(|(bound, &index)| {
+            *bound = self.bound(rows[index], interrupt)?;
+            Ok::<_, AuditError>(())
+        })?;
         let pivot = bounds.iter().copied().fold(0.0, f64::max);
-        let doubtful = rest
-            .par_iter()
-            .map(|&index| {
-                if self.is_at_least(pivot, &models, guesses[index], rows[index], interrupt)? {
-                    return Ok(None);
-                }
-                self.bound(rows[index], interrupt).map(Some)
-            })
-            .collect::<Result<Vec<Option<f64>>, AuditError>>()?;
+        let mut doubtful = filled(rest.len(), None)?;
+        (doubtful.par_iter_mut().zip(rest)).try_for_each(|(bound, &index)| {
+            if !self.is_at_least(pivot, &models, guesses[index], rows[index], interrupt)? {
+                *bound = Some(self.bound(rows[index], interrupt)?);
+            }
+            Ok::<_, AuditError>(())
+        })?;
+        reserve(&mut bounds, rest.len())?;
         bounds.extend(doubtful.into_iter().flatten());
-        bounds.sort_by(f64::total_cmp);
+        bounds.sort_unstable_by(f64::total_cmp);
         Ok(bounds[rank - 1])
     }
 
@@ -180,7 +197,7 @@ impl Replicated {
     ) -> Result<OffsetBound, AuditError> {
         scan_offsets(
             &part.path,
-            &part.offsets(row),
+            &part.offsets(row)?,
             &self.statistic,
             self.beta,
             self.min_guesses,
@@ -224,14 +241,10 @@ impl Replicated {
         interrupt: &Interrupt,
     ) -> Result<Guess, AuditError> {
         check(row, self.successes.len() as u32)?;
-        let mut best = Guess {
-            bound: f64::NEG_INFINITY,
-            model: 0,
-            level: f64::NEG_INFINITY,
-        };
+        let mut best = Guess::NONE;
         for (index, model) in models.iter().enumerate() {
             let search = Search {
-                offsets: &model.part.offsets(row),
+                offsets: &model.part.offsets(row)?,
                 cuts: &[model.cut],
                 target: self.target(),
             };
@@ -265,7 +278,7 @@ impl Replicated {
             return Ok(false);
         }
         let model = &models[guess.model];
-        let offsets = model.part.offsets(row);
+        let offsets = model.part.offsets(row)?;
         let cuts = &model.part.cuts;
         let means = means(&offsets, cuts, guess.level)?;
         let boundary = boundary(self.statistic, cuts, |index| means[index], model.cut)?;

@@ -1,6 +1,7 @@
 //! Guesses made without labels about which a confidence set has little to say.
 
 use leakbound_math::logistic::expit;
+use leakbound_math::memory::spare;
 use leakbound_simd::GROUP;
 
 use crate::cholesky::{Cholesky, dot};
@@ -12,6 +13,8 @@ use crate::training::{check_finite, check_length, moments};
 const WIDTHS: [f64; 6] = [0.5, 0.25, 0.12, 0.06, 0.03, 0.03];
 /// Steps at each width, all by one Hessian.
 const STEPS: usize = 3;
+/// Vectors of all rows that are held at once.
+const VECTORS: usize = 16;
 /// Share of the mean diagonal entry that is added to the Hessian's diagonal.
 const RIDGE: f64 = 1e-3;
 
@@ -73,6 +76,7 @@ pub fn balanced(
     if count == 0 {
         return Ok(Vec::new());
     }
+    spare::<f64>(count.saturating_mul(VECTORS))?;
     Rows::new(balance)?.solve(scores, stop)
 }
 

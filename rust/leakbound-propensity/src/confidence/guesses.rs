@@ -1,5 +1,6 @@
 //! What an audit maximises over a confidence set: how much features alone may explain of guesses.
 
+use leakbound_math::memory::spare;
 use leakbound_math::poisson_binomial::Terms;
 use leakbound_simd::GROUP;
 use rayon::prelude::*;
@@ -19,6 +20,8 @@ const POWERS: usize = 25;
 const ASCENT_MARGIN: f64 = 1e-4;
 /// Rows whose largest log-odds are found in one go.
 const BATCH: usize = 32;
+/// Vectors of all guesses, and of all rows, that a search holds at once on a thread.
+pub(super) const SEARCH_VECTORS: usize = 6;
 /// A tail that is evidence of nothing, and is not looked into further.
 const LIKELY: f64 = 0.5;
 /// A guess about an audited row.
@@ -218,6 +221,8 @@ impl ConfidenceSet {
         if reach == 0.0 {
             return Ok(Vec::new());
         }
+        self.spare(SEARCH_VECTORS, self.audited())?;
+        spare::<f64>(self.audited().saturating_mul(count as usize))?;
         let near = (0..count).into_par_iter().filter_map(|index| {
             let direction = self.random_direction(draw, index);
             let mut place: Vec<f64> = (from.iter().zip(direction))
@@ -300,6 +305,7 @@ impl ConfidenceSet {
     /// largest ‖xᵢ‖ of all rows, because the curvature of the loss falls along a ray at most as fast
     /// as e^−|xᵢ·u| (F. Bach, "Self-concordant analysis for logistic regression", 2010, Lemma 1).
     pub fn largest_shift(&self, stop: &(impl Fn() -> bool + Sync)) -> Result<f64, PropensityError> {
+        self.spare(SEARCH_VECTORS, self.audited())?;
         let sizes = self.sizes();
         let longest = sizes.iter().copied().fold(0.0, f64::max);
         let reach = ball(longest, self.squared_radius());
@@ -363,6 +369,7 @@ impl ConfidenceSet {
 
     pub(super) fn guess_rows(&self, guesses: &[Guess]) -> Result<GuessRows, PropensityError> {
         let width = self.width();
+        self.spare(SEARCH_VECTORS, guesses.len())?;
         let mut panel = Panel::zeros(guesses.len().next_multiple_of(GROUP), width)?;
         let (mut base, mut correct) = (Vec::new(), Vec::new());
         let mut entries = vec![0.0; width];

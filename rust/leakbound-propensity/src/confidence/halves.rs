@@ -32,6 +32,9 @@ pub(super) struct Halves {
 }
 
 impl Halves {
+    /// Halves of all draws, which are fitted side by side.
+    pub(super) const AT_ONCE: usize = 2 * DRAWS as usize;
+
     pub(super) fn draw(seed: u64, count: usize, padded: usize) -> Self {
         let mut stream = Stream::new(Purpose::Halves, seed, 0);
         let mut coins: Vec<Option<u64>> = (0..count).map(|_| Some(stream.next())).collect();

@@ -1,12 +1,13 @@
 //! The confidence set of a logistic model: cross-fitted universal inference.
 
 use leakbound_math::logistic::expit;
+use leakbound_math::memory::spare;
 use leakbound_simd::GROUP;
 
 use super::halves::{Fit, Halves, loss};
 use crate::cholesky::{Cholesky, dot};
 use crate::error::PropensityError;
-use crate::newton::Problem;
+use crate::newton::{NEWTON_VECTORS, Problem};
 use crate::panel::Panel;
 use crate::training::{check_finite, check_length, moments};
 
@@ -118,6 +119,9 @@ impl ConfidenceSet {
             });
         }
         let padded = panel.rows();
+        // Targets, weights, offsets and coins of each row, and a fit at a time on each thread.
+        let at_once = NEWTON_VECTORS * rayon::current_num_threads().min(Halves::AT_ONCE);
+        spare::<f64>(padded.saturating_mul(5 + at_once))?;
         let mut targets: Vec<f64> = rows
             .member
             .iter()
@@ -168,6 +172,13 @@ impl ConfidenceSet {
             count,
             reference: rows.reference,
         })
+    }
+
+    /// Makes sure of room for so many vectors of as many rows on each thread that searches.
+    pub(super) fn spare(&self, vectors: usize, rows: usize) -> Result<(), PropensityError> {
+        let rows = vectors.saturating_mul(rows.saturating_add(self.panel.rows()));
+        spare::<f64>(rows.saturating_mul(rayon::current_num_threads()))?;
+        Ok(())
     }
 
     /// Number of coefficients: intercept, slopes, and the difference of intercepts if there is one.

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from leakbound._base.checks import choice, flag, shown
+from leakbound._base.checks import choice, flag, is_list, shown
 from leakbound._base.types import Relation
 from leakbound.audits.dp_sgd.step.pairs import Batch, Pair
 from leakbound.errors import InputError, InputTypeError
@@ -65,6 +65,8 @@ def neighbouring_batches(
     choice(relation, name="relation", allowed=Relation)
     flag(empty, name="empty")
     flag(sweep, name="sweep")
+    if not is_list(batches):
+        raise InputTypeError(f"batches must be a list of batches, got {shown(batches)}")
     contexts = [_listed(batch, f"batch {place}") for place, batch in enumerate(batches)]
     added = _listed(candidates, "candidates")
     if not contexts:
@@ -78,9 +80,9 @@ def neighbouring_batches(
     return pairs
 
 
-def _listed(examples: object, name: str) -> list[object]:
+def _listed(examples: Any, name: str) -> list[object]:
     """Return examples as a list that is not empty."""
-    if isinstance(examples, str | bytes | Mapping) or not isinstance(examples, Iterable):
+    if not is_list(examples):
         raise InputTypeError(f"{name} must be a list of examples, got {shown(examples)}")
     listed = list(examples)
     if not listed:

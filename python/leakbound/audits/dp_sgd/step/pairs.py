@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from leakbound._base.checks import instance, real, shown
+from leakbound._base.checks import instance, is_list, real, shown
 from leakbound._base.reading import readable
 from leakbound._base.types import Relation
 from leakbound.errors import InputError, InputTypeError
@@ -62,11 +62,11 @@ class Pair:
     with_: Sequence[Any]
 
 
-def checked_pairs(pairs: object, relation: Relation) -> list[Pair]:
+def checked_pairs(pairs: Any, relation: Relation) -> list[Pair]:
     """Return pairs of neighbours under the relation, each with a name."""
     if isinstance(pairs, Pair):
         pairs = [pairs]
-    if isinstance(pairs, str | bytes) or not isinstance(pairs, Iterable):
+    if not is_list(pairs):
         raise InputTypeError(f"pairs must be a list of pairs of batches, got {shown(pairs)}")
     named = [_named(one, number) for number, one in enumerate(pairs)]
     if not named:
@@ -92,8 +92,11 @@ def _named(given: object, number: int) -> Pair:
 def _check_neighbours(pair: Pair, relation: Relation) -> None:
     """Check that two batches differ in one example, as the claim says."""
     first, second = pair.without, pair.with_
-    if not hasattr(first, "__len__") or not hasattr(second, "__len__"):
-        raise InputTypeError(f"{pair.name!r} must be of two lists of examples, got {shown(first)}")
+    for batch in (first, second):
+        if not hasattr(batch, "__len__") or getattr(batch, "shape", None) == ():
+            raise InputTypeError(
+                f"{pair.name!r} must be of two lists of examples, got {shown(batch)}"
+            )
     factors = [getattr(batch, "loss_factor", 1.0) for batch in (first, second)]
     if factors[0] != factors[1]:
         raise InputError(f"{pair.name!r} has two loss factors, {factors[0]:g} and {factors[1]:g}")
