@@ -19,6 +19,7 @@ from validity.copies import copies_cases
 from validity.defaults import default_cases, either_end_cases
 from validity.designs import design_cases
 from validity.dp_sgd import dp_sgd_cases
+from validity.families import family_cases
 from validity.games import Attacks, Boundary, LaplaceNoise, Looks, Play, Response
 from validity.implied import implied_cases
 from validity.independent import independent_cases
@@ -292,6 +293,7 @@ _TABLES = (
     synthetic_cases,
     implied_cases,
     dp_sgd_cases,
+    family_cases,
     independent_cases,
     mechanism_cases,
     verdict_cases,

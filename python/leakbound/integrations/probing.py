@@ -37,6 +37,10 @@ def opacus_step(
     block everything is as it was, bit by bit: weights, buffers, gradients, norms, queues, states of
     random generators, and the accountant, which counts no step.
 
+    In distributed training all processes run the step together, so that all of them must probe it,
+    with the same pairs and the same seed. Each takes its part of the examples, and draws noise from
+    a seed of its own.
+
     Parameters
     ----------
     model : torch.nn.Module
@@ -63,8 +67,9 @@ def opacus_step(
     InputTypeError
         If the optimizer is not one of opacus.
     OptionError
-        If the clipping norm adapts inside the backward pass, if random numbers of the forward pass
-        cannot be fixed for each example, or within a logical batch.
+        If the clipping norm adapts, or noise is added, inside the backward pass, if random numbers
+        of the forward pass cannot be fixed for each example, within a logical batch, if parameters
+        are in shards, or if processes were asked for different runs.
 
     Examples
     --------

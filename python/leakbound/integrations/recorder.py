@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Protocol
 
 import torch
 from opacus.optimizers import DPOptimizer
-from torch import Tensor, nn
+from opacus.optimizers.ddp_perlayeroptimizer import DistributedPerLayerOptimizer
+from torch import Tensor, distributed, nn
 from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.data import default_collate
@@ -27,9 +28,10 @@ _PLAIN = (bool, int, float, str, type(None))
 _OF_EXAMPLES = ("grad_sample", "summed_grad", "_norm_sample")
 # Norms that follow the data are put back in steps without a seed too, and nothing else is
 _ADAPTED = ("max_grad_norm", "unclipped_num", "sample_size")
-# Distance of seeds of two calls, and of two parts of a batch
+# Distance of seeds of two calls, of two parts of a batch, and of two processes
 _CALLS = 7919
 _PARTS = 1_000_003
+_RANKS = 15_485_863
 _CANNOT = (
     "random numbers of the forward pass cannot be fixed for each example: {}. One more example "
     "would change those of all others, so that contributions could not be told from them. Switch "
@@ -103,6 +105,9 @@ class OpacusStep:
         if items and self._example is None:
             self._example = items[0]
         factor = float(getattr(examples, "loss_factor", 1.0))
+        if self._processes > 1:
+            self._check_alike((len(items), factor, seed))
+            items = items[self._rank :: self._processes]
         if not self._ran(items, factor, seed):
             # Something random in the forward pass was seen for the first time: again, with streams
             self._streams = _Streams(self._device)
@@ -118,6 +123,28 @@ class OpacusStep:
     @property
     def _device(self) -> torch.device:
         return next(self.model.parameters()).device
+
+    @property
+    def _processes(self) -> int:
+        """Processes whose gradients the optimizer adds up."""
+        return int(getattr(self.optimizer, "world_size", 1))
+
+    @property
+    def _rank(self) -> int:
+        """The number of this process; that of the optimizer may be part of a fault."""
+        if self._processes == 1:
+            return 0
+        return int(distributed.get_rank())
+
+    def _check_alike(self, asked: tuple[int, float, int | None]) -> None:
+        """Check that all processes run the same: else they would wait for each other forever."""
+        of_all: list[Any] = [None] * self._processes
+        distributed.all_gather_object(of_all, asked)
+        if any(one != asked for one in of_all):
+            raise OptionError(
+                "the processes of distributed training were asked for different runs: probe on all "
+                "of them, with the same pairs and the same seed, probe_dp_step(..., seed=0)"
+            )
 
     def _ran(self, items: list[object], factor: float, seed: int | None) -> bool:
         """Run the step; False if random numbers were drawn that were not fixed for each example."""
@@ -161,10 +188,11 @@ class OpacusStep:
         if seed is None or number:
             global_random.restore(self._own if seed is None else self._noise)
         else:
-            global_random.seed_all(seed)
+            of_process = seed + _RANKS * self._rank
+            global_random.seed_all(of_process)
             generator = self.optimizer.generator
             if generator is not None:
-                self.optimizer.generator = global_random.generator_on(generator.device, seed)
+                self.optimizer.generator = global_random.generator_on(generator.device, of_process)
         self.optimizer.step()
         # Where parts of a batch have a step each, noise goes on from one to the next
         after = global_random.states()
@@ -208,6 +236,17 @@ def _check(optimizer: object) -> None:
         raise InputTypeError(f"optimizer must be an opacus DPOptimizer, got {shown(optimizer)}")
     if not optimizer.params:
         raise OptionError("the optimizer has no parameter that takes gradients")
+    if isinstance(optimizer, DistributedPerLayerOptimizer):
+        raise OptionError(
+            f"{type(optimizer).__name__} adds noise inside the backward pass, where no seed is its "
+            "alone: probe the step on one process, or wrap the model in opacus's "
+            "DifferentiallyPrivateDistributedDataParallel"
+        )
+    if any(hasattr(one, "full_tensor") for one in optimizer.params):
+        raise OptionError(
+            f"{type(optimizer).__name__} has parameters in shards, and each process sees its own "
+            "alone: probe the step on one process, without FSDP"
+        )
     if getattr(optimizer, "_is_last_step_skipped", False) and any(
         getattr(one, "summed_grad", None) is not None for one in optimizer.params
     ):

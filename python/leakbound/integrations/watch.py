@@ -225,6 +225,10 @@ class DPSGDWatch:
         """
         observed = self.observed
         assert self._watched is not None
+        if not self._watched.leads:
+            raise OptionError(
+                "canaries are on the first process of distributed training: audit the run there"
+            )
         # Each process of distributed training counts its own share of the examples.
         population = self._watched.examples
         if self._examples is not None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+import dp_step_zoo
 from dp_step_faults import STEP_FAULTS
 from dp_step_models import NOISE, RIGHT, Case, probed
 from dp_step_released import SIZES, divisor_of_data
@@ -32,6 +33,17 @@ def test_right_steps_attain_their_claim_and_are_not_refuted(name: str) -> None:
     assert audit.refuted_by == ()
     assert audit.warnings == ()
     assert 0.7 / NOISE < audit.bound < 1 / NOISE
+
+
+def test_the_program_counts_what_is_refuted(capsys: pytest.CaptureFixture[str]) -> None:
+    dp_step_zoo.main(["biases", "hooks", "--seeds", "1"])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(
+        "biases without noise: 1 of 1 refuted, μ ≥ inf to inf, by contribution 1; "
+    )
+    assert [line.split(":")[0] for line in lines[1:3]] == ["faults", "hooks"]
+    assert "0 of 1 refuted, μ ≥ 0.8" in lines[2]
+    assert lines[3] == "right steps: 0 of 1 refuted, claim μ = 0.9091"
 
 
 @pytest.mark.validity

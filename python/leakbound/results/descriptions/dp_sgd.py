@@ -46,7 +46,7 @@ _OF_KNOWN_ORDER = (
     "Batches are those of epochs: every ε here is that against an attacker who also knows their "
     "order. If it is random and secret, ε may be smaller."
 )
-_CONVERTED = "ε is converted from the bound on membership, within {}."
+_CONVERTED = "ε is converted from the bound on membership,{}."
 _NOT_MEANT = (
     NO_UPPER_LIMIT,
     "It is about a run that releases all noisy gradients. The final model may leak less.",
@@ -65,53 +65,33 @@ def describe(result: DPSGDAudit) -> Description:
     """Describe an audited run: a verdict on the stated mechanism, and the ε of membership."""
     # 1. Membership, compared with the accountant's ε unless something else was claimed.
     membership = result.membership
-    steps = result.steps
-    at = f" at δ = {result.delta:g}"
     checked = _checked(result)
     said = of_audit(replace(membership, checked=checked))
-    proved = result.epsilon()
-    # 2. ε at the accountant's δ, and what a perfect attack would have proved there.
-    name = membership.claim.name
+    terms = _terms(result)
+    proved = terms.epsilon
     within = ""
-    ceiling = membership.ceiling
-    means = [_MEANS]
     if isinstance(membership.claim, FAMILIES):
-        perfect = membership.rejectable
-        ceiling = 0.0
-        if perfect is not None:
-            ceiling = float(perfect.epsilon(result.delta))
-        within = f" within {name}"
-        means = [_MEANS, _CONVERTED.format(name)]
-    if steps.sampling == "epochs":
-        means.append(_OF_KNOWN_ORDER)
-    # 3. Why each of the three audits holds.
+        within = f" within {terms.family}"
+    # 2. Why each of the three audits holds.
     sections = (
         grounds(membership, "Membership: why it holds"),
-        *_grounds(steps, result.delta or DELTA),
+        *_grounds(result.steps, result.delta or DELTA),
         Section(title="Sampling", paragraphs=(), assumptions=_assumed(result.sampling)),
     )
     doubted = (x for one in sections for x in one.assumptions if x.status == "contradicted")
     claimed = None
     if checked is not None and checked.delta == result.delta:
         claimed = checked.value
-    terms = Terms(
-        guarantee=f"guarantee of {name}",
-        family=name,
-        epsilon=proved,
-        ceiling=ceiling,
-        at=at,
-        delta=result.delta,
-    )
     return replace(
         said,
         plainly="",  # guesses are made from every step, which nobody sees who has the model
         title="Audit of a training run with DP-SGD",
         warnings=result.warnings,
         confidence=result.confidence,
-        claim=f"DP-SGD, {name}",
+        claim=f"DP-SGD, {terms.family}",
         terms=terms,
         epsilon=proved,
-        ceiling=ceiling,
+        ceiling=terms.ceiling,
         formula=f"ε ≥ {number(proved)}",
         answer=_answer(result, said.answer, checked),
         verdict=result.check(),
@@ -120,18 +100,48 @@ def describe(result: DPSGDAudit) -> Description:
         headline=_headline(result, within),
         paragraphs=_evidence(result, proved=proved, within=within),
         next_steps=first(of_run(result)),
-        metrics=_metrics(result, proved=proved, at=at),
-        meaning=Meaning(says=tuple(means), does_not_say=_NOT_MEANT),
+        metrics=_metrics(result, proved=proved, at=terms.at),
+        meaning=_meaning(result, within),
         levels=levels_of(terms, proves=True),
         sections=sections,
         numbers=said.numbers
-        | {"epsilon": proved, "epsilon_ceiling": ceiling, "delta": result.delta},
+        | {"epsilon": proved, "epsilon_ceiling": terms.ceiling, "delta": result.delta},
         units=units_of(terms, scale_of(membership.claim).unit),
         contradicted=tuple(dict.fromkeys(doubted)),
         claimed=claimed,
         papers=(),
         shown=2,
     )
+
+
+def _terms(result: DPSGDAudit) -> Terms:
+    """Return ε at the accountant's δ, and what a perfect attack would have proved there."""
+    membership = result.membership
+    name = membership.claim.name
+    ceiling = membership.ceiling
+    if isinstance(membership.claim, FAMILIES):
+        perfect = membership.rejectable
+        ceiling = 0.0
+        if perfect is not None:
+            ceiling = float(perfect.epsilon(result.delta))
+    return Terms(
+        guarantee=f"guarantee of {name}",
+        family=name,
+        epsilon=result.epsilon(),
+        ceiling=ceiling,
+        at=f" at δ = {result.delta:g}",
+        delta=result.delta,
+    )
+
+
+def _meaning(result: DPSGDAudit, within: str) -> Meaning:
+    """Return what the result says: `within` names the family that ε is converted in, if any."""
+    means = [_MEANS]
+    if within:
+        means.append(_CONVERTED.format(within))
+    if result.steps.sampling == "epochs":
+        means.append(_OF_KNOWN_ORDER)
+    return Meaning(says=tuple(means), does_not_say=_NOT_MEANT)
 
 
 def _checked(result: DPSGDAudit) -> Checked | None:
