@@ -29,7 +29,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from leakbound import AuditResult
+from leakbound import ApproxDP, AuditResult
 from leakbound.mechanisms import Case, audit_mechanism, load_case
 from leakbound.results.words import scale_of
 from release import audit_release
@@ -135,7 +135,7 @@ def audited(case: Path, program: Path, sample: Sample, *, is_release: bool) -> A
     """Audit a case with several seeds."""
     found = Audited()
     with load_case(case, python=program, workers=sample.workers, timeout=600) as loaded:
-        found.claimed = f"{scale_of(loaded.claim).name} = {loaded.parameter:.3g}"
+        found.claimed = promise(loaded)
         for seed in range(sample.seeds):
             start = time.perf_counter()
             if is_release:
@@ -148,6 +148,14 @@ def audited(case: Path, program: Path, sample: Sample, *, is_release: bool) -> A
             found.runs.append(runs)
             found.refuted += result.check(parameter=loaded.parameter) == "refuted"
     return found
+
+
+def promise(case: Case) -> str:
+    """Return what a case claims."""
+    named = f"{scale_of(case.claim).name} = {case.parameter:.3g}"
+    if isinstance(case.claim, ApproxDP):
+        return f"{named}, δ = {case.claim.delta:g}"
+    return named
 
 
 def audited_once(case: Case, sample: Sample, seed: int) -> AuditResult:

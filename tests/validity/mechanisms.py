@@ -1,8 +1,11 @@
 """Rows of mechanisms that are run until a claim about them is refuted, with a learnt score."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
+
+import numpy as np
 
 import leakbound as lb
 from leakbound.mechanisms import (
@@ -17,6 +20,33 @@ from validity.suite import Case
 from validity.trials import ERROR
 
 __all__ = ["mechanism_cases"]
+
+
+# Of all runs, on either input
+_UNUSUAL = 0.3
+
+
+@dataclass(frozen=True)
+class _Untidy:
+    """A noisy number that keeps its claim, in outputs of more than one kind.
+
+    Which kind comes out does not depend on the input.
+    """
+
+    kind: str
+    d0: ClassVar[int] = 0
+    d1: ClassVar[int] = 1
+    parameter: ClassVar[float] = 1.0
+
+    def run(self, data: int, rng: np.random.Generator) -> Any:
+        """Release a number with noise, or what is unusual."""
+        noisy = data + rng.laplace(scale=1 / self.parameter)
+        if rng.random() > _UNUSUAL:
+            return {"a key": {"n": noisy}, "a length": [noisy]}.get(self.kind, noisy)
+        if self.kind == "raises":
+            raise ValueError(f"no {noisy}")
+        unusual = {"a key": {"n": noisy, "rare": 1}, "a length": [noisy, 0.0], "nan": math.nan}
+        return unusual[self.kind]
 
 
 @dataclass(frozen=True)
@@ -46,6 +76,8 @@ def mechanism_cases() -> Iterator[Case]:
         "geometric": (FloatLaplace(), lb.PureDP()),
         "noisy-max": (NoisyMax(), lb.PureDP()),
     }
+    for kind in ("raises", "nan", "a key", "a length"):
+        games[f"untidy {kind}"] = (_Untidy(kind), lb.PureDP())
     for truth, (mechanism, claim) in games.items():
         yield Case(
             audit="mechanism",

@@ -368,20 +368,18 @@ class _Worker:
             )
         if answer[0] != "returned":
             self._end()
-            raise InputError(f"{self.case} cannot be loaded by {self._python}:\n{answer[-1]}")
+            if answer[1] == worker.CaseError.__name__:
+                raise InputError(f"{self.case} {answer[2]}")
+            raise InputError(
+                f"{self.case} cannot be loaded by {self._python}, which needs the packages that "
+                f"it imports:\n{answer[-1]}"
+            )
         about: dict[str, Any] = answer[1]
         self.check(about)
         return about
 
     def check(self, about: dict[str, Any]) -> None:
-        """Refuse a case by what it says about itself."""
-        if not about["is_function"]:
-            raise InputTypeError(f"run in {self.case} must be a function of data and rng")
-        if about["is_equal"]:
-            raise InputError(
-                f"d0 and d1 in {self.case} are equal: nothing can tell them apart. Choose two "
-                "inputs that the claim regards as neighbours"
-            )
+        """Refuse a case that has changed."""
         if self.identity and about["identity"] != self.identity:
             self._end()
             raise InputError(
@@ -484,7 +482,7 @@ class _Worker:
     def _last_words(self) -> str:
         self._listener.join(_PATIENCE)  # a process that died may have said why
         text = b"".join(self._words).decode(errors="replace").strip()
-        return text[-_LAST_WORDS:] or "nothing"
+        return text[-_LAST_WORDS:] or "nothing on standard error"
 
 
 def _pass_answers(process: "subprocess.Popen[bytes]", answers: "queue.Queue[Any]") -> None:

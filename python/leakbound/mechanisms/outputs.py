@@ -150,6 +150,7 @@ def features_of(outputs: Sequence[Output]) -> list[AnyArray]:
     table = together(outputs)
     if isinstance(table, np.ndarray):
         columns = list(table.reshape(len(outputs), -1).T)
+        _refuse_too_many(len(columns))
         missing = [np.isnan(column).astype(np.float64) for column in columns]
         return columns + [column for column in missing if column.any()]
     numbers: dict[str, list[Output]] = defaultdict(lambda: [-math.inf] * len(outputs))
@@ -160,11 +161,7 @@ def features_of(outputs: Sequence[Output]) -> list[AnyArray]:
                 words[part.place].append((run, part.word))
             else:
                 numbers[part.place][run] = part.number
-            if len(numbers) + len(words) > _MOST_FEATURES:
-                raise InputError(
-                    f"outputs have more than {_MOST_FEATURES:,} places to learn from: pass score, "
-                    "or return fewer numbers"
-                )
+            _refuse_too_many(len(numbers) + len(words))
     columns = [_column(numbers[place]) for place in sorted(numbers)]
     for place in sorted(words):
         columns += _indicators(words[place], len(outputs))
@@ -175,6 +172,14 @@ def features_of(outputs: Sequence[Output]) -> list[AnyArray]:
             )
     varying = [column for column in columns if (column != column[0]).any()]
     return varying or [np.zeros(len(outputs))]
+
+
+def _refuse_too_many(places: int) -> None:
+    if places > _MOST_FEATURES:
+        raise InputError(
+            f"outputs have more than {_MOST_FEATURES:,} numbers or words to learn from: return "
+            "fewer, such as sums of parts, or pass a score"
+        )
 
 
 def _column(values: list[Output]) -> AnyArray:

@@ -16,7 +16,7 @@ from leakbound._base.reading import columns_of, readable
 from leakbound._base.streams import Purpose
 from leakbound._base.types import AnyArray, Named, PathInput
 from leakbound.errors import FormatError, InputError, OptionError
-from leakbound.mechanisms.outputs import is_same, output_of, repeated
+from leakbound.mechanisms.outputs import features_of, is_same, output_of, repeated
 from leakbound.mechanisms.worker import Failure, Output, pack, together, unpack, words_of
 
 # Runs in a batch, or later their share of those before: each batch has a new classifier
@@ -180,14 +180,17 @@ class Runs:
             for number, returned in zip(range(begin, stop), outputs, strict=True):
                 self._outputs.append(output_of(returned, self._where(number)))
                 if not number:
-                    self._check_size()
+                    self._check_first()
                 move(advance=1)
         if not begin and self._engine.repeats:
             for number in range(min(_REPEATED, stop)):
                 now = self._one(number)
                 self.repeatable &= is_same(now, self._outputs[number])
 
-    def _check_size(self) -> None:
+    def _check_first(self) -> None:
+        """Refuse outputs that are too large to keep or to learn from, before there are more."""
+        if self._made_of["score"] == "learnt":
+            features_of(self._outputs)
         size = len(pack(self._outputs[0]))
         if size * self._most > _MOST_BYTES:
             message = (

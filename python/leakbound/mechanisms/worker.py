@@ -338,6 +338,10 @@ def _as_is(cells: Output) -> Output:
     return array
 
 
+class CaseError(Exception):
+    """A case file lacks a part, or has another thing in its place."""
+
+
 class _Case:
     """A case file that was loaded, and the answers to requests about it."""
 
@@ -357,19 +361,37 @@ class _Case:
             name for name in ("run", "d0", "d1", "claim", "parameter") if not hasattr(module, name)
         ]
         if missing:
-            raise AttributeError(f"it has no {', '.join(missing)}")
+            raise CaseError(
+                f"has no {', '.join(missing)}: it needs run(data, rng), the inputs d0 and d1, "
+                "claim and parameter"
+            )
+        score = getattr(module, "score", None)
+        self._has_score = score is not None
+        if not callable(module.run):
+            raise CaseError("must have a function of data and rng as run")
+        if self._has_score and not callable(score):
+            raise CaseError("must have a function of outputs as score, or none")
+        if _is_equal(module.d0, module.d1):
+            raise CaseError(
+                "has equal inputs d0 and d1, which nothing can tell apart: choose two that the "
+                "claim regards as neighbours"
+            )
 
     def about(self) -> dict[str, object]:
         """Return what a case says about itself, and the packages beside it."""
-        module = self._module
         return {
-            "claim": str(module.claim),
-            "parameter": float(module.parameter),
-            "has_score": callable(getattr(module, "score", None)),
-            "is_function": callable(module.run),
-            "is_equal": _is_equal(module.d0, module.d1),
+            "claim": str(self._module.claim),
+            "parameter": self._parameter(),
+            "has_score": self._has_score,
             "identity": self._identity(),
         }
+
+    def _parameter(self) -> float:
+        given = self._module.parameter
+        try:
+            return float(given)
+        except (TypeError, ValueError):
+            raise CaseError(f"must have a number as parameter, got {given!r}") from None
 
     def _identity(self) -> str:
         """Return a digest of the case, of files beside it that it imports, and of its packages."""
@@ -439,13 +461,21 @@ def words_of(error: BaseException) -> str:
         return ""
 
 
+def _trace(error: BaseException) -> str:
+    """Return the traceback of an exception from where this file called others."""
+    place = error.__traceback__
+    while place is not None and place.tb_frame.f_code.co_filename == __file__:
+        place = place.tb_next
+    return "".join(traceback.format_exception(type(error), error, place)).rstrip()
+
+
 def _answer(act: Callable[[], Output]) -> bytes:
     """Return what a function returns or raises, as a message."""
     try:
         value = act()
     except Exception as error:  # of the mechanism: this is its output
         name = type(error).__qualname__
-        return pack(("raised", name, words_of(error), traceback.format_exc()))
+        return pack(("raised", name, words_of(error), _trace(error)))
     try:
         content = pack(("returned", value))
         unpack(content)

@@ -119,11 +119,18 @@ def test_the_score_of_a_case_runs_beside_it(tmp_path: Path) -> None:
 
 
 BAD: dict[str, tuple[str, str]] = {
-    "no run": ("claim, parameter, d0, d1 = 'pure', 1.0, 0, 1", "it has no run"),
-    "import error": ("import nothing_of_that_name\n" + NOISY, "No module named 'nothing_of_that"),
+    "no run": ("claim, parameter, d0, d1 = 'pure', 1.0, 0, 1", r"case.py has no run: it needs"),
+    "import error": (
+        "import nothing_of_that_name\n" + NOISY,
+        r"which needs the packages .*:\nTraceback [^\n]*\n  File [^\n]*case.py.*'nothing_of_that",
+    ),
     "syntax error": ("def run(:", "invalid syntax"),
-    "equal inputs": (NOISY.replace("0, 1", "1, 1"), "d0 and d1 .* are equal"),
-    "no function": (HEAD + "run = 3", "run .* must be a function"),
+    "equal inputs": (NOISY.replace("0, 1", "1, 1"), "has equal inputs d0 and d1"),
+    "no function": (HEAD + "run = 3", "must have a function of data and rng as run"),
+    "no score": (NOISY + "score = 3", "must have a function of outputs as score, or none"),
+    "parameter": (NOISY.replace("1.0", "'one'"), "must have a number as parameter, got 'one'"),
+    "large array": (body("return rng.normal(size=10**6)"), "more than 20,000 numbers or words"),
+    "large list": (body("return ['a'] * 20_001"), "more than 20,000 numbers or words"),
     "claim": (NOISY.replace("pure", "normal"), "claim of .* must be one of pure, approx:D"),
     "exit": (NOISY + "\nsys.exit('no licence')", "exit code 1, and said: .*no licence"),
     "object": (body("return object()"), r"cannot be kept \(builtins.object\): return its parts"),

@@ -2,12 +2,16 @@
 
 import importlib.util
 import json
+import pickle
 import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+
+import mst_aim
 
 FIELD = Path(__file__).parents[3] / "benches" / "field"
 CONTENT = tomllib.loads((FIELD / "field.toml").read_text(encoding="utf-8"))
@@ -29,6 +33,21 @@ def test_the_page_shows_what_was_measured(field: Any) -> None:
     stored = json.loads(field.RELEASED.read_text(encoding="utf-8"))["rows"]
     assert field.page_table(stored, CONTENT["rows"]) in field.PAGE.read_text(encoding="utf-8")
     assert {row["case"] for row in stored} == {row["case"] for row in CONTENT["rows"]}
+
+
+def test_published_outputs_are_read_without_running_code(tmp_path: Path) -> None:
+    file = tmp_path / "features.pkl"
+    rng = np.random.default_rng(0)
+    made = {kind: rng.normal(mean, 3.8, size=(700, 14)) for kind, mean in (("out", 0), ("in", 1))}
+    file.write_bytes(pickle.dumps(made))
+    features = mst_aim.read(file)
+    scores, member = mst_aim.trials(features, 1000, seed=0)
+    taken = np.sort(scores[member])
+    sums = features["in"][: taken.size, mst_aim.ONES].sum(axis=1)
+    np.testing.assert_array_equal(taken, np.sort(sums))
+    file.write_bytes(pickle.dumps({"in": Path("a")}))
+    with pytest.raises(pickle.UnpicklingError, match="no part of an array"):
+        mst_aim.read(file)
 
 
 def test_each_bound_on_the_page_is_rounded_down(field: Any) -> None:
