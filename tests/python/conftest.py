@@ -1,5 +1,6 @@
 """What all tests share: reproducible property tests and inputs with a known shape."""
 
+import gc
 import os
 import secrets
 from collections.abc import Callable
@@ -28,6 +29,17 @@ def pytest_configure(config: pytest.Config) -> None:
         lambda bits: 0 if bits == AUDIT_BITS else entropy(bits),
     )
     config.add_cleanup(patched.undo)
+
+
+def pytest_collection() -> None:
+    """Import without collections of garbage, which took 6 % of the time of all tests."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was imported out of later collections."""
+    gc.enable()
+    gc.freeze()
 
 
 Game = tuple[NDArray[np.float64], NDArray[np.bool_]]

@@ -19,6 +19,7 @@ __all__ = [
     "SCORE",
     "Answer",
     "Terminal",
+    "called",
     "csv_text",
     "leakbound",
     "printed_by_each",
@@ -50,11 +51,18 @@ class Answer:
         return self.err
 
 
-def leakbound(*arguments: object) -> Answer:
+def called(*arguments: object) -> Answer:
+    """Run the program in this process, whatever it ends with."""
     with CliRunner().isolation() as (out, err, _):
         code = run([str(argument) for argument in arguments])
-        assert code != CRASH, err.getvalue()
         return Answer(code, out.getvalue().decode(), err.getvalue().decode())
+
+
+def leakbound(*arguments: object) -> Answer:
+    """Run the program in this process; a crash fails the test."""
+    answer = called(*arguments)
+    assert answer.code != CRASH, answer.err
+    return answer
 
 
 def spawn(*arguments: object) -> Answer:

@@ -122,18 +122,19 @@ GAMES: dict[str, tuple[str, Draw, int]] = {
 def test_streams_of_trials_that_stop_at_will_are_wrong_at_most_as_often_as_stated(
     name: str,
 ) -> None:
-    """Each is stopped at its worst moment; 200 games at 10 %: twice the rate would show."""
+    """Each is stopped at its worst moment; twice the rate would show nine times in ten."""
     of, draw, size = GAMES[name]
     claim, theta = CLAIMS[of]
-    false = 0
-    for seed in range(200):
-        rng, stream = np.random.default_rng(seed), lb.Stream(claim=claim, confidence=0.9)
+    games, level, false = 70, 0.25, 0
+    assert binom.sf(binom.isf(1e-3, games, level), games, 2 * level) > 0.9
+    for seed in range(games):
+        rng, stream = np.random.default_rng(seed), lb.Stream(claim=claim, confidence=1 - level)
         for _ in range(max(10, 100 // size)):
             member = rng.random(size) < 0.5
             if stream.update(draw(rng, member), member).bound > theta:
                 false += 1
                 break
-    assert binom.sf(false - 1, 200, 0.1) > 1e-3
+    assert binom.sf(false - 1, games, level) > 1e-3
 
 
 def leaking(claim: claims.Claim, batches: int = 12, **options: object) -> lb.Stream:

@@ -146,7 +146,7 @@ def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", [name for name in BOUNDARIES if name not in CAUTIOUS])
 def test_the_truth_is_refuted_exactly_as_often_as_the_level(name: str) -> None:
     """Neither more often nor less, and a doubled level would be seen."""
-    games, level = 2_000, 0.1
+    games, level = 600, 0.1
     count, doubled = refutations(name, 60, games, (level, 2 * level))
     assert unlikely(count, games, level) > 1e-3
     assert unlikely(doubled, games, level) < 1e-6
@@ -293,12 +293,12 @@ def test_coins_of_one_run_are_no_trials() -> None:
 def test_fixed_numbers_of_runs_become_trials_with_coins() -> None:
     """Randomised response at the truth, 10 %: twice as many false claims would show."""
     member, false = np.arange(110) < 40, 0
-    for seed in range(400):
+    for seed in range(300):
         right = np.random.default_rng(seed).random(110) < 1 / (1 + np.exp(-1))
         design = lb.Trials(member, fixed=True)
         result = lb.audit(1.0 * (member == right), design, confidence=0.9, seed=seed)
         false += result.bound > 1
-    assert binomial_tail(false, 400, 0.1) > 1e-3
+    assert binomial_tail(false, 300, 0.1) > 1e-3
     assert result.m == 70
     assert (result.options["fixed"], result.options["runs"]) == (True, 110)
     assert 0.09 <= sum(part["level"] for part in result.options["parts"]) < 0.1

@@ -5,67 +5,94 @@ import io
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 import leakbound as lb
-from command_line import Answer
+from command_line import Answer, called
 from leakbound._base.console import ended
 
-CRASHES = {
-    "a bug in an audit": "from leakbound.cli import audits\naudits.audit = fail(TypeError('x'))",
-    "a panic": "class Panic(BaseException): pass\n"
-    "from leakbound.cli import audits\naudits.audit = fail(Panic('index out of bounds'))",
-    "endless recursion": "from leakbound.cli import audits\n"
-    "def dive(*_, **__): return dive()\naudits.audit = dive",
-    "a library that exits with 1": "from leakbound.cli import audits\n"
-    "audits.audit = fail(SystemExit(1))",
-    "the end of input": "from leakbound.cli import audits\naudits.read = fail(EOFError())",
-    "commands that cannot be imported": "sys.modules['leakbound.cli.commands'] = None",
-    "an exception that has no words": "class Mute(Exception):\n"
-    "    def __str__(self): raise ValueError\n"
-    "from leakbound.cli import audits\naudits.audit = fail(Mute())",
-}
-"""What is broken on purpose, by what it stands for."""
 
-WRAPPER = """
-import sys
-def fail(error):
-    def failing(*_, **__):
+class Panic(BaseException):
+    """What the core raises where it panics, and no `except Exception` catches."""
+
+
+class MuteError(Exception):
+    """An exception whose text cannot be asked for."""
+
+    def __str__(self) -> str:
+        raise ValueError
+
+
+def fail(error: BaseException) -> Callable[..., NoReturn]:
+    def failing(*_: object, **__: object) -> NoReturn:
         raise error
+
     return failing
-{sabotage}
-from leakbound.cli import main
+
+
+def dive(*_: object, **__: object) -> object:
+    return dive()
+
+
+AUDIT, READ = "leakbound.cli.audits.audit", "leakbound.cli.audits.read"
+CRASHES: dict[str, tuple[str, Callable[..., object]]] = {
+    "a bug in an audit": (AUDIT, fail(TypeError("x"))),
+    "a panic": (AUDIT, fail(Panic("index out of bounds"))),
+    "endless recursion": (AUDIT, dive),
+    "a library that exits with 1": (AUDIT, fail(SystemExit(1))),
+    "the end of input": (READ, fail(EOFError())),
+    "an exception that has no words": (AUDIT, fail(MuteError())),
+}
+"""What is broken on purpose, and by what, by what it stands for."""
+
+BROKEN = """
+from leakbound.cli import audits, main
+def failing(*_, **__):
+    raise TypeError("x")
+audits.audit = failing
 main()
 """
+"""A program of its own, for the code that its process ends with."""
 
 
-def run(sabotage: str, *arguments: object, **environment: str) -> Answer:
-    done = subprocess.run(
-        [sys.executable, "-c", WRAPPER.format(sabotage=sabotage), *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | environment,
-    )
-    return Answer(done.returncode, done.stdout, done.stderr)
-
-
-@pytest.mark.parametrize("sabotage", CRASHES.values(), ids=CRASHES)
-def test_a_crash_ends_with_70_and_one_line(sabotage: str, scores: Path, tmp_path: Path) -> None:
-    answer = run(sabotage, "coins", scores, "--out", tmp_path / "out")
+def assert_crashed(answer: Answer) -> None:
     assert answer.code == 70, answer.err
     assert answer.err.startswith("leakbound: internal error: ")
     assert "please report it (LEAKBOUND_TRACEBACK=1" in answer.err
     assert answer.err.count("\n") == 1
 
 
+@pytest.mark.parametrize("broken", CRASHES)
+def test_a_crash_ends_with_70_and_one_line(
+    broken: str, scores: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, failing = CRASHES[broken]
+    monkeypatch.setattr(place, failing)
+    assert_crashed(called("coins", scores, "--out", tmp_path / "out"))
+
+
+def test_commands_that_cannot_be_imported_are_a_crash(
+    scores: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "leakbound.cli.commands", None)
+    assert_crashed(called("coins", scores))
+
+
 def test_the_traceback_is_there_for_the_asking(scores: Path) -> None:
-    answer = run(CRASHES["a bug in an audit"], "coins", scores, LEAKBOUND_TRACEBACK="1")
-    assert answer.code == 70
-    assert answer.err.startswith("Traceback (most recent call last):")
-    assert answer.err.splitlines()[-1].startswith("leakbound: internal error: TypeError: x")
+    done = subprocess.run(
+        [sys.executable, "-c", BROKEN, "coins", str(scores)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"LEAKBOUND_TRACEBACK": "1"},
+    )
+    assert done.returncode == 70
+    assert done.stderr.startswith("Traceback (most recent call last):")
+    assert done.stderr.splitlines()[-1].startswith("leakbound: internal error: TypeError: x")
 
 
 @pytest.mark.parametrize(
@@ -83,14 +110,14 @@ def test_without_numpy_the_program_ends_with_70_and_one_line(
     (tmp_path / "numpy" / "__init__.py").write_text(raised + "\n")
     script = tmp_path / "leakbound"
     script.write_text("import sys\nfrom leakbound.cli import main\nsys.exit(main())\n")
-    called = {
+    ways = {
         "script": [str(script), "plan", "--truth", "3"],
         "module": ["-m", "leakbound", "plan", "--truth", "3"],
         "import": ["-c", "import leakbound; leakbound.audit"],
     }
     package = Path(lb.__file__).parents[1]
     done = subprocess.run(
-        [sys.executable, *called[program]],
+        [sys.executable, *ways[program]],
         capture_output=True,
         text=True,
         check=False,
@@ -142,7 +169,7 @@ def test_a_crash_ends_with_70_where_nobody_can_be_told(
     errors: str, scores: Path, tmp_path: Path
 ) -> None:
     broken = tmp_path / "broken.py"
-    broken.write_text(WRAPPER.format(sabotage=CRASHES["a bug in an audit"]))
+    broken.write_text(BROKEN)
     assert shell(f'"$0" "$1" coins "$2" {errors}', broken, scores).returncode == 70
 
 

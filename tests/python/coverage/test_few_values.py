@@ -42,13 +42,13 @@ GAMES: dict[str, tuple[float, Reports]] = {
 def test_false_claims_are_no_more_than_stated(game: str) -> None:
     truth, reports = GAMES[game]
     false = 0
-    for seed in range(1000):
+    for seed in range(400):
         rng = np.random.default_rng(seed)
         member = rng.random(1000) < 0.5
         design = lb.Coins(member)
         false += lb.audit(reports(member, rng), design, confidence=0.9, seed=seed).bound > truth
-    # More of 1,000 games are false with probability 1e-5, and of twice the rate 200.
-    assert false <= 142
+    # More of 400 games are false with probability 1e-5, and at twice the rate with 0.93.
+    assert false <= 68
 
 
 def guessed(scored: _core.Ranking, ranking: _core.Ranking) -> tuple[int, int, int]:

@@ -69,7 +69,8 @@ def test_fixed_numbers_make_guesses_dependent(golden: Any) -> None:
     assert found > stats.binomial_tail(532, 1000, 0.5) == pytest.approx(listed["binom"])
 
 
-GAMES = 2000
+GAMES = 400
+"""A rate that is doubled is seen with probability 0.98."""
 GUESSES = 60
 
 

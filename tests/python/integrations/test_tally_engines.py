@@ -39,10 +39,17 @@ SLOW = {"Spark", "Ray Data"}
 PATIENCE = 300
 ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
+    # Compiled code need not be fast: it runs once.
+    "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "PYSPARK_PYTHON": sys.executable,
     "RAY_USAGE_STATS_ENABLED": "0",
+    # Ray ends workers that had no task for a second, and each new one imports everything again.
+    "RAY_kill_idle_workers_interval_ms": "0",
+    "RAY_prestart_worker_first_driver": "0",
     "SPARK_LOCAL_IP": "127.0.0.1",
 }
+# By default 200 partitions, and a page about jobs.
+SPARK = "spark.sql.shuffle.partitions 2\nspark.ui.enabled false\n"
 KINDS = (np.float64, np.float32)
 
 
@@ -101,10 +108,12 @@ def test_every_engine_counts_the_same_to_the_bit(
         script += [f"shutil.copytree({name!r}, 'shards', dirs_exist_ok=True)", *RECIPES[title]]
         script += [f"tally.to_parquet('{name}.parquet')", f"pairs.to_parquet('{name}-2.parquet')"]
     (tmp_path / "recipe.py").write_text("\n".join(script), encoding="utf-8")
+    (tmp_path / "spark-defaults.conf").write_text(SPARK, encoding="utf-8")
+    folders = {"HF_HOME": str(tmp_path / "cache"), "SPARK_CONF_DIR": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "recipe.py"],
         cwd=tmp_path,
-        env=os.environ | ENVIRONMENT | {"HF_HOME": str(tmp_path / "cache")},
+        env=os.environ | ENVIRONMENT | folders,
         capture_output=True,
         text=True,
         timeout=PATIENCE,

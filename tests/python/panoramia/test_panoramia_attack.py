@@ -73,8 +73,17 @@ def test_it_finds_what_signals_and_images_say(by_signal: float, by_shape: float)
     scores = fitted.score(test.examples, test.signals)
     found = lb.audit(scores, lb.Panoramia(test.member, baseline=scores))
     assert found.attack.bound > 0.4
+
+
+def test_what_was_prepared_is_what_a_fit_prepares() -> None:
+    train, validation, test = (pictures(n, n, by_signal=0.9, by_shape=0.9) for n in (150, 80, 100))
+    attack = StackedAttack("image")
+    ready = attack.prepare(train, validation, seed=0)
+    fitted = attack.fit(train, validation, **CHOICE, prepared=ready)
     again = attack.fit(train, validation, **CHOICE)
-    np.testing.assert_array_equal(again.score(test.examples, test.signals), scores)
+    np.testing.assert_array_equal(
+        again.score(test.examples, test.signals), fitted.score(test.examples, test.signals)
+    )
 
 
 @pytest.mark.parametrize("device", DEVICES)
