@@ -45,7 +45,7 @@ SPLIT = (
     "has the scores of the training set and the test set, with the same columns as for coins. "
     "Several files, a folder or a pipe are read as one table. FILE can also be a tally of pairs "
     "(lb.PairTally), and several of these are added up. Both parts must be prepared and scored by "
-    "the same code: texts never packed, in the same template. The bound is on ε for replacing one "
+    "the same code: never pack texts, and use one template. The bound is on ε for replacing one "
     "example."
 )
 CHOICES = (

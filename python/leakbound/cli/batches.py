@@ -20,9 +20,9 @@ app = typer.Typer()
 BATCHES = (
     "FILE has the indices of each step's examples: a .json file with a list of lists, or a table "
     "with the columns [bold]batch[/] (0, 1, …) and [bold]index[/], one row for each example of "
-    "each batch. An accountant for Poisson sampling assumes that every example is drawn by itself. "
-    "The test tells shuffled epochs, a fixed order, weights and repeats from that; it takes the "
-    "sizes of batches as given. Other batches can be stated with [bold]--sampling[/]."
+    "each batch. An accountant for Poisson sampling assumes that examples are drawn independently. "
+    "The test detects shuffled epochs, a fixed order, weights and repeats; it takes the "
+    "sizes of batches as given. Other batches can be declared with [bold]--sampling[/]."
 )
 CODES = (
     "[dim]Exit code: 0 not refuted, 1 refuted, 2 bad input, 3 inconclusive, 70 internal error.[/]"
@@ -39,7 +39,7 @@ def batches(
     examples: Annotated[int, option("N", "Number of examples in the data.", min=1)],
     sampling: Annotated[
         Batches,
-        option("", "What is stated: Poisson samples, fresh uniform ones of one size, or epochs."),
+        option("", "Declared: Poisson samples, fresh uniform samples of one size, or epochs."),
     ] = "poisson",
     batches_per_epoch: Annotated[
         int | None, option("N", "Batches in an epoch, for --sampling epochs.", min=1)

@@ -78,7 +78,7 @@ class Signs:
     ] = None
     thousands: Annotated[
         Literal[",", ".", "'", "space"] | None,
-        option("SIGN", "Sign between thousands: , or . or ' or space. Default: none."),
+        option("SIGN", "Thousands separator: , or . or ' or space. Default: none."),
     ] = None
 
     encoding: Annotated[
@@ -89,7 +89,7 @@ class Signs:
         int | None,
         option(
             "N",
-            "Refuse files of more rows. Default: any number, unless a file unpacks to more than "
+            "Refuse files with more rows. Default: no limit, unless a file unpacks to more than "
             "1 GB and 100 times its size.",
             min=1,
         ),

@@ -37,8 +37,8 @@ class Grouped:
         str,
         option(
             "COL",
-            "Column of labels, such as regions, in which membership had no part: audits each "
-            "subgroup, with one error probability for all.",
+            "Column of labels, such as regions, that do not depend on membership: audits each "
+            "subgroup, so that all bounds hold together.",
         ),
     ] = ""
 

@@ -16,9 +16,9 @@ app = typer.Typer()
 MECHANISM = (
     "CASE is a file of Python code with [bold]run(data, rng)[/], the neighbouring inputs "
     "[bold]d0[/] and [bold]d1[/], [bold]claim[/] (as --family of the other commands names it, such "
-    'as "pure" or "approx:1e-5"), the number [bold]parameter[/], and optionally '
-    "[bold]score(outputs)[/]. It runs in the environment of --python, which needs NumPy and "
-    "nothing of leakbound. The audit stops once the claim is refuted."
+    'as "pure" or "approx:1e-5"), [bold]parameter[/] (the claimed number), and optionally '
+    "[bold]score(outputs)[/]. It runs in the environment of --python, which needs NumPy but "
+    "not leakbound. The audit stops once the claim is refuted."
 )
 EXAMPLES = "leakbound mechanism count.py --python env/bin/python --most-runs 2000 --out report"
 Claimed = Annotated[
@@ -37,14 +37,14 @@ def mechanism(
     ] = None,
     workers: Annotated[int, option("N", "Processes that share the runs.")] = 1,
     timeout: Annotated[
-        float | None, option("S", "Seconds a run may take; a longer one is ended, and counts.")
+        float | None, option("S", "Seconds a run may take; a longer one is an output, too.")
     ] = None,
     most_runs: Annotated[int, option("N", "Runs at most.")] = 5000,
     claim: Claimed = "",
     confidence: options.Confidence = 0.95,
     seed: options.Seed = None,
     store: Annotated[
-        Path | None, option("FILE", "Keep outputs in an .npz file: the same command goes on.")
+        Path | None, option("FILE", "Keep outputs in an .npz file: the same command resumes.")
     ] = None,
     delivery: Delivery,
 ) -> None:

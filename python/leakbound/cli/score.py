@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 SCORE = (
-    "MODEL is a causal language model or a classifier of Hugging Face (a folder, or a name in the "
-    "local cache), or the import path of a torch module or of a function that returns one. DATA "
-    "has one row per example, with columns [bold]id[/], [bold]text[/] or [bold]features[/], "
+    "MODEL is a causal language model or a classifier from Hugging Face (a folder, or a name in "
+    "the local cache), or the import path of a torch module or of a function that returns one. "
+    "DATA has one row per example, with columns [bold]id[/], [bold]text[/] or [bold]features[/], "
     "[bold]label[/] for classifiers, and optionally [bold]member[/]. The output is a folder of "
-    "parquet files (shards) with id, score, member and, of texts, n_tokens.\n\nIf a run stops, run "
-    "the same command again: finished shards are kept. If a row is refused, repair it first.\n\n"
+    "parquet files (shards) with id, score, member and, for texts, n_tokens.\n\nIf a run stops, "
+    "run the same command again: finished shards are kept. If a row is refused, fix it first.\n\n"
     "For a language model behind an API, score its logs instead, with --from and without MODEL: "
     "FILE… are JSON lines with the log-probabilities of tokens, one text in each line, with an "
     "[bold]id[/] and optionally [bold]member[/]."
@@ -87,7 +87,7 @@ class Measuring:
         option("MODEL", "Model before training, for loss_drop; with --from, its logs."),
     ] = None
     max_length: Annotated[
-        int | None, option("N", "Tokens after which texts are cut. Default: the most of MODEL.")
+        int | None, option("N", "Tokens after which texts are cut. Default: the limit of MODEL.")
     ] = None
     dtype: Annotated[
         Precision | None, option("", "Precision of weights. Default: float32, or a module's own.")
@@ -113,7 +113,7 @@ def score(
     out: Annotated[Path, option("DIR", "Folder for the shards.")],
     shard_rows: Annotated[
         int | None,
-        option("N", "Rows of DATA in a shard. Default: 4096, and a million of logs.", min=1),
+        option("N", "Rows of DATA in a shard. Default: 4096; for logs, a million.", min=1),
     ] = None,
     logs: Logs,
     measuring: Measuring,

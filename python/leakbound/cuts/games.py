@@ -337,7 +337,7 @@ class PairTallyGame(TallyGame):
         return self.rated_by.ranked()
 
 
-NEAR_CEILING = "the bound is all, or nearly all,"
+NEAR_CEILING = "the bound is at or near the most"
 """How the warning begins that more examples may show more."""
 
 

@@ -186,7 +186,7 @@ class Parts(Policy):
         others = [part for i, part in enumerate(self.parts) if i != place]
         if len(others) == 1:
             share = f"{100 * others[0].share:g} % of the error probability"
-            return f"A second test, of {_TESTED[others[0].name]}, uses {share}."
+            return f"A second test (of {_TESTED[others[0].name]}) uses {share}."
         each = [f"of {_TESTED[part.name]} ({100 * part.share:g} %)" for part in others]
         return f"Two other tests use parts of the error probability: {' and '.join(each)}."
 

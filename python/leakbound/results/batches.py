@@ -38,7 +38,7 @@ _REASONS: dict[BatchTest, str] = {
     "epochs",
     "many in common": "batches some steps apart have too many examples in common, as in a fixed "
     "order",
-    "counts": "examples come too evenly, or too unevenly, often",
+    "counts": "examples are drawn too evenly, or too unevenly",
     "epochs": "an example is twice in one epoch, counted from the first batch",
 }
 
@@ -87,7 +87,7 @@ class BatchesAudit(Record):
     def summary(self) -> str:
         """Return what was found, in a paragraph."""
         seen = (
-            f"{self.batches:,} batches of {self.mean:.1f} of {self.examples:,} examples on average"
+            f"{self.batches:,} batches (on average {self.mean:.1f} of {self.examples:,} examples)"
         )
         stated = _STATED[self.sampling]
         given = ""

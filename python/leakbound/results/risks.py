@@ -11,7 +11,7 @@ DEPENDS = "depend on whose data was used"
 """What is proved of so many hits, at least."""
 MEANING = (
     "with the data of the other person of the pair instead, this table would have been less "
-    "likely, for at least one choice in the other pairs"
+    "likely, for at least one way to choose the members of the other pairs"
 )
 """What it means for a hit to depend on whose data was used."""
 

@@ -127,7 +127,8 @@ def test_the_words_of_a_count_are_defined_where_it_is_stated() -> None:
     short = "of these hits depend on whose data was used"
     long = (
         f"At least {count} {short}: with the data of the other person of the pair instead, this "
-        "table would have been less likely, for at least one choice in the other pairs"
+        "table would have been less likely, for at least one way to choose the members of the "
+        "other pairs"
     )
     assert long in said
     assert said.index(long) < said.index(f"{short}.")

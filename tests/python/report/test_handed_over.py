@@ -64,7 +64,7 @@ def test_c_and_its_sum_add_up_or_say_why_not() -> None:
         note = result.summary().metrics[0].note
         seen.add(note.split("; ")[1])
         assert note.startswith("estimate, not a lower bound; ")
-        if note.endswith("c + ε minus c"):
+        if note.endswith("on c + ε minus that on c"):
             assert most - c == found
         elif note.endswith(", before rounding"):
             assert most - c != found

@@ -54,7 +54,7 @@ def test_the_first_sentence_is_the_bound_in_hundredths(name: str) -> None:
     said = result.summary()
     assert words in said.plainly
     assert "ε" not in said.plainly
-    numbers = re.search(r"at least (\d+) times in 100 \(guessing: (\d+) times\)", said.plainly)
+    numbers = re.search(r"at least (\d+) times in 100 \(by chance: (\d+) times\)", said.plainly)
     assert numbers is not None
     most = 100 * math.exp(result.bound) / (k - 1 + math.exp(result.bound))
     assert most - 1.1 < int(numbers[1]) <= most

@@ -34,7 +34,7 @@ RANKS = (
     "ranks at once."
 )
 LOOK = "guesses at ranks chosen with a pilot sample"
-SECOND = " A second test, of {}, uses {} % of the error probability."
+SECOND = " A second test (of {}) uses {} % of the error probability."
 LOOK_TOO = SECOND.format(LOOK, 5)
 LOOK_AND_SCAN = (
     f" Two other tests use parts of the error probability: of {LOOK} (5 %) and of every threshold "
@@ -47,7 +47,7 @@ PILOT = (
 )
 OF_PAIRS = CHOSEN.format("pairs", ALONE)
 RANKED = ", the ranks of the guesses and the share of “member” guesses were"
-TWO = "Two numbers of guesses, fixed in advance, were tested, each at half of the level."
+TWO = "Two numbers of guesses, fixed in advance, were tested; the confidence allows for both."
 
 
 def trials(claim: str) -> Any:

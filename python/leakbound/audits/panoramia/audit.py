@@ -422,8 +422,8 @@ def _assumptions(
         REPLACED,
         Assumption(
             name="separate training data",
-            statement="No audited member trained the generator, the baseline or the attack, and "
-            "the baseline did not use the model.",
+            statement="No audited member was used to train the generator, the baseline or the "
+            "attack, and the baseline did not use the model.",
             status="declared",
         ),
         Assumption(

@@ -76,7 +76,7 @@ OBSERVED = (
     Assumption(
         "independent memberships",
         "Given the features, each audited example was in the training set independently of the "
-        "others, with its propensity. The rest of training does not depend on which were.",
+        "others, with its propensity. The rest of training does not depend on which ones were.",
         "declared",
     ),
     Assumption(
@@ -434,9 +434,12 @@ def conditions(
     of other attacks, but for the verb's object.
     """
     model, source = odds.assumptions
-    abstention = "for no reason."
+    abstention = "No example is left out because of its log-odds."
     if options.max_log_odds is not None:
-        abstention = f"if their log-odds are beyond {options.limit:g}, whatever their score."
+        abstention = (
+            f"Examples are left out if their log-odds are beyond {options.limit:g}, whatever "
+            "their score."
+        )
     return (
         model,
         *drawn,
@@ -449,8 +452,7 @@ def conditions(
         ),
         Assumption(
             "abstention by features only",
-            "Guesses and their order depend on scores and propensities only. Examples are left "
-            f"out {abstention}",
+            f"Guesses and their order depend on scores and propensities only. {abstention}",
             "checked",
         ),
     )

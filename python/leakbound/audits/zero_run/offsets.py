@@ -49,7 +49,7 @@ _APPROX = (
     "probability w themselves (Cebere, Even, Bleistein and Bellet, Theorem D.2, with u in place of "
     "v under the root). Half of the error probability is spent on 2w. "
 )
-_BOTH = "Two numbers of guesses, fixed in advance, were tested, each at half of the level."
+_BOTH = "Two numbers of guesses, fixed in advance, were tested; the confidence allows for both."
 _LARGER = "The larger bound of two tests counts, with {first} and {look} of the error probability. "
 _LOOKED_AT = "Those tested have their exact Poisson-binomial tail."
 _AT_A_MEMBER = "Two numbers of guesses, fixed in advance, share the level of its exact tail."

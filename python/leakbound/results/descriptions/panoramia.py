@@ -186,7 +186,7 @@ def _metrics(
         if result.c_upper is not None:
             known = f"{number(allowed)}, the limit of c"
         adds = Decimal(number(most)) - Decimal(number(allowed)) == Decimal(number(result.bound))
-        difference = f"c + ε minus {known}"
+        difference = f"the bound on c + ε minus that on {known}"
         if not adds:
             difference += ", before rounding"
     name = {"estimate": "Estimate ε̃", "lower_bound": "ε at least"}.get(result.kind, "ε")
@@ -218,7 +218,7 @@ def _metrics(
 def _blind(result: PanoramiaResult) -> Metric:
     """Return how well an attack that never sees the model tells who is a member."""
     blind = result.blind_baseline
-    note = "guesses of the baseline, which never sees the model: the generator's part"
+    note = "baseline guesses, right without the model: due to the generator"
     if result.options.get("real_nonmembers"):
-        note = "guesses of the baseline, which never sees the model; half if the split was random"
+        note = "baseline guesses, right without the model; half if the split was random"
     return Metric("Blind baseline", f"{blind.right:,} of {blind.guesses:,}", note)

@@ -38,8 +38,8 @@ def plainly(result: AuditResult) -> str:
     if result.wording.subject == "generator":
         subject = "the synthetic table"
     return (
-        f"Someone who has {subject} and knows all other {_many(result)} can tell {_told(result)}, "
-        f"and be right at least {often} times in 100 (guessing: {guessing} times)."
+        f"Someone who has {subject} and knows all other {_many(result)} can guess {_told(result)}, "
+        f"and be right at least {often} times in 100 (by chance: {guessing} times)."
     )
 
 

@@ -35,7 +35,7 @@ _MANY = 0.5
 # An ε beyond which no audit reaches, and examples that no audit has
 _HIGHEST = 100.0
 _MANAGEABLE = 1e9
-_FLAWS = "duplicates, outliers and wrong labels"
+_FLAWS = "duplicates, outliers or wrong labels"
 _OF_PARTS = {
     "membership": "Look for data that bypasses clipping, such as batch statistics, and for "
     "examples that are used twice: the canaries show more than the accountant allows.",
@@ -289,8 +289,8 @@ def _of_shift(result: Any) -> Iterator[str]:
         yield _of_matched(result)
     if result.by_tampering is not None and result.by_tampering < _MANY * result.bound:
         yield Message(
-            "Check the propensities before you rely on this bound: matching takes them as exact. "
-            '{correction="tamper"}, which allows for some error in them, shows much less here.'
+            "Check the propensities before you rely on this bound: matching needs a right model of "
+            'them. {correction="tamper"}, which allows for some error in them, shows much less here.'
         )
 
 
@@ -364,7 +364,7 @@ def of_estimate(result: "PanoramiaResult") -> Iterator[str]:
         )
     if result.bound and result.bound >= _NEAR * result.ceiling and not _is_filled(result):
         yield (
-            f"To see more, audit more than {result.m:,} examples: with so many, even a perfect "
+            f"To see more, audit more than {result.m:,} examples: with these, even a perfect "
             f"attack shows at most {number(result.ceiling)}."
         )
 

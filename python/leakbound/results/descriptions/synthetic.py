@@ -125,8 +125,8 @@ def _paragraphs(risks: Risks) -> Iterator[str]:
         if risk.certified is None:
             yield f"{rates}. What is proved is withheld with the bound."
             continue
-        exposed = f"once {risk.surely_seen_from:,} people are exposed"
-        sure = f"Even a perfect attack is sure to certify a hit only {exposed}."
+        exposed = f"{risk.surely_seen_from:,} or more people are exposed"
+        sure = f"Even a perfect attack is sure to certify a hit only if {exposed}."
         if not risk.certified:
             yield f"{rates}. None of these hits is certified. {sure}"
             continue
@@ -156,9 +156,9 @@ def _overview(risks: Risks) -> Overview:
     )
     least = max(risk.surely_seen_from for _, risk in risks)
     note = (
-        f"Certified: at least so many of these hits {DEPENDS}: {MEANING}. A perfect attack is sure "
-        f"to certify one only if {least:,} people or more are exposed. The shares of members and "
-        "of held-out people are not a test by themselves."
+        f"Certified: at least this many of these hits {DEPENDS}: {MEANING}. A perfect attack is "
+        f"sure to certify one only if {least:,} people or more are exposed. The shares of members "
+        "and of held-out people are not a test by themselves."
     )
     return Overview(title="Three questions", table=table, note=note, figure=figure)
 

@@ -20,8 +20,8 @@ HOW: dict[Correction, str] = {
 _CORRECTED: dict[Correction, str] = {
     "match": "They are about the examples that matching kept ({kept} of {m:,}), each a member with "
     "probability 1/2.",
-    "poisson_binomial": "The test allows for the odds of membership that features give each of "
-    "{m:,} examples.",
+    "poisson_binomial": "The test allows for the odds of membership of each of {m:,} examples, "
+    "given its features.",
     "tamper": "Right guesses that features make likely were dropped at random.",
     "composition": "The most that features of any of {m:,} examples may reveal was subtracted.",
 }
@@ -135,7 +135,7 @@ def _guessed(result: ZeroRunResult) -> str:
         result.correct, guesses=result.guesses, guessed=result.guessed, right=counted
     )
     if result.learnt is not None and result.correction in _COUNTED:
-        right = f"At the least favourable propensities, {right[0].lower()}{right[1:]}"
+        right = f"Under the least favourable propensities, {right[0].lower()}{right[1:]}"
     corrected = _CORRECTED[result.correction].format(kept=_kept(result), m=result.m)
     return f"{right} {corrected}"
 
