@@ -2,7 +2,7 @@
 
 import math
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from numbers import Integral, Real
 from operator import ge, gt, le, lt
@@ -228,17 +228,6 @@ def reals(
 ) -> FloatArray:
     """Read real numbers within limits."""
     return numbers(values, name=name, least=least, most=most).astype(np.float64, copy=False)
-
-
-def is_list(values: object) -> bool:
-    """Return whether values follow one another, and have a length or pass once.
-
-    Text and mappings do not count, nor arrays and tensors without dimensions, which have the
-    methods of lists and raise TypeError.
-    """
-    if isinstance(values, str | bytes | Mapping) or getattr(values, "shape", None) == ():
-        return False
-    return isinstance(values, Iterable)
 
 
 def broadcast(*arguments: AnyArray) -> Sequence[AnyArray]:

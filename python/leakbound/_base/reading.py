@@ -5,7 +5,7 @@ what none can take is refused in the same words.
 """
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Integral
 
 import numpy as np
@@ -31,6 +31,17 @@ def readable(values: Data) -> Data:
     if narrow:
         return tensor.float()
     return tensor
+
+
+def is_list(values: object) -> bool:
+    """Return whether values follow one another, and have a length or pass once.
+
+    Text and mappings do not count, nor arrays and tensors without dimensions, which have the
+    methods of lists and raise TypeError.
+    """
+    if isinstance(values, str | bytes | Mapping) or getattr(values, "shape", None) == ():
+        return False
+    return isinstance(values, Iterable)
 
 
 def array_of(values: Data, name: str, *, exact: bool = False) -> AnyArray:

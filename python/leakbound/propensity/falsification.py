@@ -11,14 +11,21 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base import shares
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import check_scores, seed_of
+from leakbound._base.checks import check_scores, seed_of, vector
 from leakbound._base.console import track
-from leakbound._base.features import placed_features
+from leakbound._base.features import FeatureTable, placed_features
 from leakbound._base.imports import needs
 from leakbound._base.odds import expit
 from leakbound._base.records import Record
 from leakbound._base.streams import Purpose
-from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
+from leakbound._base.types import (
+    AnyArray,
+    ArrayInput,
+    BoolArray,
+    FloatArray,
+    HasMember,
+    IntArray,
+)
 from leakbound.errors import InputError, InputTypeError
 from leakbound.propensity.confidence import ConfidenceSet
 from leakbound.propensity.scaling import standardised
@@ -113,7 +120,7 @@ def falsify(
     ----------
     log_odds : array-like, shape (m,)
         Claimed log-odds of membership, from data other than these. Examples beyond ±300 are left
-        out.
+        out, and rows of a table of which a model predicts NaN.
     X, member : array-like, shapes (m, d) and (m,)
         Features and membership.
     seed : int, optional
@@ -128,8 +135,9 @@ def falsify(
     True
     """
     order = ExampleOrder()
-    features = placed_features(order, X, "X").rows
-    claimed = check_scores(order.placed(log_odds, "log_odds"), "log_odds")
+    given = placed_features(order, X, "X")
+    features = given.rows
+    claimed = _claimed(order.placed(log_odds, "log_odds"), given)
     if features.shape[0] != claimed.size:
         raise InputError(f"X has {features.shape[0]} rows and there are {claimed.size} log-odds")
     labels = order.member(member, claimed.size)
@@ -144,6 +152,14 @@ def falsify(
     strongest = min(tried, key=lambda one: one.p_value)
     p_value = min(1.0, shares.SCEPTICS.price(len(tried)) * strongest.p_value)
     return replace(strongest, p_value=p_value, refuted=p_value < REFUTED_BELOW)
+
+
+def _claimed(log_odds: ArrayInput, table: FeatureTable) -> FloatArray:
+    """Read claimed log-odds; those of which a model of a table says nothing are infinite."""
+    values: AnyArray = vector(log_odds, "log_odds")
+    if table.encoding is not None and values.dtype.kind == "f":
+        values = np.where(np.isnan(values), np.inf, values)
+    return check_scores(values, "log_odds")
 
 
 def _tried(

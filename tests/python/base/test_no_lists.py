@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from leakbound._base.checks import MOST_BATCH, is_list
+from leakbound._base.checks import MOST_BATCH
+from leakbound._base.reading import is_list
 from leakbound.dp_sgd import audit_batches, neighbouring_batches, probe_dp_step
 from leakbound.errors import InputTypeError, OptionError
 from leakbound.torch import Scorer

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base import shares
-from leakbound._base.checks import choice, complement, integer, is_list, seed_of, shown
+from leakbound._base.checks import choice, complement, integer, seed_of, shown
 from leakbound._base.formatting import percent
 from leakbound._base.messages import Message
-from leakbound._base.reading import array_of
+from leakbound._base.reading import array_of, is_list
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, Batches, FloatArray, IntArray
 from leakbound.errors import InputError, InputTypeError, OptionError

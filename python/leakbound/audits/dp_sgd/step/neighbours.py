@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from leakbound._base.checks import choice, flag, is_list, shown
+from leakbound._base.checks import choice, flag, shown
+from leakbound._base.reading import is_list
 from leakbound._base.types import Relation
 from leakbound.audits.dp_sgd.step.pairs import Batch, Pair
 from leakbound.errors import InputError, InputTypeError

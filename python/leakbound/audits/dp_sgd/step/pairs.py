@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from leakbound._base.checks import instance, is_list, real, shown
-from leakbound._base.reading import readable
+from leakbound._base.checks import instance, real, shown
+from leakbound._base.reading import is_list, readable
 from leakbound._base.types import Relation
 from leakbound.errors import InputError, InputTypeError
 
