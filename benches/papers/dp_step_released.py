@@ -99,7 +99,7 @@ def _of_opacus() -> str:
 
 
 def _of_accounting() -> str:
-    """Return what the release of dp-accounting that is imported says of the Gaussian mechanism."""
+    """Return what the release of dp-accounting that is imported states for the Gaussian mechanism."""
     by_rdp, by_losses = _accounted()
     exact = float(lb.GaussianDP().attained(2.0, "both").epsilon(DELTA))
     if by_rdp >= exact:
@@ -141,7 +141,7 @@ def seen_in(name: str, release: str, folder: Path) -> str:
     if version(package) != release and not place.is_dir():
         asked = [*PIP, "--target", str(place), f"{package}=={release}"]
         if subprocess.run(asked, check=False).returncode:
-            message = f"{package} {release} is not to be had: {' '.join(asked)} failed"
+            message = f"{package} {release} cannot be installed: {' '.join(asked)} failed"
             raise MissingExtraError(message)
     paths = os.pathsep.join([str(place), *sys.path])
     program = [sys.executable, __file__, name]

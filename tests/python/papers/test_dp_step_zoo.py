@@ -88,11 +88,11 @@ def test_each_release_is_seen_in_a_process_of_its_own(tmp_path: Path) -> None:
     assert "tests attain 10.00" in seen or seen == "right"
 
 
-def test_a_release_that_is_not_to_be_had_is_named(
+def test_a_release_that_cannot_be_installed_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dp_step_released, "PIP", (sys.executable, "-c", "raise SystemExit(1)"))
-    with pytest.raises(MissingExtraError, match=r"opacus 0.0.1 is not to be had"):
+    with pytest.raises(MissingExtraError, match=r"opacus 0.0.1 cannot be installed"):
         seen_in("divisor", "0.0.1", tmp_path)
     # a folder without the release: the one that is installed would be taken for it
     (tmp_path / "dp-accounting-0.0.1").mkdir()
