@@ -99,7 +99,7 @@ def _of_opacus() -> str:
 
 
 def _of_accounting() -> str:
-    """Return what the release of dp-accounting that is imported states for the Gaussian mechanism."""
+    """Return what the release of dp-accounting that is imported states of Gaussian noise."""
     by_rdp, by_losses = _accounted()
     exact = float(lb.GaussianDP().attained(2.0, "both").epsilon(DELTA))
     if by_rdp >= exact:
