@@ -1,14 +1,19 @@
 """The zoo of steps on opacus: right ones are not refuted, and each fault is."""
 
 import math
+import sys
 from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
+import dp_step_released
 import dp_step_zoo
 from dp_step_faults import STEP_FAULTS
 from dp_step_models import NOISE, RIGHT, Case, probed
-from dp_step_released import SIZES, divisor_of_data
+from dp_step_released import REPORTED, SIZES, divisor_of_data, seen_in
+from leakbound.errors import MissingExtraError
 from validity.suite import most_errors
 
 QUICK_FAULTS = {
@@ -74,3 +79,22 @@ def test_the_divisor_of_a_data_set_is_seen_in_the_noise_of_one_step() -> None:
         assert found[f"{size} and {size + 1} examples"] == pytest.approx(ends[0] / ends[1])
     assert audit.refuted_by == ("coupling",)
     assert audit.epsilon(1e-5) > 64
+
+
+@pytest.mark.validity  # a process that loads PyTorch
+def test_each_release_is_seen_in_a_process_of_its_own(tmp_path: Path) -> None:
+    seen = REPORTED["replacing"].see()
+    assert seen_in("replacing", version("dp-accounting"), tmp_path) == seen
+    assert "tests attain 10.00" in seen or seen == "right"
+
+
+def test_a_release_that_cannot_be_installed_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dp_step_released, "PIP", (sys.executable, "-c", "raise SystemExit(1)"))
+    with pytest.raises(MissingExtraError, match=r"opacus 0.0.1 cannot be installed"):
+        seen_in("divisor", "0.0.1", tmp_path)
+    # a folder without the release: the one that is installed would be taken for it
+    (tmp_path / "dp-accounting-0.0.1").mkdir()
+    with pytest.raises(MissingExtraError, match=r"was imported in place of 0.0.1"):
+        seen_in("replacing", "0.0.1", tmp_path)
