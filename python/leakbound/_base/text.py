@@ -200,35 +200,39 @@ class _Words:
         cell = int(strange[self.which].argmax())
         first = str(self.distinct[self.which[cell]])
         table, row = self._place(cell)
-        listed = [first, *(one for one in others if one != first)][:_OTHERS]
-        more = ""
-        if len(others) > _OTHERS:
-            more = f" and {len(others) - _OTHERS} more"
         kind = NAMES[reading.kind]
-        remedy: str = Message(
-            "if such words mark missing values, pass {missing}{more}; if {kind} are codes here, "
-            "{columns}",
-            missing=Option("missing", listed),
-            more=more,
-            kind=kind,
-            columns=Option("columns", {self.name: "codes"}),
-        )
-        if not self.columns[0].writing.named:
-            words = f"({', '.join(map(repr, listed))}{more})"
-            replaced = Ways(
-                f"replace such words {words} by missing values, as "
-                "pandas.to_numeric(column, errors='coerce') does",
-                shell=f"name such words {words} in --missing",
-            )
-            coded = Ways(f"{_CATEGORICAL.python}: .astype('category')", _CATEGORICAL.shell)
-            said = "{replaced}; if {kind} are codes here, {coded}"
-            remedy = Message(said, replaced=replaced, kind=kind, coded=coded)
+        remedy = self._remedy(kind, [first, *(one for one in others if one != first)])
         message = (
             "column {name!r} of {table} holds {kind}, but {first} at row {row} (rows count from "
             "0): {remedy}"
         )
         where = {"name": self.name, "table": table, "kind": kind, "first": shown(first)}
         raise InputError(Message(message, row=row, remedy=remedy, **where))
+
+    def _remedy(self, kind: str, words: list[str]) -> Message:
+        """Return what to do about a few words in a column of another kind, such as numbers."""
+        listed = words[:_OTHERS]
+        more = ""
+        if len(words) > _OTHERS:
+            more = f" and {len(words) - _OTHERS} more"
+        if self.columns[0].writing.named:
+            return Message(
+                "if such words mark missing values, pass {missing}{more}; if {kind} are codes "
+                "here, {columns}",
+                missing=Option("missing", listed),
+                more=more,
+                kind=kind,
+                columns=Option("columns", {self.name: "codes"}),
+            )
+        named = f"({', '.join(map(repr, listed))}{more})"
+        replaced = Ways(
+            f"replace such words {named} by missing values, as "
+            "pandas.to_numeric(column, errors='coerce') does",
+            shell=f"name such words {named} in --missing",
+        )
+        coded = Ways(f"{_CATEGORICAL.python}: .astype('category')", _CATEGORICAL.shell)
+        said = "{replaced}; if {kind} are codes here, {coded}"
+        return Message(said, replaced=replaced, kind=kind, coded=coded)
 
     def suspicion(self) -> str:
         """Say what tells that a column of words was meant to hold numbers or dates, if it was."""

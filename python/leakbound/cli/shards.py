@@ -112,7 +112,15 @@ def tally_of(paths: Sequence[Path], score: str, layout: Layout) -> Tally:
         finally:
             stopped.set()
     tables = [path for path in files if path not in tallies and path != PIPE]
-    if total.m <= _COMPARED:
+    _compare_coins(files, tables, layout, rows=total.m)
+    return total
+
+
+def _compare_coins(
+    files: Sequence[Path], tables: Sequence[Path], layout: Layout, *, rows: int
+) -> None:
+    """Compare ids and coins of different files; say of which files they are not compared."""
+    if rows <= _COMPARED:
         check_coins(tables, layout)
         if len(files) > max(1, len(tables)):
             tell(
@@ -124,7 +132,6 @@ def tally_of(paths: Sequence[Path], score: str, layout: Layout) -> Tally:
             f"note: ids and coins of more than {_COMPARED:,} rows are not compared: each example "
             "must be in one file, and each coin decide on one run, only"
         )
-    return total
 
 
 def pairs_of(paths: Sequence[Path]) -> PairTally | list[Path]:

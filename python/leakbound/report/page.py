@@ -59,7 +59,8 @@ def render(
     said = result.summary()
     source = result.provenance
     overview = overview or said.overview
-    texts = [text for section in said.sections for text in section.paragraphs]
+    text = "\n".join(one for section in said.sections for one in section.paragraphs)
+    named = [name for name in _NAMED if name in text]
     opening = []
     if overview is not None and overview.figure:
         opening = [overview.figure]
@@ -70,14 +71,9 @@ def render(
     digests = {f"SHA-256 of {name}": digest for name, digest in source.sha256.items()}
     # 2. The template does the layout.
     template = environment().get_template("report.html.j2")
-    # Exploratory numbers look like estimates.
     threshold = ""
-    tone = "estimate"
     if KINDS[said.kind].proves:
         threshold = f"{said.terms.symbol} of at least {number(SMALL)}"
-        tone = "bound"
-    if said.leaks or said.verdict == "refuted":
-        tone = "leaks"
     page: str = template.render(
         title=title or said.title,
         summary=summary,
@@ -86,7 +82,7 @@ def render(
         said=said,
         guide=_guide(),
         tag=KINDS[said.kind].tag,
-        tone=tone,
+        tone=_tone(said),
         # as many tiles in a row as leave the fewest empty places in the last row
         tiles=min((5, 4, 3), key=lambda row: -len(said.metrics) % row),
         range=_range(said),
@@ -95,21 +91,29 @@ def render(
             (section, draw(section.figures, f"ground-{i}"))
             for i, section in enumerate(said.sections)
         ],
-        options={
-            name: value
-            for name, value in _flat(result.options)
-            if name.rpartition(".")[2] not in _INTERNAL
-        },
+        options=_chosen(result.options),
         provenance={**versions, "seed": str(source.seed), **digests},
         overview=overview,
         opening=draw(opening, "opening", size=size),
         # Papers named in the text are cited in addition to those of every page.
-        papers={
-            *said.papers,
-            *(name for name in _NAMED if any(name in text for text in texts)),
-        },
+        papers={*said.papers, *named},
     )
     return page
+
+
+def _tone(said: Description) -> str:
+    """Return how the page looks: exploratory numbers look like estimates."""
+    if said.leaks or said.verdict == "refuted":
+        return "leaks"
+    if KINDS[said.kind].proves:
+        return "bound"
+    return "estimate"
+
+
+def _chosen(options: Mapping[str, object]) -> dict[str, str]:
+    """Return options that a reader may have chosen, under their names."""
+    flat = dict(_flat(options))
+    return {name: one for name, one in flat.items() if name.rpartition(".")[2] not in _INTERNAL}
 
 
 def _guide() -> str:

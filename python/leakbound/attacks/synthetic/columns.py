@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +14,13 @@ from leakbound._base.types import AnyArray, GenericArray
 from leakbound.errors import InputError
 
 _COARSE = (np.dtype(np.float16), np.dtype(np.float32))
+# What is where a column has no value.
+_MOMENT = np.datetime64(0, "us")
+_BLANKS: Mapping[ColumnKind, object] = {
+    "number": np.float64(0),
+    "date": _MOMENT,
+    "zoned": _MOMENT,
+}
 _BY_CHANCE = 1e-6  # what a random split does less often is a difference in how tables are written
 
 
@@ -21,14 +28,19 @@ def same_columns(tables: Mapping[str, Mapping[str, Column]]) -> tuple[str, ...]:
     """Check that tables have the same columns, in any order, and return those of the first."""
     (first, columns), *others = tables.items()
     for name, other in others:
-        lacking, extra = columns.keys() - other.keys(), other.keys() - columns.keys()
-        for table, missing in ((name, lacking), (first, extra)):
-            if missing:
-                verb = "have" if table.endswith("s") else "has"
-                raise InputError(
-                    f"{table} {verb} no column {named(sorted(missing))}: columns must match"
-                )
+        _check_none(name, missing=columns.keys() - other.keys())
+        _check_none(first, missing=other.keys() - columns.keys())
     return tuple(columns)
+
+
+def _check_none(table: str, *, missing: Collection[str]) -> None:
+    """Refuse a table that lacks columns of another."""
+    if not missing:
+        return
+    verb = "has"
+    if table.endswith("s"):
+        verb = "have"
+    raise InputError(f"{table} {verb} no column {named(sorted(missing))}: columns must match")
 
 
 def pooled(members: Column, nonmembers: Column, name: str, *, codes: bool = False) -> Column:
@@ -49,7 +61,9 @@ def pooled(members: Column, nonmembers: Column, name: str, *, codes: bool = Fals
     if coarse != DOUBLE:
         return _rounded(column, coarse)
     written = _once(members, nonmembers) or _doubled(members, nonmembers)
-    return column if written is None else _rounded(column, written)
+    if written is None:
+        return column
+    return _rounded(column, written)
 
 
 def _rounded(column: Column, coarse: np.dtype[np.generic]) -> Column:
@@ -63,18 +77,22 @@ def _rounded(column: Column, coarse: np.dtype[np.generic]) -> Column:
 
 def _once(members: Column, nonmembers: Column) -> np.dtype[np.generic] | None:
     """Return the precision that all numbers of one of the tables were once held in."""
-    sides = [one.values[~one.missing] for one in (members, nonmembers) if one.kind == "number"]
-    # Numbers that all fit a coarser type on one side only came from there.
-    for coarse in (*_COARSE, DOUBLE) if len(sides) == 2 else ():
+    if not members.kind == nonmembers.kind == "number":
+        return None
+    sides = [one.values[~one.missing] for one in (members, nonmembers)]
+    numbers = sides[0].size + sides[1].size
+    for coarse in (*_COARSE, DOUBLE):
         with np.errstate(over="ignore"):
             finer = [_not_in(one, coarse) for one in sides]
-        if min(finer) == 0 < max(finer):
-            size = sides[int(np.argmax(finer))].size
-            odd = max(finer)
-            # All numbers that do not fit are on this side, of all ways to place them.
-            log_chance = _chosen(size, odd) - _chosen(sum(map(len, sides)), odd)
-            if 2 * math.exp(log_chance) < _BY_CHANCE:
-                return coarse
+        odd = max(finer)
+        if odd == 0 or min(finer) > 0:
+            continue
+        # Numbers that all fit a coarser type on one side only came from there: all that do not
+        # fit are on the other side, of all ways to place them.
+        other = sides[int(np.argmax(finer))]
+        log_chance = _chosen(other.size, odd) - _chosen(numbers, odd)
+        if 2 * math.exp(log_chance) < _BY_CHANCE:
+            return coarse
     return None
 
 
@@ -88,10 +106,17 @@ def _not_in(numbers: GenericArray, coarse: np.dtype[np.generic]) -> int:
 
 def _doubled(members: Column, nonmembers: Column) -> np.dtype[np.generic] | None:
     """Return double precision where one side has integers that the other may have rounded."""
-    exact, plain = sorted((members, nonmembers), key=lambda one: one.is_exact, reverse=True)
-    if not exact.is_exact or plain.is_exact or plain.kind != "number":
+    if members.is_exact == nonmembers.is_exact:
         return None
-    return DOUBLE if np.abs(plain.values).max(initial=0) >= WHOLE else None
+    plain = members
+    if members.is_exact:
+        plain = nonmembers
+    if plain.kind != "number":
+        return None
+    largest = np.abs(plain.values).max(initial=0)
+    if largest < WHOLE:
+        return None
+    return DOUBLE
 
 
 def _chosen(size: int, count: int) -> float:
@@ -108,20 +133,31 @@ def joined(columns: list[Column]) -> Column:
     if kinds == {"date", "zoned"}:
         kinds = {"date"}
     missing = np.concatenate([column.missing for column in columns])
-    marks = dict(sum((Counter(column.marks) for column in columns), Counter[str]()))
+    marks = Counter[str]()
+    for column in columns:
+        marks.update(column.marks)
     # words are the kind that any two others share
     if len(kinds) > 1:
         words = np.concatenate([column.as_words() for column in columns])
         return Column(words, missing, "word", marks=marks)
-    kind: ColumnKind = kinds.pop() if kinds else "empty"
+    kind: ColumnKind = "empty"
+    if kinds:
+        kind = kinds.pop()
     exact = any(column.is_exact for column in columns)
-    moment = np.datetime64(0, "us")
-    blank = {"number": np.float64(0), "date": moment, "zoned": moment}.get(kind, np.str_(""))
-    parts: list[AnyArray] = []
-    for column in columns:
-        if column.kind == "empty":
-            parts.append(np.full(column.missing.size, 0 if exact else blank))
-        else:
-            parts.append(column.as_exact() if exact else column.values)
-    values = np.concatenate([part.astype(object) for part in parts] if exact else parts)
-    return Column(values, missing, kind, marks=marks)
+    parts = [_values_of(column, kind, exact=exact) for column in columns]
+    return Column(np.concatenate(parts), missing, kind, marks=marks)
+
+
+def _values_of(column: Column, kind: ColumnKind, *, exact: bool) -> AnyArray:
+    """Return values as a column of some kind has them; an empty column has blanks."""
+    blank = _BLANKS.get(kind, np.str_(""))
+    if exact:
+        blank = 0
+    values: AnyArray = column.values
+    if column.kind == "empty":
+        values = np.full(column.missing.size, blank)
+    elif exact:
+        values = column.as_exact()
+    if exact:
+        return values.astype(object)
+    return values

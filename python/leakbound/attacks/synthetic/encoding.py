@@ -80,7 +80,7 @@ def coordinates(
         blocks.append(found.block)
         sources += [name] * found.block.shape[1]
         numbered.append(found.codes)
-        if column.kind in {"number", "date", "zoned"} and not column.is_exact:
+        if _is_measured(column):
             ordered.add(name)
     if marks:
         notes.append(marked(marks, named=all(one.writing.named for one in tables[0].values())))
@@ -90,6 +90,11 @@ def coordinates(
     rows = np.ascontiguousarray(np.concatenate(blocks, axis=1))
     values = np.column_stack(numbered)
     return Coordinates(rows, tuple(sources), tuple(notes), values, frozenset(ordered))
+
+
+def _is_measured(column: Column) -> bool:
+    """Return whether values of a column have distances: numbers and dates that a double holds."""
+    return column.kind in {"number", "date", "zoned"} and not column.is_exact
 
 
 def digests(

@@ -111,11 +111,14 @@ def linkability(tables: Tables) -> Scores:
     found = np.zeros(tables.audited.size)
     if all(tables.halves) and tables.joined.size > 1:
         first, second = tables.of_halves
-        same = first.indices[:, 0] == second.indices[:, 0]
+        linked = first.indices[:, 0] == second.indices[:, 0]
         for half in (first, second):
-            same &= half.distances[:, 1] > half.distances[:, 0]
+            nearest_one = half.distances[:, 0]
+            next_one = half.distances[:, 1]
+            linked &= next_one > nearest_one
         worse = np.minimum(closeness(first.distances), closeness(second.distances))
-        found[same] = np.maximum(worse, LINKED)[same]
+        score = np.maximum(worse, LINKED)
+        found[linked] = score[linked]
     return scored(tables, found, "linkability")
 
 
@@ -244,8 +247,9 @@ def _guessed(tables: Tables, secret: str, rows: IntArray) -> tuple[BoolArray, Fl
         at = tables.points[tables.audited, dimension]
         off = np.abs(tables.synthetic[rows, dimension] - at)
         below = np.searchsorted(values, at - off, "left")
-        share = np.where(known, (np.searchsorted(values, at + off, "right") - below), equal[0])
-        share = share / made.size
+        up_to = np.searchsorted(values, at + off, "right")
+        as_close = np.where(known, up_to - below, equal[0])
+        share = as_close / made.size
         right |= known & (share <= CLOSE)
     return right, np.maximum(share, 1 / made.size)
 

@@ -28,7 +28,7 @@ from leakbound.audits.panoramia.conditional import REPLACED, PairAudit, of_audit
 from leakbound.audits.panoramia.rankings import Rankings, Relaxation, Relaxed
 from leakbound.audits.premises import delta_warnings
 from leakbound.audits.road import Design, Request
-from leakbound.claims import ApproxDP, PureDP
+from leakbound.claims import ApproxDP, Claim, PureDP
 from leakbound.cuts.games import Game, ScoreGame, TallyGame
 from leakbound.errors import OptionError
 from leakbound.results import Assumption, PanoramiaResult, Provenance, ZeroRunResult
@@ -124,8 +124,7 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
         """See `Design.audit`."""
         claim = request.claim
         if not isinstance(claim, PureDP | ApproxDP):
-            message = "PANORAMIA bounds {PureDP()} or {ApproxDP(delta=…)}, not {claim}"
-            raise OptionError(Message(message, claim=claim.name))
+            raise _no_form(claim)
         relaxed = Relaxed.read(self.gamma, claim=claim, relaxation=self.relaxation)
         exchangeable = flag(self.real_nonmembers, name="real_nonmembers")
         limit = self._limit(exchangeable=exchangeable)
@@ -478,3 +477,9 @@ def _saturated(c_lb: float, reached: float) -> str:
         f"on these examples reaches {down(reached)}, so that ε̃ cannot exceed {room} whatever the "
         "model leaks; use a better generator, or more examples"
     )
+
+
+def _no_form(claim: Claim) -> OptionError:
+    """Return the error of a claim that this audit has no bound for."""
+    message = "PANORAMIA bounds {PureDP()} or {ApproxDP(delta=…)}, not {claim}"
+    return OptionError(Message(message, claim=claim.name))
