@@ -104,6 +104,25 @@ def _drawings() -> NDArray[np.float32]:
     return drawings
 
 
+def _between(drawings: NDArray[np.float32], y: FloatArray, x: FloatArray) -> NDArray[np.float32]:
+    """Return the drawings at places between their points, by bilinear interpolation."""
+    y = np.clip(y, 0, CANVAS - 1.001)
+    x = np.clip(x, 0, CANVAS - 1.001)
+    row = y.astype(np.intp)
+    column = x.astype(np.intp)
+    lower = (y - row).astype(np.float32)
+    upper = (x - column).astype(np.float32)
+    which = np.arange(len(drawings))[:, None, None]
+    above_left = drawings[which, row, column]
+    above_right = drawings[which, row, column + 1]
+    below_left = drawings[which, row + 1, column]
+    below_right = drawings[which, row + 1, column + 1]
+    above = (1 - upper) * above_left + upper * above_right
+    below = (1 - upper) * below_left + upper * below_right
+    rays: NDArray[np.float32] = (1 - lower) * above + lower * below
+    return rays
+
+
 def _photograph(
     drawings: NDArray[np.float32], tilts: FloatArray, shifts: FloatArray
 ) -> NDArray[np.float32]:
@@ -115,20 +134,6 @@ def _photograph(
     middle = (CANVAS - 1) / 2
     y = middle + cosine * down - sine * right + shifts[:, 0, None, None]
     x = middle + sine * down + cosine * right + shifts[:, 1, None, None]
-    y = np.clip(y, 0, CANVAS - 1.001)
-    x = np.clip(x, 0, CANVAS - 1.001)
-    row = y.astype(np.intp)
-    column = x.astype(np.intp)
-    lower = (y - row).astype(np.float32)
-    upper = (x - column).astype(np.float32)
-    which = np.arange(len(drawings))[:, None, None]
-    # Bilinear interpolation
-    above_left = drawings[which, row, column]
-    above_right = drawings[which, row, column + 1]
-    below_left = drawings[which, row + 1, column]
-    below_right = drawings[which, row + 1, column + 1]
-    above = (1 - upper) * above_left + upper * above_right
-    below = (1 - upper) * below_left + upper * below_right
-    rays = (1 - lower) * above + lower * below
+    rays = _between(drawings, y, x)
     pixels: NDArray[np.float32] = rays.reshape(-1, PIXELS, RAYS, PIXELS, RAYS).mean((2, 4))
     return pixels

@@ -70,8 +70,14 @@ def test_equal_hashes_are_ordered_by_all_of_the_digest() -> None:
     assert (members.tolist(), others.tolist()) == (inside, outside)
 
 
-@pytest.mark.parametrize("sizes", [(1, 1), (2, 2), (3, 1), (2, 3)])
-@pytest.mark.parametrize("buckets", [1, 2])
+@pytest.mark.parametrize(
+    ("buckets", "sizes"),
+    [
+        *itertools.product((1, 2), [(1, 1), (2, 2), (3, 1)]),
+        (1, (2, 3)),
+        pytest.param(2, (2, 3), marks=pytest.mark.validity),
+    ],
+)
 def test_given_the_pairs_orientations_are_fair_coins(sizes: tuple[int, int], buckets: int) -> None:
     """All splits and all orders of hashes, with every way of being in buckets, counted."""
     members, size = sizes[0], sum(sizes)
@@ -134,9 +140,9 @@ def test_equal_scores_are_no_guess_or_a_toss() -> None:
     every = lb.Fixed(tally.pairs)
     right = [
         lb.audit(tally, lb.RandomSplit(), claim=lb.GaussianDP(), cuts=every, seed=seed).correct
-        for seed in (*range(40), *range(40))
+        for seed in (*range(40), *range(5))
     ]
-    assert right[:40] == right[40:]
+    assert right[:5] == right[40:]
     tossed = np.array(right[:40]) - int(differences.members_at.sum())
     assert abs(tossed.mean() - equal / 2) < 4 * np.sqrt(equal / 4 / 40)
     assert 0.5 < tossed.var() / (equal / 4) < 1.7

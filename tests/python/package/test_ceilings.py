@@ -8,15 +8,12 @@ import builtins
 import tomllib
 from collections import Counter
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
 import leakbound
 from density import Density, measured
 from leakbound import errors
-
-Node = TypeVar("Node", bound=ast.AST)
 
 ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "python" / "leakbound"
@@ -88,8 +85,23 @@ def test_functions_are_small(package: Density) -> None:
     assert len(over) <= PACKAGE_FUNCTIONS_OVER_250, over
 
 
-def test_types_say_something() -> None:
-    names = Counter(node.id for node in nodes(ast.Name))
+@pytest.fixture(scope="module")
+def nodes() -> list[ast.Name | ast.ClassDef]:
+    """Names and classes in the package, but for the file of its errors."""
+    paths = [path for path in files("python/leakbound") if path != PACKAGE / "errors.py"]
+    found: list[ast.Name | ast.ClassDef] = []
+    for path in paths:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        found += [node for node in ast.walk(tree) if isinstance(node, ast.Name | ast.ClassDef)]
+    return found
+
+
+def names_of(nodes: list[ast.Name | ast.ClassDef]) -> Counter[str]:
+    return Counter(node.id for node in nodes if isinstance(node, ast.Name))
+
+
+def test_types_say_something(nodes: list[ast.Name | ast.ClassDef]) -> None:
+    names = names_of(nodes)
     assert 0 < names["Any"] <= PACKAGE_ANY
     assert 0 < names["cast"] <= PACKAGE_CASTS
 
@@ -148,21 +160,15 @@ def test_public_names_are_few() -> None:
     assert 0 < len(set(vars(leakbound)["__all__"]) - {"__version__"}) <= 45
 
 
-def nodes(kind: type[Node]) -> list[Node]:
-    """Return nodes of a kind in the package, but for the file of its errors."""
-    paths = [path for path in files("python/leakbound") if path != PACKAGE / "errors.py"]
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in paths]
-    return [node for tree in trees for node in ast.walk(tree) if isinstance(node, kind)]
-
-
-def test_exceptions_are_few() -> None:
+def test_exceptions_are_few(nodes: list[ast.Name | ast.ClassDef]) -> None:
     """Classes are counted that end up below BaseException, however many bases lie between."""
     raised = {
         name
         for name, value in [*vars(builtins).items(), *vars(errors).items()]
         if isinstance(value, type) and issubclass(value, BaseException)
     }
-    classes, ours = nodes(ast.ClassDef), set(errors.__all__)
+    classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
+    ours = set(errors.__all__)
     while (
         more := {
             node.name
@@ -175,8 +181,8 @@ def test_exceptions_are_few() -> None:
     assert len(ours) <= 14
 
 
-def test_every_error_is_used() -> None:
+def test_every_error_is_used(nodes: list[ast.Name | ast.ClassDef]) -> None:
     """The package raises or catches each class of errors, or its compiled core raises it."""
-    used = {node.id for node in nodes(ast.Name)}
+    used = names_of(nodes)
     core = "".join(path.read_text(encoding="utf-8") for path in files("rust/leakbound-py", "rs"))
     assert [name for name in errors.__all__ if name not in used and f'"{name}"' not in core] == []
