@@ -58,7 +58,7 @@ def blind_baseline(options: Mapping[str, Any]) -> BlindBaseline | None:
 
 
 def _read(stored: Mapping[str, Any]) -> BlindBaseline | None:
-    """Return a blind baseline as it was stored; None if a number is none."""
+    """Return a blind baseline as it was stored; None if what was read has no counts."""
     right = stored.get("right")
     guesses = stored.get("of")
     p = stored.get("p_value")

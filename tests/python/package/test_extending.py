@@ -322,7 +322,8 @@ def test_a_family_is_a_function(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="TradeOffFamily, which a bundle cannot store"):
         result.bundle(tmp_path / "bundle", scores=SCORES, plan=FIRST)
     result.report(tmp_path / "report.html")
-    assert own in (tmp_path / "report.html").read_text(encoding="utf-8")
+    text = html.unescape((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert f"({own}; 95 % confidence)" in " ".join(text.split())
 
 
 def test_a_signal_is_a_function(tmp_path: Path) -> None:
