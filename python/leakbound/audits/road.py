@@ -250,8 +250,7 @@ def _sides_of(design: AnyDesign, sides: CoinSides) -> CoinSides:
         return sides
     if sides == "auto":
         return "both"
-    kind = type(design).__name__
-    raise OptionError(f'sides="{sides}" does not apply to {kind}: leave it out')
+    raise OptionError(f'sides="{sides}" does not apply to {type(design).__name__}: leave it out')
 
 
 def _no_design(design: object) -> str:
