@@ -130,8 +130,9 @@ def complement(confidence: float) -> float:
     """
     error = float(1 - Decimal(repr(real(confidence, name="confidence", above=0, below=1))))
     if error == 1:
-        message = f"confidence must be at least 1e-16, got {confidence:g}: use 0.95"
-        raise OptionError(message, option="confidence")
+        raise OptionError(
+            f"confidence must be at least 1e-16, got {confidence:g}: use 0.95", option="confidence"
+        )
     return error
 
 

@@ -135,7 +135,16 @@ class ConfidenceSet:
         level: float,
         seed: int,
     ) -> "ConfidenceSet":
-        """Compute the same set from rows and options that were read before."""
+        """Compute the same set from rows and options that were read before.
+
+        Parameters
+        ----------
+        audited, reference : tuple of ndarray, shapes (m, d), (m,) and (m,)
+            Features, finite and in rows of memory, membership, and known parts of the log-odds in
+            nats, of the audited examples and of D' if there is one.
+        own_intercept, level, seed : bool, float and int
+            As for `fit`.
+        """
         table, labels, known = everything = audited
         if reference is not None:
             everything = (

@@ -241,7 +241,7 @@ class Model(ABC):
         return self.fit_rows(Rows.read(X, member, ids=ids, folds=self._folds, seed=seed), seed)
 
     def fit_rows(self, rows: Rows, seed: int) -> "PropensityFit":
-        """Fit P(member | features) on rows that were read."""
+        """Fit P(member | features) on rows that were read, as `fit` does."""
         state = self._learn(rows, seed)
         return PropensityFit(self._name, rows, seed=seed, _model=self, _state=state)
 

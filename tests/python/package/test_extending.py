@@ -1,4 +1,4 @@
-"""A design, a policy, a figure and a signal from outside: each in 30 lines, with all outputs."""
+"""A design, policy, family, figure and signal from outside: each in 30 lines, with all outputs."""
 
 import ast
 import html
@@ -161,7 +161,7 @@ def test_each_is_defined_in_few_lines() -> None:
         for node in tree.body
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("test_")
     }
-    assert {"Twins", "Portion", "draw_shares", "closeness"} <= sizes.keys()
+    assert {"Twins", "Portion", "noise", "draw_shares", "closeness"} <= sizes.keys()
     assert max(sizes.values()) <= 32, sizes
 
 
@@ -291,6 +291,39 @@ def test_a_figure_is_drawn_with_its_words(
     result.report(tmp_path / "report.html")
     assert figures[-1].caption in (tmp_path / "report.html").read_text(encoding="utf-8")
     assert lb.AuditResult.from_json(result.to_json()) == result
+
+
+def noise(scale: float) -> lb.TradeOff:
+    """Tell two outputs of Laplace noise apart."""
+    return lb.TradeOff.laplace(scale)
+
+
+def test_a_family_is_a_function(tmp_path: Path) -> None:
+    """A bundle holds no functions, and says so; all else is as for a family of the package."""
+    family = lb.TradeOffFamily(parameter="inverse scale", tradeoff=noise, bracket=(0.01, 100.0))
+    result = lb.audit(SCORES, lb.Coins(FIRST), claim=family, seed=0)
+    assert 0 < result.bound < result.ceiling
+    said = result.summary()
+    epsilon = f"{math.floor(100 * result.epsilon(1e-5)) / 100:.2f}"
+    own = f"inverse scale ≥ {math.floor(100 * result.bound) / 100:.2f}"
+    assert said.claim == "trade-off family in inverse scale"
+    assert said.formula == f"ε ≥ {epsilon} at δ = 1e-05 ({own})"
+    assert said.headline == (
+        "This model leaks: the audit rules out every guarantee of trade-off family in inverse "
+        f"scale with ε < {epsilon} at δ = 1e-05 ({own}; 95 % confidence)."
+    )
+    assert said.meaning.does_not_say[-1] == (
+        "It gives no bound on ε outside trade-off family in inverse scale: if the trade-off "
+        "function of training is not in this family, ε may be smaller."
+    )
+    again = lb.AuditResult.from_json(result.to_json())
+    assert again == result
+    assert str(again) == str(result)
+    with pytest.raises(FormatError, match="TradeOffFamily, which a bundle cannot store"):
+        result.bundle(tmp_path / "bundle", scores=SCORES, plan=FIRST)
+    result.report(tmp_path / "report.html")
+    text = html.unescape((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert f"({own}; 95 % confidence)" in " ".join(text.split())
 
 
 def test_a_signal_is_a_function(tmp_path: Path) -> None:
