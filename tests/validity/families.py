@@ -127,7 +127,7 @@ def family_cases() -> Iterator[Case]:
             trial=trial,
             long=DEAREST,
         )
-    # 3. A bound on μ, read as one on half of its square
+    # 3. A bound on μ does not hold for half of its square
     translated = _trial(Border(m=4 * _MANY), GaussianDP(), (2 * _RHO) ** 0.5)
     yield row(
         audit="zcdp-trap",

@@ -60,7 +60,7 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
     Parameters
     ----------
     member : array-like of shape (m,), or InclusionPlan
-        What the coins said, left out with a tally: booleans, {0, 1} or {-1, +1}. A plan, or a
+        Results of the coins, left out with a tally: booleans, {0, 1} or {-1, +1}. A plan, or a
         pandas Series, is joined with scores that have ids; with `groups`, a plan of these by their
         names.
     prior : float or array-like, shape (m,)

@@ -103,7 +103,7 @@ def audit_model(
     tokenizer: Callable[..., Data] | None = None,
     seed: int | None = None,
 ) -> AuditResult:
-    """Score a model's examples, and audit the random split or the coins that chose among them.
+    """Score a model's examples, and audit the random split or the coins that chose its members.
 
     With `train` and `test` this is short for scoring both sets in one pass, in random order, then
     ``audit(scores, RandomSplit(member, strata=classes))``; with `canaries` and `coins`, for
@@ -130,7 +130,7 @@ def audit_model(
     coins : InclusionPlan
         The plan that chose the canaries that the model was trained on.
     signal : str or callable
-        What is measured of each example: see `leakbound.attacks.score`, where "auto" is the
+        How each example is scored: see `leakbound.attacks.score`, where "auto" is the
         log-odds of the class of classifiers, minus the absolute residual of regressors, minus the
         summed losses of several labels, and `score_samples` of detectors of outliers; the result
         says which. For a network those signals of `leakbound.torch.score` that need no reference;
@@ -140,10 +140,10 @@ def audit_model(
     tokenizer : callable, optional
         What makes tokens of texts, such as one of transformers.
     challenge : bool
-        Whether inputs and targets challenge the split, as `features` and `labels` of `RandomSplit`
-        do: rows of a table, or the lengths of texts. If they show what a random split hardly would,
-        such as cleaning or resampling of one part, the bound is withheld. Needs scikit-learn, and
-        is left out without it.
+        Whether inputs and targets are used to test the split, as `features` and `labels` of
+        `RandomSplit` are: rows of a table, or the lengths of texts. If a random split would hardly
+        ever look like this, for example after one part was cleaned or resampled, the bound is
+        withheld. Needs scikit-learn; without it there is no test.
 
     Returns
     -------
@@ -161,12 +161,12 @@ def audit_model(
     Notes
     -----
     The split must have been random, and nothing was removed, added or changed in one part only
-    after it. It may have been stratified by class or not: examples are compared
-    within their class, which is valid for both. Classes are read from the targets, whatever holds
-    them: flat, as one column or as lists, of a Dataset or of a loader's batches. Of rows of several
-    labels equal ones are compared. Targets of a callable `signal` are classes if at most half of
-    them are different; others are numbers to predict. Tokens have no classes. Where targets cannot
-    be read as classes a warning says so, and the split must not have been stratified.
+    after it. It may have been stratified by class or not: examples are compared within their class,
+    which is valid for both. Classes are read from the targets, whatever holds them: flat, as one
+    column or as lists, of a Dataset or of a loader's batches. For several labels, examples with
+    equal labels are compared. Targets of a callable `signal` are classes if at most half of them
+    are different; others are numbers to predict. Tokens have no classes. Where targets cannot be
+    read as classes a warning says so, and the split must not have been stratified.
 
     An answer of the model may depend on its whole batch, as with batch statistics in evaluation
     mode: the rows of both sets are scored together, in an order drawn from `seed`, so that batches

@@ -39,8 +39,8 @@ def _of_fewer(rows: int, found: tuple[str, int, int], what: str, cure: str) -> s
     """Say that the draws of some rows are those of fewer units, and what to do."""
     word, units, times = found
     message = (
-        "{what} of these {rows:,} rows is that of {units:,}, {word} {times:,} times: a draw "
-        "of its own for each row cannot give this. Several rows of one unit share its draw: {cure}"
+        "{what} of these {rows:,} rows is that of {units:,}, {word} {times:,} times: separate "
+        "draws for each row cannot give this. Several rows of one unit share its draw: {cure}"
     )
     counts = {"rows": rows, "units": units, "times": times}
     return Message(message, what=what, word=word, cure=cure, **counts)

@@ -60,7 +60,7 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
         Which examples were trained on, left out with a `PairTally`: booleans, {0, 1} or {-1, +1}.
     strata : array-like, shape (m,), optional
         The stratum of each example if the split was made within strata: numbers or text that
-        training had no part in.
+        do not depend on training.
     groups : array-like, shape (m,), optional
         The group of each example if whole groups were split, such as all rows of a user. The bound
         is then on replacing one of these.
@@ -70,13 +70,12 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
         One word for what the split moved, in sentences of the result: "hospital", "document". By
         default "user" with groups, and "example" without.
     features : array-like or data frame, shape (m, d), optional
-        Features of the examples, which challenge the split, words, dates and missing values
-        included: two classifiers bet on which of each
-        pair is the member, and it is counted whether rows that resemble each other, or the most or
-        least usual rows, are in one part too often. What a random split shows with a probability
-        below 0.001, all of these together, contradicts it, and the bound is withheld. Of texts pass
-        at least the number of tokens: both parts must have gone through the same code, never packed
-        and in the same template.
+        Features of the examples, words, dates and missing values included, to test whether the
+        split looks random: two classifiers guess which of each pair is the member, and it is
+        counted whether rows that resemble each other, or the most or least usual rows, are in one
+        part too often. If a random split would show this with a probability below 0.001, over all
+        tests together, the bound is withheld. For texts pass at least the number of tokens: both
+        parts must have gone through the same code, never packed and in the same template.
     labels : array-like, shape (m,), optional
         With `features`, the label of each example, a class or a number: rows with surprising labels
         should not be in one part too often. If None, its stratum if there are strata.
@@ -85,10 +84,10 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
     -----
     As many members and non-members as can be are matched at random, within strata, by the seed:
     which of each pair is the member is then a fair coin, whatever the sizes of the parts. A guess
-    is the sign of the difference of the two scores, its size the confidence, on a scale that
-    membership has no part in (z (1 + |z| / 4) of robust standard scores z). A difference of 0 is no
-    guess for pure DP, and the toss of a coin for other claims. One path, from the largest
-    difference on, has the whole probability of error. `docs/theory/random-splits.md` has the proof.
+    is the sign of the difference of the two scores, and its size is the confidence, on a scale that
+    does not depend on membership (z (1 + |z| / 4) of robust standard scores z). A difference of 0
+    is no guess for pure DP, and the toss of a coin for other claims. Guesses are tested from the
+    largest difference on. `docs/theory/random-splits.md` has the proof.
 
     Examples
     --------

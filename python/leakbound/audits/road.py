@@ -159,32 +159,34 @@ def audit(
 ) -> R_co | dict[Any, R_co]:
     """Bound the privacy loss of a trained model from below.
 
-    The examples of highest score are guessed to be members, those of lowest score non-members. The
-    design says how members were chosen. That determines how often guesses can be right under a
-    given guarantee. The bound is the largest ε that the observed guesses rule out.
+    The examples with the highest scores are guessed to be members, those with the lowest to be
+    non-members. The design says how members were chosen. That determines how often guesses can be
+    right under a given guarantee. The bound is the largest ε that the observed guesses rule out.
 
     Parameters
     ----------
     scores : array-like of shape (m,), (m, 1) or (A, m), mapping of str to array-like, or a tally
-        Real numbers, higher for likelier members; ±inf allowed. Rows, a mapping from names, or the
-        columns of a pandas, polars or Arrow frame, are attacks to audit together: each has its
-        share of the probability of error, the best wins, and `options` tells which it is and what
-        the others cost. Counts are a `Tally` for `Coins()`, a `PairTally` for `RandomSplit()`, or a
-        mapping of these; `Choices` takes scores of shape (m, k), and several attacks by name.
+        Real numbers, higher for likelier members; ±inf allowed. To audit several attacks together,
+        pass them as rows, as a mapping from names, or as columns of a pandas, polars or Arrow
+        frame: they share the probability of error, the largest bound counts, and `options` says
+        which attack gave it and what the others cost. Counts are a `Tally` for `Coins()`, a
+        `PairTally` for `RandomSplit()`, or a mapping of these; `Choices` takes scores of
+        shape (m, k), and several attacks by name.
     design : Coins, Trials, RandomSplit, Choices, Panoramia or ZeroRun
-        What was random, with membership and whatever else only this design has.
+        What was random, with the membership of the examples and the options of this design.
     claim : Claim
-        The guarantees, whose parameter is bounded: `PureDP`, `ApproxDP`, or a family: `GaussianDP`,
-        `LaplaceDP`, `SubsampledGaussianDP`, `TradeOffFamily`, `claims.ZeroConcentratedDP`, or the
-        `EventFamily` of `claims.from_event`. If None, `PureDP()`, and for `ZeroRun`
-        `GaussianDP()`. For three claims, audit three times at a third of the error.
+        The kind of guarantee whose parameter is bounded: `PureDP`, `ApproxDP`, or a family:
+        `GaussianDP`, `LaplaceDP`, `SubsampledGaussianDP`, `TradeOffFamily`,
+        `claims.ZeroConcentratedDP`, or the `EventFamily` of `claims.from_event`. If None,
+        `PureDP()`, and for `ZeroRun` `GaussianDP()`. For three claims, audit three times at a third
+        of the error.
     confidence : float
-        Probability that the bound is not above the truth, in (0, 1).
+        Probability, at least, that the bound is not above the truth, in (0, 1).
     cuts : CutPolicy, optional
-        Which cuts of the ranking are tested, from `leakbound.cuts`. If None, `SecondLook()`:
-        guesses at ranks that a pilot sample chose have 5 % of the error probability, and
-        `OutsideIn()` the rest. For pure DP, `KLScan()` has 5 % too, or all of the rest where
-        guesses are not "auto". `ZeroRun` and `Panoramia` say what they take.
+        Which thresholds are tested, from `leakbound.cuts`. If None, `SecondLook()`: guesses at
+        ranks chosen with a pilot sample get 5 % of the error probability, and `OutsideIn()` the
+        rest. For pure DP, `KLScan()` gets 5 % too, or all of the rest where the sides are fixed.
+        `ZeroRun` and `Panoramia` document their defaults.
     sides : {"auto", "both", "member"}
         Guess as many members as non-members, or members only: for `Coins` and `ZeroRun`. With
         `Coins` and `OutsideIn`, "auto" uses records that are not tested to decide how many guesses
@@ -194,10 +196,10 @@ def audit(
         One id for each score, in their order; checked for repetition, and joined with what carries
         ids: a plan, the scores of `leakbound.torch.score`, a pandas index.
     by : array-like, shape (m,), optional
-        A label of each example, such as a region, in which membership had no part, for `Coins` and
-        `RandomSplit`: each subgroup is audited by itself at an equal share of the probability of
-        error, so that all bounds hold together. The result is a dict from labels to results, which
-        name the labels that could not be audited.
+        A label of each example, such as a region, that does not depend on membership, for `Coins`
+        and `RandomSplit`: each subgroup is audited separately at an equal share of the probability
+        of error, so that all bounds hold together. The result is a dict from labels to results,
+        which name the labels that could not be audited.
     seed : int, optional
         Seed of whatever the audit draws: matching, the order of ties. By default a new one, which
         `options` records: pass it to repeat an audit. The confidence includes the randomness of
@@ -206,7 +208,7 @@ def audit(
     Returns
     -------
     AuditResult, PanoramiaResult or ZeroRunResult
-        The bound, in units of the claim's parameter, with what it rests on. LeakboundError is
+        The bound, in units of the claim's parameter, with its assumptions. LeakboundError is
         raised if an input cannot be read, members cannot have been chosen as declared, or options
         do not go together.
 

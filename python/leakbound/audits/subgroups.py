@@ -28,7 +28,7 @@ _LISTED = 3
 # Of those that cannot be audited, which have to be known to merge them.
 _FAILED = 50
 _BEFORE = (
-    "Labels must be there before members are drawn, as regions are: membership has no part in them"
+    "Labels must be fixed before members are drawn, as regions are, and not depend on membership"
 )
 
 
@@ -206,7 +206,7 @@ def one_of(
     integer(subgroups, name="subgroups", least=1)
     together = percent(max(0.0, 1 - subgroups * complement(result.confidence)))
     statement = (
-        f"This is subgroup {subgroup} of {subgroups}. Who was a member had no part in the labels. "
+        f"This is subgroup {subgroup} of {subgroups}. The labels do not depend on membership. "
         "Each subgroup has an equal share of the error probability, so that all bounds hold "
         f"together with {together} confidence."
     )

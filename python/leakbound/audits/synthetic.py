@@ -85,36 +85,36 @@ def audit_synthetic(
     """Bound the privacy loss of a generator from below, from the synthetic table that it made.
 
     The records were split at random: the generator learnt from the members, and the non-members
-    were held out. Attacks that do not know who is a member guess which of a random pair looks more
-    like one, given the synthetic table. The bound is on replacing one training record by another,
+    were held out. Attacks that do not know membership guess which record of a random pair is the
+    member, given the synthetic table. The bound is on replacing one training record by another,
     and holds for the generator, not for one table.
 
     Parameters
     ----------
     members, nonmembers : table
-        What the generator was trained on, and the rest of the same random split: data frames of
-        any library, mappings from names to columns, or arrays of shape (records, columns) such as
+        What the generator was trained on, and the rest of the same random split: data frames of any
+        library, mappings from names to columns, or arrays of shape (records, columns) such as
         embeddings of texts or images. Numbers, dates, words and booleans; None, NaN and NaT are
-        missing. Text is numbers, booleans or dates (ISO 8601) if all words of a column are. Words
-        such as "NA", "." and "-" are missing values there, which a warning counts.
+        missing. Text is read as numbers, booleans or dates (ISO 8601) if all words of a column are.
+        Words such as "NA", "." and "-" are missing values there, which a warning counts.
     synthetic : table
         What the generator made, any number of rows of the same columns.
     reference : table, optional
-        Further records of the population that attacks compare with, chosen without a look at
-        membership: a third set. Never the non-members, which raises.
+        Further records of the population that attacks compare with, chosen without membership: a
+        third set. The non-members are refused.
     claim, confidence, cuts, seed : optional
         As for `audit`; the claim is about replacing one record, and attacks draw from the seed too.
     attacks : str, sequence of str, or mapping of str to array-like
-        Names from `leakbound.attacks.synthetic.ATTACKS`, each at its share of the probability of
-        error; "default" are seven of them. A mapping has scores of your own, each computed without
-        a look at which is which: members first, then non-members, or joined by their pandas index
+        Names from `leakbound.attacks.synthetic.ATTACKS`, which share the probability of error;
+        "default" stands for seven of them. A mapping has scores of your own, each computed without
+        membership: members first, then non-members, or joined by their pandas index
         with those of both tables.
     columns : mapping of str to str, optional
         What columns are, besides values, "stratum", "group", "secret", "codes", "stratum of codes"
         or "secret of codes"; those of an array are named "0", "1", …. The split was
         stratified by a "stratum". Values of a "group" were split as one, such as an id of the
         person: all rows of a group are on one side. It is not compared, and the synthetic table
-        need not have it. "codes" are numbers or dates that stand for words. A "secret" is what an
+        need not have it. "codes" are numbers or dates that are categories. A "secret" is what an
         intruder wants to infer from all other columns, named before the first result; without one,
         every column in turn.
     missing : sequence of str, optional

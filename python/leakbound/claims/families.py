@@ -100,7 +100,7 @@ class SubsampledGaussianDP(FamilyClaim):
     Parameters
     ----------
     sampling_rate : float
-        Probability of an example to be in a batch, in (0, 1].
+        Probability that an example is in a batch, in (0, 1].
     steps : int
         Number of batches, at least 1 and at most 10^6.
     relation : {"add_remove", "replace"}

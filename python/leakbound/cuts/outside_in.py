@@ -183,7 +183,7 @@ def one_number(seen: str, sides: Sides, *more: str) -> str:
     if len(chosen) == 1:
         were = "was"
     listed = ", ".join([*chosen[:-2], " and ".join(chosen[-2:])])
-    return f"{listed} {were} chosen with {seen}. No other number was tested."
+    return f"{listed} {were} chosen with {seen}. This test tries no other number."
 
 
 @lru_cache(maxsize=256)

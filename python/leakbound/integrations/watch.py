@@ -51,7 +51,7 @@ def watch_dp_sgd(
     canaries : int
         Membership canaries, at least 2: each is in training by its own fair coin.
     sampling_rate : float
-        Probability of an example to be in a batch, in (0, 1]: that of one logical step.
+        Probability that an example is in a batch, in (0, 1]: that of one logical step.
     max_steps : int
         Logical steps of the run, at least 1 and at most 10^6, declared before training. A run may
         end earlier; steps beyond are not watched.
@@ -60,7 +60,7 @@ def watch_dp_sgd(
         and no more than 200; runs of fewer than 100 steps have up to 500, for 20,000 coins.
     examples : int or torch.utils.data.DataLoader, optional
         Training examples N, without canaries: ``len(dataset)``, or the loader of the dataset. Pass
-        it to have the sampling rate tested; else it is only stated.
+        it to have the sampling rate tested; otherwise it is not.
     seed : int, optional
         Seed of all coins; a new one if None. Keep it secret: it determines the coins.
     sampling : {"poisson", "fixed_size", "epochs"}
@@ -68,9 +68,9 @@ def watch_dp_sgd(
         each step, or batches of epochs that have each example once, in any order (opacus with
         ``poisson_sampling=False``). The rate of epochs is ``1 / len(loader)``.
     relation : {"add_remove", "zero_out", "replace"}, optional
-        What the runs compared differ in. Of Poisson samples that an example is added, by default,
-        or replaced; of a fixed size that one is replaced. Epochs need one: "zero_out", where the
-        place of an example stays empty, or "replace".
+        How the compared runs differ. With Poisson samples an example is added (the default) or
+        replaced; with batches of a fixed size one is replaced. Epochs need a relation: "zero_out",
+        where the place of an example stays empty, or "replace".
     probe : DPStepAudit, optional
         A probe of this optimizer's step that shows no fault, which ghost clipping needs: canaries
         are then added after clipping, and the audit tests noise and sampling only.

@@ -160,7 +160,7 @@ class DPStepAudit(Result):
         """Return the ε that the bound converts to, in nats; 0 if nothing is proved.
 
         By default that of one step, given its batch. With a sampling rate and several steps it is
-        what an accountant says that is told the noise multiplier proved. That is a bound for the
+        what an accountant computes from the proved noise multiplier. That is a bound for the
         mechanism *if every step can be given a pair like this*; it says nothing about one data set.
 
         Parameters
@@ -168,7 +168,7 @@ class DPStepAudit(Result):
         delta : float
             δ, in (0, 1), of neighbours under `relation`.
         sampling_rate : float
-            Probability of an example to be in a batch, in (0, 1]; below 1 needs the extra ``dp``.
+            Probability that an example is in a batch, in (0, 1]; below 1 needs the extra ``dp``.
         steps : int
             Number of steps, at least 1 and at most 10^6.
         """

@@ -20,7 +20,7 @@ EVERY = "Every threshold was tested; the confidence accounts for all of them."
 ONE = "One threshold was tested, and it was fixed in advance."
 CHOSEN = (
     "The number of guesses{1} chosen with {0} that are not guessed about. "
-    "No other number was tested."
+    "This test tries no other number."
 )
 ROLES = " and the share of “member” guesses were"
 EACH = "each at an equal share of the error probability."
@@ -43,7 +43,7 @@ LOOK_AND_SCAN = (
 ALONE = " was"
 PILOT = (
     "The number of guesses{} chosen with a quarter of the examples, which are not guessed about. "
-    "No other number was tested."
+    "This test tries no other number."
 )
 OF_PAIRS = CHOSEN.format("pairs", ALONE)
 RANKED = ", the ranks of the guesses and the share of “member” guesses were"

@@ -95,8 +95,8 @@ class ZeroRun(ZeroRunOptions, Design[Listed, ZeroRunResult]):
     """Nothing was randomised: these examples were in the training set, those were not.
 
     They may differ in distribution, so that correct guesses may say nothing about the model. The
-    propensity π(x) = P(member | features x) says what features alone give away; a correction takes
-    it out, and what is left refutes guarantees too strong to explain it.
+    propensity π(x) = P(member | features x) says what features alone give away. A correction takes
+    this into account; guarantees that cannot explain the remaining evidence are refuted.
 
     Parameters
     ----------
@@ -104,15 +104,15 @@ class ZeroRun(ZeroRunOptions, Design[Listed, ZeroRunResult]):
         Booleans, {0, 1} or {-1, +1}. What carries ids (a plan, a pandas index) is joined with the
         ids of the scores, propensities and features too.
     propensity : array-like, PropensityFit, LogisticPropensity, CrossFit, or two array-likes
-        Propensities, shape (m,), taken as right; a model fitted to other examples (D'); a logistic
-        model that is not fitted (the default), learnt from the audited labels; or a tuple of lower
+        Propensities, shape (m,), taken as right; a model fitted to other examples (D'); an unfitted
+        logistic model (the default), which is learnt from the audited labels; or a tuple of lower
         and upper limits, of which the worse one counts for each guess. To explore, K replicates of
         shape (K, m), or models of `propensity.cross_fit`, of which each audits the fold that it did
         not see at its share of the error probability, and the best fold wins; logistic ones are
         learnt from all audited labels instead, unless a bootstrap is asked for.
     correction : {"conditional", "match", "poisson_binomial", "tamper", "composition"}
-        How shift is taken out; "conditional" is "poisson_binomial" for `PureDP`, else "match", or
-        "tamper" where there are limits only.
+        How distribution shift is corrected; "conditional" is "poisson_binomial" for `PureDP`, else
+        "match", or "tamper" where there are limits only.
     adversary : {"raw", "paper_aware", "residual"}, optional
         What guesses are ranked by: the scores; the scores less their median, weighted by what
         tampering leaves; or what scores say beyond features (`stats.residual_scores`), for "tamper"
@@ -125,33 +125,33 @@ class ZeroRun(ZeroRunOptions, Design[Listed, ZeroRunResult]):
         "poisson_binomial" for `ApproxDP`, with |λ|, and Markov's inequality for failures; "match"
         proves more.
     uncertainty : {"set", "bootstrap", "none"}, optional
-        What is done about the error of a model. "set", the default of logistic ones: the bound is
-        the least over a confidence set of their coefficients, which holds the true ones in finite
+        How to allow for the error of a model. "set", the default of logistic ones: the bound is the
+        smallest over a confidence set of their coefficients, which holds the true ones in finite
         samples. "bootstrap", the default of others: a low percentile of refits, the procedure of
-        the paper, which is no confidence bound; "none": the model is taken as it is. Both are of
+        the paper, which is not a confidence bound; "none": no error is assumed. Both results have
         kind "exploratory_lower_bound" and refute nothing.
     features : array-like or data frame, shape (m, d), optional
         Features of the examples, for a model and tests of it. Columns of a frame of any library may
         hold numbers, booleans, dates, words and categories, some missing: words become indicators
-        of all but the most frequent one, those in fewer than 20 rows as one, dates days, and a
-        missing value the median or that word, with an indicator if 20 rows or more miss it.
+        of all but the most frequent one, those in fewer than 20 rows as one; dates become days; a
+        missing value becomes the median or that word, with an indicator if 20 rows or more lack it.
         Constant columns and combinations of others are left out, which changes no log-odds.
     max_log_odds : float, optional
         Examples with |λ| above this are left out. Needed if propensities are 0 or 1. With a fitted
         model λ is that of D'.
     falsify : bool
-        Whether tests, where there are features, try to refute the propensities: an independent
-        model, and for a confidence set score tests of its form. They take scikit-learn.
+        Whether to test the propensities, if there are features: by an independent model, and for a
+        confidence set by score tests of its form. The tests need scikit-learn.
     release_refuted : bool
-        Whether to report the bound although the propensities were refuted, instead of 0. The
+        Whether to report the bound instead of 0 if the propensities were refuted. The
         assumption is "contradicted" all the same.
 
     Notes
     -----
-    If `cuts` is None, matching has `SecondLook()`, as for coins, and so has `PureDP` with odds of
-    its own for each guess; over a confidence set what the first test guesses is planned for
-    `PureDP`, and where there is no D'. All else has planned numbers of guesses. Over a confidence
-    set `cuts` may be `Fixed`, or where a look is the default `SecondLook`.
+    If `cuts` is None, matching uses `SecondLook()`, as for coins, and so does "poisson_binomial"
+    for `PureDP`. Over a confidence set, the number of guesses of its first test is planned for
+    `PureDP`, and wherever there is no D'. All other corrections plan their numbers of guesses. Over
+    a confidence set `cuts` may be `Fixed`, or `SecondLook` where that is the default.
     `docs/theory/zero-run.md` states what is tested, random and assumed.
 
     References

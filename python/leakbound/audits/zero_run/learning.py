@@ -354,7 +354,7 @@ def _check(options: ZeroRunOptions, request: Request, learning: Learning) -> Non
         raise _without_form("variant", options.variant)
     if options.max_log_odds is not None and (learning.guide is None or learning.own_intercept):
         message = (
-            "{max_log_odds} leaves examples out by log-odds that no audited label had a part in: "
+            "{max_log_odds} leaves examples out by log-odds learnt without the audited labels: "
             "fit the model to other examples whose share of members is that of the audit, or "
             "declare both shares: with_member_share(share, of_reference=share_of_those)"
         )

@@ -102,7 +102,7 @@ pub fn matched_counts(
         });
     let draws = uniforms.len() / examples;
     let mut counts = filled(log_odds.len() / examples * draws, MatchedCounts::NONE)?;
-    // A row of no draws is none.
+    // Without draws there are no rows of counts.
     (counts.par_chunks_exact_mut(draws.max(1)))
         .zip(log_odds.par_chunks_exact(examples))
         .try_for_each(|(counts, odds)| {

@@ -76,16 +76,16 @@ def probe_dp_step(
     ----------
     step : callable
         The step, ``step(examples, seed)``. It returns what the optimizer is given, the noisy
-        gradient, as a mapping from names of tensors to arrays, on any scale. With an integer it is
-        a function of examples and seed, which is that of the noise; all other randomness, such as
-        dropout, is fixed. With None the step continues its own generator, as in training.
+        gradient, as a mapping from names of tensors to arrays, on any scale. With an integer,
+        the result depends on examples and seed only: it seeds the noise, and all other randomness,
+        such as dropout, is fixed. With None the step continues its own generator, as in training.
     pairs : iterable of Pair or of (D, D')
         Neighbouring batches, each a list of examples as the step takes them; D may be empty.
         `leakbound.dp_sgd.neighbouring_batches` makes them.
     noise_multiplier : float
         The claim: standard deviation of the noise in clipping norms, above 0.
     relation : {"add_remove", "replace"}
-        What neighbours are: D' has one example more, or one replaced. Under the first one example
+        How neighbours differ: D' has one example more, or one replaced. Under the first one example
         moves the sum by one clipping norm, under the second by two.
     runs : int
         Runs with other seeds that measure the noise, at least 4. More give a sharper bound.
@@ -94,7 +94,7 @@ def probe_dp_step(
         out, and 1 is too few.
     confidence : float
         Probability that a step as claimed is not refuted and its bound is right, in (0, 1). A
-        right step attains its claim, so that at 95 % one in twenty would be refuted.
+        right step attains its claim, so that at 95 % up to one in twenty would be refuted.
     seed : int, optional
         Seed of all choices, and of the seeds that the step is given; a new one if None.
 
