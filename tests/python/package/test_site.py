@@ -91,3 +91,12 @@ def test_readme_answers_on_one_screen() -> None:
     assert first.count("\n") <= 60
     assert "![" in first
     assert (DOCS / "_static" / "report.png").stat().st_size < 200_000
+
+
+def test_long_names_break_on_a_phone() -> None:
+    """An article 390 pixels wide scrolled sideways where one name was longer than a line."""
+    css = text(ROOT / "docs" / "_static" / "leakbound.css")
+    rules = dict(re.findall(r"^(\.bd-article [^{]*?) \{ ([^}]*) \}$", css, re.MULTILINE))
+    assert rules[".bd-article :is(h1, h2, h3, h4, p, li, dt, dd)"] == "overflow-wrap: anywhere;"
+    assert rules[".bd-article table :is(p, li)"] == "overflow-wrap: break-word;"
+    assert rules[".bd-article span.pre"] == "white-space: normal;"
