@@ -205,30 +205,34 @@ class _Words:
         if len(others) > _OTHERS:
             more = f" and {len(others) - _OTHERS} more"
         kind = NAMES[reading.kind]
-        remedy: str = Message(
-            "if such words mark missing values, pass {missing}{more}; if {kind} are codes here, "
-            "{columns}",
-            missing=Option("missing", listed),
-            more=more,
-            kind=kind,
-            columns=Option("columns", {self.name: "codes"}),
-        )
-        if not self.columns[0].writing.named:
-            words = f"({', '.join(map(repr, listed))}{more})"
-            replaced = Ways(
-                f"replace such words {words} by missing values, as "
-                "pandas.to_numeric(column, errors='coerce') does",
-                shell=f"name such words {words} in --missing",
-            )
-            coded = Ways(f"{_CATEGORICAL.python}: .astype('category')", _CATEGORICAL.shell)
-            said = "{replaced}; if {kind} are codes here, {coded}"
-            remedy = Message(said, replaced=replaced, kind=kind, coded=coded)
+        remedy = self._remedy(listed, more, kind)
         message = (
             "column {name!r} of {table} holds {kind}, but {first} at row {row} (rows count from "
             "0): {remedy}"
         )
         where = {"name": self.name, "table": table, "kind": kind, "first": shown(first)}
         raise InputError(Message(message, row=row, remedy=remedy, **where))
+
+    def _remedy(self, words: list[str], more: str, kind: str) -> Message:
+        """Say what to do about some words of a column of numbers or dates, and how many others."""
+        if self.columns[0].writing.named:
+            return Message(
+                "if such words mark missing values, pass {missing}{more}; if {kind} are codes "
+                "here, {columns}",
+                missing=Option("missing", words),
+                more=more,
+                kind=kind,
+                columns=Option("columns", {self.name: "codes"}),
+            )
+        listed = f"({', '.join(map(repr, words))}{more})"
+        replaced = Ways(
+            f"replace such words {listed} by missing values, as "
+            "pandas.to_numeric(column, errors='coerce') does",
+            shell=f"name such words {listed} in --missing",
+        )
+        coded = Ways(f"{_CATEGORICAL.python}: .astype('category')", _CATEGORICAL.shell)
+        said = "{replaced}; if {kind} are codes here, {coded}"
+        return Message(said, replaced=replaced, kind=kind, coded=coded)
 
     def suspicion(self) -> str:
         """Say what tells that a column of words was meant to hold numbers or dates, if it was."""

@@ -82,14 +82,21 @@ def coordinates(
         numbered.append(found.codes)
         if column.kind in {"number", "date", "zoned"} and not column.is_exact:
             ordered.add(name)
-    if marks:
-        notes.append(marked(marks, named=all(one.writing.named for one in tables[0].values())))
+    notes += _of_marks(marks, tables[0])
     if not blocks:
         message = "all audited records are equal in every column: {notes}"
         raise InputError(Message(message, notes=Message.joined(notes)))
     rows = np.ascontiguousarray(np.concatenate(blocks, axis=1))
     values = np.column_stack(numbered)
     return Coordinates(rows, tuple(sources), tuple(notes), values, frozenset(ordered))
+
+
+def _of_marks(marks: Mapping[str, Mapping[str, int]], table: Mapping[str, Column]) -> list[str]:
+    """Return a note about words that were read as missing values, if there are any."""
+    if not marks:
+        return []
+    named = all(one.writing.named for one in table.values())
+    return [marked(marks, named=named)]
 
 
 def digests(
