@@ -6,7 +6,7 @@ from functools import wraps
 from inspect import Parameter, signature
 from typing import Any, TypeVar
 
-C = TypeVar("C", bound=Callable[..., Any])
+C = TypeVar("C", bound=Callable[..., object])
 # How alike names are of which one was meant for the other.
 _NEAR = 0.7
 
@@ -126,7 +126,7 @@ def _telling(called: C, elsewhere: Mapping[str, str], positional: str) -> C:
 
 
 def _hint(
-    called: Callable[..., Any],
+    called: Callable[..., object],
     values: tuple[object, ...],
     options: Mapping[str, object],
     elsewhere: Mapping[str, str],

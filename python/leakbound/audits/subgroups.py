@@ -12,12 +12,12 @@ from leakbound._base.checks import complement, instance, integer, vector
 from leakbound._base.codes import by_first_row, check_codes
 from leakbound._base.formatting import percent
 from leakbound._base.messages import Message
-from leakbound._base.types import ArrayInput, GenericArray, IntArray, MemberInput
+from leakbound._base.types import ArrayInput, Data, GenericArray, IntArray, MemberInput, Named
 from leakbound._tally.tally import AnyTally, by_attack
 from leakbound.audits.member_count import IMPOSSIBLE
 from leakbound.audits.model_features import Features
 from leakbound.audits.pairs import torn_group
-from leakbound.audits.road import AlignedScores, Request
+from leakbound.audits.road import AlignedScores, AnyDesign, Listed, Request
 from leakbound.errors import AbstentionError, DesignError, LeakboundError, OptionError
 from leakbound.results import Assumption, AuditResult
 
@@ -33,11 +33,11 @@ _BEFORE = (
 
 
 def audit_each(
-    design: Any,
+    design: AnyDesign,
     read: AlignedScores,
     request: Request,
     by: ArrayInput,
-    rowwise: Mapping[str, Any],
+    rowwise: Named,
 ) -> dict[Any, AuditResult]:
     """Audit the examples of each label, at an equal share of the error probability.
 
@@ -60,8 +60,8 @@ def audit_each(
     if strata is None:
         strata = np.zeros(member.size)
     sides = _Sides(_of_units(member, groups), _of_units(strata, groups))
-    results: dict[Any, AuditResult] = {}
-    failures: dict[Any, LeakboundError] = {}
+    results = dict[object, AuditResult]()
+    failures = dict[object, LeakboundError]()
     for name in names.tolist():
         part = _part(design, read, np.flatnonzero(labels == name), rowwise)
         asked = replace(request, confidence=confidence_at(level), ids=part.ids)
@@ -87,20 +87,21 @@ def audit_each(
 class _Part(NamedTuple):
     """The examples of one label: their design, scores and ids."""
 
-    design: Any
-    scores: Any
-    ids: Any = None
+    design: AnyDesign
+    scores: Listed
+    ids: GenericArray | None = None
 
 
-def _part(design: Any, read: AlignedScores, rows: IntArray, rowwise: Mapping[str, Any]) -> _Part:
+def _part(design: Any, read: AlignedScores, rows: IntArray, rowwise: Named) -> _Part:
     """Return the examples in some rows."""
     given = {one: _taken(values, rows) for one, values in rowwise.items()}
     ids = None
     if read.order.told_ids is not None:
         ids = read.order.told_ids[rows]
-    scores: Any = read.attacks.taken(rows).scores
-    if [*scores] == [""]:
-        scores = scores[""]
+    attacks = read.attacks.taken(rows).scores
+    scores: Listed = attacks
+    if [*attacks] == [""]:
+        scores = attacks[""]
     return _Part(replace(design, member=read.member[rows], **given), scores, ids)
 
 
@@ -143,7 +144,7 @@ def _log_choose(of: int, some: int) -> float:
     return math.lgamma(of + 1) - parts
 
 
-def _reasons(failures: Mapping[Any, LeakboundError]) -> str:
+def _reasons(failures: Mapping[object, LeakboundError]) -> str:
     """Say which labels are not audited, and why; nothing if all are."""
     told = list[str]()
     for name, error in failures.items():
@@ -169,7 +170,7 @@ def of_single_examples(
     return member
 
 
-def _taken(values: Any, rows: IntArray) -> Any:
+def _taken(values: Data, rows: IntArray) -> Data:
     """Return the rows of an option, if it was given."""
     if values is None:
         return None

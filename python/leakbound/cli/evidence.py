@@ -12,7 +12,7 @@ import typer
 
 from leakbound import InclusionPlan
 from leakbound._base.console import REFUTED, bar, tell
-from leakbound._base.types import AnyArray
+from leakbound._base.types import AnyArray, JsonValue
 from leakbound.cli import options, output
 from leakbound.cli.commands import COMMANDS
 from leakbound.cli.files import Signs, read, whole
@@ -62,7 +62,7 @@ class Tossed:
     ] = ""
     copies: options.Copies = None
 
-    def plan(self, agreed: Mapping[str, Any], signs: Signs) -> InclusionPlan:
+    def plan(self, agreed: Mapping[str, JsonValue], signs: Signs) -> InclusionPlan:
         """Flip the coins, as the protocol has it where the command does not say."""
         names: AnyArray | None = None
         if self.ids is not None:
