@@ -126,7 +126,7 @@ def _telling(called: C, elsewhere: Mapping[str, str], positional: str) -> C:
 
 
 def _hint(
-    called: Callable[..., Any],
+    called: Callable[..., object],
     values: tuple[object, ...],
     options: Mapping[str, object],
     elsewhere: Mapping[str, str],

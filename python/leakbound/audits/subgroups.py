@@ -143,7 +143,7 @@ def _log_choose(of: int, some: int) -> float:
     return math.lgamma(of + 1) - parts
 
 
-def _reasons(failures: Mapping[Any, LeakboundError]) -> str:
+def _reasons(failures: Mapping[object, LeakboundError]) -> str:
     """Say which labels are not audited, and why; nothing if all are."""
     told = list[str]()
     for name, error in failures.items():

@@ -74,7 +74,7 @@ def _conclude_each(
     raise typer.Exit(next((code for code in (REFUTED, INCONCLUSIVE) if code in codes), 0))
 
 
-def _not_audited(results: Mapping[Any, AuditResult]) -> str:
+def _not_audited(results: Mapping[object, AuditResult]) -> str:
     """Return which subgroups are not audited, and why, as each result says."""
     first = next(iter(results.values()))
     return str(first.options.get("not_audited", ""))

@@ -290,7 +290,8 @@ def _of_shift(result: Any) -> Iterator[str]:
     if result.by_tampering is not None and result.by_tampering < _MANY * result.bound:
         yield Message(
             "Check the propensities before you rely on this bound: matching needs a right model of "
-            'them. {correction="tamper"}, which allows for some error in them, shows much less here.'
+            'them. {correction="tamper"}, which allows for some error in them, shows much less '
+            "here."
         )
 
 
