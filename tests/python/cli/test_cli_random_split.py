@@ -236,7 +236,8 @@ def test_commands_on_pages_run(line: str, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     split = pa.table({"score": SCORE, "member": MEMBER})
     csv.write_csv(split, "scores.csv")
-    np.savez("scores.npz", score=SCORE, member=MEMBER)
+    for name in ("scores.npz", "parts.npz"):
+        np.savez(name, score=SCORE, member=MEMBER)
     chosen = RNG.integers(10, size=150)
     columns = dict(zip([f"score_{k}" for k in range(10)], np.eye(10)[chosen].T, strict=True))
     parquet.write_table(pa.table({**columns, "chosen": chosen}), "scores.parquet")
