@@ -19,6 +19,7 @@ from leakbound._base import shares
 from leakbound._base.checks import check_length, numbers, vector
 from leakbound._base.features import FeatureTable, placed_features
 from leakbound._base.odds import expit, logit
+from leakbound._base.reading import array_of
 from leakbound._base.streams import Purpose
 from leakbound._base.types import AnyArray, ArrayInput, BoolArray, FloatArray, IntArray, Strings
 from leakbound.audits.member_count import MemberCount
@@ -418,7 +419,7 @@ def _of_model(
 
 def _of_values(propensity: ArrayInput, examples: int) -> OddsBox:
     """Read one vector of propensities, or rows of replicates."""
-    _check_told(np.asarray(propensity))
+    _check_told(array_of(propensity, "propensity"))
     table = numbers(propensity, "propensity", least=0, most=1)
     if table.ndim == 2:
         check_length(table.T, examples, "each row of propensity")
