@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from leakbound._base.checks import MOST_EXAMPLES, instance, integer, real, shown
-from leakbound._base.console import bar
+from leakbound._base.console import bar, one_line
 from leakbound._base.files import digest, file_alone
 from leakbound._base.hints import hinted
 from leakbound._base.imports import needs
@@ -18,7 +18,7 @@ from leakbound._base.types import ArrayInput, BoolArray, FloatArray, IntArray, P
 from leakbound.audits import Stream
 from leakbound.audits.trials import INDEPENDENT, NEIGHBOURS
 from leakbound.claims import CLAIMS, Claim
-from leakbound.errors import InputTypeError
+from leakbound.errors import InputError, InputTypeError, LeakboundError
 from leakbound.mechanisms.case import CaseRun
 from leakbound.mechanisms.outputs import features_of
 from leakbound.mechanisms.runs import Engine, Here, Runs, identity
@@ -149,6 +149,19 @@ def audit_mechanism(
     return _finished(stream.result(), runs).with_check(parameter=theta)
 
 
+def _scored(score: Callable[[Any], Any], outputs: Sequence[Output]) -> Any:
+    """Score outputs by what a caller passed, and say where an error is from."""
+    try:
+        return score(together(outputs))
+    except (LeakboundError, MemoryError):
+        raise
+    except Exception as error:  # of whatever the caller wrote
+        raise InputError(
+            f"score raised {type(error).__name__}: {one_line(error)}. It is called with the "
+            f"outputs of a batch, {len(outputs)} here, and returns a number for each"
+        ) from error
+
+
 def _next_batch(
     runs: Runs,
     stream: Stream,
@@ -161,7 +174,7 @@ def _next_batch(
     outputs = runs.until(stop, move)
     member = runs.member[start:stop]
     if score is not None:
-        stream.update(score(together(outputs[start:])), member)
+        stream.update(_scored(score, outputs[start:]), member)
     elif start:
         scores = _learnt(outputs, member=runs.member[:start], seed=runs.seed)
         stream.update(scores, member)

@@ -268,6 +268,8 @@ def test_nothing_is_predicted_of_rows_that_numbers_do_not_tell() -> None:
     assert not falsify(fit.log_odds(table), table, member, seed=0).refuted
     with pytest.raises(InputError, match="log_odds must not be NaN, but 20 of 1000 are"):
         falsify(fit.log_odds(table), np.zeros((1000, 1)), member, seed=0)
+    with pytest.raises(InputTypeError, match="propensity cannot be read as an array"):
+        lb.audit(scores[:3], lb.ZeroRun(member[:3], [[1, 2], [3]]), seed=0)
     for propensity in (fit.predict(table), expit(fit.bootstrap(table, K=2, seed=0))):
         with pytest.raises(OptionError, match=f"NaN in 20 examples, .* {gaps.argmax()}: leave"):
             lb.audit(scores, lb.ZeroRun(member, propensity), seed=0)

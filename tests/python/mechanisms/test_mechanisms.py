@@ -151,6 +151,21 @@ def test_runs_before_an_interrupt_are_kept(tmp_path: Path) -> None:
     assert path.read_bytes() == (tmp_path / "other.npz").read_bytes()
 
 
+@pytest.mark.parametrize("score", [lambda: None, lambda outputs: outputs.missing])
+def test_an_error_of_the_score_says_where_it_is_from(score: Any) -> None:
+    with pytest.raises(errors.InputError, match=r"score raised (Type|Attribute)Error: .* batch, "):
+        audit_mechanism(
+            LaplaceNoise(epsilon=1.0).run,
+            0.0,
+            1.0,
+            claim=lb.PureDP(),
+            parameter=3.0,
+            score=score,
+            most_runs=60,
+            seed=3,
+        )
+
+
 def test_an_exception_is_an_output(tmp_path: Path) -> None:
     """It raises for the input with the record, as a check of the range would."""
 
