@@ -358,7 +358,9 @@ class _Worker:
             answer = self._answer(process, _LOADING)
         except queue.Empty:
             self._end()
-            raise InputError(f"{self.case} did not load in {_LOADING:g} s") from None
+            raise InputError(
+                f"{self.case} did not load in {_LOADING:g} s: import less, and do slow work in run"
+            ) from None
         if answer is None:
             ending = _ending(process)
             self._end()
@@ -368,8 +370,6 @@ class _Worker:
             )
         if answer[0] != "returned":
             self._end()
-            if answer[1] == worker.CaseError.__name__:
-                raise InputError(f"{self.case} {answer[2]}")
             raise InputError(
                 f"{self.case} cannot be loaded by {self._python}, which needs the packages that "
                 f"it imports:\n{answer[-1]}"
@@ -379,7 +379,10 @@ class _Worker:
         return about
 
     def check(self, about: dict[str, Any]) -> None:
-        """Refuse a case that has changed."""
+        """Refuse a case that lacks something, or has changed."""
+        if about["flaw"]:
+            self._end()
+            raise InputError(f"{self.case} {about['flaw']}")
         if self.identity and about["identity"] != self.identity:
             self._end()
             raise InputError(

@@ -338,10 +338,6 @@ def _as_is(cells: Output) -> Output:
     return array
 
 
-class CaseError(Exception):
-    """A case file lacks a part, or has another thing in its place."""
-
-
 class _Case:
     """A case file that was loaded, and the answers to requests about it."""
 
@@ -357,41 +353,44 @@ class _Case:
         sys.modules[place.stem] = module
         exec(compile(self._content, str(place), "exec"), vars(module))
         self._module = module
-        missing = [
-            name for name in ("run", "d0", "d1", "claim", "parameter") if not hasattr(module, name)
-        ]
+
+    def flaw(self) -> str:
+        """Return what a case lacks, or has another thing in the place of."""
+        module = self._module
+        needed = ("run", "d0", "d1", "claim", "parameter")
+        missing = [name for name in needed if not hasattr(module, name)]
         if missing:
-            raise CaseError(
+            return (
                 f"has no {', '.join(missing)}: it needs run(data, rng), the inputs d0 and d1, "
                 "claim and parameter"
             )
-        score = getattr(module, "score", None)
-        self._has_score = score is not None
         if not callable(module.run):
-            raise CaseError("must have a function of data and rng as run")
-        if self._has_score and not callable(score):
-            raise CaseError("must have a function of outputs as score, or none")
+            return "must have a function of data and rng as run"
+        if self._score() is not None and not callable(self._score()):
+            return "must have a function of outputs as score, or none"
+        try:
+            float(module.parameter)
+        except (TypeError, ValueError):
+            return f"must have a number as parameter, got {module.parameter!r}"
         if _is_equal(module.d0, module.d1):
-            raise CaseError(
+            return (
                 "has equal inputs d0 and d1, which nothing can tell apart: choose two that the "
                 "claim regards as neighbours"
             )
+        return ""
 
-    def about(self) -> dict[str, object]:
+    def about(self) -> dict[str, Any]:
         """Return what a case says about itself, and the packages beside it."""
+        flaw = self.flaw()
+        if flaw:
+            return {"flaw": flaw}
         return {
+            "flaw": "",
             "claim": str(self._module.claim),
-            "parameter": self._parameter(),
-            "has_score": self._has_score,
+            "parameter": float(self._module.parameter),
+            "has_score": self._score() is not None,
             "identity": self._identity(),
         }
-
-    def _parameter(self) -> float:
-        given = self._module.parameter
-        try:
-            return float(given)
-        except (TypeError, ValueError):
-            raise CaseError(f"must have a number as parameter, got {given!r}") from None
 
     def _identity(self) -> str:
         """Return a digest of the case, of files beside it that it imports, and of its packages."""
@@ -415,7 +414,10 @@ class _Case:
 
     def score(self, outputs: Output) -> Output:
         """Return a score for each output."""
-        return np.asarray(self._module.score(outputs))
+        return np.asarray(self._score()(outputs))
+
+    def _score(self) -> Any:
+        return getattr(self._module, "score", None)
 
 
 def _is_equal(d0: Output, d1: Output) -> bool:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 import venv
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -239,6 +240,19 @@ def test_what_comes_out_on_both_inputs_alike_refutes_nothing(name: str, tmp_path
     assert audited(path, most_runs=400).verdict == "not refuted"
 
 
+def processes() -> str:
+    """Return the command lines of all processes."""
+    return subprocess.run(["ps", "-efww"], capture_output=True, text=True, check=True).stdout
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait for something that another process does."""
+    start = time.monotonic()
+    while not holds():
+        assert time.monotonic() - start < 60
+        time.sleep(0.1)
+
+
 def test_an_interrupt_ends_the_workers_and_is_no_output(tmp_path: Path) -> None:
     path = written(tmp_path, body("time.sleep(0.05)\nreturn data + rng.laplace()"))
     runs = tmp_path / "runs.npz"
@@ -248,12 +262,12 @@ def test_an_interrupt_ends_the_workers_and_is_no_output(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
-    time.sleep(6.0)
+    until(runs.exists)
+    time.sleep(1.5)
     os.killpg(process.pid, 2)
     _, said = process.communicate(timeout=20)
     assert process.returncode == 130, said
-    listed = subprocess.run(["ps", "-ef"], capture_output=True, text=True, check=True).stdout
-    assert str(path) not in listed
+    assert f"worker.py {path}" not in processes()
     kept = np.load(runs)["outputs"]
     assert 0 < kept.size < 400
 
@@ -361,11 +375,9 @@ def test_workers_end_with_their_audit(tmp_path: Path) -> None:
     path = written(tmp_path, body("time.sleep(60)"))
     command = [sys.executable, "-m", "leakbound", "mechanism", str(path), "--seed", "0"]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
-        time.sleep(6.0)
+        until(lambda: f"worker.py {path}" in processes())
         process.kill()
-    time.sleep(1.0)
-    listed = subprocess.run(["ps", "-ef"], capture_output=True, text=True, check=True).stdout
-    assert str(path) not in listed
+    until(lambda: f"worker.py {path}" not in processes())
 
 
 def test_a_case_in_another_encoding_that_writes_to_its_input(tmp_path: Path) -> None:
