@@ -123,56 +123,7 @@ class ConfidenceSet:
                 )
         elif apart or reference_offsets is not None:
             raise OptionError("own_intercept and reference_offsets describe D': pass reference too")
-        return cls.of_rows(audited, others, own_intercept=apart, level=p, seed=seed)
-
-    @classmethod
-    def of_rows(
-        cls,
-        audited: LabelledRows,
-        reference: LabelledRows | None,
-        *,
-        own_intercept: bool,
-        level: float,
-        seed: int,
-    ) -> "ConfidenceSet":
-        """Compute the same set from rows and options that were read before.
-
-        Parameters
-        ----------
-        audited, reference : tuple of ndarray, shapes (m, d), (m,) and (m,)
-            Features, finite and in rows of memory, membership, and known parts of the log-odds in
-            nats, of the audited examples and of D' if there is one.
-        own_intercept, level, seed : bool, float and int
-            As for `fit`.
-        """
-        table, labels, known = everything = audited
-        if reference is not None:
-            everything = (
-                np.vstack([reference[0], table]),
-                np.concatenate([reference[1], labels]),
-                np.concatenate([reference[2], known]),
-            )
-        fewer = everything[1].size - labels.size
-        core = _core.LogOddsSet(
-            *everything,
-            reference=fewer,
-            own_intercept=own_intercept,
-            level=shares.HALVES.of(level),
-            seed=Purpose.SET_HALVES.derived(seed),
-        )
-        return cls(
-            level=level,
-            coefficients=core.estimate(),
-            squared_radius=core.squared_radius,
-            audited=labels.size,
-            reference=fewer,
-            features=table,
-            member=labels,
-            offsets=known,
-            seed=seed,
-            core=core,
-            _all=everything,
-        )
+        return set_of_rows(audited, others, own_intercept=apart, level=p, seed=seed)
 
     def contains(self, coefficients: ArrayInput) -> bool:
         """Return whether coefficients, in the order of `coefficients`, are in the set."""
@@ -202,6 +153,54 @@ class ConfidenceSet:
     def labels(self) -> BoolArray:
         """Membership of all rows, those of D' first."""
         return self._all[1]
+
+
+def set_of_rows(
+    audited: LabelledRows,
+    reference: LabelledRows | None,
+    *,
+    own_intercept: bool,
+    level: float,
+    seed: int,
+) -> ConfidenceSet:
+    """Compute a confidence set from rows and options that were read before.
+
+    Parameters
+    ----------
+    audited, reference : tuple of ndarray, shapes (m, d), (m,) and (m,)
+        Features, finite and in rows of memory, membership, and known parts of the log-odds in
+        nats, of the audited examples and of D' if there is one.
+    own_intercept, level, seed : bool, float and int
+        As for `ConfidenceSet.fit`.
+    """
+    table, labels, known = everything = audited
+    if reference is not None:
+        everything = (
+            np.vstack([reference[0], table]),
+            np.concatenate([reference[1], labels]),
+            np.concatenate([reference[2], known]),
+        )
+    fewer = everything[1].size - labels.size
+    core = _core.LogOddsSet(
+        *everything,
+        reference=fewer,
+        own_intercept=own_intercept,
+        level=shares.HALVES.of(level),
+        seed=Purpose.SET_HALVES.derived(seed),
+    )
+    return ConfidenceSet(
+        level=level,
+        coefficients=core.estimate(),
+        squared_radius=core.squared_radius,
+        audited=labels.size,
+        reference=fewer,
+        features=table,
+        member=labels,
+        offsets=known,
+        seed=seed,
+        core=core,
+        _all=everything,
+    )
 
 
 def _rows(

@@ -34,6 +34,7 @@ from leakbound.propensity import (
     link_bent,
     products_missing,
 )
+from leakbound.propensity.confidence import set_of_rows
 from leakbound.results import Assumption
 
 # The largest feature, in absolute value: the square of a larger one may be no number.
@@ -438,7 +439,7 @@ def _confidence_set(
     if labels.size:
         reference = (others, labels, offsets)
     audited = np.ascontiguousarray(table[rows])
-    return ConfidenceSet.of_rows(
+    return set_of_rows(
         (audited, member[rows], np.full(rows.size, learning.offset)),
         reference,
         own_intercept=learning.own_intercept,
