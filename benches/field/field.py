@@ -206,7 +206,7 @@ def surprises(row: dict[str, Any]) -> list[str]:
     if row["skipped"]:
         return []
     found = []
-    if row["faulty"]["refuted"] < FAULTY_SEEDS:
+    if row["faulty"]["refuted"] < row.get("least", FAULTY_SEEDS):
         found.append(f"{row['released']} was not refuted ({row['case']})")
     if "mended" in row and row["mended"]["refuted"]:
         found.append(f"{row['without']} was refuted ({row['case']})")

@@ -50,6 +50,18 @@ def test_published_outputs_are_read_without_running_code(tmp_path: Path) -> None
         mst_aim.read(file)
 
 
+def test_a_row_that_is_not_as_the_page_says_is_named(field: Any) -> None:
+    row = {"case": "a", "released": "one", "without": "two", "skipped": ""}
+    found = {**row, "faulty": {"refuted": 3}, "mended": {"refuted": 0}}
+    assert field.surprises(found) == []
+    assert field.surprises({**row, "skipped": "no wheel"}) == []
+    found["mended"] = {"refuted": 1}
+    assert field.surprises(found) == ["two was refuted (a)"]
+    found["faulty"] = {"refuted": 2}
+    assert field.surprises(found)[0] == "one was not refuted (a)"
+    assert len(field.surprises({**found, "least": 1})) == 1
+
+
 def test_each_bound_on_the_page_is_rounded_down(field: Any) -> None:
     assert (field.floored(0.3499), field.floored(2.0)) == ("0.34", "2.00")
 
