@@ -119,7 +119,7 @@ def tally_of(paths: Sequence[Path], score: str, layout: Layout) -> Tally:
 def _compare_coins(
     files: Sequence[Path], tables: Sequence[Path], layout: Layout, *, rows: int
 ) -> None:
-    """Compare ids and coins of different files; say of which files they are not compared."""
+    """Compare ids and coins of different files; warn where they are not compared."""
     if rows <= _COMPARED:
         check_coins(tables, layout)
         if len(files) > max(1, len(tables)):

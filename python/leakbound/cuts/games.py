@@ -145,14 +145,18 @@ class ScoreGame(Game):
     def untied(self) -> _core.Ranking:
         """See `Game.untied`."""
         if self.examples <= _MOST_NARROW and _is_narrow(self.scores):
-            ties = Purpose.TIES.rng(self.seed)
-            return _core.Ranking.in_order(_members_in_order(self.scores, self.member, ties))
+            in_order = _members_in_order(self.scores, self.member, self._ties())
+            return _core.Ranking.in_order(in_order)
         return _core.Ranking(self.ranks(self.scores), self.member)
+
+    def _ties(self) -> np.random.Generator:
+        """Return what breaks ties: both ways to order the examples break them alike."""
+        return Purpose.TIES.rng(self.seed)
 
     def ranks(self, scores: FloatArray) -> FloatArray:
         """Return the ranks of scores, ties broken at random."""
         order = row_numbers(scores.size)
-        Purpose.TIES.rng(self.seed).shuffle(order)
+        self._ties().shuffle(order)
         order = order[np.argsort(scores[order], kind="stable")]
         ranks = np.empty(scores.size)
         ranks[order] = row_numbers(scores.size)
