@@ -7,7 +7,7 @@ from inspect import Parameter, signature
 from typing import Any, TypeVar
 
 C = TypeVar("C", bound=Callable[..., object])
-# How alike names are of which one was meant for the other.
+# How alike two names are, of which one was meant for the other.
 _NEAR = 0.7
 
 _TESTED = "the result tests it, result.check({}=…)"
@@ -24,31 +24,31 @@ OF_CLAIMS = {
 }
 """Hints for audits and plans that are given a part of a claim."""
 OF_DESIGNS = {
-    "member": "membership is of the design: lb.Coins(member), lb.RandomSplit(member), …",
-    "groups": "groups are of the design: lb.Coins(member, groups=…)",
-    "strata": "strata are of the design: lb.RandomSplit(member, strata=…)",
-    "features": "features are of the design: lb.RandomSplit(member, features=…), lb.ZeroRun(…)",
-    "prior": "the prior is of the design: lb.Coins(member, prior=…)",
-    "copies": "copies are of the design: lb.Coins(member, copies=…)",
-    "unit": "the unit is of the design: lb.Coins(member, unit=…)",
-    "aggregate": "it is of the design, with groups: lb.Coins(member, groups=…, aggregate=…)",
+    "member": "membership belongs to the design: lb.Coins(member), lb.RandomSplit(member), …",
+    "groups": "groups belong to the design: lb.Coins(member, groups=…)",
+    "strata": "strata belong to the design: lb.RandomSplit(member, strata=…)",
+    "features": "features belong to the design: lb.RandomSplit(member, features=…), lb.ZeroRun(…)",
+    "prior": "the prior belongs to the design: lb.Coins(member, prior=…)",
+    "copies": "copies belong to the design: lb.Coins(member, copies=…)",
+    "unit": "the unit belongs to the design: lb.Coins(member, unit=…)",
+    "aggregate": "it belongs to the design, with groups: lb.Coins(member, groups=…, aggregate=…)",
     "attacks": "name attacks by their scores: lb.audit({'one': scores, 'other': …}, design)",
     "design": "say how members were chosen: lb.Coins(member), lb.RandomSplit(member), …",
 }
 """Hints for an audit that is given a part of its design, or none."""
 OF_AUDITS = {
-    name: f"it is of lb.audit: lb.audit(scores, design, {name}=…)"
+    name: f"it belongs to lb.audit: lb.audit(scores, design, {name}=…)"
     for name in ("by", "claim", "confidence", "cuts", "ids", "seed", "sides")
 } | {
     "delta": "δ is part of the claim: lb.audit(scores, design, claim=lb.ApproxDP(delta=…))",
     "epsilon": "ε is what is bounded: lb.audit(scores, design).check(epsilon=…)",
-    "scores": "scores are of lb.audit: lb.audit(scores, design)",
-    "features": "they are of lb.RandomSplit, lb.ZeroRun and lb.Panoramia",
-    "strata": "they are of lb.RandomSplit(member, strata=…)",
-    "groups": "they are of lb.Coins and lb.RandomSplit",
-    "prior": "it is of lb.Coins(member, prior=…)",
-    "propensity": "it is of lb.ZeroRun(member, propensity)",
-    "baseline": "it is of lb.Panoramia(member, baseline=…)",
+    "scores": "scores belong to lb.audit: lb.audit(scores, design)",
+    "features": "they belong to lb.RandomSplit, lb.ZeroRun and lb.Panoramia",
+    "strata": "they belong to lb.RandomSplit(member, strata=…)",
+    "groups": "they belong to lb.Coins and lb.RandomSplit",
+    "prior": "it belongs to lb.Coins(member, prior=…)",
+    "propensity": "it belongs to lb.ZeroRun(member, propensity)",
+    "baseline": "it belongs to lb.Panoramia(member, baseline=…)",
 }
 """Hints for designs that are given a part of the audit, or of another design."""
 OF_FAMILIES = {
@@ -66,8 +66,8 @@ OF_PARAMETERS = {
     "check(parameter=rho)",
     "noise_multiplier": "its inverse is the parameter of lb.SubsampledGaussianDP(…): audit with "
     "that claim, then check(parameter=1 / noise_multiplier)",
-    "claim": "a result is of one claim: audit again with another one",
-    "confidence": "a result is of one confidence: audit again with another one",
+    "claim": "a result has one claim: audit again with a different one",
+    "confidence": "a result has one confidence: audit again with a different one",
 }
 """Hints for checks that are given a parameter of another claim."""
 # Other words for options, where a call has them.
@@ -92,8 +92,8 @@ def hinted(*, positional: str = "", **elsewhere: str) -> Callable[[C], C]:
     """Say what to write where a function, or a class, is called with arguments that it lacks.
 
     Python's own error is raised, with a hint after its message: what `elsewhere` has for a keyword
-    that is of another object, or is missing, else an option of a close name, or which options there
-    are. `positional` is for values that need a name. Signatures stay as they are.
+    that belongs to another object, or is missing, else an option of a close name, or all options.
+    `positional` is for values that need a name. Signatures stay as they are.
     """
 
     def decorate(called: C) -> C:
