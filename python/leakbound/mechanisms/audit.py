@@ -156,9 +156,10 @@ def _scored(score: Callable[[Any], Any], outputs: Sequence[Output]) -> Any:
     except (LeakboundError, MemoryError):
         raise
     except Exception as error:  # of whatever the caller wrote
+        told = filter(None, [type(error).__name__, one_line(error)])
         raise InputError(
-            f"score raised {type(error).__name__}: {one_line(error)}. It is called with the "
-            f"outputs of a batch, {len(outputs)} here, and returns a number for each"
+            f"score raised {': '.join(told)}. It is called with the outputs of a batch, "
+            f"{len(outputs)} here, and returns a number for each"
         ) from error
 
 

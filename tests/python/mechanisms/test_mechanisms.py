@@ -363,8 +363,10 @@ def test_batches_whose_coins_were_used_are_not_divided_otherwise(tmp_path: Path)
 
 
 def test_outputs_that_would_fill_the_memory_are_refused_at_once() -> None:
-    with pytest.raises(errors.OptionError, match="set most_runs to at most 53"):
+    with pytest.raises(errors.InputError, match="more than 20,000 numbers or words to learn from"):
         audit_of(lambda _data, rng: rng.normal(size=10**7))
+    with pytest.raises(errors.OptionError, match="set most_runs to at most 53"):
+        audit_of(lambda _data, rng: rng.normal(size=10**7), score=np.asarray)
 
 
 def test_outputs_that_repeat_are_counted() -> None:
@@ -453,7 +455,7 @@ def test_results_name_what_was_assumed_of_runs_and_inputs(tmp_path: Path) -> Non
         raise ZeroDivisionError
 
     path = tmp_path / "runs.npz"
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(errors.InputError, match=r"^score raised ZeroDivisionError\. It is called"):
         audit_of(noisy, score=unready, path=path)
     assert np.load(path)["outputs"].shape == (50,)  # they are kept
     result = audit_of(noisy, score=np.asarray, path=path)
