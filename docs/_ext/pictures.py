@@ -322,7 +322,8 @@ def released(plt: Any) -> Any:
     rows = [row for row in listed if not row["skipped"]]
     figure, ax = plt.subplots(figsize=(5.6, 2.6))
     for place, row in enumerate(reversed(rows)):
-        claimed = float(row["faulty"]["claimed"].split("=")[1])
+        # "ε = 1", or "ε = 1, δ = 1e-05"
+        claimed = float(row["faulty"]["claimed"].partition(",")[0].split("=")[1])
         bounds = np.array(row["faulty"]["bounds"]) / claimed
         ax.plot(bounds, np.full(bounds.size, place), "o", color=PROVED)
     ax.axvline(1.0, color=INK, linestyle="--")

@@ -18,6 +18,7 @@ from leakbound._base.checks import (
 )
 from leakbound._base.console import one_line
 from leakbound._base.drawn import refuse_copies
+from leakbound._base.messages import Message
 from leakbound._base.reading import array_of, refuse_masked
 from leakbound._base.types import (
     AnyArray,
@@ -34,6 +35,8 @@ _KINDS = "biufSUOTMm"
 # Packages whose arrays and frames are put together by a function of theirs.
 _STACKED = {"pandas", "polars", "pyarrow", "scipy", "torch"}
 # How many ids a message names.
+# Of what ids are that an audit is given beside scores
+_IDS = Message("{ids=}")
 _LISTED = 3
 
 
@@ -60,7 +63,7 @@ class ExampleOrder:
     numbers, on whichever side it stands: it is what pandas gives to rows that have no ids.
     """
 
-    def __init__(self, ids: ArrayInput | None = None, name: str = "ids=") -> None:
+    def __init__(self, ids: ArrayInput | None = None, name: str = _IDS) -> None:
         self._named = ids is not None
         self._moved = False
         self._scored: _Ids | None = None
@@ -436,54 +439,62 @@ def _order(known: _Ids, own: _Ids) -> IntArray | None:
     try:
         there, here = (np.argsort(ids.values, kind="stable") for ids in (known, own))
     except TypeError:
-        raise InputTypeError(
-            f"ids of {known.of} and of {own.of} must be all numbers or all text"
-        ) from None
+        message = "ids of {known} and of {own} must be all numbers or all text"
+        raise InputTypeError(Message(message, known=known.of, own=own.of)) from None
     listed = own.values[here]
     if not np.array_equal(listed, known.values[there]):
         return None
     twice = np.flatnonzero(listed[1:] == listed[:-1])
     if twice.size:
-        raise InputError(
-            f"{own.of} and {known.of} list the same ids in different orders, and id "
-            f"{listed[twice[0]]!s} occurs twice, so rows cannot be joined: give each example "
-            "a different id"
+        message = (
+            "{own} and {known} list the same ids in different orders, and id {first!s} occurs "
+            "twice, so rows cannot be joined: give each example a different id"
         )
+        first = listed[twice[0]]
+        raise InputError(Message(message, own=own.of, known=known.of, first=first))
     rows = np.empty(here.size, dtype=np.int64)
     rows[there] = here
     return rows
 
 
-def _unmatched(known: _Ids, own: _Ids) -> str:
+def _unmatched(known: _Ids, own: _Ids) -> Message:
     """Return a message about ids that occur only once, and what to do."""
     if _are_text(known) != _are_text(own):
-        return (
-            f"ids are numbers in one and text in the other: {_first(known.values)} of "
-            f"{known.of}, {_first(own.values)} of {own.of}; give both the same ids"
+        message = (
+            "ids are numbers in one and text in the other: {some} of {known}, {others} of {own}; "
+            "give both the same ids"
         )
+        some = _first(known.values)
+        return Message(message, some=some, known=known.of, others=_first(own.values), own=own.of)
     sides = [
         (one.of, other.of, one.values[~np.isin(one.values, other.values)])
         for one, other in ((known, own), (own, known))
     ]
     if _are_text(known) and _same_letters(known.values, own.values):
-        return (
-            f"ids of {known.of} and of {own.of} differ only in how letters such as é are composed "
-            "(NFC, NFD): bring all to one form, unicodedata.normalize('NFC', id)"
+        message = (
+            "ids of {known} and of {own} differ only in how letters such as é are composed (NFC, "
+            "NFD): bring all to one form, unicodedata.normalize('NFC', id)"
         )
+        return Message(message, known=known.of, own=own.of)
+    missing = "{count} of {one} are not in {other} ({first})"
     differing = [
-        f"{left.size} of {one} are not in {other} ({_first(left)})"
+        Message(missing, count=left.size, one=one, other=other, first=_first(left))
         for one, other, left in sides
         if left.size
     ]
     if not differing:
-        return f"ids of {known.of} and of {own.of} repeat: give each example a different id"
+        message = "ids of {known} and of {own} repeat: give each example a different id"
+        return Message(message, known=known.of, own=own.of)
+    listed = differing[0]
+    if len(differing) > 1:
+        listed = Message("{one} and {other}", one=differing[0], other=differing[1])
     message = (
-        f"ids do not match: {' and '.join(differing)}; score all examples of the plan, or use "
-        "the same ids"
+        "ids do not match: {listed}; score all examples of the plan, or use the same ids{remark}"
     )
+    remark = ""
     if "index" in {known.kind, own.kind}:
-        return f"{message} (.to_numpy() of a pandas object is read by position)"
-    return message
+        remark = " (.to_numpy() of a pandas object is read by position)"
+    return Message(message, listed=listed, remark=remark)
 
 
 def _same_letters(one: AnyArray, other: AnyArray) -> bool:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.lib.npyio import NpzFile
 
 from leakbound._base.locks import hold, holder, locked_folder, take
+from leakbound._base.messages import Message
 from leakbound._base.streams import SCHEME
 from leakbound._base.types import AnyArray, PathInput
 from leakbound.errors import FormatError, OptionError
@@ -352,6 +353,9 @@ RECORD = "made-of.json"
 """What the files of a folder were made of."""
 # Name of the digest among the arrays of an outcome.
 _SEAL = "sha256"
+# How many differences from a stored record are named, and how much of a name is shown
+_NAMED = 8
+_LONG = 60
 
 
 class Checkpoints:
@@ -490,6 +494,13 @@ def keep_record(folder: Path, content: Mapping[str, str], kept: Iterable[Path]) 
     write_text(record, json.dumps(content, indent=1) + "\n")
 
 
+def _field(name: str) -> str:
+    """Return a name for a message's template: an option if it has several words, else a text."""
+    if "_" in name and name.isidentifier():
+        return f"{{{name}}}"
+    return name[:_LONG].replace("{", "{{").replace("}", "}}")
+
+
 def _check_record(record: Path, content: Mapping[str, str]) -> None:
     """Compare what a folder's outcomes were made of with a run."""
     remedy = "choose another folder, or delete this one to start again"
@@ -501,7 +512,8 @@ def _check_record(record: Path, content: Mapping[str, str]) -> None:
         raise FormatError(f"{record} is not a record of checkpoints: {remedy}")
     differing = [name for name in {**stored, **content} if stored.get(name) != content.get(name)]
     if differing:
-        other = "version of leakbound"
+        other: str = "version of leakbound"
         if "scheme" not in differing:
-            other = " and another ".join(differing)
-        raise FormatError(f"the files in {record.parent} are from another {other:.200}; {remedy}")
+            other = Message(" and another ".join(map(_field, differing[:_NAMED])))
+        message = "the files in {folder} are from another {other}; {remedy}"
+        raise FormatError(Message(message, folder=record.parent, other=other, remedy=remedy))

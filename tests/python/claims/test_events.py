@@ -72,11 +72,11 @@ def test_all_noise_is_divided() -> None:
 
 
 REFUSED: dict[str, tuple[Any, str, str]] = {
-    "not private": (dp.NonPrivateDpEvent(), "add_remove", "NonPrivateDpEvent is no family"),
+    "not private": (dp.NonPrivateDpEvent(), "add_remove", "NonPrivateDpEvent is not a family"),
     "not private inside": (
         dp.ComposedDpEvent([dp.GaussianDpEvent(1.0), dp.NonPrivateDpEvent()]),
         "add_remove",
-        "NonPrivateDpEvent is no family",
+        "NonPrivateDpEvent is not a family",
     ),
     "nothing": (dp.NoOpDpEvent(), "add_remove", r"nothing in NoOp\(\)"),
     "nothing often": (
@@ -153,7 +153,7 @@ STORED = {
     "[" * 100_000: "must be JSON of a dp_accounting",
     '{"type": "os.system"}': "must be JSON of a dp_accounting",
     '{"event": {}}': "must be JSON of a dp_accounting",
-    '{"type": "NonPrivateDpEvent"}': "is no family",
+    '{"type": "NonPrivateDpEvent"}': "is not a family",
     '{"type": "OtherDpEvent"}': "is not supported",
     '{"type": "GaussianDpEvent", "noise_multiplier": "x"}': "noise_multiplier",
     '{"type": "ComposedDpEvent"}': "has no events",
