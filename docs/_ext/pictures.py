@@ -320,7 +320,7 @@ def released(plt: Any) -> Any:
     stored = Path(__file__).parents[2] / "benches" / "field" / "released.json"
     listed = json.loads(stored.read_text(encoding="utf-8"))["rows"]
     rows = [row for row in listed if not row["skipped"]]
-    figure, ax = plt.subplots(figsize=(5.6, 2.6))
+    figure, ax = plt.subplots(figsize=(5.6, 3.4))
     for place, row in enumerate(reversed(rows)):
         # "ε = 1", or "ε = 1, δ = 1e-05"
         claimed = float(row["faulty"]["claimed"].partition(",")[0].split("=")[1])
@@ -328,7 +328,10 @@ def released(plt: Any) -> Any:
         ax.plot(bounds, np.full(bounds.size, place), "o", color=PROVED)
     ax.axvline(1.0, color=INK, linestyle="--")
     names = [row["case"].replace("_", " ") for row in reversed(rows)]
-    ax.set(yticks=range(len(rows)), yticklabels=names, xlim=(0.9, None))
+    ax.set(yticks=range(len(rows)), yticklabels=names, xscale="log", xlim=(0.9, None))
+    multiples = (1, 2, 5, 10, 20)
+    ax.set_xticks(multiples, labels=map(str, multiples))
+    ax.minorticks_off()
     ax.set_xlabel("bound as a multiple of the claim")
     return figure
 
