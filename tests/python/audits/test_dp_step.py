@@ -92,7 +92,7 @@ def test_normal_noise_is_part_of_the_claim() -> None:
     audit = probed(FAULTS["uniform noise"][0]())
     assert audit.refuted_by == ("normal",)
     assert not audit.is_normal
-    assert "no bound on leakage" in str(audit)
+    assert "not a bound on leakage" in str(audit)
 
 
 def test_a_level_that_draws_do_not_reach_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -318,9 +318,9 @@ def test_a_number_that_one_example_breaks_refutes() -> None:
 
 NO_PAIRS: dict[str, tuple[Any, type[Exception], str]] = {
     "none": ([], InputError, "pairs is empty"),
-    "two more": ([(ROWS[:2], ROWS[:4])], InputError, "no neighbours .* they have 4 and 2"),
+    "two more": ([(ROWS[:2], ROWS[:4])], InputError, "not neighbours .* they have 4 and 2"),
     "other order": ([(ROWS[:3], [ROWS[1], ROWS[0], *ROWS[2:4]])], InputError, "same order"),
-    "no pair": ([ROWS[:2]], InputError, r"differ in|no neighbours|must be"),
+    "no pair": ([ROWS[:2]], InputError, r"differ in|not neighbours|must be"),
     "two factors": (
         [(Batch(ROWS[:2]), Batch(ROWS[:3], loss_factor=2.0))],
         InputError,

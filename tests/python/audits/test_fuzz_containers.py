@@ -282,4 +282,9 @@ def test_frames_of_numbers_of_several_types_are_features() -> None:
         np.testing.assert_array_equal(check_features(form), plain)
     member, scores = np.arange(2 * HALF) % 2 == 0, INPUTS[:, 0]
     split = lb.audit(scores, lb.RandomSplit(member, features=frame), seed=0)
-    assert split == lb.audit(scores, lb.RandomSplit(member, features=plain), seed=0)
+    of_numbers = lb.audit(scores, lb.RandomSplit(member, features=plain), seed=0)
+    told: Any = dict(split.options)
+    challenge = dict(told["challenge"])
+    assert challenge.pop("notes") == ["columns were read as numbers: 'a', 'c'; as booleans: 'b'"]
+    assert told | {"challenge": challenge} == of_numbers.options
+    assert split.bound == of_numbers.bound

@@ -209,5 +209,5 @@ def test_levels_are_increasing_positive_integers(wrong: Any) -> None:
 
 def test_more_guesses_than_examples_are_refused() -> None:
     game = simulate.gaussian(100, 1.0, seed=0)
-    with pytest.raises(errors.OptionError, match="more guesses than there are"):
+    with pytest.raises(errors.OptionError, match="more guesses, 200, than there are examples"):
         audit(game, lb.GaussianDP(), cuts=lb.OutsideIn([10, 200]))

@@ -194,7 +194,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"cuts": lb.OutsideIn([2, 5]), "claim": lb.GaussianDP()},
         errors.OptionError,
-        r"more guesses than there are pairs \(4\)",
+        r"more guesses, 5, than there are pairs \(4\)",
     ),
     ({"scores": np.ones(8)}, errors.AbstentionError, "all 8 scores are equal"),
 ]

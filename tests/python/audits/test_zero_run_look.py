@@ -215,7 +215,7 @@ def test_infinite_scores_cost_little_over_a_set(claim: Claim, *, reference: bool
     assert sum(part["level"] for part in (first, look)) == pytest.approx(0.8 * LEVEL)
     assert "pilot sample" in found.guessed
     assert "a quarter of the examples, which are not guessed about" in found.searched
-    assert "(95 %)" in found.searched
+    assert "uses 95 % of the error probability" in found.searched
 
 
 def over_plausible(

@@ -84,7 +84,7 @@ def test_mixed_relations_are_refused_with_the_conversion() -> None:
         REPLACING.against(epsilon=2, delta=DELTA, relation="add_remove")
     assert "replacing one example, and the accountant's guarantee on adding" in str(caught.value)
     assert f"leakbound.claims.replacing, ({twice:g}, {failure:.3g})" in str(caught.value)
-    with pytest.raises(errors.OptionError, match="which is no guarantee"):
+    with pytest.raises(errors.OptionError, match="which is not a guarantee"):
         REPLACING.against(epsilon=20, delta=DELTA, relation="add_remove")
     with pytest.raises(errors.OptionError, match="audit a random split"):
         APPROX.against(epsilon=2, delta=DELTA, relation="replace")

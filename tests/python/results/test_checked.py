@@ -88,7 +88,7 @@ def test_a_verdict_against_the_bound_is_refused(result: Any) -> None:
         ({"value": -1.0}, "epsilon must be at least 0"),
         ({"parameter": "mu"}, "and the bound gives"),
         ({"delta": 0.5}, "says nothing about delta"),
-        ({"c": 1.0}, "no claim about AuditResult: got an unexpected"),
+        ({"c": 1.0}, "not a claim about AuditResult: got an unexpected"),
     ],
 )
 def test_what_cannot_have_been_checked_is_refused(change: dict[str, Any], words: str) -> None:
