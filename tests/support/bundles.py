@@ -6,11 +6,24 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from commitments import PROTOCOL, scored
+from leakbound._base.types import AnyArray
 from leakbound.evidence import verify_bundle
 from leakbound.planning import Opening
 
-__all__ = ["MODEL", "NOTES", "change", "resealed", "summed", "tampered", "why", "write"]
+__all__ = [
+    "MODEL",
+    "NOTES",
+    "change",
+    "change_array",
+    "resealed",
+    "summed",
+    "tampered",
+    "why",
+    "write",
+]
 
 MODEL = "ab" * 32
 NOTES = "predicate/configuration/0/annotations"
@@ -59,6 +72,13 @@ def tampered(folder: Path, name: str, change: Callable[[Any], Any]) -> None:
     indent = None if name == "result.json" else 1
     path.write_bytes((json.dumps(content, indent=indent, ensure_ascii=False) + "\n").encode())
     resealed(folder)
+
+
+def change_array(folder: Path, name: str, values: AnyArray) -> None:
+    """Put an array among the inputs, or in the place of one, with the seals as they were."""
+    archive = dict(np.load(folder / "inputs.npz"))
+    archive[name] = values
+    np.savez_compressed(folder / "inputs.npz", allow_pickle=False, **archive)
 
 
 def why(folder: Path, **options: Any) -> str:

@@ -35,9 +35,9 @@ _KINDS = "biufSUOTMm"
 # Packages whose arrays and frames are put together by a function of theirs.
 _STACKED = {"pandas", "polars", "pyarrow", "scipy", "torch"}
 # How many ids a message names.
-# Of what ids are that an audit is given beside scores
-_IDS = Message("{ids=}")
 _LISTED = 3
+# What ids are called that an audit is given beside scores.
+_IDS = Message("{ids=}")
 
 
 @dataclass(frozen=True, eq=False)

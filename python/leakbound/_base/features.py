@@ -282,10 +282,7 @@ def read_features(
 
     With an `encoding`, a table is converted as the one that it was made from.
     """
-    table = None
-    is_plain = type(values) is np.ndarray and values.ndim == 2 and values.dtype.kind in "biuf"
-    if not is_plain:
-        table = table_of(values, name)
+    table = table_of(values, name)
     if table is None:
         rows = check_features(values, name)
         return FeatureTable(rows, tuple(map(str, range(rows.shape[1]))))
@@ -308,6 +305,8 @@ def placed_features(
 
 def table_of(values: Data, name: str) -> dict[str, Column] | None:
     """Return the columns of a table, or of an array of objects; None for an array of numbers."""
+    if type(values) is np.ndarray and values.ndim == 2 and values.dtype.kind in "biuf":
+        return None
     given = values
     records = isinstance(given, list | tuple) and bool(given)
     fields = getattr(getattr(given, "dtype", None), "names", None)

@@ -97,8 +97,7 @@ def hinted(*, positional: str = "", **elsewhere: str) -> Callable[[C], C]:
     """
 
     def decorate(called: C) -> C:
-        is_class = isinstance(called, type)
-        if not is_class:
+        if not isinstance(called, type):
             return _telling(called, elsewhere, positional)
         made: Callable[..., None] = vars(called)["__init__"]
         setattr(called, "__init__", _telling(made, elsewhere, positional))  # noqa: B010 (of a class)

@@ -12,6 +12,7 @@ import typer
 
 from leakbound import InclusionPlan
 from leakbound._base.console import REFUTED, bar, tell
+from leakbound._base.drawn import unit_of
 from leakbound._base.types import AnyArray, JsonValue
 from leakbound.cli import options, output
 from leakbound.cli.commands import COMMANDS
@@ -52,14 +53,7 @@ class Tossed:
             "COL", "Column of --ids with groups, such as users: one coin for all rows of a group."
         ),
     ] = ""
-    unit: Annotated[
-        str,
-        option(
-            "WORD",
-            "What a coin decides on, in the sentences of the result, such as hospital. Default: "
-            "user with --groups, otherwise example.",
-        ),
-    ] = ""
+    unit: options.Unit = ""
     copies: options.Copies = None
 
     def plan(self, agreed: Mapping[str, JsonValue], signs: Signs) -> InclusionPlan:
@@ -70,15 +64,13 @@ class Tossed:
         elif self.groups:
             refuse("--groups names a column of --ids FILE: add that file")
         size = self.examples or 0
-        unit = "example"
-        if self.groups:
-            unit = "user"
+        unit = unit_of(None, self.unit or None, grouped=bool(self.groups))
         if names is not None:
             size = names.size
         copies: Any = self.copies
         if copies is None:
             copies = agreed.get("copies", 1)
-        return InclusionPlan.create(size, ids=names, copies=copies, unit=self.unit or unit)
+        return InclusionPlan.create(size, ids=names, copies=copies, unit=unit)
 
     def _names(self, file: Path, signs: Signs) -> AnyArray:
         """Return the names of rows, or those of groups, each once."""

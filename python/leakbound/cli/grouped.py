@@ -9,7 +9,7 @@ import numpy as np
 from leakbound._base.types import AnyArray, BoolArray, IntArray
 from leakbound.cli.files import whole
 from leakbound.cli.joined import Table
-from leakbound.cli.options import option, refuse
+from leakbound.cli.options import Unit, option, refuse
 from leakbound.planning import InclusionPlan
 
 
@@ -24,14 +24,7 @@ class Grouped:
         Literal["mean", "max", "log_mean_exp", "sum"],
         option("HOW", "Score of a group, from those of its rows: mean, max, log_mean_exp or sum."),
     ] = "mean"
-    unit: Annotated[
-        str,
-        option(
-            "WORD",
-            "Word for what was drawn, such as hospital, in the sentences of the result. Default: "
-            "user with --groups, otherwise example.",
-        ),
-    ] = ""
+    unit: Unit = ""
 
     by: Annotated[
         str,

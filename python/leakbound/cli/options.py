@@ -236,6 +236,14 @@ Copies = Annotated[
         "says, or 1). The bound is converted to one record.",
     ),
 ]
+Unit = Annotated[
+    str,
+    option(
+        "WORD",
+        "Word for what was drawn, such as hospital, in the sentences of the result. Default: "
+        "user with --groups, otherwise example.",
+    ),
+]
 Seed = Annotated[
     int | None,
     option("N", "Random seed of the audit. Default: a new seed, recorded in the result.", min=0),

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import leakbound as lb
-from bundles import MODEL, resealed, tampered, why
+from bundles import MODEL, change, change_array, resealed, tampered, why
 from command_line import leakbound
 from leakbound.errors import FormatError, OptionError
 from leakbound.evidence import verify_bundle
@@ -116,9 +116,8 @@ def test_other_tables_have_no_bundle(tmp_path: Path) -> None:
 
 
 def test_one_changed_cell_is_found(bundle: Path) -> None:
-    archive = dict(np.load(bundle / "inputs.npz"))
-    archive["synthetic.0"] = archive["synthetic.0"] + 20
-    np.savez_compressed(bundle / "inputs.npz", allow_pickle=False, **archive)
+    numbers = np.load(bundle / "inputs.npz")["synthetic.0"]
+    change_array(bundle, "synthetic.0", numbers + 20)
     assert why(bundle).startswith("files: ")
     resealed(bundle)
     assert why(bundle).startswith("audit: SyntheticResult.")
@@ -143,15 +142,7 @@ def test_one_changed_cell_is_found(bundle: Path) -> None:
     ],
 )
 def test_a_hostile_bundle_is_invalid(bundle: Path, place: str, value: Any, found: str) -> None:
-    *parents, last = (int(one) if one.isdigit() else one for one in place.split("/"))
-
-    def changed(content: Any) -> None:
-        part = content
-        for parent in parents:
-            part = part[parent]
-        part[last] = value
-
-    tampered(bundle, "audit.json", changed)
+    tampered(bundle, "audit.json", change(place, value))
     verdict = verify_bundle(bundle)
     assert not verdict.valid
     assert verdict.why.startswith(("inputs: ", "audit: "))
@@ -169,9 +160,7 @@ def test_a_hostile_bundle_is_invalid(bundle: Path, place: str, value: Any, found
     ],
 )
 def test_hostile_arrays_are_invalid(bundle: Path, name: str, array: Any) -> None:
-    archive = dict(np.load(bundle / "inputs.npz"))
-    archive[name] = array
-    np.savez_compressed(bundle / "inputs.npz", allow_pickle=False, **archive)
+    change_array(bundle, name, array)
     resealed(bundle)
     assert why(bundle).startswith("inputs: ")
 

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import leakbound as lb
-from bundles import resealed, tampered, why
+from bundles import change, change_array, resealed, tampered, why
 from leakbound.errors import FormatError
 from leakbound.evidence import verify_bundle
 
@@ -135,9 +135,8 @@ def test_other_tables_have_no_bundle(tmp_path: Path) -> None:
 
 
 def test_one_changed_cell_is_found(bundle: Path) -> None:
-    archive = dict(np.load(bundle / "inputs.npz"))
-    archive["features.2"] = np.where(MEMBER, "Rome", archive["features.2"])
-    np.savez_compressed(bundle / "inputs.npz", allow_pickle=False, **archive)
+    cities = np.load(bundle / "inputs.npz")["features.2"]
+    change_array(bundle, "features.2", np.where(MEMBER, "Rome", cities))
     assert why(bundle).startswith("files: ")
     resealed(bundle)
     assert why(bundle).startswith("audit: AuditResult.")
@@ -162,15 +161,7 @@ def test_one_changed_cell_is_found(bundle: Path) -> None:
     ],
 )
 def test_a_hostile_table_is_invalid(bundle: Path, place: str, value: Any, found: str) -> None:
-    *parents, last = (int(one) if one.isdigit() else one for one in place.split("/"))
-
-    def changed(content: Any) -> None:
-        part = content["data"]["features"]
-        for parent in parents:
-            part = part[parent]
-        part[last] = value
-
-    tampered(bundle, "audit.json", changed)
+    tampered(bundle, "audit.json", change(f"data/features/{place}", value))
     verdict = verify_bundle(bundle)
     assert not verdict.valid
     assert verdict.why.startswith(("inputs: ", "audit: "))
@@ -199,8 +190,6 @@ def test_no_other_data_is_a_table(bundle: Path) -> None:
     ],
 )
 def test_hostile_arrays_are_invalid(bundle: Path, name: str, array: Any) -> None:
-    archive = dict(np.load(bundle / "inputs.npz"))
-    archive[name] = array
-    np.savez_compressed(bundle / "inputs.npz", allow_pickle=False, **archive)
+    change_array(bundle, name, array)
     resealed(bundle)
     assert why(bundle).startswith("inputs: ")
