@@ -1,4 +1,4 @@
-"""Probabilities from log-odds and log-odds from probabilities, the ends of both included."""
+"""Probabilities and log-odds, the ends of both included, and numbers of ways in logarithms."""
 
 import math
 from typing import overload
@@ -27,3 +27,8 @@ def logit(p: float | GenericArray) -> float | FloatArray:
     with np.errstate(divide="ignore"):
         log_odds: FloatArray = np.log(shares) - np.log1p(-shares)
     return log_odds
+
+
+def log_choose(size: int, count: int) -> float:
+    """Return the logarithm of the binomial coefficient, the ways to choose `count` of `size`."""
+    return math.lgamma(size + 1) - math.lgamma(count + 1) - math.lgamma(size - count + 1)

@@ -12,6 +12,7 @@ from leakbound._base.checks import complement, instance, integer, vector
 from leakbound._base.codes import by_first_row, check_codes
 from leakbound._base.formatting import percent
 from leakbound._base.messages import Message
+from leakbound._base.odds import log_choose
 from leakbound._base.types import ArrayInput, Data, GenericArray, IntArray, MemberInput, Named
 from leakbound._tally.tally import AnyTally, by_attack
 from leakbound.audits.member_count import IMPOSSIBLE
@@ -133,15 +134,9 @@ class _Sides:
             if (sides != sides[0]).any():
                 return False
             alike = self.member[here] == sides[0]
-            log_p += _log_choose(alike.sum(), sides.size)
-            log_p -= _log_choose(alike.size, sides.size)
+            log_p += log_choose(int(alike.sum()), sides.size)
+            log_p -= log_choose(alike.size, sides.size)
         return log_p >= math.log(IMPOSSIBLE)
-
-
-def _log_choose(of: int, some: int) -> float:
-    """Return the logarithm of the number of ways to choose some of several."""
-    parts = sum(math.lgamma(size + 1) for size in (some, of - some))
-    return math.lgamma(of + 1) - parts
 
 
 def _reasons(failures: Mapping[object, LeakboundError]) -> str:

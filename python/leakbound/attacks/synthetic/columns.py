@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from leakbound._base.checks import WHOLE
+from leakbound._base.odds import log_choose
 from leakbound._base.tables import DOUBLE, NAMES, Column, ColumnKind, named
 from leakbound._base.text import settled
 from leakbound._base.types import AnyArray, GenericArray
@@ -90,7 +91,7 @@ def _once(members: Column, nonmembers: Column) -> np.dtype[np.generic] | None:
         # Numbers that all fit a coarser type on one side only came from there: all that do not
         # fit are on the other side, of all ways to place them.
         other = sides[int(np.argmax(finer))]
-        log_chance = _chosen(other.size, odd) - _chosen(numbers, odd)
+        log_chance = log_choose(other.size, odd) - log_choose(numbers, odd)
         if 2 * math.exp(log_chance) < _BY_CHANCE:
             return coarse
     return None
@@ -117,11 +118,6 @@ def _doubled(members: Column, nonmembers: Column) -> np.dtype[np.generic] | None
     if largest < WHOLE:
         return None
     return DOUBLE
-
-
-def _chosen(size: int, count: int) -> float:
-    """Return the logarithm of the binomial coefficient."""
-    return math.lgamma(size + 1) - math.lgamma(count + 1) - math.lgamma(size - count + 1)
 
 
 def joined(columns: list[Column]) -> Column:
