@@ -78,28 +78,43 @@ def test_other_samplers_are_refuted(way: str) -> None:
         assert audit.check() == "refuted"
 
 
-def refuted(seeds: int, level: float) -> int:
+def of_one_size(rng: np.random.Generator) -> Batches:
+    return [rng.choice(N, size=SIZE, replace=False) for _ in range(STEPS)]
+
+
+RIGHT: dict[str, tuple[Callable[[np.random.Generator], Batches], int]] = {
+    "poisson": (poisson, 5),
+    "fixed_size": (of_one_size, 6),
+}
+"""Batches that are as stated, by what is stated, and the stream of their draws."""
+
+
+def refuted(sampling: Any, seeds: int, level: float) -> int:
+    """Count sets of batches that are as stated and are refuted as such."""
+    way, stream = RIGHT[sampling]
+    how: Any = {"examples": N, "sampling": sampling, "confidence": 1 - level}
     count = 0
     for seed in range(seeds):
-        drawn = poisson(np.random.default_rng([seed, 5]))
-        audit = audit_batches(drawn, examples=N, seed=seed, confidence=1 - level)
-        count += bool(audit.refuted_by)
+        drawn = way(np.random.default_rng([seed, stream]))
+        count += bool(audit_batches(drawn, seed=seed, **how).refuted_by)
     return count
 
 
-def test_poisson_samples_are_refuted_no_more_often_than_stated() -> None:
+@pytest.mark.parametrize("sampling", RIGHT)
+def test_batches_as_stated_are_refuted_no_more_often_than_stated(sampling: str) -> None:
     """More than `most` are once in a thousand; at twice the rate seven in eight times."""
     games, level = 40, 0.35
     most = most_errors(games, level, 1)
     assert stats.binom.sf(most, games, 2 * level) > 0.87
-    assert refuted(games, level) <= most
+    assert refuted(sampling, games, level) <= most
 
 
 @pytest.mark.validity
-def test_poisson_samples_are_refuted_no_more_often_than_stated_in_the_long_run() -> None:
+@pytest.mark.parametrize("sampling", RIGHT)
+def test_batches_as_stated_are_refuted_no_more_often_in_the_long_run(sampling: str) -> None:
     most = most_errors(600, 0.05, 1)
     assert stats.binom.sf(most, 600, 0.1) > 0.95
-    assert refuted(600, 0.05) <= most
+    assert refuted(sampling, 600, 0.05) <= most
 
 
 @pytest.mark.validity
@@ -121,10 +136,6 @@ def test_many_examples_are_tested_in_part() -> None:
     assert audit.examples_tested == 200_000 // 120
     epochs = np.concatenate([rng.permutation(20_000) for _ in range(2)]).reshape(-1, 200)
     assert audit_batches(epochs, examples=20_000, seed=0).check() == "refuted"
-
-
-def of_one_size(rng: np.random.Generator) -> Batches:
-    return [rng.choice(N, size=SIZE, replace=False) for _ in range(STEPS)]
 
 
 @pytest.mark.parametrize("way", [in_order, shuffled, fixed_batches])
@@ -155,27 +166,6 @@ def test_less_than_an_epoch_says_nothing_of_one() -> None:
     audit = audit_batches(drawn, examples=N, sampling="epochs", batches_per_epoch=20)
     assert audit.check() == "inconclusive"
     assert "19 batches are recorded, and an epoch has 20" in audit.summary()
-
-
-def fixed_sizes_refuted(seeds: int) -> int:
-    """Count sets of uniform batches of one size that are refuted as such."""
-    drawn = (of_one_size(np.random.default_rng([seed, 6])) for seed in range(seeds))
-    audits = (
-        audit_batches(one, examples=N, sampling="fixed_size", seed=seed)
-        for seed, one in enumerate(drawn)
-    )
-    return sum(bool(one.refuted_by) for one in audits)
-
-
-def test_batches_of_one_size_are_refuted_no_more_often_than_stated() -> None:
-    assert fixed_sizes_refuted(40) <= most_errors(40, 0.05, 1)
-
-
-@pytest.mark.validity
-def test_batches_of_one_size_are_refuted_no_more_often_than_stated_in_the_long_run() -> None:
-    most = most_errors(600, 0.05, 1)
-    assert stats.binom.sf(most, 600, 0.1) > 0.95
-    assert fixed_sizes_refuted(600) <= most
 
 
 @pytest.mark.parametrize("way", [shuffled, with_replacement, in_order, fixed_batches, poisson])
