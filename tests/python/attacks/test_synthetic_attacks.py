@@ -93,8 +93,8 @@ def test_equal_records_have_equal_scores(attack: str) -> None:
 
 
 def test_large_tables_are_scored_from_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scoring, "MOST", 60)
-    monkeypatch.setattr(scoring, "MOST_LESSONS", 60)
+    monkeypatch.setattr(scoring, "MOST_DENSITY_RECORDS", 60)
+    monkeypatch.setattr(scoring, "MOST_TRAINING_RECORDS", 60)
     records, made = mixed(150, 6), mixed(100, 7)
     order = np.random.default_rng(8).permutation(150)
     for attack in (density_ratio, classifier):

@@ -14,18 +14,18 @@ from leakbound._base.console import track
 from leakbound._base.imports import needs
 from leakbound._base.scores import Scores
 from leakbound._base.streams import Purpose, drawn_folds
-from leakbound._base.types import IntArray
+from leakbound._base.types import FloatArray, IntArray
 from leakbound.attacks.synthetic.neighbours import nearest, some
 from leakbound.attacks.synthetic.risks import inference, linkability, singling_out
 from leakbound.attacks.synthetic.tables import NEIGHBOURS, Tables, scored
 
-SHARPNESS = 16.0  # power of the distance in the kernel of `local_likelihood`
-LEAST = 1e-12  # share of a synthetic record's neighbours that is left without one of them, at least
-BANDWIDTH = 5  # the distance to this neighbour is the bandwidth of a density
-MOST = 20_000  # records, synthetic and others, that a density is estimated from
-MOST_LESSONS = 20_000  # records, synthetic and others, that a classifier learns from
-ROUNDS = 60  # trees of a classifier
-SMALLEST = 1e-300  # smallest distance and density that logarithms are taken of
+KERNEL_POWER = 16.0  # power of the distance in the kernel of `local_likelihood`
+LEAST_SHARE_WITHOUT = 1e-12  # share of a kernel density that is left without one record, at least
+BANDWIDTH_NEIGHBOUR = 5  # the distance to this neighbour is the bandwidth of a density
+MOST_DENSITY_RECORDS = 20_000  # records, synthetic and others, that a density is estimated from
+MOST_TRAINING_RECORDS = 20_000  # records, synthetic and others, that a classifier learns from
+BOOSTING_ROUNDS = 60  # trees of a classifier
+SMALLEST_POSITIVE = 1e-300  # smallest distance and density that logarithms are taken of
 
 
 def nearest_synthetic(tables: Tables) -> Scores:
@@ -50,7 +50,8 @@ def nearest_synthetic(tables: Tables) -> Scores:
     >>> nearest_synthetic(tables).values.round(2).tolist()
     [-0.44, 0.0, -0.44]
     """
-    return scored(tables, 0.0 - tables.of_audited.distances[:, 0], "nearest_synthetic")
+    distances_to_closest = tables.of_audited.distances[:, 0]
+    return scored(tables, 0.0 - distances_to_closest, "nearest_synthetic")
 
 
 def neighbourhood(tables: Tables) -> Scores:
@@ -75,9 +76,11 @@ def neighbourhood(tables: Tables) -> Scores:
     >>> neighbourhood(tables).values.tolist()
     [0.0, 2.0, 1.0]
     """
-    near = tables.of_audited.distances
-    radius = np.median(tables.at_records(near[:, 0]))
-    return scored(tables, (near <= radius).sum(axis=1).astype(np.float64), "neighbourhood")
+    synthetic_distances = tables.of_audited.distances
+    distances_to_closest = tables.at_records(synthetic_distances[:, 0])
+    radius = np.median(distances_to_closest)
+    synthetic_neighbours = (synthetic_distances <= radius).sum(axis=1)
+    return scored(tables, synthetic_neighbours.astype(np.float64), "neighbourhood")
 
 
 def attribution(tables: Tables) -> Scores:
@@ -100,15 +103,18 @@ def attribution(tables: Tables) -> Scores:
     >>> attribution(tables).values.round(2).tolist()
     [0.0, 2.2, 1.61]
     """
-    found = np.zeros(len(tables.points))
+    attributed_isolation = np.zeros(len(tables.points))
     if len(tables.points) > 1:
-        near = tables.of_synthetic
-        first, second = np.maximum(near.distances[:, :2].T, SMALLEST)
+        neighbours = tables.of_synthetic
+        two_distances = np.maximum(neighbours.distances[:, :2], SMALLEST_POSITIVE)
+        log_distances = np.log(two_distances)
+        # Logarithm of the nearest-neighbour distance ratio (NNDR).
+        log_distance_ratios = log_distances[:, 1] - log_distances[:, 0]
+        nearest_points = neighbours.indices[:, 0]
+        np.add.at(attributed_isolation, nearest_points, log_distance_ratios)
         # Of equal records each is as likely the one meant.
-        isolation = np.log(second) - np.log(first)
-        np.add.at(found, near.indices[:, 0], isolation)
-        found /= tables.counts
-    return scored(tables, found, "attribution")
+        attributed_isolation /= tables.counts
+    return scored(tables, attributed_isolation, "attribution")
 
 
 def local_likelihood(tables: Tables) -> Scores:
@@ -136,20 +142,23 @@ def local_likelihood(tables: Tables) -> Scores:
     >>> local_likelihood(tables).values.round(2).tolist()
     [0.0, 27.63, 25.81]
     """
-    found = np.zeros(len(tables.points))
-    near = tables.of_synthetic
-    if near.distances.shape[1] > 1:
-        distances = np.maximum(near.distances, SMALLEST)
+    log_likelihood_ratios = np.zeros(len(tables.points))
+    neighbours = tables.of_synthetic
+    if neighbours.distances.shape[1] > 1:
+        distances = np.maximum(neighbours.distances, SMALLEST_POSITIVE)
+        nearest_distances = distances[:, :1]
+        kernel = (nearest_distances / distances) ** KERNEL_POWER
         # The last neighbour has no weight, so that nothing jumps where neighbours are equally far.
-        kernel = (distances[:, :1] / distances) ** SHARPNESS
         kernel -= kernel[:, -1:]
         kernel = kernel[:, :-1]
-        indices = near.indices[:, :-1]
-        total = (kernel * tables.counts[indices]).sum(axis=1, keepdims=True)
-        share = np.divide(kernel, total, out=np.zeros_like(kernel), where=total > 0)
-        without = np.maximum(1 - share, LEAST)
-        np.add.at(found, indices, -np.log(without))
-    return scored(tables, found, "local_likelihood")
+        neighbour_points = neighbours.indices[:, :-1]
+        # Kernel density at each synthetic record, and the share of it that one record has.
+        multiplicities = tables.counts[neighbour_points]
+        densities = (kernel * multiplicities).sum(axis=1, keepdims=True)
+        shares = np.divide(kernel, densities, out=np.zeros_like(kernel), where=densities > 0)
+        shares_without = np.maximum(1 - shares, LEAST_SHARE_WITHOUT)
+        np.add.at(log_likelihood_ratios, neighbour_points, -np.log(shares_without))
+    return scored(tables, log_likelihood_ratios, "local_likelihood")
 
 
 def density_ratio(tables: Tables) -> Scores:
@@ -177,32 +186,67 @@ def density_ratio(tables: Tables) -> Scores:
     >>> bool(scores.values[:100].mean() > scores.values[100:].mean())
     True
     """
-    own = tables.audited
-    real = _part(tables, len(tables.points), 0)
-    made = _part(tables, len(tables.synthetic), 1)
-    k = min(NEIGHBOURS + 1, real.size)
-    what, shown = "Densities", tables.progress
-    others = nearest(tables.points[real], tables.points[own], k, what=what, shown=shown)
-    itself = real[others.indices] == own[:, None]
-    weights = tables.counts[real[others.indices]] - itself
-    order = np.cumsum(weights, axis=1)
-    fifth = np.minimum((order < BANDWIDTH).sum(axis=1), k - 1)
-    bandwidth = others.distances[np.arange(own.size), fifth]
-    # Where so many records are equal, the nearest one that differs; if all are, any will do.
-    different = np.where(others.distances > 0, others.distances, np.inf).min(axis=1)
-    bandwidth = np.where(bandwidth > 0, bandwidth, different)[:, None]
-    bandwidth = np.where(np.isfinite(bandwidth), bandwidth, 1.0)
-    if made.size == len(tables.synthetic):
-        near = tables.of_audited
-    else:
-        part = tables.synthetic[made]
-        near = nearest(part, tables.points[own], NEIGHBOURS, what=what, shown=shown)
+    audited_points = tables.points[tables.audited]
+    reference_rows = _density_rows(tables, size=len(tables.points), stream=0)
+    synthetic_rows = _density_rows(tables, size=len(tables.synthetic), stream=1)
+    neighbour_count = min(NEIGHBOURS + 1, reference_rows.size)
+    reference = nearest(
+        tables.points[reference_rows],
+        audited_points,
+        neighbour_count,
+        what="Densities",
+        shown=tables.progress,
+    )
+    # A record never counts for itself.
+    reference_points = reference_rows[reference.indices]
+    is_itself = reference_points == tables.audited[:, None]
+    multiplicities = tables.counts[reference_points] - is_itself
+    bandwidth = _bandwidths(reference.distances, multiplicities)
+    synthetic_distances = tables.of_audited.distances
+    if synthetic_rows.size < len(tables.synthetic):
+        synthetic = nearest(
+            tables.synthetic[synthetic_rows],
+            audited_points,
+            NEIGHBOURS,
+            what="Densities",
+            shown=tables.progress,
+        )
+        synthetic_distances = synthetic.distances
     # Gaussian kernels
-    there = np.exp(-((near.distances / bandwidth) ** 2) / 2).sum(axis=1)
-    kernels = np.exp(-((others.distances / bandwidth) ** 2) / 2)
-    here = (weights * kernels).sum(axis=1)
-    ratio = np.log(np.maximum(there, SMALLEST)) - np.log(np.maximum(here, SMALLEST))
-    return scored(tables, ratio, "density_ratio")
+    synthetic_kernels = np.exp(-((synthetic_distances / bandwidth) ** 2) / 2)
+    reference_kernels = np.exp(-((reference.distances / bandwidth) ** 2) / 2)
+    synthetic_density = synthetic_kernels.sum(axis=1)
+    reference_density = (multiplicities * reference_kernels).sum(axis=1)
+    densities = np.stack([synthetic_density, reference_density])
+    log_densities = np.log(np.maximum(densities, SMALLEST_POSITIVE))
+    log_density_ratios = log_densities[0] - log_densities[1]
+    return scored(tables, log_density_ratios, "density_ratio")
+
+
+def _density_rows(tables: Tables, *, size: int, stream: int) -> IntArray:
+    """Return which of `size` records a density is estimated from: a random part of many."""
+    rng = Purpose.SYNTHETIC_PART.rng(tables.seed, stream)
+    return some(np.arange(size), MOST_DENSITY_RECORDS, rng)
+
+
+def _bandwidths(distances: FloatArray, multiplicities: IntArray) -> FloatArray:
+    """Return a column of bandwidths: each record's distance to the fifth nearest other record.
+
+    Parameters
+    ----------
+    distances, multiplicities : ndarray, shape (n, k)
+        Distances of the nearest points of each record, increasing, and how many other records are
+        at each of them.
+    """
+    records_up_to = np.cumsum(multiplicities, axis=1)
+    places_before_fifth = (records_up_to < BANDWIDTH_NEIGHBOUR).sum(axis=1)
+    fifth_place = np.minimum(places_before_fifth, distances.shape[1] - 1)
+    bandwidth = np.take_along_axis(distances, fifth_place[:, None], axis=1)
+    # Where so many records are equal, the nearest one that differs; if all are, any will do.
+    positive_distances = np.where(distances > 0, distances, np.inf)
+    nearest_different = positive_distances.min(axis=1, keepdims=True)
+    bandwidth = np.where(bandwidth > 0, bandwidth, nearest_different)
+    return np.where(np.isfinite(bandwidth), bandwidth, 1.0)
 
 
 def classifier(tables: Tables, *, folds: int = 5) -> Scores:
@@ -236,53 +280,61 @@ def classifier(tables: Tables, *, folds: int = 5) -> Scores:
         from sklearn.ensemble import HistGradientBoostingClassifier
         from threadpoolctl import threadpool_limits
     rng = Purpose.SYNTHETIC_FOLDS.rng(tables.seed)
-    size = len(tables.points)
-    # As few as leave as many to learn from as there may be.
-    folds = next((f for f in range(2, folds) if size - -(-size // f) >= MOST_LESSONS), folds)
-    fold = drawn_folds(rng, size, folds)
-    found = np.zeros(size)
+    point_count = len(tables.points)
+    folds = _fewest_folds(point_count, folds)
+    fold_of_point = drawn_folds(rng, point_count, folds)
+    decision_values = np.zeros(point_count)
     with threadpool_limits(1):  # trees this small wait for other threads longer than they work
-        for part in track(range(folds), "Classifiers", total=folds, shown=tables.progress):
-            kept, left = np.flatnonzero(fold != part), np.flatnonzero(fold == part)
-            if not kept.size or not left.size:
+        for fold in track(range(folds), "Classifiers", total=folds, shown=tables.progress):
+            training_points = np.flatnonzero(fold_of_point != fold)
+            held_out_points = np.flatnonzero(fold_of_point == fold)
+            if not training_points.size or not held_out_points.size:
                 continue
             # Equal records are repeated: with weights, each quantile of a column is another sort.
-            real = some(np.repeat(kept, tables.counts[kept]), MOST_LESSONS, rng)
-            made = some(np.arange(len(tables.synthetic)), MOST_LESSONS, rng)
-            trees = HistGradientBoostingClassifier(
-                max_iter=ROUNDS,
-                early_stopping=False,
-                random_state=Purpose.SYNTHETIC_TREES.derived(tables.seed, part, bits=32),
+            repeated = np.repeat(training_points, tables.counts[training_points])
+            reference_rows = some(repeated, MOST_TRAINING_RECORDS, rng)
+            synthetic_rows = some(np.arange(len(tables.synthetic)), MOST_TRAINING_RECORDS, rng)
+            training_records = np.concatenate(
+                [tables.points[reference_rows], tables.synthetic[synthetic_rows]]
             )
-            lesson = np.concatenate([tables.points[real], tables.synthetic[made]])
-            trees.fit(lesson, np.arange(len(lesson)) >= real.size)
-            found[left] = trees.decision_function(tables.points[left])
-    return scored(tables, found, "classifier")
+            is_synthetic = np.arange(len(training_records)) >= reference_rows.size
+            boosted_trees = HistGradientBoostingClassifier(
+                max_iter=BOOSTING_ROUNDS,
+                early_stopping=False,
+                random_state=Purpose.SYNTHETIC_TREES.derived(tables.seed, fold, bits=32),
+            )
+            boosted_trees.fit(training_records, is_synthetic)
+            decision_values[held_out_points] = boosted_trees.decision_function(
+                tables.points[held_out_points]
+            )
+    return scored(tables, decision_values, "classifier")
 
 
+def _fewest_folds(size: int, most_folds: int) -> int:
+    """Return the fewest folds that leave as many points as a classifier learns from."""
+    for folds in range(2, most_folds):
+        largest_fold = -(-size // folds)
+        if size - largest_fold >= MOST_TRAINING_RECORDS:
+            return folds
+    return most_folds
+
+
+_EVERY_ATTACK = (
+    attribution,
+    local_likelihood,
+    classifier,
+    density_ratio,
+    nearest_synthetic,
+    neighbourhood,
+    singling_out,
+    linkability,
+    inference,
+)
 ATTACKS: Mapping[str, Callable[[Tables], Scores]] = MappingProxyType(
-    {
-        one.__name__: one
-        for one in (
-            attribution,
-            local_likelihood,
-            classifier,
-            density_ratio,
-            nearest_synthetic,
-            neighbourhood,
-            singling_out,
-            linkability,
-            inference,
-        )
-    }
+    {attack.__name__: attack for attack in _EVERY_ATTACK}
 )
 """The attacks by name."""
 RISKS = ("singling_out", "linkability", "inference")
 """Those that answer the three questions of regulators."""
 DEFAULT = ("attribution", "local_likelihood", "classifier", "density_ratio", *RISKS)
 """Those that an audit makes unless told otherwise: each finds what others miss."""
-
-
-def _part(tables: Tables, size: int, which: int) -> IntArray:
-    """Return which of so many rows a density is estimated from."""
-    return some(np.arange(size), MOST, Purpose.SYNTHETIC_PART.rng(tables.seed, which))
