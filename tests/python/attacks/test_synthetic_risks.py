@@ -170,7 +170,7 @@ def test_scores_are_functions_of_the_set_of_records(
     kind: str, n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Bit for bit, in any order of rows, also where halves are compared with a part only."""
-    monkeypatch.setattr(joining, "MOST", 40)
+    monkeypatch.setattr(joining, "MOST_LINK_RECORDS", 40)
     rng = np.random.default_rng([n, len(kind)])
     pool = nasty(rng, n, kind)
     others, part = nasty(rng, n // 2, kind), rng.choice(n, n // 4, replace=False)

@@ -14,34 +14,42 @@ from leakbound._base.text import settled
 from leakbound._base.types import AnyArray, GenericArray
 from leakbound.errors import InputError
 
-_COARSE = (np.dtype(np.float16), np.dtype(np.float32))
+_COARSE_PRECISIONS = (np.dtype(np.float16), np.dtype(np.float32))
 # What is where a column has no value.
-_MOMENT = np.datetime64(0, "us")
+_BLANK_MOMENT = np.datetime64(0, "us")
 _BLANKS: Mapping[ColumnKind, object] = {
     "number": np.float64(0),
-    "date": _MOMENT,
-    "zoned": _MOMENT,
+    "date": _BLANK_MOMENT,
+    "zoned": _BLANK_MOMENT,
 }
-_BY_CHANCE = 1e-6  # what a random split does less often is a difference in how tables are written
+# What a random split does less often is a difference in how tables are written.
+_LEAST_P_VALUE = 1e-6
+
+
+def row_count(table: Mapping[str, Column]) -> int:
+    """Return how many rows a table has."""
+    first_column = next(iter(table.values()))
+    return first_column.missing.size
 
 
 def same_columns(tables: Mapping[str, Mapping[str, Column]]) -> tuple[str, ...]:
     """Check that tables have the same columns, in any order, and return those of the first."""
-    (first, columns), *others = tables.items()
-    for name, other in others:
-        _check_none(name, missing=columns.keys() - other.keys())
-        _check_none(first, missing=other.keys() - columns.keys())
-    return tuple(columns)
+    (first_table, first_columns), *other_tables = tables.items()
+    for table, columns in other_tables:
+        _check_none_missing(table, missing_names=first_columns.keys() - columns.keys())
+        _check_none_missing(first_table, missing_names=columns.keys() - first_columns.keys())
+    return tuple(first_columns)
 
 
-def _check_none(table: str, *, missing: Collection[str]) -> None:
+def _check_none_missing(table: str, *, missing_names: Collection[str]) -> None:
     """Refuse a table that lacks columns of another."""
-    if not missing:
+    if not missing_names:
         return
     verb = "has"
     if table.endswith("s"):
         verb = "have"
-    raise InputError(f"{table} {verb} no column {named(sorted(missing))}: columns must match")
+    listed_names = named(sorted(missing_names))
+    raise InputError(f"{table} {verb} no column {listed_names}: columns must match")
 
 
 def pooled(members: Column, nonmembers: Column, name: str, *, codes: bool = False) -> Column:
@@ -54,68 +62,72 @@ def pooled(members: Column, nonmembers: Column, name: str, *, codes: bool = Fals
             f"{NAMES[nonmembers.kind]} for non-members: how a value is written must not "
             "reveal membership; read both tables in the same way"
         )
-    column = joined([members, nonmembers])
-    if column.kind != "number":
-        return column
+    pooled_column = joined([members, nonmembers])
+    if pooled_column.kind != "number":
+        return pooled_column
     # Both sides get the precision of the coarser one.
-    coarse = min(members.precision, nonmembers.precision, key=lambda one: one.itemsize)
-    if coarse != DOUBLE:
-        return _rounded(column, coarse)
-    written = _once(members, nonmembers) or _doubled(members, nonmembers)
-    if written is None:
-        return column
-    return _rounded(column, written)
+    coarser_precision = min(
+        members.precision, nonmembers.precision, key=lambda precision: precision.itemsize
+    )
+    if coarser_precision != DOUBLE:
+        return _rounded(pooled_column, coarser_precision)
+    former_precision = _former_precision(members, nonmembers)
+    if former_precision is None:
+        former_precision = _double_beside_exact(members, nonmembers)
+    if former_precision is None:
+        return pooled_column
+    return _rounded(pooled_column, former_precision)
 
 
-def _rounded(column: Column, coarse: np.dtype[np.generic]) -> Column:
+def _rounded(column: Column, precision: np.dtype[np.generic]) -> Column:
     """Return numbers in a coarser precision, where it has them."""
     with np.errstate(over="ignore"):
-        rounded = column.values.astype(coarse).astype(np.float64)
+        rounded_numbers = column.values.astype(precision).astype(np.float64)
     doubles = column.values.astype(np.float64)
-    values = np.where(np.isfinite(rounded), rounded, doubles)
-    return replace(column, values=values, precision=coarse)
+    finite_numbers = np.where(np.isfinite(rounded_numbers), rounded_numbers, doubles)
+    return replace(column, values=finite_numbers, precision=precision)
 
 
-def _once(members: Column, nonmembers: Column) -> np.dtype[np.generic] | None:
+def _former_precision(members: Column, nonmembers: Column) -> np.dtype[np.generic] | None:
     """Return the precision that all numbers of one of the tables were once held in."""
     if not members.kind == nonmembers.kind == "number":
         return None
-    sides = [one.values[~one.missing] for one in (members, nonmembers)]
-    numbers = sides[0].size + sides[1].size
-    for coarse in (*_COARSE, DOUBLE):
+    numbers_of_tables = [column.values[~column.missing] for column in (members, nonmembers)]
+    all_numbers = sum(numbers.size for numbers in numbers_of_tables)
+    for precision in (*_COARSE_PRECISIONS, DOUBLE):
         with np.errstate(over="ignore"):
-            finer = [_not_in(one, coarse) for one in sides]
-        odd = max(finer)
-        if odd == 0 or min(finer) > 0:
+            finer_counts = [_count_finer(numbers, precision) for numbers in numbers_of_tables]
+        all_finer = max(finer_counts)
+        if all_finer == 0 or min(finer_counts) > 0:
             continue
         # Numbers that all fit a coarser type on one side only came from there: all that do not
-        # fit are on the other side, of all ways to place them.
-        other = sides[int(np.argmax(finer))]
-        log_chance = log_choose(other.size, odd) - log_choose(numbers, odd)
-        if 2 * math.exp(log_chance) < _BY_CHANCE:
-            return coarse
+        # fit are on the other side, of all ways to place them (hypergeometric, for either side).
+        finer_table = numbers_of_tables[int(np.argmax(finer_counts))]
+        log_one_sided = log_choose(finer_table.size, all_finer) - log_choose(all_numbers, all_finer)
+        if 2 * math.exp(log_one_sided) < _LEAST_P_VALUE:
+            return precision
     return None
 
 
-def _not_in(numbers: GenericArray, coarse: np.dtype[np.generic]) -> int:
+def _count_finer(numbers: GenericArray, precision: np.dtype[np.generic]) -> int:
     """Return how many numbers a type does not hold."""
-    held: GenericArray = numbers.astype(coarse)
+    rounded_numbers: GenericArray = numbers.astype(precision)
     if numbers.dtype == object:  # compared exactly, as Python does
-        return int((held.astype(np.float64).astype(object) != numbers).sum())
-    return int((held != numbers).sum())
+        rounded_numbers = rounded_numbers.astype(np.float64).astype(object)
+    return int((rounded_numbers != numbers).sum())
 
 
-def _doubled(members: Column, nonmembers: Column) -> np.dtype[np.generic] | None:
+def _double_beside_exact(members: Column, nonmembers: Column) -> np.dtype[np.generic] | None:
     """Return double precision where one side has integers that the other may have rounded."""
     if members.is_exact == nonmembers.is_exact:
         return None
-    plain = members
+    inexact = members
     if members.is_exact:
-        plain = nonmembers
-    if plain.kind != "number":
+        inexact = nonmembers
+    if inexact.kind != "number":
         return None
-    largest = np.abs(plain.values).max(initial=0)
-    if largest < WHOLE:
+    largest_magnitude = np.abs(inexact.values).max(initial=0)
+    if largest_magnitude < WHOLE:
         return None
     return DOUBLE
 
@@ -125,33 +137,34 @@ def joined(columns: list[Column]) -> Column:
     if len(columns) == 1:
         return columns[0]
     kinds = {column.kind for column in columns} - {"empty"}
-    # dates with a time zone are those of UTC
+    # Dates with a time zone are those of UTC.
     if kinds == {"date", "zoned"}:
         kinds = {"date"}
     missing = np.concatenate([column.missing for column in columns])
-    marks = Counter[str]()
+    missing_marks = Counter[str]()
     for column in columns:
-        marks.update(column.marks)
-    # words are the kind that any two others share
+        missing_marks.update(column.marks)
+    # Words are the kind that any two others share.
     if len(kinds) > 1:
         words = np.concatenate([column.as_words() for column in columns])
-        return Column(words, missing, "word", marks=marks)
-    kind: ColumnKind = "empty"
+        return Column(words, missing, kind="word", marks=missing_marks)
+    common_kind: ColumnKind = "empty"
     if kinds:
-        kind = kinds.pop()
-    exact = any(column.is_exact for column in columns)
-    parts = [_values_of(column, kind, exact=exact) for column in columns]
-    return Column(np.concatenate(parts), missing, kind, marks=marks)
+        common_kind = kinds.pop()
+    any_exact = any(column.is_exact for column in columns)
+    values_of_tables = [_values_as(common_kind, column, exact=any_exact) for column in columns]
+    joined_values = np.concatenate(values_of_tables)
+    return Column(joined_values, missing, common_kind, marks=missing_marks)
 
 
-def _values_of(column: Column, kind: ColumnKind, *, exact: bool) -> AnyArray:
+def _values_as(kind: ColumnKind, column: Column, *, exact: bool) -> AnyArray:
     """Return values as a column of some kind has them; an empty column has blanks."""
-    blank = _BLANKS.get(kind, np.str_(""))
+    blank_value = _BLANKS.get(kind, np.str_(""))
     if exact:
-        blank = 0
+        blank_value = 0
     values: AnyArray = column.values
     if column.kind == "empty":
-        values = np.full(column.missing.size, blank)
+        values = np.full(column.missing.size, blank_value)
     elif exact:
         values = column.as_exact()
     if exact:

@@ -15,13 +15,13 @@ from leakbound._base.messages import Message
 from leakbound._base.streams import Purpose
 from leakbound._base.tables import Column
 from leakbound._base.text import marked, settled, suspicion, taken_as_words
-from leakbound._base.types import FloatArray, IntArray
-from leakbound.attacks.synthetic.columns import joined
+from leakbound._base.types import BoolArray, FloatArray, IntArray
+from leakbound.attacks.synthetic.columns import joined, row_count
 from leakbound.errors import InputError
 
-ONE_HOT = 8  # words of a column with a coordinate each; of more, each has a random vector
-CODE = 8  # coordinates of this vector
-LARGEST = 1e150  # numbers beyond are scaled: their sums would be infinite
+MOST_ONE_HOT = 8  # words of a column with a coordinate each; of more, each has a random vector
+RANDOM_DIMENSIONS = 8  # coordinates of this vector
+LARGEST_NUMBER = 1e150  # numbers beyond are scaled: their sums would be infinite
 NORMAL_IQR = 1.349  # interquartile range of a standard normal distribution
 MISSING = -1  # stands for a missing value among codes of values
 
@@ -41,12 +41,19 @@ class Coordinates(NamedTuple):
     ordered: frozenset[str]
 
 
-class _Encoded(NamedTuple):
+class _EncodedColumn(NamedTuple):
     """A column as coordinates, with a code for each value, or why it is ignored."""
 
-    block: FloatArray
-    codes: IntArray
-    why: str = ""
+    coordinates: FloatArray
+    value_codes: IntArray
+    why_ignored: str = ""
+
+
+class _KnownRows(NamedTuple):
+    """Rows where a column has a value: of audited records, and of synthetic ones if there are."""
+
+    audited: IntArray
+    synthetic: IntArray | None
 
 
 def coordinates(
@@ -58,38 +65,45 @@ def coordinates(
     synthetic one: numbers are in units of their spread there, if they vary there, and columns of
     many words need a word that is also there.
     """
-    sizes = [next(iter(table.values())).missing.size for table in tables]
-    ends = np.cumsum(sizes).tolist()
-    blocks: list[FloatArray] = []
+    audited_size = row_count(tables[0])
+    synthetic_size = None
+    if synthetic:
+        synthetic_size = row_count(tables[1])
+    column_coordinates: list[FloatArray] = []
+    column_codes: list[IntArray] = []
     sources: list[str] = []
     notes: list[str] = []
-    marks: dict[str, Mapping[str, int]] = {}
-    numbered: list[IntArray] = []
+    missing_marks: dict[str, Mapping[str, int]] = {}
     ordered: set[str] = set()
     for place, name in enumerate(tables[0]):
-        parts = _parts(tables, name, codes)
-        column = joined(parts)
-        notes += _doubts(column, parts[0], name, coded=name in codes)
+        columns = _column_of_tables(tables, name, codes)
+        column = joined(columns)
+        notes += _reading_notes(column, columns[0], name, coded=name in codes)
         if column.marks:
-            marks[name] = column.marks
-        end = ends[1] if synthetic else None
-        found = _encode(column, ends[0], end, Purpose.SYNTHETIC_WORDS.rng(seed, place))
-        if found.why:
-            notes.append(f"column {name!r} {found.why}: ignored")
+            missing_marks[name] = column.marks
+        word_rng = Purpose.SYNTHETIC_WORDS.rng(seed, place)
+        encoded = _encode(column, audited_size, synthetic_size, word_rng)
+        if encoded.why_ignored:
+            notes.append(f"column {name!r} {encoded.why_ignored}: ignored")
             continue
-        blocks.append(found.block)
-        sources += [name] * found.block.shape[1]
-        numbered.append(found.codes)
+        column_coordinates.append(encoded.coordinates)
+        column_codes.append(encoded.value_codes)
+        sources += [name] * encoded.coordinates.shape[1]
         if _is_measured(column):
             ordered.add(name)
-    if marks:
-        notes.append(marked(marks, named=all(one.writing.named for one in tables[0].values())))
-    if not blocks:
+    if missing_marks:
+        named = all(column.writing.named for column in tables[0].values())
+        notes.append(marked(missing_marks, named=named))
+    if not column_coordinates:
         message = "all audited records are equal in every column: {notes}"
         raise InputError(Message(message, notes=Message.joined(notes)))
-    rows = np.ascontiguousarray(np.concatenate(blocks, axis=1))
-    values = np.column_stack(numbered)
-    return Coordinates(rows, tuple(sources), tuple(notes), values, frozenset(ordered))
+    return Coordinates(
+        rows=np.ascontiguousarray(np.concatenate(column_coordinates, axis=1)),
+        sources=tuple(sources),
+        notes=tuple(notes),
+        codes=np.column_stack(column_codes),
+        ordered=frozenset(ordered),
+    )
 
 
 def _is_measured(column: Column) -> bool:
@@ -106,121 +120,169 @@ def digests(
 
     Without `names`, in all columns that vary among the records of the first table.
     """
-    records = next(iter(tables[0].values())).missing.size
-    contents = list[NDArray[np.uint8]]()
+    audited_size = row_count(tables[0])
+    column_contents = list[NDArray[np.uint8]]()
     for name in tables[0]:
-        parts = _parts(tables, name, codes)
-        if name not in names if names is not None else _flaw(parts[0], records):
+        columns = _column_of_tables(tables, name, codes)
+        if names is None:
+            is_compared = not _why_uninformative(columns[0], audited_size)
+        else:
+            is_compared = name in names
+        if not is_compared:
             continue
-        alike = len({(one.kind, one.is_exact) for one in parts}) == 1
-        kept = parts if alike else [joined(parts)]
-        contents.append(np.concatenate([one.content for one in kept]))
-    known = (record.tobytes() for record in np.column_stack(contents))
-    found = b"".join(blake2b(record, digest_size=16).digest() for record in known)
-    return np.frombuffer(found, dtype="V16")
+        kinds = {(column.kind, column.is_exact) for column in columns}
+        if len(kinds) > 1:
+            columns = [joined(columns)]
+        column_contents.append(np.concatenate([column.content for column in columns]))
+    row_digests = bytearray()
+    for row in np.column_stack(column_contents):
+        row_digests += blake2b(row.tobytes(), digest_size=16).digest()
+    return np.frombuffer(bytes(row_digests), dtype="V16")
 
 
-def _parts(
+def _column_of_tables(
     tables: Sequence[Mapping[str, Column]], name: str, codes: Collection[str]
 ) -> list[Column]:
     """Return a column of each table; text is what it is among the audited records, or words."""
-    first, *others = (table[name] for table in tables)
+    audited, *others = (table[name] for table in tables)
     coded = name in codes
-    parts = settled([first], name, codes=coded)
+    columns = settled([audited], name, codes=coded)
+    audited_kind = columns[0].kind
     for other in others:
-        parts += settled([other], name, kind=parts[0].kind, codes=coded)
-    return [one.as_codes() for one in parts] if coded else parts
+        columns += settled([other], name, kind=audited_kind, codes=coded)
+    if coded:
+        return [column.as_codes() for column in columns]
+    return columns
 
 
-def _doubts(column: Column, audited: Column, name: str, *, coded: bool) -> list[str]:
+def _reading_notes(column: Column, audited: Column, name: str, *, coded: bool) -> list[str]:
     """Return what a reader should know of how a column was read."""
     notes = []
     if column.kind == "word" and audited.kind not in {"word", "empty"}:
         notes.append(f"column {name!r} is of another kind in other tables: taken as words")
-    meant = "" if coded else suspicion(audited, name)
+    if coded:
+        return notes
+    meant = suspicion(audited, name)
     if meant:
         done = taken_as_words(audited, name)
         notes.append(Message("column {name!r} {meant}: {done}", name=name, meant=meant, done=done))
     return notes
 
 
-def _encode(column: Column, records: int, end: int | None, rng: np.random.Generator) -> _Encoded:
-    """Return the coordinates of a column, or why it is ignored."""
-    # Rows before `records` are audited, those from there to `end`, if there are any, synthetic.
-    why = _flaw(column, records)
-    if why:
-        return _Encoded(np.empty((0, 0)), np.empty(0, np.int64), why)
-    distinct, code = np.unique(column.values, return_inverse=True)
-    code = code.astype(np.int64)
+def _encode(
+    column: Column, audited_size: int, synthetic_size: int | None, rng: np.random.Generator
+) -> _EncodedColumn:
+    """Return the coordinates of a column, or why it is ignored.
+
+    Audited records are in its first rows; synthetic ones, if there are any, in those that follow.
+    """
+    why_ignored = _why_uninformative(column, audited_size)
+    if why_ignored:
+        return _ignored(why_ignored)
+    known_rows = _known_rows(column, audited_size, synthetic_size)
+    _, value_codes = np.unique(column.values, return_inverse=True)
+    value_codes = value_codes.astype(np.int64)
     if column.kind in {"word", "flag"}:
-        block, why = _words(column, distinct.size, code, records, end, rng)
+        if not _shares_words(value_codes, known_rows):
+            return _ignored("has no word in common with the synthetic table")
+        column_coordinates = _word_vectors(value_codes, column.missing, rng)
     else:
-        block = _numbers(column, records, end)[:, None]
+        column_coordinates = _scaled_numbers(column, known_rows)[:, None]
     if column.is_exact:
         # Integers this large are ids or moments: what copies one copies all of its digits.
-        words, same = np.unique(column.as_codes().values, return_inverse=True)
-        vectors, none = _words(column, words.size, same, records, end, rng)
-        block = block if none else np.column_stack([block, vectors])
-    if column.missing.any() and not why:
-        block = np.column_stack([block, column.missing])
-    return _Encoded(block, np.where(column.missing, MISSING, code), why)
+        _, word_codes = np.unique(column.as_codes().values, return_inverse=True)
+        if _shares_words(word_codes, known_rows):
+            word_vectors = _word_vectors(word_codes, column.missing, rng)
+            column_coordinates = np.column_stack([column_coordinates, word_vectors])
+    if column.missing.any():
+        column_coordinates = np.column_stack([column_coordinates, column.missing])
+    known_value_codes = np.where(column.missing, MISSING, value_codes)
+    return _EncodedColumn(column_coordinates, known_value_codes)
 
 
-def _flaw(column: Column, records: int) -> str:
+def _ignored(why_ignored: str) -> _EncodedColumn:
+    """Return no coordinates of a column, and why."""
+    return _EncodedColumn(np.empty((0, 0)), np.empty(0, np.int64), why_ignored)
+
+
+def _known_rows(column: Column, audited_size: int, synthetic_size: int | None) -> _KnownRows:
+    """Return the audited rows where a column has a value, and the synthetic ones."""
+    audited_rows = np.flatnonzero(~column.missing[:audited_size])
+    if synthetic_size is None:
+        return _KnownRows(audited_rows, synthetic=None)
+    synthetic_missing = column.missing[audited_size:][:synthetic_size]
+    synthetic_rows = audited_size + np.flatnonzero(~synthetic_missing)
+    return _KnownRows(audited_rows, synthetic_rows)
+
+
+def _why_uninformative(column: Column, audited_size: int) -> str:
     """Return why a column says nothing: only what varies among audited records tells them apart."""
-    known = ~column.missing[:records]
-    there = np.unique(column.values[:records][known])
-    if not there.size:
+    audited_missing = column.missing[:audited_size]
+    distinct_values = np.unique(column.values[:audited_size][~audited_missing])
+    if not distinct_values.size:
         return "is missing in all records"
-    return "is the same in all records" if there.size == 1 and known.all() else ""
+    if distinct_values.size == 1 and not audited_missing.any():
+        return "is the same in all records"
+    return ""
 
 
-def _numbers(column: Column, records: int, end: int | None) -> FloatArray:
+def _scaled_numbers(column: Column, known_rows: _KnownRows) -> FloatArray:
     """Return numbers or dates in units of their spread; far ones grow as logarithms do."""
-    values = column.values
+    numbers = column.values
     if column.kind in {"date", "zoned"}:
-        days = (values - np.datetime64(0, "us")) / np.timedelta64(1, "D")
-        values = np.where(column.missing, 0.0, days)
+        days = (numbers - np.datetime64(0, "us")) / np.timedelta64(1, "D")
+        numbers = np.where(column.missing, 0.0, days)
     if column.is_exact:
         # Differences from one of them are small where they are near each other.
-        values = np.where(column.missing, 0, values - np.min(values[~column.missing]))
-    largest = np.abs(values).max()
-    values = (values / largest if largest > LARGEST else values).astype(np.float64)
-    middle, spread = _spread(values[:records][~column.missing[:records]])
-    if end is not None:
-        made = slice(records, end)
-        there = values[made][~column.missing[made]]
-        if there.size and np.ptp(there) > 0:
-            middle, spread = _spread(there)
-    return np.asarray(np.where(column.missing, 0.0, np.arcsinh((values - middle) / spread)))
+        smallest_known = np.min(numbers[~column.missing])
+        numbers = np.where(column.missing, 0, numbers - smallest_known)
+    largest_magnitude = np.abs(numbers).max()
+    if largest_magnitude > LARGEST_NUMBER:
+        numbers = numbers / largest_magnitude
+    numbers = numbers.astype(np.float64)
+    numbers_to_scale_by = numbers[known_rows.audited]
+    if known_rows.synthetic is not None:
+        synthetic_numbers = numbers[known_rows.synthetic]
+        if synthetic_numbers.size and np.ptp(synthetic_numbers) > 0:
+            numbers_to_scale_by = synthetic_numbers
+    median, robust_spread = _median_and_spread(numbers_to_scale_by)
+    scaled_numbers = np.arcsinh((numbers - median) / robust_spread)
+    return np.asarray(np.where(column.missing, 0.0, scaled_numbers))
 
 
-def _spread(values: FloatArray) -> tuple[float, float]:
+def _median_and_spread(numbers: FloatArray) -> tuple[float, float]:
     """Return the median of numbers and their robust spread, 1 if they are all equal."""
-    inside = np.sort(values)
-    low, middle, high = np.quantile(inside, [0.25, 0.5, 0.75])
-    return float(middle), float((high - low) / NORMAL_IQR or inside.std() or 1.0)
+    increasing = np.sort(numbers)
+    lower_quartile, median, upper_quartile = np.quantile(increasing, [0.25, 0.5, 0.75])
+    # The interquartile range of a normal distribution is 1.349 standard deviations.
+    robust_spread = (upper_quartile - lower_quartile) / NORMAL_IQR
+    return float(median), float(robust_spread or increasing.std() or 1.0)
 
 
-def _words(
-    column: Column,
-    words: int,
-    code: NDArray[np.integer],
-    records: int,
-    end: int | None,
-    rng: np.random.Generator,
-) -> tuple[FloatArray, str]:
+def _shares_words(word_codes: NDArray[np.integer], known_rows: _KnownRows) -> bool:
+    """Return whether a word of the audited records is also in the synthetic table.
+
+    Only columns of many words need one: few words have a coordinate each.
+    """
+    if known_rows.synthetic is None:
+        return True
+    if np.unique(word_codes).size <= MOST_ONE_HOT:
+        return True
+    audited_words = word_codes[known_rows.audited]
+    synthetic_words = word_codes[known_rows.synthetic]
+    return bool(np.isin(audited_words, synthetic_words).any())
+
+
+def _word_vectors(
+    word_codes: NDArray[np.integer], missing: BoolArray, rng: np.random.Generator
+) -> FloatArray:
     """Return a coordinate for each word or, if there are many, a random vector for each."""
-    known = ~column.missing
-    if words == 2:
+    word_count = np.unique(word_codes).size
+    if word_count == 2:
         vectors = np.array([[0.0], [1.0]])
-    elif words <= ONE_HOT:
-        vectors = np.eye(words) / np.sqrt(2)
+    elif word_count <= MOST_ONE_HOT:
+        vectors = np.eye(word_count) / np.sqrt(2)
     else:
-        audited = np.unique(code[:records][known[:records]])
-        made = audited if end is None else np.unique(code[records:end][known[records:end]])
-        if not np.intersect1d(audited, made).size:
-            return np.empty((0, 0)), "has no word in common with the synthetic table"
-        signs = rng.choice([-1.0, 1.0], (words, CODE))
-        vectors = signs / np.sqrt(2 * CODE)
-    return np.where(column.missing[:, None], 0.0, vectors[code]), ""
+        random_signs = rng.choice([-1.0, 1.0], (word_count, RANDOM_DIMENSIONS))
+        vectors = random_signs / np.sqrt(2 * RANDOM_DIMENSIONS)
+    return np.where(missing[:, None], 0.0, vectors[word_codes])

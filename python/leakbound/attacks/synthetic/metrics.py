@@ -5,6 +5,7 @@ they miss: a table can be as far from its training data as from other data and s
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,8 +15,8 @@ from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.attacks.synthetic.neighbours import nearest, some
 from leakbound.attacks.synthetic.tables import Tables
 
-MOST = 5_000  # records of each kind whose distances are looked at
-LEAST_SPREAD = 1e-12  # of a coordinate that varies by more than rounding
+MOST_COMPARED_RECORDS = 5_000  # records of each kind whose distances are looked at
+LEAST_DEVIATION = 1e-12  # of a coordinate that varies by more than rounding
 
 
 @dataclass(frozen=True)
@@ -68,65 +69,88 @@ def similarity(tables: Tables, member: BoolArray) -> Similarity:
     tables, member : Tables, and ndarray of bool of shape (N,)
         Records and synthetic table, and which records are members. No attack sees this.
     """
-    size = len(tables.points)
-    inside = np.bincount(tables.place[member], minlength=size)
-    outside = np.bincount(tables.place[~member], minlength=size)
-    copy = tables.copied >= 0
+    point_count = len(tables.points)
+    members_at_point = np.bincount(tables.place[member], minlength=point_count)
+    nonmembers_at_point = np.bincount(tables.place[~member], minlength=point_count)
+    copied_points = tables.copied[tables.copied >= 0]
+    copies_of_members = np.count_nonzero(members_at_point[copied_points])
+    copies_of_nonmembers = np.count_nonzero(nonmembers_at_point[copied_points])
     rng = Purpose.SYNTHETIC_METRICS.rng(tables.seed)
-    synthetic = some(tables.synthetic, MOST, rng)
+    synthetic = some(tables.synthetic, MOST_COMPARED_RECORDS, rng)
     members = tables.points[tables.place[member]]
-    others = tables.points[tables.place[~member]]
-    alike = min(len(members), len(others), MOST)
-    to_members = _medians(some(members, alike, rng), synthetic)
-    to_others = _medians(some(others, alike, rng), synthetic)
+    nonmembers = tables.points[tables.place[~member]]
+    # As many members as non-members: the closest of more records is closer.
+    compared_size = min(len(members), len(nonmembers), MOST_COMPARED_RECORDS)
+    to_members = _closest_record(some(members, compared_size, rng), synthetic)
+    to_nonmembers = _closest_record(some(nonmembers, compared_size, rng), synthetic)
+    correlation_differences = _correlations(members) - _correlations(synthetic)
     return Similarity(
-        copies_of_members=float((copy & (inside[tables.copied] > 0)).mean()),
-        copies_of_nonmembers=float((copy & (outside[tables.copied] > 0)).mean()),
-        closer_to_members=_closer(tables, inside, outside),
+        copies_of_members=float(copies_of_members / len(tables.copied)),
+        copies_of_nonmembers=float(copies_of_nonmembers / len(tables.copied)),
+        closer_to_members=_share_closer_to_members(tables, members_at_point, nonmembers_at_point),
         expected=float(member.mean()),
-        distance_to_members=to_members[0],
-        distance_to_nonmembers=to_others[0],
-        ratio_to_members=to_members[1],
-        ratio_to_nonmembers=to_others[1],
+        distance_to_members=to_members.median_distance,
+        distance_to_nonmembers=to_nonmembers.median_distance,
+        ratio_to_members=to_members.median_ratio,
+        ratio_to_nonmembers=to_nonmembers.median_ratio,
         marginals=_marginals(members, tables.synthetic),
-        correlations=1
-        - float(np.abs(_correlations(members) - _correlations(synthetic)).mean()) / 2,
+        correlations=1 - float(np.abs(correlation_differences).mean()) / 2,
     )
 
 
-def _closer(tables: Tables, inside: IntArray, outside: IntArray) -> float:
+def _share_closer_to_members(
+    tables: Tables, members_at_point: IntArray, nonmembers_at_point: IntArray
+) -> float:
     """Return the share of synthetic records whose nearest record is a member; ties count in part.
 
-    `inside` and `outside` count members and others at each point.
+    Synthetic records nearest to a record of the reference do not count.
     """
-    first = tables.of_synthetic.indices[:, 0]
-    audited = inside + outside
-    known = audited[first] > 0
-    shares = inside / np.maximum(audited, 1)
-    return float(shares[first][known].mean()) if known.any() else 0.0
+    nearest_points = tables.of_synthetic.indices[:, 0]
+    audited_at_point = members_at_point + nonmembers_at_point
+    nearest_audited_points = nearest_points[audited_at_point[nearest_points] > 0]
+    if not nearest_audited_points.size:
+        return 0.0
+    member_shares = members_at_point / np.maximum(audited_at_point, 1)
+    return float(member_shares[nearest_audited_points].mean())
 
 
-def _medians(rows: FloatArray, synthetic: FloatArray) -> tuple[float, float]:
-    """Return the median distance to the closest row, and the median ratio to the second one."""
-    near = nearest(rows, synthetic, min(2, len(rows)), what="Distances", shown=False)
-    first, last = near.distances[:, 0], near.distances[:, -1]
-    ratio = np.divide(first, last, out=np.ones(len(first)), where=last > 0)
-    return float(np.median(first)), float(np.median(ratio))
+class _ClosestRecord(NamedTuple):
+    """Medians over synthetic records: distance to the closest record, and ratio to the second."""
+
+    median_distance: float
+    median_ratio: float
+
+
+def _closest_record(records: FloatArray, synthetic: FloatArray) -> _ClosestRecord:
+    """Return the median distance to the closest record (DCR), and the median distance ratio (NNDR).
+
+    The ratio is that of the distances of the closest and the second closest record.
+    """
+    neighbour_count = min(2, len(records))
+    neighbours = nearest(records, synthetic, neighbour_count, what="Distances", shown=False)
+    closest = neighbours.distances[:, 0]
+    second_closest = neighbours.distances[:, -1]
+    ones = np.ones(len(closest))
+    distance_ratios = np.divide(closest, second_closest, out=ones, where=second_closest > 0)
+    return _ClosestRecord(float(np.median(closest)), float(np.median(distance_ratios)))
 
 
 def _marginals(members: FloatArray, synthetic: FloatArray) -> float:
     """Return 1 minus the mean Kolmogorov–Smirnov distance of coordinates."""
     with needs("ml", "similarity metrics"):
         from scipy.stats import ks_2samp
-    return 1 - float(ks_2samp(members, synthetic, method="asymp").statistic.mean())
+    kolmogorov_smirnov_distances = ks_2samp(members, synthetic, method="asymp").statistic
+    return 1 - float(kolmogorov_smirnov_distances.mean())
 
 
-def _correlations(rows: FloatArray) -> FloatArray:
+def _correlations(records: FloatArray) -> FloatArray:
     """Return the correlations of different coordinates; 0 for those that do not vary."""
-    if rows.shape[1] == 1:
+    if records.shape[1] == 1:
         return np.zeros(1)
-    centred = rows - rows.mean(axis=0)
-    spread = np.sqrt((centred**2).mean(axis=0))
-    scaled = np.divide(centred, spread, out=np.zeros_like(centred), where=spread > LEAST_SPREAD)
-    above = np.triu_indices(rows.shape[1], 1)
-    return np.asarray((scaled.T @ scaled / len(rows))[above])
+    centred = records - records.mean(axis=0)
+    deviations = np.sqrt((centred**2).mean(axis=0))
+    zeros = np.zeros_like(centred)
+    standardized = np.divide(centred, deviations, out=zeros, where=deviations > LEAST_DEVIATION)
+    correlation_matrix = standardized.T @ standardized / len(records)
+    above_diagonal = np.triu_indices(records.shape[1], 1)
+    return np.asarray(correlation_matrix[above_diagonal])

@@ -12,12 +12,12 @@ from leakbound._base.console import track
 from leakbound._base.imports import needs
 from leakbound._base.types import AnyArray, BoolArray, FloatArray, IntArray
 
-FEW_DIMENSIONS = 5  # up to here a k-d tree is faster than products of matrices
-SPARE = 4  # neighbours looked at beyond those asked for: products of matrices round
-BLOCK = 8192  # queries at a time, to bound memory
-EPSILON = float(np.finfo(np.float32).eps)  # twice the error of a product of single precision
-GROUP = 16  # points of which only the nearest is looked at first
-PIECE = 256  # queries, and groups of points, whose products stay in a processor's cache
+MOST_TREE_DIMENSIONS = 5  # up to here a k-d tree is faster than products of matrices
+SPARE_NEIGHBOURS = 4  # looked at beyond those asked for: products of matrices round
+QUERY_BLOCK = 8192  # queries at a time, to bound memory
+SINGLE_EPSILON = float(np.finfo(np.float32).eps)  # twice the error of a product
+GROUP_SIZE = 16  # points of which only the nearest is looked at first
+CACHED_ROWS = 256  # queries, and groups of points, whose products stay in a processor's cache
 
 
 class Neighbours(NamedTuple):
@@ -33,91 +33,114 @@ def nearest(
     """Find the k nearest points of each query; of those found, at equal distances the first."""
     with needs("ml", "an attack on synthetic data"):
         from sklearn.neighbors import NearestNeighbors
-    count = min(k + SPARE, len(points))
-    flat = points.shape[1] <= FEW_DIMENSIONS
-    algorithm = "kd_tree" if flat else "brute"
-    search = NearestNeighbors(n_neighbors=count, algorithm=algorithm).fit(points)
-    groups = _Groups.of(points, k, count)
-    starts = range(0, len(queries), BLOCK)
-    distances: list[FloatArray] = []
-    indices: list[IntArray] = []
-    for start in track(starts, what, total=len(starts), shown=shown):
-        block = queries[start : start + BLOCK]
-        candidates = np.empty((len(block), count), np.int64)
-        left = np.arange(len(block))
-        if not flat:
-            candidates, left = groups.candidates(block)
-        if left.size:
-            candidates[left] = search.kneighbors(block[left], return_distance=False)
+    candidate_count = min(k + SPARE_NEIGHBOURS, len(points))
+    few_dimensions = points.shape[1] <= MOST_TREE_DIMENSIONS
+    algorithm = "brute"
+    if few_dimensions:
+        algorithm = "kd_tree"
+    exact_search = NearestNeighbors(n_neighbors=candidate_count, algorithm=algorithm).fit(points)
+    groups = _PointGroups.of(points, k, candidate_count)
+    block_starts = range(0, len(queries), QUERY_BLOCK)
+    nearest_distances: list[FloatArray] = []
+    nearest_indices: list[IntArray] = []
+    for start in track(block_starts, what, total=len(block_starts), shown=shown):
+        block = queries[start : start + QUERY_BLOCK]
+        candidates = np.empty((len(block), candidate_count), np.int64)
+        doubtful_queries = np.arange(len(block))
+        if not few_dimensions:
+            candidates, doubtful_queries = groups.candidates(block)
+        if doubtful_queries.size:
+            candidates[doubtful_queries] = exact_search.kneighbors(
+                block[doubtful_queries], return_distance=False
+            )
         # Products of matrices round, so that distances of candidates are computed again.
-        apart = block[:, None] - points[candidates]
-        exact = np.sqrt((apart**2).sum(axis=2))
-        order = np.lexsort((candidates, exact), axis=1)[:, :k]
-        distances.append(np.take_along_axis(exact, order, 1))
-        indices.append(np.take_along_axis(candidates, order, 1))
-    return Neighbours(np.concatenate(distances), np.concatenate(indices).astype(np.int64))
+        differences = block[:, None] - points[candidates]
+        distances = np.sqrt((differences**2).sum(axis=2))
+        nearest_first = np.lexsort((candidates, distances), axis=1)[:, :k]
+        nearest_distances.append(np.take_along_axis(distances, nearest_first, axis=1))
+        nearest_indices.append(np.take_along_axis(candidates, nearest_first, axis=1))
+    return Neighbours(
+        distances=np.concatenate(nearest_distances),
+        indices=np.concatenate(nearest_indices).astype(np.int64),
+    )
 
 
 @dataclass(frozen=True, eq=False)
-class _Groups:
+class _PointGroups:
     """Points in groups: the nearest are in the groups whose nearest points are nearest.
 
     A point is a row (-2p, |p|²) of single precision: its product with (q, 1), |p|² - 2p·q, orders
-    points as distances from q do. `lot` has the rows in groups, of `size` points each, and `rows`
-    one after the other. Asked for are `k` points, and `count` of them with some to spare.
+    points as distances from q do. `rows` has these rows one after the other, and `grouped_rows`,
+    of shape (16, groups, dimensions + 1), the same in groups: points of a group are as many rows
+    apart as there are groups. Asked for are `neighbour_count` points, and `candidate_count` of them
+    with some to spare.
     """
 
-    lot: NDArray[np.float32]
+    grouped_rows: NDArray[np.float32]
     rows: NDArray[np.float32]
-    farthest: float
-    k: int
-    count: int
+    largest_norm: float
+    neighbour_count: int
+    candidate_count: int
 
     @classmethod
-    def of(cls, points: FloatArray, k: int, count: int) -> Self:
+    def of(cls, points: FloatArray, neighbour_count: int, candidate_count: int) -> Self:
         """Put points into groups; the last one is filled up with far ones."""
-        squares = (points**2).sum(axis=1)
-        width = points.shape[1] + 1
-        lot = np.zeros((GROUP, -(-len(points) // GROUP), width), dtype=np.float32)
-        rows = lot.reshape(-1, width)
-        rows[: len(points)] = np.column_stack([-2 * points, squares])
+        squared_norms = (points**2).sum(axis=1)
+        group_count = -(-len(points) // GROUP_SIZE)
+        row_length = points.shape[1] + 1
+        grouped_rows = np.zeros((GROUP_SIZE, group_count, row_length), dtype=np.float32)
+        rows = grouped_rows.reshape(-1, row_length)
+        rows[: len(points)] = np.column_stack([-2 * points, squared_norms])
         rows[len(points) :, -1] = np.finfo(np.float32).max
-        return cls(lot, rows, float(np.sqrt(squares.max())), k, count)
+        return cls(
+            grouped_rows,
+            rows,
+            largest_norm=float(np.sqrt(squared_norms.max())),
+            neighbour_count=neighbour_count,
+            candidate_count=candidate_count,
+        )
 
     def candidates(self, queries: FloatArray) -> tuple[IntArray, IntArray]:
         """Return the nearest points of queries, and the queries whose k nearest are doubtful."""
         with needs("ml", "an attack on synthetic data"):
             from threadpoolctl import threadpool_limits
         # Products this small are fastest side by side, each on one thread.
-        parts = np.split(queries, range(PIECE, len(queries), PIECE))
+        query_parts = np.split(queries, range(CACHED_ROWS, len(queries), CACHED_ROWS))
         with threadpool_limits(1), ThreadPoolExecutor(os.cpu_count()) as pool:
-            found = list(pool.map(self._of_few, parts))
-        candidates = np.concatenate([one for one, _ in found])
-        doubtful = np.concatenate([doubtful for _, doubtful in found])
-        return candidates, np.flatnonzero(doubtful)
+            found_by_part = list(pool.map(self._candidates_of_few, query_parts))
+        candidates = np.concatenate([candidates for candidates, _ in found_by_part])
+        is_doubtful = np.concatenate([is_doubtful for _, is_doubtful in found_by_part])
+        return candidates, np.flatnonzero(is_doubtful)
 
-    def _of_few(self, queries: FloatArray) -> tuple[IntArray, BoolArray]:
+    def _candidates_of_few(self, queries: FloatArray) -> tuple[IntArray, BoolArray]:
         """Return the nearest points of few queries, and whose k nearest are doubtful."""
-        size, width = self.lot.shape[1:]
-        asked = np.column_stack([queries, np.ones(len(queries))]).astype(np.float32)
-        pieces = (self.lot[:, start : start + PIECE] for start in range(0, size, PIECE))
-        least = np.concatenate([(piece @ asked.T).min(axis=0) for piece in pieces])
-        few = min(self.count, size)
-        near = np.argpartition(least.T.copy(), few - 1, axis=1)[:, :few]
-        # The points of a group are `size` rows apart.
-        members = near[:, :, None] + size * np.arange(GROUP)
-        inside = members.reshape(len(asked), -1)
-        values = np.stack(
-            [self.rows[one] @ query for one, query in zip(inside, asked, strict=True)]
-        )
-        order = np.argsort(values, axis=1)[:, : self.count]
-        ranked = np.take_along_axis(values, order, 1)
-        # A product is wrong by less than this: what was not found may be nearer by 4 such errors.
-        reach = np.sqrt((queries**2).sum(axis=1)) + self.farthest
-        last_asked = ranked[:, min(self.k, self.count) - 1]
-        apart = ranked[:, -1] - last_asked
-        doubtful = apart < 4 * width * EPSILON * reach**2
-        return np.take_along_axis(inside, order, 1), doubtful
+        group_count, row_length = self.grouped_rows.shape[1:]
+        query_rows = np.column_stack([queries, np.ones(len(queries))]).astype(np.float32)
+        # 1. The groups whose nearest points are nearest.
+        least_products = []
+        for start in range(0, group_count, CACHED_ROWS):
+            cached_groups = self.grouped_rows[:, start : start + CACHED_ROWS]
+            least_products.append((cached_groups @ query_rows.T).min(axis=0))
+        least_by_query = np.concatenate(least_products).T.copy()
+        searched_count = min(self.candidate_count, group_count)
+        nearest_groups = np.argpartition(least_by_query, searched_count - 1, axis=1)
+        searched_groups = nearest_groups[:, :searched_count]
+        # 2. The nearest points of these groups, which are `group_count` rows apart.
+        searched_points = searched_groups[:, :, None] + group_count * np.arange(GROUP_SIZE)
+        searched_points = searched_points.reshape(len(query_rows), -1)
+        products = np.empty(searched_points.shape, dtype=np.float32)
+        for place, query_row in enumerate(query_rows):
+            products[place] = self.rows[searched_points[place]] @ query_row
+        nearest_first = np.argsort(products, axis=1)[:, : self.candidate_count]
+        candidates = np.take_along_axis(searched_points, nearest_first, axis=1)
+        candidate_products = np.take_along_axis(products, nearest_first, axis=1)
+        # 3. A product is wrong by less than this: what was not found may be nearer by 4 such
+        #    errors.
+        last_asked = candidate_products[:, min(self.neighbour_count, self.candidate_count) - 1]
+        gap_to_last_candidate = candidate_products[:, -1] - last_asked
+        query_norms = np.sqrt((queries**2).sum(axis=1))
+        product_errors = row_length * SINGLE_EPSILON * (query_norms + self.largest_norm) ** 2
+        return candidates, gap_to_last_candidate < 4 * product_errors
 
 
 def some(rows: AnyArray, most: int, rng: np.random.Generator) -> AnyArray:

@@ -5,9 +5,9 @@ This is looked at with labels, after scores, and no attack sees it.
 
 import numpy as np
 
-from leakbound._base.types import BoolArray, FloatArray, IntArray
-from leakbound.attacks.synthetic.neighbours import nearest
-from leakbound.attacks.synthetic.risks import TWICE, log_distance, telling
+from leakbound._base.types import BoolArray, IntArray
+from leakbound.attacks.synthetic.neighbours import Neighbours, nearest
+from leakbound.attacks.synthetic.risks import LOG_TWICE, identifying_columns, log_distance
 from leakbound.attacks.synthetic.tables import Tables
 
 
@@ -23,41 +23,53 @@ def isolated(tables: Tables, member: BoolArray) -> BoolArray:
     tables, member : Tables, and ndarray of bool of shape (N,)
         Records and synthetic table, and which records are members.
     """
-    people = np.bincount(tables.place[member], minlength=len(tables.points))
-    distances, points = _of_data(tables, people)
-    inside = np.zeros(len(tables.points), dtype=np.bool_)
-    outside = inside.copy()
+    members_at_point = np.bincount(tables.place[member], minlength=len(tables.points))
+    nearest_members = _two_nearest_members(tables, members_at_point)
+    isolates_member = np.zeros(len(tables.points), dtype=np.bool_)
+    isolates_other = isolates_member.copy()
     # 1. Synthetic records near to one member, and half as near to the next.
-    gap = log_distance(distances[:, 1]) - log_distance(distances[:, 0])
-    first = points[:, 0]
-    inside[first[(gap >= TWICE) & (people[first] == 1)]] = True
+    log_distances = log_distance(nearest_members.distances)
+    nearest_points = nearest_members.indices[:, 0]
+    is_isolating = log_distances[:, 1] - log_distances[:, 0] >= LOG_TWICE
+    is_isolating &= members_at_point[nearest_points] == 1
+    isolates_member[nearest_points[is_isolating]] = True
     # 2. Those near to somebody held out, and half as near to any member.
-    near = tables.of_synthetic
-    reached = log_distance(distances[:, :1]) - log_distance(near.distances) >= TWICE
-    outside[near.indices[reached]] = True
-    for row in np.flatnonzero(reached[:, -1]):  # perhaps others too, beyond those found
-        far = np.sqrt(((tables.points - tables.synthetic[row]) ** 2).sum(axis=1))
-        outside |= log_distance(distances[row, 0]) - log_distance(far) >= TWICE
+    neighbours = tables.of_synthetic
+    to_nearest_member = log_distances[:, :1]
+    is_twice_as_near = to_nearest_member - log_distance(neighbours.distances) >= LOG_TWICE
+    isolates_other[neighbours.indices[is_twice_as_near]] = True
+    # Where even the last of these neighbours is so near, perhaps others beyond them are too.
+    for row in np.flatnonzero(is_twice_as_near[:, -1]):
+        differences = tables.points - tables.synthetic[row]
+        distances = np.sqrt((differences**2).sum(axis=1))
+        isolates_other |= log_distances[row, 0] - log_distance(distances) >= LOG_TWICE
     # 3. Values that nobody else has.
-    for values, there in telling(tables, people):
-        having = np.bincount(values, people)[values]
-        inside |= there & (having == 1)
-        outside |= there & (having == 0)
-    return np.where(member, inside[tables.place], outside[tables.place])
+    for column in identifying_columns(tables, members_at_point):
+        members_sharing = column.people_sharing(members_at_point)
+        isolates_member |= column.in_synthetic & (members_sharing == 1)
+        isolates_other |= column.in_synthetic & (members_sharing == 0)
+    return np.where(member, isolates_member[tables.place], isolates_other[tables.place])
 
 
-def _of_data(tables: Tables, people: IntArray) -> tuple[FloatArray, IntArray]:
-    """Return the two nearest points of the data to each synthetic record, and their distances."""
-    near = tables.of_synthetic
-    used = people[near.indices] > 0
-    first = np.argsort(~used, axis=1, kind="stable")[:, [0, min(1, used.shape[1] - 1)]]
-    points = np.take_along_axis(near.indices, first, 1)
-    distances = np.take_along_axis(near.distances, first, 1)
-    few = np.flatnonzero(used.sum(axis=1) < 2)
-    if few.size:
-        data = np.flatnonzero(people)
-        found = nearest(tables.points[data], tables.synthetic[few], 2, what="Data", shown=False)
-        both = [0, found.indices.shape[1] - 1]
-        points[few] = data[found.indices[:, both]]
-        distances[few] = found.distances[:, both]
-    return distances, points
+def _two_nearest_members(tables: Tables, members_at_point: IntArray) -> Neighbours:
+    """Return the two points nearest to each synthetic record at which there are members.
+
+    If all members are at one point, this point twice.
+    """
+    neighbours = tables.of_synthetic
+    has_members = members_at_point[neighbours.indices] > 0
+    members_first = np.argsort(~has_members, axis=1, kind="stable")
+    two_places = members_first[:, [0, min(1, has_members.shape[1] - 1)]]
+    distances = np.take_along_axis(neighbours.distances, two_places, axis=1)
+    points = np.take_along_axis(neighbours.indices, two_places, axis=1)
+    too_few = np.flatnonzero(has_members.sum(axis=1) < 2)
+    if too_few.size:
+        member_points = np.flatnonzero(members_at_point)
+        searched = nearest(
+            tables.points[member_points], tables.synthetic[too_few], 2, what="Data", shown=False
+        )
+        # Of a single point with members, the last place is also the first.
+        first_and_last = [0, -1]
+        distances[too_few] = searched.distances[:, first_and_last]
+        points[too_few] = member_points[searched.indices[:, first_and_last]]
+    return Neighbours(distances, points)

@@ -5,24 +5,26 @@ success is something that a person recognises, and says so without membership. A
 they see `Tables`, so that scores are functions of the synthetic table and of the set of records.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from leakbound._base.scores import Scores
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.attacks.synthetic.encoding import MISSING
-from leakbound.attacks.synthetic.neighbours import nearest
+from leakbound.attacks.synthetic.neighbours import Neighbours, nearest
 from leakbound.attacks.synthetic.tables import NEIGHBOURS, Tables, scored
 
-FLOOR = 1e-3  # distances below count as this: a thousandth of a spread
-TWICE = float(np.log(2))  # this much nearer than to anybody else, a record singles somebody out
-VALUE = float(np.log(4))  # what a value that nobody else has is worth: four times as near
-UNIQUE = 0.99  # share of people with a value of their own, in a column that tells people apart
-SHARPNESS = 6.0  # nats that a match e times as near is worth
-MOST_NATS = 40.0  # of closeness
-LINKED = 1e-6  # score of a link that is no closer than chance
-SURPRISE = 7.0  # nats from which a right guess counts: chance explains one in a thousand
-CLOSE = 0.05  # share of values as close to the truth, at which a guessed number counts as right
-BLOCK = 1 << 22  # differences of coordinates held at a time
+LEAST_DISTANCE = 1e-3  # distances below count as this: a thousandth of a spread
+LOG_TWICE = float(np.log(2))  # this much nearer than to others, a record singles somebody out
+UNIQUE_VALUE_NATS = float(np.log(4))  # worth of a value that nobody else has: four times as near
+UNIQUE_SHARE = 0.99  # of people with a value of their own, in a column that tells people apart
+NATS_PER_LOG_RATIO = 6.0  # what a match e times as near is worth
+MOST_CLOSENESS_NATS = 40.0
+CHANCE_LINK_SCORE = 1e-6  # of a link that is no closer than chance
+CHANCE_NATS = 7.0  # from which a right guess counts: chance explains one in a thousand
+MOST_CLOSE_SHARE = 0.05  # of values as close to the truth, if a guessed number counts as right
+BLOCK_SIZE = 1 << 22  # differences of coordinates held at a time
 
 
 def singling_out(tables: Tables) -> Scores:
@@ -50,36 +52,54 @@ def singling_out(tables: Tables) -> Scores:
     >>> singling_out(tables).values.round(2).tolist()
     [0.0, 2.2, 1.61]
     """
-    found = np.zeros(len(tables.points))
+    point_scores = np.zeros(len(tables.points))
     if len(tables.points) > 1:
-        near = tables.of_synthetic
-        first = near.indices[:, 0]
-        distances = log_distance(near.distances)
-        gap = distances[:, 1] - distances[:, 0]
-        isolates = (gap >= TWICE) & (tables.counts[first] == 1)
-        np.maximum.at(found, first[isolates], gap[isolates])
-    for values, there in telling(tables, tables.counts):
-        alone = np.bincount(values, tables.counts)[values] == 1
-        found[alone & there] += VALUE
-    return scored(tables, found, "singling_out")
+        neighbours = tables.of_synthetic
+        log_distances = log_distance(neighbours.distances)
+        log_distance_ratios = log_distances[:, 1] - log_distances[:, 0]
+        nearest_points = neighbours.indices[:, 0]
+        isolates = log_distance_ratios >= LOG_TWICE
+        isolates &= tables.counts[nearest_points] == 1
+        isolated_points = nearest_points[isolates]
+        np.maximum.at(point_scores, isolated_points, log_distance_ratios[isolates])
+    for column in identifying_columns(tables, tables.counts):
+        is_unique = column.people_sharing(tables.counts) == 1
+        point_scores[is_unique & column.in_synthetic] += UNIQUE_VALUE_NATS
+    return scored(tables, point_scores, "singling_out")
 
 
-def telling(tables: Tables, people: IntArray) -> list[tuple[IntArray, BoolArray]]:
-    """Return columns that tell people apart: numbers of the values, and which the table has.
+class IdentifyingColumn(NamedTuple):
+    """A column that tells people apart: values of points, and which the synthetic table has.
 
-    Of each column the values of all points, numbered from 0, and whether a synthetic record has
-    that value. `people` says how many stand at each point: 99 % of them have a value of their own.
+    `values` numbers the values of all points from 0, `in_synthetic` says whether a synthetic record
+    has that value.
     """
-    found = []
-    for place in range(len(tables.values.columns)):
-        points = tables.values.points[:, place]
-        known = points != MISSING
-        _, values = np.unique(points, return_inverse=True)
-        alone = np.bincount(values, people)[values] == 1
-        if people[alone & known].sum() >= UNIQUE * people.sum():
-            there = np.isin(points, tables.values.synthetic[:, place]) & known
-            found.append((values, there))
-    return found
+
+    values: IntArray
+    in_synthetic: BoolArray
+
+    def people_sharing(self, people: IntArray) -> IntArray:
+        """Return how many people have the value of each point, with `people` at each point."""
+        people_by_value = np.bincount(self.values, people)
+        return people_by_value[self.values]
+
+
+def identifying_columns(tables: Tables, people: IntArray) -> list[IdentifyingColumn]:
+    """Return the columns in which 99 % of people have a value that nobody else has.
+
+    `people` says how many people stand at each point.
+    """
+    identifying = []
+    for column_codes, synthetic_codes in zip(
+        tables.values.points.T, tables.values.synthetic.T, strict=True
+    ):
+        is_known = column_codes != MISSING
+        _, values = np.unique(column_codes, return_inverse=True)
+        column = IdentifyingColumn(values, np.isin(column_codes, synthetic_codes) & is_known)
+        has_unique_value = is_known & (column.people_sharing(people) == 1)
+        if people[has_unique_value].sum() >= UNIQUE_SHARE * people.sum():
+            identifying.append(column)
+    return identifying
 
 
 def linkability(tables: Tables) -> Scores:
@@ -108,18 +128,20 @@ def linkability(tables: Tables) -> Scores:
     >>> int((scores[:100] > 0).sum()), int((scores[100:] > 0).sum()) < 20
     (100, True)
     """
-    found = np.zeros(tables.audited.size)
+    link_scores = np.zeros(tables.audited.size)
     if all(tables.halves) and tables.joined.size > 1:
-        first, second = tables.of_halves
-        linked = first.indices[:, 0] == second.indices[:, 0]
-        for half in (first, second):
-            nearest_one = half.distances[:, 0]
-            next_one = half.distances[:, 1]
-            linked &= next_one > nearest_one
-        worse = np.minimum(closeness(first.distances), closeness(second.distances))
-        score = np.maximum(worse, LINKED)
-        found[linked] = score[linked]
-    return scored(tables, found, "linkability")
+        first_half, second_half = tables.of_halves
+        is_linked = first_half.indices[:, 0] == second_half.indices[:, 0]
+        for half in (first_half, second_half):
+            nearest_distances = half.distances[:, 0]
+            second_distances = half.distances[:, 1]
+            is_linked &= second_distances > nearest_distances
+        first_closeness = closeness(first_half.distances)
+        second_closeness = closeness(second_half.distances)
+        worse_closeness = np.minimum(first_closeness, second_closeness)
+        worse_closeness = np.maximum(worse_closeness, CHANCE_LINK_SCORE)
+        link_scores[is_linked] = worse_closeness[is_linked]
+    return scored(tables, link_scores, "linkability")
 
 
 def inference(tables: Tables) -> Scores:
@@ -150,16 +172,19 @@ def inference(tables: Tables) -> Scores:
     >>> int((scores[:100] > 0).sum()) > 90, int((scores[100:] > 0).sum()) < 20
     (True, True)
     """
-    found = np.zeros(tables.audited.size)
-    columns = tables.values.columns
-    if len(columns) > 1:
-        for name in tables.secrets:
-            if name in columns:
-                found += _inferred(tables, name, *_by_all_others(tables, name))
-        if not tables.secrets:
-            for half in (0, 1):
-                found += _each_in_turn(tables, half)
-    return scored(tables, found, "inference")
+    inference_scores = np.zeros(tables.audited.size)
+    column_names = tables.values.columns
+    if len(column_names) < 2:
+        return scored(tables, inference_scores, "inference")
+    if tables.secrets:
+        for secret in tables.secrets:
+            if secret in column_names:
+                neighbours = _nearest_without(tables, secret)
+                inference_scores += _secret_scores(tables, secret, neighbours)
+    else:
+        for known_half in (0, 1):
+            inference_scores += _scores_of_other_half(tables, known_half)
+    return scored(tables, inference_scores, "inference")
 
 
 def closeness(distances: FloatArray) -> FloatArray:
@@ -173,87 +198,101 @@ def closeness(distances: FloatArray) -> FloatArray:
     distances : ndarray, shape (n, k)
         Distances of the nearest records of each query, increasing; of more than 10, the first 10.
     """
-    logs = log_distance(distances[:, :NEIGHBOURS])
-    if logs.shape[1] < 2:
-        return np.zeros(len(logs))
-    nearest_log = logs[:, :1]
-    others = np.log(np.arange(1, logs.shape[1]))
-    nats = SHARPNESS * (logs[:, 1:] - nearest_log) - others
-    return np.asarray(np.clip(nats.max(axis=1), 0.0, MOST_NATS))
+    log_distances = log_distance(distances[:, :NEIGHBOURS])
+    if log_distances.shape[1] < 2:
+        return np.zeros(len(log_distances))
+    log_distance_ratios = log_distances[:, 1:] - log_distances[:, :1]
+    log_ranks = np.log(np.arange(1, log_distances.shape[1]))
+    nats = NATS_PER_LOG_RATIO * log_distance_ratios - log_ranks
+    return np.asarray(np.clip(nats.max(axis=1), 0.0, MOST_CLOSENESS_NATS))
 
 
-def _by_all_others(tables: Tables, secret: str) -> tuple[FloatArray, IntArray]:
-    """Return distances of the nearest of `joined` by all columns but one, and which they are."""
-    others = np.setdiff1d(np.arange(len(tables.sources)), tables.dimensions(secret))
-    made = tables.synthetic[tables.joined][:, others]
-    queries = tables.points[tables.audited][:, others]
-    most = min(NEIGHBOURS, len(made))
-    near = nearest(made, queries, most, what="Inferences", shown=tables.progress)
-    return near.distances, near.indices
+def _nearest_without(tables: Tables, secret: str) -> Neighbours:
+    """Return which of `joined` are nearest to each audited point, by all columns but a secret."""
+    every_dimension = np.arange(len(tables.sources))
+    other_dimensions = np.setdiff1d(every_dimension, tables.dimensions(secret))
+    return nearest(
+        tables.synthetic[tables.joined][:, other_dimensions],
+        tables.points[tables.audited][:, other_dimensions],
+        min(NEIGHBOURS, tables.joined.size),
+        what="Inferences",
+        shown=tables.progress,
+    )
 
 
-def _each_in_turn(tables: Tables, half: int) -> FloatArray:
+def _scores_of_other_half(tables: Tables, known_half: int) -> FloatArray:
     """Return the scores of secrets in the other half, each guessed from candidates by this one."""
-    known = tables.halves[half]
-    secrets = tables.halves[1 - half]
-    found = np.zeros(tables.audited.size)
-    if not known:
-        return found
-    candidates = tables.of_halves[half].indices
-    whole = _between(tables, candidates, np.arange(len(tables.sources)))
-    for secret in secrets:
-        own = _between(tables, candidates, tables.dimensions(secret))
-        apart = np.sqrt(np.maximum(whole - own, 0.0))
-        order = np.argsort(apart, axis=1, kind="stable")[:, :NEIGHBOURS]
-        distances = np.take_along_axis(apart, order, 1)
-        indices = np.take_along_axis(candidates, order, 1)
-        found += _inferred(tables, secret, distances, indices)
-    return found
+    inference_scores = np.zeros(tables.audited.size)
+    if not tables.halves[known_half]:
+        return inference_scores
+    candidates = tables.of_halves[known_half].indices
+    every_dimension = np.arange(len(tables.sources))
+    squared_distances = _squared_distances(tables, candidates, every_dimension)
+    for secret in tables.halves[1 - known_half]:
+        secret_part = _squared_distances(tables, candidates, tables.dimensions(secret))
+        other_part = np.maximum(squared_distances - secret_part, 0.0)
+        distances = np.sqrt(other_part)
+        order = np.argsort(distances, axis=1, kind="stable")[:, :NEIGHBOURS]
+        neighbours = Neighbours(
+            distances=np.take_along_axis(distances, order, axis=1),
+            indices=np.take_along_axis(candidates, order, axis=1),
+        )
+        inference_scores += _secret_scores(tables, secret, neighbours)
+    return inference_scores
 
 
-def _between(tables: Tables, candidates: IntArray, dimensions: IntArray) -> FloatArray:
+def _squared_distances(tables: Tables, candidates: IntArray, dimensions: IntArray) -> FloatArray:
     """Return squared distances of audited points from candidates, in some dimensions."""
-    points = tables.points[tables.audited][:, dimensions]
-    made = tables.synthetic[tables.joined][:, dimensions]
-    found = np.empty(candidates.shape)
-    rows = max(1, BLOCK // (candidates.shape[1] * dimensions.size))
-    for start in range(0, len(points), rows):
-        part = slice(start, start + rows)
-        apart = points[part, None] - made[candidates[part]]
-        found[part] = (apart**2).sum(axis=2)
-    return found
+    audited_points = tables.points[tables.audited][:, dimensions]
+    synthetic_records = tables.synthetic[tables.joined][:, dimensions]
+    squared_distances = np.empty(candidates.shape)
+    differences_per_point = candidates.shape[1] * dimensions.size
+    block_rows = max(1, BLOCK_SIZE // differences_per_point)
+    for start in range(0, len(audited_points), block_rows):
+        block = slice(start, start + block_rows)
+        candidate_records = synthetic_records[candidates[block]]
+        differences = audited_points[block, None] - candidate_records
+        squared_distances[block] = (differences**2).sum(axis=2)
+    return squared_distances
 
 
-def _inferred(tables: Tables, secret: str, distances: FloatArray, indices: IntArray) -> FloatArray:
+def _secret_scores(tables: Tables, secret: str, neighbours: Neighbours) -> FloatArray:
     """Return what right guesses of a secret are worth beyond 7 nats, by the nearest record."""
-    right, share = _guessed(tables, secret, tables.joined[indices[:, 0]])
-    nats = closeness(distances) - np.log(share)
-    return np.where(right, np.maximum(nats - SURPRISE, 0.0), 0.0)
+    nearest_records = tables.joined[neighbours.indices[:, 0]]
+    is_right, close_shares = _guesses(tables, secret, nearest_records)
+    surprise = -np.log(close_shares)
+    nats = closeness(neighbours.distances) + surprise
+    return np.where(is_right, np.maximum(nats - CHANCE_NATS, 0.0), 0.0)
 
 
-def _guessed(tables: Tables, secret: str, rows: IntArray) -> tuple[BoolArray, FloatArray]:
-    """Return which guesses are right, and the share of synthetic values as close to the truth."""
-    place = tables.values.columns.index(secret)
-    truth = tables.values.points[tables.audited, place]
-    made = tables.values.synthetic[:, place]
-    guess = made[rows]
-    right = guess == truth
-    equal = np.bincount(made - MISSING)
-    share = equal[guess - MISSING] / made.size
+def _guesses(tables: Tables, secret: str, guessed_from: IntArray) -> tuple[BoolArray, FloatArray]:
+    """Return which guesses are right, and the share of synthetic values as close to the truth.
+
+    `guessed_from` has the synthetic record whose value is the guess for each audited point.
+    """
+    column = tables.values.columns.index(secret)
+    true_codes = tables.values.points[tables.audited, column]
+    synthetic_codes = tables.values.synthetic[:, column]
+    guessed_codes = synthetic_codes[guessed_from]
+    is_right = guessed_codes == true_codes
+    # Missing values come first, at code -1.
+    code_counts = np.bincount(synthetic_codes - MISSING)
+    values_as_close = code_counts[guessed_codes - MISSING]
     if secret in tables.values.ordered:
-        known = (guess != MISSING) & (truth != MISSING)
+        both_known = (guessed_codes != MISSING) & (true_codes != MISSING)
         dimension = tables.dimensions(secret)[0]
-        values = np.sort(tables.synthetic[made != MISSING, dimension])
-        at = tables.points[tables.audited, dimension]
-        off = np.abs(tables.synthetic[rows, dimension] - at)
-        below = np.searchsorted(values, at - off, "left")
-        up_to = np.searchsorted(values, at + off, "right")
-        as_close = np.where(known, up_to - below, equal[0])
-        share = as_close / made.size
-        right |= known & (share <= CLOSE)
-    return right, np.maximum(share, 1 / made.size)
+        synthetic_numbers = tables.synthetic[:, dimension]
+        true_numbers = tables.points[tables.audited, dimension]
+        errors = np.abs(synthetic_numbers[guessed_from] - true_numbers)
+        increasing = np.sort(synthetic_numbers[synthetic_codes != MISSING])
+        below = np.searchsorted(increasing, true_numbers - errors, "left")
+        up_to = np.searchsorted(increasing, true_numbers + errors, "right")
+        values_as_close = np.where(both_known, up_to - below, code_counts[0])
+        is_right |= both_known & (values_as_close / synthetic_codes.size <= MOST_CLOSE_SHARE)
+    close_shares = values_as_close / synthetic_codes.size
+    return is_right, np.maximum(close_shares, 1 / synthetic_codes.size)
 
 
 def log_distance(distances: FloatArray) -> FloatArray:
     """Return logarithms of distances, of which those below a thousandth count as that."""
-    return np.asarray(np.log(np.maximum(distances, FLOOR)))
+    return np.asarray(np.log(np.maximum(distances, LEAST_DISTANCE)))

@@ -29,15 +29,17 @@ from leakbound._base.streams import Purpose
 from leakbound._base.tables import Column, TableInput, read_columns
 from leakbound._base.types import FloatArray, IntArray
 from leakbound.attacks.scores import as_scores
-from leakbound.attacks.synthetic.columns import same_columns
+from leakbound.attacks.synthetic.columns import row_count, same_columns
 from leakbound.attacks.synthetic.encoding import coordinates, digests
 from leakbound.attacks.synthetic.neighbours import Neighbours, nearest, some
 from leakbound.errors import OptionError
 
 NEIGHBOURS = 10  # nearest records that attacks look at
-CANDIDATES = 32  # nearest synthetic records by a half of the columns
-MOST = 20_000  # synthetic records that halves are compared with: of more, a random part
-BINS = 32  # classes of numbers, by which columns are told to be telling
+LINK_CANDIDATES = 32  # nearest synthetic records by a half of the columns
+MOST_LINK_RECORDS = (
+    20_000  # synthetic records that halves are compared with: of more, a random part
+)
+ENTROPY_BINS = 32  # classes of numbers, by which the entropy of a column is estimated
 
 
 class Values(NamedTuple):
@@ -139,9 +141,13 @@ class Tables:
         tables = {"the records": records, "the synthetic table": synthetic}
         if reference is not None:
             tables["the reference"] = reference
-        read = {name: read_columns(table, name) for name, table in tables.items()}
+        columns_of_tables = {name: read_columns(table, name) for name, table in tables.items()}
         return cls.of_columns(
-            read, categorical=categorical, secrets=secrets, seed=seed, progress=progress
+            columns_of_tables,
+            categorical=categorical,
+            secrets=secrets,
+            seed=seed,
+            progress=progress,
         )
 
     @classmethod
@@ -156,42 +162,46 @@ class Tables:
     ) -> Self:
         """Encode tables that were read: records, synthetic table and perhaps a reference."""
         flag(progress, "progress")
-        names = same_columns(read)
+        column_names = same_columns(read)
         seed = seed_of(seed)
-        _check_names("categorical", categorical, names)
-        _check_names("secrets", secrets, names)
+        _check_names("categorical", categorical, column_names)
+        _check_names("secrets", secrets, column_names)
         # 1. Columns as coordinates; rows of the tables stay in the order given.
-        listed = [*read.values()]
-        at = coordinates(listed, categorical, seed, synthetic=True)
-        own = digests(listed, categorical, {*at.sources})
-        records, made, *_ = (next(iter(table.values())).missing.size for table in read.values())
+        tables = [*read.values()]
+        encoded = coordinates(tables, categorical, seed, synthetic=True)
+        row_digests = digests(tables, categorical, {*encoded.sources})
+        audited_size = row_count(tables[0])
+        synthetic_size = row_count(tables[1])
         # 2. Equal records become one point, in an order of digests of their values: no machine's
         #    last bits change it, and it does not depend on the file of a record or its values.
-        kept = np.r_[:records, records + made : len(at.rows)]
-        distinct, first, point, counts = np.unique(
-            own[kept], return_index=True, return_inverse=True, return_counts=True
+        synthetic_rows = slice(audited_size, audited_size + synthetic_size)
+        real_rows = np.r_[:audited_size, synthetic_rows.stop : len(encoded.rows)]
+        point_digests, first_rows, point_of_row, multiplicities = np.unique(
+            row_digests[real_rows], return_index=True, return_inverse=True, return_counts=True
         )
+        point_rows = real_rows[first_rows]
         # 3. Synthetic records that equal one of them: distances of many words can be 0 by chance.
-        copies = own[records : records + made]
-        near = np.minimum(np.searchsorted(distinct, copies), distinct.size - 1)
-        values = Values(
-            columns=tuple(dict.fromkeys(at.sources)),
-            ordered=at.ordered,
-            points=at.codes[kept][first],
-            synthetic=at.codes[records : records + made],
-        )
+        synthetic_digests = row_digests[synthetic_rows]
+        candidate_points = np.searchsorted(point_digests, synthetic_digests)
+        candidate_points = np.minimum(candidate_points, point_digests.size - 1)
+        is_copy = point_digests[candidate_points] == synthetic_digests
         return cls(
-            points=at.rows[kept][first],
-            counts=counts.astype(np.int64),
-            place=point.astype(np.int64)[:records],
-            synthetic=at.rows[records : records + made],
-            copied=np.where(distinct[near] == copies, near, -1).astype(np.int64),
-            columns=names,
-            sources=at.sources,
-            notes=at.notes,
+            points=encoded.rows[point_rows],
+            counts=multiplicities.astype(np.int64),
+            place=point_of_row.astype(np.int64)[:audited_size],
+            synthetic=encoded.rows[synthetic_rows],
+            copied=np.where(is_copy, candidate_points, -1).astype(np.int64),
+            columns=column_names,
+            sources=encoded.sources,
+            notes=encoded.notes,
             seed=seed,
             progress=progress,
-            values=values,
+            values=Values(
+                columns=tuple(dict.fromkeys(encoded.sources)),
+                ordered=encoded.ordered,
+                points=encoded.codes[point_rows],
+                synthetic=encoded.codes[synthetic_rows],
+            ),
             secrets=secrets,
         )
 
@@ -203,15 +213,24 @@ class Tables:
     @cached_property
     def of_synthetic(self) -> Neighbours:
         """The points nearest to each synthetic record, one more of them than `NEIGHBOURS`."""
-        most, what = min(NEIGHBOURS + 1, len(self.points)), "Nearest records of synthetic ones"
-        return nearest(self.points, self.synthetic, most, what=what, shown=self.progress)
+        return nearest(
+            self.points,
+            self.synthetic,
+            min(NEIGHBOURS + 1, len(self.points)),
+            what="Nearest records of synthetic ones",
+            shown=self.progress,
+        )
 
     @cached_property
     def of_audited(self) -> Neighbours:
         """The synthetic records nearest to each point of `audited`."""
-        most, queries = min(NEIGHBOURS, len(self.synthetic)), self.points[self.audited]
-        what = "Nearest synthetic records"
-        return nearest(self.synthetic, queries, most, what=what, shown=self.progress)
+        return nearest(
+            self.synthetic,
+            self.points[self.audited],
+            min(NEIGHBOURS, len(self.synthetic)),
+            what="Nearest synthetic records",
+            shown=self.progress,
+        )
 
     def dimensions(self, *columns: str) -> IntArray:
         """Return the dimensions that come from some columns."""
@@ -223,38 +242,47 @@ class Tables:
 
         Columns are sorted by their entropy in the synthetic table, and dealt 1-2-2-1.
         """
-        entropy = {name: self._entropy(name) for name in self.values.columns}
-        ranked = sorted(entropy, key=lambda name: (-entropy[name], name))
-        first = tuple(name for place, name in enumerate(ranked) if place % 4 in {0, 3})
-        return first, tuple(name for name in ranked if name not in first)
+        entropies = {name: self._synthetic_entropy(name) for name in self.values.columns}
+        by_entropy = sorted(entropies, key=lambda name: (-entropies[name], name))
+        first_half = tuple(name for rank, name in enumerate(by_entropy) if rank % 4 in {0, 3})
+        second_half = tuple(name for name in by_entropy if name not in first_half)
+        return first_half, second_half
 
-    def _entropy(self, name: str) -> float:
+    def _synthetic_entropy(self, column_name: str) -> float:
         """Return the entropy of a column in the synthetic table, of numbers in classes."""
-        codes = self.values.synthetic[:, self.values.columns.index(name)]
-        if name in self.values.ordered and np.unique(codes).size > BINS:
-            edges = np.quantile(codes, np.linspace(0, 1, BINS + 1)[1:-1])
-            codes = np.digitize(codes, np.unique(edges))
-        share = np.unique(codes, return_counts=True)[1] / codes.size
-        return float(-(share * np.log(share)).sum())
+        value_codes = self.values.synthetic[:, self.values.columns.index(column_name)]
+        is_ordered = column_name in self.values.ordered
+        if is_ordered and np.unique(value_codes).size > ENTROPY_BINS:
+            inner_levels = np.linspace(0, 1, ENTROPY_BINS + 1)[1:-1]
+            bin_edges = np.quantile(value_codes, inner_levels)
+            value_codes = np.digitize(value_codes, np.unique(bin_edges))
+        _, value_counts = np.unique(value_codes, return_counts=True)
+        # Shannon entropy, in nats
+        frequencies = value_counts / value_codes.size
+        return float(-(frequencies * np.log(frequencies)).sum())
 
     @cached_property
     def joined(self) -> IntArray:
         """The synthetic records that halves are compared with, at most 20,000."""
         rng = Purpose.SYNTHETIC_HALVES.rng(self.seed)
-        return some(np.arange(len(self.synthetic)), MOST, rng)
+        return some(np.arange(len(self.synthetic)), MOST_LINK_RECORDS, rng)
 
     @cached_property
     def of_halves(self) -> tuple[Neighbours, Neighbours]:
         """Which of `joined` are nearest to each point of `audited`, by either half of columns."""
-        first, second = (self._by(names) for names in self.halves)
-        return first, second
+        first_half, second_half = self.halves
+        return self._nearest_joined(first_half), self._nearest_joined(second_half)
 
-    def _by(self, names: tuple[str, ...]) -> Neighbours:
-        dimensions = self.dimensions(*names)
-        made = self.synthetic[self.joined][:, dimensions]
-        queries = self.points[self.audited][:, dimensions]
-        most = min(CANDIDATES, len(made))
-        return nearest(made, queries, most, what="Links", shown=self.progress)
+    def _nearest_joined(self, column_names: tuple[str, ...]) -> Neighbours:
+        """Return which of `joined` are nearest to each point of `audited`, by some columns."""
+        dimensions = self.dimensions(*column_names)
+        return nearest(
+            self.synthetic[self.joined][:, dimensions],
+            self.points[self.audited][:, dimensions],
+            min(LINK_CANDIDATES, self.joined.size),
+            what="Links",
+            shown=self.progress,
+        )
 
     def at_records(self, values: FloatArray) -> FloatArray:
         """Return the values of points, or of `audited` ones, as values of audited records."""
@@ -269,11 +297,12 @@ class Tables:
         )
 
 
-def _check_names(what: str, given: Collection[str], names: tuple[str, ...]) -> None:
+def _check_names(option: str, given: Collection[str], column_names: tuple[str, ...]) -> None:
     """Check that columns that an option names are there."""
-    unknown = [name for name in given if name not in names]
+    unknown = [name for name in given if name not in column_names]
     if unknown:
-        raise OptionError(f"{what} names {unknown[0]!r}, and the columns are {', '.join(names)}")
+        known = ", ".join(column_names)
+        raise OptionError(f"{option} names {unknown[0]!r}, and the columns are {known}")
 
 
 def scored(tables: Tables, values: FloatArray, attack: str) -> Scores:
