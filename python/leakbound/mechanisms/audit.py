@@ -14,28 +14,28 @@ from leakbound._base.hints import hinted
 from leakbound._base.imports import needs
 from leakbound._base.odds import logit
 from leakbound._base.streams import SCHEME, Purpose
-from leakbound._base.types import ArrayInput, BoolArray, FloatArray, IntArray, PathInput
+from leakbound._base.types import AnyArray, ArrayInput, BoolArray, FloatArray, IntArray, PathInput
 from leakbound.audits import Stream
 from leakbound.audits.trials import INDEPENDENT, NEIGHBOURS
 from leakbound.claims import CLAIMS, Claim
 from leakbound.errors import InputError, InputTypeError, LeakboundError
 from leakbound.mechanisms.case import CaseRun
 from leakbound.mechanisms.outputs import features_of
-from leakbound.mechanisms.runs import Engine, Here, Runs, identity
+from leakbound.mechanisms.runs import Engine, FunctionEngine, Runs, identity
 from leakbound.mechanisms.worker import Output, together
 from leakbound.results import Assumption, AuditResult
 from leakbound.results.wording import TRIALS
 
 # Runs that a classifier learns from at most, its trees, and runs in a leaf at least
-_LESSONS = 10_000
+_MOST_TRAINING_RUNS = 10_000
 _TREES = 60
-_LEAF = 3
+_LEAST_RUNS_IN_LEAF = 3
 # Knots of a feature's part of the log-odds, and the inverse penalty on its coefficients
-_KNOTS = 5
-_PENALTY = 0.3
-# Runs on each input that every leaf is given beside its own: they say nothing, and outweigh the
-# few runs of a rare output, which would come first otherwise
-_UNSEEN = 20
+_SPLINE_KNOTS = 5
+_INVERSE_PENALTY = 0.3
+# Pseudo-counts: runs on each input that every leaf is given beside its own. They say nothing, and
+# outweigh the few runs of a rare output, which would come first otherwise
+_PSEUDO_RUNS = 20
 _NOT_REPEATABLE = (
     "The mechanism draws noise of its own: a seed repeats the coins, and no outputs, so that "
     "another audit of the same seed has another result."
@@ -119,86 +119,91 @@ def audit_mechanism(
     """
     instance(claim, name="claim", types=CLAIMS)
     _check_function("run", run)
-    theta = real(parameter, name="parameter", least=0, below=math.inf)
-    most = integer(most_runs, name="most_runs", least=10, most=MOST_EXAMPLES)
+    claimed_parameter = real(parameter, name="parameter", least=0, below=math.inf)
+    most_runs = integer(most_runs, name="most_runs", least=10, most=MOST_EXAMPLES)
     stream = Stream(claim=claim, confidence=confidence)
-    scored = "learnt"
+    score_source = "learnt"
     if score is not None:
         _check_function("score", score)
-        scored = "given"
-    curve = claim.curve(theta, "both").delta(np.linspace(0, 5, 11))
-    made_of = {
-        "claim": [claim.name, digest(curve)],
-        "parameter": theta,
+        score_source = "given"
+    trade_off_curve = claim.curve(claimed_parameter, "both")
+    arguments: dict[str, object] = {
+        "claim": [claim.name, digest(trade_off_curve.delta(np.linspace(0, 5, 11)))],
+        "parameter": claimed_parameter,
         "confidence": float(confidence),
         "pair of inputs": [identity(d0), identity(d1)],
-        "score": scored,
+        "score": score_source,
         "random streams": SCHEME,
     }
 
-    def engine(of_runs: int) -> Engine:
+    def engine_of_seed(runs_seed: int) -> Engine:
         if isinstance(run, CaseRun):
-            return run.engine((d0, d1), of_runs)
-        return Here(run, (d0, d1), of_runs)
+            return run.engine((d0, d1), runs_seed)
+        return FunctionEngine(run, (d0, d1), runs_seed)
 
-    runs = Runs(engine, path=path, made_of=made_of)
-    with file_alone(path), bar("running the mechanism", total=most) as move:
-        runs.open(seed, most)
-        while stream.bound <= theta and runs.scored < most:
-            _next_batch(runs, stream, score, move)
-    return _finished(stream.result(), runs).with_check(parameter=theta)
+    runs = Runs(engine_of_seed, path=path, arguments=arguments)
+    with file_alone(path), bar("running the mechanism", total=most_runs) as move_bar:
+        runs.open(seed, most_runs)
+        while stream.bound <= claimed_parameter and runs.scored < most_runs:
+            _audit_next_batch(runs, stream, score, move_bar)
+    stream_result = stream.result()
+    return _result_of_runs(stream_result, runs).with_check(parameter=claimed_parameter)
 
 
-def _scored(score: Callable[[Any], Any], outputs: Sequence[Output]) -> Any:
-    """Score outputs by what a caller passed, and say where an error is from."""
+def _given_scores(score: Callable[[Any], Any], outputs: Sequence[Output]) -> Any:
+    """Score outputs by the function that a caller passed, and say where an error is from."""
     try:
         return score(together(outputs))
     except (LeakboundError, MemoryError):
         raise
     except Exception as error:  # of whatever the caller wrote
-        told = filter(None, [type(error).__name__, one_line(error)])
+        raised = type(error).__name__
+        message = one_line(error)
+        if message:
+            raised = f"{raised}: {message}"
         raise InputError(
-            f"score raised {': '.join(told)}. It is called with the outputs of a batch, "
+            f"score raised {raised}. It is called with the outputs of a batch, "
             f"{len(outputs)} here, and returns a number for each"
         ) from error
 
 
-def _next_batch(
+def _audit_next_batch(
     runs: Runs,
     stream: Stream,
     score: Callable[[Any], ArrayInput] | None,
-    move: Callable[..., None],
+    move_bar: Callable[..., None],
 ) -> None:
     """Run a batch, and guess which input each of its outputs is from."""
-    start = runs.scored
-    stop = runs.next_end()
-    outputs = runs.until(stop, move)
-    member = runs.member[start:stop]
+    batch_start = runs.scored
+    batch_stop = runs.next_batch_end()
+    outputs = runs.outputs_until(batch_stop, move_bar)
+    batch_coins = runs.member[batch_start:batch_stop]
     if score is not None:
-        stream.update(_scored(score, outputs[start:]), member)
-    elif start:
-        scores = _learnt(outputs, member=runs.member[:start], seed=runs.seed)
-        stream.update(scores, member)
+        batch_scores = _given_scores(score, outputs[batch_start:])
+        stream.update(batch_scores, batch_coins)
+    elif batch_start:
+        log_odds = _learnt_log_odds(outputs, member=runs.member[:batch_start], seed=runs.seed)
+        stream.update(log_odds, batch_coins)
     # Kept at once: who goes on later must not divide runs otherwise whose coins were used
-    runs.ends.append(stop)
+    runs.batch_ends.append(batch_stop)
     runs.save()
 
 
-def _finished(result: AuditResult, runs: Runs) -> AuditResult:
+def _result_of_runs(stream_result: AuditResult, runs: Runs) -> AuditResult:
     """Return the result of a stream in terms of runs."""
-    made = {"runs": runs.scored, "seed": runs.seed, "design": "trials"}
+    options_of_runs = {"runs": runs.scored, "seed": runs.seed, "design": "trials"}
     name, statement = INDEPENDENT
     if not runs.repeatable:
-        made["repeatable"] = False
+        options_of_runs["repeatable"] = False
         statement = f"{statement} {_NOT_REPEATABLE}"
     # Of pure DP, the first two are about coins and examples of one training run
-    independent = Assumption(name, statement, "declared")
+    independent_runs = Assumption(name, statement, status="declared")
     return replace(
-        result,
-        options=result.options | made,
+        stream_result,
+        options=stream_result.options | options_of_runs,
         wording=TRIALS,
-        assumptions=(independent, NEIGHBOURS, *result.assumptions[2:]),
-        warnings=(*result.warnings, *runs.warnings()),
+        assumptions=(independent_runs, NEIGHBOURS, *stream_result.assumptions[2:]),
+        warnings=(*stream_result.warnings, *runs.warnings()),
     )
 
 
@@ -207,11 +212,12 @@ def _check_function(name: str, function: object) -> None:
         raise InputTypeError(f"{name} must be a function, got {shown(function)}")
 
 
-def _learnt(outputs: Sequence[Output], member: BoolArray, seed: int) -> FloatArray:
+def _learnt_log_odds(outputs: Sequence[Output], member: BoolArray, seed: int) -> FloatArray:
     """Return log-odds of `d1` for the outputs after those whose coins are known.
 
     They are the sum of what two classifiers say: one adds up a function of each feature, the other
-    finds what features say together. Of outputs that few runs had, both say little.
+    finds what features say together. Of outputs that few runs had, both say little. `member` says
+    of the first outputs whether their input was `d1`.
     """
     with needs("ml", "audit_mechanism without score"):
         from sklearn.ensemble import ExtraTreesClassifier
@@ -219,43 +225,59 @@ def _learnt(outputs: Sequence[Output], member: BoolArray, seed: int) -> FloatArr
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import SplineTransformer
 
-    known = member.size
-    lessons = slice(max(0, known - _LESSONS), known)
-    coins = member[lessons]
-    if coins.all() or not coins.any():
-        return np.zeros(len(outputs) - known)
-    features = features_of(outputs)
-    # Ranks among earlier outputs, ties in the middle: outputs may be infinite, or of any scale
-    ranks = np.empty((len(outputs), len(features)))
-    for column, values in enumerate(features):
-        known_values = np.sort(values[lessons])
-        places = [np.searchsorted(known_values, values, side) for side in ("left", "right")]
-        ranks[:, column] = np.mean(places, axis=0) / known_values.size
+    known_runs = member.size
+    training_runs = slice(max(0, known_runs - _MOST_TRAINING_RUNS), known_runs)
+    training_coins = member[training_runs]
+    if training_coins.all() or not training_coins.any():
+        return np.zeros(len(outputs) - known_runs)
+    # Ranks, as outputs may be infinite, or of any scale
+    feature_columns = features_of(outputs)
+    ranks = np.empty((len(outputs), len(feature_columns)))
+    for place, feature in enumerate(feature_columns):
+        ranks[:, place] = _mid_ranks(feature, np.sort(feature[training_runs]))
+    training_ranks = ranks[training_runs]
+    asked_ranks = ranks[known_runs:]
+    spline = SplineTransformer(n_knots=_SPLINE_KNOTS, degree=1)
+    additive = make_pipeline(spline, LogisticRegression(C=_INVERSE_PENALTY))
+    additive.fit(training_ranks, training_coins)
     trees = ExtraTreesClassifier(
         n_estimators=_TREES,
-        min_samples_leaf=_LEAF,
-        random_state=Purpose.MECHANISM_TREES.derived(seed, known, bits=32),
+        min_samples_leaf=_LEAST_RUNS_IN_LEAF,
+        random_state=Purpose.MECHANISM_TREES.derived(seed, known_runs, bits=32),
     )
-    spline = SplineTransformer(n_knots=_KNOTS, degree=1)
-    added = make_pipeline(spline, LogisticRegression(C=_PENALTY))
-    earlier = ranks[lessons]
-    asked = ranks[known:]
-    added.fit(earlier, coins)
-    trees.fit(earlier, coins)
-    said = _likely(trees.apply(earlier), member=coins, asked=trees.apply(asked))
-    return np.asarray(added.decision_function(asked) + logit(said))
+    trees.fit(training_ranks, training_coins)
+    tree_probabilities = _tree_probabilities(
+        trees.apply(training_ranks), member=training_coins, asked_leaves=trees.apply(asked_ranks)
+    )
+    additive_log_odds = additive.decision_function(asked_ranks)
+    return np.asarray(additive_log_odds + logit(tree_probabilities))
 
 
-def _likely(learnt: IntArray, member: BoolArray, asked: IntArray) -> FloatArray:
+def _mid_ranks(values: AnyArray, training_values: AnyArray) -> FloatArray:
+    """Return ranks of values among increasing ones, ties in the middle, as shares of their number.
+
+    This is the mid-distribution function of the training values.
+    """
+    below = np.searchsorted(training_values, values, side="left")
+    up_to = np.searchsorted(training_values, values, side="right")
+    mid_ranks: FloatArray = np.mean([below, up_to], axis=0) / training_values.size
+    return mid_ranks
+
+
+def _tree_probabilities(
+    training_leaves: IntArray, member: BoolArray, asked_leaves: IntArray
+) -> FloatArray:
     """Return the mean over trees of the share of `d1` in leaves, shrunk towards one half.
 
-    `learnt` and `asked` have the leaves of runs, with a column for each tree.
+    Leaves are those of runs, with a column for each tree.
     """
-    total = np.zeros(len(asked))
-    for leaves, found in zip(learnt.T, asked.T, strict=True):
-        size = 1 + max(int(leaves.max()), int(found.max()))
-        runs = np.bincount(leaves, minlength=size)
-        ones = np.bincount(leaves[member], minlength=size)
-        total += ((ones + _UNSEEN) / (runs + 2 * _UNSEEN))[found]
-    mean: FloatArray = total / learnt.shape[1]
+    total = np.zeros(len(asked_leaves))
+    for leaves, leaves_asked in zip(training_leaves.T, asked_leaves.T, strict=True):
+        leaf_count = 1 + max(int(leaves.max()), int(leaves_asked.max()))
+        runs_in_leaf = np.bincount(leaves, minlength=leaf_count)
+        members_in_leaf = np.bincount(leaves[member], minlength=leaf_count)
+        shrunk_runs = runs_in_leaf + 2 * _PSEUDO_RUNS
+        shrunk_shares = (members_in_leaf + _PSEUDO_RUNS) / shrunk_runs
+        total += shrunk_shares[leaves_asked]
+    mean: FloatArray = total / training_leaves.shape[1]
     return mean

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from itertools import compress
 from types import UnionType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -22,6 +23,8 @@ _MOST_WORDS = 100
 # Features times outputs at most, and places
 _MOST_CELLS = 10_000_000
 _MOST_FEATURES = 20_000
+# Doubles hold all integers up to here
+_LARGEST_EXACT_INTEGER = 2**53
 
 
 def output_of(returned: Output, where: str) -> Output:
@@ -37,10 +40,11 @@ def output_of(returned: Output, where: str) -> Output:
             return numbers
         return unpack(pack(returned))
     except Exception as error:  # of whatever package the values are
-        wrong = str(error)
+        refusal = str(error)
     raise InputTypeError(
         f"{where} returned {shown(returned)}: return a number, text, bytes, None, a date, or a "
-        f"list, dictionary, set, array or frame of these, such as the parts of an object ({wrong})"
+        f"list, dictionary, set, array or frame of these, such as the parts of an object "
+        f"({refusal})"
     )
 
 
@@ -50,8 +54,8 @@ def _numbers_of(returned: Output) -> AnyArray | None:
         return None
     try:
         refuse_unread(returned, name="It")
-        parts = list(_parts(returned))
-        if any(np.ma.is_masked(part) for part in parts):
+        leaves = list(_leaves(returned))
+        if any(np.ma.is_masked(leaf) for leaf in leaves):
             return None
         # A copy, as mechanisms may write to their output again
         array = array_of(returned, name="It", exact=True).copy()
@@ -59,52 +63,53 @@ def _numbers_of(returned: Output) -> AnyArray | None:
         return None
     if not array.size or array.dtype.kind not in "biuf":
         return None
-    if array.dtype.kind == "f" and any(map(_is_changed, parts)):
+    if array.dtype.kind == "f" and any(_is_changed(leaf) for leaf in leaves):
         return None
     return array
 
 
-def _parts(returned: Output, depth: int = 64) -> Iterator[Output]:
+def _leaves(returned: Output, depth: int = 64) -> Iterator[Output]:
     """Yield what is in lists, of as many levels as NumPy reads, and in the columns of frames."""
     columns = columns_of(returned)
     if columns:
         yield from columns
     elif depth > 0 and isinstance(returned, list | tuple):
-        for part in returned:
-            yield from _parts(part, depth - 1)
+        for element in returned:
+            yield from _leaves(element, depth - 1)
     else:
         yield returned
 
 
-def _is_changed(part: Output) -> bool:
+def _is_changed(leaf: Output) -> bool:
     """Whether an array would not have the same numbers: rounded integers, or missing cells."""
-    for name in ("to_list", "to_pylist"):
-        if hasattr(part, name):
-            listed = getattr(part, name)()
-            if any(type(one).__name__ == "NAType" for one in listed):
+    for method in ("to_list", "to_pylist"):
+        if hasattr(leaf, method):
+            cells = getattr(leaf, method)()
+            if any(type(cell).__name__ == "NAType" for cell in cells):
                 return True
-            if np.asarray(part).tolist() != listed:
+            if np.asarray(leaf).tolist() != cells:
                 return True
-    whole = part
-    if not isinstance(part, int):
-        whole = np.asarray(readable(part))
-    if isinstance(whole, np.ndarray) and whole.dtype.kind not in "iu":
+    numbers = leaf
+    if not isinstance(leaf, int):
+        numbers = np.asarray(readable(leaf))
+    if isinstance(numbers, np.ndarray) and numbers.dtype.kind not in "iu":
         return False
-    return any(int(float(one)) != one for one in np.ravel(whole).tolist())
+    return any(int(float(integer)) != integer for integer in np.ravel(numbers).tolist())
 
 
-def is_same(one: Output, other: Output) -> bool:
+def is_same(output: Output, other: Output) -> bool:
     """Whether two outputs have equal content; NaN equals NaN, and words of failures are ignored."""
-    return _content(one) == _content(other)
+    return _content(output) == _content(other)
 
 
 def _content(output: Output) -> bytes:
+    """Return bytes that are the same for equal outputs."""
     if isinstance(output, Failure):
         return pack([output.kind, output.name])
     return pack(output)
 
 
-def repeated(outputs: Sequence[Output]) -> int:
+def count_repeats(outputs: Sequence[Output]) -> int:
     """Count outputs that repeat an earlier one although a number in them is drawn.
 
     Continuous noise gives numbers that are not whole, and not the same in all outputs.
@@ -114,19 +119,21 @@ def repeated(outputs: Sequence[Output]) -> int:
     table = together(outputs)
     if isinstance(table, np.ndarray):
         rows = table.reshape(len(outputs), -1)
-        varying = rows[:, (rows != rows[0]).any(axis=0)]
-        drawn = (np.isfinite(varying) & (varying != np.round(varying))).any(axis=1)
+        is_varying = (rows != rows[0]).any(axis=0)
+        varying = rows[:, is_varying]
+        is_fraction = np.isfinite(varying) & (varying != np.round(varying))
+        is_drawn = is_fraction.any(axis=1).tolist()
     else:
-        fractions = [set(_fractions(one)) for one in outputs]
-        constant = set.intersection(*fractions)
-        drawn = np.array([bool(one - constant) for one in fractions])
-    contents = [_content(one) for one, is_drawn in zip(outputs, drawn, strict=True) if is_drawn]
-    return len(contents) - len(set(contents))
+        fractions_by_output = [set(_fractions(output)) for output in outputs]
+        constant_fractions = set.intersection(*fractions_by_output)
+        is_drawn = [bool(fractions - constant_fractions) for fractions in fractions_by_output]
+    drawn_contents = [_content(output) for output in compress(outputs, is_drawn)]
+    return len(drawn_contents) - len(set(drawn_contents))
 
 
 def _fractions(output: Output) -> Iterator[tuple[str, float]]:
     """Yield places and values of the numbers of an output that are not whole."""
-    for part in _flat(output):
+    for part in _parts_without_arrays(output):
         number = part.number
         if isinstance(number, float) and math.isfinite(number) and not number.is_integer():
             yield part.place, number
@@ -140,6 +147,9 @@ class _Part(NamedTuple):
     number: Any = None
 
 
+_Parts: TypeAlias = Iterator[_Part]
+
+
 def features_of(outputs: Sequence[Output]) -> list[AnyArray]:
     """Return columns with a value for each output, which a classifier ranks.
 
@@ -149,32 +159,38 @@ def features_of(outputs: Sequence[Output]) -> list[AnyArray]:
     """
     table = together(outputs)
     if isinstance(table, np.ndarray):
-        columns = list(table.reshape(len(outputs), -1).T)
-        _refuse_too_many(len(columns))
-        missing = [np.isnan(column).astype(np.float64) for column in columns]
-        return columns + [column for column in missing if column.any()]
-    numbers: dict[str, list[Output]] = defaultdict(lambda: [-math.inf] * len(outputs))
-    words: dict[str, list[tuple[int, str]]] = defaultdict(list)
-    for run, output in enumerate(outputs):
-        for part in _flat(output):
+        return _features_of_numbers(table.reshape(len(outputs), -1))
+    numbers_by_place: dict[str, list[Output]] = defaultdict(lambda: [-math.inf] * len(outputs))
+    words_by_place: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    for run_number, output in enumerate(outputs):
+        for part in _parts_without_arrays(output):
             if part.word:
-                words[part.place].append((run, part.word))
+                words_by_place[part.place].append((run_number, part.word))
             else:
-                numbers[part.place][run] = part.number
-            _refuse_too_many(len(numbers) + len(words))
-    columns = [_column(numbers[place]) for place in sorted(numbers)]
-    for place in sorted(words):
-        columns += _indicators(words[place], len(outputs))
-        if len(columns) * len(outputs) > _MOST_CELLS:
+                numbers_by_place[part.place][run_number] = part.number
+            _refuse_too_many(len(numbers_by_place) + len(words_by_place))
+    features = [_number_feature(numbers_by_place[place]) for place in sorted(numbers_by_place)]
+    for place in sorted(words_by_place):
+        features += _word_features(words_by_place[place], len(outputs))
+        if len(features) * len(outputs) > _MOST_CELLS:
             raise InputError(
-                f"outputs have more than {len(columns):,} words and numbers to learn from: pass "
+                f"outputs have more than {len(features):,} words and numbers to learn from: pass "
                 "score, or return fewer"
             )
-    varying = [column for column in columns if (column != column[0]).any()]
-    return varying or [np.zeros(len(outputs))]
+    varying_features = [feature for feature in features if (feature != feature[0]).any()]
+    return varying_features or [np.zeros(len(outputs))]
+
+
+def _features_of_numbers(rows: AnyArray) -> list[AnyArray]:
+    """Return columns of numbers, and zeros and ones for those that are missing in some rows."""
+    columns = list(rows.T)
+    _refuse_too_many(len(columns))
+    indicators = [np.isnan(column).astype(np.float64) for column in columns]
+    return columns + [indicator for indicator in indicators if indicator.any()]
 
 
 def _refuse_too_many(places: int) -> None:
+    """Refuse outputs with more numbers and words than a classifier can learn from."""
     if places > _MOST_FEATURES:
         raise InputError(
             f"outputs have more than {_MOST_FEATURES:,} numbers or words to learn from: return "
@@ -182,51 +198,52 @@ def _refuse_too_many(places: int) -> None:
         )
 
 
-def _column(values: list[Output]) -> AnyArray:
+def _number_feature(numbers: list[Output]) -> AnyArray:
     """Return numbers as floats, or as they are where floats would merge some of them."""
-    is_exact = all(isinstance(one, float) or abs(one) <= 2**53 for one in values)
-    are_simple = all(isinstance(one, int | float) for one in values)
-    if is_exact and are_simple:
-        return np.array(values, dtype=np.float64)
-    column = np.empty(len(values), dtype=object)
-    column[:] = values
-    return column
+    are_exact_doubles = all(
+        isinstance(number, float) or abs(number) <= _LARGEST_EXACT_INTEGER for number in numbers
+    )
+    are_simple = all(isinstance(number, int | float) for number in numbers)
+    if are_exact_doubles and are_simple:
+        return np.array(numbers, dtype=np.float64)
+    feature = np.empty(len(numbers), dtype=object)
+    feature[:] = numbers
+    return feature
 
 
-def _indicators(found: list[tuple[int, str]], size: int) -> list[AnyArray]:
+def _word_features(run_words: list[tuple[int, str]], run_count: int) -> list[AnyArray]:
     """Return a column of zeros and ones for each of the most frequent words of a place."""
-    counts = Counter(word for _, word in found)
-    columns = {word: np.zeros(size) for word, _ in counts.most_common(_MOST_WORDS)}
-    for run, word in found:
-        if word in columns:
-            columns[word][run] = 1.0
-    return list(columns.values())
+    word_counts = Counter(word for _, word in run_words)
+    indicators = {word: np.zeros(run_count) for word, _ in word_counts.most_common(_MOST_WORDS)}
+    for run_number, word in run_words:
+        if word in indicators:
+            indicators[word][run_number] = 1.0
+    return list(indicators.values())
 
 
-def _flat(output: Output) -> Iterator[_Part]:
+def _parts_without_arrays(output: Output) -> _Parts:
     """Yield what an output says, number by number."""
     for part in _parts_of(output, ""):
         if not isinstance(part.number, np.ndarray):
-            yield from _without_nan(part)
+            yield _nan_as_word(part)
             continue
-        for place, number in enumerate(part.number.ravel().tolist()):
-            yield from _without_nan(_Part(f"{part.place}[{place}]", number=number))
+        for index, number in enumerate(part.number.ravel().tolist()):
+            yield _nan_as_word(_Part(f"{part.place}[{index}]", number=number))
 
 
-def _without_nan(part: _Part) -> Iterator[_Part]:
-    number = part.number
-    if isinstance(number, float) and math.isnan(number):
-        yield _Part(part.place, word="NaN")
-    else:
-        yield part
+def _nan_as_word(part: _Part) -> _Part:
+    """Return a part, of which NaN becomes a word: it has no rank among numbers."""
+    if isinstance(part.number, float) and math.isnan(part.number):
+        return _Part(part.place, word="NaN")
+    return part
 
 
-def _parts_of(output: Output, place: str) -> Iterator[_Part]:
+def _parts_of(output: Output, place: str) -> _Parts:
     """Yield the kind of an output, and what it holds: words, numbers, and arrays of numbers."""
-    yield _Part(place, word=_kind(output))
-    for types, parts in _PARTS:
+    yield _Part(place, word=_kind_of(output))
+    for types, parts_of_type in _PARTS_OF_TYPES:
         if isinstance(output, types):
-            yield from parts(output, place)
+            yield from parts_of_type(output, place)
             return
     if hasattr(output, "to_list"):
         yield from _parts_of_column(output, place)
@@ -234,7 +251,7 @@ def _parts_of(output: Output, place: str) -> Iterator[_Part]:
         yield from _parts_of_frame(output, place)
 
 
-def _parts_of_number(output: Output, place: str) -> Iterator[_Part]:
+def _parts_of_number(output: Output, place: str) -> _Parts:
     number = output
     if isinstance(output, Decimal):
         number = math.nan
@@ -245,46 +262,47 @@ def _parts_of_number(output: Output, place: str) -> Iterator[_Part]:
     yield _Part(place, number=number)
 
 
-def _parts_of_complex(output: complex, place: str) -> Iterator[_Part]:
+def _parts_of_complex(output: complex, place: str) -> _Parts:
     yield from _parts_of([output.real, output.imag], place)
 
 
-def _parts_of_failure(output: Failure, place: str) -> Iterator[_Part]:
+def _parts_of_failure(output: Failure, place: str) -> _Parts:
     yield _Part(place, word=f"{output.kind} {output.name}")
 
 
-def _parts_of_text(output: str | bytes, place: str) -> Iterator[_Part]:
-    yield _length(output, place)
+def _parts_of_text(output: str | bytes, place: str) -> _Parts:
+    yield _length_part(output, place)
     yield _Part(place, word=repr(output))
 
 
-def _parts_of_moment(output: Output, place: str) -> Iterator[_Part]:
-    yield _Part(place, number=_moment(output))
+def _parts_of_moment(output: Output, place: str) -> _Parts:
+    yield _Part(place, number=_microseconds(output))
 
 
-def _parts_of_set(output: Output, place: str) -> Iterator[_Part]:
-    yield _length(output, place)
-    for element in sorted(map(pack, output)):  # the order of a set is another in each process
-        yield _Part(f"{place}{{{element!r}}}", word="in it")
+def _parts_of_set(output: Output, place: str) -> _Parts:
+    yield _length_part(output, place)
+    packed_elements = sorted(map(pack, output))  # a set has another order in each process
+    for packed in packed_elements:
+        yield _Part(f"{place}{{{packed!r}}}", word="in it")
 
 
-def _parts_of_mapping(output: Mapping[object, object], place: str) -> Iterator[_Part]:
-    yield _length(output, place)
+def _parts_of_mapping(output: Mapping[object, object], place: str) -> _Parts:
+    yield _length_part(output, place)
     for key, value in output.items():
         yield from _parts_of(value, f"{place}[{key!r}]")
 
 
-def _parts_of_sequence(output: Sequence[Output], place: str) -> Iterator[_Part]:
-    yield _length(output, place)
-    for number, value in enumerate(output):
-        yield from _parts_of(value, f"{place}[{number}]")
+def _parts_of_sequence(output: Sequence[Output], place: str) -> _Parts:
+    yield _length_part(output, place)
+    for index, element in enumerate(output):
+        yield from _parts_of(element, f"{place}[{index}]")
 
 
-def _parts_of_scalar(output: Output, place: str) -> Iterator[_Part]:
+def _parts_of_scalar(output: Output, place: str) -> _Parts:
     yield from _parts_of_array(np.asarray(output), place)
 
 
-def _parts_of_array(array: AnyArray, place: str) -> Iterator[_Part]:
+def _parts_of_array(array: AnyArray, place: str) -> _Parts:
     if array.dtype.kind in "biuf":
         for axis, size in enumerate(array.shape):
             yield _Part(f"{place} size {axis}", number=size)
@@ -295,20 +313,20 @@ def _parts_of_array(array: AnyArray, place: str) -> Iterator[_Part]:
         yield from _parts_of(array.ravel().tolist(), place)
 
 
-def _parts_of_column(output: Output, place: str) -> Iterator[_Part]:
+def _parts_of_column(output: Output, place: str) -> _Parts:
     yield _Part(place, word=f"name {output.name!r}")
     yield from _parts_of(_index_of(output), f"{place} index")
     yield from _parts_of(output.to_list(), place)
 
 
-def _parts_of_frame(output: Output, place: str) -> Iterator[_Part]:
+def _parts_of_frame(output: Output, place: str) -> _Parts:
     yield _Part(place, word=f"columns {list(output.columns)}")
     yield from _parts_of(_index_of(output), f"{place} index")
     for name, column in zip(output.columns, columns_of(output), strict=True):
         yield from _parts_of(column.to_list(), f"{place}[{name!r}]")
 
 
-_PARTS: tuple[tuple[type | UnionType, Callable[[Any, str], Iterator[_Part]]], ...] = (
+_PARTS_OF_TYPES: tuple[tuple[type | UnionType, Callable[[Any, str], _Parts]], ...] = (
     (np.ndarray, _parts_of_array),
     (np.generic, _parts_of_scalar),
     (Failure, _parts_of_failure),
@@ -322,32 +340,34 @@ _PARTS: tuple[tuple[type | UnionType, Callable[[Any, str], Iterator[_Part]]], ..
 )
 
 
-def _length(output: Output, place: str) -> _Part:
+def _length_part(output: Output, place: str) -> _Part:
     return _Part(f"{place} length", number=len(output))
 
 
-def _kind(output: Output) -> str:
+def _kind_of(output: Output) -> str:
+    """Return the class of an output; of an array, what it holds and its dimensions."""
     if isinstance(output, np.ndarray):
         return f"array {output.dtype.kind} {output.ndim}"
     return type(output).__name__
 
 
 def _index_of(frame: Output) -> list[Output]:
+    """Return the labels of the rows of a frame or column, if its package has them."""
     index = getattr(frame, "index", None)
     if index is None or callable(index):
         return []
-    found: list[Output] = index.to_list()
-    return found
+    labels: list[Output] = index.to_list()
+    return labels
 
 
-def _moment(value: Output) -> Output:
-    """Return a date or a time as an exact number of microseconds."""
-    unit = timedelta(microseconds=1)
-    if isinstance(value, timedelta):
-        return value // unit
-    if isinstance(value, datetime):
-        return (value.replace(tzinfo=None) - datetime.min) // unit
-    if isinstance(value, time):
-        start = datetime.min
-        return (datetime.combine(start, value.replace(tzinfo=None)) - start) // unit
-    return value.toordinal()
+def _microseconds(moment: Output) -> Output:
+    """Return a date or a time as an exact number: of microseconds, or of days if it is a date."""
+    microsecond = timedelta(microseconds=1)
+    if isinstance(moment, timedelta):
+        return moment // microsecond
+    if isinstance(moment, datetime):
+        return (moment.replace(tzinfo=None) - datetime.min) // microsecond
+    if isinstance(moment, time):
+        on_first_day = datetime.combine(datetime.min, moment.replace(tzinfo=None))
+        return (on_first_day - datetime.min) // microsecond
+    return moment.toordinal()

@@ -16,16 +16,16 @@ from leakbound._base.reading import columns_of, readable
 from leakbound._base.streams import Purpose
 from leakbound._base.types import AnyArray, Named, PathInput
 from leakbound.errors import FormatError, InputError, OptionError
-from leakbound.mechanisms.outputs import features_of, is_same, output_of, repeated
+from leakbound.mechanisms.outputs import count_repeats, features_of, is_same, output_of
 from leakbound.mechanisms.worker import Failure, Output, pack, together, unpack, words_of
 
 # Runs in a batch, or later their share of those before: each batch has a new classifier
-_BATCH = 50
-_GROWTH = 0.25
+_FIRST_BATCH = 50
+_BATCH_GROWTH = 0.25
 # How often a run that differs from its file is repeated: noise of its own would differ again
-_AGAIN = 30
+_REPEATS_OF_CHANGED_RUN = 30
 # Runs that are repeated once, to see whether seeds repeat them
-_REPEATED = 3
+_REPEATED_RUNS = 3
 RUN_SEEDS = Purpose.MECHANISM_RUNS
 """Of a seed and the number of a run: the run's own stream, wherever it runs."""
 # Bytes of all outputs at most
@@ -42,7 +42,7 @@ class Engine(Protocol):
         """Yield the output of each run: of its number, and whether its input is `d1`."""
 
 
-class Here:
+class FunctionEngine:
     """A function, in this process: each run has a generator of its own."""
 
     repeats = False
@@ -56,8 +56,8 @@ class Here:
 
     def outputs(self, requests: Iterable[tuple[int, bool]]) -> Generator[Output]:
         """Yield the output of each run."""
-        for number, coin in requests:
-            rng = RUN_SEEDS.rng(self._seed, number)
+        for run_number, coin in requests:
+            rng = RUN_SEEDS.rng(self._seed, run_number)
             data = self._inputs[coin]
             # Copies, as a mechanism may write to its input
             if isinstance(data, np.ndarray):
@@ -74,230 +74,266 @@ class Runs:
 
     def __init__(
         self,
-        engine: Callable[[int], Engine],
+        engine_of_seed: Callable[[int], Engine],
         path: PathInput | None,
-        made_of: dict[str, object],
+        arguments: dict[str, object],
     ) -> None:
-        self._engine_of = engine
-        self._made_of = made_of
+        self._engine_of_seed = engine_of_seed
+        self._arguments = arguments
         self._path = None
         if path is not None:
             self._path = Path(path)
         self._outputs: list[Output] = []
-        self.ends: list[int] = []  # of batches whose coins were used
-        self._stored: list[int] = []  # ends in the file, some still to be repeated
+        self.batch_ends: list[int] = []  # of batches whose coins were used
+        self._stored_batch_ends: list[int] = []  # in the file, some still to be repeated
         self.repeatable = True
 
     @property
     def scored(self) -> int:
         """Runs whose coins were used."""
-        if self.ends:
-            return self.ends[-1]
+        if self.batch_ends:
+            return self.batch_ends[-1]
         return 0
 
-    def open(self, seed: int | None, most: int) -> None:
+    def open(self, seed: int | None, most_runs: int) -> None:
         """Read the file if there is one, and toss the coins."""
-        stored = None
+        stored_arguments = None
         if self._path is not None and self._path.exists():
-            stored = self._read(self._path)
-        self.seed = seed_of(stored["seed"] if stored and seed is None else seed)
-        self._made_of["seed"] = self.seed
-        self._most = most
-        self.member = Purpose.MECHANISM_COINS.coins(self.seed, most)
-        self._engine = self._engine_of(self.seed)
-        if stored is None:
+            stored_arguments = self._read(self._path)
+            if seed is None:
+                seed = stored_arguments["seed"]
+        self.seed = seed_of(seed)
+        self._arguments["seed"] = self.seed
+        self._most_runs = most_runs
+        self.member = Purpose.MECHANISM_COINS.coins(self.seed, most_runs)
+        self._engine = self._engine_of_seed(self.seed)
+        if stored_arguments is None:
             self.save()
             return
-        differing = [name for name, one in self._made_of.items() if one != stored.get(name)]
-        if differing:
+        differing_names = [
+            name
+            for name, argument in self._arguments.items()
+            if argument != stored_arguments.get(name)
+        ]
+        if differing_names:
             raise OptionError(
-                f"the runs in {self._path} are of another {' and another '.join(differing)}: pass "
-                "the same, or choose another file"
+                f"the runs in {self._path} are of another "
+                f"{' and another '.join(differing_names)}: pass the same, or choose another file"
             )
-        if len(self._outputs) > most:
-            raise OptionError(f"{self._path} has {len(self._outputs)} runs, more than {most=}")
+        if len(self._outputs) > most_runs:
+            message = (
+                f"{self._path} has {len(self._outputs)} runs, more than {{most_runs}} allows, "
+                f"{most_runs}"
+            )
+            raise OptionError(Message(message))
         self._compare_with_file()
 
-    def next_end(self) -> int:
+    def next_batch_end(self) -> int:
         """Return where the next batch ends: as the file has it, or by the rule."""
-        if len(self.ends) < len(self._stored):
-            return self._stored[len(self.ends)]
-        first = min(_BATCH, self._most // 2)
-        return min(self._most, self.scored + max(first, int(_GROWTH * self.scored)))
+        batches = len(self.batch_ends)
+        if batches < len(self._stored_batch_ends):
+            return self._stored_batch_ends[batches]
+        first_batch = min(_FIRST_BATCH, self._most_runs // 2)
+        batch_size = max(first_batch, int(_BATCH_GROWTH * self.scored))
+        return min(self._most_runs, self.scored + batch_size)
 
-    def until(self, stop: int, move: Callable[..., None]) -> list[Output]:
+    def outputs_until(self, stop: int, move_bar: Callable[..., None]) -> list[Output]:
         """Run until there are so many outputs, and return that many."""
-        move(completed=min(stop, len(self._outputs)))
+        move_bar(completed=min(stop, len(self._outputs)))
         try:
-            self._run_until(stop, move)
+            self._run_until(stop, move_bar)
         finally:  # before they are scored, too
             self.save()
-        if not self.ends:
+        if not self.batch_ends:
             self._check_first_batch(self._outputs[:stop])
         return self._outputs[:stop]
 
     def warnings(self) -> list[str]:
         """Name runs that failed, and outputs that repeat where noise should make each different."""
-        found = []
-        failures = [one for one in self._outputs if isinstance(one, Failure)]
+        warnings = []
+        failures = [output for output in self._outputs if isinstance(output, Failure)]
         if failures:
             first = failures[0]
-            found.append(
+            warnings.append(
                 f"{len(failures)} of {len(self._outputs)} runs returned nothing, and count as "
                 f"outputs: the first {first.kind} ({first.name}: {shown(first.message)})"
             )
-        return [*found, *self._warnings_of_equal_outputs()]
+        warning = self._warning_of_equal_outputs()
+        if warning:
+            warnings.append(warning)
+        return warnings
 
-    def _warnings_of_equal_outputs(self) -> list[str]:
+    def _warning_of_equal_outputs(self) -> str:
+        """Return what to know of outputs that are equal, or nothing."""
         outputs = self._outputs
-        if all(is_same(one, outputs[0]) for one in outputs):
-            return [f"all {len(outputs)} outputs are equal: does the mechanism add noise?"]
-        known = self.member[: len(outputs)]
-        sides = [
-            [one for one, on in zip(outputs, known, strict=True) if on == coin]
-            for coin in (False, True)
-        ]
-        if all(_are_one(side) for side in sides):
-            told = (
+        if _all_same(outputs):
+            return f"all {len(outputs)} outputs are equal: does the mechanism add noise?"
+        outputs_by_coin: dict[bool, list[Output]] = {False: [], True: []}
+        for output, coin in zip(outputs, self.member[: len(outputs)].tolist(), strict=True):
+            outputs_by_coin[coin].append(output)
+        if all(len(side) > 1 and _all_same(side) for side in outputs_by_coin.values()):
+            return (
                 "every run on the same input gave the same output: is the mechanism's seed fixed? "
                 "Ignore this if other outputs are only rare"
             )
-            return [told]
-        again = sum(map(repeated, sides))
-        if not again:
-            return []
-        told = (
-            f"{again} of {len(outputs)} outputs repeat an earlier one of the same input, and are "
+        repeats = sum(map(count_repeats, outputs_by_coin.values()))
+        if not repeats:
+            return ""
+        return (
+            f"{repeats} of {len(outputs)} outputs repeat an earlier one of the same input, and are "
             "not whole numbers: if runs share seeds or ignore their generator, they are not "
             "independent. Ignore this if the mechanism rounds its outputs"
         )
-        return [told]
 
-    def _run_until(self, stop: int, move: Callable[..., None]) -> None:
-        begin = len(self._outputs)
-        requests = [(number, bool(self.member[number])) for number in range(begin, stop)]
-        with closing(self._engine.outputs(requests)) as outputs:
-            for number, returned in zip(range(begin, stop), outputs, strict=True):
-                self._outputs.append(output_of(returned, self._where(number)))
-                if not number:
-                    self._check_first()
-                move(advance=1)
-        if not begin and self._engine.repeats:
-            for number in range(min(_REPEATED, stop)):
-                now = self._one(number)
-                self.repeatable &= is_same(now, self._outputs[number])
+    def _run_until(self, stop: int, move_bar: Callable[..., None]) -> None:
+        start = len(self._outputs)
+        run_numbers = range(start, stop)
+        requests = [self._request(run_number) for run_number in run_numbers]
+        with closing(self._engine.outputs(requests)) as returned_values:
+            for run_number, returned in zip(run_numbers, returned_values, strict=True):
+                self._outputs.append(output_of(returned, self._where(run_number)))
+                if run_number == 0:
+                    self._check_first_output()
+                move_bar(advance=1)
+        if start == 0 and self._engine.repeats:
+            for run_number in range(min(_REPEATED_RUNS, stop)):
+                repeated_output = self._repeat(run_number)
+                self.repeatable &= is_same(repeated_output, self._outputs[run_number])
 
-    def _check_first(self) -> None:
+    def _check_first_output(self) -> None:
         """Refuse outputs that are too large to keep or to learn from, before there are more."""
-        if self._made_of["score"] == "learnt":
+        if self._arguments["score"] == "learnt":
             features_of(self._outputs)
-        size = len(pack(self._outputs[0]))
-        if size * self._most > _MOST_BYTES:
+        output_bytes = len(pack(self._outputs[0]))
+        all_bytes = output_bytes * self._most_runs
+        if all_bytes > _MOST_BYTES:
             message = (
-                f"an output takes {size:,} bytes, and {self._most:,} of them {size * self._most:,}:"
-                f" return fewer numbers, or set {{most_runs}} to at most {_MOST_BYTES // size:,}"
+                f"an output takes {output_bytes:,} bytes, and {self._most_runs:,} of them "
+                f"{all_bytes:,}: return fewer numbers, or set {{most_runs}} to at most "
+                f"{_MOST_BYTES // output_bytes:,}"
             )
             raise OptionError(Message(message))
 
     def _check_first_batch(self, outputs: list[Output]) -> None:
         """Refuse a mechanism that never returns: that is not a leak."""
-        failures = [one for one in outputs if isinstance(one, Failure)]
-        if len(failures) == len(outputs):
-            first = failures[0]
-            raise InputError(
-                f"none of the first {len(outputs)} runs returned an output, on either input. "
-                f"{self._where(0)} {first.kind} {first.name}: {first.message}"
-            )
+        if not all(isinstance(output, Failure) for output in outputs):
+            return
+        first = outputs[0]
+        raise InputError(
+            f"none of the first {len(outputs)} runs returned an output, on either input. "
+            f"{self._where(0)} {first.kind} {first.name}: {first.message}"
+        )
 
     def _compare_with_file(self) -> None:
         """Repeat the first run on each input; noise that is from elsewhere cannot be compared."""
-        coins = self.member[: len(self._outputs)]
-        for number in np.unique(coins, return_index=True)[1].tolist():
-            before = self._outputs[number]
-            now = self._one(number)
-            if is_same(now, before):
+        stored_coins = self.member[: len(self._outputs)]
+        _, first_runs = np.unique(stored_coins, return_index=True)
+        for run_number in first_runs.tolist():
+            stored_output = self._outputs[run_number]
+            output = self._repeat(run_number)
+            if is_same(output, stored_output):
                 continue
             self.repeatable = False
             if self._engine.repeats:  # a case, which the file knows by its digest
                 continue
-            if all(is_same(now, self._one(number)) for _ in range(_AGAIN)):
+            if self._gives_again(run_number, output):
                 raise OptionError(
-                    f"run {number} returns {shown(now)} now, and {shown(before)} in {self._path}: "
-                    "the mechanism or its inputs have changed, so choose another file"
+                    f"run {run_number} returns {shown(output)} now, and {shown(stored_output)} in "
+                    f"{self._path}: the mechanism or its inputs have changed, so choose another "
+                    "file"
                 )
 
-    def _one(self, number: int) -> Output:
-        request = number, bool(self.member[number])
-        (returned,) = self._engine.outputs([request])
-        return output_of(returned, self._where(number))
+    def _gives_again(self, run_number: int, output: Output) -> bool:
+        """Return whether a run gives the same output each time: its noise is that of its seed."""
+        return all(
+            is_same(output, self._repeat(run_number)) for _ in range(_REPEATS_OF_CHANGED_RUN)
+        )
 
-    def _where(self, number: int) -> str:
-        return f"run {number} on d{self.member[number]:d} (seed {self.seed})"
+    def _repeat(self, run_number: int) -> Output:
+        """Return the output of one run, made now."""
+        (returned,) = self._engine.outputs([self._request(run_number)])
+        return output_of(returned, self._where(run_number))
+
+    def _request(self, run_number: int) -> tuple[int, bool]:
+        """Return what an engine needs: the number of a run, and whether its input is `d1`."""
+        return run_number, bool(self.member[run_number])
+
+    def _where(self, run_number: int) -> str:
+        """Return how messages name a run."""
+        return f"run {run_number} on d{self.member[run_number]:d} (seed {self.seed})"
 
     def save(self) -> None:
         """Write the file, unless it has more batches than were scored."""
-        if self._path is None or len(self.ends) < len(self._stored):
+        if self._path is None:
+            return
+        if len(self.batch_ends) < len(self._stored_batch_ends):
             return
         with replacing(self._path) as file:
             np.savez(
                 file,
                 allow_pickle=False,
-                **_arrays_of(self._outputs),
-                ends=np.array(self.ends, dtype=np.int64),
-                made_of=np.array(json.dumps(self._made_of)),
+                **_stored_arrays(self._outputs),
+                ends=np.array(self.batch_ends, dtype=np.int64),
+                made_of=np.array(json.dumps(self._arguments)),
             )
 
     def _read(self, path: Path) -> Named:
-        wrong = ""
-        made_of: Named = {}
+        """Read outputs and ends of batches from a file, and return the arguments it was made of."""
+        flaw = ""
+        arguments: Named = {}
         try:
             with open_archive(path) as content:
-                self._outputs = list(_outputs_in(content))
-                ends = content["ends"].astype(np.int64)
-                made_of = dict(json.loads(str(content["made_of"])))
-            self._stored = [int(one) for one in ends]
-            if (np.diff(ends, prepend=0, append=len(self._outputs)) < 0).any():
-                wrong = "batches have other numbers of runs"
+                self._outputs = list(_stored_outputs(content))
+                batch_ends = content["ends"].astype(np.int64)
+                arguments = dict(json.loads(str(content["made_of"])))
+            self._stored_batch_ends = [int(batch_end) for batch_end in batch_ends]
+            batch_sizes = np.diff(batch_ends, prepend=0, append=len(self._outputs))
+            if (batch_sizes < 0).any():
+                flaw = "batches have other numbers of runs"
         except (FormatError, ValueError, TypeError, OverflowError, RecursionError) as error:
-            wrong = str(error)
-        if wrong or not isinstance(made_of.get("seed"), int):
+            flaw = str(error)
+        if not flaw and not isinstance(arguments.get("seed"), int):
+            flaw = "it has no seed"
+        if flaw:
             raise FormatError(
-                f"{path} does not hold runs of audit_mechanism ({wrong or 'it has no seed'}): "
-                "choose another file"
+                f"{path} does not hold runs of audit_mechanism ({flaw}): choose another file"
             )
-        return made_of
+        return arguments
 
 
-def _are_one(outputs: list[Output]) -> bool:
-    """Return whether several runs gave one output."""
-    return len(outputs) > 1 and all(is_same(one, outputs[0]) for one in outputs)
+def _all_same(outputs: list[Output]) -> bool:
+    """Return whether runs all gave one output."""
+    return all(is_same(output, outputs[0]) for output in outputs)
 
 
-def _arrays_of(outputs: list[Output]) -> dict[str, AnyArray]:
+def _stored_arrays(outputs: list[Output]) -> dict[str, AnyArray]:
     """Return what a file holds of outputs: one array, if all are numbers of one shape."""
     if not outputs:
         return {"outputs": np.array([])}
     table = together(outputs)
-    if isinstance(table, np.ndarray) and len({one.dtype for one in outputs}) == 1:
+    if isinstance(table, np.ndarray) and len({output.dtype for output in outputs}) == 1:
         return {"outputs": table}
-    packed = [pack(one) for one in outputs]
-    sizes = np.array([len(one) for one in packed], dtype=np.int64)
-    return {"packed": np.frombuffer(b"".join(packed), dtype=np.uint8), "sizes": sizes}
+    packed_outputs = [pack(output) for output in outputs]
+    sizes = [len(packed) for packed in packed_outputs]
+    return {
+        "packed": np.frombuffer(b"".join(packed_outputs), dtype=np.uint8),
+        "sizes": np.array(sizes, dtype=np.int64),
+    }
 
 
-def _outputs_in(content: Archive) -> Iterator[Output]:
+def _stored_outputs(content: Archive) -> Iterator[Output]:
     """Yield the outputs in a file."""
     if "outputs" in content.names:
-        for one in content["outputs"]:
-            yield np.asarray(one)
+        for output in content["outputs"]:
+            yield np.asarray(output)
         return
-    packed = content["packed"].astype(np.uint8).tobytes()
+    packed_outputs = content["packed"].astype(np.uint8).tobytes()
     stops = np.cumsum(content["sizes"].astype(np.int64))
-    if stops.size and stops[-1] != len(packed):
+    if stops.size and stops[-1] != len(packed_outputs):
         raise FormatError("outputs have another size")
     start = 0
     for stop in stops.tolist():
-        yield unpack(packed[start:stop])
+        yield unpack(packed_outputs[start:stop])
         start = stop
 
 
@@ -307,29 +343,36 @@ def identity(data: Output) -> str:
     The pickle of a set of words is another in each process.
     """
     with suppress(Exception):  # of any object
-        return _digest_of(data).hex()
+        return _value_digest(data).hex()
     return type(data).__name__
 
 
-def _digest_of(data: Output) -> bytes:
+def _value_digest(data: Output) -> bytes:
     """Return a digest of type and values, of sets and mappings in any order."""
-    kind = f"{type(data).__module__}.{type(data).__qualname__}"
+    type_name = f"{type(data).__module__}.{type(data).__qualname__}"
     parts: list[bytes]
     columns = columns_of(data)
     if data is None or isinstance(data, bool | int | float | complex | str | bytes):
         parts = [repr(data).encode("utf-8", "surrogatepass")]
     elif isinstance(data, set | frozenset):
-        parts = sorted(map(_digest_of, data))
+        parts = sorted(_value_digest(element) for element in data)
     elif isinstance(data, Mapping):
-        parts = sorted(_digest_of(key) + _digest_of(value) for key, value in data.items())
+        parts = sorted(_value_digest(key) + _value_digest(value) for key, value in data.items())
     elif isinstance(data, list | tuple):
-        parts = [*map(_digest_of, data)]
+        parts = [_value_digest(element) for element in data]
     elif columns:
-        parts = [*map(_digest_of, (list(map(str, data.columns)), *columns))]
+        column_names = [str(name) for name in data.columns]
+        parts = [_value_digest(part) for part in (column_names, *columns)]
     elif hasattr(data, "__array__"):
-        array = np.asarray(readable(data))
-        held: object = array.tolist() if array.dtype.hasobject else digest(array)
-        parts = [_digest_of([list(array.shape), held])]
+        parts = [_array_digest(np.asarray(readable(data)))]
     else:
-        parts = [_digest_of(vars(data))]
-    return hashlib.sha256(b"".join([kind.encode(), *parts])).digest()
+        parts = [_value_digest(vars(data))]
+    return hashlib.sha256(b"".join([type_name.encode(), *parts])).digest()
+
+
+def _array_digest(array: AnyArray) -> bytes:
+    """Return a digest of the shape and the values of an array."""
+    shape = list(array.shape)
+    if array.dtype.hasobject:
+        return _value_digest([shape, array.tolist()])
+    return _value_digest([shape, digest(array)])

@@ -17,7 +17,7 @@ from command_line import printed_by_each
 from leakbound import errors, mechanisms, report
 from leakbound.claims import Claim
 from leakbound.mechanisms import FloatLaplace, LaplaceNoise, NoisyMax, SparseVector, audit_mechanism
-from leakbound.mechanisms.audit import _learnt
+from leakbound.mechanisms.audit import _learnt_log_odds
 from leakbound.mechanisms.runs import identity
 from leakbound.results import Checked
 from pages import words_of
@@ -352,6 +352,8 @@ def test_more_runs_may_be_allowed_later(tmp_path: Path) -> None:
     path = tmp_path / "runs.npz"
     audit_of(noisy, path=path)
     assert audit_of(noisy, path=path, most_runs=300).m == 250
+    with pytest.raises(errors.OptionError, match="300 runs, more than most_runs allows, 250"):
+        audit_of(noisy, path=path, most_runs=250)
 
 
 def test_batches_whose_coins_were_used_are_not_divided_otherwise(tmp_path: Path) -> None:
@@ -479,7 +481,7 @@ def test_rare_outputs_do_not_lead_the_learnt_ranking() -> None:
         rng = np.random.default_rng(seed)
         member = rng.random(5000) < 0.5
         outputs = rng.choice(121, 5000, p=law) + member
-        scores = _learnt([*map(np.asarray, outputs)], member[:2000], seed)
+        scores = _learnt_log_odds([*map(np.asarray, outputs)], member[:2000], seed)
         chances = np.where(scores > 0, likely[outputs[2000:]], 1 - likely[outputs[2000:]])
         first = np.argsort(-np.abs(scores), kind="stable")[:60]
         right.append(chances[first].mean())
