@@ -43,11 +43,11 @@ Header = Any
 # Bytes that say how long a message or a header is
 _LENGTH = struct.Struct(">Q")
 # Bytes of a message at most: more is no message
-_LARGEST = 1 << 40
+_MOST_MESSAGE_BYTES = 1 << 40
 # Levels of lists in lists that are read: what holds itself has no end
-_DEEPEST = 64
+_MOST_LEVELS = 64
 # Kinds of arrays that are kept as bytes: numbers, truth values, times and words
-_PLAIN = "biufcmMSU"
+_PLAIN_ARRAY_KINDS = "biufcmMSU"
 _TIMES: dict[str, type[dt.datetime | dt.date | dt.time]] = {
     "datetime": dt.datetime,
     "date": dt.date,
@@ -87,16 +87,18 @@ def pack(value: Output) -> bytes:
         For anything but numbers, text, bytes, truth values, None, dates, lists, tuples, sets,
         dictionaries, arrays and frames of these.
     """
-    blocks: list[bytes] = []
-    header = json.dumps(_packed(value, blocks, _DEEPEST), separators=(",", ":")).encode()
-    return b"".join([_LENGTH.pack(len(header)), header, *blocks])
+    array_bytes: list[bytes] = []
+    header = _header(value, array_bytes, _MOST_LEVELS)
+    header_bytes = json.dumps(header, separators=(",", ":")).encode()
+    return b"".join([_LENGTH.pack(len(header_bytes)), header_bytes, *array_bytes])
 
 
 def unpack(content: bytes) -> Output:
     """Return the value that `pack` was given; raise ValueError for other bytes."""
     try:
-        start = _LENGTH.size + _LENGTH.unpack_from(content)[0]
-        value, _ = _read(json.loads(content[_LENGTH.size : start]), content, start)
+        arrays_start = _LENGTH.size + _LENGTH.unpack_from(content)[0]
+        header = json.loads(content[_LENGTH.size : arrays_start])
+        value, _ = _unpacked(header, content, arrays_start)
     except (struct.error, ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
         raise ValueError(f"not a packed value: {error}") from error
     return value
@@ -107,43 +109,46 @@ def together(outputs: Sequence[Output]) -> Output:
     first = outputs[0]
     if not isinstance(first, np.ndarray) or first.dtype.kind not in "biuf":
         return list(outputs)
-    for one in outputs:
-        if not isinstance(one, np.ndarray):
+    for output in outputs:
+        if not isinstance(output, np.ndarray):
             return list(outputs)
-        if (one.shape, one.dtype.kind) != (first.shape, first.dtype.kind):
+        if (output.shape, output.dtype.kind) != (first.shape, first.dtype.kind):
             return list(outputs)
     return np.array(outputs)
 
 
-def _packed(value: Output, blocks: list[bytes], depth: int) -> Header:
-    """Return the header of a value, and append the bytes of its arrays to `blocks`."""
-    if depth == 0:
+def _header(value: Output, array_bytes: list[bytes], levels: int) -> Header:
+    """Return the header of a value, and append the bytes of its arrays to `array_bytes`.
+
+    `levels` says how many levels of lists in lists there may be.
+    """
+    if levels == 0:
         raise TypeError("lists in lists, of more than 64 levels")
     if value is None or isinstance(value, bool):
         return value
     if _is_missing(value):
         return None
     # Scalars of NumPy are numbers and words of Python, too: first come those that know their width
-    for pack_one in (_packed_array, _packed_number, _packed_text_or_time, _packed_frame):
-        header = pack_one(value, blocks, depth)
+    for header_of_kind in (_array_header, _number_header, _text_or_time_header, _frame_header):
+        header = header_of_kind(value, array_bytes, levels)
         if header is not None:
             return header
     if isinstance(value, Failure):
         return ["failure", value.kind, value.name, value.message]
-    for name, kind in _SEQUENCES.items():
-        if isinstance(value, kind):
-            return _packed_sequence(name, value, blocks, depth)
+    for name, sequence_type in _SEQUENCES.items():
+        if isinstance(value, sequence_type):
+            return _sequence_header(name, value, array_bytes, levels)
     if isinstance(value, dict):
-        pairs = [
-            [_packed(key, blocks, depth - 1), _packed(one, blocks, depth - 1)]
-            for key, one in value.items()
-        ]
+        pairs = []
+        for key, element in value.items():
+            key_header = _header(key, array_bytes, levels - 1)
+            pairs.append([key_header, _header(element, array_bytes, levels - 1)])
         return ["dict", pairs]
-    kind = type(value)
-    raise TypeError(f"{kind.__module__}.{kind.__qualname__}")
+    unknown_type = type(value)
+    raise TypeError(f"{unknown_type.__module__}.{unknown_type.__qualname__}")
 
 
-def _packed_number(value: Output, _blocks: list[bytes], _depth: int) -> Header:
+def _number_header(value: Output, _array_bytes: list[bytes], _levels: int) -> Header:
     if isinstance(value, int):
         return ["int", hex(value)]
     if isinstance(value, float):
@@ -157,32 +162,33 @@ def _packed_number(value: Output, _blocks: list[bytes], _depth: int) -> Header:
     return None
 
 
-def _packed_text_or_time(value: Output, _blocks: list[bytes], _depth: int) -> Header:
+def _text_or_time_header(value: Output, array_bytes: list[bytes], levels: int) -> Header:
     if isinstance(value, str):
         return ["str", value]
     if isinstance(value, (bytes, bytearray, memoryview)):
         return ["bytes", base64.b64encode(value).decode()]
-    finer = getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0) % 1000
-    for name in ("to_datetime64", "to_timedelta64"):
-        if finer and hasattr(value, name):  # of pandas: the standard library has microseconds
-            return _packed_array(getattr(value, name)(), _blocks, _depth)
-    for name, kind in _TIMES.items():
-        if isinstance(value, kind):
+    nanoseconds = getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0) % 1000
+    if nanoseconds:  # of pandas: the standard library has microseconds
+        for method in ("to_datetime64", "to_timedelta64"):
+            if hasattr(value, method):
+                return _array_header(getattr(value, method)(), array_bytes, levels)
+    for name, time_type in _TIMES.items():
+        if isinstance(value, time_type):
             return [name, str(value.isoformat())]
     if isinstance(value, dt.timedelta):
         return ["timedelta", value.days, value.seconds, value.microseconds]
     return None
 
 
-def _packed_sequence(name: str, value: Output, blocks: list[bytes], depth: int) -> Header:
+def _sequence_header(name: str, value: Output, array_bytes: list[bytes], levels: int) -> Header:
     if name in ("list", "tuple"):
-        return [name, [_packed(one, blocks, depth - 1) for one in value]]
+        return [name, [_header(element, array_bytes, levels - 1) for element in value]]
     # Sets have another order in each process
-    parts = sorted(pack(one) for one in value)
-    return [name, [base64.b64encode(part).decode() for part in parts]]
+    packed_elements = sorted(pack(element) for element in value)
+    return [name, [base64.b64encode(packed).decode() for packed in packed_elements]]
 
 
-def _packed_array(value: Output, blocks: list[bytes], depth: int) -> Header:
+def _array_header(value: Output, array_bytes: list[bytes], levels: int) -> Header:
     """Return the header of arrays of NumPy, and of what becomes one, such as tensors."""
     is_tensor = hasattr(value, "detach") and hasattr(value, "cpu")
     if is_tensor:
@@ -194,24 +200,24 @@ def _packed_array(value: Output, blocks: list[bytes], depth: int) -> Header:
     array = np.asarray(value)
     shape = list(array.shape)
     if array.dtype == object:
-        parts = [_packed(one, blocks, depth - 1) for one in array.ravel().tolist()]
-        return ["objects", shape, parts]
-    if array.dtype.kind not in _PLAIN:
+        elements = array.ravel().tolist()
+        return ["objects", shape, [_header(one, array_bytes, levels - 1) for one in elements]]
+    if array.dtype.kind not in _PLAIN_ARRAY_KINDS:
         raise TypeError(f"an array of {array.dtype}")
-    blocks.append(array.tobytes())
-    name = "scalar" if isinstance(value, np.generic) else "array"
+    array_bytes.append(array.tobytes())
+    name = "array"
+    if isinstance(value, np.generic):
+        name = "scalar"
     return [name, array.dtype.str, shape]
 
 
-def _packed_frame(value: Output, blocks: list[bytes], depth: int) -> Header:
+def _frame_header(value: Output, array_bytes: list[bytes], levels: int) -> Header:
     """Return the header of frames and columns of pandas, polars and Arrow."""
     package = type(value).__module__.partition(".")[0]
-    if package == "pyarrow" and hasattr(value, "as_py"):
-        return _packed(value.as_py(), blocks, depth - 1)
-    if package == "pyarrow" and hasattr(value, "to_pydict"):
-        return _packed(value.to_pydict(), blocks, depth - 1)
-    if package == "pyarrow" and hasattr(value, "to_pylist"):
-        return _packed(value.to_pylist(), blocks, depth - 1)
+    if package == "pyarrow":
+        for method in ("as_py", "to_pydict", "to_pylist"):
+            if hasattr(value, method):
+                return _header(getattr(value, method)(), array_bytes, levels - 1)
     is_frame = hasattr(value, "columns") and len(getattr(value, "shape", ())) == 2
     is_column = hasattr(value, "to_list") and hasattr(value, "name")
     if package not in ("pandas", "polars") or not (is_frame or is_column):
@@ -222,14 +228,15 @@ def _packed_frame(value: Output, blocks: list[bytes], depth: int) -> Header:
     if is_column:
         content = ["column", package, value.name, index, _cells(value)]
     else:
-        columns = [_cells(column) for column in _columns(value)]
-        content = ["frame", package, list(value.columns), index, columns]
-    return ["frame", _packed(content, blocks, depth - 1)]
+        cells = [_cells(column) for column in _columns(value)]
+        content = ["frame", package, list(value.columns), index, cells]
+    return ["frame", _header(content, array_bytes, levels - 1)]
 
 
 def _columns(frame: Output) -> list[Output]:
+    """Return the columns of a frame, of pandas or of polars."""
     if hasattr(frame, "iloc"):
-        return [frame.iloc[:, number] for number in range(frame.shape[1])]
+        return [frame.iloc[:, place] for place in range(frame.shape[1])]
     return list(frame.get_columns())
 
 
@@ -239,8 +246,8 @@ def _cells(column: Output) -> object:
         array = np.asarray(column)
         if array.dtype.kind in "biufM":
             return array
-    listed = column.to_list()
-    return [None if _is_missing(cell) else cell for cell in listed]
+    cells = column.to_list()
+    return [None if _is_missing(cell) else cell for cell in cells]
 
 
 def _is_missing(value: Output) -> bool:
@@ -248,54 +255,66 @@ def _is_missing(value: Output) -> bool:
     return type(value).__name__ in ("NAType", "NaTType")
 
 
-def _read(header: Header, content: bytes, start: int) -> tuple[Output, int]:
-    """Return a value, and where the bytes of later arrays begin."""
+def _unpacked(header: Header, content: bytes, start: int) -> tuple[Output, int]:
+    """Return the value of a header, and where the bytes of later arrays begin."""
     if header is None or isinstance(header, bool):
         return header, start
     name, *parts = header
     if name in ("array", "scalar"):
-        dtype = np.dtype(parts[0])
-        if dtype.kind not in _PLAIN:
-            raise ValueError(f"an array of {dtype}")
-        size = int(np.prod(parts[1], dtype=np.int64))
-        stop = start + size * dtype.itemsize
-        array = np.frombuffer(content[start:stop], dtype=dtype).reshape(parts[1]).copy()
-        return (array[()] if name == "scalar" else array), stop
+        array, stop = _unpacked_array(parts[0], parts[1], content, start)
+        if name == "scalar":
+            return array[()], stop
+        return array, stop
     if name == "objects":
-        found, stop = _read_all(parts[1], content, start)
-        array = np.empty(len(found), dtype=object)
-        array[:] = found
-        return array.reshape(parts[0]), stop
+        elements, stop = _unpacked_all(parts[1], content, start)
+        return _object_array(elements).reshape(parts[0]), stop
     if name in ("list", "tuple"):
-        found, stop = _read_all(parts[0], content, start)
-        return _SEQUENCES[name](found), stop
+        elements, stop = _unpacked_all(parts[0], content, start)
+        return _SEQUENCES[name](elements), stop
     if name in _SEQUENCES:
         return _SEQUENCES[name](unpack(base64.b64decode(one)) for one in parts[0]), start
     if name == "dict":
-        keys_and_values, stop = _read_all(
-            [one for pair in parts[0] for one in pair], content, start
-        )
-        return dict(zip(keys_and_values[::2], keys_and_values[1::2])), stop  # noqa: B905 (of 3.10)
+        pairs = []
+        for pair in parts[0]:
+            (key, element), start = _unpacked_all(pair, content, start)
+            pairs.append((key, element))
+        return dict(pairs), start
     if name == "frame":
-        found, stop = _read(parts[0], content, start)
-        return _frame(*found), stop
+        frame_parts, stop = _unpacked(parts[0], content, start)
+        return _frame(*frame_parts), stop
     return _ATOMS[name](*parts), start
 
 
-def _read_all(headers: Sequence[Output], content: bytes, start: int) -> tuple[list[Output], int]:
+def _unpacked_array(
+    dtype_name: str, shape: list[int], content: bytes, start: int
+) -> tuple[np.ndarray[Any, Any], int]:
+    """Return an array, and where the bytes of later ones begin."""
+    dtype = np.dtype(dtype_name)
+    if dtype.kind not in _PLAIN_ARRAY_KINDS:
+        raise ValueError(f"an array of {dtype}")
+    size = int(np.prod(shape, dtype=np.int64))
+    stop = start + size * dtype.itemsize
+    return np.frombuffer(content[start:stop], dtype=dtype).reshape(shape).copy(), stop
+
+
+def _unpacked_all(
+    headers: Sequence[Header], content: bytes, start: int
+) -> tuple[list[Output], int]:
+    """Return the values of headers, and where the bytes of later arrays begin."""
     values = []
     for header in headers:
-        value, start = _read(header, content, start)
+        value, start = _unpacked(header, content, start)
         values.append(value)
     return values, start
 
 
+# Of kinds without parts: what makes a value of what the header holds
 _ATOMS: dict[str, Callable[..., Output]] = {
-    "int": lambda text: int(text, 16),
+    "int": lambda digits: int(digits, 16),
     "float": float.fromhex,
     "complex": lambda real, imag: complex(float.fromhex(real), float.fromhex(imag)),
     "decimal": Decimal,
-    "fraction": lambda over, under: Fraction(int(over, 16), int(under, 16)),
+    "fraction": lambda numerator, denominator: Fraction(int(numerator, 16), int(denominator, 16)),
     "str": str,
     "bytes": base64.b64decode,
     "datetime": dt.datetime.fromisoformat,
@@ -310,7 +329,7 @@ def _frame(shape: str, package: str, names: Output, index: Output, cells: Output
     """Return a frame or a column of its package, or its parts where that is not installed."""
     try:
         if package == "pandas":
-            return _frame_of_pandas(shape, names, index, cells)
+            return _pandas_frame(shape, names, index, cells)
         import polars as pl
     except ImportError:
         return {"columns": names, "index": index, "cells": cells}
@@ -319,22 +338,28 @@ def _frame(shape: str, package: str, names: Output, index: Output, cells: Output
     return pl.DataFrame(dict(zip(names, cells)))  # noqa: B905 (of 3.10)
 
 
-def _frame_of_pandas(shape: str, names: Output, index: Output, cells: Output) -> Output:
+def _pandas_frame(shape: str, names: Output, index: Output, cells: Output) -> Output:
     import pandas as pd
 
     if shape == "column":
-        return pd.Series(_as_is(cells), index=index, name=names)
-    frame = pd.DataFrame(dict(enumerate(map(_as_is, cells))), index=index)
+        return pd.Series(_unchanged_by_pandas(cells), index=index, name=names)
+    columns = [_unchanged_by_pandas(column_cells) for column_cells in cells]
+    frame = pd.DataFrame(dict(enumerate(columns)), index=index)
     frame.columns = names
     return frame
 
 
-def _as_is(cells: Output) -> Output:
+def _unchanged_by_pandas(cells: Output) -> Output:
     """Return cells as an array whose values pandas does not change, such as None to NaN."""
     if isinstance(cells, np.ndarray):
         return cells
-    array = np.empty(len(cells), dtype=object)
-    array[:] = cells
+    return _object_array(cells)
+
+
+def _object_array(elements: Sequence[Output]) -> np.ndarray[Any, Any]:
+    """Return elements as they are, in an array of one dimension."""
+    array = np.empty(len(elements), dtype=object)
+    array[:] = elements
     return array
 
 
@@ -342,31 +367,32 @@ class _Case:
     """A case file that was loaded, and the answers to requests about it."""
 
     def __init__(self, path: str) -> None:
-        place = Path(path).resolve()
-        self._folder = place.parent
+        case_file = Path(path).resolve()
+        self._folder = case_file.parent
         if str(self._folder) not in sys.path:
             sys.path.append(str(self._folder))  # last: a file there takes the place of no package
-        self._content = place.read_bytes()
+        self._source = case_file.read_bytes()
         # By its own name, so that processes that it starts can import it
-        module = ModuleType(place.stem)
-        module.__file__ = str(place)
-        sys.modules[place.stem] = module
-        exec(compile(self._content, str(place), "exec"), vars(module))
+        module = ModuleType(case_file.stem)
+        module.__file__ = str(case_file)
+        sys.modules[case_file.stem] = module
+        exec(compile(self._source, str(case_file), "exec"), vars(module))
         self._module = module
 
     def flaw(self) -> str:
         """Return what a case lacks, or has another thing in the place of."""
         module = self._module
-        needed = ("run", "d0", "d1", "claim", "parameter")
-        missing = [name for name in needed if not hasattr(module, name)]
-        if missing:
+        needed_names = ("run", "d0", "d1", "claim", "parameter")
+        missing_names = [name for name in needed_names if not hasattr(module, name)]
+        if missing_names:
             return (
-                f"has no {', '.join(missing)}: it needs run(data, rng), the inputs d0 and d1, "
-                "claim and parameter"
+                f"has no {', '.join(missing_names)}: it needs run(data, rng), the inputs d0 and "
+                "d1, claim and parameter"
             )
         if not callable(module.run):
             return "must have a function of data and rng as run"
-        if self._score() is not None and not callable(self._score()):
+        score = self._score_function()
+        if score is not None and not callable(score):
             return "must have a function of outputs as score, or none"
         try:
             float(module.parameter)
@@ -388,17 +414,20 @@ class _Case:
             "flaw": "",
             "claim": str(self._module.claim),
             "parameter": float(self._module.parameter),
-            "has_score": self._score() is not None,
+            "has_score": self._score_function() is not None,
             "identity": self._identity(),
         }
 
     def _identity(self) -> str:
         """Return a digest of the case, of files beside it that it imports, and of its packages."""
-        parts = [self._content, sys.version.encode(), "\n".join(_packages()).encode()]
-        for name in sorted(sys.modules):
-            file = getattr(sys.modules[name], "__file__", None)
-            if file and Path(file).parent == self._folder and Path(file).suffix == ".py":
-                parts.append(Path(file).read_bytes())
+        parts = [self._source, sys.version.encode(), "\n".join(_package_versions()).encode()]
+        for module_name in sorted(sys.modules):
+            module_file = getattr(sys.modules[module_name], "__file__", None)
+            if not module_file:
+                continue
+            module_path = Path(module_file)
+            if module_path.parent == self._folder and module_path.suffix == ".py":
+                parts.append(module_path.read_bytes())
         digests = [hashlib.sha256(part).digest() for part in parts]
         return hashlib.sha256(b"".join(digests)).hexdigest()
 
@@ -407,32 +436,38 @@ class _Case:
         random.seed(seed)
         np.random.seed(seed % 2**32)  # noqa: NPY002 (what old packages draw from)
         rng = np.random.default_rng(seed)
-        data = self._module.d1 if coin else self._module.d0
+        data = self._module.d0
+        if coin:
+            data = self._module.d1
         with suppress(Exception):  # a run may write to its input, if that can be copied
             data = copy.deepcopy(data)
         return self._module.run(data, rng)
 
     def score(self, outputs: Output) -> Output:
         """Return a score for each output."""
-        return np.asarray(self._score()(outputs))
+        return np.asarray(self._score_function()(outputs))
 
-    def _score(self) -> Any:
+    def _score_function(self) -> Any:
+        """Return the function that scores outputs, or None."""
         return getattr(self._module, "score", None)
 
 
 def _is_equal(d0: Output, d1: Output) -> bool:
+    """Return whether two inputs are the same, as far as this can be told."""
     try:
         return pack(d0) == pack(d1)
     except TypeError:
         return d0 is d1
 
 
-def _packages() -> list[str]:
+def _package_versions() -> list[str]:
     """Return names and versions of all packages of this environment."""
     from importlib.metadata import distributions
 
-    found = {f"{one.metadata['Name']}=={one.version}" for one in distributions()}
-    return sorted(found)
+    versions = set()
+    for distribution in distributions():
+        versions.add(f"{distribution.metadata['Name']}=={distribution.version}")
+    return sorted(versions)
 
 
 def send(file: IO[bytes], content: bytes) -> None:
@@ -443,14 +478,14 @@ def send(file: IO[bytes], content: bytes) -> None:
 
 def receive(file: IO[bytes]) -> Output:
     """Read a message; raise EOFError where there is none."""
-    start = file.read(_LENGTH.size)
-    if len(start) < _LENGTH.size:
+    length_bytes = file.read(_LENGTH.size)
+    if len(length_bytes) < _LENGTH.size:
         raise EOFError
-    size = _LENGTH.unpack(start)[0]
-    if size > _LARGEST:
+    content_length = _LENGTH.unpack(length_bytes)[0]
+    if content_length > _MOST_MESSAGE_BYTES:
         raise ValueError("not a message")
-    content = file.read(size)
-    if len(content) < size:
+    content = file.read(content_length)
+    if len(content) < content_length:
         raise EOFError
     return unpack(content)
 
@@ -463,27 +498,27 @@ def words_of(error: BaseException) -> str:
         return ""
 
 
-def _trace(error: BaseException) -> str:
+def _traceback_outside(error: BaseException) -> str:
     """Return the traceback of an exception from where this file called others."""
-    place = error.__traceback__
-    while place is not None and place.tb_frame.f_code.co_filename == __file__:
-        place = place.tb_next
-    return "".join(traceback.format_exception(type(error), error, place)).rstrip()
+    frame = error.__traceback__
+    while frame is not None and frame.tb_frame.f_code.co_filename == __file__:
+        frame = frame.tb_next
+    return "".join(traceback.format_exception(type(error), error, frame)).rstrip()
 
 
-def _answer(act: Callable[[], Output]) -> bytes:
+def _answer(function: Callable[[], Output]) -> bytes:
     """Return what a function returns or raises, as a message."""
     try:
-        value = act()
+        returned = function()
     except Exception as error:  # of the mechanism: this is its output
         name = type(error).__qualname__
-        return pack(("raised", name, words_of(error), _trace(error)))
+        return pack(("raised", name, words_of(error), _traceback_outside(error)))
     try:
-        content = pack(("returned", value))
-        unpack(content)
+        message = pack(("returned", returned))
+        unpack(message)
     except Exception as error:  # of a container of any package
         return pack(("refused", words_of(error)))
-    return content
+    return message
 
 
 def main(path: str) -> None:
@@ -491,36 +526,37 @@ def main(path: str) -> None:
     requests = os.fdopen(os.dup(0), "rb")
     answers = os.fdopen(os.dup(1), "wb")
     # What the mechanism prints or reads is no message
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
+    empty_input = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty_input, 0)
     os.dup2(2, 1)
     if hasattr(signal, "SIGINT"):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-    loaded: list[_Case] = []
+    loaded_cases: list[_Case] = []
 
     def load() -> dict[str, object]:
         case = _Case(path)
         about = case.about()
-        loaded.append(case)
+        loaded_cases.append(case)
         return about
 
     send(answers, _answer(load))
-    if not loaded:
+    if not loaded_cases:
         return
-    case = loaded[0]
-    acts: dict[str, Callable[..., Output]] = {"run": case.run, "score": case.score}
-    waiting: queue.Queue[Output] = queue.Queue()
-    threading.Thread(target=_listen, args=(requests, waiting), daemon=True).start()
+    case = loaded_cases[0]
+    functions: dict[str, Callable[..., Output]] = {"run": case.run, "score": case.score}
+    waiting_requests: queue.Queue[Output] = queue.Queue()
+    listener = threading.Thread(target=_listen, args=(requests, waiting_requests), daemon=True)
+    listener.start()
     while True:
-        for name, *given in waiting.get():
-            send(answers, _answer(partial(acts[name], *given)))
+        for name, *arguments in waiting_requests.get():
+            send(answers, _answer(partial(functions[name], *arguments)))
 
 
-def _listen(requests: IO[bytes], waiting: queue.Queue[Output]) -> None:
+def _listen(requests: IO[bytes], waiting_requests: queue.Queue[Output]) -> None:
     """Pass on requests; where nobody asks any more, end what runs, and all that it started."""
     try:
         while True:
-            waiting.put(receive(requests))
+            waiting_requests.put(receive(requests))
     except EOFError:
         if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
             os.killpg(os.getpid(), signal.SIGKILL)

@@ -16,7 +16,7 @@ The randomisers are local, of one of k values; their reports may be audited as t
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, get_type_hints
+from typing import Any, ClassVar, Literal, NamedTuple, get_type_hints
 
 import numpy as np
 
@@ -26,21 +26,33 @@ from leakbound.claims import Claim, GaussianDP, PureDP
 from leakbound.errors import InputError, OptionError
 
 # What a sparse vector that releases values has for a query below, and for one that is not asked
-_BELOW = -1000.0
-_UNASKED = -2000.0
-# Scales of a sparse vector's noise, times ε: of the threshold, of queries, and that times c
-_SCALES = {
-    "": (2, 0, 4),
-    "released_values": (2, 0, 2),
-    "quarter_noise": (4, 4 / 3, 0),
-    "no_query_noise": (2, 0, 0),
-    "no_cut_off": (2, 2, 0),
-    "unscaled_noise": (2, 4, 0),
-    "no_threshold_noise": (0, 0, 1),
+_BELOW_THRESHOLD = -1000.0
+_NOT_ASKED = -2000.0
+
+
+class _NoiseScales(NamedTuple):
+    """Scales of a sparse vector's Laplace noise, times ε.
+
+    Of the threshold, and of queries: `query_fixed` plus c times `query_per_above`.
+    """
+
+    threshold: float
+    query_fixed: float
+    query_per_above: float
+
+
+_NOISE_SCALES = {
+    "": _NoiseScales(threshold=2, query_fixed=0, query_per_above=4),
+    "released_values": _NoiseScales(threshold=2, query_fixed=0, query_per_above=2),
+    "quarter_noise": _NoiseScales(threshold=4, query_fixed=4 / 3, query_per_above=0),
+    "no_query_noise": _NoiseScales(threshold=2, query_fixed=0, query_per_above=0),
+    "no_cut_off": _NoiseScales(threshold=2, query_fixed=2, query_per_above=0),
+    "unscaled_noise": _NoiseScales(threshold=2, query_fixed=4, query_per_above=0),
+    "no_threshold_noise": _NoiseScales(threshold=0, query_fixed=0, query_per_above=1),
 }
 # Uniform numbers are multiples of this; so many next to the inverse of an output may lead to it
-_GRID = 2.0**-53
-_NEAR = np.arange(-4.0, 5.0)
+_UNIFORM_GRID = 2.0**-53
+_NEARBY_MULTIPLES = np.arange(-4.0, 5.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +131,10 @@ class FloatLaplace(Mechanism):
     def run(self, data: int, rng: np.random.Generator) -> float:
         """Return the noisy query."""
         if not self.fault:
-            return data + int(np.subtract(*rng.geometric(-math.expm1(-self.epsilon), 2)))
+            # The difference of two geometric numbers has the discrete Laplace distribution.
+            success_probability = -math.expm1(-self.epsilon)
+            first, second = rng.geometric(success_probability, size=2)
+            return data + int(first - second)
         sign = -1.0
         if rng.random() < 0.5:
             sign = 1.0
@@ -127,24 +142,26 @@ class FloatLaplace(Mechanism):
 
     def score(self, outputs: FloatArray) -> FloatArray:
         """Return 1 for outputs that `d1` alone can give, -1 for those of `d0` alone, and else 0."""
-        alone = self._reached(outputs, self.d1), self._reached(outputs, self.d0)
-        return np.subtract(*alone, dtype=np.float64)
+        possible_for_d1 = self._can_give(outputs, self.d1)
+        possible_for_d0 = self._can_give(outputs, self.d0)
+        return np.subtract(possible_for_d1, possible_for_d0, dtype=np.float64)
 
     def _output(
         self, data: int, sign: float | FloatArray, uniform: float | FloatArray
     ) -> FloatArray:
-        return np.asarray(data + sign * (-np.log(uniform) / self.epsilon))
+        """Return a query with Laplace noise, by inversion of its distribution function."""
+        exponential_noise = -np.log(uniform) / self.epsilon
+        return np.asarray(data + sign * exponential_noise)
 
-    def _reached(self, outputs: FloatArray, data: int) -> BoolArray:
+    def _can_give(self, outputs: FloatArray, data: int) -> BoolArray:
         """Return whether some uniform number leads from an input to each output."""
         noise = (outputs - data)[:, None]
         uniform = np.exp(-self.epsilon * np.abs(noise))
-        inverse = np.rint(uniform / _GRID) + _NEAR
-        reached = self._output(
-            data, sign=np.sign(noise), uniform=np.clip(inverse, 1, 1 / _GRID) * _GRID
-        )
-        equal: BoolArray = np.any(reached == outputs[:, None], axis=1)
-        return equal
+        multiples = np.rint(uniform / _UNIFORM_GRID) + _NEARBY_MULTIPLES
+        uniform_candidates = np.clip(multiples, 1, 1 / _UNIFORM_GRID) * _UNIFORM_GRID
+        possible_outputs = self._output(data, sign=np.sign(noise), uniform=uniform_candidates)
+        can_give: BoolArray = np.any(possible_outputs == outputs[:, None], axis=1)
+        return can_give
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,15 +204,19 @@ class SparseVector(Mechanism):
 
     def run(self, data: FloatArray, rng: np.random.Generator) -> AnyArray:
         """Return what is said of each query."""
-        threshold, fixed, times = _SCALES[self.fault]
-        scale = (fixed + times * self.above) / self.epsilon
-        values = data + rng.laplace(scale=scale, size=len(data))
-        above = values >= 0.5 + rng.laplace(scale=threshold / self.epsilon)
-        stops = self.fault not in {"no_query_noise", "no_cut_off"}
-        stopped = stops & (np.cumsum(above) - above >= self.above)
+        scales = _NOISE_SCALES[self.fault]
+        query_scale = scales.query_fixed + scales.query_per_above * self.above
+        query_noise = rng.laplace(scale=query_scale / self.epsilon, size=len(data))
+        noisy_queries = data + query_noise
+        noisy_threshold = 0.5 + rng.laplace(scale=scales.threshold / self.epsilon)
+        is_above = noisy_queries >= noisy_threshold
+        queries_above: IntArray = np.cumsum(is_above)
+        has_cut_off = self.fault not in {"no_query_noise", "no_cut_off"}
+        is_unasked = has_cut_off & (queries_above - is_above >= self.above)
         if self.fault == "released_values":
-            return np.where(stopped, _UNASKED, np.where(above, values, _BELOW))
-        return np.where(stopped, -1, above)
+            released_values = np.where(is_above, noisy_queries, _BELOW_THRESHOLD)
+            return np.where(is_unasked, _NOT_ASKED, released_values)
+        return np.where(is_unasked, -1, is_above)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,19 +245,22 @@ class NoisyMax(Mechanism):
         scale = 2 / self.epsilon
         if self.fault == "half_noise":
             scale = 1 / self.epsilon
-        values = data + rng.exponential(scale, len(data))
-        place = int(values.argmax())
+        noisy_counts = data + rng.exponential(scale, size=len(data))
+        largest = int(noisy_counts.argmax())
         if self.fault == "released_value":
-            return np.array([place, values[place]])
-        return place
+            return np.array([largest, noisy_counts[largest]])
+        return largest
 
 
-def _whole(values: ArrayInput, name: str, most: int) -> IntArray:
+def _whole_numbers(values: ArrayInput, name: str, most: int) -> IntArray:
+    """Return whole numbers from 0 to the largest that is allowed."""
     return numbers(values, name=name, least=0, most=most, whole=True).astype(np.int64)
 
 
 @dataclass(frozen=True)
-class _Randomizer:
+class _LocalRandomizer:
+    """A mechanism of local differential privacy, which reports one of k values."""
+
     k: int
     epsilon: float
 
@@ -250,9 +274,8 @@ class _Randomizer:
         Reports are integers of shape (n,) for `GRR`, and booleans of shape (n, k) for the others.
         """
         instance(rng, name="rng", types=np.random.Generator)
-        return self._draw(
-            _whole(vector(values, name="values"), name="values", most=self.k - 1), rng
-        )
+        values = vector(values, name="values")
+        return self._drawn_reports(_whole_numbers(values, name="values", most=self.k - 1), rng)
 
     def log_ratio(self, reports: ArrayInput, value: int, other: int) -> FloatArray:
         """Return ln P(report | value) - ln P(report | other): the best score for an audit.
@@ -263,17 +286,20 @@ class _Randomizer:
         integer(other, name="other", least=0, most=self.k - 1)
         if value == other:
             raise OptionError(f"value and other must be different, got {value} twice")
-        says, says_other = (self._says(reports, one) for one in (value, other))
-        return self.epsilon * np.subtract(says, says_other, dtype=np.float64)
+        supports_value = self._supports(reports, value)
+        supports_other = self._supports(reports, other)
+        return self.epsilon * np.subtract(supports_value, supports_other, dtype=np.float64)
 
     @abstractmethod
-    def _draw(self, values: IntArray, rng: np.random.Generator) -> IntArray | BoolArray: ...
+    def _drawn_reports(self, values: IntArray, rng: np.random.Generator) -> IntArray | BoolArray:
+        """Draw a report for each value."""
 
     @abstractmethod
-    def _says(self, reports: ArrayInput, value: int) -> BoolArray: ...
+    def _supports(self, reports: ArrayInput, value: int) -> BoolArray:
+        """Return which reports speak for a value: they are e^ε times as likely under it."""
 
 
-class GRR(_Randomizer):
+class GRR(_LocalRandomizer):
     """Generalised randomised response: the value, or else any other one (Kairouz et al. 2016).
 
     The value is reported with probability e^ε / (e^ε + k - 1).
@@ -296,28 +322,36 @@ class GRR(_Randomizer):
     True
     """
 
-    def _draw(self, values: IntArray, rng: np.random.Generator) -> IntArray:
-        kept = rng.random(values.size) < 1 / (1 + (self.k - 1) * math.exp(-self.epsilon))
-        return np.where(kept, values, (values + rng.integers(1, self.k, values.size)) % self.k)
+    def _drawn_reports(self, values: IntArray, rng: np.random.Generator) -> IntArray:
+        truth_probability = 1 / (1 + (self.k - 1) * math.exp(-self.epsilon))
+        is_truth = rng.random(values.size) < truth_probability
+        other_values = (values + rng.integers(1, self.k, values.size)) % self.k
+        return np.where(is_truth, values, other_values)
 
-    def _says(self, reports: ArrayInput, value: int) -> BoolArray:
-        said = _whole(vector(reports, name="reports"), name="reports", most=self.k - 1)
-        return np.equal(said, value)
+    def _supports(self, reports: ArrayInput, value: int) -> BoolArray:
+        reports = vector(reports, name="reports")
+        reported_values = _whole_numbers(reports, name="reports", most=self.k - 1)
+        return np.equal(reported_values, value)
 
 
-class _UnaryEncoding(_Randomizer):
+class _UnaryEncoding(_LocalRandomizer):
+    """A bit for each of the k values, drawn independently."""
+
     @property
     @abstractmethod
-    def _ones(self) -> tuple[float, float]: ...
+    def _one_probabilities(self) -> tuple[float, float]:
+        """Return the probabilities of a 1: for the bit of the user's value, and for the others."""
 
-    def _draw(self, values: IntArray, rng: np.random.Generator) -> BoolArray:
+    def _drawn_reports(self, values: IntArray, rng: np.random.Generator) -> BoolArray:
+        own_probability, other_probability = self._one_probabilities
         bits = np.empty((values.size, self.k), dtype=np.bool_)
         for value in range(self.k):
-            bits[:, value] = rng.random(values.size) < np.where(values == value, *self._ones)
+            one_probability = np.where(values == value, own_probability, other_probability)
+            bits[:, value] = rng.random(values.size) < one_probability
         return bits
 
-    def _says(self, reports: ArrayInput, value: int) -> BoolArray:
-        bits = _whole(reports, name="reports", most=1)
+    def _supports(self, reports: ArrayInput, value: int) -> BoolArray:
+        bits = _whole_numbers(reports, name="reports", most=1)
         if bits.ndim != 2 or bits.shape[1] != self.k or not bits.size:
             raise InputError(f"reports must have shape (n, {self.k}), got {bits.shape}")
         return np.equal(bits[:, value], 1)
@@ -331,7 +365,7 @@ class OUE(_UnaryEncoding):
     """
 
     @property
-    def _ones(self) -> tuple[float, float]:
+    def _one_probabilities(self) -> tuple[float, float]:
         return 0.5, 1 / (math.exp(self.epsilon) + 1)
 
 
@@ -342,6 +376,6 @@ class SUE(_UnaryEncoding):
     """
 
     @property
-    def _ones(self) -> tuple[float, float]:
-        wrong = 1 / (math.exp(self.epsilon / 2) + 1)
-        return 1 - wrong, wrong
+    def _one_probabilities(self) -> tuple[float, float]:
+        flip_probability = 1 / (math.exp(self.epsilon / 2) + 1)
+        return 1 - flip_probability, flip_probability
