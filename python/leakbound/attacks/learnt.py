@@ -16,10 +16,10 @@ from leakbound._base.types import AnyArray, ArrayInput, BoolArray, FloatArray, H
 from leakbound.errors import InputError, InputTypeError
 
 # Members and non-members from which something can be learnt
-_FEWEST = 2
+_FEWEST_OF_EACH = 2
 # Trees of the default model, and examples of a leaf
 _TREES = 200
-_LEAF = 5
+_LEAST_EXAMPLES_IN_LEAF = 5
 
 
 class LearntScore(NamedTuple):
@@ -89,48 +89,55 @@ def learnt_score(
     >>> len(scores), bool(lb.audit(scores, lb.Coins(member[rows]), seed=0).bound > 1)
     (300, True)
     """
-    start = seed_of(seed)
+    known_seed = seed_of(seed)
     # 1. Outputs and membership in one order, which is that of a plan.
     order = ExampleOrder(ids)
-    table = _table(order.scores(outputs, "outputs"))
+    output_columns = _output_table(order.scores(outputs, "outputs"))
     rows = None
     if isinstance(member, HasMember):
         rows = order.follow(member, "member")
     if rows is not None:
-        table = table[rows]
-    size = len(table)
-    labels = order.member(member, size, copies=True)
+        output_columns = output_columns[rows]
+    example_count = len(output_columns)
+    memberships = order.member(member, example_count, copies=True)
     if ids is not None:
-        check_ids(ids, labels)
-    numbered: dict[str, IntArray] = {}
-    for name, values in (("strata", strata), ("groups", groups)):
-        if values is not None:
-            codes = check_codes(order.placed(values, name), examples=size, name=name)
-            _, _, numbered[name] = by_first_row(codes)
+        check_ids(ids, memberships)
+    unit_codes: dict[str, IntArray] = {}
+    for name, unit_values in (("strata", strata), ("groups", groups)):
+        if unit_values is not None:
+            codes = check_codes(order.placed(unit_values, name), examples=example_count, name=name)
+            _, _, unit_codes[name] = by_first_row(codes)
     # 2. Halves that do not depend on membership.
-    unit = numbered.get("groups", np.arange(size))
-    stratum = numbered.get("strata", np.zeros(size, np.int64))
-    learning = _halves(unit, stratum=stratum, seed=start)
-    found = labels[learning]
-    if min(found.sum(), (~found).sum()) < _FEWEST or learning.all():
+    unit_of_example = unit_codes.get("groups", np.arange(example_count))
+    stratum_of_example = unit_codes.get("strata", np.zeros(example_count, np.int64))
+    is_learning = _learning_half(unit_of_example, stratum_of_example, seed=known_seed)
+    learning_memberships = memberships[is_learning]
+    learning_members = int(learning_memberships.sum())
+    learning_nonmembers = learning_memberships.size - learning_members
+    if min(learning_members, learning_nonmembers) < _FEWEST_OF_EACH or is_learning.all():
         raise InputError(
-            f"half of these {size} examples have {int(found.sum())} members and "
-            f"{int((~found).sum())} non-members to learn from: pass more examples, or use a score "
-            "that is not learnt"
+            f"half of these {example_count} examples have {learning_members} members "
+            f"and {learning_nonmembers} non-members to learn from: pass more examples, "
+            "or use a score that is not learnt"
         )
     # 3. The score is learnt on one half, and returned for the other.
-    kept = np.flatnonzero(~learning)
-    fitted = _fitted(model, table=table[learning], member=found, seed=start)
-    names = order.distinct_ids
-    if names is None:
-        names = order.told_ids
-    if names is None:
-        names = np.arange(size)
-    learnt = check_scores(_values(fitted, table[kept]))
-    return LearntScore(scores=Scores(values=learnt, ids=names[kept], signal="learnt"), rows=kept)
+    audited_rows = np.flatnonzero(~is_learning)
+    fitted_classifier = _fitted_classifier(
+        model, output_columns[is_learning], learning_memberships, seed=known_seed
+    )
+    example_ids = order.distinct_ids
+    if example_ids is None:
+        example_ids = order.told_ids
+    if example_ids is None:
+        example_ids = np.arange(example_count)
+    learnt_scores = check_scores(_member_scores(fitted_classifier, output_columns[audited_rows]))
+    return LearntScore(
+        scores=Scores(values=learnt_scores, ids=example_ids[audited_rows], signal="learnt"),
+        rows=audited_rows,
+    )
 
 
-def _table(outputs: object) -> FloatArray:
+def _output_table(outputs: object) -> FloatArray:
     """Read outputs as a table of one column or several."""
     array = array_of(outputs, name="outputs")
     columns = array
@@ -139,53 +146,57 @@ def _table(outputs: object) -> FloatArray:
     return check_features(columns, name="outputs")
 
 
-def _halves(unit: IntArray, stratum: IntArray, seed: int) -> BoolArray:
+def _learning_half(unit_of_example: IntArray, stratum_of_example: IntArray, seed: int) -> BoolArray:
     """Return which examples are to learn from: about half of the units of each stratum.
 
     Membership has no part in this: coins of the other half stay independent.
     """
     rng = Purpose.LEARNT_HALVES.rng(seed)
-    units, first = np.unique(unit, return_index=True)
-    order = rng.permutation(units.size)
-    learning = np.zeros(units.size, dtype=np.bool_)
-    for value in np.unique(stratum[first]):
-        inside = order[stratum[first][order] == value]
-        half = inside.size // 2
-        if inside.size % 2:
-            half += int(rng.integers(2))
-        learning[inside[:half]] = True
-    return learning[unit]
+    distinct_units, first_examples = np.unique(unit_of_example, return_index=True)
+    random_order = rng.permutation(distinct_units.size)
+    is_learning = np.zeros(distinct_units.size, dtype=np.bool_)
+    stratum_of_unit = stratum_of_example[first_examples]
+    for stratum in np.unique(stratum_of_unit):
+        is_in_stratum = stratum_of_unit[random_order] == stratum
+        units_in_stratum = random_order[is_in_stratum]
+        learning_size = units_in_stratum.size // 2
+        if units_in_stratum.size % 2:
+            learning_size += int(rng.integers(2))
+        is_learning[units_in_stratum[:learning_size]] = True
+    return is_learning[unit_of_example]
 
 
-def _fitted(model: object, table: FloatArray, member: BoolArray, seed: int) -> object:
+def _fitted_classifier(
+    model: object, output_columns: FloatArray, member: BoolArray, seed: int
+) -> object:
     """Fit a copy of the model, by default a forest, to tell members from non-members."""
     if model is None:
         with needs("ml", "learnt_score without a model"):
             from sklearn.ensemble import RandomForestClassifier
         model = RandomForestClassifier(
             _TREES,
-            min_samples_leaf=_LEAF,
+            min_samples_leaf=_LEAST_EXAMPLES_IN_LEAF,
             random_state=Purpose.LEARNT_TREES.derived(seed, bits=32),
         )
-    answers = any(hasattr(model, name) for name in ("predict_proba", "decision_function"))
-    if isinstance(model, type) or not hasattr(model, "fit") or not answers:
-        kind = type(model).__name__
+    has_answers = any(hasattr(model, name) for name in ("predict_proba", "decision_function"))
+    if isinstance(model, type) or not hasattr(model, "fit") or not has_answers:
+        type_name = type(model).__name__
         if isinstance(model, type):
-            kind = model.__name__
+            type_name = model.__name__
         raise InputTypeError(
             "model must be a classifier with fit, and with predict_proba or decision_function, got "
-            f"{kind}"
+            f"{type_name}"
         )
-    fitted = copy.deepcopy(model)
-    fitted.fit(table, member.astype(np.int64))
-    return fitted
+    fitted_classifier = copy.deepcopy(model)
+    fitted_classifier.fit(output_columns, member.astype(np.int64))
+    return fitted_classifier
 
 
-def _values(fitted: object, table: FloatArray) -> AnyArray:
+def _member_scores(classifier: object, output_columns: FloatArray) -> AnyArray:
     """Return the model's scores: the probability of a member, or the decision for one."""
     methods = ("predict_proba", "decision_function")
-    ask = next(getattr(fitted, name) for name in methods if hasattr(fitted, name))
-    answer = np.asarray(ask(table))
+    answer_method = next(getattr(classifier, name) for name in methods if hasattr(classifier, name))
+    answer = np.asarray(answer_method(output_columns))
     if answer.ndim == 2 and answer.shape[1] == 2:
         answer = answer[:, 1]
     if answer.ndim != 1:
@@ -193,5 +204,5 @@ def _values(fitted: object, table: FloatArray) -> AnyArray:
             f"model must answer with one number or two probabilities for each example, got shape "
             f"{answer.shape}"
         )
-    check_length(answer, examples=len(table), name="the model's answer")
+    check_length(answer, examples=len(output_columns), name="the model's answer")
     return answer

@@ -27,11 +27,11 @@ LogSource: TypeAlias = Literal["vllm", "openai", "lm-eval"]
 """What wrote a log."""
 
 # Most bytes of a line: a text of 100,000 tokens with a few candidates for each.
-_LONGEST = 1 << 26
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_MOST_LINE_BYTES = 1 << 26
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 # How servers write tokens that are asked for as their ids.
-_AS_ID = "token_id:"
-_WRAPPED = '{"id": …, "member": …, "response": <the answer>}'
+_TOKEN_ID_PREFIX = "token_id:"
+_WRAPPED_ANSWER = '{"id": …, "member": …, "response": <the answer>}'
 
 
 @dataclass(frozen=True)
@@ -72,14 +72,14 @@ def lines(path: Path, most_rows: int | None = None) -> Iterator[Line]:
     unpacked = Unpacked(path.stat().st_size, most_rows)
     number = 0
     try:
-        with _opened(path) as file:
+        with _open_log(path) as log_file:
             for number in count(1):
-                text = file.readline(_LONGEST)
-                if not text:
+                line_bytes = log_file.readline(_MOST_LINE_BYTES)
+                if not line_bytes:
                     return
-                unpacked.add(len(text), 1)
-                if text.strip():
-                    yield _parsed(path, number, text)
+                unpacked.add(len(line_bytes), 1)
+                if line_bytes.strip():
+                    yield _parsed_line(path, number, line_bytes)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise FormatError(
             f"{path}, line {number}: its compressed data are damaged or cut short ({error}): copy "
@@ -91,36 +91,36 @@ def lines(path: Path, most_rows: int | None = None) -> Iterator[Line]:
         raise FormatError(f"{path}, line {number}: {error}") from error
 
 
-def _opened(path: Path) -> IO[bytes] | gzip.GzipFile:
+def _open_log(path: Path) -> IO[bytes] | gzip.GzipFile:
     if path.suffix.lower() == ".gz":
         return gzip.open(path)
     return path.open("rb")
 
 
-def _parsed(path: Path, number: int, text: bytes) -> Line:
+def _parsed_line(path: Path, line_number: int, line_bytes: bytes) -> Line:
     """Return a line of JSON as an object."""
-    line = Line(path, number, {})
-    if len(text) == _LONGEST and not text.endswith(b"\n"):
+    line = Line(path, line_number, {})
+    if len(line_bytes) == _MOST_LINE_BYTES and not line_bytes.endswith(b"\n"):
         raise line.refusal(
-            f"it has more than {_LONGEST:,} bytes: log fewer candidates for each token, and one "
-            "text in each line"
+            f"it has more than {_MOST_LINE_BYTES:,} bytes: log fewer candidates for each token, "
+            "and one text in each line"
         )
-    if number == 1 and text[:2] in _UTF16:
+    if line_number == 1 and line_bytes[:2] in _UTF16_MARKS:
         raise line.refusal("the file is UTF-16: write UTF-8, as JSON is")
     try:
-        content = json.loads(text.removeprefix(codecs.BOM_UTF8).decode())
+        content = json.loads(line_bytes.removeprefix(codecs.BOM_UTF8).decode())
     except UnicodeDecodeError as error:
         raise line.refusal(f"it is not UTF-8 ({error.reason}): write UTF-8, as JSON is") from error
     except (ValueError, RecursionError) as error:
-        hint = "repair or remove this line"
-        if not text.endswith(b"\n"):
-            hint = "the file is cut short here: log this text again, or remove the line"
-        raise line.refusal(f"it is not JSON ({error}): {hint}") from error
+        remedy = "repair or remove this line"
+        if not line_bytes.endswith(b"\n"):
+            remedy = "the file is cut short here: log this text again, or remove the line"
+        raise line.refusal(f"it is not JSON ({error}): {remedy}") from error
     if not isinstance(content, dict):
         raise line.refusal(
             f"it must be an object, got {shown(content)}: give one object in each line"
         )
-    return Line(path, number, content)
+    return Line(path, line_number, content)
 
 
 def logged(line: Line, source: LogSource) -> Logged:
@@ -131,47 +131,49 @@ def logged(line: Line, source: LogSource) -> Logged:
 # What a line is about.
 
 
-def _answer(line: Line, wanted: str) -> tuple[Mapping[str, object], Mapping[str, object]]:
+def _answer_and_choice(
+    line: Line, needed_field: str
+) -> tuple[Mapping[str, object], Mapping[str, object]]:
     """Return the answer of a server, and its only choice: empty if it has none.
 
     The line is the answer, or has it in "response" or "body", as files of batches have.
     """
-    found = line.content
+    answer = line.content
     for name in ("response", "body"):
-        inner = found.get(name)
-        if isinstance(inner, dict) and "choices" not in found and wanted not in found:
-            found = inner
-    for one in (line.content, found):
-        if one.get("error") is not None:
-            raise line.refusal(f"the server answered {shown(one['error'])}: repeat this request")
-    choices = found.get("choices", [{}])
-    if not isinstance(choices, list) or not all(isinstance(one, dict) for one in choices):
+        wrapped = answer.get(name)
+        if isinstance(wrapped, dict) and "choices" not in answer and needed_field not in answer:
+            answer = wrapped
+    for place in (line.content, answer):
+        if place.get("error") is not None:
+            raise line.refusal(f"the server answered {shown(place['error'])}: repeat this request")
+    choices = answer.get("choices", [{}])
+    if not isinstance(choices, list) or not all(isinstance(choice, dict) for choice in choices):
         raise line.refusal(f"choices must be a list of objects, got {shown(choices)}")
     if len(choices) != 1:
         raise line.refusal(
             f"the answer has {len(choices)} choices: send one prompt in each request and n=1, so "
             "that each has its id"
         )
-    return found, choices[0]
+    return answer, choices[0]
 
 
-def _id_of(line: Line, *names: str) -> str:
+def _id_in_line(line: Line, *names: str) -> str:
     """Return the id of a text: the first of some names that the line has."""
     content = line.content
     for name in names:
         value = content.get(name)
         if value is not None:
-            return _id(line, name, value)
-    raise line.refusal(f"it has no id: write {_WRAPPED}")
+            return _checked_id(line, name, value)
+    raise line.refusal(f"it has no id: write {_WRAPPED_ANSWER}")
 
 
-def _id(line: Line, name: str, value: object) -> str:
-    plain = isinstance(value, str | int) and not isinstance(value, bool)
+def _checked_id(line: Line, name: str, id_value: object) -> str:
+    is_number_or_word = isinstance(id_value, str | int) and not isinstance(id_value, bool)
     text = ""
-    if plain:
-        text = str(value).strip()
+    if is_number_or_word:
+        text = str(id_value).strip()
     if not text or not _is_unicode(text):
-        raise line.refusal(f"{name} must be a number or word, got {shown(value)}")
+        raise line.refusal(f"{name} must be a number or word, got {shown(id_value)}")
     return text
 
 
@@ -181,20 +183,20 @@ def _is_unicode(text: str) -> bool:
     return False
 
 
-def _listed(line: Line, values: object, name: str) -> list[object]:
+def _checked_list(line: Line, values: object, name: str) -> list[object]:
     if not isinstance(values, list):
         raise line.refusal(f"{name} must be a list, got {shown(values)}")
     return values
 
 
-def _log_probability(line: Line, value: object, name: str) -> float:
+def _checked_log_probability(line: Line, logged_value: object, name: str) -> float:
     """Return a number that may be a log-probability."""
     number = math.nan
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(logged_value, int | float) and not isinstance(logged_value, bool):
         with suppress(OverflowError):
-            number = float(value)
+            number = float(logged_value)
     if math.isnan(number):
-        raise line.refusal(f"{name} must be a number, got {shown(value)}")
+        raise line.refusal(f"{name} must be a number, got {shown(logged_value)}")
     if number > ROUNDING:
         raise line.refusal(
             f"{name} is {number:g}, and log-probabilities are at most 0: log them, not "
@@ -203,196 +205,203 @@ def _log_probability(line: Line, value: object, name: str) -> float:
     return number
 
 
-def _text_of(line: Line, *places: Mapping[str, object]) -> str:
+def _logged_text(line: Line, *places: Mapping[str, object]) -> str:
     """Return the text, if it was logged."""
     for place in (line.content, *places):
         for name in ("text", "prompt"):
-            value = place.get(name)
-            if isinstance(value, str) and value:
-                return value
+            logged_text = place.get(name)
+            if isinstance(logged_text, str) and logged_text:
+                return logged_text
     return ""
 
 
-def _digest(parts: Sequence[object]) -> bytes:
+def _sequence_digest(parts: Sequence[object]) -> bytes:
     return sha256(json.dumps([*parts]).encode()).digest()
 
 
-def _sequence(
+def _logged_tokens(
     line: Line,
-    values: list[float],
-    names: Sequence[object],
-    words: Sequence[str] | None,
+    log_probabilities: list[float],
+    token_names: Sequence[object],
+    token_texts: Sequence[str] | None,
     text: str,
 ) -> Logged:
     """Return a text of tokens, the first of which may have no log-probability."""
-    unscored = len(names) - len(values)
-    if not values:
+    unscored = len(token_names) - len(log_probabilities)
+    if not log_probabilities:
         raise line.refusal(
-            f"no token has a log-probability ({len(names)} in total): leave this text out"
+            f"no token has a log-probability ({len(token_names)} in total): leave this text out"
         )
-    part = None
-    if words is not None:
-        scored = "".join(words[unscored:])
-        part = sha256(scored.encode("utf-8", "surrogatepass")).digest()
-        text = text or "".join(words)
+    part_digest = None
+    if token_texts is not None:
+        scored_text = "".join(token_texts[unscored:])
+        part_digest = sha256(scored_text.encode("utf-8", "surrogatepass")).digest()
+        text = text or "".join(token_texts)
     return Logged(
         line=line,
-        id=_id_of(line, "custom_id", "id", "request_id"),
-        tokens=Tokens(values, len(values), text),
-        size=len(names),
+        id=_id_in_line(line, "custom_id", "id", "request_id"),
+        tokens=Tokens(log_probabilities, len(log_probabilities), text),
+        size=len(token_names),
         unscored=unscored,
-        spelling=_digest(names),
-        part=part,
+        spelling=_sequence_digest(token_names),
+        part=part_digest,
     )
 
 
 # vLLM: prompt_logprobs.
 
 
-def _vllm(line: Line) -> Logged:
-    answer, choice = _answer(line, "prompt_logprobs")
-    place = choice
-    if place.get("prompt_logprobs") is None:
-        place = answer
-    if place.get("prompt_logprobs") is None:
+def _read_vllm(line: Line) -> Logged:
+    answer, choice = _answer_and_choice(line, "prompt_logprobs")
+    holder = choice
+    if holder.get("prompt_logprobs") is None:
+        holder = answer
+    if holder.get("prompt_logprobs") is None:
         raise line.refusal(
             "it has no prompt_logprobs: request them, prompt_logprobs=0, and keep the answer in "
-            f"the line, {_WRAPPED}"
+            f"the line, {_WRAPPED_ANSWER}"
         )
-    entries = _listed(line, place["prompt_logprobs"], "prompt_logprobs")
-    known = _token_ids(line, place.get("prompt_token_ids", answer.get("prompt_token_ids")), entries)
-    values = list[float]()
-    names = list[object]()
-    words = list[str]()
-    for number, (entry, own) in enumerate(zip(entries, known, strict=True)):
-        if entry is None and number == 0:
+    entries = _checked_list(line, holder["prompt_logprobs"], "prompt_logprobs")
+    logged_ids = holder.get("prompt_token_ids", answer.get("prompt_token_ids"))
+    token_ids = _prompt_token_ids(line, logged_ids, entries)
+    log_probabilities = list[float]()
+    token_names = list[object]()
+    token_texts = list[str]()
+    for position, (entry, token_id) in enumerate(zip(entries, token_ids, strict=True)):
+        if entry is None and position == 0:
             # Its id is known only where prompt_token_ids are: logs with and without compare.
-            names.append("")
-            words.append("")
+            token_names.append("")
+            token_texts.append("")
             continue
-        value, name, word = _entry(line, number, entry, own)
-        values.append(value)
-        names.append(name)
-        if word is not None:
-            words.append(word)
-    spelled: list[str] | None = words
-    if len(words) < len(names):
-        spelled = None
-    return _sequence(line, values, names, spelled, _text_of(line, answer))
+        log_probability, token_name, token_text = _prompt_token(line, position, entry, token_id)
+        log_probabilities.append(log_probability)
+        token_names.append(token_name)
+        if token_text is not None:
+            token_texts.append(token_text)
+    all_texts: list[str] | None = token_texts
+    if len(token_texts) < len(token_names):
+        all_texts = None
+    return _logged_tokens(
+        line, log_probabilities, token_names, all_texts, _logged_text(line, answer)
+    )
 
 
-def _token_ids(line: Line, ids: object, entries: list[object]) -> list[object]:
+def _prompt_token_ids(line: Line, logged_ids: object, entries: list[object]) -> list[object]:
     """Return the id of each token of the prompt; None for each where they are not logged."""
-    if ids is None:
+    if logged_ids is None:
         return [None] * len(entries)
-    known = _listed(line, ids, "prompt_token_ids")
-    if len(known) != len(entries):
+    token_ids = _checked_list(line, logged_ids, "prompt_token_ids")
+    if len(token_ids) != len(entries):
         raise line.refusal(
-            f"it has {len(known)} prompt_token_ids and {len(entries)} prompt_logprobs"
+            f"it has {len(token_ids)} prompt_token_ids and {len(entries)} prompt_logprobs"
         )
-    return known
+    return token_ids
 
 
-def _entry(line: Line, place: int, entry: object, own: object) -> tuple[float, object, str | None]:
+def _prompt_token(
+    line: Line, position: int, entry: object, token_id: object
+) -> tuple[float, object, str | None]:
     """Return the log-probability of a token of the prompt, its id and its text."""
-    where = f"prompt_logprobs[{place}]"
+    where = f"prompt_logprobs[{position}]"
     if not isinstance(entry, dict):
-        return _log_probability(line, entry, where), own, None
+        return _checked_log_probability(line, entry, where), token_id, None
     if not entry:
         raise line.refusal(f"{where} is empty: each token needs its log-probability")
     key = next(iter(entry))
-    if own is not None:
-        key = str(own)
+    if token_id is not None:
+        key = str(token_id)
         if key not in entry:
             raise line.refusal(f"{where} lists no token {key}, which prompt_token_ids has there")
-    elif len(entry) > 1 and not _is_own_first([*entry.values()]):
+    elif len(entry) > 1 and not _is_ranked_own_first([*entry.values()]):
         raise line.refusal(
             f"{where} lists {len(entry)} tokens, and it cannot be told which is the prompt's: "
             "request prompt_logprobs=0, or keep prompt_token_ids (return_token_ids=true)"
         )
-    found = entry[key]
-    if not isinstance(found, dict):
-        return _log_probability(line, found, f"{where}[{key!r}]"), key, None
-    word = found.get("decoded_token")
-    if not isinstance(word, str):
-        word = None
-    name = f"{where}[{key!r}].logprob"
-    return _log_probability(line, found.get("logprob"), name), key, word
+    candidate = entry[key]
+    if not isinstance(candidate, dict):
+        return _checked_log_probability(line, candidate, f"{where}[{key!r}]"), key, None
+    token_text = candidate.get("decoded_token")
+    if not isinstance(token_text, str):
+        token_text = None
+    field_name = f"{where}[{key!r}].logprob"
+    return _checked_log_probability(line, candidate.get("logprob"), field_name), key, token_text
 
 
-def _is_own_first(candidates: list[object]) -> bool:
+def _is_ranked_own_first(candidates: list[object]) -> bool:
     """Return whether ranks show that candidates are as vLLM lists them: the prompt's, then the top.
 
     Ranks of the others are 1, 2, …, less that of the first: in another order, as of sorted keys,
     they are not.
     """
-    ranks = [one.get("rank") for one in candidates if isinstance(one, dict)]
+    ranks = [candidate.get("rank") for candidate in candidates if isinstance(candidate, dict)]
     if len(ranks) < len(candidates):
         return False
-    first, *others = ranks
-    top = islice((rank for rank in count(1) if rank != first), len(others))
-    return first is not None and others == [*top]
+    own_rank, *other_ranks = ranks
+    ranks_of_others = (rank for rank in count(1) if rank != own_rank)
+    expected_ranks = [*islice(ranks_of_others, len(other_ranks))]
+    return own_rank is not None and other_ranks == expected_ranks
 
 
 # Completions of OpenAI and of compatible servers: echo and logprobs.
 
 
-def _openai(line: Line) -> Logged:
-    answer, choice = _answer(line, "choices")
-    found = choice.get("logprobs")
-    if not isinstance(found, dict):
+def _read_openai(line: Line) -> Logged:
+    answer, choice = _answer_and_choice(line, "choices")
+    logprobs = choice.get("logprobs")
+    if not isinstance(logprobs, dict):
         raise line.refusal(
             "it has no choices[0].logprobs: request completions with echo=true and logprobs=0, and "
-            f"keep the answer in the line, {_WRAPPED}"
+            f"keep the answer in the line, {_WRAPPED_ANSWER}"
         )
-    if "content" in found:
+    if "content" in logprobs:
         raise line.refusal(
             "it is the answer of a chat, which has log-probabilities of generated tokens only: "
             "request completions with echo=true and logprobs=0"
         )
-    words = _listed(line, found.get("tokens"), "tokens")
-    numbers = _listed(line, found.get("token_logprobs"), "token_logprobs")
-    if len(words) != len(numbers):
-        raise line.refusal(f"it has {len(words)} tokens and {len(numbers)} token_logprobs")
-    names = [word for word in words if isinstance(word, str)]
-    if len(names) < len(words):
-        wrong = next(word for word in words if not isinstance(word, str))
-        raise line.refusal(f"tokens must hold text, got {shown(wrong)}")
-    size = _prompt_size(line, answer, numbers)
-    values = [
-        _log_probability(line, value, f"token_logprobs[{place}]")
-        for place, value in enumerate(numbers[:size])
-        if place or value is not None
+    tokens = _checked_list(line, logprobs.get("tokens"), "tokens")
+    token_logprobs = _checked_list(line, logprobs.get("token_logprobs"), "token_logprobs")
+    if len(tokens) != len(token_logprobs):
+        raise line.refusal(f"it has {len(tokens)} tokens and {len(token_logprobs)} token_logprobs")
+    token_texts = [word for word in tokens if isinstance(word, str)]
+    if len(token_texts) < len(tokens):
+        no_text = next(word for word in tokens if not isinstance(word, str))
+        raise line.refusal(f"tokens must hold text, got {shown(no_text)}")
+    prompt_size = _prompt_size(line, answer, token_logprobs)
+    log_probabilities = [
+        _checked_log_probability(line, logprob, f"token_logprobs[{position}]")
+        for position, logprob in enumerate(token_logprobs[:prompt_size])
+        if position or logprob is not None
     ]
-    names = names[:size]
-    spelled: list[str] | None = names
-    if any(name.startswith(_AS_ID) for name in names):
-        spelled = None
-    return _sequence(line, values, names, spelled, _text_of(line))
+    token_texts = token_texts[:prompt_size]
+    all_texts: list[str] | None = token_texts
+    if any(name.startswith(_TOKEN_ID_PREFIX) for name in token_texts):
+        all_texts = None
+    return _logged_tokens(line, log_probabilities, token_texts, all_texts, _logged_text(line))
 
 
-def _prompt_size(line: Line, answer: Mapping[str, object], numbers: list[object]) -> int:
+def _prompt_size(line: Line, answer: Mapping[str, object], token_logprobs: list[object]) -> int:
     """Return how many tokens are the prompt's: those that were generated follow them."""
     usage = answer.get("usage")
     if not isinstance(usage, dict):
         usage = {}
-    asked = usage.get("prompt_tokens")
-    made = usage.get("completion_tokens") or 0
-    if not _is_count(asked) or not _is_count(made):
+    prompt_tokens = usage.get("prompt_tokens")
+    completion_tokens = usage.get("completion_tokens") or 0
+    if not _is_count(prompt_tokens) or not _is_count(completion_tokens):
         raise line.refusal(
             "it has no usage.prompt_tokens, which tells the prompt's tokens from generated ones: "
             "keep the whole answer"
         )
-    total = len(numbers)
-    echoed = total == asked + made
+    token_count = len(token_logprobs)
+    is_echoed = token_count == prompt_tokens + completion_tokens
     # With max_tokens=0 vLLM counts one generated token that it does not return.
-    alone = total == asked and (total != made or numbers[:1] == [None])
-    if not echoed and not alone:
+    may_be_prompt = token_count != completion_tokens or token_logprobs[:1] == [None]
+    is_prompt_only = token_count == prompt_tokens and may_be_prompt
+    if not is_echoed and not is_prompt_only:
         raise line.refusal(
-            f"it has {total} tokens, for a prompt of {asked} and {made} generated ones: "
-            "request echo=true, so that those of the prompt are there"
+            f"it has {token_count} tokens, for a prompt of {prompt_tokens} and {completion_tokens} "
+            "generated ones: request echo=true, so that those of the prompt are there"
         )
-    return asked
+    return prompt_tokens
 
 
 def _is_count(value: object) -> TypeGuard[int]:
@@ -402,41 +411,41 @@ def _is_count(value: object) -> TypeGuard[int]:
 # lm-evaluation-harness: samples_*.jsonl.
 
 
-def _lm_eval(line: Line) -> Logged:
+def _read_lm_eval(line: Line) -> Logged:
     if "resps" not in line.content:
         raise line.refusal(
             "it has no resps: give files samples_*.jsonl, which lm_eval --log_samples writes"
         )
-    answers = _listed(line, line.content["resps"], "resps")
-    chosen = 0
-    if len(answers) != 1:
-        chosen = _target(line, len(answers))
-    value = answers[chosen]
+    responses = _checked_list(line, line.content["resps"], "resps")
+    request = 0
+    if len(responses) != 1:
+        request = _target_request(line, len(responses))
+    log_likelihood = responses[request]
     for _ in range(2):  # of repeats, and of the pair with is_greedy
-        if isinstance(value, list) and value:
-            value = value[0]
-    if isinstance(value, str):
+        if isinstance(log_likelihood, list) and log_likelihood:
+            log_likelihood = log_likelihood[0]
+    if isinstance(log_likelihood, str):
         with suppress(ValueError):
-            value = float(value)
-    if not isinstance(value, int | float):
+            log_likelihood = float(log_likelihood)
+    if not isinstance(log_likelihood, int | float):
         raise line.refusal(
-            f"resps must hold log-likelihoods, got {shown(value)}: use a task with output_type "
-            "loglikelihood_rolling, or loglikelihood"
+            f"resps must hold log-likelihoods, got {shown(log_likelihood)}: use a task with "
+            "output_type loglikelihood_rolling, or loglikelihood"
         )
-    value = _log_probability(line, value, "the log-likelihood in resps")
-    given = _arguments(line, chosen)
+    log_likelihood = _checked_log_probability(line, log_likelihood, "the log-likelihood in resps")
+    texts = _request_texts(line, request)
     doc = line.content.get("doc")
-    name = "doc_id"
-    own = line.content.get(name)
+    id_name = "doc_id"
+    id_value = line.content.get(id_name)
     if isinstance(doc, dict) and isinstance(doc.get("id"), str | int):
-        name, own = "doc.id", doc["id"]
-    text = given[-1]
-    size = len(text.encode("utf-8", "surrogatepass"))
-    spelling = _digest(given)
+        id_name, id_value = "doc.id", doc["id"]
+    text = texts[-1]
+    byte_count = len(text.encode("utf-8", "surrogatepass"))
+    spelling = _sequence_digest(texts)
     return Logged(
         line=line,
-        id=_id(line, name, own),
-        tokens=Tokens([value], size, text),
+        id=_checked_id(line, id_name, id_value),
+        tokens=Tokens([log_likelihood], byte_count, text),
         size=None,
         unscored=0,
         spelling=spelling,
@@ -444,40 +453,40 @@ def _lm_eval(line: Line) -> Logged:
     )
 
 
-def _target(line: Line, requests: int) -> int:
+def _target_request(line: Line, requests: int) -> int:
     """Return which of several requests is that of the right answer."""
     target = line.content.get("target")
     if isinstance(target, int | str) and not isinstance(target, bool):
         with suppress(ValueError):
-            chosen = int(target)
-            if 0 <= chosen < requests:
-                return chosen
+            request = int(target)
+            if 0 <= request < requests:
+                return request
     raise line.refusal(
         f"it has {requests} requests, and its target {shown(target)} does not say which is the "
         "right one: use a task with output_type loglikelihood_rolling, or loglikelihood"
     )
 
 
-def _arguments(line: Line, chosen: int) -> list[str]:
+def _request_texts(line: Line, request: int) -> list[str]:
     """Return the texts of a request: of a context, if there is one, and what was scored."""
-    found = line.content.get("arguments")
-    if isinstance(found, dict):
-        found = [*found.values()]
-    request = _listed(line, found, "arguments")
-    if len(request) <= chosen:
-        raise line.refusal(f"it has {len(request)} arguments, and none for request {chosen}")
-    texts = request[chosen]
+    requests = line.content.get("arguments")
+    if isinstance(requests, dict):
+        requests = [*requests.values()]
+    request_list = _checked_list(line, requests, "arguments")
+    if len(request_list) <= request:
+        raise line.refusal(f"it has {len(request_list)} arguments, and none for request {request}")
+    texts = request_list[request]
     if isinstance(texts, dict):
         texts = [*texts.values()]
-    texts = _listed(line, texts, f"arguments of request {chosen}")[:2]
-    known = [one for one in texts if isinstance(one, str)]
-    if not texts or len(known) < len(texts) or not known[-1]:
-        raise line.refusal(f"arguments of request {chosen} must be texts, got {shown(texts)}")
-    return known
+    texts = _checked_list(line, texts, f"arguments of request {request}")[:2]
+    known_texts = [text for text in texts if isinstance(text, str)]
+    if not texts or len(known_texts) < len(texts) or not known_texts[-1]:
+        raise line.refusal(f"arguments of request {request} must be texts, got {shown(texts)}")
+    return known_texts
 
 
 _READERS: Mapping[LogSource, Callable[[Line], Logged]] = {
-    "vllm": _vllm,
-    "openai": _openai,
-    "lm-eval": _lm_eval,
+    "vllm": _read_vllm,
+    "openai": _read_openai,
+    "lm-eval": _read_lm_eval,
 }

@@ -20,19 +20,19 @@ Measured: TypeAlias = Literal["auto", "logit_margin", "cross_entropy", "residual
 # The method that a model is asked by.
 Method: TypeAlias = Literal["score_samples", "predict_proba", "decision_function", "predict"]
 
-_ROUNDING = 1e-3  # of sums of probabilities, in half precision
-_FEW = 5  # classes that a message lists
+_PROBABILITY_ROUNDING = 1e-3  # of sums of probabilities, in half precision
+_LISTED_CLASSES = 5  # classes that a message lists
 # Pairs of classes of which the second is meant by "the probability": 1 against 0 or -1.
-_YES = ((0, 1), (-1, 1))
+_POSITIVE_CLASS_PAIRS = ((0, 1), (-1, 1))
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _ModelAnswer:
     """A model, the method that it was asked by, inputs and its answer."""
 
     model: object
     method: Method
-    x: object
+    inputs: object
     answer: Any
 
     @property
@@ -48,13 +48,13 @@ class _Asked:
     @property
     def predicts_classes(self) -> bool:
         """Whether the answer is that of a classifier's `predict`."""
-        named = getattr(self.model, "__name__", "predict")
-        return named == "predict" and _type_of(self.estimator) == "classifier"
+        function_name = getattr(self.model, "__name__", "predict")
+        return function_name == "predict" and _estimator_type(self.estimator) == "classifier"
 
     @property
     def is_regressor(self) -> bool:
         """Whether the model says that it predicts numbers."""
-        return _type_of(self.estimator) == "regressor"
+        return _estimator_type(self.estimator) == "regressor"
 
 
 def score(
@@ -120,201 +120,226 @@ def score(
     >>> score(predict_proba, [[1.0], [2.0]], [0, 1]).values.round(3).tolist()
     [2.197, 0.0]
     """
-    asked = _asked_of(model, X, own=callable(signal))
+    model_answer = _ask_model(model, X, custom_signal=callable(signal))
     if callable(signal):
         name = str(getattr(signal, "__name__", type(signal).__name__))
-        measured = _called(f"signal {name}", signal, asked.answer, y)
-        values = np.asarray(checks.numbers(measured, name="scores"), dtype=np.float64)
+        custom_scores = _call_foreign(f"signal {name}", signal, model_answer.answer, y)
+        values = checks.reals(custom_scores, name="scores")
         checks.check_length(np.atleast_1d(values), examples=size_of(y), name="scores")
         return as_scores(values, ids=ids, attack=name)
     checks.choice(signal, name="signal", allowed=Measured)
-    if asked.method == "score_samples":
-        _check_signal(asked, signal, "normality")
-        normal = np.asarray(checks.numbers(asked.answer, name="score_samples"), dtype=np.float64)
-        return as_scores(normal.ravel(), ids=ids, attack="normality")
+    if model_answer.method == "score_samples":
+        _check_signal(model_answer, signal, "normality")
+        log_densities = checks.reals(model_answer.answer, name="score_samples")
+        return as_scores(log_densities.ravel(), ids=ids, attack="normality")
     if y is None:
-        raise InputTypeError(f"{type(asked.model).__name__} is scored by its targets: y is missing")
-    if asked.method == "decision_function":
+        raise InputTypeError(
+            f"{type(model_answer.model).__name__} is scored by its targets: y is missing"
+        )
+    if model_answer.method == "decision_function":
         if signal == "cross_entropy":
             kind = type(model).__name__
             raise OptionError(f"{kind} has no predict_proba, which {signal!r} needs")
-        _check_signal(asked, signal, "logit_margin")
-        return _by_decision(asked, y, ids)
-    if asked.method == "predict":
-        return _by_prediction(asked, y, signal, ids)
-    return _by_chances(asked, y, signal, ids)
+        _check_signal(model_answer, signal, "logit_margin")
+        return _decision_scores(model_answer, y, ids)
+    if model_answer.method == "predict":
+        return _score_predictions(model_answer, y, signal, ids)
+    return _probability_scores(model_answer, y, signal, ids)
 
 
 def score_samples_of(model: object) -> Callable[[Any], object] | None:
     """Return how usual examples are to a model that knows no classes; None for other models."""
     if hasattr(model, "classes_"):
         return None
-    ask: Callable[[Any], object] | None = getattr(model, "score_samples", None)
-    return ask
+    score_samples: Callable[[Any], object] | None = getattr(model, "score_samples", None)
+    return score_samples
 
 
-def _asked_of(model: object, x: object, *, own: bool) -> _Asked:
+def _ask_model(model: object, inputs: object, *, custom_signal: bool) -> _ModelAnswer:
     """Ask a model about inputs, by its most informative method.
 
-    A signal of one's `own` sees the decisions of detectors of outliers.
+    With a signal of one's own, `custom_signal`, this is the decision of detectors of outliers.
     """
     methods: Sequence[Method] = ("predict_proba", "decision_function", "predict")
-    if score_samples_of(model) is not None and not own:
+    if score_samples_of(model) is not None and not custom_signal:
         methods = ("score_samples",)
     for method in methods:
-        ask = getattr(model, method, None)
-        if not callable(ask):
+        answer_method = getattr(model, method, None)
+        if not callable(answer_method):
             continue
-        if method == "decision_function" and not own and not hasattr(model, "classes_"):
+        if method == "decision_function" and not custom_signal and not hasattr(model, "classes_"):
             raise InputTypeError(
                 f"{type(model).__name__} has a decision_function, but neither classes_ nor "
                 "score_samples: say what its values mean, by signal=lambda values, y: values if "
                 "they are larger for usual examples, or -values if larger for outliers, as of PyOD"
             )
-        return _Asked(model, method, x, _answer(model, ask=ask, x=x))
+        answer = _answer_of(model, answer_method, inputs)
+        return _ModelAnswer(model, method, inputs, answer)
     if not callable(model):
         raise InputTypeError(
             f"{type(model).__name__} has neither predict_proba nor decision_function, "
             "score_samples or predict: pass a function of X that returns probabilities, shape "
             "(m, classes), or predicted numbers, shape (m,)"
         )
-    return _Asked(model, "predict", x, _answer(model, ask=model, x=x))
+    return _ModelAnswer(model, "predict", inputs, _answer_of(model, model, inputs))
 
 
-def _check_signal(asked: _Asked, signal: str, only: str) -> None:
+def _check_signal(model_answer: _ModelAnswer, signal: str, suitable: str) -> None:
     """Refuse a signal that has no meaning for such answers."""
-    if signal in {"auto", only}:
+    if signal in {"auto", suitable}:
         return
-    kind = type(asked.model).__name__
+    model_name = type(model_answer.model).__name__
     raise OptionError(
-        f"signal={signal!r} has no meaning for what {kind} answers ({asked.method}): leave it out, "
-        f"for {only!r}, or pass a function of the answer and y"
+        f"signal={signal!r} has no meaning for what {model_name} answers "
+        f"({model_answer.method}): leave it out, for {suitable!r}, or pass a function of the "
+        "answer and y"
     )
 
 
-def _by_prediction(asked: _Asked, y: ArrayInput, signal: str, ids: ArrayInput | None) -> Scores:
+def _score_predictions(
+    model_answer: _ModelAnswer, y: ArrayInput, signal: str, ids: ArrayInput | None
+) -> Scores:
     """Score by what `predict` or a function returned: probabilities, numbers or classes."""
-    if _is_tables(asked.answer):
-        return _by_chances(asked, y, signal, ids)
-    answer = targets_of(asked.answer, name="what the model predicts")
+    if _are_label_tables(model_answer.answer):
+        return _probability_scores(model_answer, y, signal, ids)
+    predictions = targets_of(model_answer.answer, name="what the model predicts")
     targets = targets_of(y, name="y")
-    if answer.ndim not in {1, 2}:
+    if predictions.ndim not in {1, 2}:
         raise InputError(
             "the model must answer probabilities of shape (m, classes), or numbers of shape (m,), "
-            f"got {answer.shape}"
+            f"got {predictions.shape}"
         )
-    checks.check_length(answer, examples=len(targets), name="what the model predicts")
-    if asked.is_regressor or signal == "residual":
-        _check_signal(asked, signal, "residual")
-        return _by_residual(answer, targets, ids)
-    if answer.dtype.kind not in "biuf" or asked.predicts_classes:
-        return _by_right_class(answer, targets, ids)
-    if answer.ndim == 2 and (targets.ndim == 1 or _are_indicators(targets)):
-        return _by_chances(asked, y, signal, ids)
-    if answer.ndim == 2:
-        return _by_residual(answer, targets, ids)
-    second = _second_class(asked.classes, targets)
-    if second is not None and (answer >= 0).all() and (answer <= 1).all():
-        chance = answer.astype(np.float64)
-        own = (targets == second).astype(np.int64)
-        return _measured(np.column_stack([1 - chance, chance]), own, signal, ids)
+    checks.check_length(predictions, examples=len(targets), name="what the model predicts")
+    if model_answer.is_regressor or signal == "residual":
+        _check_signal(model_answer, signal, "residual")
+        return _residual_scores(predictions, targets, ids)
+    if predictions.dtype.kind not in "biuf" or model_answer.predicts_classes:
+        return _right_class_scores(predictions, targets, ids)
+    if predictions.ndim == 2 and (targets.ndim == 1 or _are_indicators(targets)):
+        return _probability_scores(model_answer, y, signal, ids)
+    if predictions.ndim == 2:
+        return _residual_scores(predictions, targets, ids)
+    positive_class = _positive_class(model_answer.classes, targets)
+    if positive_class is not None and (predictions >= 0).all() and (predictions <= 1).all():
+        positive_probability = predictions.astype(np.float64)
+        probabilities = np.column_stack([1 - positive_probability, positive_probability])
+        own_columns = (targets == positive_class).astype(np.int64)
+        return _class_scores(probabilities, own_columns, signal, ids)
     if targets.dtype.kind not in "biuf":
         raise InputError(
-            f"the model predicts numbers such as {answer[0]:g}, and y holds classes such as "
+            f"the model predicts numbers such as {predictions[0]:g}, and y holds classes such as "
             f"{checks.shown(targets.tolist()[0])}: pass a function that returns probabilities, "
             "shape (m, classes)"
         )
-    if second is not None and signal == "auto":
+    if positive_class is not None and signal == "auto":
         # Read as numbers here, and as probabilities in a call whose answers happen to be within
         # 0 and 1, scores of two calls would not compare.
         raise InputError(
-            f"y has two classes, and the model answers from {answer.min():g} to {answer.max():g}: "
-            "pass a function that returns probabilities or, if it predicts numbers, "
-            'signal="residual"'
+            f"y has two classes, and the model answers from {predictions.min():g} to "
+            f"{predictions.max():g}: pass a function that returns probabilities or, if it predicts "
+            'numbers, signal="residual"'
         )
-    _check_signal(asked, signal, "residual")
-    return _by_residual(answer, targets, ids)
+    _check_signal(model_answer, signal, "residual")
+    return _residual_scores(predictions, targets, ids)
 
 
-def _by_residual(answer: AnyArray, targets: AnyArray, ids: ArrayInput | None) -> Scores:
+def _residual_scores(predictions: AnyArray, targets: AnyArray, ids: ArrayInput | None) -> Scores:
     """Score by minus the absolute difference of prediction and target, summed over targets."""
-    predicted = np.asarray(checks.numbers(answer, name="predictions"), dtype=np.float64)
-    known = np.asarray(checks.numbers(targets, name="y"), dtype=np.float64)
-    if predicted.shape != known.shape:
+    predicted_numbers = checks.reals(predictions, name="predictions")
+    true_numbers = checks.reals(targets, name="y")
+    if predicted_numbers.shape != true_numbers.shape:
         raise InputError(
-            f"the model predicts numbers of shape {predicted.shape}, and y has shape {known.shape}"
+            f"the model predicts numbers of shape {predicted_numbers.shape}, and y has shape "
+            f"{true_numbers.shape}"
         )
-    residuals = np.abs(known - predicted)
-    if known.ndim == 2:
-        residuals = residuals.sum(axis=1)
-    return as_scores(0.0 - residuals, ids=ids, attack="residual")
+    absolute_residuals = np.abs(true_numbers - predicted_numbers)
+    if true_numbers.ndim == 2:
+        absolute_residuals = absolute_residuals.sum(axis=1)
+    return as_scores(0.0 - absolute_residuals, ids=ids, attack="residual")
 
 
-def _by_right_class(answer: AnyArray, targets: AnyArray, ids: ArrayInput | None) -> Scores:
+def _right_class_scores(predictions: AnyArray, targets: AnyArray, ids: ArrayInput | None) -> Scores:
     """Score by whether the class is predicted, or by how many of several labels are."""
-    if answer.shape != targets.shape:
+    if predictions.shape != targets.shape:
         raise InputError(
-            f"the model predicts classes of shape {answer.shape}, and y has shape {targets.shape}"
+            f"the model predicts classes of shape {predictions.shape}, and y has shape "
+            f"{targets.shape}"
         )
-    right = np.asarray(answer == targets, dtype=np.float64).reshape(len(targets), -1)
-    return as_scores(right.sum(axis=1), ids=ids, attack="right_class")
+    is_right = np.asarray(predictions == targets, dtype=np.float64)
+    right_labels = is_right.reshape(len(targets), -1).sum(axis=1)
+    return as_scores(right_labels, ids=ids, attack="right_class")
 
 
-def _second_class(classes: object, targets: AnyArray) -> object:
+def _positive_class(classes: object, targets: AnyArray) -> object:
     """Return the class whose probability a model of two classes answers; None where not known."""
     if targets.ndim != 1:
         return None
-    known = set(targets.tolist())
+    class_labels = set(targets.tolist())
     if classes is not None:
-        known = set(labels_of(classes, name="classes_ of the model").tolist())
-    for pair in _YES:
-        if known <= set(pair):
+        class_labels = set(labels_of(classes, name="classes_ of the model").tolist())
+    for pair in _POSITIVE_CLASS_PAIRS:
+        if class_labels <= set(pair):
             return pair[1]
-    if len(known) != 2:
+    if len(class_labels) != 2:
         return None
-    return sorted(known)[1]
+    return sorted(class_labels)[1]
 
 
-def _by_chances(asked: _Asked, y: ArrayInput, signal: str, ids: ArrayInput | None) -> Scores:
+def _probability_scores(
+    model_answer: _ModelAnswer, y: ArrayInput, signal: str, ids: ArrayInput | None
+) -> Scores:
     """Score by probabilities: of classes, or of several labels, whose losses are summed."""
     if signal not in {"auto", "logit_margin", "cross_entropy"}:
-        _check_signal(asked, signal, "logit_margin")
+        _check_signal(model_answer, signal, "logit_margin")
     targets = targets_of(y, name="y")
-    tables = _tables(asked, targets)
-    if tables is not None:
+    tables_of_labels = _tables_of_labels(model_answer, targets)
+    if tables_of_labels is not None:
         if signal == "logit_margin":
             raise OptionError(
                 "of several labels the losses are summed: leave signal out, or choose one label by "
                 "a function that returns its probabilities"
             )
-        losses = [_log_chance(*one) for one in tables]
-        return as_scores(np.sum(losses, axis=0), ids=ids, attack="summed_losses")
-    chances = _probabilities(asked.answer)
-    own = _positions(y, classes=asked.classes, columns=chances.shape[1], ids=ids)
-    checks.check_length(own, examples=len(chances), name="y")
-    return _measured(chances, own, signal, ids)
+        label_log_probabilities = [
+            _log_probability(probabilities, own_columns)
+            for probabilities, own_columns in tables_of_labels
+        ]
+        return as_scores(np.sum(label_log_probabilities, axis=0), ids=ids, attack="summed_losses")
+    probabilities = _probabilities_of(model_answer.answer)
+    own_columns = _own_columns(
+        y, classes=model_answer.classes, column_count=probabilities.shape[1], ids=ids
+    )
+    checks.check_length(own_columns, examples=len(probabilities), name="y")
+    return _class_scores(probabilities, own_columns, signal, ids)
 
 
-def _measured(chances: FloatArray, own: IntArray, signal: str, ids: ArrayInput | None) -> Scores:
+def _class_scores(
+    probabilities: FloatArray, own_columns: IntArray, signal: str, ids: ArrayInput | None
+) -> Scores:
     """Return log-odds of the class of each example, or the logarithm of its probability."""
     with np.errstate(divide="ignore"):
-        logs: FloatArray = np.log(chances)
+        log_probabilities: FloatArray = np.log(probabilities)
     if signal == "cross_entropy":
-        return as_scores(logs[np.arange(own.size), own], ids=ids, attack=signal)
-    return as_scores(margin_threshold(logs, own).values, ids=ids, attack="logit_margin")
+        return as_scores(
+            log_probabilities[np.arange(own_columns.size), own_columns], ids=ids, attack=signal
+        )
+    return as_scores(
+        margin_threshold(log_probabilities, own_columns).values, ids=ids, attack="logit_margin"
+    )
 
 
-def _is_tables(answer: object) -> TypeGuard[Sequence[ArrayInput]]:
+def _are_label_tables(answer: object) -> TypeGuard[Sequence[ArrayInput]]:
     """Return whether an answer has a table of probabilities for each of several labels."""
     if not isinstance(answer, list | tuple) or not answer:
         return False
     return all(np.ndim(one) == 2 for one in answer)
 
 
-def _tables(asked: _Asked, targets: AnyArray) -> list[tuple[FloatArray, IntArray]] | None:
+def _tables_of_labels(
+    model_answer: _ModelAnswer, targets: AnyArray
+) -> list[tuple[FloatArray, IntArray]] | None:
     """Return probabilities and the right column for each of several labels; None for one label."""
-    answer = asked.answer
-    if _is_tables(answer):
+    answer = model_answer.answer
+    if _are_label_tables(answer):
         if targets.ndim == 1:
             targets = targets[:, None]
         if targets.shape[1] != len(answer):
@@ -322,26 +347,34 @@ def _tables(asked: _Asked, targets: AnyArray) -> list[tuple[FloatArray, IntArray
                 f"the model answers {len(answer)} tables, one for each label, and y has "
                 f"{targets.shape[1]} columns: pass y with a column for each"
             )
-        classes: Sequence[object] = [None] * len(answer)
-        if asked.classes is not None:
-            classes = list(asked.classes)
-        found = []
-        for column, (one, known) in enumerate(zip(answer, classes, strict=True)):
-            chances = np.asarray(checks.numbers(one, name="probabilities", least=0), np.float64)
-            own = _positions(targets[:, column], classes=known, columns=chances.shape[1], ids=None)
-            found.append((chances, own))
-        return found
-    array = targets_of(answer, name="probabilities")
-    if targets.ndim != 2 or array.shape != targets.shape:
+        classes_of_labels: Sequence[object] = [None] * len(answer)
+        if model_answer.classes is not None:
+            classes_of_labels = list(model_answer.classes)
+        tables_of_labels = []
+        for column, (table, label_classes) in enumerate(
+            zip(answer, classes_of_labels, strict=True)
+        ):
+            probabilities = checks.reals(table, name="probabilities", least=0)
+            own_columns = _own_columns(
+                targets[:, column],
+                classes=label_classes,
+                column_count=probabilities.shape[1],
+                ids=None,
+            )
+            tables_of_labels.append((probabilities, own_columns))
+        return tables_of_labels
+    answer_table = targets_of(answer, name="probabilities")
+    if targets.ndim != 2 or answer_table.shape != targets.shape:
         return None
-    of_one_label = np.abs(array.sum(axis=1) - 1) <= _ROUNDING
-    if of_one_label.all() and array.shape[1] > 1:
+    sums_to_one = np.abs(answer_table.sum(axis=1) - 1) <= _PROBABILITY_ROUNDING
+    if sums_to_one.all() and answer_table.shape[1] > 1:
         return None
     # a probability for each label by itself
-    chances = np.asarray(checks.numbers(array, name="probabilities", least=0, most=1), np.float64)
-    there = _indicators(targets).astype(np.int64)
+    probabilities = checks.reals(answer_table, name="probabilities", least=0, most=1)
+    indicators = _indicators(targets).astype(np.int64)
     return [
-        (np.column_stack([1 - one, one]), own) for one, own in zip(chances.T, there.T, strict=True)
+        (np.column_stack([1 - label_probability, label_probability]), own_columns)
+        for label_probability, own_columns in zip(probabilities.T, indicators.T, strict=True)
     ]
 
 
@@ -352,18 +385,20 @@ def _are_indicators(targets: AnyArray) -> bool:
 
 def _indicators(targets: AnyArray) -> BoolArray:
     """Read which of several labels each example has: 0 and 1."""
-    known = checks.numbers(targets, name="y", least=0, most=1, whole=True)
-    return np.asarray(known == 1)
+    indicators = checks.numbers(targets, name="y", least=0, most=1, whole=True)
+    return np.asarray(indicators == 1)
 
 
-def _log_chance(chances: FloatArray, own: IntArray) -> FloatArray:
+def _log_probability(probabilities: FloatArray, own_columns: IntArray) -> FloatArray:
     """Return the logarithm of the probability of each example's class."""
     with np.errstate(divide="ignore"):
-        logs: FloatArray = np.log(chances[np.arange(own.size), own])
-    return logs
+        log_probabilities: FloatArray = np.log(
+            probabilities[np.arange(own_columns.size), own_columns]
+        )
+    return log_probabilities
 
 
-def _type_of(model: object) -> str:
+def _estimator_type(model: object) -> str:
     """Return what an estimator says that it is, such as a classifier; empty if it says nothing."""
     declared = getattr(model, "_estimator_type", None)
     if declared is None and hasattr(model, "__sklearn_tags__"):
@@ -371,49 +406,52 @@ def _type_of(model: object) -> str:
     return str(declared or "")
 
 
-def _answer(model: object, ask: Callable[[Any], object], x: object) -> Any:
+def _answer_of(model: object, answer_method: Callable[[Any], object], inputs: object) -> Any:
     """Return what a model answers about inputs."""
-    return _called(getattr(model, "__name__", type(model).__name__), ask, x)
+    return _call_foreign(getattr(model, "__name__", type(model).__name__), answer_method, inputs)
 
 
-def _called(what: str, function: Callable[..., object], *arguments: object) -> Any:
+def _call_foreign(called_name: str, function: Callable[..., object], *arguments: object) -> Any:
     """Call code that is not ours, and say what it was called with where it fails."""
     try:
         return function(*arguments)
     except (LeakboundError, MemoryError):
         raise
     except Exception as error:  # anybody's code, given data of any type
-        given = " and ".join(type(one).__name__ for one in arguments)
+        argument_types = " and ".join(type(argument).__name__ for argument in arguments)
         raise InputError(
-            f"{what} raised {type(error).__name__} when called with {given}: {one_line(error)}; "
-            "pass data of the type that the fitted model takes"
+            f"{called_name} raised {type(error).__name__} when called with {argument_types}: "
+            f"{one_line(error)}; pass data of the type that the fitted model takes"
         ) from error
 
 
-def _by_decision(asked: _Asked, y: ArrayInput, ids: ArrayInput | None) -> Scores:
+def _decision_scores(model_answer: _ModelAnswer, y: ArrayInput, ids: ArrayInput | None) -> Scores:
     """Score by the values of a decision function, of one column for two classes."""
-    kind = type(asked.model).__name__
-    answer = checks.numbers(asked.answer, name="decision_function")
-    values = np.asarray(answer, dtype=np.float64)
+    model_name = type(model_answer.model).__name__
+    decision_values = checks.reals(model_answer.answer, name="decision_function")
     targets = targets_of(y, name="y")
-    if targets.ndim == 2 and values.shape == targets.shape:
+    if targets.ndim == 2 and decision_values.shape == targets.shape:
         # of several labels each by itself: log-odds that it is there
-        there = _indicators(targets)
-        losses = np.logaddexp(0.0, np.where(there, -values, values))
-        return as_scores(-losses.sum(axis=1), ids=ids, attack="summed_losses")
-    classes = labels_of(asked.classes, name=f"classes_ of {kind}")
-    if values.ndim == 2 and values.shape[1] == 1:
-        values = values[:, 0]
-    logits = values
-    if values.ndim == 1:
-        logits = np.column_stack([np.zeros(len(values)), values])
-    by_class = _one_against_rest(asked.model, x=asked.x, values=logits, classes=classes)
-    own = _positions(y, classes=classes, columns=by_class.shape[1], ids=ids)
-    return as_scores(margin_threshold(by_class, own).values, ids=ids, attack="logit_margin")
+        is_present = _indicators(targets)
+        label_losses = np.logaddexp(0.0, np.where(is_present, -decision_values, decision_values))
+        return as_scores(-label_losses.sum(axis=1), ids=ids, attack="summed_losses")
+    classes = labels_of(model_answer.classes, name=f"classes_ of {model_name}")
+    if decision_values.ndim == 2 and decision_values.shape[1] == 1:
+        decision_values = decision_values[:, 0]
+    logits = decision_values
+    if decision_values.ndim == 1:
+        logits = np.column_stack([np.zeros(len(decision_values)), decision_values])
+    class_values = _class_values_of(
+        model_answer.model, inputs=model_answer.inputs, values=logits, classes=classes
+    )
+    own_columns = _own_columns(y, classes=classes, column_count=class_values.shape[1], ids=ids)
+    return as_scores(
+        margin_threshold(class_values, own_columns).values, ids=ids, attack="logit_margin"
+    )
 
 
-def _one_against_rest(
-    model: object, x: object, values: FloatArray, classes: AnyArray
+def _class_values_of(
+    model: object, inputs: object, values: FloatArray, classes: AnyArray
 ) -> FloatArray:
     """Return a value for each class, where a model may have answered one for each pair of classes.
 
@@ -421,118 +459,138 @@ def _one_against_rest(
     which these are: of values of classes the predicted one has the largest, and of values of pairs
     it wins most comparisons.
     """
-    count = classes.size
-    first, _ = np.triu_indices(count, 1)
-    if count < 3 or values.shape[1] != first.size:
+    class_count = classes.size
+    first_of_pairs, _ = np.triu_indices(class_count, 1)
+    if class_count < 3 or values.shape[1] != first_of_pairs.size:
         return values
-    readings = [_votes(values, count), _votes(-values, count)]
-    if count == values.shape[1]:
-        if _says_pairs(model):
-            return readings[0]
-        readings = [values, *readings]
-    if len(readings) == 1 or not hasattr(model, "predict"):
-        return readings[0]
-    answer = labels_of(_answer(model, ask=model.predict, x=x), name="what the model predicts")
-    predicted = positions_of(answer, classes)
-    return max(readings, key=lambda one: float((one.argmax(1) == predicted).mean()))
+    candidate_values = [
+        _one_vs_one_votes(values, class_count),
+        _one_vs_one_votes(-values, class_count),
+    ]
+    if class_count == values.shape[1]:
+        if _answers_class_pairs(model):
+            return candidate_values[0]
+        candidate_values = [values, *candidate_values]
+    if len(candidate_values) == 1 or not hasattr(model, "predict"):
+        return candidate_values[0]
+    answer = _answer_of(model, model.predict, inputs)
+    predictions = labels_of(answer, name="what the model predicts")
+    predicted_columns = positions_of(predictions, classes)
+
+    def agreement(class_values: FloatArray) -> float:
+        return float((class_values.argmax(axis=1) == predicted_columns).mean())
+
+    return max(candidate_values, key=agreement)
 
 
-def _votes(values: FloatArray, count: int) -> FloatArray:
+def _one_vs_one_votes(values: FloatArray, class_count: int) -> FloatArray:
     """Return how many comparisons each class wins, and by how much, from values of pairs.
 
     The first class of a pair wins where the value is above 0. Sums of values break ties of wins,
     scaled to less than a third, as scikit-learn does for `decision_function_shape="ovr"`.
     """
-    wins, sums = np.zeros((2, len(values), count))
-    for column, one, other in zip(values.T, *np.triu_indices(count, 1), strict=True):
-        won = column >= 0
-        wins[:, one] += won
-        wins[:, other] += ~won
-        sums[:, one] += column
-        sums[:, other] -= column
-    scaled: FloatArray = wins + sums / (3 * (np.abs(sums) + 1))
+    wins, sums_of_values = np.zeros((2, len(values), class_count))
+    for pair_values, first, second in zip(values.T, *np.triu_indices(class_count, 1), strict=True):
+        first_wins = pair_values >= 0
+        wins[:, first] += first_wins
+        wins[:, second] += ~first_wins
+        sums_of_values[:, first] += pair_values
+        sums_of_values[:, second] -= pair_values
+    scaled: FloatArray = wins + sums_of_values / (3 * (np.abs(sums_of_values) + 1))
     return scaled
 
 
-def _says_pairs(model: object) -> bool:
+def _answers_class_pairs(model: object) -> bool:
     """Return whether a model, or the one that it wraps, has the option of one-vs-one values."""
-    seen: list[object] = []
-    inside = [model]
-    while inside:
-        one = inside.pop()
-        if any(one is other for other in seen):
+    visited: list[object] = []
+    to_visit = [model]
+    while to_visit:
+        estimator = to_visit.pop()
+        if any(estimator is visited_estimator for visited_estimator in visited):
             continue
-        seen.append(one)
-        if getattr(one, "decision_function_shape", None) == "ovo":
+        visited.append(estimator)
+        if getattr(estimator, "decision_function_shape", None) == "ovo":
             return True
-        names = ("best_estimator_", "estimator_", "final_estimator_")
-        inside += [getattr(one, name) for name in names if hasattr(one, name)]
-        inside += [step for _, step in list(getattr(one, "steps", ()))[-1:]]
+        wrapped_names = ("best_estimator_", "estimator_", "final_estimator_")
+        to_visit += [
+            getattr(estimator, wrapped_name)
+            for wrapped_name in wrapped_names
+            if hasattr(estimator, wrapped_name)
+        ]
+        pipeline_steps = list(getattr(estimator, "steps", ()))
+        to_visit += [step for _, step in pipeline_steps[-1:]]
     return False
 
 
-def _probabilities(answer: ArrayInput) -> FloatArray:
+def _probabilities_of(answer: ArrayInput) -> FloatArray:
     """Read a model's answer: rows that sum to 1, but for rounding."""
-    chances = np.asarray(checks.numbers(answer, name="probabilities", least=0), dtype=np.float64)
-    if chances.ndim != 2 or chances.shape[1] < 2 or not chances.size:
+    probabilities = checks.reals(answer, name="probabilities", least=0)
+    if probabilities.ndim != 2 or probabilities.shape[1] < 2 or not probabilities.size:
         raise InputError(
-            f"the model must answer probabilities of shape (m, classes), got {chances.shape}"
+            f"the model must answer probabilities of shape (m, classes), got {probabilities.shape}"
         )
-    off = np.flatnonzero(np.abs(chances.sum(1) - 1) > _ROUNDING)
-    if off.size:
+    row_sums = probabilities.sum(axis=1)
+    wrong_rows = np.flatnonzero(np.abs(row_sums - 1) > _PROBABILITY_ROUNDING)
+    if wrong_rows.size:
+        row = wrong_rows[0]
         raise InputError(
-            f"probabilities of example {off[0]} sum to {chances[off[0]].sum():g}, not to 1; score "
+            f"probabilities of example {row} sum to {row_sums[row]:g}, not to 1; score "
             "logits by leakbound.attacks.margin_threshold"
         )
-    return chances
+    return probabilities
 
 
-def _positions(y: object, classes: object, columns: int, ids: ArrayInput | None) -> IntArray:
+def _own_columns(y: object, classes: object, column_count: int, ids: ArrayInput | None) -> IntArray:
     """Return the column of each example's class."""
     labels = labels_of(y, name="y")
-    names = _columns_of(labels, columns)
+    class_names = _unnamed_classes(labels, column_count)
     if classes is not None:
-        names = labels_of(classes, name="classes_ of the model")
-    if names.size != columns:
-        raise InputError(f"the model has {names.size} classes_ and answers {columns} probabilities")
-    positions = positions_of(labels, names)
-    wrong = np.flatnonzero(positions < 0)
-    if wrong.size:
-        row = int(wrong[0])
-        known = None
+        class_names = labels_of(classes, name="classes_ of the model")
+    if class_names.size != column_count:
+        raise InputError(
+            f"the model has {class_names.size} classes_ and answers {column_count} probabilities"
+        )
+    positions = positions_of(labels, class_names)
+    unknown_rows = np.flatnonzero(positions < 0)
+    if unknown_rows.size:
+        row = int(unknown_rows[0])
+        example_ids = None
         if ids is not None:
-            known = checks.vector(ids, name="ids", kinds="biufSUOT")
+            example_ids = checks.vector(ids, name="ids", kinds="biufSUOT")
         place = f"index {row}"
-        if known is not None and known.size > row:
-            place = f"id {known[row]}"
-        name = checks.shown(labels.tolist()[row])
-        if classes is None and all(isinstance(one, str) for one in labels.tolist()):
+        if example_ids is not None and example_ids.size > row:
+            place = f"id {example_ids[row]}"
+        class_name = checks.shown(labels.tolist()[row])
+        if classes is None and all(isinstance(label, str) for label in labels.tolist()):
             raise InputError(
                 f"y has {np.unique(labels).size} different classes and the model "
-                f"answers {columns} probabilities, so that their order is not known: pass codes, "
-                "numpy.searchsorted(classes, y) with the classes in the order of the columns"
+                f"answers {column_count} probabilities, so that their order is not known: pass "
+                "codes, numpy.searchsorted(classes, y) with the classes in the order of the columns"
             )
         raise InputError(
-            f"y has the class {name} at {place}, which the model was not fitted to "
-            f"({wrong.size} such rows, its {columns} classes are {_listed(names)}): drop these "
-            "rows, or give classes the names that they had in training"
+            f"y has the class {class_name} at {place}, which the model was not fitted to "
+            f"({unknown_rows.size} such rows, its {column_count} classes are "
+            f"{_listed_names(class_names)}): drop these rows, or give classes the names that they "
+            "had in training"
         )
     return positions
 
 
-def _columns_of(labels: AnyArray, columns: int) -> AnyArray:
+def _unnamed_classes(labels: AnyArray, column_count: int) -> AnyArray:
     """Return the classes of columns that have no names: numbers from 0 on, or all words in order.
 
     In ascending order, as scikit-learn puts them, where there are as many words as columns.
     """
-    words = set(labels.tolist())
-    if all(isinstance(one, str) for one in words) and len(words) == columns:
-        return np.array(sorted(words), dtype=object)
-    return np.arange(columns)
+    distinct_labels = set(labels.tolist())
+    are_words = all(isinstance(label, str) for label in distinct_labels)
+    if are_words and len(distinct_labels) == column_count:
+        return np.array(sorted(distinct_labels), dtype=object)
+    return np.arange(column_count)
 
 
-def _listed(names: AnyArray) -> str:
-    listed = [checks.shown(one) for one in names[:_FEW].tolist()]
-    if names.size > _FEW:
-        listed.append("…")
-    return ", ".join(listed)
+def _listed_names(names: AnyArray) -> str:
+    """Return the first names of classes, as a message lists them."""
+    shown_names = [checks.shown(name) for name in names[:_LISTED_CLASSES].tolist()]
+    if names.size > _LISTED_CLASSES:
+        shown_names.append("…")
+    return ", ".join(shown_names)

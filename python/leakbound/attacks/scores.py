@@ -1,19 +1,11 @@
 """Scores from what one model answers, or from what it and reference models answer."""
 
-from typing import Literal, TypeAlias
-
 import numpy as np
 
 from leakbound._base import checks
 from leakbound._base.scores import Scores
 from leakbound._base.types import AnyArray, ArrayInput, BoolArray, FloatArray
 from leakbound.errors import InputError, OptionError
-
-# What is measured on the answers of a classifier.
-Answers: TypeAlias = Literal["logit_margin", "cross_entropy"]
-
-_ROUNDING = 1e-3  # of sums of probabilities, in half precision
-_FEW = 5  # classes that a message lists
 
 
 def margin_threshold(
@@ -35,17 +27,18 @@ def margin_threshold(
     >>> margin_threshold([[2.0, 0.0], [0.0, 1.0]], [0, 0]).values.tolist()
     [2.0, -1.0]
     """
-    z = _table(logits, "logits")
-    if z.shape[1] < 2:
-        raise InputError(f"logits must have at least two columns, got {z.shape[1]}")
-    own = checks.numbers(labels, name="labels", least=0, most=z.shape[1] - 1, whole=True).ravel()
-    checks.check_length(own, examples=len(z), name="labels")
-    rows = np.arange(len(z))
-    own = own.astype(np.intp)
-    others = z.copy()
-    others[rows, own] = -np.inf
+    logit_table = _number_table(logits, "logits")
+    if logit_table.shape[1] < 2:
+        raise InputError(f"logits must have at least two columns, got {logit_table.shape[1]}")
+    last_class = logit_table.shape[1] - 1
+    own_labels = checks.numbers(labels, name="labels", least=0, most=last_class, whole=True).ravel()
+    checks.check_length(own_labels, examples=len(logit_table), name="labels")
+    rows = np.arange(len(logit_table))
+    own_classes = own_labels.astype(np.intp)
+    other_logits = logit_table.copy()
+    other_logits[rows, own_classes] = -np.inf
     with np.errstate(invalid="ignore"):  # two infinite logits have no margin: refused as NaN
-        margins = z[rows, own] - np.logaddexp.reduce(others, axis=1)
+        margins = logit_table[rows, own_classes] - np.logaddexp.reduce(other_logits, axis=1)
     return as_scores(margins, ids=ids, attack="margin_threshold")
 
 
@@ -86,25 +79,29 @@ def offline_lira(
     >>> offline_lira([3.0, 1.0], [[0.0, 0.0], [2.0, 2.0]]).values.round(3).tolist()
     [1.414, 0.0]
     """
-    own = checks.check_scores(margins, name="margins")
-    references = _table(reference_margins, name="reference_margins", columns=own.size)
-    infinite = np.argwhere(np.isinf(references))
-    if infinite.size:
-        row, column = infinite[0]
+    own_margins = checks.check_scores(margins, name="margins")
+    reference_table = _number_table(
+        reference_margins, name="reference_margins", column_count=own_margins.size
+    )
+    infinite_places = np.argwhere(np.isinf(reference_table))
+    if infinite_places.size:
+        row, column = infinite_places[0]
         raise OptionError(
             f"reference_margins must be finite, got ±inf in row {row}, column {column}"
         )
-    without = _outside(trained_on, references.shape)
-    # Mean and spread of each example over the models without it.
-    counts = without.sum(0)
-    means = np.where(without, references, 0).sum(0) / counts
-    squares = np.where(without, (references - means) ** 2, 0).sum()
-    freedom = (counts - 1).sum()
-    if not freedom or not squares:
+    is_outside = _not_trained_on(trained_on, reference_table.shape)
+    # Mean and spread of each example over the models without it; the variance is pooled.
+    model_counts = is_outside.sum(0)
+    mean_margins = np.where(is_outside, reference_table, 0).sum(0) / model_counts
+    sum_of_squares = np.where(is_outside, (reference_table - mean_margins) ** 2, 0).sum()
+    degrees_of_freedom = (model_counts - 1).sum()
+    if not degrees_of_freedom or not sum_of_squares:
         raise OptionError(
             "reference_margins have no spread about their means: give different models"
         )
-    return as_scores((own - means) / np.sqrt(squares / freedom), ids=ids, attack="offline_lira")
+    pooled_deviation = np.sqrt(sum_of_squares / degrees_of_freedom)
+    standardized_margins = (own_margins - mean_margins) / pooled_deviation
+    return as_scores(standardized_margins, ids=ids, attack="offline_lira")
 
 
 def rmia(
@@ -147,23 +144,29 @@ def rmia(
     >>> rmia(np.log([0.9, 0.5]), np.log([[0.2, 0.5]])).values.round(3).tolist()
     [0.629, -0.3]
     """
-    scale = checks.real(offline_scale, name="offline_scale", least=0, below=1)
-    own = checks.check_scores(log_probabilities, name="log_probabilities")
-    references = _table(
-        reference_log_probabilities, name="reference_log_probabilities", columns=own.size
+    offline_scale = checks.real(offline_scale, name="offline_scale", least=0, below=1)
+    own_log_probabilities = checks.check_scores(log_probabilities, name="log_probabilities")
+    reference_table = _number_table(
+        reference_log_probabilities,
+        name="reference_log_probabilities",
+        column_count=own_log_probabilities.size,
     )
-    for values, name in ((own, "log_probabilities"), (references, "reference_log_probabilities")):
+    for values, name in (
+        (own_log_probabilities, "log_probabilities"),
+        (reference_table, "reference_log_probabilities"),
+    ):
         if values.max() > 0:
             raise OptionError(
                 f"{name} must be at most 0, got {values.max():g}: logarithms, or minus losses"
             )
-    without = _outside(trained_on, references.shape)
+    is_outside = _not_trained_on(trained_on, reference_table.shape)
     # The mean of probabilities, from their logarithms: references near 0 are never divided by.
-    mean = np.logaddexp.reduce(np.where(without, references, -np.inf), axis=0)
-    mean -= np.log(without.sum(0))
-    both = np.logaddexp(np.log1p(scale) + mean, np.log1p(-scale))
-    marginal = both - np.log(2)
-    return as_scores(np.asarray(own - marginal), ids=ids, attack="rmia")
+    log_mean = np.logaddexp.reduce(np.where(is_outside, reference_table, -np.inf), axis=0)
+    log_mean -= np.log(is_outside.sum(0))
+    log_sum = np.logaddexp(np.log1p(offline_scale) + log_mean, np.log1p(-offline_scale))
+    log_marginal = log_sum - np.log(2)
+    log_likelihood_ratios = np.asarray(own_log_probabilities - log_marginal)
+    return as_scores(log_likelihood_ratios, ids=ids, attack="rmia")
 
 
 def as_scores(values: FloatArray, ids: ArrayInput | None, attack: str) -> Scores:
@@ -176,29 +179,33 @@ def as_scores(values: FloatArray, ids: ArrayInput | None, attack: str) -> Scores
     return Scores(values=scores, ids=labels, signal=attack)
 
 
-def _table(values: ArrayInput, name: str, columns: int | None = None) -> FloatArray:
+def _number_table(values: ArrayInput, name: str, column_count: int | None = None) -> FloatArray:
     """Read a table with a row for each model and a column for each example."""
-    array = np.atleast_2d(checks.numbers(values, name=name).astype(np.float64, copy=False))
-    if array.ndim != 2 or not array.size:
-        raise InputError(f"{name} must have a row for each model, got shape {array.shape}")
-    if columns is not None and array.shape[1] != columns:
-        raise InputError(f"{name} has {array.shape[1]} columns and there are {columns} examples")
-    return array
+    table = np.atleast_2d(checks.numbers(values, name=name).astype(np.float64, copy=False))
+    if table.ndim != 2 or not table.size:
+        raise InputError(f"{name} must have a row for each model, got shape {table.shape}")
+    if column_count is not None and table.shape[1] != column_count:
+        raise InputError(
+            f"{name} has {table.shape[1]} columns and there are {column_count} examples"
+        )
+    return table
 
 
-def _outside(trained_on: ArrayInput | None, shape: tuple[int, int]) -> BoolArray:
+def _not_trained_on(trained_on: ArrayInput | None, shape: tuple[int, int]) -> BoolArray:
     """Read which models were not trained on which examples."""
     if trained_on is None:
         return np.ones(shape, dtype=np.bool_)
-    known = np.atleast_2d(
+    trained_on_table = np.atleast_2d(
         checks.numbers(trained_on, name="trained_on", least=0, most=1, whole=True)
     )
-    if known.shape != shape:
-        raise InputError(f"trained_on has shape {known.shape} and the references {shape}")
-    covered = np.flatnonzero((known != 0).all(0))
-    if covered.size:
-        raise OptionError(
-            f"every reference was trained on {covered.size} of the examples, the first in column "
-            f"{covered[0]}; train each reference on a random half"
+    if trained_on_table.shape != shape:
+        raise InputError(
+            f"trained_on has shape {trained_on_table.shape} and the references {shape}"
         )
-    return np.asarray(known == 0)
+    never_outside = np.flatnonzero((trained_on_table != 0).all(0))
+    if never_outside.size:
+        raise OptionError(
+            f"every reference was trained on {never_outside.size} of the examples, the first in "
+            f"column {never_outside[0]}; train each reference on a random half"
+        )
+    return np.asarray(trained_on_table == 0)

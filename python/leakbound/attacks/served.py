@@ -17,9 +17,9 @@ from leakbound.errors import FormatError, OptionError
 
 MEMBER = "member"
 # Signals that count nats of a whole text, whatever its tokens are.
-_OF_TEXTS = ("sum", "zlib")
+_WHOLE_TEXT_SIGNALS = ("sum", "zlib")
 # Integers that Arrow and NumPy hold.
-_LARGEST = 1 << 63
+_LARGEST_INTEGER = 1 << 63
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,7 +54,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class _Before:
+class _BaseText:
     """What the base model said of a text, without the text."""
 
     score: float
@@ -112,17 +112,20 @@ def logged_scores(
     log = ScoredLog(
         _paths(files), source, signal, k=k, reference=_paths(reference), keep=keep, most=most_rows
     )
-    rows = [*log]
-    sizes = [row.n_tokens for row in rows]
+    scored_rows = [*log]
+    token_counts = [scored_row.n_tokens for scored_row in scored_rows]
     n_tokens = None
-    if None not in sizes:
-        n_tokens = np.array(sizes, dtype=np.int64)
+    if None not in token_counts:
+        n_tokens = np.array(token_counts, dtype=np.int64)
     return LoggedScores(
-        values=np.array([row.score for row in rows]),
-        ids=np.array([row.id for row in rows]),
+        values=np.array([scored_row.score for scored_row in scored_rows]),
+        ids=np.array([scored_row.id for scored_row in scored_rows]),
         signal=signal,
         n_tokens=n_tokens,
-        kept={name: np.array([row.kept[name] for row in rows]) for name in log.keep},
+        kept={
+            name: np.array([scored_row.kept[name] for scored_row in scored_rows])
+            for name in log.keep
+        },
         unscored=log.unscored,
     )
 
@@ -151,143 +154,158 @@ class ScoredLog:
         if not files:
             raise OptionError("files is empty: give at least one log")
         self.keep = [] if keep is None else [*keep]
-        self._decided = keep is not None
-        self._without: Line | None = None
+        self._keep_is_decided = keep is not None
+        self._line_without_member: Line | None = None
         self._files = files
         self._source: LogSource = source
         self._signal: TokenSignal = signal
-        self._most = most
-        self._kinds = dict[str, tuple[type, Line]]()
+        self._most_rows = most
+        self._field_types = dict[str, tuple[type, Line]]()
         self.unscored = 0
-        self._base: dict[str, _Before] | None = None
+        self._base_texts: dict[str, _BaseText] | None = None
         if reference:
-            self._base = {
-                one.id: _Before(self._score(one), _slim(one)) for one in self._logged(reference)
+            self._base_texts = {
+                base_text.id: _BaseText(self._score(base_text), _without_text(base_text))
+                for base_text in self._texts_of(reference)
             }
             self.unscored = 0
 
     def __iter__(self) -> Iterator[Row]:
-        for one in self._logged(self._files):
-            score = self._score(one)
-            if self._base is not None:
-                score = self._compared(one, score, self._base)
-            yield Row(one.id, score, one.size, self._kept(one.line))
+        for logged_text in self._texts_of(self._files):
+            score = self._score(logged_text)
+            if self._base_texts is not None:
+                score = self._difference_to_base(logged_text, score, self._base_texts)
+            yield Row(logged_text.id, score, logged_text.size, self._kept_fields(logged_text.line))
 
-    def _logged(self, files: Sequence[Path]) -> Iterator[Logged]:
+    def _texts_of(self, files: Sequence[Path]) -> Iterator[Logged]:
         """Yield the texts of logs, each id once."""
-        seen = dict[str, tuple[Path, int]]()
+        first_places = dict[str, tuple[Path, int]]()
         for path in files:
-            for line in lines(path, self._most):
-                one = logged(line, self._source)
-                where = (line.path, line.number)
-                first = seen.setdefault(one.id, where)
-                if first is not where:
+            for line in lines(path, self._most_rows):
+                text_of_line = logged(line, self._source)
+                place = (line.path, line.number)
+                first_place = first_places.setdefault(text_of_line.id, place)
+                if first_place is not place:
                     raise line.refusal(
-                        f"the id {one.id} is also in {first[0]}, line {first[1]}: log each text "
-                        "once, under its own id"
+                        f"the id {text_of_line.id} is also in {first_place[0]}, line "
+                        f"{first_place[1]}: log each text once, under its own id"
                     )
-                self.unscored += one.unscored
-                yield one
-        if not seen:
+                self.unscored += text_of_line.unscored
+                yield text_of_line
+        if not first_places:
             raise FormatError(f"{files[0]} has no lines: log one text in each")
 
-    def _score(self, one: Logged) -> float:
-        if self._signal == "zlib" and not one.tokens.text:
-            raise one.line.refusal("zlib packs the text, which is not there: add it as text")
-        return SIGNALS[self._signal](one.tokens, self._k)
+    def _score(self, logged_text: Logged) -> float:
+        if self._signal == "zlib" and not logged_text.tokens.text:
+            raise logged_text.line.refusal(
+                "zlib packs the text, which is not there: add it as text"
+            )
+        return SIGNALS[self._signal](logged_text.tokens, self._k)
 
-    def _compared(self, one: Logged, score: float, base: Mapping[str, _Before]) -> float:
+    def _difference_to_base(
+        self, logged_text: Logged, score: float, base_texts: Mapping[str, _BaseText]
+    ) -> float:
         """Return the difference to the base model, if both logs are of the same thing."""
-        before = base.get(one.id)
-        if before is None:
-            known = ", ".join([*base][:3])
-            raise one.line.refusal(
-                f"the id {one.id} is not in the log of the base model, whose first ids are {known}:"
-                " log the same texts with both models, under ids of your own"
+        base_text = base_texts.get(logged_text.id)
+        if base_text is None:
+            base_ids = ", ".join([*base_texts][:3])
+            raise logged_text.line.refusal(
+                f"the id {logged_text.id} is not in the log of the base model, whose first ids are "
+                f"{base_ids}: log the same texts with both models, under ids of your own"
             )
-        other = before.logged
-        if one.spelling != other.spelling:
-            self._check_parts(one, other)
-        found = difference(score, before.score)
-        if math.isnan(found):
-            raise one.line.refusal(
-                f"it has probability 0 here and in {other.line}: there is no difference"
+        base_logged = base_text.logged
+        if logged_text.spelling != base_logged.spelling:
+            self._check_comparable(logged_text, base_logged)
+        score_difference = difference(score, base_text.score)
+        if math.isnan(score_difference):
+            raise logged_text.line.refusal(
+                f"it has probability 0 here and in {base_logged.line}: there is no difference"
             )
-        return found
+        return score_difference
 
-    def _check_parts(self, one: Logged, other: Logged) -> None:
+    def _check_comparable(self, logged_text: Logged, base_logged: Logged) -> None:
         """Check that a text with other tokens can be compared."""
-        if one.size is None:
-            raise one.line.refusal(f"it has another text than {other.line}: log the same texts")
-        tokens = f"it has other tokens than {other.line} ({one.size} and {other.size})"
-        if self._signal not in _OF_TEXTS:
-            raise one.line.refusal(
-                f"{tokens}, so that a {self._signal} over tokens cannot be compared: use the "
-                "signal sum or zlib, or a base model with the same tokenizer"
+        if logged_text.size is None:
+            raise logged_text.line.refusal(
+                f"it has another text than {base_logged.line}: log the same texts"
             )
-        if one.part is None or one.part != other.part:
-            raise one.line.refusal(
-                f"{tokens}, and both logs do not score the same part of the text: begin each "
-                "prompt with the token of the beginning (BOS), so that all of the text is scored, "
-                "and keep the texts of tokens; or use a base model with the same tokenizer"
+        other_tokens = (
+            f"it has other tokens than {base_logged.line} "
+            f"({logged_text.size} and {base_logged.size})"
+        )
+        if self._signal not in _WHOLE_TEXT_SIGNALS:
+            raise logged_text.line.refusal(
+                f"{other_tokens}, so that a {self._signal} over tokens cannot be compared: use "
+                "the signal sum or zlib, or a base model with the same tokenizer"
+            )
+        if logged_text.part is None or logged_text.part != base_logged.part:
+            raise logged_text.line.refusal(
+                f"{other_tokens}, and both logs do not score the same part of the text: begin "
+                "each prompt with the token of the beginning (BOS), so that all of the text is "
+                "scored, and keep the texts of tokens; or use a base model with the same tokenizer"
             )
 
-    def _kept(self, line: Line) -> dict[str, object]:
+    def _kept_fields(self, line: Line) -> dict[str, object]:
         """Return the fields to keep."""
-        doc = line.content.get("doc")
+        document = line.content.get("doc")
         places = [line.content]
-        if isinstance(doc, dict):
-            places.append(doc)
-        there = any(MEMBER in place for place in places)
-        if not self._decided:
-            self.keep = [MEMBER] * there
-            self._decided = True
-            if not there:
-                self._without = replace(line, content={})
-        if there and self._without is not None:
-            raise line.refusal(f"it has {MEMBER}, and {self._without} has none: give all or none")
-        return {name: self._field(line, name, places) for name in self.keep}
+        if isinstance(document, dict):
+            places.append(document)
+        has_member = any(MEMBER in place for place in places)
+        if not self._keep_is_decided:
+            self.keep = [MEMBER] * has_member
+            self._keep_is_decided = True
+            if not has_member:
+                self._line_without_member = replace(line, content={})
+        if has_member and self._line_without_member is not None:
+            raise line.refusal(
+                f"it has {MEMBER}, and {self._line_without_member} has none: give all or none"
+            )
+        return {name: self._kept_field(line, name, places) for name in self.keep}
 
-    def _field(self, line: Line, name: str, places: Sequence[Mapping[str, object]]) -> object:
+    def _kept_field(self, line: Line, name: str, places: Sequence[Mapping[str, object]]) -> object:
         """Return one field, of the same kind as in other lines."""
         value = next((place[name] for place in places if place.get(name) is not None), None)
         if value is None:
             raise line.refusal(f"it has no {name}: give it in each line")
-        kind = type(value)
-        if kind is int:
-            kind = float
-        if not _is_plain(value):
+        value_type = type(value)
+        if value_type is int:
+            value_type = float
+        if not _fits_a_column(value):
             raise line.refusal(
                 f"{name} must be a number, a word or true or false, got {checks.shown(value)}"
             )
-        known, first = self._kinds.setdefault(name, (kind, replace(line, content={})))
-        if known is not kind:
+        known_type, first_line = self._field_types.setdefault(
+            name, (value_type, replace(line, content={}))
+        )
+        if known_type is not value_type:
             raise line.refusal(
-                f"{name} is {checks.shown(value)}, and of another type in {first}: use one type"
+                f"{name} is {checks.shown(value)}, and of another type in {first_line}: use one "
+                "type"
             )
         return value
 
 
-def _is_plain(value: object) -> bool:
+def _fits_a_column(value: object) -> bool:
     """Return whether a value is a boolean, a number or a word that a column can hold."""
     if isinstance(value, str):
-        return _encodes(value)
+        return _is_unicode(value)
     if isinstance(value, int):  # which booleans are, too
-        return abs(value) < _LARGEST
+        return abs(value) < _LARGEST_INTEGER
     return isinstance(value, float) and not math.isnan(value)
 
 
-def _encodes(text: str) -> bool:
+def _is_unicode(text: str) -> bool:
     try:
         return bool(text.encode())
     except UnicodeEncodeError:
         return False
 
 
-def _slim(one: Logged) -> Logged:
+def _without_text(logged_text: Logged) -> Logged:
     """Return what comparing needs, without the text and its tokens."""
-    line = replace(one.line, content={})
-    return replace(one, line=line, tokens=replace(one.tokens, values=(), text=""))
+    line = replace(logged_text.line, content={})
+    return replace(logged_text, line=line, tokens=replace(logged_text.tokens, values=(), text=""))
 
 
 def _paths(files: PathInput | Sequence[PathInput] | None) -> list[Path]:
@@ -296,4 +314,4 @@ def _paths(files: PathInput | Sequence[PathInput] | None) -> list[Path]:
         return []
     if isinstance(files, str | os.PathLike):
         return [Path(files)]
-    return [Path(one) for one in files]
+    return [Path(file) for file in files]

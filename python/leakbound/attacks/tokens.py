@@ -37,29 +37,29 @@ class Tokens:
     text: str = ""
 
 
-def _sum(tokens: Tokens, _: float) -> float:
+def _text_log_probability(tokens: Tokens, _: float) -> float:
     return math.fsum(tokens.values)
 
 
-def _mean(tokens: Tokens, _: float) -> float:
+def _mean_log_probability(tokens: Tokens, _: float) -> float:
     return math.fsum(tokens.values) / tokens.units
 
 
-def _min_k(tokens: Tokens, k: float) -> float:
-    count = max(1, int(len(tokens.values) * k / 100))
-    return math.fsum(sorted(tokens.values)[:count]) / count
+def _lowest_mean(tokens: Tokens, k: float) -> float:
+    token_count = max(1, int(len(tokens.values) * k / 100))
+    return math.fsum(sorted(tokens.values)[:token_count]) / token_count
 
 
-def _zlib(tokens: Tokens, _: float) -> float:
-    packed = zlib.compress(tokens.text.encode("utf-8", "surrogatepass"))
-    return math.fsum(tokens.values) / len(packed)
+def _log_probability_per_packed_byte(tokens: Tokens, _: float) -> float:
+    packed_text = zlib.compress(tokens.text.encode("utf-8", "surrogatepass"))
+    return math.fsum(tokens.values) / len(packed_text)
 
 
 SIGNALS: Mapping[TokenSignal, Callable[[Tokens, float], float]] = {
-    "mean": _mean,
-    "sum": _sum,
-    "min_k": _min_k,
-    "zlib": _zlib,
+    "mean": _mean_log_probability,
+    "sum": _text_log_probability,
+    "min_k": _lowest_mean,
+    "zlib": _log_probability_per_packed_byte,
 }
 """How each signal is computed; the second argument is the k of `min_k`."""
 
@@ -124,53 +124,56 @@ def token_scores(
     [-2.5, -6.0]
     """
     k = check_signal(signal, k)
-    own = _table(losses, "losses")
-    listed = _texts(texts, len(own), signal)
-    values = _measured(own, listed, signal, k)
+    model_losses = _loss_table(losses, "losses")
+    text_of_rows = _checked_texts(texts, len(model_losses), signal)
+    values = _signal_of_rows(model_losses, text_of_rows, signal, k)
     if reference is not None:
-        base = _table(reference, "reference")
-        if base.shape != own.shape or (np.isnan(base) != np.isnan(own)).any():
+        base_losses = _loss_table(reference, "reference")
+        if not np.array_equal(np.isnan(base_losses), np.isnan(model_losses)):
             raise InputError(
                 "losses and reference must be of the same tokens, NaN in the same places: compute "
                 "both with the tokenizer of the model"
             )
-        before = _measured(base, listed, signal, k)
-        pairs = zip(values, before, strict=True)
-        values = [difference(one, other) for one, other in pairs]
+        base_values = _signal_of_rows(base_losses, text_of_rows, signal, k)
+        values = list(map(difference, values, base_values))
     return as_scores(np.array(values), ids=ids, attack=signal)
 
 
-def _measured(
+def _signal_of_rows(
     losses: FloatArray, texts: Sequence[str], signal: TokenSignal, k: float
 ) -> list[float]:
     """Return the signal of each row."""
-    found = []
-    for row, text in zip(losses, texts, strict=True):
-        values = (-row[~np.isnan(row)]).tolist()
-        found.append(SIGNALS[signal](Tokens(values, len(values), text), k))
-    return found
+    signal_values = []
+    for loss_row, text in zip(losses, texts, strict=True):
+        log_probabilities = (-loss_row[~np.isnan(loss_row)]).tolist()
+        tokens = Tokens(log_probabilities, units=len(log_probabilities), text=text)
+        signal_values.append(SIGNALS[signal](tokens, k))
+    return signal_values
 
 
-def _texts(texts: Sequence[str] | None, count: int, signal: str) -> Sequence[str]:
+def _checked_texts(texts: Sequence[str] | None, row_count: int, signal: str) -> Sequence[str]:
     """Return a text for each row, which only zlib reads."""
     if signal != "zlib":
         if texts is not None:
             raise OptionError(f"{signal} reads no texts: leave texts out, or use zlib")
-        return [""] * count
+        return [""] * row_count
     if texts is None:
         raise OptionError("zlib packs texts: pass texts=, one for each row of losses")
-    listed: list[object] = [*texts]
-    if len(listed) != count:
-        raise InputError(f"there are {len(listed)} texts and {count} rows of losses")
-    wrong = [row for row, text in enumerate(listed) if not isinstance(text, str) or not text]
-    if wrong:
+    listed_texts: list[object] = [*texts]
+    if len(listed_texts) != row_count:
+        raise InputError(f"there are {len(listed_texts)} texts and {row_count} rows of losses")
+    rows_without_text = [
+        row for row, text in enumerate(listed_texts) if not isinstance(text, str) or not text
+    ]
+    if rows_without_text:
+        row = rows_without_text[0]
         raise InputError(
-            f"texts must hold text, got {checks.shown(listed[wrong[0]])} at row {wrong[0]}"
+            f"texts must hold text, got {checks.shown(listed_texts[row])} at row {row}"
         )
     return [*texts]
 
 
-def _table(values: ArrayInput, name: str) -> FloatArray:
+def _loss_table(values: ArrayInput, name: str) -> FloatArray:
     """Read losses, with a row for each text and at least one number in each."""
     refuse_masked(values, name=name)
     array = array_of(values, name=name)
@@ -180,13 +183,15 @@ def _table(values: ArrayInput, name: str) -> FloatArray:
             f"{array.dtype} of shape {array.shape}"
         )
     table = array.astype(np.float64)
-    missing = np.isnan(table)
-    empty = np.flatnonzero(missing.all(1))
-    if empty.size:
-        raise InputError(f"{name} has no number in row {empty[0]}: leave out texts of one token")
-    low = np.argwhere(table < -ROUNDING)
-    if low.size:
-        row, column = low[0]
+    is_missing = np.isnan(table)
+    empty_rows = np.flatnonzero(is_missing.all(1))
+    if empty_rows.size:
+        raise InputError(
+            f"{name} has no number in row {empty_rows[0]}: leave out texts of one token"
+        )
+    negative_places = np.argwhere(table < -ROUNDING)
+    if negative_places.size:
+        row, column = negative_places[0]
         raise InputError(
             f"{name} must be at least 0, got {table[row, column]:g} in row {row}, column {column}: "
             "losses are minus log-probabilities"

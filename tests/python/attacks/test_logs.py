@@ -512,7 +512,7 @@ def test_a_small_file_must_not_unpack_to_a_large_one(
 ) -> None:
     """Neither as one line nor as many."""
     monkeypatch.setattr("leakbound._base.files._SMALL", 1 << 20)
-    monkeypatch.setattr("leakbound.attacks.logs._LONGEST", 1 << 16)
+    monkeypatch.setattr("leakbound.attacks.logs._MOST_LINE_BYTES", 1 << 16)
     path = tmp_path / "bomb.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"id": "' + b"a" * (1 << 24)))
     with pytest.raises(FormatError, match="line 1: it has more than 65,536 bytes"):
