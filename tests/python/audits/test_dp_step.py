@@ -70,6 +70,24 @@ def test_noise_of_another_stream_is_no_infinite_bound() -> None:
     assert "follows the seed" not in str(probed(FAULTS["a divisor that follows the batch"][0]()))
 
 
+def test_a_tensor_without_noise_gives_no_nan_where_noise_is_of_another_law() -> None:
+    """In large batches noise is of another stream; one of both tensors never has noise."""
+
+    def step(batch: Any, seed: int | None) -> Any:
+        rng = np.random.default_rng(seed)
+        total = np.sum([np.zeros(400), *batch], axis=0)
+        streams = rng.normal(size=(2, 400))
+        return {"noisy": total + streams[int(len(batch) >= 3)], "quiet": total[:50]}
+
+    rows = list(np.random.default_rng(0).normal(size=(5, 400)) / 20)
+    audit = lb.probe_dp_step(
+        step, [(rows[:1], rows[:2]), (rows[:3], rows[:4])], noise_multiplier=1.0, steps=0, seed=0
+    )
+    assert [one.factor for one in audit.pairs] == [1.0, None]
+    assert [one.length for one in audit.pairs] == [math.inf, math.inf]
+    assert lb.DPStepAudit.from_json(audit.to_json()) == audit
+
+
 def test_the_scale_of_noise_tells_batches_apart() -> None:
     """N(0, I) against N(0, a² I), whose squared lengths are χ²: by simulation."""
     audit = probed(FAULTS["noise that follows the batch"][0]())

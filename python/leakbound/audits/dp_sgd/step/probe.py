@@ -449,7 +449,9 @@ class _StepProbe:
         for name, length in contribution.lengths.items():
             if not length:
                 continue
-            deviation = self.noise.deviation(name) * noise_factor
+            deviation = self.noise.deviation(name)
+            if deviation:
+                deviation *= noise_factor
             if not deviation:
                 return math.inf
             squared_length += (length / deviation) ** 2
