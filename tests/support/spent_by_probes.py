@@ -8,8 +8,12 @@ import numpy as np
 from scipy import stats
 
 from leakbound.audits.dp_sgd.batches import audit_batches
-from leakbound.audits.dp_sgd.step.assumptions import refuting
-from leakbound.audits.dp_sgd.step.contrasts import along_limit, joint_threshold, tensor_limits
+from leakbound.audits.dp_sgd.step.assumptions import refuting_tests
+from leakbound.audits.dp_sgd.step.contrasts import (
+    direction_deviation_limit,
+    joint_chernoff_threshold,
+    tensor_deviation_limits,
+)
 
 if TYPE_CHECKING:
     from leakbound.results.dp_step import Tested
@@ -23,14 +27,14 @@ COUNTS = np.array([1_500, 40, 7])
 def limits_of_tensors_have_a_quarter_together() -> None:
     """By the χ² law of squares whose limit would be exactly 1."""
     squares = np.array([1_400.0, 50.0, 3.0])
-    limits = tensor_limits(squares, COUNTS, LEVEL)
+    limits = tensor_deviation_limits(squares, COUNTS, LEVEL)
     missed = stats.chi2.cdf(squares / limits**2, COUNTS)
     assert abs(missed.sum() / (0.25 * LEVEL) - 1) < 1e-6
 
 
 def the_joint_region_has_a_quarter() -> None:
     """Chernoff's bound at the best of 97 rates, by numerical integration of the moments."""
-    threshold = joint_threshold(COUNTS, LEVEL)
+    threshold = joint_chernoff_threshold(COUNTS, LEVEL)
     points = [stats.chi2.ppf((np.arange(20_000) + 0.5) / 20_000, n) for n in COUNTS]
 
     def log_moment(rate: float) -> float:
@@ -50,7 +54,7 @@ def the_joint_region_has_a_quarter() -> None:
 
 def the_longest_difference_has_a_tenth() -> None:
     along = np.random.default_rng(0).normal(size=31)
-    missed = stats.chi2.cdf(float(along @ along) / along_limit(along, LEVEL) ** 2, 31)
+    missed = stats.chi2.cdf(float(along @ along) / direction_deviation_limit(along, LEVEL) ** 2, 31)
     assert abs(missed / (0.1 * LEVEL) - 1) < 1e-6
 
 
@@ -59,8 +63,8 @@ def tests_of_the_noise_have_their_parts() -> None:
     parts: dict[Tested, float] = {"normal": 0.1, "independent": 0.1, "steps": 0.2}
     for name, part in parts.items():
         known: dict[Tested, float] = dict.fromkeys(parts, 1.0)
-        assert refuting(known | {name: 1.01 * part * LEVEL}, LEVEL) == ()
-        assert refuting(known | {name: 0.99 * part * LEVEL}, LEVEL) == (name,)
+        assert refuting_tests(known | {name: 1.01 * part * LEVEL}, LEVEL) == ()
+        assert refuting_tests(known | {name: 0.99 * part * LEVEL}, LEVEL) == (name,)
 
 
 def three_tests_of_batches_have_a_third_each() -> None:

@@ -32,7 +32,7 @@ from leakbound.results.base import Audit, Result
 from leakbound.results.synthetic import SyntheticResult
 
 # Names of what a refuted curve implies.
-_IMPLIED = {
+_IMPLIED_QUANTITIES = {
     "advantage": "membership advantage",
     "tpr_at_fpr_0_001": "true positive rate at a false positive rate of 0.1 %",
     "tpr_at_fpr_0_01": "true positive rate at a false positive rate of 1 %",
@@ -77,31 +77,42 @@ def write_bundle(
         Other data of the audit by their names, such as `propensity`, `prior` or `features`, which
         may be a table as the audit took it: words, dates and missing values are stored by column.
     """
-    place = Path(folder)
-    recover_folder(place)
-    _check_place(place)
+    bundle_folder = Path(folder)
+    recover_folder(bundle_folder)
+    _check_replaceable(bundle_folder)
     if type(result).__name__ not in RESULTS:
         raise FormatError(
             f"a {type(result).__name__} cannot be recomputed from its options, so it has no bundle"
         )
-    drawn: object = plan
+    membership: object = plan
     opening = None
     if isinstance(plan, Opening):
         opening = plan
-        drawn = opening.plan
+        membership = opening.plan
         protocol = protocol or opening.protocol
     elif isinstance(plan, HasMember) and not isinstance(plan, Plan):
-        several = getattr(plan, "copies", 1)
-        drawn = InclusionPlan(plan.member, ids=getattr(plan, "ids", None), copies=several)
+        ids = getattr(plan, "ids", None)
+        copies = getattr(plan, "copies", 1)
+        membership = InclusionPlan(plan.member, ids=ids, copies=copies)
     _check_model(model)
     # The recipe of the audit, which is run once more from the files.
-    data = _data_of(scores, plan=drawn, inputs=inputs)
-    agreed = None
+    data_arguments = _data_arguments(scores, membership, inputs)
+    agreed_protocol = None
     if protocol is not None:
-        agreed = checked_protocol(protocol)
-    recipe = _recipe(result, data=data, options=dict(options or {}), protocol=agreed)
-    agreed_texts = _agreed_texts(agreed, opening)
-    _write(place, result, recipe, model=model, vouchers=vouchers, texts=agreed_texts, plan=drawn)
+        agreed_protocol = checked_protocol(protocol)
+    recipe = _checked_recipe(
+        result, data=data_arguments, options=dict(options or {}), protocol=agreed_protocol
+    )
+    protocol_files = _protocol_files(agreed_protocol, opening)
+    _write(
+        bundle_folder,
+        result,
+        recipe,
+        model=model,
+        vouchers=vouchers,
+        protocol_files=protocol_files,
+        membership=membership,
+    )
 
 
 def write_synthetic_bundle(
@@ -141,11 +152,11 @@ def write_synthetic_bundle(
     vouchers : mapping of str to str, optional
         Who vouches for an assumption, by its name; the default depends on its status.
     """
-    place = Path(folder)
-    recover_folder(place)
-    _check_place(place)
+    bundle_folder = Path(folder)
+    recover_folder(bundle_folder)
+    _check_replaceable(bundle_folder)
     _check_model(model)
-    given = SyntheticInputs(
+    tables_and_options = SyntheticInputs(
         members=members,
         nonmembers=nonmembers,
         synthetic=synthetic,
@@ -155,45 +166,54 @@ def write_synthetic_bundle(
         challenge=challenge,
         attacks=attacks,
     )
-    recipe = tables_recipe_of(result, given)
-    _write(place, result, recipe, model=model, vouchers=vouchers, texts={}, plan=None)
+    recipe = tables_recipe_of(result, tables_and_options)
+    _write(
+        bundle_folder,
+        result,
+        recipe,
+        model=model,
+        vouchers=vouchers,
+        protocol_files={},
+        membership=None,
+    )
 
 
 def _write(
-    place: Path,
+    bundle_folder: Path,
     result: Result,
     recipe: Recipe | TablesRecipe,
     *,
     model: str | None,
     vouchers: Mapping[str, str] | None,
-    texts: Mapping[str, str],
-    plan: object,
+    protocol_files: Mapping[str, str],
+    membership: object,
 ) -> None:
-    """Write the files of a bundle; `texts` are those of a protocol and of a commitment."""
-    content, arrays = recipe.encoded()
+    """Write the files of a bundle; `protocol_files` are those of a protocol and of a commitment."""
+    recipe_json, arrays = recipe.encoded()
     # 1. The files, with those of a commitment if there is one.
-    files = _as_utf8(
-        {
-            "audit.json": _json({"layout": manifest.LAYOUT, **content}),
-            "result.json": result.to_json(),
-            "assumptions.json": _json(manifest.assumptions_of(result, vouchers or {})),
-            **texts,
-        }
-    )
+    assumptions = manifest.assumptions_of(result, vouchers or {})
+    text_files = {
+        "audit.json": _json_text({"layout": manifest.LAYOUT, **recipe_json}),
+        "result.json": result.to_json(),
+        "assumptions.json": _json_text(assumptions),
+        **protocol_files,
+    }
+    files = _as_utf8(text_files)
     files["report.html"] = render(result).encode()
-    files["inputs.npz"] = written(
+    files["inputs.npz"] = bytes_written(
         lambda file: np.savez_compressed(file, allow_pickle=False, **arrays)
     )
-    tossed = None
-    if isinstance(plan, Plan):
-        files["plan.npz"] = written(plan.write)
-        tossed = plan.seed
+    plan_seed = None
+    if isinstance(membership, Plan):
+        files["plan.npz"] = bytes_written(membership.write)
+        plan_seed = membership.seed
     # 2. The statement about all files, and the sums over both.
-    digests = {name: sha256(file) for name, file in files.items()}
-    notes = manifest.notes_of(result, made=manifest.environment(), tossed=tossed)
+    digests = {name: sha256(content) for name, content in files.items()}
+    notes = manifest.notes_of(result, manifest.environment(), plan_seed)
     files[MANIFEST] = manifest.statement(digests, result=result, notes=notes, model=model)
-    files[SUMS] = manifest.sums(digests | {MANIFEST: sha256(files[MANIFEST])})
-    _put(place, files)
+    digests[MANIFEST] = sha256(files[MANIFEST])
+    files[SUMS] = manifest.sums(digests)
+    _write_files(bundle_folder, files)
 
 
 def _check_model(model: str | None) -> None:
@@ -204,15 +224,15 @@ def _check_model(model: str | None) -> None:
         )
 
 
-def _agreed_texts(protocol: JsonObject | None, opening: Opening | None) -> dict[str, str]:
+def _protocol_files(protocol: JsonObject | None, opening: Opening | None) -> dict[str, str]:
     """Return the files of a protocol and of a commitment, if there are any."""
-    texts = {}
+    files = {}
     if protocol is not None:
-        texts["protocol.json"] = _json(protocol)
+        files["protocol.json"] = _json_text(protocol)
     if opening is not None:
-        texts["opening.json"] = opening.to_json()
-        texts["commitment.json"] = opening.commitment.to_json()
-    return texts
+        files["opening.json"] = opening.to_json()
+        files["commitment.json"] = opening.commitment.to_json()
+    return files
 
 
 def _as_utf8(texts: Mapping[str, str]) -> dict[str, bytes]:
@@ -225,26 +245,27 @@ def _as_utf8(texts: Mapping[str, str]) -> dict[str, bytes]:
         ) from None
 
 
-def _check_place(place: Path) -> None:
+def _check_replaceable(folder: Path) -> None:
     """Refuse a folder with other files, which would be lost."""
-    if not place.exists():
+    if not folder.exists():
         return
-    held = {place.name}
-    if place.is_dir():
-        held = {one.name for one in place.iterdir()}
-    statement = place / MANIFEST
-    ours = statement.is_file() and manifest.STATEMENT.encode() in statement.read_bytes()
-    others = held
-    if ours:
-        others = held - manifest.FILES.keys()
-    if others:
+    present = {folder.name}
+    if folder.is_dir():
+        present = {path.name for path in folder.iterdir()}
+    foreign_files = present
+    manifest_file = folder / MANIFEST
+    if manifest_file.is_file():
+        is_bundle = manifest.STATEMENT.encode() in manifest_file.read_bytes()
+        if is_bundle:
+            foreign_files = present - manifest.FILES.keys()
+    if foreign_files:
         raise OptionError(
-            f"{place} contains {min(others)!r}, which would be lost: move it "
+            f"{folder} contains {min(foreign_files)!r}, which would be lost: move it "
             "away, or choose another folder"
         )
 
 
-def _recipe(
+def _checked_recipe(
     result: Result,
     data: Mapping[str, object],
     options: Mapping[str, object],
@@ -254,54 +275,57 @@ def _recipe(
     if protocol is None:
         return recipe_of(result, data=data, options=options)
     agreed = Agreement.of(protocol)
-    recipe = recipe_of(result, data=data, options={"cuts": agreed.options["cuts"], **options})
-    wrong = departure(agreed, result=result, recipe=recipe)
-    if wrong:
-        raise FormatError(f"the audit does not follow the protocol: {wrong}")
+    with_agreed_cuts = {"cuts": agreed.options["cuts"], **options}
+    recipe = recipe_of(result, data=data, options=with_agreed_cuts)
+    departure_found = departure(agreed, result=result, recipe=recipe)
+    if departure_found:
+        raise FormatError(f"the audit does not follow the protocol: {departure_found}")
     return recipe
 
 
-def _data_of(scores: Any, plan: Any, inputs: dict[str, Any]) -> dict[str, object]:
+def _data_arguments(scores: Any, membership: Any, inputs: dict[str, Any]) -> dict[str, object]:
     """Return the data arguments of the audit by name, with ids of scores and tables."""
     ids = inputs.pop("ids", None)
     if ids is None and hasattr(scores, "iloc"):
-        if not np.array_equal(scores.index, np.arange(len(scores))):
+        default_index = np.arange(len(scores))
+        if not np.array_equal(scores.index, default_index):
             ids = scores.index
     elif ids is None:
         ids = getattr(scores, "ids", None)
-    named = {}
-    if ids is not None:
-        named = {"ids": np.asarray(ids)}
-        features = inputs.get("features")
-        # A bundle has no index of features: their rows are put in the order of the scores.
-        rows = ExampleOrder(named["ids"]).rows_of(features, "features")
-        if rows is not None:
-            inputs = {**inputs, "features": picked(features, rows)}
-    return {"scores": scores, "member": plan, **inputs, **named}
+    arguments = {"scores": scores, "member": membership, **inputs}
+    if ids is None:
+        return arguments
+    arguments["ids"] = np.asarray(ids)
+    features = inputs.get("features")
+    # A bundle has no index of features: their rows are put in the order of the scores.
+    rows = ExampleOrder(arguments["ids"]).rows_of(features, "features")
+    if rows is not None:
+        arguments["features"] = picked(features, rows)
+    return arguments
 
 
-def _json(content: JsonValue) -> str:
+def _json_text(content: JsonValue) -> str:
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
 
 
-def written(write: Callable[[io.BytesIO], None]) -> bytes:
+def bytes_written(write_to: Callable[[io.BytesIO], None]) -> bytes:
     """Return what a function writes to a file."""
     file = io.BytesIO()
-    write(file)
+    write_to(file)
     return file.getvalue()
 
 
-def _put(place: Path, files: Mapping[str, bytes]) -> None:
+def _write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write files to a folder, and put it in place only if the bundle verifies."""
-    with replacing_folder(place) as new:
+    with replacing_folder(folder) as new_folder:
         for name, content in files.items():
-            with (new / name).open("xb") as file:
+            with (new_folder / name).open("xb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-        wrong = flaw_of_written(new)
-        if wrong:
-            raise FormatError(f"this bundle would not verify: {wrong}")
+        flaw = flaw_of_written(new_folder)
+        if flaw:
+            raise FormatError(f"this bundle would not verify: {flaw}")
 
 
 def model_index(result: Audit, *, model: str, dataset: str) -> list[JsonValue]:
@@ -326,29 +350,34 @@ def model_index(result: Audit, *, model: str, dataset: str) -> list[JsonValue]:
     'epsilon_lower_bound'
     """
     names: dict[str, object] = {"model": model, "dataset": dataset}
-    for name, text in names.items():
-        if not isinstance(text, str) or not text.strip():
-            raise OptionError(f"{name} must be a non-empty name, got {text!r:.80}")
+    for option, name in names.items():
+        if not isinstance(name, str) or not name.strip():
+            raise OptionError(f"{option} must be a non-empty name, got {name!r:.80}")
     implied = result.implied()
-    said = result.summary()
-    if not KINDS[result.kind].proves:
+    summary = result.summary()
+    kind = KINDS[result.kind]
+    if not kind.proves:
         raise OptionError(
             f"a result of kind {result.kind!r} is not a bound, not a metric of a model card"
         )
-    tag = f"{KINDS[result.kind].tag} at {percent(result.confidence)} confidence"
-    at = said.terms.at.strip() or f"at δ = {result.claim.delta:g}"
-    bounds = [("epsilon", said.epsilon, f"ε {at}{said.terms.replaced}: {tag}")]
-    if not result.claim.has_epsilon:
-        own = f"{said.terms.symbol} of {said.terms.family}: {tag}"
-        bounds = [(result.claim.parameter, result.bound, own)]
-    if implied is not None:
-        for name, words in _IMPLIED.items():
-            value = float(getattr(implied, name))
-            bounds.append((name, value, f"{words}: {tag}, implied by the refuted curve"))
+    claim = result.claim
+    terms = summary.terms
+    tag = f"{kind.tag} at {percent(result.confidence)} confidence"
     metrics: list[JsonValue] = []
-    for name, value, words in bounds:
+
+    def add_metric(name: str, value: float, words: str) -> None:
         if math.isfinite(value):
             metrics.append({"type": f"{name}_lower_bound", "value": value, "name": words})
+
+    if claim.has_epsilon:
+        at_delta = terms.at.strip() or f"at δ = {claim.delta:g}"
+        add_metric("epsilon", summary.epsilon, f"ε {at_delta}{terms.replaced}: {tag}")
+    else:
+        add_metric(claim.parameter, result.bound, f"{terms.symbol} of {terms.family}: {tag}")
+    if implied is not None:
+        for name, words in _IMPLIED_QUANTITIES.items():
+            value = float(getattr(implied, name))
+            add_metric(name, value, f"{words}: {tag}, implied by the refuted curve")
     audit: JsonValue = {
         "task": {"type": "privacy-audit", "name": "Privacy audit"},
         "dataset": {"type": "canaries", "name": dataset},

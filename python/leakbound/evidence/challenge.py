@@ -5,6 +5,7 @@ import io
 import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from leakbound._base.canonical import digest, sha256
 from leakbound._base.files import read_array_file, replacing, replacing_folder
 from leakbound._base.types import ArrayInput, JsonObject, JsonValue, PathInput
 from leakbound.errors import FormatError, OptionError
-from leakbound.evidence.bundle import written
+from leakbound.evidence.bundle import bytes_written
 from leakbound.planning import Commitment, InclusionPlan, Opening, load_opening
 from leakbound.planning.protocol import Agreement, checked_protocol
 from leakbound.results import AuditResult
@@ -29,6 +30,8 @@ DEFAULT: JsonObject = {
 """The default protocol."""
 # The probability of each coin of a challenge.
 _FAIR = 0.5
+# Writes the canaries at some positions to a file of the same form.
+_WriteSelected: TypeAlias = Callable[[list[int]], bytes]
 
 
 def new_challenge(
@@ -53,42 +56,46 @@ def new_challenge(
         the canaries is added, as `canaries_sha256`. A protocol that `judge_challenge` could not
         follow with this number of canaries is refused.
     """
-    source = Path(canaries)
-    place = Path(folder)
-    if place.exists() and any(place.iterdir()):
-        raise OptionError(f"{place} is not empty: choose a new folder")
-    if not source.is_file():
+    canary_file = Path(canaries)
+    challenge_folder = Path(folder)
+    if challenge_folder.exists() and any(challenge_folder.iterdir()):
+        raise OptionError(f"{challenge_folder} is not empty: choose a new folder")
+    if not canary_file.is_file():
         raise OptionError(
-            f"{source} is not a regular file: save the canaries to a file, which is read twice"
+            f"{canary_file} is not a regular file: save the canaries to a file, which is read twice"
         )
-    content = source.read_bytes()
-    count, some = _records(source, content)
+    content = canary_file.read_bytes()
+    count, write_selected = _read_canaries(canary_file, content)
     if count < 2:
-        raise FormatError(f"{source} has {count} canaries: a challenge needs at least two")
-    own = sha256(content)
+        raise FormatError(f"{canary_file} has {count} canaries: a challenge needs at least two")
+    content_digest = sha256(content)
     if protocol is None:
         protocol = DEFAULT
-    agreed = {"canaries_sha256": own, **protocol}
-    if agreed["canaries_sha256"] != own:
+    protocol = {"canaries_sha256": content_digest, **protocol}
+    if protocol["canaries_sha256"] != content_digest:
         raise OptionError(
-            f"canaries_sha256 in the protocol differs from the digest of {source}, {own}: leave "
-            "it out, or give the file with that digest"
+            f"canaries_sha256 in the protocol differs from the digest of {canary_file}, "
+            f"{content_digest}: leave it out, or give the file with that digest"
         )
     # The audit is rehearsed before coins are flipped.
-    read = Agreement.of(checked_protocol(agreed))
-    _check_judged(read)
-    plan = InclusionPlan.create(count, copies=read.options.get("copies", 1))
-    opening = plan.commit(agreed)
-    name = f"canaries{source.suffix.lower()}"
-    with replacing_folder(place) as new:
-        for part in ("for-the-trainer", "secret", "public"):
-            (new / part).mkdir()
-        trained = np.repeat(plan.indices, plan.copies).tolist()
-        (new / "for-the-trainer" / name).write_bytes(some(trained))
-        opening.save(new / "secret")
-        with replacing(new / "secret" / name, secret=True) as file:
+    agreed = Agreement.of(checked_protocol(protocol))
+    _check_can_be_judged(agreed)
+    copies = agreed.options.get("copies", 1)
+    plan = InclusionPlan.create(count, copies=copies)
+    opening = plan.commit(protocol)
+    file_name = f"canaries{canary_file.suffix.lower()}"
+    with replacing_folder(challenge_folder) as new_folder:
+        trainer_folder = new_folder / "for-the-trainer"
+        secret_folder = new_folder / "secret"
+        public_folder = new_folder / "public"
+        for part in (trainer_folder, secret_folder, public_folder):
+            part.mkdir()
+        included = np.repeat(plan.indices, plan.copies).tolist()
+        (trainer_folder / file_name).write_bytes(write_selected(included))
+        opening.save(secret_folder)
+        with replacing(secret_folder / file_name, secret=True) as file:
             file.write(content)
-        opening.commitment.to_json(new / "public" / "commitment.json")
+        opening.commitment.to_json(public_folder / "commitment.json")
     return opening.commitment
 
 
@@ -101,16 +108,17 @@ def opened_challenge(folder: PathInput) -> Opening:
         What `new_challenge` wrote. FormatError if coins, protocol, nonce or canaries are not what
         was committed to.
     """
-    place = Path(folder)
-    secret = place / "secret"
-    opening = load_opening(secret)
-    Commitment.from_json(place / "public" / "commitment.json").check(opening)
-    digests = []
-    for path in secret.glob("canaries.*"):
-        with path.open("rb") as file:
-            digests.append(digest(file))
-    if digests != [opening.agreed.canaries_sha256]:
-        raise FormatError(f"the canaries in {secret} do not match the commitment")
+    challenge_folder = Path(folder)
+    secret_folder = challenge_folder / "secret"
+    opening = load_opening(secret_folder)
+    commitment = Commitment.from_json(challenge_folder / "public" / "commitment.json")
+    commitment.check(opening)
+    canary_digests = []
+    for canary_file in secret_folder.glob("canaries.*"):
+        with canary_file.open("rb") as file:
+            canary_digests.append(digest(file))
+    if canary_digests != [opening.agreed.canaries_sha256]:
+        raise FormatError(f"the canaries in {secret_folder} do not match the commitment")
     return opening
 
 
@@ -137,20 +145,25 @@ def judge_challenge(
     """
     opening = opened_challenge(folder)
     agreed = opening.agreed
-    _check_judged(agreed)
-    by_attack = scores if isinstance(scores, Mapping) else {agreed.attacks[0]: scores}
-    if set(by_attack) != set(agreed.attacks):
+    _check_can_be_judged(agreed)
+    scores_by_attack = scores
+    if not isinstance(scores_by_attack, Mapping):
+        scores_by_attack = {agreed.attacks[0]: scores_by_attack}
+    if set(scores_by_attack) != set(agreed.attacks):
         raise OptionError(
-            f"the protocol has the attacks {[*agreed.attacks]}, but scores has {[*by_attack]}"
+            f"the protocol has the attacks {[*agreed.attacks]}, but scores has "
+            f"{[*scores_by_attack]}"
         )
-    named = {name: by_attack[name] for name in agreed.attacks}
-    places = np.asarray(ids)
-    result = opening.audit(named, ids=places)
-    result.bundle(Path(folder) / "bundle", scores=named, plan=opening, model=model, ids=places)
+    ordered_scores = {attack: scores_by_attack[attack] for attack in agreed.attacks}
+    positions = np.asarray(ids)
+    result = opening.audit(ordered_scores, ids=positions)
+    result.bundle(
+        Path(folder) / "bundle", scores=ordered_scores, plan=opening, model=model, ids=positions
+    )
     return result
 
 
-def _check_judged(agreed: Agreement) -> None:
+def _check_can_be_judged(agreed: Agreement) -> None:
     """Refuse a protocol that needs more than scores and fair coins."""
     if agreed.arrays:
         raise OptionError(
@@ -160,69 +173,73 @@ def _check_judged(agreed: Agreement) -> None:
         raise OptionError("leave the prior out of the protocol: the coins of a challenge are fair")
 
 
-def _records(source: Path, content: bytes) -> tuple[int, Callable[[list[int]], bytes]]:
+def _read_canaries(canary_file: Path, content: bytes) -> tuple[int, _WriteSelected]:
     """Return the number of canaries in a file, and a function that writes some of them."""
-    kind = source.suffix.lower()
+    suffix = canary_file.suffix.lower()
     try:
-        if kind == ".npy":
-            return _records_of_array(content)
-        if kind in {".csv", ".jsonl", ".txt"}:
-            return _records_of_text(content, kind)
+        if suffix == ".npy":
+            return _read_canary_array(content)
+        if suffix in {".csv", ".jsonl", ".txt"}:
+            return _read_canary_lines(content, suffix)
     except (ValueError, RecursionError, csv.Error) as error:
-        raise FormatError(
-            f"{source} cannot be read as canaries: {' '.join(str(error).split())}"
-        ) from error
-    raise FormatError(f"{source}: canaries must be in a .csv, .jsonl, .txt or .npy file")
+        reason = " ".join(str(error).split())
+        raise FormatError(f"{canary_file} cannot be read as canaries: {reason}") from error
+    raise FormatError(f"{canary_file}: canaries must be in a .csv, .jsonl, .txt or .npy file")
 
 
-def _records_of_array(content: bytes) -> tuple[int, Callable[[list[int]], bytes]]:
+def _read_canary_array(content: bytes) -> tuple[int, _WriteSelected]:
     """Return the number of rows, and a function that writes some of them."""
-    rows = np.atleast_1d(read_array_file(io.BytesIO(content)))
-    _check_distinct([row.tobytes() for row in rows])
+    array = read_array_file(io.BytesIO(content))
+    canaries = np.atleast_1d(array)
+    _check_distinct([canary.tobytes() for canary in canaries])
 
-    def some(places: list[int]) -> bytes:
-        return written(lambda file: np.save(file, rows[places], allow_pickle=False))
+    def write_selected(positions: list[int]) -> bytes:
+        selected = canaries[positions]
+        return bytes_written(lambda file: np.save(file, selected, allow_pickle=False))
 
-    return len(rows), some
+    return len(canaries), write_selected
 
 
-def _records_of_text(content: bytes, kind: str) -> tuple[int, Callable[[list[int]], bytes]]:
+def _read_canary_lines(content: bytes, suffix: str) -> tuple[int, _WriteSelected]:
     """Return the number of lines, without a header, and a function that writes some of them."""
-    canaries = _lines(content.decode("utf-8-sig"))
+    canaries = _canary_lines(content.decode("utf-8-sig"))
     header: list[str] = []
-    if kind == ".csv":
-        _check_distinct(_rows(canaries))
+    if suffix == ".csv":
+        _check_distinct(_canary_rows(canaries))
         header = canaries[:1]
         canaries = canaries[1:]
     else:
         _check_distinct(canaries)
-    if kind == ".jsonl":
+    if suffix == ".jsonl":
         for line in canaries:
             json.loads(line)
 
-    def some(places: list[int]) -> bytes:
-        lines = [*header, *(canaries[i] for i in places)]
-        return "".join(f"{line}\n" for line in lines).encode()
+    def write_selected(positions: list[int]) -> bytes:
+        selected = [canaries[position] for position in positions]
+        lines = [f"{line}\n" for line in header + selected]
+        return "".join(lines).encode()
 
-    return len(canaries), some
+    return len(canaries), write_selected
 
 
-def _lines(text: str) -> list[str]:
+def _canary_lines(text: str) -> list[str]:
     """Return lines without blank ones after the last; refuse others that are blank."""
     # Other separators of lines than LF and CR LF are part of a canary.
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     while lines and not lines[-1]:
         lines.pop()
-    for place, line in enumerate(lines, 1):
-        if not line or line[-1] == "\r":
-            what = "is blank"
-            if line:
-                what = "ends in CR CR LF, and one CR would be lost"
-            raise ValueError(f"line {place} {what}: canaries are numbered by their lines")
+    for number, line in enumerate(lines, start=1):
+        flaw = ""
+        if not line:
+            flaw = "is blank"
+        elif line.endswith("\r"):
+            flaw = "ends in CR CR LF, and one CR would be lost"
+        if flaw:
+            raise ValueError(f"line {number} {flaw}: canaries are numbered by their lines")
     return lines
 
 
-def _rows(lines: list[str]) -> list[tuple[str, ...]]:
+def _canary_rows(lines: list[str]) -> list[tuple[str, ...]]:
     """Return the fields of each line of a table but its header."""
     rows = [tuple(row) for row in csv.reader(lines, strict=True)]
     if len(rows) != len(lines):
@@ -232,7 +249,8 @@ def _rows(lines: list[str]) -> list[tuple[str, ...]]:
 
 def _check_distinct(canaries: Sequence[Hashable]) -> None:
     """Refuse a duplicate canary: one coin could include it and the other not."""
-    first: dict[Hashable, int] = {}
-    for place, canary in enumerate(canaries):
-        if first.setdefault(canary, place) != place:
-            raise ValueError(f"canaries {first[canary]} and {place} (from 0) are the same")
+    first_positions: dict[Hashable, int] = {}
+    for position, canary in enumerate(canaries):
+        first_position = first_positions.setdefault(canary, position)
+        if first_position != position:
+            raise ValueError(f"canaries {first_position} and {position} (from 0) are the same")

@@ -11,11 +11,11 @@ from leakbound._base.tables import Column, Writing, exact_number, objects
 from leakbound._base.types import AnyArray, JsonObject, JsonValue
 from leakbound.errors import FormatError
 
-_MISSING = "missing"
+_MISSING_SUFFIX = "missing"
 _CATEGORICAL = "categorical"
-_NAMED = {"name", "kind"}
+_COLUMN_PARTS = {"name", "kind"}
 # Types of the arrays of a column, by its kind; exact numbers are stored as their digits.
-_STORED = {
+_DTYPE_KINDS = {
     "number": "f",
     "exact": "U",
     "date": "M",
@@ -26,21 +26,29 @@ _STORED = {
 }
 
 
+def _array_names(table: str, number: int) -> tuple[str, str]:
+    """Return the names of the arrays of a column: its values, and where they are missing."""
+    values_name = f"{table}.{number}"
+    return values_name, f"{values_name}.{_MISSING_SUFFIX}"
+
+
 def stored_table(
     table: str, columns: Mapping[str, Column], arrays: dict[str, AnyArray]
 ) -> Iterator[JsonValue]:
     """Put the columns of a table among the arrays, and say what each of them holds."""
-    for place, (label, column) in enumerate(columns.items()):
+    for number, (column_name, column) in enumerate(columns.items()):
         values = column.values
         kind: str = column.kind
         if column.is_exact:
             kind = "exact"
-            values = np.array([repr(exact_number(one)) for one in values.tolist()], dtype=np.str_)
+            digits = [repr(exact_number(value)) for value in values.tolist()]
+            values = np.array(digits, dtype=np.str_)
         elif kind == "number":
             values = values.astype(column.precision)
-        arrays[f"{table}.{place}"] = values
-        arrays[f"{table}.{place}.{_MISSING}"] = column.missing
-        part: JsonObject = {"name": label, "kind": kind}
+        values_name, missing_name = _array_names(table, number)
+        arrays[values_name] = values
+        arrays[missing_name] = column.missing
+        part: JsonObject = {"name": column_name, "kind": kind}
         if column.categorical:
             part[_CATEGORICAL] = True
         yield part
@@ -48,8 +56,11 @@ def stored_table(
 
 def stored_writing(columns: Mapping[str, Column]) -> JsonObject:
     """Return how text is written, which is the same in all tables."""
-    texts = [one.writing for one in columns.values() if one.kind == "text"]
-    writing = next(iter(texts), Writing())
+    writing = Writing()
+    for column in columns.values():
+        if column.kind == "text":
+            writing = column.writing
+            break
     return {
         "decimal": writing.decimal,
         "thousands": writing.thousands,
@@ -60,61 +71,74 @@ def stored_writing(columns: Mapping[str, Column]) -> JsonObject:
 def read_table(
     table: str,
     parts: object,
+    *,
     arrays: Mapping[str, AnyArray],
     writing: Writing,
-    used: set[str],
+    used_arrays: set[str],
 ) -> dict[str, Column]:
-    """Return the columns of a table."""
+    """Return the columns of a table, and add the names of their arrays to `used_arrays`."""
     if not isinstance(parts, list):
         raise FormatError(f"{table} must be a list of columns")
     columns = {}
-    for place, part in enumerate(parts):
-        if not _is_part(part):
+    for number, part in enumerate(parts):
+        if not _is_column_part(part):
             raise FormatError(
-                f"column {place} of {table} is {shown(part)}: no name and kind of one"
+                f"column {number} of {table} is {shown(part)}: no name and kind of one"
             )
-        names = (f"{table}.{place}", f"{table}.{place}.{_MISSING}")
-        if not {*names} <= arrays.keys():
-            raise FormatError(f"column {place} of {table} has no arrays")
-        used |= {*names}
-        values, missing = (arrays[name] for name in names)
+        values_name, missing_name = _array_names(table, number)
+        if values_name not in arrays or missing_name not in arrays:
+            raise FormatError(f"column {number} of {table} has no arrays")
+        used_arrays.update({values_name, missing_name})
+        kind = part["kind"]
         column = _read_column(
-            part["kind"], values, missing, writing, f"{names[0]} ({part['kind']})"
+            kind,
+            arrays[values_name],
+            missing=arrays[missing_name],
+            writing=writing,
+            name=f"{values_name} ({kind})",
         )
         columns[part["name"]] = replace(column, categorical=_CATEGORICAL in part)
     return columns
 
 
-def _is_part(part: object) -> bool:
+def _is_column_part(part: object) -> bool:
     """Return whether JSON names a column and its kind; categories are said, others are not."""
-    if not isinstance(part, dict) or part.keys() - {_CATEGORICAL} != _NAMED:
+    if not isinstance(part, dict) or part.keys() - {_CATEGORICAL} != _COLUMN_PARTS:
         return False
-    told = part.get(_CATEGORICAL, True) is True
-    named = isinstance(part["name"], str)
-    return told and named and isinstance(part["kind"], str) and part["kind"] in _STORED
+    if part.get(_CATEGORICAL, True) is not True:
+        return False
+    if not isinstance(part["name"], str) or not isinstance(part["kind"], str):
+        return False
+    return part["kind"] in _DTYPE_KINDS
+
+
+def _fits_column(kind: str, values: AnyArray, missing: AnyArray) -> bool:
+    """Return whether arrays can be the values of a column, and where they are missing."""
+    if values.ndim != 1 or values.dtype.kind != _DTYPE_KINDS[kind]:
+        return False
+    if missing.shape != values.shape or missing.dtype != np.bool_:
+        return False
+    if values.dtype.kind == "f":
+        return bool(np.isfinite(values).all())
+    if values.dtype.kind == "M":
+        is_known_nat = np.isnat(values) & ~missing
+        return not is_known_nat.any()
+    return True
 
 
 def _read_column(
-    kind: Any, values: AnyArray, missing: AnyArray, writing: Writing, name: str
+    kind: Any, values: AnyArray, *, missing: AnyArray, writing: Writing, name: str
 ) -> Column:
     """Return a column as it was read, if its arrays can be those of one."""
-    fits = (
-        values.ndim == 1
-        and values.dtype.kind == _STORED[kind]
-        and missing.shape == values.shape
-        and missing.dtype == np.bool_
-    )
-    if fits and values.dtype.kind == "f":
-        fits = bool(np.isfinite(values).all())
-    if fits and values.dtype.kind == "M":
-        fits = not bool((np.isnat(values) & ~missing).any())
-    if not fits:
+    if not _fits_column(kind, values, missing):
         raise FormatError(f"{name} holds {values.dtype} of shape {values.shape}, not a column")
     if kind == "exact":
-        return Column(objects(map(_exact, values.tolist())), missing, "number")
+        numbers = [_exact_number_of(digits) for digits in values.tolist()]
+        return Column(objects(numbers), missing, "number")
     if kind == "number":
-        precision = min(values.dtype, np.dtype(np.float64), key=lambda one: one.itemsize)
-        return Column(values.astype(np.float64), missing, "number", precision)
+        double = np.dtype(np.float64)
+        precision = min(values.dtype, double, key=lambda dtype: dtype.itemsize)
+        return Column(values.astype(double), missing, "number", precision)
     if kind == "text":
         return Column(values, missing, "text", writing=writing, table=name)
     if values.dtype.kind == "M":
@@ -122,7 +146,7 @@ def _read_column(
     return Column(values, missing, kind)
 
 
-def _exact(digits: str) -> int | float:
+def _exact_number_of(digits: str) -> int | float:
     """Return the number that its digits stand for."""
     try:
         return int(digits)
@@ -139,14 +163,16 @@ def read_writing(content: Mapping[str, Any], *, named: bool = True) -> Writing:
     decimal = content.get("decimal")
     thousands = content.get("thousands")
     missing = content.get("missing")
-    texts = [decimal, thousands, missing]
+    texts: list[Any] = [decimal, thousands, missing]
     if isinstance(missing, list):
         texts = [decimal, thousands, *missing]
-    if not all(isinstance(one, str) for one in texts) or isinstance(missing, str):
+    are_texts = all(isinstance(text, str) for text in texts)
+    if not are_texts or isinstance(missing, str):
         raise FormatError(f"writing is {shown(content)}, not a decimal, thousands and missing")
+    _, _, *missing_marks = texts
     return Writing(
         decimal=str(decimal),
         thousands=str(thousands),
-        missing=tuple(map(str, texts[2:])),
+        missing=tuple(missing_marks),
         named=named,
     )

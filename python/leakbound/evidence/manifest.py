@@ -31,23 +31,25 @@ KERNELS = "linear algebra"
 MOST_ARRAYS = 1 << 32
 """Bytes of the arrays of a bundle, unpacked: 5 columns of the most examples that are drawn."""
 # Bytes of the largest file of text, but for the result and its page.
-_TEXT = 1 << 22
+_MOST_TEXT = 1 << 22
+_MOST_RESULT = 1 << 24
+_MOST_REPORT = 1 << 26
 FILES = {
-    "audit.json": _TEXT,
+    "audit.json": _MOST_TEXT,
     "inputs.npz": MOST_ARRAYS,
-    "result.json": 1 << 24,
-    "assumptions.json": _TEXT,
-    "report.html": 1 << 26,
+    "result.json": _MOST_RESULT,
+    "assumptions.json": _MOST_TEXT,
+    "report.html": _MOST_REPORT,
     "plan.npz": MOST_ARRAYS,
-    "protocol.json": _TEXT,
-    "opening.json": _TEXT,
-    "commitment.json": _TEXT,
-    MANIFEST: _TEXT,
-    SUMS: _TEXT,
+    "protocol.json": _MOST_TEXT,
+    "opening.json": _MOST_TEXT,
+    "commitment.json": _MOST_TEXT,
+    MANIFEST: _MOST_TEXT,
+    SUMS: _MOST_TEXT,
 }
 """Files that a bundle may hold, and the most bytes of each that are read."""
 # Who vouches for an assumption, by its status.
-_VOUCHERS = {
+_DEFAULT_VOUCHERS = {
     "checked": "leakbound, by the data",
     "declared": "the auditor",
     "approximate": "the auditor, roughly",
@@ -65,139 +67,163 @@ class Contents:
     digests: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, folder: Path, held: ExitStack) -> "Contents":
+    def of(cls, folder: Path, open_files: ExitStack) -> "Contents":
         """Open each file once: regular files of known names and sizes, and nothing else.
 
-        Archives are digested block by block, and stay open in `held`, so that what is read later is
-        the file that was digested.
+        Archives are digested block by block, and stay open in `open_files`, so that what is read
+        later is the file that was digested.
         """
-        content = cls()
+        contents = cls()
         files: dict[str, IO[bytes]] = {}
-        for entry in sorted(os.scandir(folder), key=lambda one: one.name):
+        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
             if entry.name not in FILES:
                 raise FormatError(f"{entry.name!r:.80} was added: it does not belong in a bundle")
-            files[entry.name] = held.enter_context(_opened(entry))
+            file = _open_limited(entry)
+            files[entry.name] = open_files.enter_context(file)
         for name, file in files.items():
             if name.endswith(".npz"):
-                content.archives[name] = file
-                content.digests[name] = digest(file)
+                contents.archives[name] = file
+                contents.digests[name] = digest(file)
                 file.seek(0)
             else:
-                content.texts[name] = file.read(os.fstat(file.fileno()).st_size)
-                content.digests[name] = sha256(content.texts[name])
-        return content
+                size = os.fstat(file.fileno()).st_size
+                text = file.read(size)
+                contents.texts[name] = text
+                contents.digests[name] = sha256(text)
+        return contents
 
 
 def environment() -> dict[str, str]:
     """Return the versions that the last bits of a result depend on, and `KERNELS`."""
+    system = [platform.system(), platform.machine(), *platform.libc_ver()]
     return {
         "leakbound": _core.__version__,
         "python": platform.python_version(),
         "numpy": np.__version__,
         "instructions": _core.simd(),
-        "system": " ".join([platform.system(), platform.machine(), *platform.libc_ver()]),
-        KERNELS: _kernels(),
+        "system": " ".join(system),
+        KERNELS: _linear_algebra_kernels(),
     }
 
 
-def _kernels() -> str:
+def _linear_algebra_kernels() -> str:
     """Return which kernels of linear algebra are loaded, where a package can tell."""
     if find_spec("threadpoolctl") is None:
         return "unknown"
     from threadpoolctl import threadpool_info
 
-    libraries = [one for one in threadpool_info() if one["user_api"] == "blas"]
-    named = {f"{one['internal_api']} {one.get('architecture', '')}".strip() for one in libraries}
-    return ", ".join(sorted(named)) or "unknown"
+    kernels = set()
+    for library in threadpool_info():
+        if library["user_api"] == "blas":
+            architecture = library.get("architecture", "")
+            kernels.add(f"{library['internal_api']} {architecture}".strip())
+    return ", ".join(sorted(kernels)) or "unknown"
 
 
 def statement(
-    digests: Mapping[str, str], result: Result, notes: Mapping[str, object], model: str | None
+    digests: Mapping[str, str],
+    result: Result,
+    notes: Mapping[str, object],
+    model: str | None,
 ) -> bytes:
     """Return the statement about files; `notes` has versions and seeds."""
-    files = {name: _subject(name, digests[name]) for name in sorted(digests)}
-    audit = files["audit.json"]
-    subject = [*files.values()]
+    subjects = []
     if model:
-        subject.insert(0, _subject("model", model))
+        subjects.append(_subject("model", model))
+    for name, file_digest in sorted(digests.items()):
+        subjects.append(_subject(name, file_digest))
+    configuration = _subject("audit.json", digests["audit.json"])
+    configuration["annotations"] = notes
     content = {
         "_type": STATEMENT,
-        "subject": subject,
+        "subject": subjects,
         "predicateType": PREDICATE,
-        "predicate": {**_outcome(result), "configuration": [{**audit, "annotations": notes}]},
+        "predicate": {**_outcome(result), "configuration": [configuration]},
     }
-    return (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode()
+    text = json.dumps(content, indent=1, ensure_ascii=False)
+    return f"{text}\n".encode()
 
 
-def _subject(name: str, sha256: str) -> JsonObject:
+def _subject(name: str, sha256: str) -> dict[str, object]:
+    """Return a file, or the model, as an in-toto statement names it."""
     return {"name": name, "digest": {"sha256": sha256}}
 
 
 def sums(digests: Mapping[str, str]) -> bytes:
     """Return digests of files as `sha256sum` writes and checks them."""
-    return "".join(f"{digests[name]}  {name}\n" for name in sorted(digests)).encode()
+    lines = [f"{file_digest}  {name}\n" for name, file_digest in sorted(digests.items())]
+    return "".join(lines).encode()
 
 
-def notes_of(result: Result, made: Mapping[str, str], tossed: int | None) -> JsonObject:
+def notes_of(result: Result, environment: Mapping[str, str], plan_seed: int | None) -> JsonObject:
     """Return the notes on a result: versions, and the seeds of audit and plan."""
     seeds: JsonObject = {"audit": result.provenance.seed}
-    if tossed is not None:
-        seeds["plan"] = str(tossed)
-    return {"layout": LAYOUT, **made, "seeds": seeds}
+    if plan_seed is not None:
+        seeds["plan"] = str(plan_seed)
+    return {"layout": LAYOUT, **environment, "seeds": seeds}
 
 
 def assumptions_of(result: Result, vouchers: Mapping[str, JsonValue]) -> list[JsonValue]:
     """Return what a result assumes, and who vouches for each."""
-    unknown = vouchers.keys() - {one.name for one in result.assumptions}
+    assumption_names = {assumption.name for assumption in result.assumptions}
+    unknown = vouchers.keys() - assumption_names
     if unknown:
-        named = ", ".join(sorted(map(str, unknown)))
-        raise OptionError(f"vouchers has {named}, which is not an assumption of the result")
-    for name, who in vouchers.items():
-        if not isinstance(who, str) or not who.strip():
-            raise OptionError(f"vouchers has {shown(who)} for {name!r}: give a name as text")
-        plain(who, f"vouchers.{name}")
-    return [
-        {
-            "name": one.name,
-            "statement": one.statement,
-            "status": one.status,
-            "vouched for by": vouchers.get(one.name, _VOUCHERS[one.status]),
-        }
-        for one in result.assumptions
-    ]
+        names = ", ".join(sorted(map(str, unknown)))
+        raise OptionError(f"vouchers has {names}, which is not an assumption of the result")
+    for name, voucher in vouchers.items():
+        if not isinstance(voucher, str) or not voucher.strip():
+            raise OptionError(f"vouchers has {shown(voucher)} for {name!r}: give a name as text")
+        plain(voucher, f"vouchers.{name}")
+    assumptions: list[JsonValue] = []
+    for assumption in result.assumptions:
+        default_voucher = _DEFAULT_VOUCHERS[assumption.status]
+        assumptions.append(
+            {
+                "name": assumption.name,
+                "statement": assumption.statement,
+                "status": assumption.status,
+                "vouched for by": vouchers.get(assumption.name, default_voucher),
+            }
+        )
+    return assumptions
 
 
-def _opened(entry: os.DirEntry[str]) -> IO[bytes]:
+def _open_limited(entry: os.DirEntry[str]) -> IO[bytes]:
     """Open a regular file of limited size."""
-    # What is put in its place meanwhile, a link or a pipe, is not followed nor waited for.
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     if not entry.is_file(follow_symlinks=False):
         raise FormatError(f"{entry.name} is not a regular file; links are not followed")
-    file = os.fdopen(os.open(entry.path, flags | getattr(os, "O_BINARY", 0)), "rb")
-    status = os.fstat(file.fileno())
-    most = FILES[entry.name]
-    if status.st_size <= most and stat.S_ISREG(status.st_mode):
+    # What is put in its place meanwhile, a link or a pipe, is not followed nor waited for.
+    flags = os.O_RDONLY
+    for flag_of_some_systems in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
+        flags |= getattr(os, flag_of_some_systems, 0)
+    descriptor = os.open(entry.path, flags)
+    file = os.fdopen(descriptor, "rb")
+    status = os.fstat(descriptor)
+    most_bytes = FILES[entry.name]
+    if status.st_size <= most_bytes and stat.S_ISREG(status.st_mode):
         return file
     file.close()
-    raise FormatError(f"{entry.name} has {status.st_size:,} bytes, and at most {most:,} are read")
+    raise FormatError(
+        f"{entry.name} has {status.st_size:,} bytes, and at most {most_bytes:,} are read"
+    )
 
 
 def _outcome(result: Result) -> JsonObject:
     """Return the outcome of a claim: failed if refuted, passed if it could have been refuted."""
-    claimed = result.checked
+    checked = result.checked
     tests: dict[str, list[JsonValue]] = {"passedTests": [], "warnedTests": [], "failedTests": []}
-    if claimed is None:
+    if checked is None:
         return {"result": "WARNED", **tests}
-    name = f"{claimed.parameter} <= {claimed.value!r}"
-    if claimed.delta:
-        name += f" at delta = {claimed.delta!r}"
-    if claimed.c is not None:
-        name += f" and c <= {claimed.c!r}"
-    doubted = result.warnings or result.summary().contradicted
+    test_name = f"{checked.parameter} <= {checked.value!r}"
+    if checked.delta:
+        test_name += f" at delta = {checked.delta!r}"
+    if checked.c is not None:
+        test_name += f" and c <= {checked.c!r}"
+    is_doubtful = result.warnings or result.summary().contradicted
     outcome = "WARNED"
-    if claimed.verdict == "refuted":
+    if checked.verdict == "refuted":
         outcome = "FAILED"
-    elif claimed.verdict == "not refuted" and not doubted:
+    elif checked.verdict == "not refuted" and not is_doubtful:
         outcome = "PASSED"
-    tests[f"{outcome.lower()}Tests"].append(name)
+    tests[f"{outcome.lower()}Tests"].append(test_name)
     return {"result": outcome, **tests}

@@ -28,14 +28,15 @@ _TYPES: Final = {
 }
 """The types with a stored form of their own, and where they are."""
 # What other files are, by the names that their JSON has
-_OTHERS: Final = {
+_OTHER_FILES: Final = {
     "nonce": "the opening of a commitment: read its folder by leakbound.planning.load_opening",
     "sha256": "a commitment: read it by leakbound.planning.Commitment.from_json",
     "predicateType": "the manifest of a bundle: load the result.json beside it",
 }
 # Characters of the longest literal of JSON, which may be cut in the middle
-_LITERAL: Final = 5
-_ARCHIVE: Final = b"PK\x03\x04"
+_LONGEST_LITERAL: Final = 5
+_START_OF_ARCHIVE: Final = b"PK\x03\x04"
+_STARTS_OF_REPORT: Final = (b"<!doctype", b"<html")
 
 
 def load(path: PathInput) -> Any:
@@ -69,59 +70,60 @@ def load(path: PathInput) -> Any:
     >>> lb.load(result.to_json()) == result
     True
     """
-    text = path
+    source = path
     name = "the text"
-    if not isinstance(path, str) or not path.lstrip().startswith("{"):
-        place = Path(path)
-        name = str(place)
-        _refuse_others(place)
-        text = place
+    is_json = isinstance(path, str) and path.lstrip().startswith("{")
+    if not is_json:
+        source = Path(path)
+        name = str(source)
+        _refuse_other_files(source)
     try:
-        return _record(text)
+        return _stored_record(source)
     except FormatError as error:
         raise FormatError(f"{name} is not a stored result: {error}") from error
 
 
-def _refuse_others(place: Path) -> None:
+def _refuse_other_files(path: Path) -> None:
     """Refuse what is not a text file, and say what it is."""
-    if place.is_dir():
-        what = "a folder"
-        if (place / "manifest.json").exists():
-            what = "the folder of a bundle (leakbound verify checks it)"
+    if path.is_dir():
+        description = "a folder"
+        if (path / "manifest.json").exists():
+            description = "the folder of a bundle (leakbound verify checks it)"
         advice = "give the file that result.to_json wrote"
-        if (place / "result.json").exists():
-            advice = f"load {place / 'result.json'}"
-        raise FormatError(f"{place} is {what}, not a stored result: {advice}")
-    with place.open("rb") as file:
+        result_file = path / "result.json"
+        if result_file.exists():
+            advice = f"load {result_file}"
+        raise FormatError(f"{path} is {description}, not a stored result: {advice}")
+    with path.open("rb") as file:
         start = file.read(64)
-    if start.startswith(_ARCHIVE):
-        raise FormatError(f"{place} is {_of_archive(place)}")
-    if start.lstrip().lower().startswith((b"<!doctype", b"<html")):
+    if start.startswith(_START_OF_ARCHIVE):
+        raise FormatError(f"{path} is {_archive_in_words(path)}")
+    if start.lstrip().lower().startswith(_STARTS_OF_REPORT):
         raise FormatError(
-            f"{place} is a report for people, without the result: store results by "
+            f"{path} is a report for people, without the result: store results by "
             "result.to_json(path), and load that file"
         )
 
 
-def _of_archive(place: Path) -> str:
+def _archive_in_words(path: Path) -> str:
     """Return what a zip archive is."""
     try:
-        with ZipFile(place) as archive:
-            parts = set(archive.namelist())
+        with ZipFile(path) as archive:
+            file_names = archive.namelist()
     except BadZipFile:
         return "an archive that ends too early, not a stored result"
-    if "inclusion_plan.npy" in parts:
+    if "inclusion_plan.npy" in file_names:
         return "a plan, not a result: read it by leakbound.InclusionPlan.load(path)"
     return "a zip archive, such as .npz, not a stored result: store results by result.to_json(path)"
 
 
-def _record(source: Any) -> Record:
+def _stored_record(source: Any) -> Record:
     """Read JSON of any of the types."""
     text = text_of(source)
     try:
         data = parsed(text)
     except FormatError as error:
-        if _ends_early(text):
+        if _ends_too_early(text):
             raise FormatError("the file ends too early: copy or store it again") from error
         raise
     if not isinstance(data, dict):
@@ -129,42 +131,42 @@ def _record(source: Any) -> Record:
             f"it holds a {type(data).__name__}: write each result to a file of its own"
         )
     schema = data.get("schema")
-    kind = data.get("type")
-    if kind is None or schema is None:
-        raise FormatError(_other(data))
+    type_name = data.get("type")
+    if type_name is None or schema is None:
+        raise FormatError(_other_json_in_words(data))
     if type(schema) is int and schema > SCHEMA:
         raise FormatError(
             f"it has layout (schema) {schema}, and this version of leakbound reads {SCHEMA}: a "
             "later version wrote it, so install that one"
         )
-    homes = {name: module for module, names in _TYPES.items() for name in names}
-    if not isinstance(kind, str) or kind not in homes:
+    modules = {name: module for module, names in _TYPES.items() for name in names}
+    if not isinstance(type_name, str) or type_name not in modules:
         raise FormatError(
-            f"its type {shown(kind)} is not stored by itself, as these are: "
-            f"{', '.join(sorted(homes))}"
+            f"its type {shown(type_name)} is not stored by itself, as these are: "
+            f"{', '.join(sorted(modules))}"
         )
-    found: type[Record] = getattr(import_module(homes[kind]), kind)
-    return found.from_dict(data)
+    module = import_module(modules[type_name])
+    record_type: type[Record] = getattr(module, type_name)
+    return record_type.from_dict(data)
 
 
-def _ends_early(text: str) -> bool:
+def _ends_too_early(text: str) -> bool:
     """Return whether text is the beginning of JSON, and nothing worse is wrong with it."""
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
         rest = text[error.pos :].strip()
-        cut = "Unterminated string" in error.msg or len(rest) <= _LITERAL
-        return cut and not rest.endswith("}")
+        is_cut_literal = len(rest) <= _LONGEST_LITERAL
+        is_cut = is_cut_literal or "Unterminated string" in error.msg
+        return is_cut and not rest.endswith("}")
     except (ValueError, RecursionError):
         return False
     return False
 
 
-def _other(data: dict[str, object]) -> str:
+def _other_json_in_words(data: dict[str, object]) -> str:
     """Return what JSON without a type is."""
-    known = (words for name, words in _OTHERS.items() if name in data)
-    missing = "it has no type and schema, which every stored result has"
-    what = next(known, "")
-    if what:
-        return f"it is {what}"
-    return missing
+    for name, description in _OTHER_FILES.items():
+        if name in data:
+            return f"it is {description}"
+    return "it has no type and schema, which every stored result has"

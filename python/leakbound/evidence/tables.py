@@ -16,6 +16,7 @@ from leakbound.errors import FormatError
 from leakbound.evidence.columns import read_table, read_writing, stored_table, stored_writing
 from leakbound.evidence.recipe import (
     SYNTHETIC,
+    check_all_used,
     option_json,
     read_option,
     run_and_compared,
@@ -25,7 +26,7 @@ from leakbound.results.synthetic import SyntheticResult
 
 _TABLES = ("members", "nonmembers", "synthetic", "reference")
 # Options that are a claim, a policy or one value.
-_PLAIN = ("claim", "confidence", "cuts", "challenge", "seed")
+_OPTIONS = ("claim", "confidence", "cuts", "challenge", "seed")
 _PARTS = {"options", "tables", "attacks", "columns", "writing"}
 
 
@@ -57,23 +58,28 @@ class TablesRecipe:
 
     def encoded(self) -> tuple[JsonObject, dict[str, AnyArray]]:
         """Return the recipe as JSON, and its arrays, named by their tables and places."""
-        given = self.arguments
+        arguments = self.arguments
         arrays: dict[str, AnyArray] = {}
         tables: JsonObject = {}
         for name in _TABLES:
-            if given.get(name) is not None:
-                tables[name] = list(stored_table(name, given[name], arrays))
-        attacks = given["attacks"]
-        if isinstance(attacks, Mapping):
-            for place, values in enumerate(attacks.values()):
-                arrays[f"attacks.{place}"] = np.asarray(values, dtype=np.float64)
+            if arguments.get(name) is not None:
+                tables[name] = list(stored_table(name, arguments[name], arrays))
+        attacks = arguments["attacks"]
+        has_own_scores = isinstance(attacks, Mapping)
+        if has_own_scores:
+            for number, scores in enumerate(attacks.values()):
+                arrays[_attack_array(number)] = np.asarray(scores, dtype=np.float64)
+        options: JsonObject = {}
+        for name in _OPTIONS:
+            if name in arguments:
+                options[name] = option_json(name, arguments[name])
         content: JsonObject = {
             "audit": SYNTHETIC,
-            "options": {name: option_json(name, given[name]) for name in _PLAIN if name in given},
+            "options": options,
             "tables": tables,
-            "attacks": {"names": list(attacks), "own": isinstance(attacks, Mapping)},
-            "columns": dict(given["columns"]),
-            "writing": stored_writing(given["members"]),
+            "attacks": {"names": list(attacks), "own": has_own_scores},
+            "columns": dict(arguments["columns"]),
+            "writing": stored_writing(arguments["members"]),
         }
         return content, arrays
 
@@ -82,38 +88,40 @@ class TablesRecipe:
         """Return the recipe stored as JSON and arrays."""
         if content.keys() - {"audit"} != _PARTS:
             raise FormatError(f"it must have exactly {', '.join(sorted(_PARTS))}")
-        options, tables, columns = (
-            _mapping(content, name) for name in ("options", "tables", "columns")
-        )
-        if options.keys() - {*_PLAIN} or tables.keys() - {*_TABLES}:
-            raise FormatError(f"options are {', '.join(_PLAIN)}, and tables {', '.join(_TABLES)}")
-        arguments: dict[str, object] = {
-            name: read_option(name, value) for name, value in options.items()
-        }
-        writing = read_writing(_mapping(content, "writing"))
-        used: set[str] = set()
+        options = _json_table(content, "options")
+        tables = _json_table(content, "tables")
+        columns = _json_table(content, "columns")
+        if options.keys() - {*_OPTIONS} or tables.keys() - {*_TABLES}:
+            raise FormatError(f"options are {', '.join(_OPTIONS)}, and tables {', '.join(_TABLES)}")
+        arguments: dict[str, object] = {"columns": columns}
+        for name, option in options.items():
+            arguments[name] = read_option(name, option)
+        writing = read_writing(_json_table(content, "writing"))
+        used_arrays: set[str] = set()
         for name, parts in tables.items():
-            arguments[name] = read_table(name, parts, arrays, writing, used)
-        arguments["attacks"] = _read_attacks(_mapping(content, "attacks"), arrays, used)
-        if used != set(arrays):
-            raise FormatError(f"the arrays {', '.join(sorted(set(arrays) - used))} are no argument")
-        return cls({**arguments, "columns": columns})
+            arguments[name] = read_table(
+                name, parts, arrays=arrays, writing=writing, used_arrays=used_arrays
+            )
+        attacks = _json_table(content, "attacks")
+        arguments["attacks"] = _read_attacks(attacks, arrays, used_arrays)
+        check_all_used(arrays, used_arrays)
+        return cls(arguments)
 
 
-def tables_recipe_of(result: SyntheticResult, given: SyntheticInputs) -> TablesRecipe:
+def tables_recipe_of(result: SyntheticResult, inputs: SyntheticInputs) -> TablesRecipe:
     """Return the recipe that gives a result again, bit for bit, from its own options."""
-    writing = Writing(missing=marks(given.missing))
-    arguments: dict[str, object] = {
-        name: read_columns(table, f"the table {name}", writing)
-        for name in _TABLES
-        if (table := getattr(given, name)) is not None
-    }
+    writing = Writing(missing=marks(inputs.missing))
+    arguments: dict[str, object] = {}
+    for name in _TABLES:
+        table = getattr(inputs, name)
+        if table is not None:
+            arguments[name] = read_columns(table, f"the table {name}", writing)
     arguments |= {
-        "attacks": _attacks_of(result, given),
-        "columns": dict(given.columns or {}),
+        "attacks": _audited_attacks(result, inputs),
+        "columns": dict(inputs.columns or {}),
         "claim": result.claim,
         "confidence": result.confidence,
-        "challenge": given.challenge,
+        "challenge": inputs.challenge,
         "seed": result.provenance.seed,
     }
     if was_asked(result, "cuts"):
@@ -130,37 +138,46 @@ def tables_recipe_of(result: SyntheticResult, given: SyntheticInputs) -> TablesR
     return recipe
 
 
-def _attacks_of(result: SyntheticResult, given: SyntheticInputs) -> object:
+def _audited_attacks(result: SyntheticResult, inputs: SyntheticInputs) -> object:
     """Return the names of attacks, or scores of one's own in the order of the records."""
-    if given.attacks is None:
-        return list(_mapping(dict(result.options), "attacks"))
-    rows = ExampleOrder.of_tables(
-        [given.members, given.nonmembers], "the index of members and non-members"
+    if inputs.attacks is None:
+        return list(_json_table(dict(result.options), "attacks"))
+    order = ExampleOrder.of_tables(
+        [inputs.members, inputs.nonmembers], "the index of members and non-members"
     )
-    return {
-        name: rows.placed(values, f"scores of {name!r}") for name, values in given.attacks.items()
-    }
+    scores_by_attack = {}
+    for name, scores in inputs.attacks.items():
+        scores_by_attack[name] = order.placed(scores, f"scores of {name!r}")
+    return scores_by_attack
+
+
+def _attack_array(number: int) -> str:
+    """Return the name of the array that holds the scores of an attack."""
+    return f"attacks.{number}"
 
 
 def _read_attacks(
-    content: Mapping[str, object], arrays: Mapping[str, AnyArray], used: set[str]
+    content: Mapping[str, object], arrays: Mapping[str, AnyArray], used_arrays: set[str]
 ) -> object:
     """Return names of attacks, or scores of one's own."""
-    names, own = (content.get(name) for name in ("names", "own"))
-    if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
+    names = content.get("names")
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise FormatError(f"attacks are {shown(names)}, not names")
-    if not own:
+    has_own_scores = content.get("own")
+    if not has_own_scores:
         return names
-    places = [f"attacks.{place}" for place, _ in enumerate(names)]
-    if not {*places} <= arrays.keys() or len({*names}) < len(names):
+    array_names = [_attack_array(number) for number in range(len(names))]
+    are_stored = arrays.keys() >= set(array_names)
+    if not are_stored or len(set(names)) < len(names):
         raise FormatError("attacks have names that differ, and an array for each")
-    used |= {*places}
-    return {name: arrays[place] for name, place in zip(names, places, strict=True)}
+    used_arrays.update(array_names)
+    scores = [arrays[array_name] for array_name in array_names]
+    return dict(zip(names, scores, strict=True))
 
 
-def _mapping(content: Mapping[str, object], name: str) -> dict[str, object]:
+def _json_table(content: Mapping[str, object], name: str) -> dict[str, object]:
     """Return a part of JSON that has to be a table."""
-    part = content.get(name)
-    if not isinstance(part, dict):
-        raise FormatError(f"{name} is {shown(part)}, not a table of names")
-    return part
+    table = content.get(name)
+    if not isinstance(table, dict):
+        raise FormatError(f"{name} is {shown(table)}, not a table of names")
+    return table

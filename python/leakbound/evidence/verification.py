@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from leakbound._base.canonical import is_digest
 from leakbound._base.checks import flag, shown
@@ -31,23 +31,43 @@ from leakbound.results.synthetic import SyntheticResult
 
 # Names of the checks, in order: each may rely on those before it.
 _CHECKS = (
-    *("files", "result", "assumptions", "plan", "manifest", "inputs"),
-    *("protocol", "commitment", "audit", "report"),
+    "files",
+    "result",
+    "assumptions",
+    "plan",
+    "manifest",
+    "inputs",
+    "protocol",
+    "commitment",
+    "audit",
+    "report",
 )
-_RESULTS: dict[str, type[Result]] = {**recipe.RESULTS, SyntheticResult.__name__: SyntheticResult}
-# Files that every bundle has.
-_NEEDED = {
-    *("audit.json", "inputs.npz", "result.json", "assumptions.json", "report.html"),
-    *(MANIFEST, SUMS),
+_RESULT_TYPES: dict[str, type[Result]] = {
+    **recipe.RESULTS,
+    SyntheticResult.__name__: SyntheticResult,
 }
-
+# Files that every bundle has.
+_REQUIRED_FILES = {
+    "audit.json",
+    "inputs.npz",
+    "result.json",
+    "assumptions.json",
+    "report.html",
+    MANIFEST,
+    SUMS,
+}
 # What reading JSON raises where it has another shape than a bundle's.
-_SHAPE = (ValueError, TypeError, LookupError, AttributeError)
+_ERRORS_OF_SHAPE = (ValueError, TypeError, LookupError, AttributeError)
 # Arrays that a bundle holds at most: two for a column of each of four tables.
-_ARRAYS = 8000
+_MOST_ARRAYS = 8000
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+-]{0,39}")
 # Characters of what a check found.
-_WORDS = 500
+_MOST_CHARACTERS = 500
+# In SHA256SUMS, the name of a file comes after 64 digits and two spaces.
+_NAME_START = 66
+
+# Whether a check passed, None if there was nothing to check, and what it found.
+_Outcome: TypeAlias = tuple[bool | None, str]
 
 
 def verify_bundle(
@@ -82,16 +102,17 @@ def verify_bundle(
     counts, choices, words, statuses, warnings, and the verdict that follows from the bound computed
     here.
     """
-    left_out: tuple[str, ...] = ("report",)
+    skipped_checks: tuple[str, ...] = ("report",)
     if flag(page, name="page"):
-        left_out = ()
-    place = Path(folder)
-    recover_folder(place)
-    if not place.is_dir():
-        raise OptionError(f"{place} is not a folder: give the folder of a bundle")
+        skipped_checks = ()
+    path = Path(folder)
+    recover_folder(path)
+    if not path.is_dir():
+        raise OptionError(f"{path} is not a folder: give the folder of a bundle")
     if isinstance(commitment, str | os.PathLike):
         commitment = Commitment.from_json(Path(commitment))
-    return _Bundle(place=place, published=commitment).verified(without=left_out)
+    checks = _BundleChecks(path, published_commitment=commitment)
+    return checks.verification(skipped_checks)
 
 
 def flaw_of_written(folder: Path) -> str:
@@ -99,37 +120,44 @@ def flaw_of_written(folder: Path) -> str:
 
     Its audit was run and its page drawn a moment ago, from what is in it.
     """
-    return _Bundle(folder).verified(without=("audit", "report")).why
+    verification = _BundleChecks(folder).verification(skipped_checks=("audit", "report"))
+    return verification.why
 
 
 @dataclass
-class _Bundle:
-    """A bundle on its way through the checks."""
+class _BundleChecks:
+    """The checks of a bundle, in order, and what they have read of it so far."""
 
-    place: Path
-    published: Commitment | None = None
-    held: ExitStack = field(default_factory=ExitStack)
-    files: Contents = field(default_factory=Contents)
+    folder: Path
+    published_commitment: Commitment | None = None
+    open_files: ExitStack = field(default_factory=ExitStack)
+    contents: Contents = field(default_factory=Contents)
     checks: list[Check] = field(default_factory=list)
-    exact: bool = True
-    kernels: tuple[str, str] = ("", "")
-    """Of linear algebra: where the bundle was made, and here."""
+    same_environment: bool = True
+    """Whether versions, system and kernels are those with which the bundle was made."""
+    kernels_there: str = ""
+    """Of linear algebra, where the bundle was made."""
+    kernels_here: str = ""
     result: Any = None
     recipe: Any = None
     plan: Plan | None = None
 
-    def verified(self, *, without: Container[str] = ()) -> Verification:
+    def verification(self, skipped_checks: Container[str] = ()) -> Verification:
         """Make the checks in order, up to the first that fails."""
-        with self.held:
+        with self.open_files:
             for name in _CHECKS:
-                if name in without:
-                    words = "skipped: do not rely on it"
-                    self.checks.append(Check(name, passed=None, words=words))
-                elif not self._passes(name, getattr(self, f"_{name}")):
+                if name in skipped_checks:
+                    check = Check(name, passed=None, words="skipped: do not rely on it")
+                else:
+                    check = self._check(name)
+                self.checks.append(check)
+                if check.passed is False:
                     break
         return Verification(tuple(self.checks))
 
-    def _passes(self, name: str, check: Callable[[], tuple[bool | None, str]]) -> bool:
+    def _check(self, name: str) -> Check:
+        """Make one check; whatever a foreign file makes it raise is a failure."""
+        check: Callable[[], _Outcome] = getattr(self, f"_check_{name}")
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -140,234 +168,274 @@ class _Bundle:
             if name == "files" and isinstance(error, OSError):
                 raise
             passed = False
-            words = one_line(error) or type(error).__name__
-            refused = is_refusal(error)
-            if name not in {"audit", "report"}:
-                refused = refused or isinstance(error, _SHAPE)
-            if not refused:
-                words = f"{type(error).__name__}: {words}"
+            words = _error_in_words(name, error)
         words = printable(" ".join(words.split()))
-        if len(words) > _WORDS:
-            words = words[: _WORDS - 1] + "…"
-        self.checks.append(Check(name=name, passed=passed, words=words))
-        return passed is not False
+        if len(words) > _MOST_CHARACTERS:
+            words = words[: _MOST_CHARACTERS - 1] + "…"
+        return Check(name=name, passed=passed, words=words)
 
-    def _files(self) -> tuple[bool, str]:
-        self.files = manifest.Contents.of(self.place, self.held)
-        digests = self.files.digests
-        if missing := _NEEDED - digests.keys():
-            return False, f"{min(missing)} is missing"
-        rest = {name: one for name, one in digests.items() if name != SUMS}
-        expected = manifest.sums(rest)
-        stated = self.files.texts[SUMS]
-        if expected != stated:
-            here = {*expected.decode("ascii").split("\n")}
-            there = {*stated.decode("ascii", "replace").split("\n")}
-            # A name comes after 64 digits and two spaces.
-            strange = sorted(line[66:] or line for line in here ^ there)
-            what = "lines moved"
-            if strange:
-                what = f"{strange[0]!r:.80} was changed, added or removed"
-            return False, f"{SUMS} does not match these files: {what}"
-        return True, f"{len(rest)} files, none missing, added or changed"
+    def _check_files(self) -> _Outcome:
+        self.contents = Contents.of(self.folder, self.open_files)
+        digests = dict(self.contents.digests)
+        missing_files = _REQUIRED_FILES - digests.keys()
+        if missing_files:
+            return False, f"{min(missing_files)} is missing"
+        del digests[SUMS]
+        expected_sums = manifest.sums(digests)
+        stored_sums = self.contents.texts[SUMS]
+        if expected_sums != stored_sums:
+            difference = _difference_of_sums(expected_sums, stored_sums)
+            return False, f"{SUMS} does not match these files: {difference}"
+        return True, f"{len(digests)} files, none missing, added or changed"
 
-    def _json(self, name: str) -> Any:
+    def _read_json(self, name: str) -> Any:
         try:
-            return parsed(self.files.texts[name].decode("utf-8"))
+            return parsed(self.contents.texts[name].decode("utf-8"))
         except ValueError as error:  # also a FormatError
-            raise FormatError(f"{name}: {' '.join(str(error).split())}") from error
+            reason = " ".join(str(error).split())
+            raise FormatError(f"{name}: {reason}") from error
 
-    def _result(self) -> tuple[bool, str]:
-        content = self._json("result.json")
-        kind = None
+    def _check_result(self) -> _Outcome:
+        content = self._read_json("result.json")
+        type_name = None
         if isinstance(content, dict):
-            kind = content.get("type")
-        if not isinstance(kind, str) or kind not in _RESULTS:
-            return False, f"result.json is of type {kind!r:.60}"
-        self.result = _RESULTS[kind].from_dict(content)
+            type_name = content.get("type")
+        if not isinstance(type_name, str) or type_name not in _RESULT_TYPES:
+            return False, f"result.json is of type {type_name!r:.60}"
+        self.result = _RESULT_TYPES[type_name].from_dict(content)
         return True, repr(self.result)
 
-    def _assumptions(self) -> tuple[bool, str]:
-        stored = self._json("assumptions.json")
-        vouchers = {one["name"]: one["vouched for by"] for one in stored}
-        if manifest.assumptions_of(self.result, vouchers) != stored:
+    def _check_assumptions(self) -> _Outcome:
+        stored_assumptions = self._read_json("assumptions.json")
+        vouchers = {}
+        for assumption in stored_assumptions:
+            vouchers[assumption["name"]] = assumption["vouched for by"]
+        if manifest.assumptions_of(self.result, vouchers) != stored_assumptions:
             return False, "assumptions.json has others than the result"
-        contradicted = [one.name for one in self.result.summary().contradicted]
-        said = ""
+        words = f"{len(stored_assumptions)}, with the name of who vouches for each"
+        contradicted = [assumption.name for assumption in self.result.summary().contradicted]
         if contradicted:
-            said = f"; contradicted by the data: {', '.join(contradicted)}"
-        return True, f"{len(stored)}, with the name of who vouches for each{said}"
+            words += f"; contradicted by the data: {', '.join(contradicted)}"
+        return True, words
 
-    def _plan(self) -> tuple[bool | None, str]:
-        if "plan.npz" in self.files.archives:
-            self.plan = Plan.load(self.files.archives["plan.npz"])
-        if self.plan is None:
+    def _check_plan(self) -> _Outcome:
+        if "plan.npz" in self.contents.archives:
+            self.plan = Plan.load(self.contents.archives["plan.npz"])
+        plan = self.plan
+        if plan is None:
             return None, "none: you have to trust the auditor about membership"
-        seed = self.plan.seed
-        if seed is not None:
-            kind: Any = type(self.plan)
-            same: Any = {"seed": seed, "ids": self.plan.ids, "copies": self.plan.copies}
-            if self.plan.k:
-                same["k"] = self.plan.k
-            else:
-                same["unit"] = self.plan.unit
-            if kind.create(len(self.plan), **same) != self.plan:
-                return False, f"its coins do not follow from its seed, {seed}{self._elsewhere}"
-        return True, repr(self.plan)
+        if plan.seed is not None and _plan_of_seed(plan) != plan:
+            return False, f"its coins do not follow from its seed, {plan.seed}{self._other_version}"
+        return True, repr(plan)
 
-    def _manifest(self) -> tuple[bool, str]:
+    def _check_manifest(self) -> _Outcome:
         # 1. What only the manifest says: the model, the layout, and on what machine it was made.
-        statement = self._json(MANIFEST)
+        statement = self._read_json(MANIFEST)
         model = _model_of(statement)
         notes = statement["predicate"]["configuration"][0]["annotations"]
         layout = notes["layout"]
         if type(layout) is not int or layout != manifest.LAYOUT:
-            own = f"this version of leakbound reads {manifest.LAYOUT}"
-            return False, f"layout {layout!r:.40}: {own}"
+            supported = f"this version of leakbound reads {manifest.LAYOUT}"
+            return False, f"layout {layout!r:.40}: {supported}"
         # 2. All else follows from files, result and plan.
-        made = {name: getattr(self.result.provenance, name) for name in recipe.VERSIONS}
-        for name, version in made.items():
+        environment_here = manifest.environment()
+        environment_there: dict[str, str] = {}
+        for name in environment_here:
+            if name in notes or name != manifest.KERNELS:
+                environment_there[name] = str(notes[name])
+        for name in recipe.VERSIONS:
+            version = getattr(self.result.provenance, name)
             if not _VERSION.fullmatch(version):
                 return False, f"{shown(version)} is not a version of {name}"
-        here = manifest.environment()
-        told = [name for name in here if name in notes or name != manifest.KERNELS]
-        made = {name: str(notes[name]) for name in told} | made
-        wrong = self._other_manifest(notes, made=made, model=model)
-        if wrong:
-            return False, wrong
-        self.exact = made | {manifest.KERNELS: here[manifest.KERNELS]} == here
-        self.kernels = made.get(manifest.KERNELS, "unknown"), here[manifest.KERNELS]
-        what = "no digest of a model"
+            environment_there[name] = version
+        flaw = self._flaw_of_manifest(notes, environment_there, model)
+        if flaw:
+            return False, flaw
+        self.kernels_here = environment_here.pop(manifest.KERNELS)
+        self.kernels_there = environment_there.pop(manifest.KERNELS, "unknown")
+        self.same_environment = environment_there == environment_here
+        about = "no digest of a model"
         if model:
-            what = f"about the model {model[:16]}…"
-        return True, f"an in-toto statement of leakbound {made['leakbound']}, {what}"
+            about = f"about the model {model[:16]}…"
+        version = environment_there["leakbound"]
+        return True, f"an in-toto statement of leakbound {version}, {about}"
 
-    def _other_manifest(
-        self, notes: Mapping[str, object], made: Mapping[str, str], model: str | None
+    def _flaw_of_manifest(
+        self,
+        notes: Mapping[str, object],
+        environment: Mapping[str, str],
+        model: str | None,
     ) -> str:
         """Return how the manifest differs from that of these files, made where it says."""
-        tossed = None
+        plan_seed = None
         if self.plan is not None:
-            tossed = self.plan.seed
-        expected = manifest.notes_of(self.result, made=made, tossed=tossed)
-        files = self.files.digests.items()
-        rest = {name: one for name, one in files if name not in {MANIFEST, SUMS}}
-        text = manifest.statement(rest, result=self.result, notes=expected, model=model)
-        if text == self.files.texts[MANIFEST]:
+            plan_seed = self.plan.seed
+        expected_notes = manifest.notes_of(self.result, environment, plan_seed)
+        digests = dict(self.contents.digests)
+        del digests[MANIFEST]
+        del digests[SUMS]
+        expected_manifest = manifest.statement(
+            digests, result=self.result, notes=expected_notes, model=model
+        )
+        if expected_manifest == self.contents.texts[MANIFEST]:
             return ""
-        said = f"{MANIFEST} does not match these files, this result and this plan"
-        wrong = [name for name in expected if notes.get(name) != expected[name]]
-        if wrong:
-            said = f"{said}: {', '.join(wrong)}"
-        return said
+        flaw = f"{MANIFEST} does not match these files, this result and this plan"
+        wrong_notes = []
+        for name, expected_note in expected_notes.items():
+            if notes.get(name) != expected_note:
+                wrong_notes.append(name)
+        if wrong_notes:
+            flaw += f": {', '.join(wrong_notes)}"
+        return flaw
 
     @property
-    def _elsewhere(self) -> str:
+    def _other_version(self) -> str:
         """What to do where another version may have made what this one would make otherwise."""
         version = self.result.provenance.leakbound
         if version == __version__:
             return ""
         return f"; if leakbound {version} made it, as it says, verify it by that version"
 
-    def _inputs(self) -> tuple[bool, str]:
-        content = self._json("audit.json")
+    def _check_inputs(self) -> _Outcome:
+        content = self._read_json("audit.json")
         layout = None
         if isinstance(content, dict):
             layout = content.pop("layout", None)
         if type(layout) is not int or layout != manifest.LAYOUT:
             return False, "audit.json is of another layout"
-        inputs = self.files.archives["inputs.npz"]
+        inputs = self.contents.archives["inputs.npz"]
         try:
             with open_archive(inputs, most=manifest.MOST_ARRAYS) as archive:
                 count = len(archive.names)
-                if count > _ARRAYS:
-                    return False, f"inputs.npz holds {count:,} arrays: at most {_ARRAYS:,} are read"
+                if count > _MOST_ARRAYS:
+                    limit = f"at most {_MOST_ARRAYS:,} are read"
+                    return False, f"inputs.npz holds {count:,} arrays: {limit}"
                 arrays = {name: archive[name] for name in archive.names}
         except FormatError as error:
             return False, f"inputs.npz: {error}"
-        self.recipe = self._read_recipe(content, arrays)
-        if self.recipe.audit != recipe.design_name(self.result):
-            return False, f"{self.recipe.audit} does not give a {type(self.result).__name__}"
-        if self.plan is not None and self.recipe.arguments.get("member") is not self.plan:
+        self.recipe = self._decoded_recipe(content, arrays)
+        audit = self.recipe.audit
+        if audit != recipe.design_name(self.result):
+            return False, f"{audit} does not give a {type(self.result).__name__}"
+        member = self.recipe.arguments.get("member")
+        if self.plan is not None and member is not self.plan:
             return False, "membership is not that of the plan"
-        return True, f"{self.recipe.audit} with {len(arrays)} arrays"
+        return True, f"{audit} with {len(arrays)} arrays"
 
-    def _read_recipe(self, content: object, arrays: Arrays) -> Recipe | TablesRecipe:
+    def _decoded_recipe(self, content: object, arrays: Arrays) -> Recipe | TablesRecipe:
         if isinstance(content, dict) and content.get("audit") == recipe.SYNTHETIC:
             return TablesRecipe.decoded(content, arrays)
         return Recipe.decoded(content, arrays, self.plan)
 
-    def _protocol(self) -> tuple[bool | None, str]:
-        if "protocol.json" not in self.files.texts:
+    def _check_protocol(self) -> _Outcome:
+        if "protocol.json" not in self.contents.texts:
             return None, "none: you have to trust the auditor that options were chosen in advance"
-        agreed = Agreement.of(checked_protocol(self._json("protocol.json")))
-        wrong = recipe.departure(agreed, result=self.result, recipe=self.recipe)
-        canaries = agreed.canaries_sha256
-        named = ""
-        if canaries:
-            named = f", on canaries of SHA-256 {canaries}"
-        return not wrong, wrong or f"the audit matches it{named}"
+        protocol = checked_protocol(self._read_json("protocol.json"))
+        agreed = Agreement.of(protocol)
+        departure = recipe.departure(agreed, result=self.result, recipe=self.recipe)
+        if departure:
+            return False, departure
+        words = "the audit matches it"
+        if agreed.canaries_sha256:
+            words += f", on canaries of SHA-256 {agreed.canaries_sha256}"
+        return True, words
 
-    def _commitment(self) -> tuple[bool | None, str]:
-        texts = self.files.texts
-        held = {"opening.json", "commitment.json"} & texts.keys()
-        if not held:
-            if self.published is not None:
+    def _check_commitment(self) -> _Outcome:
+        texts = self.contents.texts
+        has_opening = "opening.json" in texts
+        has_commitment = "commitment.json" in texts
+        if not has_opening and not has_commitment:
+            if self.published_commitment is not None:
                 return False, "the bundle has no opening of a commitment"
             return None, "none: you have to trust the auditor that coins and protocol came first"
-        if len(held) == 1 or self.plan is None or "protocol.json" not in texts:
-            missing = "plan, protocol, opening or commitment is missing; all four are needed"
-            return False, missing
-        own = Commitment.from_json(texts["commitment.json"])
+        has_both = has_opening and has_commitment
+        if not has_both or self.plan is None or "protocol.json" not in texts:
+            return False, "plan, protocol, opening or commitment is missing; all four are needed"
+        commitment = Commitment.from_json(texts["commitment.json"])
         opening = read_opening(texts["opening.json"], self.plan)
-        own.check(opening)
-        if opening.protocol != self._json("protocol.json"):
+        commitment.check(opening)
+        if opening.protocol != self._read_json("protocol.json"):
             return False, "protocol.json does not match the commitment"
-        opens = f"opens {own.sha256[:16]}…"
-        if self.published is None:
+        opens = f"opens {commitment.sha256[:16]}…"
+        if self.published_commitment is None:
             return True, f"{opens}; compare this with the published digest"
-        self.published.check(opening)
+        self.published_commitment.check(opening)
         return True, f"{opens}, as published"
 
-    def _audit(self) -> tuple[bool, str]:
-        again = self.recipe.run()
+    def _check_audit(self) -> _Outcome:
+        recomputed = self.recipe.run()
         # The last bits of a model that was fitted to features depend on the kernel of the linear
         # algebra, which no version tells.
         fitted = self.recipe.fitted
-        wrong = recipe.difference(again, self.result, exact=self.exact and not fitted)
-        if wrong and fitted:
-            there, here = self.kernels
-            wrong += f"; linear algebra was by {shown(there)} there, and is by {shown(here)} here"
-        if wrong:
-            return False, wrong + self._elsewhere
-        if self.exact and not fitted:
+        exact = self.same_environment and not fitted
+        difference = recipe.difference(recomputed, self.result, exact=exact)
+        if difference:
+            if fitted:
+                there = shown(self.kernels_there)
+                here = shown(self.kernels_here)
+                difference += f"; linear algebra was by {there} there, and is by {here} here"
+            return False, difference + self._other_version
+        if exact:
             return True, "recomputed from its scores: the same, bit for bit"
-        if self.exact:
-            most = f"relative differences up to {recipe.SHARE:g}"
-            return True, f"fitted and recomputed again: the same except for rounding ({most})"
-        by = "recomputed from its scores, with other versions or on another processor"
-        most = f"relative differences up to {recipe.SHARE:g}"
-        return True, f"{by}: the same except for rounding ({most})"
+        rounding = f"rounding (relative differences up to {recipe.SHARE:g})"
+        if self.same_environment:
+            return True, f"fitted and recomputed again: the same except for {rounding}"
+        how = "recomputed from its scores, with other versions or on another processor"
+        return True, f"{how}: the same except for {rounding}"
 
-    def _report(self) -> tuple[bool | None, str]:
+    def _check_report(self) -> _Outcome:
         try:
             page = render(self.result).encode()
         except MissingExtraError as error:
             return None, f"not drawn again, so do not read report.html: {error}"
-        if page == self.files.texts["report.html"]:
+        if page == self.contents.texts["report.html"]:
             return True, "drawn again: the same"
         return False, (
             "report.html is not the report of this result, or another matplotlib made it: install "
-            f"that version, or skip the page and do not trust it{self._elsewhere}"
+            "that version, or skip the page and do not trust it"
+            f"{self._other_version}"
         )
+
+
+def _error_in_words(check: str, error: Exception) -> str:
+    """Return what an error says, after its type if it is no refusal of what was read."""
+    message = one_line(error) or type(error).__name__
+    if is_refusal(error):
+        return message
+    reads_only = check not in {"audit", "report"}
+    if reads_only and isinstance(error, _ERRORS_OF_SHAPE):
+        return message
+    return f"{type(error).__name__}: {message}"
+
+
+def _difference_of_sums(expected_sums: bytes, stored_sums: bytes) -> str:
+    """Return what differs between two files of digests."""
+    expected_lines = set(expected_sums.decode("ascii").split("\n"))
+    stored_lines = set(stored_sums.decode("ascii", errors="replace").split("\n"))
+    names = [line[_NAME_START:] or line for line in expected_lines ^ stored_lines]
+    if not names:
+        return "lines moved"
+    return f"{min(names)!r:.80} was changed, added or removed"
+
+
+def _plan_of_seed(plan: Plan) -> Plan:
+    """Return the plan that follows from the seed of a plan."""
+    options: dict[str, Any] = {"seed": plan.seed, "ids": plan.ids, "copies": plan.copies}
+    if plan.k:
+        options["k"] = plan.k
+    else:
+        options["unit"] = plan.unit
+    plan_type: Any = type(plan)
+    expected: Plan = plan_type.create(len(plan), **options)
+    return expected
 
 
 def _model_of(statement: Any) -> str | None:
     """Return the digest of the model that a statement is about, if it is about one."""
-    first = statement["subject"][0]
-    if first["name"] != "model":
+    subject = statement["subject"][0]
+    if subject["name"] != "model":
         return None
-    model: str | None = first["digest"]["sha256"]
+    model: str | None = subject["digest"]["sha256"]
     if model is not None and not is_digest(model):
         raise FormatError(f"the digest of its model is {shown(model)}")
     return model

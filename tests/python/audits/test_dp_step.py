@@ -70,6 +70,24 @@ def test_noise_of_another_stream_is_no_infinite_bound() -> None:
     assert "follows the seed" not in str(probed(FAULTS["a divisor that follows the batch"][0]()))
 
 
+def test_a_tensor_without_noise_gives_no_nan_where_noise_is_of_another_law() -> None:
+    """In large batches noise is of another stream; one of both tensors never has noise."""
+
+    def step(batch: Any, seed: int | None) -> Any:
+        rng = np.random.default_rng(seed)
+        total = np.sum([np.zeros(400), *batch], axis=0)
+        streams = rng.normal(size=(2, 400))
+        return {"noisy": total + streams[int(len(batch) >= 3)], "quiet": total[:50]}
+
+    rows = list(np.random.default_rng(0).normal(size=(5, 400)) / 20)
+    audit = lb.probe_dp_step(
+        step, [(rows[:1], rows[:2]), (rows[:3], rows[:4])], noise_multiplier=1.0, steps=0, seed=0
+    )
+    assert [one.factor for one in audit.pairs] == [1.0, None]
+    assert [one.length for one in audit.pairs] == [math.inf, math.inf]
+    assert lb.DPStepAudit.from_json(audit.to_json()) == audit
+
+
 def test_the_scale_of_noise_tells_batches_apart() -> None:
     """N(0, I) against N(0, a² I), whose squared lengths are χ²: by simulation."""
     audit = probed(FAULTS["noise that follows the batch"][0]())
@@ -99,8 +117,8 @@ def test_a_level_that_draws_do_not_reach_is_warned_of(monkeypatch: pytest.Monkey
     """No p-value of 1,000 draws refutes at a tenth of 0.1 %; at a tenth of 2 % it does."""
     from leakbound.audits.dp_sgd.step import assumptions
 
-    monkeypatch.setattr(assumptions, "_MOST_GAMES", 1_000)
-    monkeypatch.setattr(assumptions, "_MOST_NUMBERS", 1)
+    monkeypatch.setattr(assumptions, "_MOST_DRAWS", 1_000)
+    monkeypatch.setattr(assumptions, "_MOST_DRAWN_NUMBERS", 1)
     uniform = FAULTS["uniform noise"][0]
     audit = probed(uniform(), steps=0)
     assert audit.p_values["normal"] == 1 / 1001
@@ -119,7 +137,7 @@ def test_a_level_that_draws_do_not_reach_is_warned_of(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("numbers", [1, 100, 8192])
 def test_draws_are_limited_at_any_level(numbers: int) -> None:
-    from leakbound.audits.dp_sgd.step.assumptions import simulated
+    from leakbound.audits.dp_sgd.step.assumptions import simulated_p_value
 
     drawn = 0
 
@@ -128,7 +146,7 @@ def test_draws_are_limited_at_any_level(numbers: int) -> None:
         drawn += games
         return np.zeros(games)
 
-    p = simulated(1.0, draw, numbers=numbers, level=1e-12)
+    p = simulated_p_value(1.0, draw, numbers_per_draw=numbers, level=1e-12)
     assert drawn == max(100_000, 50_000_000 // numbers)
     assert p == (1 / (1 + drawn), 1 / (1 + drawn))
 
@@ -205,21 +223,21 @@ def test_rounding_is_no_other_scale_of_noise(way: str, size: int) -> None:
 @pytest.mark.parametrize("beside", [False, True])
 def test_noise_that_rounding_leaves_nothing_of_refutes_nothing(*, beside: bool) -> None:
     """Of the values looked at all are zero, although the tensor has some noise elsewhere."""
-    from leakbound.audits.dp_sgd.step.assumptions import independence, normality
+    from leakbound.audits.dp_sgd.step.assumptions import independence_p_value, normality_p_value
     from leakbound.audits.dp_sgd.step.contrasts import Noise
 
     lost = {"lost": np.zeros((15, 40))}
     right = {"right": np.random.default_rng(0).normal(size=(15, 40))} if beside else {}
     tensors = lost | right
     noise = Noise(
-        squares=dict.fromkeys(tensors, 1.0),
-        counts=dict.fromkeys(tensors, 600),
+        sums_of_squares=dict.fromkeys(tensors, 1.0),
+        degrees_of_freedom=dict.fromkeys(tensors, 600),
         contrasts=tensors,
-        along=np.ones(15),
+        contrasts_along_direction=np.ones(15),
     )
     rng = np.random.default_rng(1)
-    assert normality(noise, 1e-3, rng).value > 0.01
-    assert independence(noise, 1e-3, rng).value > 0.01
+    assert normality_p_value(noise, 1e-3, rng).value > 0.01
+    assert independence_p_value(noise, 1e-3, rng).value > 0.01
 
 
 def test_a_reused_buffer_is_copied() -> None:
@@ -447,10 +465,10 @@ def test_pairs_are_of_the_relation_and_named_once() -> None:
     ],
 )
 def test_inputs_are_scaled_where_they_are_floats(example: Any, expected: Any) -> None:
-    from leakbound.audits.dp_sgd.step.neighbours import scaled
+    from leakbound.audits.dp_sgd.step.neighbours import with_scaled_inputs
 
-    np.testing.assert_equal(scaled(example, 3.0), expected)
-    assert expected is None or type(scaled(example, 3.0)) is type(example)
+    np.testing.assert_equal(with_scaled_inputs(example, 3.0), expected)
+    assert expected is None or type(with_scaled_inputs(example, 3.0)) is type(example)
 
 
 def test_a_right_step_on_inputs_in_half_precision_is_not_refuted() -> None:
@@ -470,12 +488,12 @@ def _in_double(batch: Any) -> Batch:
 
 def test_tensors_are_scaled_where_their_type_holds_the_numbers() -> None:
     torch = pytest.importorskip("torch")
-    from leakbound.audits.dp_sgd.step.neighbours import scaled
+    from leakbound.audits.dp_sgd.step.neighbours import with_scaled_inputs
 
     values = torch.full((2,), 100.0, dtype=torch.float16)
-    assert scaled((values, 1), 1e3) is None
-    assert scaled((values, 1), 10.0)[0].tolist() == [1000.0, 1000.0]
-    assert scaled(values.to(torch.bfloat16), 1e3) is not None
+    assert with_scaled_inputs((values, 1), 1e3) is None
+    assert with_scaled_inputs((values, 1), 10.0)[0].tolist() == [1000.0, 1000.0]
+    assert with_scaled_inputs(values.to(torch.bfloat16), 1e3) is not None
 
 
 @pytest.mark.parametrize(

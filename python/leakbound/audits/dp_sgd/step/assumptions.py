@@ -16,202 +16,267 @@ from leakbound.audits.dp_sgd.step.contrasts import Noise
 from leakbound.results.dp_step import Tested
 
 # Larger draws after which a p-value is settled
-_ENOUGH = 20
+_ENOUGH_LARGER_DRAWS = 20
 # Draws at a time at first, numbers in memory at most
-_FIRST = 64
-_NUMBERS = 2_000_000
+_FIRST_DRAWS = 64
+_MOST_NUMBERS_IN_MEMORY = 2_000_000
 # Draws at most; of few numbers there may be more draws, of so many numbers together
-_MOST_GAMES = 100_000
-_MOST_NUMBERS = 50_000_000
+_MOST_DRAWS = 100_000
+_MOST_DRAWN_NUMBERS = 50_000_000
 # Contrasts and tensors that are tested for independence, at most
-_MOST_ROWS = 24
+_MOST_CONTRASTS = 24
 _MOST_TENSORS = 32
 # Values that are tested for normality at most, and of one tensor by itself at least
 _MOST_VALUES = 8192
 _FEWEST_VALUES = 256
 # Variance of the mean cube and fourth power of one standard normal number
-_OF_CUBES = 15.0
-_OF_FOURTHS = 24.0
+_VARIANCE_OF_CUBES = 15.0
+_VARIANCE_OF_FOURTH_POWERS = 24.0
 
 
 class PValue(NamedTuple):
     """The p-value of a test by draws."""
 
     value: float
-    least: float = 0.0
+    smallest_possible: float = 0.0
     """The smallest that the draws could give; 0 if there was nothing to test."""
 
 
-def refuting(p_values: dict[Tested, float], level: float) -> tuple[Tested, ...]:
-    """Return which tests refute, each at its share of the level."""
-    parts: dict[Tested, float] = {
+_NOTHING_TO_TEST = PValue(1.0)
+
+
+def refuting_tests(p_values: dict[Tested, float], level: float) -> tuple[Tested, ...]:
+    """Return which tests of the noise refute, each at its share of the level."""
+    levels_of_tests: dict[Tested, float] = {
         "normal": shares.STEP_NORMAL.of(level),
         "independent": shares.STEP_INDEPENDENT.of(level),
         "steps": shares.STEP_FRESH.of(level),
     }
-    return tuple(name for name, p in p_values.items() if p <= parts[name])
+    refuting: list[Tested] = []
+    for test, p_value in p_values.items():
+        if p_value <= levels_of_tests[test]:
+            refuting.append(test)
+    return tuple(refuting)
 
 
-def simulated(seen: float, draw: Callable[[int], FloatArray], numbers: int, level: float) -> PValue:
-    """Return the p-value of a statistic by draws from its law; `numbers` are those of one draw.
+def simulated_p_value(
+    observed_statistic: float,
+    draw_statistics: Callable[[int], FloatArray],
+    numbers_per_draw: int,
+    level: float,
+) -> PValue:
+    """Return the p-value of a statistic by draws from its law.
 
     Draws are limited, so that no p-value may be as small as the level.
     """
-    most = min(math.ceil(1 / level), max(_MOST_GAMES, _MOST_NUMBERS // numbers))
-    least = 1 / (1 + most)
-    games = larger = 0
-    size = _FIRST
-    while games < most:
-        size = max(1, min(size, most - games, _NUMBERS // numbers))
-        above = draw(size) >= seen
-        if larger + np.count_nonzero(above) >= _ENOUGH:
-            last = int(np.flatnonzero(above)[_ENOUGH - larger - 1])
-            return PValue(_ENOUGH / (games + last + 1), least)
-        larger += int(np.count_nonzero(above))
-        games += size
-        size *= 2
-    return PValue((1 + larger) / (1 + games), least)
+    most_by_numbers = max(_MOST_DRAWS, _MOST_DRAWN_NUMBERS // numbers_per_draw)
+    most_draws = min(math.ceil(1 / level), most_by_numbers)
+    smallest_possible = 1 / (1 + most_draws)
+    most_in_memory = _MOST_NUMBERS_IN_MEMORY // numbers_per_draw
+    draws = 0
+    larger_draws = 0
+    next_draws = _FIRST_DRAWS
+    while draws < most_draws:
+        next_draws = max(1, min(next_draws, most_draws - draws, most_in_memory))
+        is_larger = draw_statistics(next_draws) >= observed_statistic
+        newly_larger = int(np.count_nonzero(is_larger))
+        if larger_draws + newly_larger >= _ENOUGH_LARGER_DRAWS:
+            positions = np.flatnonzero(is_larger)
+            last = int(positions[_ENOUGH_LARGER_DRAWS - larger_draws - 1])
+            p_value = _ENOUGH_LARGER_DRAWS / (draws + last + 1)
+            return PValue(p_value, smallest_possible)
+        larger_draws += newly_larger
+        draws += next_draws
+        next_draws *= 2
+    return PValue((1 + larger_draws) / (1 + draws), smallest_possible)
 
 
-def independence(noise: Noise, level: float, rng: np.random.Generator) -> PValue:
-    """Return the p-value of independent values with one σ in each tensor.
+def independence_p_value(noise: Noise, level: float, rng: np.random.Generator) -> PValue:
+    """Return the p-value of independent noise values with one σ in each tensor.
 
     Rows are contrasts, so products of two rows have mean 0 and a variance that grows with
     correlations of values. Of each tensor they are scaled by its own squares (John 1971; Ledoit and
     Wolf 2002); under the claim they are Wishart matrices.
     """
-    tensors = [one for one in map(noise.contrasts.get, noise.used) if one is not None]
+    tensors = [noise.contrasts[name] for name in noise.noisy_tensors if name in noise.contrasts]
     if len(tensors) > _MOST_TENSORS:
         chosen = rng.choice(len(tensors), size=_MOST_TENSORS, replace=False)
-        tensors = [tensors[place] for place in chosen]
-    widths = [one.shape[1] for one in tensors]
+        tensors = [tensors[position] for position in chosen]
     if not tensors:
-        return PValue(1.0)
-    rows = min(len(tensors[0]), _MOST_ROWS, max(2, sum(widths) // 4))
+        return _NOTHING_TO_TEST
+    all_values = sum(contrasts.shape[1] for contrasts in tensors)
+    rows = min(len(tensors[0]), _MOST_CONTRASTS, max(2, all_values // 4))
     if rows < 2:
-        return PValue(1.0)
+        return _NOTHING_TO_TEST
     # Where rounding leaves nothing of the noise, there is nothing to test
-    tensors = [one for one in tensors if one[:rows].any()]
-    widths = [one.shape[1] for one in tensors]
+    tensors = [contrasts[:rows] for contrasts in tensors if contrasts[:rows].any()]
     if not tensors:
-        return PValue(1.0)
-    seen = sum(_scaled(one[:rows] @ one[:rows].T) * one.shape[1] for one in tensors)
+        return _NOTHING_TO_TEST
+    widths = [contrasts.shape[1] for contrasts in tensors]
+    observed: FloatArray = np.zeros((rows, rows))
+    for contrasts, width in zip(tensors, widths, strict=True):
+        observed += _with_unit_trace(contrasts @ contrasts.T) * width
 
-    def draw(games: int) -> FloatArray:
-        total: FloatArray = np.zeros((games, rows, rows))
+    def draw_statistics(draws: int) -> FloatArray:
+        total: FloatArray = np.zeros((draws, rows, rows))
         for width in widths:
-            total += _scaled(_wisharts(rng, games, rows, width)) * width
-        return _off_diagonal(total)
+            wishart_matrices = _draw_wishart_matrices(rng, draws, rows, width)
+            total += _with_unit_trace(wishart_matrices) * width
+        return _off_diagonal_ratio(total)
 
-    return simulated(
-        float(_off_diagonal(np.asarray(seen))),
-        draw,
-        numbers=rows * rows,
+    return simulated_p_value(
+        float(_off_diagonal_ratio(observed)),
+        draw_statistics,
+        numbers_per_draw=rows * rows,
         level=shares.STEP_INDEPENDENT.of(level),
     )
 
 
-def _scaled(products: FloatArray) -> FloatArray:
+def _with_unit_trace(matrices: FloatArray) -> FloatArray:
     """Scale matrices to a trace of 1."""
-    scaled: FloatArray = products / np.einsum("...ii->...", products)[..., None, None]
+    traces = np.einsum("...ii->...", matrices)
+    scaled: FloatArray = matrices / traces[..., None, None]
     return scaled
 
 
-def _off_diagonal(products: FloatArray) -> FloatArray:
-    """Return the squares off the diagonal, over the squared mean on it."""
-    diagonal = np.einsum("...ii->...i", products)
-    off: FloatArray = np.einsum("...ij,...ij->...", products, products) - (diagonal**2).sum(-1)
-    ratio: FloatArray = off / diagonal.mean(-1) ** 2
+def _off_diagonal_ratio(matrices: FloatArray) -> FloatArray:
+    """Return the squares off the diagonal of each matrix, over the squared mean on it."""
+    diagonals = np.einsum("...ii->...i", matrices)
+    squared_norms = np.einsum("...ij,...ij->...", matrices, matrices)
+    on_diagonal = (diagonals**2).sum(axis=-1)
+    squared_means = diagonals.mean(axis=-1) ** 2
+    ratio: FloatArray = (squared_norms - on_diagonal) / squared_means
     return ratio
 
 
-def _wisharts(rng: np.random.Generator, games: int, rows: int, width: int) -> FloatArray:
+def _draw_wishart_matrices(
+    rng: np.random.Generator, draws: int, rows: int, width: int
+) -> FloatArray:
     """Draw products of `rows` vectors of so many normal numbers (Bartlett's decomposition)."""
     if width < 2 * rows:
-        vectors = rng.normal(size=(games, rows, width))
+        vectors = rng.normal(size=(draws, rows, width))
         return vectors @ vectors.transpose(0, 2, 1)
-    lower = np.tril(rng.normal(size=(games, rows, rows)), -1)
-    places = np.arange(rows)
-    lower[:, places, places] = np.sqrt(rng.chisquare(width - places, size=(games, rows)))
-    return lower @ lower.transpose(0, 2, 1)
+    normal_values = rng.normal(size=(draws, rows, rows))
+    cholesky_factors = np.tril(normal_values, -1)
+    diagonal = np.arange(rows)
+    chi_squares = rng.chisquare(width - diagonal, size=(draws, rows))
+    cholesky_factors[:, diagonal, diagonal] = np.sqrt(chi_squares)
+    return cholesky_factors @ cholesky_factors.transpose(0, 2, 1)
 
 
-def normality(noise: Noise, level: float, rng: np.random.Generator) -> PValue:
+def normality_p_value(noise: Noise, level: float, rng: np.random.Generator) -> PValue:
     """Return the p-value of skewness and kurtosis of the noise (Jarque and Bera 1980).
 
     The statistic is the largest one of all values together and of each tensor with many values.
     """
-    each = max(8, _MOST_VALUES // max(1, len(noise.used)))
-    values = [noise.contrasts[name].ravel()[:each] for name in noise.used]
-    # Where rounding leaves nothing of the noise, there is nothing to test
-    values = [one for one in values if one.size > 1 and one.any()]
-    if not values:
-        return PValue(1.0)
-    sizes = np.array([one.size for one in values])
+    noisy_tensors = noise.noisy_tensors
+    values_of_each = max(8, _MOST_VALUES // max(1, len(noisy_tensors)))
+    tested_values = []
+    for name in noisy_tensors:
+        contrasts = noise.contrasts[name]
+        values = contrasts.ravel()[:values_of_each]
+        # Where rounding leaves nothing of the noise, there is nothing to test
+        if values.size > 1 and values.any():
+            tested_values.append(values)
+    if not tested_values:
+        return _NOTHING_TO_TEST
+    sizes = np.array([values.size for values in tested_values])
+    all_sizes = int(sizes.sum())
 
-    def draw(games: int) -> FloatArray:
-        return _shape(rng.normal(size=(games, int(sizes.sum()))), sizes)
+    def draw_statistics(draws: int) -> FloatArray:
+        normal_values = rng.normal(size=(draws, all_sizes))
+        return _skewness_kurtosis_statistic(normal_values, sizes)
 
-    return simulated(
-        float(_shape(np.concatenate(values)[None], sizes)[0]),
-        draw,
-        numbers=int(sizes.sum()),
+    observed_values = np.concatenate(tested_values)[None]
+    observed_statistics = _skewness_kurtosis_statistic(observed_values, sizes)
+    return simulated_p_value(
+        float(observed_statistics[0]),
+        draw_statistics,
+        numbers_per_draw=all_sizes,
         level=shares.STEP_NORMAL.of(level),
     )
 
 
-def _shape(values: FloatArray, sizes: IntArray) -> FloatArray:
+def _skewness_kurtosis_statistic(values: FloatArray, sizes: IntArray) -> FloatArray:
     """Return how far third and fourth powers are from those of normal numbers, row by row."""
-    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    starts = np.cumsum(sizes) - sizes
     squares = values**2
-    second = np.add.reduceat(squares, starts, axis=1) / sizes
-    third = np.add.reduceat(values * squares, starts, axis=1) / second**1.5
-    fourth = np.add.reduceat(squares**2, starts, axis=1) / second**2 - 3 * sizes
-    own = (third**2 / _OF_CUBES + fourth**2 / _OF_FOURTHS) / sizes
-    together = third.sum(1) ** 2 / _OF_CUBES + fourth.sum(1) ** 2 / _OF_FOURTHS
-    largest: FloatArray = np.maximum(
-        together / sizes.sum(), own.max(axis=1, where=sizes >= _FEWEST_VALUES, initial=0.0)
-    )
+    variances = np.add.reduceat(squares, starts, axis=1) / sizes
+    cubes = np.add.reduceat(values * squares, starts, axis=1)
+    fourth_powers = np.add.reduceat(squares**2, starts, axis=1)
+    # Skewness and excess kurtosis of each tensor, times its size
+    skewness_sums = cubes / variances**1.5
+    kurtosis_sums = fourth_powers / variances**2 - 3 * sizes
+
+    def jarque_bera(skewness_sums: FloatArray, kurtosis_sums: FloatArray) -> FloatArray:
+        of_skewness: FloatArray = skewness_sums**2 / _VARIANCE_OF_CUBES
+        of_kurtosis: FloatArray = kurtosis_sums**2 / _VARIANCE_OF_FOURTH_POWERS
+        return of_skewness + of_kurtosis
+
+    of_tensors = jarque_bera(skewness_sums, kurtosis_sums) / sizes
+    of_all_values = jarque_bera(skewness_sums.sum(axis=1), kurtosis_sums.sum(axis=1))
+    is_large = sizes >= _FEWEST_VALUES
+    of_large_tensors = of_tensors.max(axis=1, where=is_large, initial=0.0)
+    largest: FloatArray = np.maximum(of_all_values / sizes.sum(), of_large_tensors)
     return largest
 
 
-def freshness(
-    noise: Noise, steps: dict[str, FloatArray], level: float, rng: np.random.Generator
+def freshness_p_value(
+    noise: Noise,
+    consecutive_steps: dict[str, FloatArray],
+    level: float,
+    rng: np.random.Generator,
 ) -> PValue:
     """Return the p-value of fresh noise of one scale in steps in a row.
 
     Differences of steps some lag apart have twice the variance of the noise with seeds, tensor by
-    tensor. `steps` has what consecutive steps released of the values tested, a row for each.
+    tensor. `consecutive_steps` has what they released of the values tested, a row for each step.
     """
-    names = [name for name in noise.used if steps[name].size]
+    names = [name for name in noise.noisy_tensors if consecutive_steps[name].size]
     if not names:
-        return PValue(1.0)
-    length = len(steps[names[0]])
-    lags = range(1, length)
-    counts = np.array([noise.counts[name] for name in names], dtype=np.float64)
-    scales = np.array([noise.deviation(name) for name in names]) ** 2
-    p_values = []
+        return _NOTHING_TO_TEST
+    steps = len(consecutive_steps[names[0]])
+    lags = range(1, steps)
+    freedom_of_noise = np.array([noise.degrees_of_freedom[name] for name in names], dtype=float)
+    variances = np.array([noise.deviation(name) for name in names]) ** 2
+    level_of_lag = shares.STEP_FRESH.of(level, len(lags))
+    p_values_of_lags = []
     for lag in lags:
-        starts = [row for row in range(length - lag) if row // lag % 2 == 0]  # disjoint pairs
-        later = [row + lag for row in starts]
-        squares = np.array([((steps[n][later] - steps[n][starts]) ** 2).sum() for n in names]) / 2
-        degrees = np.array([steps[n][starts].size for n in names], dtype=np.float64)
+        disjoint_starts = [row for row in range(steps - lag) if row // lag % 2 == 0]
+        ends = [row + lag for row in disjoint_starts]
+        sums_of_squares = []
+        freedom_of_differences = []
+        for name in names:
+            rows = consecutive_steps[name]
+            differences = rows[ends] - rows[disjoint_starts]
+            sums_of_squares.append((differences**2).sum())
+            freedom_of_differences.append(float(differences.size))
+        degrees = np.array(freedom_of_differences)
 
-        def draw(games: int, degrees: FloatArray = degrees) -> FloatArray:
-            size = (games, len(names))
-            known = rng.chisquare(counts, size=size) / counts
-            return _off((rng.chisquare(degrees, size=size) / known).sum(1), degrees)
+        def draw_statistics(draws: int, degrees: FloatArray = degrees) -> FloatArray:
+            shape = (draws, len(names))
+            estimated_variances = rng.chisquare(freedom_of_noise, size=shape) / freedom_of_noise
+            ratios = rng.chisquare(degrees, size=shape) / estimated_variances
+            return _log_variance_ratio(ratios.sum(axis=1), degrees)
 
-        seen = float(_off((squares / scales).sum(), degrees))
-        part = shares.STEP_FRESH.of(level, len(lags))
-        p_values.append(simulated(seen, draw, numbers=2 * len(names), level=part))
+        scaled_squares = np.array(sums_of_squares) / 2 / variances
+        observed_statistic = float(_log_variance_ratio(scaled_squares.sum(), degrees))
+        p_value = simulated_p_value(
+            observed_statistic,
+            draw_statistics,
+            numbers_per_draw=2 * len(names),
+            level=level_of_lag,
+        )
+        p_values_of_lags.append(p_value)
     # each lag has an equal part of the share
-    smallest = min(one.value for one in p_values)
-    return PValue(min(1.0, len(lags) * smallest), len(lags) * max(one.least for one in p_values))
+    smallest = min(p_value.value for p_value in p_values_of_lags)
+    smallest_possible = max(p_value.smallest_possible for p_value in p_values_of_lags)
+    return PValue(min(1.0, len(lags) * smallest), len(lags) * smallest_possible)
 
 
-def _off(ratio: FloatArray, degrees: FloatArray) -> FloatArray:
+def _log_variance_ratio(scaled_squares: FloatArray, degrees_of_freedom: FloatArray) -> FloatArray:
     """Return by what factor squares are too large or too small, as a logarithm."""
     with np.errstate(divide="ignore"):
-        off: FloatArray = np.abs(np.log(ratio / degrees.sum()))
-    return off
+        log_ratio = np.log(scaled_squares / degrees_of_freedom.sum())
+    distance: FloatArray = np.abs(log_ratio)
+    return distance

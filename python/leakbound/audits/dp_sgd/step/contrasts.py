@@ -18,118 +18,136 @@ from leakbound.audits.dp_sgd.step.contributions import Contribution
 from leakbound.audits.dp_sgd.step.runs import Released, as_floats
 
 # Rates of Chernoff's bound that are tried
-_RATES = np.linspace(0.02, 0.98, 97)
+_CHERNOFF_RATES = np.linspace(0.02, 0.98, 97)
 # Halvings of a logarithm that lies within 40 of another one
 _HALVINGS = 100
-_FARTHEST = 40.0
-# Values of all tensors together that assumptions are tested on
-_TESTED = 1 << 18
+_FARTHEST_LOGARITHM = 40.0
+# Values of all tensors together that assumptions are tested on, and of each at least
+_TESTED_VALUES = 1 << 18
+_FEWEST_TESTED_VALUES = 64
 
 
 @dataclass
 class Noise:
     """Noise of one batch with several seeds."""
 
-    squares: dict[str, float]
+    sums_of_squares: dict[str, float]
     """Sum of squares of the contrasts of each tensor."""
-    counts: dict[str, int]
+    degrees_of_freedom: dict[str, int]
     """How many these are: values with noise times contrasts."""
     contrasts: dict[str, FloatArray]
     """Contrasts of some values with noise of each tensor, of shape (contrasts, values)."""
-    along: FloatArray
-    """Contrasts along one direction."""
+    contrasts_along_direction: FloatArray
+    """Contrasts of the inner products with one direction."""
 
     @property
-    def used(self) -> list[str]:
-        """The tensors that have noise."""
-        return [name for name, count in self.counts.items() if count and self.squares[name] > 0]
+    def noisy_tensors(self) -> list[str]:
+        """The names of the tensors that have noise."""
+        names = []
+        for name, degrees_of_freedom in self.degrees_of_freedom.items():
+            if degrees_of_freedom and self.sums_of_squares[name] > 0:
+                names.append(name)
+        return names
 
     def deviation(self, name: str) -> float:
         """Return the estimate of σ of a tensor; 0 without noise."""
-        if not self.counts[name]:
+        if not self.degrees_of_freedom[name]:
             return 0.0
-        return math.sqrt(self.squares[name] / self.counts[name])
+        return math.sqrt(self.sums_of_squares[name] / self.degrees_of_freedom[name])
 
 
-def contrasts(rows: FloatArray) -> FloatArray:
+def helmert_contrasts(rows: FloatArray) -> FloatArray:
     """Return Helmert contrasts: one row less, independent, with the same covariance and mean 0."""
-    numbers = np.arange(1, len(rows))[:, None]
-    means = np.cumsum(rows, axis=0)[:-1] / numbers
-    result: FloatArray = (rows[1:] - means) * np.sqrt(numbers / (numbers + 1))
-    return result
+    rows_before = np.arange(1, len(rows))[:, None]
+    means_before = np.cumsum(rows, axis=0)[:-1] / rows_before
+    scale = np.sqrt(rows_before / (rows_before + 1))
+    contrasts: FloatArray = (rows[1:] - means_before) * scale
+    return contrasts
 
 
-def places_tested(
-    still: dict[str, BoolArray], rng: np.random.Generator
+def choose_tested_positions(
+    noiseless: dict[str, BoolArray], rng: np.random.Generator
 ) -> dict[str, NDArray[np.intp]]:
     """Return which values of each tensor the tests of assumptions look at, those with noise."""
-    each = max(64, _TESTED // max(1, len(still)))
-    places = {}
-    for name, quiet in still.items():
-        live = np.flatnonzero(~quiet)
-        if live.size > each:
-            live = np.sort(rng.choice(live, size=each, replace=False))
-        places[name] = live
-    return places
+    tensors = max(1, len(noiseless))
+    most_of_tensor = max(_FEWEST_TESTED_VALUES, _TESTED_VALUES // tensors)
+    tested_positions = {}
+    for name, without_noise in noiseless.items():
+        noisy_positions = np.flatnonzero(~without_noise)
+        if noisy_positions.size > most_of_tensor:
+            chosen = rng.choice(noisy_positions, size=most_of_tensor, replace=False)
+            noisy_positions = np.sort(chosen)
+        tested_positions[name] = noisy_positions
+    return tested_positions
 
 
-def measured(
-    run: Callable[[], Released],
+def measured_noise(
+    run_with_fresh_seed: Callable[[], Released],
     runs: int,
-    still: dict[str, BoolArray],
-    places: dict[str, NDArray[np.intp]],
+    noiseless: dict[str, BoolArray],
+    tested_positions: dict[str, NDArray[np.intp]],
     direction: Released,
 ) -> Noise:
     """Run a batch with fresh seeds and return its noise; one run is held in memory at a time."""
-    means = {name: np.zeros(quiet.size) for name, quiet in still.items()}
-    squares = dict.fromkeys(still, 0.0)
-    rows: dict[str, list[FloatArray]] = {name: [] for name in still}
-    along = []
-    for number in range(runs):
-        released = run()
-        dot = 0.0
-        for name, values in released.items():
-            floats = as_floats(values)
-            rows[name].append(floats[places[name]])
-            dot += float(floats @ as_floats(direction[name]))
+    means = {name: np.zeros(flags.size) for name, flags in noiseless.items()}
+    sums_of_squares = dict.fromkeys(noiseless, 0.0)
+    tested_values: dict[str, list[FloatArray]] = {name: [] for name in noiseless}
+    inner_products = []
+    for runs_before in range(runs):
+        released = run_with_fresh_seed()
+        inner_product = 0.0
+        for name, tensor in released.items():
+            values = as_floats(tensor)
+            tested_values[name].append(values[tested_positions[name]])
+            inner_product += float(values @ as_floats(direction[name]))
             # Welford's update: these squares are those of the Helmert contrasts
-            off = floats - means[name]
-            squares[name] += float(off @ off) * number / (number + 1)
-            means[name] += off / (number + 1)
-        along.append(dot)
-    counts = {
-        name: (quiet.size - int(np.count_nonzero(quiet))) * (runs - 1)
-        for name, quiet in still.items()
-    }
+            deviations = values - means[name]
+            squared_deviations = float(deviations @ deviations)
+            sums_of_squares[name] += squared_deviations * runs_before / (runs_before + 1)
+            means[name] += deviations / (runs_before + 1)
+        inner_products.append(inner_product)
+    degrees_of_freedom = {}
+    for name, without_noise in noiseless.items():
+        noisy_values = without_noise.size - int(np.count_nonzero(without_noise))
+        degrees_of_freedom[name] = noisy_values * (runs - 1)
+    contrasts = {}
+    for name, rows in tested_values.items():
+        contrasts[name] = helmert_contrasts(np.stack(rows))
+    contrasts_along_direction = helmert_contrasts(np.array(inner_products)[:, None])
     return Noise(
-        squares=squares,
-        counts=counts,
-        contrasts={name: contrasts(np.stack(one)) for name, one in rows.items()},
-        along=contrasts(np.array(along)[:, None])[:, 0],
+        sums_of_squares=sums_of_squares,
+        degrees_of_freedom=degrees_of_freedom,
+        contrasts=contrasts,
+        contrasts_along_direction=contrasts_along_direction[:, 0],
     )
 
 
-def tensor_limits(squares: FloatArray, counts: IntArray, level: float) -> FloatArray:
+def tensor_deviation_limits(
+    sums_of_squares: FloatArray, degrees_of_freedom: IntArray, level: float
+) -> FloatArray:
     """Return upper limits of σ of all tensors at once: a union over tensors.
 
     SS_l/σ_l² is χ² with as many degrees of freedom as there are values in SS_l.
     """
     from scipy.stats import chi2
 
-    each = shares.STEP_TENSORS.of(level, len(counts))
-    limits: FloatArray = np.sqrt(squares / chi2.ppf(each, counts))
+    level_of_tensor = shares.STEP_TENSORS.of(level, len(degrees_of_freedom))
+    quantiles = chi2.ppf(level_of_tensor, degrees_of_freedom)
+    limits: FloatArray = np.sqrt(sums_of_squares / quantiles)
     return limits
 
 
-def along_limit(along: FloatArray, level: float) -> float:
-    """Return the upper limit of the noise along one direction, whatever its covariance."""
+def direction_deviation_limit(contrasts_along_direction: FloatArray, level: float) -> float:
+    """Return the upper limit of σ of the noise along one direction, whatever its covariance."""
     from scipy.stats import chi2
 
-    least = float(chi2.ppf(shares.STEP_DIRECTION.of(level), along.size))
-    return math.sqrt(float(along @ along) / least)
+    level_of_direction = shares.STEP_DIRECTION.of(level)
+    quantile = float(chi2.ppf(level_of_direction, contrasts_along_direction.size))
+    sum_of_squares = float(contrasts_along_direction @ contrasts_along_direction)
+    return math.sqrt(sum_of_squares / quantile)
 
 
-def joint_threshold(counts: IntArray, level: float) -> float:
+def joint_chernoff_threshold(degrees_of_freedom: IntArray, level: float) -> float:
     """Return t such that the sum of h(X_l) reaches it with the share of the level at most.
 
     X_l is χ² with n_l degrees of freedom, h(x) = (x - n - n ln(x/n))/2 below n and 0 above:
@@ -137,13 +155,13 @@ def joint_threshold(counts: IntArray, level: float) -> float:
     """
     from scipy.special import gammainc, gammaincc, gammaln
 
-    n = counts.astype(np.float64)
-    share = math.log(shares.STEP_JOINT.of(level))
+    n = degrees_of_freedom.astype(np.float64)
+    log_level = math.log(shares.STEP_JOINT.of(level))
 
     def log_moment(rate: float) -> float:
         """Return ln E exp(rate Σ h(X_l))."""
         shape = n * (1 - rate) / 2
-        below = (
+        log_moment_below_n = (
             gammaln(shape)
             - gammaln(n / 2)
             - shape * np.log1p(-rate)
@@ -151,52 +169,82 @@ def joint_threshold(counts: IntArray, level: float) -> float:
             + rate * n / 2 * (np.log(n) - 1)
             + np.log(gammainc(shape, shape))
         )
-        return float(np.log(gammaincc(n / 2, n / 2) + np.exp(below)).sum())
+        probability_above_n = gammaincc(n / 2, n / 2)
+        log_moments = np.log(probability_above_n + np.exp(log_moment_below_n))
+        return float(log_moments.sum())
 
-    return float(min((log_moment(rate) - share) / rate for rate in _RATES.tolist()))
+    thresholds = [(log_moment(rate) - log_level) / rate for rate in _CHERNOFF_RATES.tolist()]
+    return float(min(thresholds))
 
 
-def joint_least(ratios: FloatArray, counts: IntArray, threshold: float) -> float:
-    """Return the least Σ d_l x_l where Σ h(x_l) is below a threshold: at x_l = n_l a/(a + d_l)."""
-    if not ratios.any():
+def least_joint_sum(
+    squared_length_ratios: FloatArray, degrees_of_freedom: IntArray, threshold: float
+) -> float:
+    """Return the least Σ d_l x_l where Σ h(x_l) is below a threshold: at x_l = n_l a/(a + d_l).
+
+    The d_l are the ratios, and the n_l the degrees of freedom.
+    """
+    if not squared_length_ratios.any():
         return 0.0
-    n = counts.astype(np.float64)
-    top = math.log(float(ratios.max()))
+    n = degrees_of_freedom.astype(np.float64)
+    log_largest_ratio = math.log(float(squared_length_ratios.max()))
 
     def is_above(log_a: float) -> bool:
-        x = 1 / (1 + ratios * math.exp(-log_a))
-        return float((n * (x - 1 - np.log(x))).sum()) / 2 > threshold
+        x_over_n = 1 / (1 + squared_length_ratios * math.exp(-log_a))
+        h_doubled = n * (x_over_n - 1 - np.log(x_over_n))
+        return float(h_doubled.sum()) / 2 > threshold
 
-    _, high = halved(top - _FARTHEST, top + _FARTHEST, is_above, most=_HALVINGS)
-    return float((ratios * n / (1 + ratios * math.exp(-high))).sum())
+    _, log_a = halved(
+        log_largest_ratio - _FARTHEST_LOGARITHM,
+        log_largest_ratio + _FARTHEST_LOGARITHM,
+        is_above,
+        most=_HALVINGS,
+    )
+    denominators = 1 + squared_length_ratios * math.exp(-log_a)
+    return float((squared_length_ratios * n / denominators).sum())
 
 
-class Limits:
-    """Lower limits of μ of any pair: the regions of the noise know no contribution."""
+class MuLimits:
+    """Lower limits of μ of any pair: the regions of the noise do not depend on contributions."""
 
     def __init__(self, noise: Noise, level: float) -> None:
         self.noise = noise
-        self.used = noise.used
-        self._squares = np.array([noise.squares[name] for name in self.used])
-        self._counts = np.array([noise.counts[name] for name in self.used], dtype=np.int64)
-        self.upper: dict[str, float] = dict.fromkeys(noise.counts, 0.0)
-        self._joint = 0.0
-        if self.used:
-            limits = tensor_limits(self._squares, self._counts, level)
-            self.upper |= dict(zip(self.used, limits.tolist(), strict=True))
-            self._joint = joint_threshold(self._counts, level)
+        self.noisy_tensors = noise.noisy_tensors
+        self.upper_deviations: dict[str, float] = dict.fromkeys(noise.degrees_of_freedom, 0.0)
+        sums_of_squares = []
+        degrees_of_freedom = []
+        for name in self.noisy_tensors:
+            sums_of_squares.append(noise.sums_of_squares[name])
+            degrees_of_freedom.append(noise.degrees_of_freedom[name])
+        self._sums_of_squares = np.array(sums_of_squares)
+        self._degrees_of_freedom = np.array(degrees_of_freedom, dtype=np.int64)
+        self._joint_threshold = 0.0
+        if not self.noisy_tensors:
+            return
+        upper_deviations = tensor_deviation_limits(
+            self._sums_of_squares, self._degrees_of_freedom, level
+        )
+        named_deviations = zip(self.noisy_tensors, upper_deviations.tolist(), strict=True)
+        self.upper_deviations.update(named_deviations)
+        self._joint_threshold = joint_chernoff_threshold(self._degrees_of_freedom, level)
 
-    def mu(self, pair: Contribution) -> float:
+    def lower_limit(self, contribution: Contribution) -> float:
         """Return the larger one of two lower limits of μ: by tensors, and of all together."""
-        if not pair.finite or pair.one_sided or pair.silent:
+        if not contribution.finite or contribution.one_sided or contribution.noiseless_length:
             return math.inf
-        if not pair.coupled or not pair.factor:
+        if not contribution.coupled or not contribution.noise_factor:
             return 0.0  # its noise is of another law, which was not measured
-        lengths = {name: one / pair.factor for name, one in pair.lengths.items()}
-        if any(one for name, one in lengths.items() if name not in self.used):
-            return math.inf
-        moved = np.array([lengths[name] for name in self.used])
-        limits = np.array([self.upper[name] for name in self.used])
-        by_tensors = float(((moved / limits) ** 2).sum())
-        jointly = joint_least(moved**2 / self._squares, self._counts, self._joint)
+        lengths = {}
+        for name, length in contribution.lengths.items():
+            lengths[name] = length / contribution.noise_factor
+            if lengths[name] and name not in self.noisy_tensors:
+                return math.inf
+        noisy_lengths = np.array([lengths[name] for name in self.noisy_tensors])
+        deviations = np.array([self.upper_deviations[name] for name in self.noisy_tensors])
+        by_tensors = float(((noisy_lengths / deviations) ** 2).sum())
+        jointly = least_joint_sum(
+            noisy_lengths**2 / self._sums_of_squares,
+            self._degrees_of_freedom,
+            self._joint_threshold,
+        )
         return math.sqrt(max(by_tensors, jointly))

@@ -15,27 +15,27 @@ from leakbound._base.types import BoolArray, FloatArray
 from leakbound.audits.dp_sgd.step.runs import Released, as_floats
 
 # Rounding that is allowed for, in units of the precision of the summands
-_ULPS = 8.0
+_ALLOWED_ULPS = 8.0
 # Relative difference below which noise counts as of one scale
-_CLOSE = 1e-4
+_SAME_SCALE_TOLERANCE = 1e-4
 # Values that are treated at a time
-_BLOCK = 1 << 22
+_BLOCK_SIZE = 1 << 22
 
 
 @dataclass
 class Contribution:
     """What one pair of batches showed, at two seeds."""
 
-    name: str
+    pair_name: str
     lengths: dict[str, float] = field(default_factory=dict)
     """|Δ_l| at least, for each tensor; rounding is taken off."""
     coupled: bool = True
     """Whether the noise of both batches is the same at both seeds."""
-    scale: float | None = 1.0
+    noise_scale: float | None = 1.0
     """Noise of D' in units of that of D; None if it is no multiple."""
-    factor: float | None = 1.0
+    noise_factor: float | None = 1.0
     """Noise of D in units of that of the batch where noise is measured; None if no multiple."""
-    silent: float = 0.0
+    noiseless_length: float = 0.0
     """Length of Δ where there is no noise at all."""
     one_sided: bool = False
     """Whether some values have noise at one of both batches only."""
@@ -44,12 +44,39 @@ class Contribution:
     @property
     def length(self) -> float:
         """|Δ| at least, in units of the noise where that is measured; 0 if nothing follows."""
-        if not self.coupled or not self.factor:
+        if not self.coupled or not self.noise_factor:
             return 0.0
-        return math.hypot(*self.lengths.values()) / self.factor
+        return math.hypot(*self.lengths.values()) / self.noise_factor
 
 
-class TwoSeeds:
+@dataclass(frozen=True, kw_only=True)
+class _Block:
+    """Some values of one tensor with both seeds, in double precision."""
+
+    tensor: str
+    positions: slice
+    first: FloatArray
+    second: FloatArray
+    relative_rounding: float
+    """Of sums of clipped gradients, which are as large as the largest value of the tensor."""
+    largest_magnitude: float
+    absolute_rounding: float
+    """Below the normal range numbers have an absolute precision."""
+
+    @property
+    def noise(self) -> FloatArray:
+        """The difference of both seeds, which has no contribution of data."""
+        return self.first - self.second
+
+    @property
+    def rounding(self) -> FloatArray:
+        """What rounding may have done to each value."""
+        own_magnitudes = np.abs(self.first) + np.abs(self.second)
+        magnitudes: FloatArray = own_magnitudes + self.largest_magnitude
+        return self.relative_rounding * magnitudes + self.absolute_rounding
+
+
+class TwoSeedRuns:
     """What a step releases on one batch with two seeds."""
 
     def __init__(
@@ -57,126 +84,132 @@ class TwoSeeds:
         first: Released,
         second: Released,
         precision: dict[str, float],
-        smallest: dict[str, float],
+        smallest_numbers: dict[str, float],
     ) -> None:
         self.first = first
         self.second = second
         self.precision = precision
-        self.smallest = smallest
-        self._tops = {name: max(_top(values), _top(second[name])) for name, values in first.items()}
+        self.smallest_numbers = smallest_numbers
+        self._largest_magnitudes = {}
+        for name, values in first.items():
+            of_first = np.abs(values).max(initial=0.0)
+            of_second = np.abs(second[name]).max(initial=0.0)
+            self._largest_magnitudes[name] = max(float(of_first), float(of_second))
 
-    def blocks(self) -> Iterator[tuple[str, slice]]:
-        """Yield parts of tensors, each small enough to be treated in double precision."""
-        for name, values in self.first.items():
-            for start in range(0, values.size, _BLOCK):
-                yield name, slice(start, start + _BLOCK)
-
-    def values(self, name: str, part: slice) -> tuple[FloatArray, FloatArray]:
-        """Return a part of a tensor with both seeds."""
-        return as_floats(self.first[name][part]), as_floats(self.second[name][part])
-
-    def noise(self, name: str, part: slice) -> FloatArray:
-        """Return the difference of both seeds, which has no contribution of data."""
-        first, second = self.values(name, part)
-        return first - second
-
-    def rounding(self, name: str, part: slice) -> FloatArray:
-        """Return what rounding may have done to each value."""
-        first, second = self.values(name, part)
-        unit = _ULPS * self.precision[name]
-        # sums of clipped gradients have rounding of their own, on the scale of the tensor
-        slack: FloatArray = unit * (np.abs(first) + np.abs(second) + self._tops[name])
-        # below the normal range numbers have an absolute precision
-        return slack + _ULPS * self.smallest[name]
+    def blocks(self) -> Iterator[_Block]:
+        """Yield blocks of tensors, each small enough to be treated in double precision."""
+        for name, first_values in self.first.items():
+            second_values = self.second[name]
+            for start in range(0, first_values.size, _BLOCK_SIZE):
+                positions = slice(start, start + _BLOCK_SIZE)
+                yield _Block(
+                    tensor=name,
+                    positions=positions,
+                    first=as_floats(first_values[positions]),
+                    second=as_floats(second_values[positions]),
+                    relative_rounding=_ALLOWED_ULPS * self.precision[name],
+                    largest_magnitude=self._largest_magnitudes[name],
+                    absolute_rounding=_ALLOWED_ULPS * self.smallest_numbers[name],
+                )
 
 
-def _top(values: FloatArray) -> float:
-    return float(np.abs(values).max(initial=0.0))
-
-
-def compared(
-    name: str,
-    without: TwoSeeds,
-    with_: TwoSeeds,
-    base: TwoSeeds,
-    still: dict[str, BoolArray],
+def compare_neighbours(
+    pair_name: str,
+    without: TwoSeedRuns,
+    with_: TwoSeedRuns,
+    reference: TwoSeedRuns,
+    noiseless: dict[str, BoolArray],
 ) -> tuple[Contribution, Released]:
-    """Return what a pair shows, and Δ in single precision; `still` is where no noise is."""
-    found = Contribution(name)
-    squares = dict.fromkeys(without.first, 0.0)
-    slacks = dict.fromkeys(without.first, 0.0)
-    silent = 0.0
-    delta: Released = {
-        tensor: np.empty(one.size, np.float32) for tensor, one in without.first.items()
-    }
-    for tensor, part in without.blocks():
-        rounding = without.rounding(tensor, part) + with_.rounding(tensor, part)
-        before, after = without.noise(tensor, part), with_.noise(tensor, part)
-        if (np.abs(after - before) > rounding).any():
-            found.coupled = False
-        a, b = without.values(tensor, part)
-        c, d = with_.values(tensor, part)
-        moved = (c - a + (d - b)) / 2
-        squares[tensor] += float(moved @ moved)
-        slacks[tensor] += float(rounding @ rounding)
-        quiet = still[tensor][part] & (np.abs(moved) > rounding)
-        silent += float(moved[quiet] @ moved[quiet])
-        delta[tensor][part] = moved
-    found.factor = noise_ratio(without, base)
-    if found.coupled:
-        found.lengths = {
-            tensor: max(0.0, math.sqrt(squares[tensor]) - math.sqrt(slacks[tensor]))
-            for tensor in squares
-        }
-        if found.factor == 1.0:
-            found.silent = math.sqrt(silent)
-    else:
-        found.lengths = dict.fromkeys(squares, 0.0)
-        found.scale = noise_ratio(with_, without)
-    return found, delta
+    """Return what a pair shows, and Δ in single precision.
+
+    Noise is measured on the `reference` batch, and `noiseless` is where that has none.
+    """
+    contribution = Contribution(pair_name)
+    delta: Released = {}
+    for name, values in without.first.items():
+        delta[name] = np.empty(values.size, np.float32)
+    squared_lengths = dict.fromkeys(delta, 0.0)
+    squared_rounding = dict.fromkeys(delta, 0.0)
+    squared_noiseless_length = 0.0
+    for block_without, block_with in zip(without.blocks(), with_.blocks(), strict=True):
+        name = block_without.tensor
+        positions = block_without.positions
+        rounding = block_without.rounding + block_with.rounding
+        noise_change = np.abs(block_with.noise - block_without.noise)
+        if (noise_change > rounding).any():
+            contribution.coupled = False
+        # Δ with each of both seeds, and their mean
+        first_delta = block_with.first - block_without.first
+        second_delta = block_with.second - block_without.second
+        mean_delta = (first_delta + second_delta) / 2
+        squared_lengths[name] += float(mean_delta @ mean_delta)
+        squared_rounding[name] += float(rounding @ rounding)
+        is_moved = np.abs(mean_delta) > rounding
+        noiseless_delta = mean_delta[noiseless[name][positions] & is_moved]
+        squared_noiseless_length += float(noiseless_delta @ noiseless_delta)
+        delta[name][positions] = mean_delta
+    contribution.noise_factor = noise_ratio(without, reference)
+    if not contribution.coupled:
+        contribution.lengths = dict.fromkeys(delta, 0.0)
+        contribution.noise_scale = noise_ratio(with_, without)
+        return contribution, delta
+    for name, squared_length in squared_lengths.items():
+        rounding_length = math.sqrt(squared_rounding[name])
+        certain_length = math.sqrt(squared_length) - rounding_length
+        contribution.lengths[name] = max(0.0, certain_length)
+    if contribution.noise_factor == 1.0:
+        contribution.noiseless_length = math.sqrt(squared_noiseless_length)
+    return contribution, delta
 
 
-def noise_ratio(one: TwoSeeds, other: TwoSeeds) -> float | None:
+def noise_ratio(numerator: TwoSeedRuns, denominator: TwoSeedRuns) -> float | None:
     """Return noise in units of other noise at the same seeds; None if it is no multiple of it."""
     # Rounding moves the estimate, so that it tells of another scale only where one scale does not
     # fit. It is no more than what is taken off lengths.
-    if one is other or _are_the_same(one, other):
+    if numerator is denominator or _noise_is_the_same(numerator, denominator):
         return 1.0
-    product = squares = own = 0.0
-    for name, part in one.blocks():
-        noise, reference = one.noise(name, part), other.noise(name, part)
-        product += float(noise @ reference)
-        squares += float(reference @ reference)
-        own += float(noise @ noise)
-    if not squares:
-        return None if own else 1.0
-    ratio = product / squares
+    inner_product = 0.0
+    squared_denominator = 0.0
+    squared_numerator = 0.0
+    for block, reference_block in zip(numerator.blocks(), denominator.blocks(), strict=True):
+        noise = block.noise
+        reference_noise = reference_block.noise
+        inner_product += float(noise @ reference_noise)
+        squared_denominator += float(reference_noise @ reference_noise)
+        squared_numerator += float(noise @ noise)
+    if not squared_denominator:
+        return None if squared_numerator else 1.0
+    # Least squares, without an intercept
+    ratio = inner_product / squared_denominator
     if ratio <= 0:
         return None
-    if abs(ratio - 1) <= _CLOSE:
+    if abs(ratio - 1) <= _SAME_SCALE_TOLERANCE:
         ratio = 1.0
-    for name, part in one.blocks():
-        noise, reference = one.noise(name, part), ratio * other.noise(name, part)
-        allowed = one.rounding(name, part) + ratio * other.rounding(name, part)
-        if (np.abs(noise - reference) > 2 * allowed + _CLOSE * np.abs(noise)).any():
+    for block, reference_block in zip(numerator.blocks(), denominator.blocks(), strict=True):
+        noise = block.noise
+        residuals = np.abs(noise - ratio * reference_block.noise)
+        rounding = block.rounding + ratio * reference_block.rounding
+        tolerance = 2 * rounding + _SAME_SCALE_TOLERANCE * np.abs(noise)
+        if (residuals > tolerance).any():
             return None
     return ratio
 
 
-def _are_the_same(one: TwoSeeds, other: TwoSeeds) -> bool:
+def _noise_is_the_same(first: TwoSeedRuns, second: TwoSeedRuns) -> bool:
     """Return whether two noises differ by rounding at most."""
-    for name, part in one.blocks():
-        apart = np.abs(one.noise(name, part) - other.noise(name, part))
-        if (apart > one.rounding(name, part) + other.rounding(name, part)).any():
+    for first_block, second_block in zip(first.blocks(), second.blocks(), strict=True):
+        difference = np.abs(first_block.noise - second_block.noise)
+        rounding = first_block.rounding + second_block.rounding
+        if (difference > rounding).any():
             return False
     return True
 
 
-def noiseless(runs: list[Released]) -> dict[str, BoolArray]:
+def noiseless_values(runs: list[Released]) -> dict[str, BoolArray]:
     """Return where all of several seeds gave the same value."""
-    first = runs[0]
-    still = {name: np.ones(values.size, np.bool_) for name, values in first.items()}
-    for one in runs[1:]:
-        for name, values in one.items():
-            still[name] &= values == first[name]
-    return still
+    first_run = runs[0]
+    noiseless = {name: np.ones(values.size, np.bool_) for name, values in first_run.items()}
+    for run in runs[1:]:
+        for name, values in run.items():
+            noiseless[name] &= values == first_run[name]
+    return noiseless

@@ -12,13 +12,13 @@ from leakbound.audits.dp_sgd.step.pairs import Batch, Pair
 from leakbound.errors import InputError, InputTypeError
 
 # What inputs, and losses, are multiplied with to make long gradients
-_LONG = 1e3
+_LONG_GRADIENT_FACTOR = 1e3
 # Loss factors that are swept, as powers of ten: gradients of all lengths, so close that some are
 # just short of the clipping norm; and each how many of them has all candidates
-_POWERS = np.arange(-3.0, 4.01, 0.125)
-_COARSE = 4
+_SWEPT_POWERS = np.arange(-3.0, 4.01, 0.125)
+_ALL_CANDIDATES_EVERY = 4
 # Candidates that are swept at most
-_SWEPT = 4
+_MOST_SWEPT_CANDIDATES = 4
 
 
 def neighbouring_batches(
@@ -68,31 +68,36 @@ def neighbouring_batches(
     flag(sweep, name="sweep")
     if not is_list(batches):
         raise InputTypeError(f"batches must be a list of batches, got {shown(batches)}")
-    contexts = [_listed(batch, f"batch {place}") for place, batch in enumerate(batches)]
-    added = _listed(candidates, "candidates")
-    if not contexts:
+    checked_batches: list[list[object]] = []
+    for number, batch in enumerate(batches):
+        checked_batches.append(_checked_examples(batch, f"batch {number}"))
+    checked_candidates = _checked_examples(candidates, "candidates")
+    if not checked_batches:
         raise InputError("batches is empty: give at least one batch of examples")
-    if relation == "replace" and len(added) < 2:
+    if relation == "replace" and len(checked_candidates) < 2:
         raise InputError("to replace an example needs at least two candidates")
-    make = _Pairs(contexts, added, relation=relation, empty=empty)
-    pairs = [one for factor in (1.0, _LONG) for one in make.of_candidates(factor)]
+    maker = _PairMaker(checked_batches, checked_candidates, relation=relation, empty=empty)
+    pairs = [
+        *maker.pairs_of_candidates(loss_factor=1.0),
+        *maker.pairs_of_candidates(loss_factor=_LONG_GRADIENT_FACTOR),
+    ]
     if sweep:
-        pairs += make.swept()
+        pairs += maker.pairs_of_swept_losses()
     return pairs
 
 
-def _listed(examples: Any, name: str) -> list[object]:
+def _checked_examples(examples: Any, name: str) -> list[object]:
     """Return examples as a list that is not empty."""
     if not is_list(examples):
         raise InputTypeError(f"{name} must be a list of examples, got {shown(examples)}")
-    listed = list(examples)
-    if not listed:
+    checked = list(examples)
+    if not checked:
         raise InputError(f"{name} has no example")
-    return listed
+    return checked
 
 
-class _Pairs:
-    """Pairs of some batches and candidates."""
+class _PairMaker:
+    """Makes pairs of neighbours from some batches and candidates."""
 
     def __init__(
         self,
@@ -106,86 +111,91 @@ class _Pairs:
         self.candidates = candidates
         self.replaces = relation == "replace"
         self.empty = empty
-        self.size = max(map(len, batches))
-        names = [f"candidate {place}" for place in range(len(candidates))]
-        self.variants: list[tuple[str, object]] = [*zip(names, candidates, strict=True)]
-        for name, example in zip(names, candidates, strict=True):
-            long = scaled(example, _LONG)
-            if long is not None:
-                self.variants.append((f"{name}, inputs times 1000", long))
+        self.largest_size = max(map(len, batches))
+        self.named_candidates: list[tuple[str, object]] = []
+        with_long_inputs: list[tuple[str, object]] = []
+        for number, candidate in enumerate(candidates):
+            name = f"candidate {number}"
+            self.named_candidates.append((name, candidate))
+            long_candidate = with_scaled_inputs(candidate, _LONG_GRADIENT_FACTOR)
+            if long_candidate is not None:
+                with_long_inputs.append((f"{name}, inputs times 1000", long_candidate))
+        self.variants = self.named_candidates + with_long_inputs
 
-    def of_candidates(self, factor: float) -> Iterator[Pair]:
-        """Yield pairs of each candidate, at one loss factor."""
-        end = "" if factor == 1 else f", loss times {factor:g}"
-        batches = [Batch(one, loss_factor=factor) for one in self.batches]
-        none = Batch([], loss_factor=factor)
-        for place, (name, example) in enumerate(self.variants):
-            _, other = self.variants[(place + 1) % len(self.variants)]
-            contexts = [(f"in batch {number}", batch) for number, batch in enumerate(batches)]
+    def pairs_of_candidates(self, loss_factor: float) -> Iterator[Pair]:
+        """Yield pairs of each candidate in each batch, at one loss factor."""
+        suffix = "" if loss_factor == 1 else f", loss times {loss_factor:g}"
+        batches = [Batch(batch, loss_factor=loss_factor) for batch in self.batches]
+        empty_batch = Batch([], loss_factor=loss_factor)
+        for position, (name, candidate) in enumerate(self.variants):
+            _, opposed = self.variants[(position + 1) % len(self.variants)]
+            places = [(f"in batch {number}", batch) for number, batch in enumerate(batches)]
             if self.empty or self.replaces:
-                contexts.append(("alone", none))
-            contexts += [
-                (where, Batch(rest, loss_factor=factor))
-                for where, rest in (
-                    ("beside its copies", [example] * self.size),
-                    ("against others", [other] * self.size),
-                    ("against one", [other]),
-                )
-            ]
-            for where, rest in contexts:
-                yield self._pair(f"{name} {where}{end}", rest, example, other)
+                places.append(("alone", empty_batch))
+            copies = Batch([candidate] * self.largest_size, loss_factor=loss_factor)
+            opposed_copies = Batch([opposed] * self.largest_size, loss_factor=loss_factor)
+            one_opposed = Batch([opposed], loss_factor=loss_factor)
+            places.append(("beside its copies", copies))
+            places.append(("against others", opposed_copies))
+            places.append(("against one", one_opposed))
+            for place, others in places:
+                yield self._pair(f"{name} {place}{suffix}", others, candidate, opposed)
 
-    def swept(self) -> Iterator[Pair]:
+    def pairs_of_swept_losses(self) -> Iterator[Pair]:
         """Yield pairs at many loss factors, among copies of the first candidate.
 
-        Its like, and the candidate that opposes it, are there at each factor.
+        Another copy, and the candidate that opposes it, are added at each factor.
         """
-        like = self.candidates[0]
-        added = [(f"candidate {k}", one) for k, one in enumerate(self.candidates[:_SWEPT])]
-        zero = scaled(like, 0.0)
-        if zero is not None:
-            added.append(("candidate 0, inputs times 0", zero))
-        for place, power in enumerate(_POWERS.tolist()):
-            rest = Batch([like] * self.size, loss_factor=10.0**power)
-            now = added
-            if place % _COARSE:
-                now = added[:2]
-            for number, (name, example) in enumerate(now):
-                _, other = now[(number + 1) % len(now)]
-                yield self._pair(
-                    f"{name} among copies, loss times {10.0**power:.3g}", rest, example, other
-                )
+        first_candidate = self.candidates[0]
+        swept = self.named_candidates[:_MOST_SWEPT_CANDIDATES]
+        zero_inputs = with_scaled_inputs(first_candidate, 0.0)
+        if zero_inputs is not None:
+            swept.append(("candidate 0, inputs times 0", zero_inputs))
+        for position, power in enumerate(_SWEPT_POWERS.tolist()):
+            loss_factor = 10.0**power
+            copies = Batch([first_candidate] * self.largest_size, loss_factor=loss_factor)
+            added = swept
+            if position % _ALL_CANDIDATES_EVERY:
+                added = swept[:2]
+            for number, (name, candidate) in enumerate(added):
+                _, opposed = added[(number + 1) % len(added)]
+                pair_name = f"{name} among copies, loss times {loss_factor:.3g}"
+                yield self._pair(pair_name, copies, candidate, opposed)
 
-    def _pair(self, name: str, rest: Batch, example: object, other: object) -> Pair:
+    def _pair(self, name: str, others: Batch, candidate: object, opposed: object) -> Pair:
         """Return a pair that differs in one example."""
-        factor = rest.loss_factor
-        without = rest
+        loss_factor = others.loss_factor
+        without = others
         if self.replaces:
-            without = Batch([*rest, other], loss_factor=factor)
-        return Pair(name, without, Batch([*rest, example], loss_factor=factor))
+            without = Batch([*others, opposed], loss_factor=loss_factor)
+        with_ = Batch([*others, candidate], loss_factor=loss_factor)
+        return Pair(name, without, with_)
 
 
-def scaled(example: object, factor: float) -> Any:
+def with_scaled_inputs(example: object, factor: float) -> Any:
     """Return an example with its first array of floating-point numbers scaled.
 
     None without one, and where its type does not hold all of the scaled numbers.
     """
     try:
-        return _scaled(example, factor)
+        return _scale_first_array(example, factor)
     except OverflowError:
         return None
 
 
-def _scaled(example: Any, factor: float) -> Any:
+def _scale_first_array(example: Any, factor: float) -> Any:
     """Return an example with its first array scaled; raise an error where that overflows."""
-    if isinstance(example, float) or "float" in str(getattr(example, "dtype", "")):
+    dtype = getattr(example, "dtype", None)
+    if isinstance(example, float) or "float" in str(dtype):
         with np.errstate(over="ignore", invalid="ignore"):
-            changed = example * factor
+            scaled = example * factor
             # infinity times 0 is NaN: so of arrays of any package
-            zeros = changed * 0 == 0
-        if not (zeros if isinstance(zeros, bool) else zeros.all()):
+            is_finite = scaled * 0 == 0
+        if not isinstance(is_finite, bool):
+            is_finite = is_finite.all()
+        if not is_finite:
             raise OverflowError
-        return changed
+        return scaled
     if hasattr(example, "dtype"):
         return None
     parts: list[tuple[Any, Any]] = []
@@ -194,17 +204,18 @@ def _scaled(example: Any, factor: float) -> Any:
     elif isinstance(example, tuple | list):
         parts = list(enumerate(example))
     for key, part in parts:
-        changed = _scaled(part, factor)
-        if changed is not None:
-            return _with(example, key, changed)
+        scaled_part = _scale_first_array(part, factor)
+        if scaled_part is not None:
+            return _with_part(example, key, scaled_part)
     return None
 
 
-def _with(example: Any, key: Any, part: Any) -> Any:
+def _with_part(example: Any, key: Any, part: Any) -> Any:
     """Return a copy of an example with one part changed, of the same type."""
     if isinstance(example, Mapping):
         return {**example, key: part}
     parts = [*example[:key], part, *example[key + 1 :]]
-    if hasattr(example, "_fields"):  # a named tuple
+    is_named_tuple = hasattr(example, "_fields")
+    if is_named_tuple:
         return type(example)(*parts)
     return type(example)(parts)

@@ -68,70 +68,101 @@ def checked_pairs(pairs: Any, relation: Relation) -> list[Pair]:
         pairs = [pairs]
     if not is_list(pairs):
         raise InputTypeError(f"pairs must be a list of pairs of batches, got {shown(pairs)}")
-    named = [_named(one, number) for number, one in enumerate(pairs)]
-    if not named:
+    named_pairs = [_named_pair(pair, number) for number, pair in enumerate(pairs)]
+    if not named_pairs:
         raise InputError("pairs is empty: give pairs (D, D') of batches that differ in one example")
-    for one in named:
-        _check_neighbours(one, relation)
-    return named
+    for pair in named_pairs:
+        _check_batches(pair)
+        _check_sizes(pair, relation)
+        _check_other_examples(pair, relation)
+    return named_pairs
 
 
-def _named(given: object, number: int) -> Pair:
+def _named_pair(pair: object, number: int) -> Pair:
     """Return a pair, named by its number if it has no name."""
-    if isinstance(given, Pair):
-        instance(given.name, name="name of a pair", types=str)
-        return given
-    if not isinstance(given, tuple | list) or len(given) != 2:
+    if isinstance(pair, Pair):
+        instance(pair.name, name="name of a pair", types=str)
+        return pair
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise InputTypeError(
             f"pair {number} must be (D, D') or leakbound.dp_sgd.Pair(name, D, D'), got "
-            f"{shown(given)}"
+            f"{shown(pair)}"
         )
-    return Pair(f"pair {number}", *given)
+    without, with_ = pair
+    return Pair(f"pair {number}", without, with_)
 
 
-def _check_neighbours(pair: Pair, relation: Relation) -> None:
-    """Check that two batches differ in one example, as the claim says."""
-    first, second = pair.without, pair.with_
-    for batch in (first, second):
-        if not hasattr(batch, "__len__") or getattr(batch, "shape", None) == ():
+def _check_batches(pair: Pair) -> None:
+    """Check that a pair is of two lists of examples, with one loss factor."""
+    loss_factors = []
+    for batch in (pair.without, pair.with_):
+        is_scalar = getattr(batch, "shape", None) == ()
+        if not hasattr(batch, "__len__") or is_scalar:
             raise InputTypeError(
                 f"{pair.name!r} must be of two lists of examples, got {shown(batch)}"
             )
-    factors = [getattr(batch, "loss_factor", 1.0) for batch in (first, second)]
-    if factors[0] != factors[1]:
-        raise InputError(f"{pair.name!r} has two loss factors, {factors[0]:g} and {factors[1]:g}")
-    difference = len(second) - len(first)
-    expected = int(relation == "add_remove")
-    if difference != expected:
-        what = "one example more than D"
-        if not expected:
-            what = "as many examples as D, one of them replaced"
+        loss_factors.append(getattr(batch, "loss_factor", 1.0))
+    factor_without, factor_with = loss_factors
+    if factor_without != factor_with:
         raise InputError(
-            f"{pair.name!r} are not neighbours under relation={relation!r}: D' must have {what}, "
-            f"and they have {len(second)} and {len(first)}"
-        )
-    rows = zip_longest(first, second)
-    start = next((row for row, two in enumerate(rows) if not _same(*two)), len(first))
-    rest = zip_longest(list(first)[start + 1 - expected :], list(second)[start + 1 :])
-    if not all(_same(*two) for two in rest):
-        raise InputError(
-            f"{pair.name!r} differ in more than one example (in the first at row {start}): give "
-            "all other examples of D and D' in the same order"
+            f"{pair.name!r} has two loss factors, {factor_without:g} and {factor_with:g}"
         )
 
 
-def _same(one: Any, other: Any) -> bool:
+def _check_sizes(pair: Pair, relation: Relation) -> None:
+    """Check that one batch has as many examples more as the relation says."""
+    size_without = len(pair.without)
+    size_with = len(pair.with_)
+    if size_with - size_without == _added_examples(relation):
+        return
+    requirement = "as many examples as D, one of them replaced"
+    if relation == "add_remove":
+        requirement = "one example more than D"
+    raise InputError(
+        f"{pair.name!r} are not neighbours under relation={relation!r}: D' must have "
+        f"{requirement}, and they have {size_with} and {size_without}"
+    )
+
+
+def _added_examples(relation: Relation) -> int:
+    """Return how many examples a batch has more than its neighbour."""
+    return int(relation == "add_remove")
+
+
+def _check_other_examples(pair: Pair, relation: Relation) -> None:
+    """Check that two batches have all but one example in common, in the same order."""
+    first_difference = len(pair.without)
+    for row, examples in enumerate(zip_longest(pair.without, pair.with_)):
+        if not _are_the_same(*examples):
+            first_difference = row
+            break
+    rest_without = list(pair.without)[first_difference + 1 - _added_examples(relation) :]
+    rest_with = list(pair.with_)[first_difference + 1 :]
+    if not _are_the_same(rest_without, rest_with):
+        raise InputError(
+            f"{pair.name!r} differ in more than one example (in the first at row "
+            f"{first_difference}): give all other examples of D and D' in the same order"
+        )
+
+
+def _are_the_same(first: Any, second: Any) -> bool:
     """Return whether two examples are the same."""
-    if one is other:
+    if first is second:
         return True
-    if type(one) is not type(other):
+    if type(first) is not type(second):
         return False
-    if isinstance(one, tuple | list):
-        return len(one) == len(other) and all(map(_same, one, other))
-    if isinstance(one, Mapping):
-        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
-    if hasattr(one, "__array__"):
-        values = [np.asarray(readable(each)) for each in (one, other)]
-        shapes = values[0].shape == values[1].shape and values[0].dtype == values[1].dtype
-        return shapes and values[0].tobytes() == values[1].tobytes()
-    return bool(one == other)
+    if isinstance(first, tuple | list):
+        if len(first) != len(second):
+            return False
+        return all(map(_are_the_same, first, second))
+    if isinstance(first, Mapping):
+        if first.keys() != second.keys():
+            return False
+        return all(_are_the_same(value, second[key]) for key, value in first.items())
+    if hasattr(first, "__array__"):
+        first_array = np.asarray(readable(first))
+        second_array = np.asarray(readable(second))
+        if first_array.shape != second_array.shape or first_array.dtype != second_array.dtype:
+            return False
+        return first_array.tobytes() == second_array.tobytes()
+    return bool(first == second)

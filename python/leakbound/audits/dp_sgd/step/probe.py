@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leakbound._base.checks import choice, complement, integer, real, seed_of
 from leakbound._base.hints import hinted
@@ -13,27 +14,27 @@ from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, Relation, Status
 from leakbound.audits.dp_sgd.step import assumptions
 from leakbound.audits.dp_sgd.step.contrasts import (
-    Limits,
+    MuLimits,
     Noise,
-    along_limit,
-    measured,
-    places_tested,
+    choose_tested_positions,
+    direction_deviation_limit,
+    measured_noise,
 )
 from leakbound.audits.dp_sgd.step.contributions import (
     Contribution,
-    TwoSeeds,
-    compared,
-    noiseless,
+    TwoSeedRuns,
+    compare_neighbours,
+    noiseless_values,
 )
 from leakbound.audits.dp_sgd.step.pairs import Pair, checked_pairs
 from leakbound.audits.dp_sgd.step.runs import (
     Released,
-    Runner,
     Step,
+    StepRunner,
     as_floats,
     check_finite,
     check_repeats,
-    finite,
+    is_finite,
 )
 from leakbound.report.parts import Assumption, Provenance
 from leakbound.results.dp_step import (
@@ -47,12 +48,14 @@ from leakbound.results.dp_step import (
 )
 
 # Seeds that must all give the same value where a value is said to have no noise
-_QUIET = 6
+_NOISELESS_RUNS = 6
 # Pairs in which noise on one side only is looked for, at most
-_MOST_ONE_SIDED = 3
+_MOST_ONE_SIDED_SEARCHES = 3
 # Bits of the seeds that a step is given
-_BITS = 31
+_SEED_BITS = 31
 _MOST_RUNS = 10_000
+# Relative precision of released numbers above which rounding is worth a warning
+_COARSE_PRECISION = 1e-6
 
 
 @hinted()
@@ -144,15 +147,16 @@ def probe_dp_step(
     )
     with needs("ml", "probe_dp_step"):
         import scipy.stats  # noqa: F401 (limits and tests use it)
-    probe = _Probe(Runner(step), checked_pairs(pairs, relation), options)
-    probe.contributions()
-    probe.measure()
-    return probe.result()
+    probe = _StepProbe(StepRunner(step), checked_pairs(pairs, relation), options)
+    probe.run_pairs()
+    probe.measure_noise()
+    probe.test_noise()
+    return probe.audit()
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Options:
-    """Options, checked."""
+    """Options of a probe, checked."""
 
     noise_multiplier: float
     relation: Relation
@@ -163,187 +167,232 @@ class _Options:
     seed: int
 
     @property
-    def claimed(self) -> float:
+    def claimed_mu(self) -> float:
         """The μ that is claimed."""
         return SENSITIVITY[self.relation] / self.noise_multiplier
 
 
-class _Probe:
+class _StepProbe:
     """Runs of a step, in the order in which they are made."""
 
-    def __init__(self, run: Runner, pairs: list[Pair], options: _Options) -> None:
-        self.run = run
+    noise: Noise
+    mu_limits: MuLimits
+    noiseless: dict[str, BoolArray]
+    """Where the base batch has no noise."""
+    tested_positions: dict[str, NDArray[np.intp]]
+
+    def __init__(self, runner: StepRunner, pairs: list[Pair], options: _Options) -> None:
+        self.runner = runner
         self.pairs = pairs
         self.options = options
-        self._seeds = Purpose.DP_STEP_SEEDS.rng(options.seed)
-        self._rng = Purpose.DP_STEP_TESTS.rng(options.seed)
-        first = next((pair for pair in pairs if len(pair.without)), pairs[0])
-        self.base = first.without
-        self.where = f"D of {first.name!r}"
-        self.two = [self._seed(), self._seed()]
-        self.found: list[Contribution] = []
+        self._seed_rng = Purpose.DP_STEP_SEEDS.rng(options.seed)
+        self._test_rng = Purpose.DP_STEP_TESTS.rng(options.seed)
+        # The batch on which noise is measured: D of the first pair where it is not empty
+        base_pair = next((pair for pair in pairs if len(pair.without)), pairs[0])
+        self.base_batch = base_pair.without
+        self.base_name = f"D of {base_pair.name!r}"
+        self.coupling_seeds = (self._new_seed(), self._new_seed())
+        self.contributions: list[Contribution] = []
         self.longest: Contribution | None = None
-        self.direction: Released = {}
+        self.longest_direction: Released = {}
+        self.p_values: dict[Tested, float] = {}
+        self.tests_without_power: list[Tested] = []
 
-    def _seed(self) -> int:
-        return int(self._seeds.integers(1 << _BITS))
+    def _new_seed(self) -> int:
+        return int(self._seed_rng.integers(1 << _SEED_BITS))
 
-    def _both(self, examples: Sequence[object], where: str) -> TwoSeeds:
+    def _run_base_batch(self, seed: int | None) -> Released:
+        return self.runner(self.base_batch, seed, where=self.base_name)
+
+    def _run_with_coupling_seeds(self, batch: Sequence[object], where: str) -> TwoSeedRuns:
         """Run a batch with the two seeds of the coupling."""
-        first, second = (self.run(examples, seed, where=where) for seed in self.two)
-        return TwoSeeds(first, second, self.run.precision, self.run.smallest)
+        first_seed, second_seed = self.coupling_seeds
+        return TwoSeedRuns(
+            first=self.runner(batch, first_seed, where=where),
+            second=self.runner(batch, second_seed, where=where),
+            precision=self.runner.precision,
+            smallest_numbers=self.runner.smallest_numbers,
+        )
 
-    def contributions(self) -> None:
-        """Run all pairs at two seeds."""
-        # 1. The batch on which noise is measured: one seed twice, and others for where there is any
-        base = self._both(self.base, self.where)
-        check_finite(base.first, self.where)
-        check_repeats(base.first, self.run(self.base, self.two[0], where=self.where), self.where)
-        self.still = self._quiet(self.base, self.where, base)
+    def run_pairs(self) -> None:
+        """Run all pairs at the two seeds of the coupling."""
+        first_seed, _ = self.coupling_seeds
+        # 1. The base batch: one seed twice, and other seeds for where there is any noise
+        base_runs = self._run_with_coupling_seeds(self.base_batch, self.base_name)
+        check_finite(base_runs.first, self.base_name)
+        check_repeats(base_runs.first, self._run_base_batch(first_seed), self.base_name)
+        self.noiseless = self._find_noiseless_values(
+            self.base_batch, self.base_name, known_runs=[base_runs.first, base_runs.second]
+        )
         # 2. Pairs, those of one batch D one after the other: its runs are kept in the meantime.
-        by_batch: dict[int, list[int]] = {}
-        for place, pair in enumerate(self.pairs):
-            by_batch.setdefault(id(pair.without), []).append(place)
-        found: dict[int, Contribution] = {}
-        one_sided = _MOST_ONE_SIDED
-        for places in by_batch.values():
-            without = base
-            if self.pairs[places[0]].without is not self.base:
-                pair = self.pairs[places[0]]
-                without = self._both(pair.without, f"D of {pair.name!r}")
-            for place in places:
-                one = found[place] = self._compare(self.pairs[place], without, base)
-                unlike = not one.coupled or one.factor is None
-                if one.finite and unlike and one_sided:
-                    one_sided -= 1
-                    self._look_for_silence(one, self.pairs[place])
-        self.found = [found[place] for place in range(len(self.pairs))]
+        positions_by_batch: dict[int, list[int]] = {}
+        for position, pair in enumerate(self.pairs):
+            positions_by_batch.setdefault(id(pair.without), []).append(position)
+        contributions: dict[int, Contribution] = {}
+        one_sided_searches = 0
+        for positions in positions_by_batch.values():
+            first_pair = self.pairs[positions[0]]
+            runs_without = base_runs
+            if first_pair.without is not self.base_batch:
+                where = f"D of {first_pair.name!r}"
+                runs_without = self._run_with_coupling_seeds(first_pair.without, where)
+            for position in positions:
+                pair = self.pairs[position]
+                contribution = self._run_neighbour(pair, runs_without, base_runs)
+                contributions[position] = contribution
+                depends_on_batch = not contribution.coupled or contribution.noise_factor is None
+                is_searched = contribution.finite and depends_on_batch
+                if is_searched and one_sided_searches < _MOST_ONE_SIDED_SEARCHES:
+                    one_sided_searches += 1
+                    self._search_one_sided_noise(contribution, pair)
+        self.contributions = [contributions[position] for position in range(len(self.pairs))]
         # 3. Whether what was run in between has left something behind
-        again = self.run(self.base, self.two[0], where=self.where)
-        check_repeats(base.first, again, f"{self.where}, first and after other batches,")
+        check_repeats(
+            base_runs.first,
+            self._run_base_batch(first_seed),
+            f"{self.base_name}, first and after other batches,",
+        )
 
-    def _compare(self, pair: Pair, without: TwoSeeds, base: TwoSeeds) -> Contribution:
-        """Return what one pair shows."""
+    def _run_neighbour(
+        self, pair: Pair, runs_without: TwoSeedRuns, base_runs: TwoSeedRuns
+    ) -> Contribution:
+        """Run D' of a pair, and return what the pair shows."""
         where = f"D' of {pair.name!r}"
-        with_ = self._both(pair.with_, where)
-        numbers = [finite(one.first) and finite(one.second) for one in (without, with_)]
-        if not any(numbers):
-            check_finite(with_.first, where)
-            check_finite(with_.second, where)
-        if not all(numbers):
-            nothing = dict.fromkeys(self.run.sizes, 0.0)
-            return Contribution(pair.name, lengths=nothing, finite=False)
-        found, delta = compared(pair.name, without, with_, base=base, still=self.still)
+        runs_with = self._run_with_coupling_seeds(pair.with_, where)
+        finite_without = is_finite(runs_without.first) and is_finite(runs_without.second)
+        finite_with = is_finite(runs_with.first) and is_finite(runs_with.second)
+        if not finite_without and not finite_with:
+            check_finite(runs_with.first, where)
+            check_finite(runs_with.second, where)
+        if not finite_without or not finite_with:
+            no_lengths = dict.fromkeys(self.runner.sizes, 0.0)
+            return Contribution(pair.name, lengths=no_lengths, finite=False)
+        contribution, delta = compare_neighbours(
+            pair.name, runs_without, runs_with, reference=base_runs, noiseless=self.noiseless
+        )
         # Chosen by length alone, without looking at the noise that is measured later.
-        if self.longest is None or found.length > self.longest.length:
-            self.longest, self.direction = found, delta
-        return found
+        if self.longest is None or contribution.length > self.longest.length:
+            self.longest = contribution
+            self.longest_direction = delta
+        return contribution
 
-    def _quiet(
-        self, examples: Sequence[object], where: str, known: TwoSeeds | None = None
+    def _find_noiseless_values(
+        self, batch: Sequence[object], where: str, known_runs: Sequence[Released] = ()
     ) -> dict[str, BoolArray]:
         """Return where a batch has no noise at all, by several seeds."""
-        runs = [] if known is None else [known.first, known.second]
-        while len(runs) < _QUIET:
-            runs.append(self.run(examples, self._seed(), where=where))
-        return noiseless(runs)
+        runs = list(known_runs)
+        while len(runs) < _NOISELESS_RUNS:
+            runs.append(self.runner(batch, self._new_seed(), where=where))
+        return noiseless_values(runs)
 
-    def _look_for_silence(self, one: Contribution, pair: Pair) -> None:
+    def _search_one_sided_noise(self, contribution: Contribution, pair: Pair) -> None:
         """Find out whether noise that is not that of the base batch is missing somewhere."""
-        without, with_ = (
-            self._quiet(batch, f"{word} of {pair.name!r}")
-            for word, batch in (("D", pair.without), ("D'", pair.with_))
-        )
-        one.one_sided = any(bool((without[name] != with_[name]).any()) for name in without)
-        # a tensor without noise on both batches, and what the example adds to it
-        lengths = [one.lengths[name] for name, quiet in without.items() if quiet.all()]
-        one.silent = max([one.silent, *lengths])
+        noiseless_without = self._find_noiseless_values(pair.without, f"D of {pair.name!r}")
+        noiseless_with = self._find_noiseless_values(pair.with_, f"D' of {pair.name!r}")
+        for name, without_noise in noiseless_without.items():
+            if (without_noise != noiseless_with[name]).any():
+                contribution.one_sided = True
+            # a tensor without noise on both batches, and what the example adds to it
+            if without_noise.all():
+                contribution.noiseless_length = max(
+                    contribution.noiseless_length, contribution.lengths[name]
+                )
 
-    def measure(self) -> None:
+    def measure_noise(self) -> None:
         """Measure the noise on one batch, with seeds that were not used before."""
-        options = self.options
-        places = places_tested(self.still, self._rng)
-        if not self.direction:
-            self.direction = {name: np.zeros(n, np.float32) for name, n in self.run.sizes.items()}
+        self.tested_positions = choose_tested_positions(self.noiseless, self._test_rng)
+        if not self.longest_direction:
+            for name, size in self.runner.sizes.items():
+                self.longest_direction[name] = np.zeros(size, np.float32)
 
-        def fresh() -> Released:
-            released = self.run(self.base, self._seed(), where=self.where)
-            check_finite(released, self.where)
+        def run_with_fresh_seed() -> Released:
+            released = self._run_base_batch(self._new_seed())
+            check_finite(released, self.base_name)
             return released
 
-        self.noise: Noise = measured(fresh, options.runs, self.still, places, self.direction)
-        self.limits = Limits(self.noise, options.level)
-        level, rng = options.level, self._rng
-        found: dict[Tested, assumptions.PValue] = {
-            "normal": assumptions.normality(self.noise, level, rng),
-            "independent": assumptions.independence(self.noise, level, rng),
-        }
-        if options.steps >= 2:
-            rows: dict[str, list[FloatArray]] = {name: [] for name in places}
-            for _ in range(options.steps):
-                released = self.run(self.base, None, where=f"{self.where}, without a seed")
-                check_finite(released, self.where)
-                for name, values in released.items():
-                    rows[name].append(as_floats(values[places[name]]))
-            stacked = {name: np.stack(one) for name, one in rows.items()}
-            found["steps"] = assumptions.freshness(self.noise, stacked, level, rng)
-        self.p_values: dict[Tested, float] = {name: one.value for name, one in found.items()}
-        could = assumptions.refuting({name: one.least for name, one in found.items()}, level)
-        self.out_of_reach = [name for name in found if name not in could]
-
-    def _along(self) -> float:
-        """Return the limit of μ from the noise along the longest difference."""
-        longest = self.longest
-        if longest is None or not longest.length or not longest.factor:
-            return 0.0
-        if not self.noise.along.any():
-            return math.inf
-        moved = math.sqrt(sum(float(as_floats(w) @ as_floats(w)) for w in self.direction.values()))
-        # Δ is as long as this at least, along w: μ ≥ ⟨w, Δ⟩ / (wᵀΣw)^½ by Cauchy and Schwarz
-        return moved * longest.length / along_limit(self.noise.along, self.options.level)
-
-    def result(self) -> DPStepAudit:
-        """Return the audit."""
-        options = self.options
-        along = self._along()
-        bounds = [self.limits.mu(one) for one in self.found]
-        sizes = [len(pair.without) for pair in self.pairs]
-        known = options.relation == "add_remove"
-        pairs = tuple(
-            self._of_pair(one, limit, comparable=known or size == len(self.base))
-            for one, limit, size in zip(self.found, bounds, sizes, strict=True)
+        self.noise = measured_noise(
+            run_with_fresh_seed,
+            runs=self.options.runs,
+            noiseless=self.noiseless,
+            tested_positions=self.tested_positions,
+            direction=self.longest_direction,
         )
+        self.mu_limits = MuLimits(self.noise, self.options.level)
+
+    def test_noise(self) -> None:
+        """Test what the limits of μ assume of the noise."""
+        level = self.options.level
+        rng = self._test_rng
+        tests: dict[Tested, assumptions.PValue] = {
+            "normal": assumptions.normality_p_value(self.noise, level, rng),
+            "independent": assumptions.independence_p_value(self.noise, level, rng),
+        }
+        if self.options.steps >= 2:
+            consecutive_steps = self._run_consecutive_steps()
+            tests["steps"] = assumptions.freshness_p_value(
+                self.noise, consecutive_steps, level, rng
+            )
+        smallest_possible: dict[Tested, float] = {}
+        for test, p_value in tests.items():
+            self.p_values[test] = float(p_value.value)
+            smallest_possible[test] = p_value.smallest_possible
+        tests_with_power = assumptions.refuting_tests(smallest_possible, level)
+        self.tests_without_power = [test for test in tests if test not in tests_with_power]
+
+    def _run_consecutive_steps(self) -> dict[str, FloatArray]:
+        """Run steps in a row without a seed; return the values tested, a row for each step."""
+        rows: dict[str, list[FloatArray]] = {name: [] for name in self.tested_positions}
+        for _ in range(self.options.steps):
+            where = f"{self.base_name}, without a seed"
+            released = self.runner(self.base_batch, None, where=where)
+            check_finite(released, self.base_name)
+            for name, values in released.items():
+                tested_values = values[self.tested_positions[name]]
+                rows[name].append(as_floats(tested_values))
+        return {name: np.stack(rows_of_tensor) for name, rows_of_tensor in rows.items()}
+
+    def _mu_along_longest(self) -> float:
+        """Return the lower limit of μ from the noise along the longest difference."""
+        longest = self.longest
+        if longest is None or not longest.length or not longest.noise_factor:
+            return 0.0
+        contrasts = self.noise.contrasts_along_direction
+        if not contrasts.any():
+            return math.inf
+        squared_length = 0.0
+        for values in self.longest_direction.values():
+            direction = as_floats(values)
+            squared_length += float(direction @ direction)
+        # Δ is as long as this at least, along w: μ ≥ ⟨w, Δ⟩ / (wᵀΣw)^½ by Cauchy and Schwarz
+        inner_product = math.sqrt(squared_length) * longest.length
+        return inner_product / direction_deviation_limit(contrasts, self.options.level)
+
+    def audit(self) -> DPStepAudit:
+        """Return the audit of all runs."""
+        options = self.options
+        along = self._mu_along_longest()
+        bounds = [self.mu_limits.lower_limit(contribution) for contribution in self.contributions]
         bound = max(along, *bounds)
-        worst = self.found[int(np.argmax(bounds))]
+        worst = self.contributions[int(np.argmax(bounds))]
         if along > max(bounds) and self.longest is not None:
             worst = self.longest
-        claimed = options.claimed
-        refuted = (
-            *contradicted(pairs, bound, claimed),
-            *assumptions.refuting(self.p_values, options.level),
+        pairs = self._pair_results(bounds)
+        refuted_by = (
+            *contradicted(pairs, bound, options.claimed_mu),
+            *assumptions.refuting_tests(self.p_values, options.level),
         )
         return DPStepAudit(
             bound=bound,
-            ceiling=max(bound, self._attained()),
+            ceiling=max(bound, self._bound_at_claim()),
             stated_noise_multiplier=options.noise_multiplier,
             relation=options.relation,
-            worst=worst.name,
+            worst=worst.pair_name,
             along=along,
             pairs=pairs,
-            tensors=tuple(
-                TensorResult(
-                    name=name,
-                    size=size,
-                    deviation=self.noise.deviation(name),
-                    upper_deviation=self.limits.upper[name],
-                    length=worst.lengths[name],
-                )
-                for name, size in self.run.sizes.items()
-                if size
-            ),
-            p_values={name: float(p) for name, p in self.p_values.items()},
-            refuted_by=refuted,
-            runs=self.run.runs,
+            tensors=self._tensor_results(worst),
+            p_values=dict(self.p_values.items()),
+            refuted_by=refuted_by,
+            runs=self.runner.runs,
             confidence=options.confidence,
             options={
                 "noise_multiplier": options.noise_multiplier,
@@ -353,71 +402,99 @@ class _Probe:
                 "seed": options.seed,
             },
             warnings=tuple(self._warnings(pairs)),
-            without_power=tuple(self.out_of_reach),
-            assumptions=self._assumed(refuted),
+            without_power=tuple(self.tests_without_power),
+            assumptions=self._assumptions(refuted_by),
             provenance=Provenance.of(options.seed),
         )
 
-    def _length(self, one: Contribution) -> float:
+    def _pair_results(self, bounds: list[float]) -> tuple[PairResult, ...]:
+        """Return the results of all pairs, of which `bounds` are the lower limits of μ."""
+        results = []
+        for pair, contribution, bound in zip(self.pairs, self.contributions, bounds, strict=True):
+            # Where examples are replaced, noise may follow the size of a batch
+            same_size = len(pair.without) == len(self.base_batch)
+            result = PairResult(
+                name=contribution.pair_name,
+                bound=bound,
+                length=max(self._length_in_deviations(contribution), bound),
+                coupled=contribution.coupled,
+                scale=contribution.noise_scale,
+                factor=contribution.noise_factor,
+                comparable=self.options.relation == "add_remove" or same_size,
+                finite=contribution.finite,
+            )
+            results.append(result)
+        return tuple(results)
+
+    def _tensor_results(self, worst: Contribution) -> tuple[TensorResult, ...]:
+        """Return the results of all tensors that hold values."""
+        results = []
+        for name, size in self.runner.sizes.items():
+            if not size:
+                continue
+            result = TensorResult(
+                name=name,
+                size=size,
+                deviation=self.noise.deviation(name),
+                upper_deviation=self.mu_limits.upper_deviations[name],
+                length=worst.lengths[name],
+            )
+            results.append(result)
+        return tuple(results)
+
+    def _length_in_deviations(self, contribution: Contribution) -> float:
         """Return the length of a difference in units of the noise; without noise infinite, or 0."""
-        total = 0.0
-        for name, length in one.lengths.items():
-            deviation = self.noise.deviation(name) * (one.factor or math.inf)
-            if length:
-                total += (length / deviation) ** 2 if deviation else math.inf
-        return math.sqrt(total)
+        noise_factor = contribution.noise_factor or math.inf
+        squared_length = 0.0
+        for name, length in contribution.lengths.items():
+            if not length:
+                continue
+            deviation = self.noise.deviation(name)
+            if deviation:
+                deviation *= noise_factor
+            if not deviation:
+                return math.inf
+            squared_length += (length / deviation) ** 2
+        return math.sqrt(squared_length)
 
-    def _of_pair(self, one: Contribution, bound: float, *, comparable: bool) -> PairResult:
-        """Return what is told of a pair."""
-        return PairResult(
-            name=one.name,
-            bound=bound,
-            length=max(self._length(one), bound),
-            coupled=one.coupled,
-            scale=one.scale,
-            factor=one.factor,
-            comparable=comparable,
-            finite=one.finite,
-        )
-
-    def _attained(self) -> float:
+    def _bound_at_claim(self) -> float:
         """Return the bound that the longest pair would have given at the length of the claim."""
         longest = self.longest
         if longest is None or not longest.length:
             return 0.0
-        bound = self.limits.mu(longest)
-        length = self._length(longest)
+        bound = self.mu_limits.lower_limit(longest)
+        length = self._length_in_deviations(longest)
         if not bound or math.isinf(bound) or math.isinf(length):
             return 0.0
-        return bound * self.options.claimed / length
+        return bound * self.options.claimed_mu / length
 
     def _warnings(self, pairs: tuple[PairResult, ...]) -> list[str]:
         """Say what was not tested."""
-        said = []
-        if all(one.length < NEAR * self.options.claimed for one in pairs):
-            said.append(
+        warnings = []
+        if all(pair.length < NEAR * self.options.claimed_mu for pair in pairs):
+            warnings.append(
                 "no pair came near the claim: candidates may not reach the clipping norm. Give "
                 "examples with longer gradients, such as wrong labels or larger loss factors"
             )
         if "steps" not in self.p_values:
-            said.append(
+            warnings.append(
                 "steps in a row were not run: noise that repeats from step to step is not tested "
                 "(steps=6)"
             )
-        if self.out_of_reach:
-            said.append(
-                f"tests by draws cannot refute at this confidence: {', '.join(self.out_of_reach)}. "
-                "Set a lower confidence"
+        if self.tests_without_power:
+            names = ", ".join(self.tests_without_power)
+            warnings.append(
+                f"tests by draws cannot refute at this confidence: {names}. Set a lower confidence"
             )
-        coarse = max(self.run.precision.values())
-        if coarse > 1e-6:
-            said.append(
-                f"numbers are released with a relative precision of {coarse:.2g}: possible "
+        coarsest = max(self.runner.precision.values())
+        if coarsest > _COARSE_PRECISION:
+            warnings.append(
+                f"numbers are released with a relative precision of {coarsest:.2g}: possible "
                 "rounding error is subtracted from each difference, which lowers the bound"
             )
-        return said
+        return warnings
 
-    def _assumed(self, refuted: Sequence[str]) -> tuple[Assumption, ...]:
+    def _assumptions(self, refuted_by: Sequence[str]) -> tuple[Assumption, ...]:
         """Return what the bound assumes, and whether the data contradict it."""
         tested: list[tuple[str, str, str]] = [
             ("normal", "normal noise", "In each tensor the noise of a step is Gaussian."),
@@ -437,19 +514,18 @@ class _Probe:
                 "Steps in a row draw new noise of the same scale, without a seed too.",
             ),
         ]
-        assumed = [
-            Assumption(
-                name="function of batch and seed",
-                statement="With one seed a step gives one result, bit by bit, and leaves no state "
-                "behind.",
-                status="checked",
-            )
-        ]
-        for key, name, statement in tested:
+        repeatable = Assumption(
+            name="function of batch and seed",
+            statement="With one seed a step gives one result, bit by bit, and leaves no state "
+            "behind.",
+            status="checked",
+        )
+        assumed = [repeatable]
+        for part, name, statement in tested:
             status: Status = "unverifiable"
-            if key in self.p_values or key == "coupling":
+            if part in self.p_values or part == "coupling":
                 status = "checked"
-            if key in refuted:
+            if part in refuted_by:
                 status = "contradicted"
             assumed.append(Assumption(name=name, statement=statement, status=status))
         return tuple(assumed)

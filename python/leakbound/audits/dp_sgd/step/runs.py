@@ -15,19 +15,22 @@ Step: TypeAlias = Callable[[Any, int | None], Mapping[str, object]]
 Released: TypeAlias = dict[str, AnyArray]
 """Tensors by name, each as a vector of its own type."""
 
-_SINGLE = float(np.finfo(np.float32).eps)
-# Bits of the mantissa of types whose values may be narrower ones in disguise
+_SINGLE_PRECISION = float(np.finfo(np.float32).eps)
+_SMALLEST_SINGLE = float(np.finfo(np.float32).smallest_subnormal)
+# Unsigned type, and bits of the mantissa, of types whose values may be narrower ones in disguise,
+# by their bytes
 _MANTISSAS = {4: (np.uint32, 23), 8: (np.uint64, 52)}
-# Bits of bfloat16, half, single and double precision
-_NARROW = (7, 10, 23, 52)
+# Bits of the mantissa of bfloat16, half, single and double precision
+_MANTISSA_BITS_OF_TYPES = (7, 10, 23, 52)
+_HALF_PRECISION = 2.0**-10
 # Smallest number above 0 in half precision
-_HALF_STEP = 2.0**-24
+_SMALLEST_HALF = 2.0**-24
 # Fewer values than this do not show their type
-_FEW = 32
+_TOO_FEW_VALUES = 32
 
 
-class Runner:
-    """Runs a step, counts the runs, and sees that all release the same tensors."""
+class StepRunner:
+    """Runs a step, counts the runs, and checks that all release the same tensors."""
 
     def __init__(self, step: Step) -> None:
         if not callable(step):
@@ -37,60 +40,75 @@ class Runner:
         self.sizes: dict[str, int] = {}
         self._shapes: dict[str, tuple[int, ...]] = {}
         self.precision: dict[str, float] = {}
-        self.smallest: dict[str, float] = {}
+        self.smallest_numbers: dict[str, float] = {}
 
     def __call__(self, examples: Sequence[object], seed: int | None, *, where: str) -> Released:
         """Return what one run releases; `where` says in messages which run it is."""
         try:
-            released = self._step(examples, seed)
+            returned = self._step(examples, seed)
         except Exception as error:
-            raise_for(error, examples, where)
+            raise_for_failed_step(error, examples, where)
             raise
         self.runs += 1
-        if not isinstance(released, Mapping):
+        if not isinstance(returned, Mapping):
             raise InputTypeError(
-                f"step must return a mapping from names of tensors to arrays, got {shown(released)}"
+                f"step must return a mapping from names of tensors to arrays, got {shown(returned)}"
             )
-        tensors = {str(name): _vector(value, str(name)) for name, value in released.items()}
-        shapes = {name: shape for name, (_, shape) in tensors.items()}
-        values = {name: tensors[name][0] for name in sorted(tensors)}
+        vectors: Released = {}
+        shapes: dict[str, tuple[int, ...]] = {}
+        for key, tensor in returned.items():
+            name = str(key)
+            vectors[name], shapes[name] = _vector_and_shape(tensor, name)
+        released = {name: vectors[name] for name in sorted(vectors)}
         if not self._shapes:
-            self._begin(values, shapes)
+            self._remember_first_run(released, shapes)
         if shapes != self._shapes:
-            self._refuse(shapes, where)
-        return values
+            self._raise_for_other_shapes(shapes, where)
+        return released
 
-    def _begin(self, values: Released, shapes: dict[str, tuple[int, ...]]) -> None:
+    def _remember_first_run(self, released: Released, shapes: dict[str, tuple[int, ...]]) -> None:
         """Take names, sizes and precision from the first run."""
         self._shapes = shapes
-        self.sizes = {name: one.size for name, one in values.items()}
+        self.sizes = {name: values.size for name, values in released.items()}
         if not sum(self.sizes.values()):
             raise InputError(
                 "step returned no number: return what the optimizer is given, by the names of the "
                 "tensors"
             )
-        precision = {name: _precision(one) for name, one in values.items()}
+        for name, values in released.items():
+            precision = _relative_precision(values)
+            self.precision[name] = precision
+            self.smallest_numbers[name] = _smallest_number(values, precision)
         # few values do not show their type: it is that of the others
-        few = [name for name, one in values.items() if one.size < _FEW]
-        self.precision = precision | dict.fromkeys(few, max(precision.values()))
-        smallest = {name: _smallest(one, precision[name]) for name, one in values.items()}
-        self.smallest = smallest | dict.fromkeys(few, max(smallest.values()))
+        coarsest = max(self.precision.values())
+        largest = max(self.smallest_numbers.values())
+        for name, size in self.sizes.items():
+            if size < _TOO_FEW_VALUES:
+                self.precision[name] = coarsest
+                self.smallest_numbers[name] = largest
 
-    def _refuse(self, shapes: dict[str, tuple[int, ...]], where: str) -> None:
+    def _raise_for_other_shapes(self, shapes: dict[str, tuple[int, ...]], where: str) -> None:
         """Say which tensors differ from those of the first run."""
         for name in sorted({*shapes, *self._shapes}):
-            now, before = shapes.get(name), self._shapes.get(name)
-            if now != before:
-                states = ["missing" if one is None else f"of shape {one}" for one in (now, before)]
+            shape = shapes.get(name)
+            first_shape = self._shapes.get(name)
+            if shape != first_shape:
                 raise InputError(
-                    f"step returned other tensors for other batches: {name!r} is {states[0]} in "
-                    f"{where}, and {states[1]} before. Return the same names and shapes for all "
-                    "batches, zeros where a tensor gets nothing; if the optimizer itself skips "
-                    "it, then that alone tells the batches apart"
+                    f"step returned other tensors for other batches: {name!r} is "
+                    f"{_shape_in_words(shape)} in {where}, and {_shape_in_words(first_shape)} "
+                    "before. Return the same names and shapes for all batches, zeros where a "
+                    "tensor gets nothing; if the optimizer itself skips it, then that alone tells "
+                    "the batches apart"
                 )
 
 
-def raise_for(error: Exception, examples: Sequence[object], where: str) -> None:
+def _shape_in_words(shape: tuple[int, ...] | None) -> str:
+    if shape is None:
+        return "missing"
+    return f"of shape {shape}"
+
+
+def raise_for_failed_step(error: Exception, examples: Sequence[object], where: str) -> None:
     """Say that an engine takes no empty batches, or else where the step failed."""
     if not len(examples):
         raise InputError(
@@ -103,33 +121,35 @@ def raise_for(error: Exception, examples: Sequence[object], where: str) -> None:
 
 def check_repeats(first: Released, again: Released, where: str) -> None:
     """Check that one seed gave one result, bit by bit."""
-    differ = [
-        name for name in first if not np.array_equal(first[name], again[name], equal_nan=True)
-    ]
-    if differ:
+    different_tensors = []
+    for name, values in first.items():
+        if not np.array_equal(values, again[name], equal_nan=True):
+            different_tensors.append(name)
+    if different_tensors:
         raise OptionError(
             f"step is not a function of (examples, seed): {where} gave two results with one seed, "
-            f"in {len(differ)} of {len(first)} tensors, {differ[0]!r} the first. Fix all that is "
-            "random but the noise (dropout, data augmentation, the order of sums on a GPU) once "
-            "and for all, take the noise from the seed, and put back what a step leaves behind: "
-            "weights, momentum, clipping norms that adapt, queues of skipped steps"
+            f"in {len(different_tensors)} of {len(first)} tensors, {different_tensors[0]!r} the "
+            "first. Fix all that is random but the noise (dropout, data augmentation, the order of "
+            "sums on a GPU) once and for all, take the noise from the seed, and put back what a "
+            "step leaves behind: weights, momentum, clipping norms that adapt, queues of skipped "
+            "steps"
         )
 
 
-def finite(released: Released) -> bool:
-    """Return whether all numbers are finite."""
+def is_finite(released: Released) -> bool:
+    """Return whether all released numbers are finite."""
     return all(bool(np.isfinite(values).all()) for values in released.values())
 
 
 def check_finite(released: Released, where: str) -> None:
-    """Check that a run released numbers."""
+    """Check that all released numbers are finite."""
     for name, values in released.items():
-        wrong = int(np.count_nonzero(~np.isfinite(values)))
-        if wrong:
+        not_finite = int(np.count_nonzero(~np.isfinite(values)))
+        if not_finite:
             raise InputError(
-                f"tensor {name!r} has {wrong:,} NaN or infinite values of {values.size:,} in "
-                f"{where}: nothing can be concluded from it. Give examples with finite gradients, "
-                "such as smaller inputs or loss factors"
+                f"tensor {name!r} has {not_finite:,} NaN or infinite values of "
+                f"{values.size:,} in {where}: nothing can be concluded from it. Give examples with "
+                "finite gradients, such as smaller inputs or loss factors"
             )
 
 
@@ -138,10 +158,10 @@ def as_floats(values: AnyArray) -> FloatArray:
     return values.astype(np.float64)
 
 
-def _vector(value: object, name: str) -> tuple[AnyArray, tuple[int, ...]]:
+def _vector_and_shape(tensor: object, name: str) -> tuple[AnyArray, tuple[int, ...]]:
     """Return a copy of a tensor as a vector, and its shape."""
-    array = array_of(value, name=f"tensor {name!r}")
-    if array.dtype.kind == "V" or array.dtype.kind == "O":
+    array = array_of(tensor, name=f"tensor {name!r}")
+    if array.dtype.kind in "VO":
         try:
             array = array.astype(np.float32)  # as bfloat16 of other packages
         except (TypeError, ValueError) as error:
@@ -150,36 +170,42 @@ def _vector(value: object, name: str) -> tuple[AnyArray, tuple[int, ...]]:
         raise InputTypeError(f"tensor {name!r} must hold real numbers, got {array.dtype}")
     if array.dtype.kind != "f":
         array = array.astype(np.float64)
-    return np.array(array).ravel(), array.shape
+    vector = np.array(array).ravel()
+    return vector, array.shape
 
 
-def _precision(values: AnyArray) -> float:
+def _relative_precision(values: AnyArray) -> float:
     """Return the relative precision of values: that of a narrower type if all are of one.
 
     Numbers in single or double precision often come from narrower ones. It is never finer than
     single precision, whatever the type that holds the values.
     """
-    own = max(_SINGLE, float(np.finfo(values.dtype).eps))
-    form = _MANTISSAS.get(values.dtype.itemsize)
-    if form is None or np.count_nonzero(values) < _FEW:
-        return own
-    unsigned, mantissa = form
-    used = int(np.bitwise_or.reduce(values.view(unsigned))) & ((1 << mantissa) - 1)
-    held = mantissa - ((used & -used).bit_length() - 1)
-    if not used:
-        return own
-    return max(own, next(2.0**-bits for bits in _NARROW if held <= bits))
+    own_precision = max(_SINGLE_PRECISION, float(np.finfo(values.dtype).eps))
+    layout = _MANTISSAS.get(values.dtype.itemsize)
+    if layout is None or np.count_nonzero(values) < _TOO_FEW_VALUES:
+        return own_precision
+    unsigned_type, mantissa_bits = layout
+    # Bits that are set in the mantissa of any value
+    used_bits = int(np.bitwise_or.reduce(values.view(unsigned_type)))
+    used_bits &= (1 << mantissa_bits) - 1
+    if not used_bits:
+        return own_precision
+    lowest_used_bit = used_bits & -used_bits
+    trailing_zeros = lowest_used_bit.bit_length() - 1
+    needed_bits = mantissa_bits - trailing_zeros
+    narrowest_type = next(bits for bits in _MANTISSA_BITS_OF_TYPES if needed_bits <= bits)
+    return max(own_precision, 2.0**-narrowest_type)
 
 
-def _smallest(values: AnyArray, precision: float) -> float:
+def _smallest_number(values: AnyArray, precision: float) -> float:
     """Return the smallest number above 0 of the type of values, or of half precision in disguise.
 
     It is that of single precision at least, as is the precision.
     """
-    own = float(
-        max(np.finfo(np.float32).smallest_subnormal, np.finfo(values.dtype).smallest_subnormal)
-    )
-    steps = as_floats(values) / _HALF_STEP
-    if precision >= 2.0**-10 and bool((steps == np.floor(steps)).all()):
-        return max(own, _HALF_STEP)
-    return own
+    own_smallest = max(_SMALLEST_SINGLE, float(np.finfo(values.dtype).smallest_subnormal))
+    if precision < _HALF_PRECISION:
+        return own_smallest
+    multiples = as_floats(values) / _SMALLEST_HALF
+    if (multiples == np.floor(multiples)).all():
+        return max(own_smallest, _SMALLEST_HALF)
+    return own_smallest
