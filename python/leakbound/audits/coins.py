@@ -29,7 +29,7 @@ from leakbound.audits import grouping, premises, road
 from leakbound.audits.arguments import of_one_array
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.pairs import Aggregate, Units, torn_group
-from leakbound.audits.subgroups import audit_each, of_single_examples
+from leakbound.audits.subgroups import audit_each, membership_of_single_examples
 from leakbound.claims import Claim, PureDP
 from leakbound.claims.base import GuessWords
 from leakbound.cuts import ScoreGame, TallyGame
@@ -147,7 +147,7 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
         /,
     ) -> dict[Any, AuditResult]:
         """See `Design.audit_by`."""
-        given = of_single_examples(self.member, scores, Tally)
+        given = membership_of_single_examples(self.member, scores, Tally)
         order, attacks, member, groups = self._read(scores, given, request)
         rowwise: Named = {"groups": groups}
         if not isinstance(self.prior, float | int | np.floating | np.integer):
@@ -325,7 +325,7 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
                 name=f"add or remove one {unit}",
                 statement=f"{claim.subject} refers to adding or removing one training "
                 f"{unit}{whole or ','} including audited ones."
-                + grouping.assumed(copies, unit, claim.delta),
+                + grouping.sentences_on_copies_and_delta(copies, unit, claim.delta),
                 status="declared",
             ),
             *premises.assumed(

@@ -19,7 +19,7 @@ from leakbound.audits.arguments import of_one_array
 from leakbound.audits.pair_tally import PairTally
 from leakbound.audits.pairs import Aggregate, Pairs, Units
 from leakbound.audits.split_challenge import challenge, challenged
-from leakbound.audits.subgroups import audit_each, of_single_examples
+from leakbound.audits.subgroups import audit_each, membership_of_single_examples
 from leakbound.claims import Claim
 from leakbound.claims.base import GuessWords
 from leakbound.cuts.games import PairTallyGame
@@ -189,7 +189,7 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
         /,
     ) -> dict[Any, AuditResult]:
         """See `Design.audit_by`: pairs are within subgroups."""
-        member = of_single_examples(self.member, scores, PairTally)
+        member = membership_of_single_examples(self.member, scores, PairTally)
         read = road.read(scores, member, request.ids)
         rowwise: Named = {**self._codes(read)}
         if self.features is not None:
@@ -208,7 +208,7 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
     def _features(self, read: road.AlignedScores, request: road.Request) -> model_features.Features:
         """Return features in the order of the examples."""
         assert self.features is not None
-        found = model_features.of_given(self.features, read.order, request.seed)
+        found = model_features.features_in_order(self.features, read.order, request.seed)
         check_length(found.rows[:, 0], examples=read.member.size, name="features")
         return found
 

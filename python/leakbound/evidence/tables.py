@@ -11,7 +11,7 @@ from leakbound._base.checks import shown
 from leakbound._base.tables import TableInput, Writing, read_columns
 from leakbound._base.types import AnyArray, JsonObject
 from leakbound.audits.synthetic import audit_synthetic
-from leakbound.audits.synthetic_tables import marks
+from leakbound.audits.synthetic_tables import missing_marks
 from leakbound.errors import FormatError
 from leakbound.evidence.columns import read_table, read_writing, stored_table, stored_writing
 from leakbound.evidence.recipe import (
@@ -102,7 +102,7 @@ class TablesRecipe:
 
 def tables_recipe_of(result: SyntheticResult, given: SyntheticInputs) -> TablesRecipe:
     """Return the recipe that gives a result again, bit for bit, from its own options."""
-    writing = Writing(missing=marks(given.missing))
+    writing = Writing(missing=missing_marks(given.missing))
     arguments: dict[str, object] = {
         name: read_columns(table, f"the table {name}", writing)
         for name in _TABLES
