@@ -14,7 +14,7 @@ import numpy as np
 
 from leakbound._base import checks, shares
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.hints import OF_CLAIMS, OF_DESIGNS, hinted
+from leakbound._base.hints import OF_CLAIMS, OF_DESIGNS, TWO_PARTS, hinted
 from leakbound._base.messages import Message, Option
 from leakbound._base.records import Lazy
 from leakbound._base.types import (
@@ -34,7 +34,7 @@ from leakbound._base.types import (
     Strings,
 )
 from leakbound.audits import grouping, premises
-from leakbound.audits.arguments import TWO_PARTS, asked
+from leakbound.audits.arguments import asked
 from leakbound.audits.figures import curve, histogram_of, roc
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.named_scores import refuse_membership_as_attack, scores_by_attack
