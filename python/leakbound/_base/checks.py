@@ -40,8 +40,8 @@ _BITS = 128
 _LONGEST = 64
 # Characters of a wrong value that a message shows.
 _WORDS = 80
-# Limits of a number by their words.
-_KEEPS = {"above": gt, "at least": ge, "at most": le, "below": lt}
+# Comparisons of a number with its limits, by their words.
+_COMPARISONS = {"above": gt, "at least": ge, "at most": le, "below": lt}
 
 
 def real(
@@ -59,23 +59,25 @@ def real(
     try:
         number = float(value)
     except OverflowError:
-        allowed = "use a number between -1.8e308 and 1.8e308"
-        raise OptionError(f"{name} is too large for a float: {allowed}", option=name) from None
+        advice = "use a number between -1.8e308 and 1.8e308"
+        raise OptionError(f"{name} is too large for a float: {advice}", option=name) from None
     limits = {"above": above, "at least": least, "at most": most, "below": below}
-    kept = [limit is None or _KEEPS[word](number, limit) for word, limit in limits.items()]
-    if math.isnan(number) or not all(kept):
-        raise OptionError(f"{name} must be {_allowed(limits)}, got {number:g}", option=name)
+    is_within_limits = all(
+        limit is None or _COMPARISONS[word](number, limit) for word, limit in limits.items()
+    )
+    if math.isnan(number) or not is_within_limits:
+        raise OptionError(f"{name} must be {_limits_in_words(limits)}, got {number:g}", option=name)
     return number
 
 
-def _allowed(limits: Mapping[str, object]) -> str:
-    stated = []
+def _limits_in_words(limits: Mapping[str, object]) -> str:
+    limits_in_words = []
     for word, limit in limits.items():
         if isinstance(limit, float):
-            stated.append(f"{word} {limit:g}")
+            limits_in_words.append(f"{word} {limit:g}")
         elif limit is not None:
-            stated.append(f"{word} {limit}")
-    return " and ".join(stated) or "a number"
+            limits_in_words.append(f"{word} {limit}")
+    return " and ".join(limits_in_words) or "a number"
 
 
 def integer(value: object, name: str, *, least: int, most: int | None = None) -> int:
@@ -87,8 +89,8 @@ def integer(value: object, name: str, *, least: int, most: int | None = None) ->
         message = f"at most {_BITS} bits, got an integer of {number.bit_length()}"
         raise OptionError(f"{name} must have {message}", option=name)
     if number < least or (most is not None and number > most):
-        allowed = _allowed({"at least": least, "at most": most})
-        raise OptionError(f"{name} must be {allowed}, got {number}", option=name)
+        limits = _limits_in_words({"at least": least, "at most": most})
+        raise OptionError(f"{name} must be {limits}, got {number}", option=name)
     return number
 
 
@@ -101,25 +103,29 @@ def flag(value: object, name: str) -> bool:
 
 def choice(value: object, name: str, allowed: object) -> None:
     """Check that an option is one of the values of a `Literal`."""
-    values = get_args(allowed)
-    if isinstance(value, str) and value in values:
+    allowed_values = get_args(allowed)
+    if isinstance(value, str) and value in allowed_values:
         return
-    listed = ", ".join(map(repr, values))
-    raise OptionError(f"{name} must be one of {listed}, got {shown(value)}", option=name)
+    listed_values = ", ".join(map(repr, allowed_values))
+    raise OptionError(f"{name} must be one of {listed_values}, got {shown(value)}", option=name)
 
 
 def instance(value: object, name: str, types: type[T] | tuple[type[T], ...]) -> None:
     """Check that an option is an object of one of some types."""
     if not isinstance(value, types):
-        raise InputTypeError(_not_of(value, name, types), option=name)
+        raise InputTypeError(_not_an_instance(value, name, types), option=name)
 
 
-def _not_of(value: object, name: str, types: type[T] | tuple[type[T], ...]) -> str:
+def _not_an_instance(value: object, name: str, types: type[T] | tuple[type[T], ...]) -> str:
     """Say that an option is an object of another type."""
-    classes = (types,) if isinstance(types, type) else types
-    listed = ", ".join(f"{one.__name__}(...)" for one in classes)
-    hint = ": call it" if isinstance(value, type) else ""
-    return f"{name} must be one of {listed}, got {shown(value)}{hint}"
+    classes = types
+    if isinstance(classes, type):
+        classes = (classes,)
+    listed_classes = ", ".join(f"{allowed.__name__}(...)" for allowed in classes)
+    advice = ""
+    if isinstance(value, type):
+        advice = ": call it"
+    return f"{name} must be one of {listed_classes}, got {shown(value)}{advice}"
 
 
 def complement(confidence: float) -> float:
@@ -128,12 +134,13 @@ def complement(confidence: float) -> float:
     With an error probability of 1 all claims are refuted, and a search for one that is not has no
     end.
     """
-    error = float(1 - Decimal(repr(real(confidence, name="confidence", above=0, below=1))))
-    if error == 1:
+    checked_confidence = real(confidence, name="confidence", above=0, below=1)
+    error_probability = float(1 - Decimal(repr(checked_confidence)))
+    if error_probability == 1:
         raise OptionError(
             f"confidence must be at least 1e-16, got {confidence:g}: use 0.95", option="confidence"
         )
-    return error
+    return error_probability
 
 
 def shown(value: object) -> str:
@@ -157,15 +164,15 @@ WHOLE = 2.0**53
 
 def vector(values: ArrayInput, name: str, *, kinds: str = _REAL) -> GenericArray:
     """Read `values` as a one-dimensional array of at least one element; a column is one, too."""
-    array = _read(values, name=name, kinds=kinds)
+    array = _read_array(values, name=name, kinds=kinds)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1 or array.size == 0:
-        raise InputError(_no_vector(array, name))
+        raise InputError(_not_a_vector(array, name))
     return array
 
 
-def _no_vector(array: AnyArray, name: str) -> str:
+def _not_a_vector(array: AnyArray, name: str) -> str:
     if array.ndim != 1:
         return f"{name} must be one-dimensional, got shape {array.shape}; pick a column or ravel"
     return f"{name} is empty: at least one value is needed"
@@ -178,22 +185,28 @@ def whole_numbers(values: GenericArray) -> GenericArray:
     whole doubles become integers of Python, which are compared with others exactly.
     """
     if values.dtype.kind == "O":
-        listed = values.tolist()
-        if {type(one) for one in listed} not in ({str}, {int}):
-            return values.copy()
-        packed = np.array(listed)
-        if packed.dtype.kind == "f":  # above and below the largest of 63 bits, or of both signs
-            exact = min(listed) >= 0 and max(listed).bit_length() <= _LONGEST
-            if exact:
-                return np.array(listed, dtype=np.uint64)
-            return values.copy()
-        return packed
+        return _packed_objects(values)
     if values.dtype.kind != "f" or not (np.abs(values) >= WHOLE).any():
         return values.copy()
     numbers = values.astype(object)
-    whole = np.isfinite(values) & (values == np.floor(values))
-    numbers[whole] = list(map(int, numbers[whole]))
+    is_whole = np.isfinite(values) & (values == np.floor(values))
+    numbers[is_whole] = list(map(int, numbers[is_whole]))
     return numbers
+
+
+def _packed_objects(values: GenericArray) -> GenericArray:
+    """Return objects that are all text, or all integers, as an array of that type."""
+    listed_values = values.tolist()
+    if {type(value) for value in listed_values} not in ({str}, {int}):
+        return values.copy()
+    packed_values = np.array(listed_values)
+    if packed_values.dtype.kind != "f":
+        return packed_values
+    # Integers above and below the largest of 63 bits, or of both signs: NumPy made floats of them.
+    fit_unsigned = min(listed_values) >= 0 and max(listed_values).bit_length() <= _LONGEST
+    if fit_unsigned:
+        return np.array(listed_values, dtype=np.uint64)
+    return values.copy()
 
 
 def numbers(
@@ -205,23 +218,22 @@ def numbers(
     whole: bool = False,
 ) -> GenericArray:
     """Read numbers of any shape and check that all lie within limits, both included."""
-    array: AnyArray = _read(values, name=name, kinds=_REAL)
+    array: AnyArray = _read_array(values, name=name, kinds=_REAL)
     # As float64: a limit beyond the range of float16 would count as infinite.
-    valid = (array >= np.float64(least)) & (array <= np.float64(most))
+    is_valid = (array >= np.float64(least)) & (array <= np.float64(most))
     if whole:
-        valid &= array == np.floor(array)
-    if valid.all():
+        is_valid &= array == np.floor(array)
+    if is_valid.all():
         return array
-    for index in map(tuple, np.argwhere(~valid)[:1].tolist()):
-        kind = "a number"
-        if whole:
-            kind = "a whole number"
-        place = ""
-        if index:
-            place = f" at index {', '.join(map(str, index))}"
-        message = f"{name} must be {kind} in [{least:g}, {most:g}], got {array[index]:g}{place}"
-        raise OptionError(message, option=name)
-    return array
+    first_index = tuple(np.argwhere(~is_valid)[0].tolist())
+    kind = "a number"
+    if whole:
+        kind = "a whole number"
+    place = ""
+    if first_index:
+        place = f" at index {', '.join(map(str, first_index))}"
+    message = f"{name} must be {kind} in [{least:g}, {most:g}], got {array[first_index]:g}{place}"
+    raise OptionError(message, option=name)
 
 
 def reals(
@@ -236,7 +248,7 @@ def broadcast(*arguments: AnyArray) -> Sequence[AnyArray]:
     try:
         return np.broadcast_arrays(*arguments)
     except ValueError:
-        shapes = ", ".join(str(one.shape) for one in arguments)
+        shapes = ", ".join(str(argument.shape) for argument in arguments)
         raise InputError(
             f"the arguments have the shapes {shapes}, which do not go together: give single "
             "numbers, or arrays of one shape"
@@ -245,9 +257,10 @@ def broadcast(*arguments: AnyArray) -> Sequence[AnyArray]:
 
 def vectorised(function: Callable[..., FloatArray], *arguments: AnyArray) -> Number:
     """Call a function of vectors with arguments of any shapes that broadcast."""
-    together = broadcast(*arguments)
-    values = function(*(np.ascontiguousarray(one).ravel() for one in together))
-    shape = together[0].shape
+    broadcast_arguments = broadcast(*arguments)
+    vectors = (np.ascontiguousarray(argument).ravel() for argument in broadcast_arguments)
+    values = function(*vectors)
+    shape = broadcast_arguments[0].shape
     if shape:
         return values.reshape(shape)
     return float(values[0])
@@ -255,21 +268,21 @@ def vectorised(function: Callable[..., FloatArray], *arguments: AnyArray) -> Num
 
 def check_scores(scores: ArrayInput, name: str = "scores") -> FloatArray:
     """Read scores as float64: a copy that nobody else can write to."""
-    stored = vector(scores, name=name)
+    stored_scores = vector(scores, name=name)
     with np.errstate(over="ignore"):
-        values = np.array(stored, dtype=np.float64)
-    values.flags.writeable = False
-    if stored.dtype != np.float64 or isinstance(scores, Sequence):
-        _check_distinct(stored, scores=scores, values=values, name=name)
-    if np.isnan(values.min()):
-        raise InputError(_missing(values, name))
-    return values
+        float_scores = np.array(stored_scores, dtype=np.float64)
+    float_scores.flags.writeable = False
+    if stored_scores.dtype != np.float64 or isinstance(scores, Sequence):
+        _check_distinct(stored_scores, scores=scores, float_scores=float_scores, name=name)
+    if np.isnan(float_scores.min()):
+        raise InputError(_some_are_nan(float_scores, name))
+    return float_scores
 
 
-def _missing(values: FloatArray, name: str) -> str:
+def _some_are_nan(values: FloatArray, name: str) -> str:
     rows = np.flatnonzero(np.isnan(values))
     return (
-        f"{name} must not be NaN, but {rows.size} of {values.size} are, at {_rows(rows)}; "
+        f"{name} must not be NaN, but {rows.size} of {values.size} are, at {_rows_in_words(rows)}; "
         "drop these examples or repair the score"
     )
 
@@ -278,9 +291,9 @@ def check_features(
     features: ArrayInput, name: str = "features", columns: int | None = None
 ) -> FloatArray:
     """Read features as float64, one row for each example."""
-    table = _read(features, name=name, kinds=_REAL)
+    table = _read_array(features, name=name, kinds=_REAL)
     if table.ndim != 2 or table.size == 0:
-        raise InputError(_no_table(table, name))
+        raise InputError(_not_a_table(table, name))
     if columns is not None and table.shape[1] != columns:
         raise InputError(
             f"{name} has {table.shape[1]} columns and D' has {columns}; both must hold the same "
@@ -293,22 +306,22 @@ def check_features(
     return values
 
 
-def _no_table(table: AnyArray, name: str) -> str:
-    hint = ""
+def _not_a_table(table: AnyArray, name: str) -> str:
+    advice = ""
     if table.ndim == 1:
-        hint = "; for a single feature pass x[:, None]"
+        advice = "; for a single feature pass x[:, None]"
     return (
         f"{name} must be two-dimensional, one row for each example and one column for each "
-        f"feature, got shape {table.shape}{hint}"
+        f"feature, got shape {table.shape}{advice}"
     )
 
 
 def _check_finite(table: FloatArray, name: str) -> None:
     """Refuse features that are infinite or NaN."""
-    strange = ~np.isfinite(table)
-    if strange.any():
-        row, column = np.argwhere(strange)[0].tolist()
-        rows = int(strange.any(axis=1).sum())
+    is_not_finite = ~np.isfinite(table)
+    if is_not_finite.any():
+        row, column = np.argwhere(is_not_finite)[0].tolist()
+        rows = int(is_not_finite.any(axis=1).sum())
         raise InputError(
             f"{name} must be finite, got {table[row, column]} at row {row}, column {column} "
             f"({rows} such rows); drop the rows or fill them in"
@@ -322,7 +335,7 @@ def check_membership(member: MemberInput, examples: int) -> BoolArray:
     """
     values = membership_vector(member)
     if values.size != examples:
-        _refuse_rows(values, examples)
+        _refuse_row_numbers(values, examples)
     check_length(values, examples=examples, name="member")
     if values.dtype.kind in _REAL:
         return booleans(values, name="member")
@@ -330,22 +343,22 @@ def check_membership(member: MemberInput, examples: int) -> BoolArray:
 
 
 def _membership_in_words(values: AnyArray) -> BoolArray:
-    said = [_said(one) for one in values.tolist()]
-    read = membership_of(said)
-    if None not in read:
-        return booleans(np.array(read, dtype=np.int8), name="member")
-    row = read.index(None)
-    word = said[row]
+    words = [_as_word(value) for value in values.tolist()]
+    membership = membership_of(words)
+    if None not in membership:
+        return booleans(np.array(membership, dtype=np.int8), name="member")
+    row = membership.index(None)
+    word = words[row]
     raise InputTypeError(
         f"member must be True or False, 0 or 1, -1 or 1, or words such as in and out, got {word!r} "
         f"at row {row}: say which word members have, numpy.asarray(member) == {word!r}"
     )
 
 
-def _refuse_rows(values: AnyArray, examples: int) -> None:
+def _refuse_row_numbers(values: AnyArray, examples: int) -> None:
     """Refuse values that are the numbers of some rows, and no membership."""
-    within = values.dtype.kind in "iu" and values.min() >= 0 and 1 < values.max() < examples
-    if within and np.unique(values).size == values.size:
+    are_rows = values.dtype.kind in "iu" and values.min() >= 0 and 1 < values.max() < examples
+    if are_rows and np.unique(values).size == values.size:
         raise InputError(
             f"member has {values.size} values and there are {examples} scores; if these are the "
             f"rows of the members, pass numpy.isin(numpy.arange({examples}), member)"
@@ -372,17 +385,21 @@ MEMBERSHIP = (
 
 def membership_of(words: Sequence[str]) -> list[int | None]:
     """Return 1 for words of members and 0, or -1, for others; None for words of no one pair."""
-    lowered = [word.strip().lower() for word in words]
+    lowered_words = [word.strip().lower() for word in words]
     signs = {"1": 1, "1.0": 1, "-1": -1, "-1.0": -1}
-    if signs.keys() >= {*lowered}:
-        return [signs[word] for word in lowered]
-    pairs = {word: pair for pair in MEMBERSHIP for side in pair for word in side}
-    first = next((pairs[word] for word in lowered if word in pairs), (set[str](), set[str]()))
-    known = {word: int(word in first[0]) for side in first for word in side}
-    return [known.get(word) for word in lowered]
+    if signs.keys() >= {*lowered_words}:
+        return [signs[word] for word in lowered_words]
+    pair_of_word = {word: pair for pair in MEMBERSHIP for side in pair for word in side}
+    first_known_word = next((word for word in lowered_words if word in pair_of_word), None)
+    if first_known_word is None:
+        return [None] * len(words)
+    words_of_members, words_of_others = pair_of_word[first_known_word]
+    membership_of_word: dict[str, int] = dict.fromkeys(words_of_members, 1)
+    membership_of_word |= dict.fromkeys(words_of_others, 0)
+    return [membership_of_word.get(word) for word in lowered_words]
 
 
-def _said(value: object) -> str:
+def _as_word(value: object) -> str:
     """Return a value of membership as a word."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
@@ -394,34 +411,35 @@ def check_ids(ids: ArrayInput, member: BoolArray) -> None:
     values = vector(ids, name="ids", kinds="biufSUOT")
     check_length(values, examples=member.size, name="ids")
     try:
-        if not _repeats(values):
+        if not _has_repetition(values):
             return
-        _, group, count = np.unique(values, return_inverse=True, return_counts=True)
+        _, id_of_row, occurrences = np.unique(values, return_inverse=True, return_counts=True)
     except (TypeError, ArithmeticError):  # such as of decimals that are no number
         raise InputTypeError(
             "ids must be all numbers or all strings, got a mixture of both"
         ) from None
-    included = np.bincount(group, weights=member)
-    mixed = (included > 0) & (included < count)
-    offending = count > 1
-    said = "occur more than once"
-    if mixed.any():
-        offending = mixed
-        said = "are both members and non-members"
-    which = np.flatnonzero(offending)
-    rows = np.flatnonzero(group == which[0])
+    members_among = np.bincount(id_of_row, weights=member)
+    is_on_both_sides = (members_among > 0) & (members_among < occurrences)
+    is_offending = occurrences > 1
+    problem = "occur more than once"
+    if is_on_both_sides.any():
+        is_offending = is_on_both_sides
+        problem = "are both members and non-members"
+    offending_ids = np.flatnonzero(is_offending)
+    rows = np.flatnonzero(id_of_row == offending_ids[0])
     raise InputError(
-        f"{which.size} ids {said}, the first being {values[rows[0]]!s} at {_rows(rows)}: keep one "
-        "row for each example: it is either a member or a non-member"
+        f"{offending_ids.size} ids {problem}, the first being {values[rows[0]]!s} at "
+        f"{_rows_in_words(rows)}: keep one row for each example: it is either a member or a "
+        "non-member"
     )
 
 
-def _repeats(values: AnyArray) -> bool:
+def _has_repetition(values: AnyArray) -> bool:
     """Return whether a value occurs twice, in the memory of one sorted copy; NaN is one value."""
-    ordered = np.sort(values)
-    equal = ordered[1:] == ordered[:-1]
-    unordered = ordered[-2:] != ordered[-2:]  # NaN is last, and equals nothing
-    return bool(equal.any() or (unordered.size > 1 and unordered.all()))
+    sorted_values = np.sort(values)
+    equals_next = sorted_values[1:] == sorted_values[:-1]
+    last_are_nan = sorted_values[-2:] != sorted_values[-2:]  # NaN is last, and equals nothing
+    return bool(equals_next.any() or (last_are_nan.size > 1 and last_are_nan.all()))
 
 
 def check_length(values: GenericArray, examples: int, name: str) -> None:
@@ -433,7 +451,7 @@ def check_length(values: GenericArray, examples: int, name: str) -> None:
         )
 
 
-def _read(values: ArrayInput, name: str, kinds: str) -> GenericArray:
+def _read_array(values: ArrayInput, name: str, kinds: str) -> GenericArray:
     if type(values) is np.ndarray:
         array: AnyArray = values
     else:
@@ -441,9 +459,9 @@ def _read(values: ArrayInput, name: str, kinds: str) -> GenericArray:
         # Whatever may be objects is a name, and two names are one only if they are equal.
         array = array_of(values, name=name, exact="O" in kinds)
     if array.dtype.kind == "O" and "O" not in kinds and array.size and array.ndim:
-        array = _of_numbers(array, name=name)
+        array = _doubles_of_objects(array, name=name)
     if array.dtype.kind not in kinds:
-        raise InputTypeError(_of_no_kind(array, name, kinds))
+        raise InputTypeError(_wrong_dtype(array, name, kinds))
     if array.dtype == np.bool_:
         # A byte other than 0 and 1, as in a mask seen as booleans, is true, and sums must count 1.
         flags: BoolArray = array.view(np.uint8) != 0
@@ -451,7 +469,7 @@ def _read(values: ArrayInput, name: str, kinds: str) -> GenericArray:
     return array
 
 
-def _of_no_kind(array: AnyArray, name: str, kinds: str) -> str:
+def _wrong_dtype(array: AnyArray, name: str, kinds: str) -> str:
     if "O" in kinds:
         return (
             f"{name} must hold numbers or text, got dtype {array.dtype}: pass numbers in their "
@@ -463,85 +481,95 @@ def _of_no_kind(array: AnyArray, name: str, kinds: str) -> str:
     )
 
 
-def _of_numbers(objects: AnyArray, name: str) -> AnyArray:
+def _doubles_of_objects(objects: AnyArray, name: str) -> AnyArray:
     """Return objects as doubles if all are numbers, such as decimals, that doubles tell apart."""
-    for place, one in enumerate(objects.ravel().tolist()):
-        if not isinstance(one, Real | Decimal | np.bool_):
-            row = place // max(1, objects.size // len(objects))
+    for position, value in enumerate(objects.ravel().tolist()):
+        if not isinstance(value, Real | Decimal | np.bool_):
+            values_per_row = max(1, objects.size // len(objects))
             raise InputTypeError(
-                f"{name} must hold real numbers, got {shown(one)} at row {row}; encode categories "
-                "as numbers, and drop rows without a value"
+                f"{name} must hold real numbers, got {shown(value)} at row "
+                f"{position // values_per_row}; encode categories as numbers, and drop rows "
+                "without a value"
             )
     try:
-        values = objects.astype(np.float64)
+        doubles = objects.astype(np.float64)
     except (ValueError, OverflowError):  # a signalling NaN, an integer beyond all doubles
         return objects
-    if (np.isfinite(values) & (np.abs(values) >= WHOLE)).any():
+    may_be_merged = np.isfinite(doubles) & (np.abs(doubles) >= WHOLE)
+    if may_be_merged.any():
         raise InputTypeError(
             f"{name} has objects beyond 2^53, which float64 may not tell apart: pass their ranks, "
             f"numpy.unique({name}, return_inverse=True)[1]"
         )
-    return values
+    return doubles
 
 
 def booleans(values: GenericArray, name: str) -> BoolArray:
     """Read a vector of {0, 1} or {-1, +1} as booleans that nobody else can write to."""
-    ones: AnyArray = values
+    is_one: AnyArray = values
     if values.dtype != np.bool_:
-        ones = values == 1
-        whole = values.dtype.kind in "iu" and values.size
-        if not whole or not {values.min(), values.max()} <= {0, 1}:
-            _check_two(values, ones, name)
-    ones.flags.writeable = False
-    return ones
+        is_one = values == 1
+        are_integers = values.dtype.kind in "iu" and values.size
+        if not are_integers or not {values.min(), values.max()} <= {0, 1}:
+            _check_two_values(values, is_one, name)
+    is_one.flags.writeable = False
+    return is_one
 
 
-def _check_two(values: GenericArray, ones: BoolArray, name: str) -> None:
+def _check_two_values(values: GenericArray, is_one: BoolArray, name: str) -> None:
     """Check that numbers other than 1 are all 0, or all -1."""
-    zero = 0
-    seen = ""
+    other_value = 0
+    other_rows = ""
     if (values == -1).any():
-        zero = -1
-        seen = f", while other rows hold {zero}"
-    strange = np.flatnonzero(~(ones | (values == zero)))
-    if strange.size:
-        row = int(strange[0])
+        other_value = -1
+        other_rows = f", while other rows hold {other_value}"
+    wrong_rows = np.flatnonzero(~(is_one | (values == other_value)))
+    if wrong_rows.size:
+        row = int(wrong_rows[0])
         raise InputError(
             f"{name} must be boolean, {{0, 1}} or {{-1, +1}} throughout, got "
-            f"{values[row].item()!r} at row {row}{seen} ({strange.size} such rows)"
+            f"{values[row].item()!r} at row {row}{other_rows} ({wrong_rows.size} such rows)"
         )
 
 
-def _check_distinct(stored: GenericArray, scores: object, values: FloatArray, name: str) -> None:
+def _check_distinct(
+    stored_scores: GenericArray, scores: object, float_scores: FloatArray, name: str
+) -> None:
     """Check that no scores were merged by the conversion to float64."""
-    exact: AnyArray = stored
-    if stored.dtype.kind == "f" and stored.dtype.itemsize <= values.dtype.itemsize:
-        if not isinstance(scores, Sequence) or np.abs(values).max() < WHOLE:
+    exact_scores: AnyArray = stored_scores
+    are_within_doubles = (
+        stored_scores.dtype.kind == "f"
+        and stored_scores.dtype.itemsize <= float_scores.dtype.itemsize
+    )
+    if are_within_doubles:
+        if not isinstance(scores, Sequence) or np.abs(float_scores).max() < WHOLE:
             return
-        exact = np.array(scores, dtype=object)  # NumPy reads integers of both signs as floats
-    elif stored.dtype.kind != "f" and np.abs(values).max() < WHOLE:
+        exact_scores = np.array(scores, dtype=object)  # NumPy makes floats of some integers
+    elif stored_scores.dtype.kind != "f" and np.abs(float_scores).max() < WHOLE:
         return
-    distinct = np.unique(exact[~np.isnan(values)])
+    distinct_scores = np.unique(exact_scores[~np.isnan(float_scores)])
     with np.errstate(over="ignore"):
-        rounded = distinct.astype(np.float64)
-    merged = np.flatnonzero(rounded[1:] == rounded[:-1])
+        rounded_scores = distinct_scores.astype(np.float64)
+    merged = np.flatnonzero(rounded_scores[1:] == rounded_scores[:-1])
     if merged.size:
-        pair = [distinct[merged[0]], distinct[merged[0] + 1]]
-        rows = [int(np.flatnonzero(exact == one)[0]) for one in pair]
+        first = distinct_scores[merged[0]]
+        second = distinct_scores[merged[0] + 1]
+        row_of_first = int(np.flatnonzero(exact_scores == first)[0])
+        row_of_second = int(np.flatnonzero(exact_scores == second)[0])
         raise InputError(
-            f"{name} lose precision in float64: {merged.size} of {distinct.size} values become "
-            f"equal, the first being {pair[0]} at row {rows[0]} and {pair[1]} at row {rows[1]}; "
-            f"pass their ranks, numpy.unique({name}, return_inverse=True)[1]"
+            f"{name} lose precision in float64: {merged.size} of {distinct_scores.size} values "
+            f"become equal, the first being {first} at row {row_of_first} and {second} at row "
+            f"{row_of_second}; pass their ranks, numpy.unique({name}, return_inverse=True)[1]"
         )
 
 
-def _rows(rows: NDArray[np.intp]) -> str:
-    listed = ", ".join(map(str, rows[:_LISTED]))
+def _rows_in_words(rows: NDArray[np.intp]) -> str:
+    listed_rows = ", ".join(map(str, rows[:_LISTED]))
     if rows.size == 1:
-        return f"row {listed}"
+        return f"row {listed_rows}"
     if rows.size > _LISTED:
-        return f"rows {listed}, …"
-    return f"rows {listed}"
+        return f"rows {listed_rows}, …"
+    return f"rows {listed_rows}"
 
 
 def seed_of(seed: int | None, *, bits: int = 53) -> int:

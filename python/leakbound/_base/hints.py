@@ -1,15 +1,23 @@
 """What to write in place of an argument that a call does not take."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import wraps
 from inspect import Parameter, signature
 from typing import Any, TypeVar
 
+from leakbound.errors import InputTypeError
+
 C = TypeVar("C", bound=Callable[..., object])
 # How alike two names are, of which one was meant for the other.
 _NEAR = 0.7
 
+TWO_PARTS = (
+    "a of members and b of others: lb.audit(numpy.concatenate([a, b]), "
+    "lb.{}(numpy.arange(len(a) + len(b)) < len(a)))"
+)
+"""How to pass scores of two parts, by the name of the design."""
 _TESTED = "the result tests it, result.check({}=…)"
 OF_CLAIMS = {
     "delta": "δ is part of the claim, claim=lb.ApproxDP(delta=…)",
@@ -95,79 +103,120 @@ def hinted(*, positional: str = "", **elsewhere: str) -> Callable[[C], C]:
     that belongs to another object, or is missing, else an option of a close name, or all options.
     `positional` is for values that need a name. Signatures stay as they are.
     """
+    return _decorator(_Hints(positional=positional, one_array=False, elsewhere=elsewhere))
 
-    def decorate(called: C) -> C:
-        if not isinstance(called, type):
-            return _telling(called, elsewhere, positional)
-        made: Callable[..., None] = vars(called)["__init__"]
-        setattr(called, "__init__", _telling(made, elsewhere, positional))  # noqa: B010 (of a class)
-        return called
+
+def hinted_of_one_array(**elsewhere: str) -> Callable[[C], C]:
+    """Do as `hinted`, and refuse a second array of a design that takes membership alone."""
+    return _decorator(_Hints(positional="", one_array=True, elsewhere=elsewhere))
+
+
+@dataclass(frozen=True)
+class _Hints:
+    """What to write in place of arguments that a call does not take: see `hinted`.
+
+    With `one_array`, several arrays of a design raise InputTypeError.
+    """
+
+    positional: str
+    one_array: bool
+    elsewhere: Mapping[str, str]
+
+    def add_to(
+        self,
+        error: TypeError,
+        function: Callable[..., object],
+        values: tuple[object, ...],
+        options: Mapping[str, object],
+    ) -> None:
+        """Put a hint after the message of an error, if the call does not take its arguments."""
+        arrays = len(values) - 1  # the first is the design itself
+        if self.one_array and arrays > 1:
+            design = type(values[0]).__name__
+            raise InputTypeError(
+                f"{design} takes one array, which examples were members, and named options, got "
+                f"{arrays}: if these are scores of two parts, {TWO_PARTS.format(design)}"
+            ) from None
+        hint = self.hint(function, values, options)
+        if hint:
+            error.args = (f"{error}: {hint}",)
+
+    def hint(
+        self,
+        function: Callable[..., object],
+        values: tuple[object, ...],
+        options: Mapping[str, object],
+    ) -> str:
+        """Return what to write in place of arguments; nothing where the call takes them."""
+        parameters = signature(function).parameters
+        named_kinds = {Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY}
+        option_names = [
+            name
+            for name, parameter in parameters.items()
+            if name != "self" and parameter.kind in named_kinds
+        ]
+        try:
+            bound_arguments = signature(function).bind_partial(*values, **options).arguments
+        except TypeError:
+            unknown_names = [name for name in options if name not in option_names]
+            if not unknown_names:
+                return self.positional or f"give options by name: {_listed(option_names)}"
+            unknown = unknown_names[0]
+            return self.elsewhere.get(unknown) or self._of_close_name(unknown, option_names)
+        # What is missing; if nothing is, the error came from within.
+        for name in option_names:
+            is_required = parameters[name].default is Parameter.empty
+            if is_required and name not in bound_arguments:
+                return self.elsewhere.get(name, "")
+        return ""
+
+    def _of_close_name(self, unknown: str, option_names: list[str]) -> str:
+        """Return which option was meant, or which there are."""
+        synonym = _SYNONYMS.get(unknown, "")
+        option, _, _ = synonym.partition("=")
+        if option in option_names:
+            if "=" not in synonym:
+                synonym += "=…"
+            return f"write {synonym}"
+        known_names = [*option_names, *self.elsewhere]
+        close_names = get_close_matches(unknown, known_names, n=1, cutoff=_NEAR)
+        if not close_names:
+            return f"its options are {_listed(option_names)}"
+        closest = close_names[0]
+        if closest in option_names:
+            return f"did you mean {closest}=…?"
+        return f"if {closest} is meant, {self.elsewhere[closest]}"
+
+
+def _decorator(hints: _Hints) -> Callable[[C], C]:
+    """Return what decorates a function, or the constructor of a class."""
+
+    def decorate(function_or_class: C) -> C:
+        if not isinstance(function_or_class, type):
+            return _with_hints(function_or_class, hints)
+        constructor: Callable[..., None] = vars(function_or_class)["__init__"]
+        setattr(function_or_class, "__init__", _with_hints(constructor, hints))  # noqa: B010 (mypy)
+        return function_or_class
 
     return decorate
 
 
-def _telling(called: C, elsewhere: Mapping[str, str], positional: str) -> C:
+def _with_hints(function: C, hints: _Hints) -> C:
     """Return a function whose errors of arguments say what to write."""
 
-    @wraps(called)
-    def asked(*values: object, **options: object) -> object:
+    @wraps(function)
+    def function_with_hints(*values: object, **options: object) -> object:
         try:
-            return called(*values, **options)
+            return function(*values, **options)
         except TypeError as error:
-            hint = _hint(called, values, options, elsewhere, positional)
-            if hint:
-                error.args = (f"{error}: {hint}",)
+            hints.add_to(error, function, values, options)
             raise
 
-    made: Any = asked
-    told: C = made
-    return told
+    wrapper: Any = function_with_hints
+    wrapped: C = wrapper
+    return wrapped
 
 
-def _hint(
-    called: Callable[..., object],
-    values: tuple[object, ...],
-    options: Mapping[str, object],
-    elsewhere: Mapping[str, str],
-    positional: str,
-) -> str:
-    """Say what to write in place of these arguments; nothing where the call takes them."""
-    shape = signature(called)
-    names = [
-        name
-        for name, one in shape.parameters.items()
-        if name != "self" and one.kind in {Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY}
-    ]
-    try:
-        given = shape.bind_partial(*values, **options).arguments
-    except TypeError:
-        wrong = [name for name in options if name not in names]
-        if not wrong:
-            return positional or f"give options by name: {_listed(names)}"
-        return elsewhere.get(wrong[0]) or _of_names(wrong[0], names, elsewhere)
-    # What is missing; if nothing is, the error came from within.
-    for name in names:
-        if name not in given and shape.parameters[name].default is Parameter.empty:
-            return elsewhere.get(name, "")
-    return ""
-
-
-def _of_names(wrong: str, names: list[str], elsewhere: Mapping[str, str]) -> str:
-    """Say which option was meant, or which there are."""
-    written = _SYNONYMS.get(wrong, "")
-    if written.partition("=")[0] in names:
-        if "=" not in written:
-            written += "=…"
-        return f"write {written}"
-    near = get_close_matches(wrong, [*names, *elsewhere], n=1, cutoff=_NEAR)
-    if not near:
-        return f"its options are {_listed(names)}"
-    meant = near[0]
-    if meant in names:
-        return f"did you mean {meant}=…?"
-    return f"if {meant} is meant, {elsewhere[meant]}"
-
-
-def _listed(names: list[str]) -> str:
+def _listed(option_names: list[str]) -> str:
     """Return options as a message lists them."""
-    return ", ".join(f"{name}=" for name in names)
+    return ", ".join(f"{name}=" for name in option_names)

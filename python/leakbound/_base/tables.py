@@ -108,8 +108,9 @@ class Column:
         if self.kind != "number":
             words = self.values.astype(np.str_)
         else:
-            distinct, which = np.unique(self.values, return_inverse=True)
-            words = np.array([_written(x) for x in distinct.tolist()], dtype=np.str_)[which]
+            distinct_numbers, places = np.unique(self.values, return_inverse=True)
+            distinct_words = [_as_text(number) for number in distinct_numbers.tolist()]
+            words = np.array(distinct_words, dtype=np.str_)[places]
         return np.where(self.missing, "", words)
 
     def as_codes(self) -> "Column":
@@ -127,14 +128,17 @@ class Column:
         if self.is_exact:
             values = self.as_words()
         if values.dtype.kind == "U":
-            distinct, which = np.unique(values, return_inverse=True)
-            words = (word.encode("utf-8", "surrogatepass") for word in distinct.tolist())
-            digests = b"".join(blake2b(word, digest_size=8).digest() for word in words)
-            values = np.frombuffer(digests, dtype=np.uint64)[which]
+            distinct_words, places = np.unique(values, return_inverse=True)
+            digests = bytearray()
+            for word in distinct_words.tolist():
+                encoded_word = word.encode("utf-8", "surrogatepass")
+                digests += blake2b(encoded_word, digest_size=8).digest()
+            values = np.frombuffer(digests, dtype=np.uint64)[places]
         elif self.kind == "number":
             values = values + 0.0  # -0.0 becomes 0.0
-        bits = np.where(self.missing, np.uint64(0), values.view(np.uint64)).astype("<u8")
-        return np.column_stack([bits.view(np.uint8).reshape(-1, 8), self.missing])
+        bit_patterns = np.where(self.missing, np.uint64(0), values.view(np.uint64))
+        bytes_of_values = bit_patterns.astype("<u8").view(np.uint8).reshape(-1, 8)
+        return np.column_stack([bytes_of_values, self.missing])
 
 
 # --- tables of any form ---------------------------------------------------------------------------
@@ -142,10 +146,12 @@ class Column:
 
 def read_columns(table: TableInput, name: str, writing: Writing = _PLAIN) -> dict[str, Column]:
     """Read a table of any form; InputError says which value of which column cannot be used."""
-    columns = {
-        label: _column(raw, label, name, writing) for label, raw in _named(table, name).items()
-    }
-    lengths = {label: column.missing.size for label, column in columns.items()}
+    columns = dict[str, Column]()
+    lengths = dict[str, int]()
+    for label, stored_column in _stored_columns(table, name).items():
+        column = _read_column(stored_column, label, table=name, writing=writing)
+        columns[label] = column
+        lengths[label] = column.missing.size
     if not columns or 0 in lengths.values():
         raise InputError(f"{name} must be a table with at least one row and one column")
     if len(set(lengths.values())) > 1:
@@ -156,23 +162,23 @@ def read_columns(table: TableInput, name: str, writing: Writing = _PLAIN) -> dic
 
 def named(names: Iterable[str]) -> str:
     """Return some names as a message lists them."""
-    some = list(map(repr, names))
-    listed = ", ".join(some[:_LISTED])
-    if len(some) > _LISTED:
-        return f"{listed} and {len(some) - _LISTED} more"
-    return listed
+    quoted_names = list(map(repr, names))
+    listed_names = ", ".join(quoted_names[:_LISTED])
+    if len(quoted_names) > _LISTED:
+        return f"{listed_names} and {len(quoted_names) - _LISTED} more"
+    return listed_names
 
 
 def kinds_of(columns: Mapping[str, ColumnKind]) -> str:
     """Say what the columns of a table were read as."""
-    names = dict[str, list[str]]()
+    names_of_kind = dict[str, list[str]]()
     for name, kind in columns.items():
         if kind != "empty":
-            names.setdefault(NAMES[kind], []).append(name)
-    return "; ".join(f"as {kind}: {named(some)}" for kind, some in names.items())
+            names_of_kind.setdefault(NAMES[kind], []).append(name)
+    return "; ".join(f"as {kind}: {named(names)}" for kind, names in names_of_kind.items())
 
 
-def _named(table: Data, name: str) -> Named:
+def _stored_columns(table: Data, name: str) -> Named:
     """Return the columns of a table of any form by name, as they are stored."""
     if isinstance(table, str | os.PathLike):
         raise InputError(
@@ -182,14 +188,13 @@ def _named(table: Data, name: str) -> Named:
         _check_names([*table], name)
         return {str(label): values for label, values in table.items()}
     if isinstance(table, list | tuple) and table and all(isinstance(x, Mapping) for x in table):
-        labels = dict.fromkeys(label for record in table for label in record)
-        return _named({label: [one.get(label) for one in table] for label in labels}, name)
+        return _columns_of_records(table, name)
     if hasattr(table, "toarray"):  # sparse
         table = table.toarray()
     if not isinstance(table, np.ndarray | list | tuple):
-        frame = _frame(table, name)
-        if frame is not None:
-            return frame
+        columns_of_frame = _columns_of_frame(table, name)
+        if columns_of_frame is not None:
+            return columns_of_frame
     try:
         array = readable(table)
         if not _is_masked(array):
@@ -203,10 +208,18 @@ def _named(table: Data, name: str) -> Named:
             f"{name} must be a data frame, a mapping from names to columns, or an array with a row "
             f"for each record, got shape {array.shape}"
         )
-    return {str(place): array[:, place] for place in range(array.shape[1])}
+    _, number_of_columns = array.shape
+    return {str(number): array[:, number] for number in range(number_of_columns)}
 
 
-def _frame(table: Data, name: str) -> Named | None:
+def _columns_of_records(records: Sequence[Mapping[str, Data]], name: str) -> Named:
+    """Return the columns of a list of records, None where a record has no value."""
+    labels = dict.fromkeys(label for record in records for label in record)
+    columns = {label: [record.get(label) for record in records] for label in labels}
+    return _stored_columns(columns, name)
+
+
+def _columns_of_frame(table: Data, name: str) -> Named | None:
     """Return the columns of a data frame, or a series as the only one; None for other objects."""
     if hasattr(type(table), "iloc") and np.ndim(table) == 2:  # pandas, where names may repeat
         _check_names(list(table.columns), name)
@@ -216,7 +229,8 @@ def _frame(table: Data, name: str) -> Named | None:
 
     try:
         frame: Data = nw.from_native(table, pass_through=True, allow_series=True)
-        if frame is table and any(hasattr(table, one) for one in _OF_ARROW):
+        is_arrow = any(hasattr(table, attribute) for attribute in _OF_ARROW)
+        if frame is table and is_arrow:
             import pyarrow as pa
 
             frame = nw.from_native(pa.table(table))
@@ -228,16 +242,17 @@ def _frame(table: Data, name: str) -> Named | None:
         return {str(frame.name or 0): frame}
     if not isinstance(frame, nw.DataFrame):
         return None
-    return dict(zip(map(str, frame.columns), frame.iter_columns(), strict=True))
+    names = map(str, frame.columns)
+    return dict(zip(names, frame.iter_columns(), strict=True))
 
 
 def _check_names(labels: Sequence[object], name: str) -> None:
     """Check that no two columns have one name."""
     counts = Counter(map(str, labels))
-    twice = [word for word, count in counts.items() if count > 1]
-    if twice:
+    repeated_names = [label for label, count in counts.items() if count > 1]
+    if repeated_names:
         raise InputError(
-            f"{name} has several columns named {named(sorted(twice))}: keep one of each"
+            f"{name} has several columns named {named(sorted(repeated_names))}: keep one of each"
         )
 
 
@@ -248,48 +263,50 @@ def _is_masked(values: object) -> bool:
 # --- columns of any form --------------------------------------------------------------------------
 
 
-def _column(raw: Data, label: str, table: str, writing: Writing) -> Column:
+def _read_column(stored_column: Data, label: str, table: str, writing: Writing) -> Column:
     """Read a column of a table: a series of any library, an array or a list."""
-    if isinstance(raw, Column):
-        return raw
+    if isinstance(stored_column, Column):
+        return stored_column
     name = f"column {label!r} of {table}"
-    values, missing, zoned = _stored(raw, name)
+    values, missing, has_time_zone = _values_and_missing(stored_column, name)
     if values.ndim != 1:
         raise InputError(f"{name} must be one-dimensional, got shape {values.shape}")
     if values.dtype.kind == "O":
-        column = _of_objects(values, missing, name)
+        column = _column_of_objects(values, missing, name)
     else:
-        column = _of_array(values, missing, name)
+        column = _column_of_array(values, missing, name)
     if writing.missing:
-        column = replace(column, missing=column.missing | _named_missing(column, writing))
+        missing = column.missing | _is_missing_mark(column, writing)
+        column = replace(column, missing=missing)
     if column.missing.all():
-        return Column(np.full(values.size, "", dtype=np.str_), column.missing, "empty")
+        no_words = np.full(values.size, "", dtype=np.str_)
+        return Column(no_words, column.missing, kind="empty")
     if column.kind in {"text", "flag"}:
         column = replace(column, values=np.where(column.missing, "", column.values))
-    column = replace(column, categorical=_is_categorical(raw))
-    if zoned:
+    column = replace(column, categorical=_is_categorical(stored_column))
+    if has_time_zone:
         return replace(column, kind="zoned")
     if column.kind == "text":
         return replace(column, writing=writing, table=table)
     return column
 
 
-def _named_missing(column: Column, writing: Writing) -> BoolArray:
+def _is_missing_mark(column: Column, writing: Writing) -> BoolArray:
     """Return which values are marks of missing values that were named, as words or numbers."""
-    distinct, which = np.unique(column.values, return_inverse=True)
+    distinct_values, places = np.unique(column.values, return_inverse=True)
     words = {word.strip().lower() for word in writing.missing}
     numbers = {_number_in(word, writing.decimal) for word in words} - {None}
     moments = {_moment_in(word) for word in words} - {None}
 
-    def is_named(value: Data) -> bool:
+    def is_mark(value: Data) -> bool:
         if column.kind in {"text", "flag"}:
             return value.lower() in words or _number_in(value, writing.decimal) in numbers
         if column.kind == "number":
             return value in numbers
         return value in moments
 
-    named = np.array([is_named(value) for value in distinct.tolist()], dtype=np.bool_)
-    return named[which]
+    distinct_marks = [is_mark(value) for value in distinct_values.tolist()]
+    return np.array(distinct_marks, dtype=np.bool_)[places]
 
 
 def _number_in(word: str, decimal: str) -> float | None:
@@ -308,204 +325,225 @@ def _moment_in(word: str) -> dt.datetime | None:
         return None
 
 
-def _stored(raw: Data, name: str) -> tuple[AnyArray, BoolArray, bool]:
+def _values_and_missing(stored_column: Data, name: str) -> tuple[AnyArray, BoolArray, bool]:
     """Return the values of a column, those that are marked as missing, and if they have a zone."""
-    if _is_masked(raw):
-        return raw.data, np.ma.getmaskarray(raw).copy(), False
-    if isinstance(raw, np.ndarray):
-        return raw, np.zeros(raw.shape, dtype=np.bool_), False
-    series = _series(raw)
+    if _is_masked(stored_column):
+        return stored_column.data, np.ma.getmaskarray(stored_column).copy(), False
+    if isinstance(stored_column, np.ndarray):
+        return stored_column, np.zeros(stored_column.shape, dtype=np.bool_), False
+    series = _narwhals_series(stored_column)
     if series is not None:
-        return _of_series(series, name)
-    if isinstance(raw, str | bytes | Mapping) or not hasattr(raw, "__iter__"):
-        raise InputError(f"{name} must be a list or an array of values, got {shown(raw)}")
+        return _values_of_series(series, name)
+    is_single = isinstance(stored_column, str | bytes | Mapping)
+    if is_single or not hasattr(stored_column, "__iter__"):
+        raise InputError(f"{name} must be a list or an array of values, got {shown(stored_column)}")
     try:
-        if not hasattr(raw, "__array__"):
-            raw = objects(raw)
-        values = np.asarray(readable(raw))
+        if not hasattr(stored_column, "__array__"):
+            stored_column = objects(stored_column)
+        values = np.asarray(readable(stored_column))
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"{name} cannot be read as a list of values: {error}") from error
     return values, np.zeros(values.shape, dtype=np.bool_), False
 
 
-def _series(raw: Data) -> Data:
+def _narwhals_series(stored_column: Data) -> Data:
     """Return a column of a data frame as narwhals has it; None for other objects."""
-    if isinstance(raw, list | tuple | range):
+    if isinstance(stored_column, list | tuple | range):
         return None
     import narwhals as nw
 
-    if isinstance(raw, nw.Series):
-        return raw
-    if type(raw).__module__.startswith("pyarrow.") and not hasattr(raw, "num_chunks"):
+    if isinstance(stored_column, nw.Series):
+        return stored_column
+    is_of_arrow = type(stored_column).__module__.startswith("pyarrow.")
+    if is_of_arrow and not hasattr(stored_column, "num_chunks"):
         import pyarrow as pa
 
-        raw = pa.chunked_array([raw])
-    series: Data = nw.from_native(raw, pass_through=True, series_only=True)
+        stored_column = pa.chunked_array([stored_column])
+    series: Data = nw.from_native(stored_column, pass_through=True, series_only=True)
     if isinstance(series, nw.Series):
         return series
     return None
 
 
-def _is_categorical(raw: Data) -> bool:
+def _is_categorical(stored_column: Data) -> bool:
     """Return whether a column of a frame is declared to hold categories."""
-    return str(getattr(raw, "dtype", "")).lower().startswith(_CATEGORICAL)
+    type_name = str(getattr(stored_column, "dtype", ""))
+    return type_name.lower().startswith(_CATEGORICAL)
 
 
-def _of_series(series: Data, name: str) -> tuple[AnyArray, BoolArray, bool]:
+def _values_of_series(series: Data, name: str) -> tuple[AnyArray, BoolArray, bool]:
     """Return the same of a series, with integers as they are: NumPy makes doubles of some."""
-    kind = series.dtype
+    dtype = series.dtype
     missing = np.asarray(series.is_null().to_numpy(), dtype=np.bool_)
-    if kind.is_nested():
+    if dtype.is_nested():
         raise InputError(
-            f"{name} holds {kind}: give each of its parts a column, or leave it out of all tables"
+            f"{name} holds {dtype}: give each of its parts a column, or leave it out of all tables"
         )
-    named = str(kind)
-    blanks: dict[str, object] = {"Boolean": False, "String": ""}
-    if kind.is_integer() and "128" not in named:
-        blanks[named] = 0
-    if named in blanks and missing.any():
-        series = series.fill_null(blanks[named])
-    if "128" in named or kind.is_decimal() or named in {"Categorical", "Enum"}:
+    type_name = str(dtype)
+    has_128_bits = "128" in type_name
+    fillings: dict[str, object] = {"Boolean": False, "String": ""}
+    if dtype.is_integer() and not has_128_bits:
+        fillings[type_name] = 0
+    if type_name in fillings and missing.any():
+        series = series.fill_null(fillings[type_name])
+    if has_128_bits or dtype.is_decimal() or type_name in {"Categorical", "Enum"}:
         return objects(series.to_list()), missing, False
-    if named == "String":
+    if type_name == "String":
         return np.array(series.to_list(), dtype=np.str_), missing, False
-    zoned = getattr(kind, "time_zone", None) is not None
-    return np.asarray(series.to_numpy()), missing, zoned
+    has_time_zone = getattr(dtype, "time_zone", None) is not None
+    return np.asarray(series.to_numpy()), missing, has_time_zone
 
 
 def objects(values: Iterable[object]) -> NDArray[np.object_]:
     """Return values as a vector of objects, whatever they hold."""
-    held = [*values]
-    return np.fromiter(held, dtype=object, count=len(held))
+    listed_values = [*values]
+    return np.fromiter(listed_values, dtype=object, count=len(listed_values))
 
 
-def _of_array(values: AnyArray, missing: BoolArray, name: str) -> Column:
+def _column_of_array(values: AnyArray, missing: BoolArray, name: str) -> Column:
     """Read an array of one type."""
-    kind = values.dtype.kind
-    if kind == "M":
-        return Column(values.astype("datetime64[us]"), missing | np.isnat(values), "date")
-    if kind == "m":
-        return _of_numbers(values / np.timedelta64(1, "s"), missing | np.isnat(values), name)
-    if kind == "b":
-        return Column(values.astype(np.str_), missing, "flag")
-    if kind in "ST":
-        return _of_objects(values.astype(object), missing, name)
-    if kind == "U":
-        return _of_text(values, missing)
-    if kind in "iu":
+    type_code = values.dtype.kind
+    if type_code == "M":
+        missing = missing | np.isnat(values)
+        return Column(values.astype("datetime64[us]"), missing, kind="date")
+    if type_code == "m":
+        seconds = values / np.timedelta64(1, "s")
+        return _column_of_floats(seconds, missing | np.isnat(values), name)
+    if type_code == "b":
+        return Column(values.astype(np.str_), missing, kind="flag")
+    if type_code in "ST":
+        return _column_of_objects(values.astype(object), missing, name)
+    if type_code == "U":
+        return _column_of_text(values, missing)
+    if type_code in "iu":
         least = int(values.min(initial=0))
         most = int(values.max(initial=0))
+        number_type: type = np.float64
         if max(-least, most) >= WHOLE:
-            return Column(values.astype(object), missing, "number")
-        return Column(values.astype(np.float64), missing, "number")
-    if kind == "f":
-        return _of_numbers(values, missing, name, _coarsest([values.dtype]))
+            number_type = object
+        return Column(values.astype(number_type), missing, kind="number")
+    if type_code == "f":
+        precision = _least_precise_type([values.dtype])
+        return _column_of_floats(values, missing, name, precision)
     raise InputError(
         f"{name} holds {values.dtype}, which is neither numbers, dates nor words: convert it, or "
         "leave the column out of all tables"
     )
 
 
-def _of_text(words: TextArray, missing: BoolArray) -> Column:
+def _column_of_text(words: TextArray, missing: BoolArray) -> Column:
     """Read text without the blanks around it; empty text is missing."""
-    stripped = np.char.strip(words)
-    return Column(stripped, missing | (stripped == ""), "text")
+    stripped_words = np.char.strip(words)
+    is_empty = stripped_words == ""
+    return Column(stripped_words, missing | is_empty, kind="text")
 
 
-def _of_numbers(
+def _column_of_floats(
     values: AnyArray, missing: BoolArray, name: str, precision: np.dtype[np.generic] = DOUBLE
 ) -> Column:
     """Read floats; NaN is missing."""
     with np.errstate(over="ignore"):
         doubles = values.astype(np.float64)
     missing = missing | np.isnan(doubles)
-    infinite = np.flatnonzero(np.isinf(doubles) & ~missing)
-    if infinite.size:
+    infinite_rows = np.flatnonzero(np.isinf(doubles) & ~missing)
+    if infinite_rows.size:
         raise InputError(
-            f"{name} is infinite in {infinite.size:,} rows, the first being row {infinite[0]}: "
-            "leave these rows out of all tables, or mark the values as missing"
+            f"{name} is infinite in {infinite_rows.size:,} rows, the first being row "
+            f"{infinite_rows[0]}: leave these rows out of all tables, or mark the values as missing"
         )
-    finer = min(precision, DOUBLE, key=lambda one: one.itemsize)
-    return Column(np.where(missing, 0.0, doubles), missing, "number", finer)
+    at_most_double = precision
+    if precision.itemsize > DOUBLE.itemsize:
+        at_most_double = DOUBLE
+    numbers = np.where(missing, 0.0, doubles)
+    return Column(numbers, missing, kind="number", precision=at_most_double)
 
 
-def _of_objects(values: AnyArray, missing: BoolArray, name: str) -> Column:
+def _column_of_objects(values: AnyArray, missing: BoolArray, name: str) -> Column:
     """Read Python objects: all numbers, all dates, or else words."""
-    marked = np.fromiter((_is_missing(value) for value in values), np.bool_, values.size)
-    missing = missing | marked
-    there = values[~missing]
-    types = {type(value) for value in there}
-    _check_types(types, there, name)
-    if types and all(issubclass(one, bool | np.bool_) for one in types):
-        filled = np.where(missing, "", values)
-        return Column(filled.astype(np.str_), missing, "flag")
-    if types and all(issubclass(one, dt.timedelta | np.timedelta64) for one in types):
-        moments = np.full(values.size, np.timedelta64("NaT", "us"))
-        moments[~missing] = there.astype("timedelta64[us]")
-        return _of_array(moments, missing, name)
-    if types and all(issubclass(one, Real | np.number | Decimal) for one in types):
-        return _of_reals(values, missing, types, name)
-    if types and all(issubclass(one, dt.date | np.datetime64) for one in types):
-        return _of_dates(values, missing, name)
+    is_missing = np.fromiter(map(_is_missing, values), np.bool_, values.size)
+    missing = missing | is_missing
+    values_present = values[~missing]
+    types = {type(value) for value in values_present}
+    _check_types(types, values_present, name)
+    if _are_all(types, bool | np.bool_):
+        words = np.where(missing, "", values)
+        return Column(words.astype(np.str_), missing, kind="flag")
+    if _are_all(types, dt.timedelta | np.timedelta64):
+        durations = np.full(values.size, np.timedelta64("NaT", "us"))
+        durations[~missing] = values_present.astype("timedelta64[us]")
+        return _column_of_array(durations, missing, name)
+    if _are_all(types, Real | np.number | Decimal):
+        return _column_of_reals(values, missing, types, name)
+    if _are_all(types, dt.date | np.datetime64):
+        return _column_of_dates(values, missing, name)
     words = np.full(values.size, "", dtype=object)
-    words[~missing] = list(map(_written, there))
-    return _of_text(words.astype(np.str_), missing)
+    words[~missing] = list(map(_as_text, values_present))
+    return _column_of_text(words.astype(np.str_), missing)
+
+
+def _are_all(types: set[type], allowed: Any) -> bool:
+    """Return whether there are types, and all are among those allowed."""
+    return bool(types) and all(issubclass(one_type, allowed) for one_type in types)
 
 
 def _check_types(types: set[type], values: AnyArray, name: str) -> None:
     """Check that objects are such as a table holds."""
-    for one in types:
-        nested = issubclass(one, _NESTED) or (
-            hasattr(one, "__array__") and not issubclass(one, np.generic)
-        )
-        unreal = issubclass(one, Complex) and not issubclass(one, Real)
+    for one_type in types:
+        is_array = hasattr(one_type, "__array__") and not issubclass(one_type, np.generic)
+        is_nested = is_array or issubclass(one_type, (*_NESTED, np.void))
+        is_complex = issubclass(one_type, Complex) and not issubclass(one_type, Real)
         # An address in memory is no value.
-        nameless = {one.__str__, one.__repr__} <= {object.__str__, object.__repr__}
-        if nested or unreal or nameless or issubclass(one, np.void):
-            value = next(value for value in values if type(value) is one)
+        methods = {one_type.__str__, one_type.__repr__}
+        has_no_words = methods <= {object.__str__, object.__repr__}
+        if is_nested or is_complex or has_no_words:
+            value = next(value for value in values if type(value) is one_type)
             raise InputError(
-                f"{name} holds {one.__name__} values such as {shown(value)}, which are neither "
-                "numbers, dates nor words: give each of their parts a column, or leave the column "
-                "out of all tables"
+                f"{name} holds {one_type.__name__} values such as {shown(value)}, which are "
+                "neither numbers, dates nor words: give each of their parts a column, or leave the "
+                "column out of all tables"
             )
 
 
-def _of_reals(values: AnyArray, missing: BoolArray, types: set[type], name: str) -> Column:
+def _column_of_reals(values: AnyArray, missing: BoolArray, types: set[type], name: str) -> Column:
     """Read numbers of any types: whole ones beyond 2^53 as they are."""
-    doubles = np.array([_double(x) for x in np.where(missing, 0, values)], dtype=np.float64)
-    precision = _coarsest(one for one in types if hasattr(one, "dtype"))
-    column = _of_numbers(np.where(missing, np.nan, doubles), missing, name, precision)
-    whole = any(issubclass(one, Integral | Decimal | np.longdouble) for one in types)
-    if not whole or not np.abs(column.values).max(initial=0) >= WHOLE:
+    doubles = [_as_double(value) for value in np.where(missing, 0, values)]
+    precision = _least_precise_type(one_type for one_type in types if hasattr(one_type, "dtype"))
+    doubles_or_nan = np.where(missing, np.nan, np.array(doubles, dtype=np.float64))
+    column = _column_of_floats(doubles_or_nan, missing, name, precision)
+    whole_types = (Integral, Decimal, np.longdouble)
+    may_be_inexact = any(issubclass(one_type, whole_types) for one_type in types)
+    largest_number = np.abs(column.values).max(initial=0)
+    if not may_be_inexact or largest_number < WHOLE:
         return column
-    exact = objects(exact_number(value) for value in np.where(column.missing, 0, values))
-    return replace(column, values=exact)
+    values_or_zero = np.where(column.missing, 0, values)
+    return replace(column, values=objects(map(exact_number, values_or_zero)))
 
 
-def _of_dates(values: AnyArray, missing: BoolArray, name: str) -> Column:
+def _column_of_dates(values: AnyArray, missing: BoolArray, name: str) -> Column:
     """Read dates, all of them with a time zone or none: those that have one as UTC."""
-    there = values[~missing].tolist()
-    zoned = {getattr(value, "tzinfo", None) is not None for value in there}
-    if len(zoned) > 1:
+    dates = values[~missing].tolist()
+    have_time_zone = {getattr(date, "tzinfo", None) is not None for date in dates}
+    if len(have_time_zone) > 1:
         raise InputError(
             f"{name} holds dates with a time zone and dates without: give all one, or none"
         )
     kind: ColumnKind = "date"
-    if True in zoned:
+    if True in have_time_zone:
         kind = "zoned"
-        there = [value.astimezone(dt.UTC).replace(tzinfo=None) for value in there]
-    filled = np.full(values.size, np.datetime64("NaT", "us"))
-    filled[~missing] = np.array(there, dtype="datetime64[us]")
-    return Column(filled, missing, kind)
+        dates = [date.astimezone(dt.UTC).replace(tzinfo=None) for date in dates]
+    dates_or_nat = np.full(values.size, np.datetime64("NaT", "us"))
+    dates_or_nat[~missing] = np.array(dates, dtype="datetime64[us]")
+    return Column(dates_or_nat, missing, kind)
 
 
-def _coarsest(types: Iterable[Any]) -> np.dtype[np.generic]:
+def _least_precise_type(types: Iterable[Any]) -> np.dtype[np.generic]:
     """Return the least precise of some types of numbers; whole numbers are exact."""
-    floats = [np.dtype(one) for one in types if np.issubdtype(one, np.floating)]
-    return min(floats, key=lambda one: one.itemsize, default=DOUBLE)
+    float_types = [np.dtype(one_type) for one_type in types if np.issubdtype(one_type, np.floating)]
+    return min(float_types, key=lambda float_type: float_type.itemsize, default=DOUBLE)
 
 
-def _double(value: Data) -> float:
+def _as_double(value: Data) -> float:
+    """Return a number as a double; infinity for what is beyond all doubles."""
     try:
         return float(value)
     except OverflowError:
@@ -516,18 +554,19 @@ def exact_number(value: Data) -> int | float:
     """Return a number as an integer if it is whole, else as a float."""
     if isinstance(value, Integral):
         return int(value)
-    whole = np.floor(value) if not isinstance(value, Decimal) else value.to_integral_value()
-    if value == whole:
+    rounded = value.to_integral_value() if isinstance(value, Decimal) else np.floor(value)
+    if value == rounded:
         return int(value)
     return float(value)
 
 
-def _written(value: object) -> str:
+def _as_text(value: object) -> str:
     """Return a value as text, the same for equal numbers of any type."""
     if isinstance(value, float | np.floating):
-        if float(value).is_integer():
+        double = float(value)
+        if double.is_integer():
             return f"{value + 0.0:.0f}"
-        return repr(float(value))
+        return repr(double)
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape")
     return str(value)

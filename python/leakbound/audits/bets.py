@@ -37,9 +37,9 @@ _SLACK = 1e-12
 class Terms(NamedTuple):
     """Terms of the bets on each sequence: ε, and logarithms of what right and wrong guesses pay."""
 
-    odds: FloatArray
-    right: FloatArray
-    wrong: FloatArray
+    log_odds: FloatArray
+    log_payoff_correct: FloatArray
+    log_payoff_wrong: FloatArray
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,11 @@ class Bets:
         if theta >= self.edge(_EDGES):
             return _EDGES
         least, _ = self.claim.search
-        above = (theta - least) / _WIDE
-        found = int(math.log1p(above) / math.log(_RATIO))
-        if self.edge(found + 1) <= theta:
-            return found + 1
-        return found
+        above_least = (theta - least) / _WIDE
+        place = int(math.log1p(above_least) / math.log(_RATIO))
+        if self.edge(place + 1) <= theta:
+            return place + 1
+        return place
 
     def won(self, theta: float, trials: int, counts: IntArray, place: int) -> FloatArray:
         """Return logarithms of what each bet has left of a stake of 1, shape (hopes, sequences).
@@ -72,26 +72,30 @@ class Bets:
         `trials` are all so far, guessed or not, and `counts` guesses and correct guesses, shape
         (2, sequences). The terms are those of `place`.
         """
-        terms = _terms(self, place)
+        terms = terms_of_bets(self, place)
         guesses, correct = counts
         sides: Sides = "both"
         if self.sequences[0].order == "member":
             sides = "member"
-        failures = self.claim.curve(theta, sides).delta(terms.odds)
-        roles = np.array([1.0 + (one.order == "interleaved") for one in self.sequences])
+        failure_probabilities = self.claim.curve(theta, sides).delta(terms.log_odds)
+        sides_guessed = np.array(
+            [1.0 + (sequence.order == "interleaved") for sequence in self.sequences]
+        )
         # The fee of a trial: what a failure adds, times the chance that a guess is about it.
-        won_by_failure = np.expm1(terms.right)
-        fees = trials * np.log1p(won_by_failure * failures * roles / 2)
-        gains = terms.right * correct
-        losses = terms.wrong * (guesses - correct) - fees
-        left: FloatArray = gains + losses - _SLACK * (gains - losses)
-        return left
+        won_by_failure = np.expm1(terms.log_payoff_correct)
+        fees = trials * np.log1p(won_by_failure * failure_probabilities * sides_guessed / 2)
+        gains = terms.log_payoff_correct * correct
+        losses = terms.log_payoff_wrong * (guesses - correct) - fees
+        log_wealth: FloatArray = gains + losses - _SLACK * (gains - losses)
+        return log_wealth
 
     def refuted(self, theta: float, trials: int, counts: IntArray, place: int) -> bool:
         """Return whether the mean over all bets has reached the inverse of the level."""
-        left = self.won(theta, trials=trials, counts=counts, place=place)
-        needed = shares.BETS.price(left.size) / self.level
-        return bool(np.logaddexp.reduce(left.ravel()) >= math.log(needed))
+        log_wealth = self.won(theta, trials=trials, counts=counts, place=place)
+        # Ville's inequality: a mean of n fair stakes reaches 1/level with probability `level`.
+        needed_wealth = shares.BETS.price(log_wealth.size) / self.level
+        log_total_wealth = np.logaddexp.reduce(log_wealth.ravel())
+        return bool(log_total_wealth >= math.log(needed_wealth))
 
     def bound(self, trials: int, counts: IntArray, least: float = 0.0) -> float:
         """Return a parameter below which all are refuted, from `least` on; at least `least`.
@@ -99,49 +103,54 @@ class Bets:
         Fees grow with the parameter. So if terms refute the end of their place, they refute all of
         it. No search goes beyond the last place: what is refuted there, no parameter explains.
         """
-        first, last = self.claim.search
-        low = max(first, least)
+        first_parameter, last_parameter = self.claim.search
+        low = max(first_parameter, least)
         place = self.place(low)
-        if not self.refuted(low, trials=trials, counts=counts, place=place):
+
+        def is_refuted(theta: float) -> bool:
+            return self.refuted(theta, trials=trials, counts=counts, place=place)
+
+        if not is_refuted(low):
             return least
         # 1. Places that are refuted to their ends, as far as the next one is at its beginning.
-        while self.refuted(high := self.edge(place + 1), trials=trials, counts=counts, place=place):
+        while is_refuted(high := self.edge(place + 1)):
             low = high
             place += 1
-            beyond = low == last or place >= _EDGES
-            if beyond or not self.refuted(low, trials=trials, counts=counts, place=place):
+            is_beyond_search = low == last_parameter or place >= _EDGES
+            if is_beyond_search or not is_refuted(low):
                 return low
         # 2. Halves of a place.
-        return halved(
-            low,
-            high,
-            lambda theta: self.refuted(theta, trials=trials, counts=counts, place=place),
-            width=max(_NARROW, self.claim.width),
-        )[0]
+        relative_width = max(_NARROW, self.claim.width)
+        refuted, _ = halved(low, high, is_refuted, width=relative_width)
+        return refuted
 
 
 @lru_cache(maxsize=1024)
-def _terms(bets: Bets, place: int) -> Terms:
+def terms_of_bets(bets: Bets, place: int) -> Terms:
     """Choose odds for a place: what the worst trial says at the last guess of a sequence."""
-    end = bets.edge(place + 1)
-    law = pooled(bets.claim.curve(end, "member"))
-    share = law.share
-    slopes = np.diff(law.mass) / np.diff(share)
+    largest_parameter = bets.edge(place + 1)
+    worst_trial = pooled(bets.claim.curve(largest_parameter, "member"))
+    quantiles = worst_trial.share
+    membership_probabilities = np.diff(worst_trial.mass) / np.diff(quantiles)
+    last_interval = membership_probabilities.size - 1
 
-    def said(rank: float) -> float:
-        place = np.searchsorted(share, rank) - 1
-        return float(slopes[np.clip(place, 0, slopes.size - 1)])
+    def membership_probability(quantile: float) -> float:
+        interval = np.searchsorted(quantiles, quantile) - 1
+        return float(membership_probabilities[np.clip(interval, 0, last_interval)])
 
-    def right(one: GuessSequence) -> float:
-        if one.order == "member":
-            return said(one.share)
-        top = said(one.share / 2)
-        bottom = 1 - said(1 - one.share / 2)
-        return {"member_half": top, "nonmember_half": bottom}.get(one.order, (top + bottom) / 2)
+    def last_accuracy(sequence: GuessSequence) -> float:
+        if sequence.order == "member":
+            return membership_probability(sequence.share)
+        of_members = membership_probability(sequence.share / 2)
+        of_others = 1 - membership_probability(1 - sequence.share / 2)
+        accuracies = {"member_half": of_members, "nonmember_half": of_others}
+        return accuracies.get(sequence.order, (of_members + of_others) / 2)
 
-    chance = np.clip([right(one) for one in bets.sequences], 0.5, _SURE)
-    odds = logit(chance)
-    hopes = odds + _HOPES
-    right_pays = np.log(expit(hopes) / expit(odds))
-    wrong_pays = np.log(expit(-hopes) / expit(-odds))
-    return Terms(odds=odds, right=right_pays, wrong=wrong_pays)
+    accuracies = [last_accuracy(sequence) for sequence in bets.sequences]
+    log_odds = logit(np.clip(accuracies, 0.5, _SURE))
+    hoped_log_odds = log_odds + _HOPES
+    return Terms(
+        log_odds=log_odds,
+        log_payoff_correct=np.log(expit(hoped_log_odds) / expit(log_odds)),
+        log_payoff_wrong=np.log(expit(-hoped_log_odds) / expit(-log_odds)),
+    )

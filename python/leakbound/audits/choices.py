@@ -189,6 +189,7 @@ def _table(scores: object, name: str, k: int) -> FloatArray:
 
 
 def _assumptions(claim: Claim, attacks: road.Attacks, k: int, copies: int) -> Assumptions:
+    about_copies = grouping.sentences_on_copies_and_delta(copies, "candidate", claim.delta)
     return (
         Assumption(
             name="independent uniform draws",
@@ -201,7 +202,7 @@ def _assumptions(claim: Claim, attacks: road.Attacks, k: int, copies: int) -> As
             name="replace one candidate",
             statement=f"{claim.subject} refers to replacing the candidate of one secret by another "
             "candidate of that secret. Training that is ε-DP under adding or removing one example "
-            "may reach 2ε here." + grouping.assumed(copies, "candidate", claim.delta),
+            f"may reach 2ε here.{about_copies}",
             status="declared",
         ),
         *premises.assumed(

@@ -11,7 +11,7 @@ from leakbound._base.brief import brief
 from leakbound._base.checks import check_ids, check_length, choice, numbers, real, vector
 from leakbound._base.codes import by_first_row, check_codes
 from leakbound._base.drawn import copies_of, unit_of
-from leakbound._base.hints import OF_AUDITS, hinted
+from leakbound._base.hints import OF_AUDITS, hinted_of_one_array
 from leakbound._base.messages import Message
 from leakbound._base.types import (
     ArrayInput,
@@ -26,10 +26,9 @@ from leakbound._base.types import (
 )
 from leakbound._tally.tally import AnyTally, Tally, by_attack, recorded
 from leakbound.audits import grouping, premises, road
-from leakbound.audits.arguments import of_one_array
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.pairs import Aggregate, Units, torn_group
-from leakbound.audits.subgroups import audit_each, of_single_examples
+from leakbound.audits.subgroups import audit_each, membership_of_single_examples
 from leakbound.claims import Claim, PureDP
 from leakbound.claims.base import GuessWords
 from leakbound.cuts import ScoreGame, TallyGame
@@ -51,8 +50,7 @@ _PRIOR_THEOREM = (
 )
 
 
-@of_one_array
-@hinted(**OF_AUDITS)
+@hinted_of_one_array(**OF_AUDITS)
 @dataclass(frozen=True, eq=False)
 class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult]):
     """An independent fair coin decided for each of m examples whether the model was trained on it.
@@ -147,7 +145,7 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
         /,
     ) -> dict[Any, AuditResult]:
         """See `Design.audit_by`."""
-        given = of_single_examples(self.member, scores, Tally)
+        given = membership_of_single_examples(self.member, scores, Tally)
         order, attacks, member, groups = self._read(scores, given, request)
         rowwise: Named = {"groups": groups}
         if not isinstance(self.prior, float | int | np.floating | np.integer):
@@ -325,7 +323,7 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
                 name=f"add or remove one {unit}",
                 statement=f"{claim.subject} refers to adding or removing one training "
                 f"{unit}{whole or ','} including audited ones."
-                + grouping.assumed(copies, unit, claim.delta),
+                + grouping.sentences_on_copies_and_delta(copies, unit, claim.delta),
                 status="declared",
             ),
             *premises.assumed(

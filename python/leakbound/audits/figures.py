@@ -23,40 +23,41 @@ def curve(proof: Proof) -> Curve:
 
     Of guesses from either end the path is both in turn, and the chosen cut is not on it.
     """
-    shown = proof.drawn
-    points = shown.points(POINTS - 1)
-    on_path = shown.best is proof.best and shown.order != "ends" and proof.policy.on_path
+    strongest_path = proof.drawn
+    points = strongest_path.points(POINTS - 1)
+    is_chosen_path = strongest_path.best is proof.best
     # Bounds in the units of the claim; none is above what is reported for the chosen cut.
-    if on_path:
-        points = _with_cut(points, proof.best)
-    guesses, correct, logit = points
+    if is_chosen_path and strongest_path.order != "ends" and proof.policy.on_path:
+        points = _with_chosen_cut(points, proof.best)
+    guesses, correct, logit_bounds = points
     ranking = proof.ranking
-    game = proof.game
-    all_right = {
+    most_correct = {
         "interleaved": ranking.examples,
         "ends": ranking.examples,
         "nonmember_half": ranking.examples - ranking.members,
-        "pairs": game.examples,
+        "pairs": proof.game.examples,
     }
+    examples_to_find = max(1, most_correct.get(strongest_path.order, ranking.members))
     return Curve(
         guesses=guesses,
         correct=correct,
         precision=correct / guesses,
-        recall=correct / max(1, all_right.get(shown.order, ranking.members)),
-        bound=np.clip(logit, 0.0, proof.bound),
+        recall=correct / examples_to_find,
+        bound=np.clip(logit_bounds, 0.0, proof.bound),
     )
 
 
 def roc(ranking: _core.Ranking) -> Roc:
     """Return a ranking as a membership test, with the thresholds of its key numbers."""
-    thresholds = np.concatenate([np.column_stack(ranking.roc(POINTS)), _key_thresholds(ranking)])
-    guesses, first = np.unique(thresholds[:, 0], return_index=True)
-    members = thresholds[first, 1]
-    others = ranking.examples - ranking.members
+    spread_thresholds = np.column_stack(ranking.roc(POINTS))
+    thresholds = np.concatenate([spread_thresholds, _key_thresholds(ranking)])
+    guesses, first_rows = np.unique(thresholds[:, 0], return_index=True)
+    members = thresholds[first_rows, 1]
+    non_members = ranking.examples - ranking.members
     return Roc(
         guesses=guesses,
         members=members,
-        false_positive_rate=(guesses - members) / max(1, others),
+        false_positive_rate=(guesses - members) / max(1, non_members),
         true_positive_rate=members / max(1, ranking.members),
     )
 
@@ -65,20 +66,25 @@ def _key_thresholds(ranking: _core.Ranking) -> IntArray:
     """Return guesses and members at the last threshold of each low FPR, and next to one half."""
     path = ranking.path("member")
     examples = ranking.examples
-    others = examples - ranking.members
+    non_members = examples - ranking.members
 
-    def wrong(guesses: int) -> int:
-        made, right = path.count(guesses)
-        return made - right
+    def false_positives(guesses: int) -> int:
+        guesses_made, true_positives = path.count(guesses)
+        return guesses_made - true_positives
 
-    numbers = range(1, examples + 1)
+    numbers_of_guesses = range(1, examples + 1)
     middle = max(1, examples // 2)
-    wanted = [bisect_right(numbers, rate * others, key=wrong) for rate in LOW_RATES]
-    wanted += [middle, middle + 1]
-    cuts = [path.count(guesses) for guesses in wanted if guesses in numbers]
-    below = path.prefix(middle)
-    cuts.append((below.guesses, below.correct))
-    return np.array(cuts, dtype=np.int64)
+    wanted_guesses = [
+        bisect_right(numbers_of_guesses, false_positive_rate * non_members, key=false_positives)
+        for false_positive_rate in LOW_RATES
+    ]
+    wanted_guesses += [middle, middle + 1]
+    thresholds = [
+        path.count(guesses) for guesses in wanted_guesses if guesses in numbers_of_guesses
+    ]
+    before_middle = path.prefix(middle)
+    thresholds.append((before_middle.guesses, before_middle.correct))
+    return np.array(thresholds, dtype=np.int64)
 
 
 def histogram(scores: FloatArray, member: BoolArray) -> Histogram:
@@ -86,48 +92,53 @@ def histogram(scores: FloatArray, member: BoolArray) -> Histogram:
     return histogram_of(ScoreCounts(scores, member, ~member))
 
 
-def histogram_of(shown: ScoreCounts) -> Histogram:
+def histogram_of(counts: ScoreCounts) -> Histogram:
     """Draw the histogram of scores that may be counted."""
-    finite = np.isfinite(shown.values)
+    is_finite = np.isfinite(counts.values)
     low = 0.0
     high = 0.0
-    if finite.any():
-        low, high = _range(shown, finite)
+    if is_finite.any():
+        low, high = _histogram_range(counts, is_finite)
     if low == high:
         low -= 0.5
         high += 0.5
+    # Halves, as the difference of two large scores may be infinite.
     edges = 2 * np.linspace(low / 2, high / 2, _BINS + 1)
-    bins = np.searchsorted(edges[1:-1], shown.values, side="right")
-    members = np.bincount(bins, shown.members, minlength=_BINS)
-    others = np.bincount(bins, shown.others, minlength=_BINS)
+    bin_of_score = np.searchsorted(edges[1:-1], counts.values, side="right")
+    members = np.bincount(bin_of_score, weights=counts.members, minlength=_BINS)
+    non_members = np.bincount(bin_of_score, weights=counts.others, minlength=_BINS)
     return Histogram(
-        edges=edges, members=members.astype(np.int64), non_members=others.astype(np.int64)
+        edges=edges,
+        members=members.astype(np.int64),
+        non_members=non_members.astype(np.int64),
     )
 
 
-def _range(shown: ScoreCounts, finite: BoolArray) -> tuple[float, float]:
+def _histogram_range(counts: ScoreCounts, is_finite: BoolArray) -> tuple[float, float]:
     """Return the quantiles between which finite scores are drawn."""
-    values = shown.values[finite]
-    if shown.members.dtype == np.bool_:
-        first, last = np.quantile(values, _DRAWN)
-        return float(first), float(last)
-    examples = shown.members + shown.others
-    ends = np.cumsum(examples[finite])
-    wanted = np.multiply(_DRAWN, ends[-1] - 1)
-    low, high = values[np.searchsorted(ends, wanted, side="right")]
+    finite_scores = counts.values[is_finite]
+    if counts.members.dtype == np.bool_:
+        low_quantile, high_quantile = np.quantile(finite_scores, _DRAWN)
+        return float(low_quantile), float(high_quantile)
+    examples_at = counts.members + counts.others
+    examples_up_to = np.cumsum(examples_at[is_finite])
+    ranks_of_quantiles = np.multiply(_DRAWN, examples_up_to[-1] - 1)
+    rows = np.searchsorted(examples_up_to, ranks_of_quantiles, side="right")
+    low, high = finite_scores[rows]
     return float(low), float(high)
 
 
-def _with_cut(points: CurvePoints, best: BestCut) -> CurvePoints:
+def _with_chosen_cut(points: CurvePoints, best: BestCut) -> CurvePoints:
     """Put the chosen cut among the points, in place of any other value at that cut."""
-    guesses, correct, logit = points
+    guesses, correct, logit_bounds = points
     if best.cut == 0:
         return points
-    first = int(np.searchsorted(guesses, best.cut))
-    rest = int(np.searchsorted(guesses, best.cut, side="right"))
-    same = slice(first, rest)
+    first_row = int(np.searchsorted(guesses, best.cut, side="left"))
+    end_row = int(np.searchsorted(guesses, best.cut, side="right"))
+
+    same_cut = slice(first_row, end_row)
     return (
-        np.insert(np.delete(guesses, same), first, best.cut),
-        np.insert(np.delete(correct, same), first, best.successes),
-        np.insert(np.delete(logit, same), first, best.logit),
+        np.insert(np.delete(guesses, same_cut), first_row, best.cut),
+        np.insert(np.delete(correct, same_cut), first_row, best.successes),
+        np.insert(np.delete(logit_bounds, same_cut), first_row, best.logit),
     )

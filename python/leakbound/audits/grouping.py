@@ -21,10 +21,10 @@ from leakbound.errors import OptionError
 from leakbound.report.parts import Curve
 
 
-def check(copies: int, claim: Claim, examples: int) -> None:
+def check_group_claim(copies: int, claim: Claim, examples: int) -> None:
     """Refuse claims without a conversion, and more copies than examples."""
-    gaussian = isinstance(claim, GaussianDP) and not claim.delta
-    if not gaussian and not isinstance(claim, PureDP | ApproxDP):
+    is_gaussian = isinstance(claim, GaussianDP) and not claim.delta
+    if not is_gaussian and not isinstance(claim, PureDP | ApproxDP):
         message = (
             "a bound on {claim} for {copies} copies of a record has no conversion to one: claim "
             "{PureDP()}, {ApproxDP(delta=…)} or {GaussianDP()}, or insert each record once"
@@ -33,7 +33,7 @@ def check(copies: int, claim: Claim, examples: int) -> None:
     check_copies(copies, examples)
 
 
-def of_one(bound: float, copies: int) -> float:
+def bound_of_one_record(bound: float, copies: int) -> float:
     """Return a bound on all copies at once as one on a single record, rounded down."""
     if copies == 1:
         return bound
@@ -43,73 +43,77 @@ def of_one(bound: float, copies: int) -> float:
     return math.nextafter(part, 0.0)
 
 
-def for_one(fields: Named, copies: int, sides: Sides) -> Named:
+def fields_of_one_record(group_fields: Named, copies: int, sides: Sides) -> Named:
     """Return the fields of a result about all copies at once that differ for one record."""
-    claim: Claim = fields["claim"]
-    bound = of_one(fields["bound"], copies)
-    of_all: Lazy[float] = fields["_ceiling"]
-    curve_of_all: Lazy[Curve] = fields["_curve"]
-    ceiling = Lazy(lambda: of_one(of_all.value, copies))
-    # Warnings with bounds say that these are of all copies at once.
-    told = f" (of {copies} copies at once)"
+    claim: Claim = group_fields["claim"]
+    bound = bound_of_one_record(group_fields["bound"], copies)
+    group_ceiling: Lazy[float] = group_fields["_ceiling"]
+    group_curve: Lazy[Curve] = group_fields["_curve"]
+    ceiling = Lazy(lambda: bound_of_one_record(group_ceiling.value, copies))
     warnings = list[str]()
-    for text in fields["warnings"]:
-        warnings.append(text + told * ("perfect attack" in text))
+    for warning in group_fields["warnings"]:
+        text = warning
+        if "perfect attack" in warning:  # such a warning names a bound
+            text = f"{warning} (of {copies} copies at once)"
+        warnings.append(text)
     return {
         "bound": bound,
-        "options": _options(fields["options"], copies),
+        "options": _options_of_one_record(group_fields["options"], copies),
         "warnings": tuple(warnings),
-        "theorem": _theorem(claim, copies) + fields["theorem"],
+        "theorem": _group_privacy_theorem(claim, copies) + group_fields["theorem"],
         "rejected": claim.rejected(bound, sides),
         "_ceiling": ceiling,
-        "_curve": Lazy(lambda: _curve(curve_of_all.value, copies)),
+        "_curve": Lazy(lambda: _curve_of_one_record(group_curve.value, copies)),
         "_rejectable": Lazy(lambda: claim.rejected(ceiling.value, sides)),
     }
 
 
-def _curve(proved: Curve, copies: int) -> Curve:
+def _curve_of_one_record(group_curve: Curve, copies: int) -> Curve:
     """Return a curve of bounds on all copies at once as one of bounds on a single record."""
-    part = proved.bound / copies
-    is_above = part * copies > proved.bound
-    return replace(proved, bound=np.where(is_above, part * (1 - 2**-52), part))
+    part = group_curve.bound / copies
+    is_above = part * copies > group_curve.bound
+    rounded_down = part * (1 - 2**-52)
+    return replace(group_curve, bound=np.where(is_above, rounded_down, part))
 
 
-def _options(proved: Mapping[str, JsonValue], copies: int) -> JsonObject:
+def _options_of_one_record(group_options: Mapping[str, JsonValue], copies: int) -> JsonObject:
     """Return options of a proof, the bounds among them for a single record, and the copies."""
-    several: Named = {**proved, "copies": copies}
-    if "attacks" in proved:
-        bounds = several["attacks"].items()
-        several["attacks"] = {attack: of_one(bound, copies) for attack, bound in bounds}
-        several["attacks_cost"] = of_one(several["attacks_cost"], copies)
-    return several
+    options: Named = {**group_options, "copies": copies}
+    if "attacks" in options:
+        bounds = dict[str, float]()
+        for attack, group_bound in options["attacks"].items():
+            bounds[attack] = bound_of_one_record(group_bound, copies)
+        options["attacks"] = bounds
+        options["attacks_cost"] = bound_of_one_record(options["attacks_cost"], copies)
+    return options
 
 
-def _theorem(claim: Claim, copies: int) -> str:
+def _group_privacy_theorem(claim: Claim, copies: int) -> str:
     """Return how the bound on all copies is converted."""
-    follows = f"{copies} ε"
+    group_parameter = f"{copies} ε"
     if isinstance(claim, GaussianDP):
-        follows = f"{copies} μ"
+        group_parameter = f"{copies} μ"
     elif isinstance(claim, ApproxDP):
-        follows = f"{copies} ε at δ (e^({copies} ε) - 1) / (e^ε - 1)"
+        group_parameter = f"{copies} ε at δ (e^({copies} ε) - 1) / (e^ε - 1)"
     return (
         f"Each record was inserted {copies} times. What holds for one record holds for {copies} at "
-        f"once with {follows} (group privacy), which is what was tested. "
+        f"once with {group_parameter} (group privacy), which is what was tested. "
     )
 
 
-def assumed(copies: int, what: str, delta: float) -> str:
+def sentences_on_copies_and_delta(copies: int, what: str, delta: float) -> str:
     """Return what is assumed of copies and δ, to be put behind the change that is assumed."""
-    said = ""
-    of = ""
+    sentences = ""
+    of_all_copies = ""
     if copies > 1:
-        said = _of_several(copies, what)
-        of = " for all of them"
+        sentences = _sentence_on_copies(copies, what)
+        of_all_copies = " for all of them"
     if delta:
-        said += f" δ is {delta:g}{of}."
-    return said
+        sentences += f" δ is {delta:g}{of_all_copies}."
+    return sentences
 
 
-def _of_several(copies: int, what: str) -> str:
+def _sentence_on_copies(copies: int, what: str) -> str:
     """Return what is assumed of several copies."""
     return (
         f" Each {what} that was trained on was in the training data at most {copies} times, and "

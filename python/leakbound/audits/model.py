@@ -28,13 +28,18 @@ from leakbound._base.types import (
 )
 from leakbound.attacks.models import score_samples_of
 from leakbound.audits.coins import Coins
-from leakbound.audits.model_features import MOST_BETS, Features, features_of, of_batches
+from leakbound.audits.model_features import (
+    MOST_BETS,
+    Features,
+    features_of_batches,
+    features_of_inputs,
+)
 from leakbound.audits.model_tokens import tokens_of
 from leakbound.audits.random_split import RandomSplit, SplitWords
 from leakbound.audits.road import Request, audit
 from leakbound.claims import Claim
 from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
-from leakbound.results import AuditResult
+from leakbound.results import Assumption, AuditResult
 
 _UNREAD = (
     "examples of different classes were compared, as {why}: the bound holds only if the split was "
@@ -186,39 +191,43 @@ def audit_model(
     True
     """
     flag(challenge, "challenge")
-    train, test, canaries = _prepared(model, (train, test, canaries), tokenizer)
+    train, test, canaries = _prepared_sets(model, (train, test, canaries), tokenizer)
     settings: Data = {"claim": claim, "confidence": confidence, "seed": seed_of(seed)}
-    given = [one is not None for one in (train, test, canaries, coins)]
-    if given == [False, False, True, True]:
+    is_given = [option is not None for option in (train, test, canaries, coins)]
+    if is_given == [False, False, True, True]:
         with _about("canaries"):
             # The order of the plan is older than its coins.
-            scores = _score(model, _by_plan(canaries, coins), signal)
-        return _said(audit(scores.values, Coins(coins), **settings), scores.signal)
-    if given != [True, True, False, False]:
-        missing = ""
-        if given == [False, False, True, False]:
-            missing = ": add coins=canaries.plan, the plan that chose them"
-        raise OptionError(f"give either train and test, or canaries and coins{missing}")
+            scores = _score(model, _in_order_of_plan(canaries, coins), signal)
+        return _with_signal(audit(scores.values, Coins(coins), **settings), scores.signal)
+    if is_given != [True, True, False, False]:
+        advice = ""
+        if is_given == [False, False, True, False]:
+            advice = ": add coins=canaries.plan, the plan that chose them"
+        raise OptionError(f"give either train and test, or canaries and coins{advice}")
     _check_apart(train, test)
-    scores, member, targets, features = _of_both(model, train, test, signal, settings["seed"])
+    scores, member, targets, features = _scores_of_both_sets(
+        model, train=train, test=test, signal=signal, seed=settings["seed"]
+    )
     # Stratified or not: given the classes' numbers of members, the split is random within classes.
-    named = isinstance(signal, str) and scores.signal not in _OF_NUMBERS
-    strata, warnings = targets.strata(named=named)
+    has_classes = isinstance(signal, str) and scores.signal not in _OF_NUMBERS
+    strata, warnings = targets.strata(named=has_classes)
     design = RandomSplit(member, strata=strata)
     words = SplitWords()
     # Rows of tables and lengths of texts challenge the split, and classes or numbers to predict.
     if challenge and features is not None and member.size >= _CHALLENGED:
         design = replace(design, features=features.rows)
         if strata is None:
-            design = replace(design, labels=targets.labels())
+            design = replace(design, labels=targets.numbers_to_predict())
         words = SplitWords(columns=features.names)
     if claim is None:
         settings["claim"] = design.claim
-    result = design.audit(scores.values, Request(**settings), words, most_bets=MOST_BETS)
-    return _said(replace(result, warnings=(*result.warnings, *warnings)), scores.signal)
+    request = Request(**settings)
+    result = design.audit(scores.values, request, words, most_bets=MOST_BETS)
+    result = replace(result, warnings=(*result.warnings, *warnings))
+    return _with_signal(result, scores.signal)
 
 
-def _of_both(
+def _scores_of_both_sets(
     model: Data, train: Data, test: Data, signal: Data, seed: int
 ) -> tuple[Scores, BoolArray, "_Targets", Features | None]:
     """Score both sets in one pass; return scores, membership, targets and features, train first.
@@ -232,80 +241,79 @@ def _of_both(
     for name, data in (("train", train), ("test", test)):
         with _about(name):
             part = _read(model, data, signal)
-            size = _size(model, part)
+            rows_of_part = _number_of_rows(model, part)
             _check_dimensions(model, [*parts, part])
         parts.append(part)
-        ids += [f"{name}[{row}]" for row in range(size)]
-        member += [name == "train"] * size
-    order = Purpose.SCORING_ORDER.rng(seed).permutation(len(ids))
-    back = np.argsort(order)
-    shuffled = np.array(ids)[order]
-    inputs = list[Data]()
-    targets = list[Data]()
+        ids += [f"{name}[{row}]" for row in range(rows_of_part)]
+        member += [name == "train"] * rows_of_part
+    scoring_order = Purpose.SCORING_ORDER.rng(seed).permutation(len(ids))
+    train_first = np.argsort(scoring_order)
+    shuffled_ids = np.array(ids)[scoring_order]
+    input_batches = list[Data]()
+    target_batches = list[Data]()
     with _about("cannot score this model on train and test"):
         if _is_network(model):
             from leakbound.torch.data import joined, noting
 
-            batches = noting(joined(parts, order), targets, inputs)
-            scores = _score(model, batches, signal, shuffled)
+            batches = noting(joined(parts, scoring_order), target_batches, input_batches)
+            scores = _score(model, batches, signal, ids=shuffled_ids)
         else:
-            x, y = _gathered(parts, order)
-            if y is not None:
-                targets.append(y)
-            scores = _score(model, (x, y), signal, shuffled)
-    features = of_batches(inputs, seed)
+            inputs, targets = _gathered(parts, scoring_order)
+            if targets is not None:
+                target_batches.append(targets)
+            scores = _score(model, (inputs, targets), signal, ids=shuffled_ids)
+    features = features_of_batches(input_batches, seed)
     if not _is_network(model):
-        features = features_of(x, seed)
+        features = features_of_inputs(inputs, seed)
     if features is not None:
-        features = features.taken(back)
-    placed = replace(scores, values=scores.values[back], ids=scores.ids[back])
-    return placed, np.array(member), _Targets(targets, back), features
+        features = features.taken(train_first)
+    scores = replace(scores, values=scores.values[train_first], ids=scores.ids[train_first])
+    return scores, np.array(member), _Targets(target_batches, rows=train_first), features
 
 
-def _prepared(
+def _prepared_sets(
     model: Data, sets: tuple[Data, Data, Data], tokenizer: Callable[..., Data] | None
 ) -> list[Data]:
     """Return sets as they are read later: texts as tokens, and pairs where targets are needless."""
     if not _is_network(model):
         if tokenizer is not None:
             raise OptionError("tokenizer is for networks: leave it out")
-        return [_with_targets(model, one) for one in sets]
-    places = [place for place, one in enumerate(sets) if one is not None]
-    found = list(sets)
-    for place, one in zip(places, tokens_of([sets[i] for i in places], tokenizer), strict=True):
-        found[place] = one
-    return found
+        return [_with_targets(model, data) for data in sets]
+    given_sets = [data for data in sets if data is not None]
+    tokenised_sets = iter(tokens_of(given_sets, tokenizer))
+    return [data if data is None else next(tokenised_sets) for data in sets]
 
 
 def _with_targets(model: Data, data: Data) -> Data:
     """Return inputs of a model that needs no targets as a pair without any."""
-    pair = isinstance(data, tuple) and len(data) == 2
-    if data is None or pair or score_samples_of(model) is None:
+    is_pair = isinstance(data, tuple) and len(data) == 2
+    if data is None or is_pair or score_samples_of(model) is None:
         return data
     return data, None
 
 
-def _said(result: AuditResult, signal: str) -> AuditResult:
+def _with_signal(result: AuditResult, signal: str) -> AuditResult:
     """Return a result that says what was measured, where this is not the log-odds of a class."""
-    words = _MEASURED.get(signal)
-    if words is None:
+    sentence = _MEASURED.get(signal)
+    if sentence is None:
         return result
-    assumptions = tuple(
-        replace(one, statement=f"{words} {one.statement}")
-        if one.name == "scores without membership"
-        else one
-        for one in result.assumptions
-    )
-    return replace(result, options=result.options | {"signal": signal}, assumptions=assumptions)
+    assumptions = list[Assumption]()
+    for assumption in result.assumptions:
+        statement = assumption.statement
+        if assumption.name == "scores without membership":
+            statement = f"{sentence} {statement}"
+        assumptions.append(replace(assumption, statement=statement))
+    options = result.options | {"signal": signal}
+    return replace(result, options=options, assumptions=tuple(assumptions))
 
 
 def _gathered(parts: list[Data], order: IntArray) -> tuple[Data, Data]:
     """Return inputs and targets of both sets in one order; no targets if a set has none."""
-    inputs, targets = zip(*parts, strict=True)
-    y = None
-    if all(one is not None for one in targets):
-        y = gathered(targets, order)
-    return gathered(inputs, order), y
+    inputs_of_parts, targets_of_parts = zip(*parts, strict=True)
+    targets = None
+    if all(targets_of_part is not None for targets_of_part in targets_of_parts):
+        targets = gathered(targets_of_parts, order)
+    return gathered(inputs_of_parts, order), targets
 
 
 def _check_dimensions(model: Data, parts: list[Data]) -> None:
@@ -340,35 +348,38 @@ class _Targets:
         if not self.batches:
             return None, ()
         try:
-            parts = [targets_of(one, "y") for one in self.batches]
+            target_arrays = [targets_of(batch, "y") for batch in self.batches]
         except LeakboundError as error:
             return None, (_UNREAD.format(why=f"y could not be read ({error})"),)
-        shape = parts[0].shape[1:]
-        why = f"y has shape {('m', *shape)}, and most of its rows are different"
-        different = (_UNREAD.format(why=why),)
-        if any(part.shape[1:] != shape for part in parts):
-            return None, different
-        table = np.concatenate(parts)
-        codes = row_codes(table)
+        row_shape = target_arrays[0].shape[1:]
+        why = f"y has shape {('m', *row_shape)}, and most of its rows are different"
+        warnings = (_UNREAD.format(why=why),)
+        if any(targets.shape[1:] != row_shape for targets in target_arrays):
+            return None, warnings
+        targets = np.concatenate(target_arrays)
+        codes = row_codes(targets)
         if codes is not None:
-            are_classes = named and table.ndim == 1 and table.dtype.kind != "f"
-            if are_classes or 2 * np.unique(codes).size <= codes.size:
+            are_classes = named and targets.ndim == 1 and targets.dtype.kind != "f"
+            mostly_repeated = 2 * np.unique(codes).size <= codes.size
+            if are_classes or mostly_repeated:
                 return codes[self.rows], ()
         if named:
-            return None, different
+            return None, warnings
         return None, ()
 
-    def labels(self) -> AnyArray | None:
+    def numbers_to_predict(self) -> AnyArray | None:
         """Return numbers to predict, one for each example, if targets are."""
         try:
-            parts = [targets_of(one, "y") for one in self.batches]
+            target_arrays = [targets_of(batch, "y") for batch in self.batches]
         except LeakboundError:
             return None
-        if not parts or any(part.ndim != 1 or part.dtype.kind not in "iuf" for part in parts):
+        if not target_arrays:
             return None
-        table = np.concatenate(parts)[self.rows]
-        if np.isfinite(table).all():
-            return table
+        if any(array.ndim != 1 or array.dtype.kind not in "iuf" for array in target_arrays):
+            return None
+        targets = np.concatenate(target_arrays)[self.rows]
+        if np.isfinite(targets).all():
+            return targets
         return None
 
 
@@ -381,15 +392,18 @@ def _read(model: Data, data: Data, signal: Data) -> Data:
         _rows_of_pair(data)
         inputs, targets = data
         if isinstance(signal, str) and targets is not None:
-            table = targets_of(targets, "y")
-            targets = table
-            if table.ndim == 1:
-                targets = labels_of(table, "y")
+            target_array = targets_of(targets, "y")
+            targets = target_array
+            if target_array.ndim == 1:
+                targets = labels_of(target_array, "y")
         return inputs, targets
     if isinstance(data, tuple) and len(data) == 2:
-        return _tensor_like(data[0], "inputs"), _tensor_like(data[1], "targets")
+        inputs, targets = data
+        return _tensor_like(inputs, "inputs"), _tensor_like(targets, "targets")
     if isinstance(data, Mapping):
-        return {name: _tensor_like(one, name) for name, one in data.items() if one is not None}
+        return {
+            name: _tensor_like(values, name) for name, values in data.items() if values is not None
+        }
     return data
 
 
@@ -401,21 +415,24 @@ def _tensor_like(values: Data, name: str) -> Data:
     return array_of(values, name)
 
 
-def _by_plan(canaries: Data, plan: Data) -> Data:
+def _in_order_of_plan(canaries: Data, plan: Data) -> Data:
     """Return canaries in the order of their plan, by ids if both have some."""
     if not isinstance(canaries, tuple) or not canaries:
         return canaries
-    names = row_names(canaries[0])
-    ids = np.asarray(getattr(plan, "ids", ()))
-    counted = np.array_equal(ids, np.arange(ids.size))  # of a plan that was given none
-    if names is None or (counted and not np.isin(names, ids).all()):
+    canary_names = row_names(canaries[0])
+    plan_ids = np.asarray(getattr(plan, "ids", ()))
+    # Ids of a plan that was given none number its rows.
+    are_row_numbers = np.array_equal(plan_ids, np.arange(plan_ids.size))
+    if canary_names is None:
+        return canaries
+    if are_row_numbers and not np.isin(canary_names, plan_ids).all():
         return canaries
     order = ExampleOrder()
     order.scores(canaries[0], "canaries")
-    rows = order.follow(plan, "coins")
-    if rows is None:
+    rows_of_plan = order.follow(plan, "coins")
+    if rows_of_plan is None:
         return canaries
-    return tuple(gathered([part], rows) for part in canaries)
+    return tuple(gathered([part], rows_of_plan) for part in canaries)
 
 
 def _is_network(model: Data) -> bool:
@@ -423,37 +440,39 @@ def _is_network(model: Data) -> bool:
     return torch is not None and isinstance(model, torch.nn.Module)
 
 
-def _size(model: Data, data: Data) -> int:
+def _number_of_rows(model: Data, data: Data) -> int:
     """Return the number of rows, and refuse what has none that can be put in another order."""
     if not _is_network(model):
         return _rows_of_pair(data)
     from leakbound.torch.data import read
 
-    size = read(data).examples
-    if size is None:
+    examples = read(data).examples
+    if examples is None:
         raise InputError(
             "rows are scored in random order: pass a Dataset with a length, not a stream or "
             "batches that are made already"
         )
-    return size
+    return examples
 
 
 def _rows_of_pair(data: Data) -> int:
     """Return the number of rows of inputs and of their targets."""
     if not isinstance(data, tuple) or len(data) != 2:
         raise InputTypeError(f"it must be a tuple of inputs and classes, got {type(data).__name__}")
-    inputs = size_of(data[0])
-    targets = inputs
+    inputs, targets = data
+    input_rows = size_of(inputs)
+    target_rows = input_rows
     with _about("y"):
-        if data[1] is not None:
-            targets = size_of(data[1])
-    if inputs != targets:
+        if targets is not None:
+            target_rows = size_of(targets)
+    if input_rows != target_rows:
         raise InputError(
-            f"it must have one target for each input, got {inputs} inputs, {targets} targets"
+            f"it must have one target for each input, got {input_rows} inputs, {target_rows} "
+            "targets"
         )
-    if not inputs:
+    if not input_rows:
         raise InputError("it is empty: there is nothing to score")
-    return inputs
+    return input_rows
 
 
 def _score(model: Data, data: Data, signal: Data, ids: Data = None) -> Scores:
@@ -485,38 +504,43 @@ def _about(name: str) -> Iterator[None]:
 
 def _check_apart(train: Data, test: Data) -> None:
     """Refuse sets that share a row, where rows have names."""
-    inputs, others = _inputs(train), _inputs(test)
-    names = row_names(inputs)
-    other_names = row_names(others)
-    source, rows = _source(inputs)
-    other_source, other_rows = _source(others)
-    wrapped = source is not inputs or other_source is not others
-    if source is other_source and wrapped and hasattr(source, "__len__"):
-        numbers = np.arange(len(source))
-        names = numbers[rows]
-        other_names = numbers[other_rows]
-    if names is None or other_names is None:
+    train_inputs = _inputs_of(train)
+    test_inputs = _inputs_of(test)
+    train_names = row_names(train_inputs)
+    test_names = row_names(test_inputs)
+    train_source, train_rows = _source_and_rows(train_inputs)
+    test_source, test_rows = _source_and_rows(test_inputs)
+    are_subsets = train_source is not train_inputs or test_source is not test_inputs
+    if train_source is test_source and are_subsets and hasattr(train_source, "__len__"):
+        row_numbers = np.arange(len(train_source))
+        train_names = row_numbers[train_rows]
+        test_names = row_numbers[test_rows]
+    if train_names is None or test_names is None:
         return
-    shared = np.intersect1d(names, other_names)
-    if shared.size:
+    shared_names = np.intersect1d(train_names, test_names)
+    if shared_names.size:
         raise InputError(
-            f"{shared.size:,} rows are in both train and test, such as row {shared[0]}: leave them "
-            "out of test, if the model was trained on them"
+            f"{shared_names.size:,} rows are in both train and test, such as row "
+            f"{shared_names[0]}: leave them out of test, if the model was trained on them"
         )
 
 
-def _inputs(data: Data) -> Data:
+def _inputs_of(data: Data) -> Data:
     """Return the inputs of a pair, and anything else as it is."""
     if isinstance(data, tuple) and data:
         return data[0]
     return data
 
 
-def _source(data: Data) -> tuple[Data, Data]:
+def _source_and_rows(data: Data) -> tuple[Data, Data]:
     """Return the dataset that a loader, or subsets of subsets, take rows from, and which."""
     rows: Data = slice(None)
-    while hasattr(data, "dataset") and (hasattr(data, "indices") or hasattr(data, "batch_sampler")):
-        if hasattr(data, "indices"):
+    while hasattr(data, "dataset"):
+        is_subset = hasattr(data, "indices")
+        is_loader = hasattr(data, "batch_sampler")
+        if not is_subset and not is_loader:
+            break
+        if is_subset:
             rows = np.asarray(data.indices, dtype=np.intp)[rows]
         data = data.dataset
     return data, rows

@@ -14,7 +14,7 @@ from leakbound._base.checks import check_features
 from leakbound._base.features import table_of
 from leakbound._base.reading import array_of
 from leakbound._base.streams import Purpose
-from leakbound._base.tables import ColumnKind, kinds_of, read_columns
+from leakbound._base.tables import Column, ColumnKind, kinds_of, read_columns
 from leakbound._base.text import settled
 from leakbound._base.types import AnyArray, ArrayInput, Data, FloatArray, IntArray, Strings
 from leakbound.attacks.synthetic.encoding import coordinates
@@ -44,7 +44,7 @@ class Features(NamedTuple):
         return self._replace(rows=self.rows[rows])
 
 
-def of_given(values: ArrayInput | Features, order: ExampleOrder, seed: int) -> Features:
+def features_in_order(values: ArrayInput | Features, order: ExampleOrder, seed: int) -> Features:
     """Read features of any form, in the order of the examples.
 
     An array is taken as it is, and so is a table of numbers, none missing. Columns of other tables
@@ -53,23 +53,32 @@ def of_given(values: ArrayInput | Features, order: ExampleOrder, seed: int) -> F
     """
     if isinstance(values, Features):
         return values
-    rows = order.rows_of(values, "features")
+    rows_of_examples = order.rows_of(values, "features")
     table = table_of(values, "features")
     if table is None:
-        found = Features(check_features(values, "features"), ())
-        return found.taken(rows)
-    codes = [name for name, column in table.items() if column.categorical]
-    read = {name: settled([column], name, codes=name in codes)[0] for name, column in table.items()}
-    if not codes and all(one.kind == "number" and not one.missing.any() for one in read.values()):
-        columns = [one.values.astype(np.float64) for one in read.values()]
-        found = Features(np.column_stack(columns), tuple(read))
+        features = Features(check_features(values, "features"), ())
     else:
-        known = coordinates([table], codes, seed, synthetic=False)
-        kinds: dict[str, ColumnKind] = {name: column.kind for name, column in read.items()}
-        kinds |= dict.fromkeys(codes, "word")
-        notes = (f"columns were read {kinds_of(kinds)}", *known.notes)
-        found = Features(known.rows, known.sources, notes)
-    return found.taken(rows)
+        features = _features_of_columns(table, seed)
+    return features.taken(rows_of_examples)
+
+
+def _features_of_columns(table: dict[str, Column], seed: int) -> Features:
+    """Return a table of numbers as it is, and coordinates of columns of any other."""
+    categorical = [name for name, column in table.items() if column.categorical]
+    columns = dict[str, Column]()
+    for name, column in table.items():
+        (columns[name],) = settled([column], name, codes=name in categorical)
+    are_numbers = not categorical and all(
+        column.kind == "number" and not column.missing.any() for column in columns.values()
+    )
+    if are_numbers:
+        numbers = [column.values.astype(np.float64) for column in columns.values()]
+        return Features(np.column_stack(numbers), tuple(columns))
+    encoded = coordinates([table], categorical, seed, synthetic=False)
+    kinds: dict[str, ColumnKind] = {name: column.kind for name, column in columns.items()}
+    kinds |= dict.fromkeys(categorical, "word")
+    notes = (f"columns were read {kinds_of(kinds)}", *encoded.notes)
+    return Features(encoded.rows, encoded.sources, notes)
 
 
 def can_challenge() -> bool:
@@ -77,34 +86,37 @@ def can_challenge() -> bool:
     return all(map(find_spec, _PACKAGES))
 
 
-def features_of(inputs: Data, seed: int) -> Features | None:
+def features_of_inputs(inputs: Data, seed: int) -> Features | None:
     """Return features of inputs, None where they have none or scikit-learn is not installed."""
     if not can_challenge():
         return None
     try:
-        return _of_texts(inputs) or _of_table(inputs, seed)
+        return _lengths_of_texts(inputs) or _coordinates_of_rows(inputs, seed)
     except (LeakboundError, TypeError, ValueError):
         return None  # inputs are the model's: what it takes may be anything
 
 
-def of_batches(batches: list[Data], seed: int) -> Features | None:
+def features_of_batches(batches: list[Data], seed: int) -> Features | None:
     """Return features of the batches that a network was asked about.
 
     These are rows of numbers or, of texts, numbers of tokens; an empty list says there are none.
     """
-    if not batches or len({one.shape[1:] for one in batches}) > 1:
+    row_shapes = {batch.shape[1:] for batch in batches}
+    if len(row_shapes) != 1:
         return None
-    rows = np.concatenate(batches)
-    if rows.ndim == 1 and (rows == rows[0]).all():
+    inputs = np.concatenate(batches)
+    if inputs.ndim != 1:
+        return features_of_inputs(inputs, seed)
+    if (inputs == inputs[0]).all():
         return None
-    if rows.ndim == 1:
-        return Features(rows[:, None].astype(np.float64), ("tokens",))
-    return features_of(rows, seed)
+    token_counts = inputs[:, None].astype(np.float64)
+    return Features(token_counts, ("tokens",))
 
 
-def _of_texts(inputs: Data) -> Features | None:
-    """Return the lengths of texts."""
-    if hasattr(inputs, "columns") or hasattr(inputs, "tocsc") or getattr(inputs, "ndim", 1) != 1:
+def _lengths_of_texts(inputs: Data) -> Features | None:
+    """Return the numbers of characters and of words of texts; None for other inputs."""
+    is_table = hasattr(inputs, "columns") or hasattr(inputs, "tocsc")
+    if is_table or getattr(inputs, "ndim", 1) != 1:
         return None
     # No array: NumPy would give each text the room of the longest.
     texts = inputs
@@ -117,41 +129,46 @@ def _of_texts(inputs: Data) -> Features | None:
     return Features(np.array(lengths, dtype=np.float64), ("characters", "words"))
 
 
-def _of_table(inputs: Data, seed: int) -> Features | None:
+def _coordinates_of_rows(inputs: Data, seed: int) -> Features | None:
     """Return coordinates of rows; of very many columns some, which chance draws."""
     columns = inputs
     if not hasattr(inputs, "columns"):
-        columns = _columns(inputs, seed)
+        columns = _columns_of_matrix(inputs, seed)
     if columns is None:
         return None
     table = read_columns(columns, "inputs")
-    rows = next(iter(table.values())).missing.size
-    table = {name: table[name] for name in _some(list(table), rows, seed)}
-    found = coordinates([table], (), seed, synthetic=False)
-    return Features(found.rows, found.sources)
+    first_column = next(iter(table.values()))
+    names = _drawn_columns(list(table), rows=first_column.missing.size, seed=seed)
+    drawn_table = {name: table[name] for name in names}
+    encoded = coordinates([drawn_table], (), seed, synthetic=False)
+    return Features(encoded.rows, encoded.sources)
 
 
-def _columns(inputs: Data, seed: int) -> dict[str, AnyArray] | None:
+def _columns_of_matrix(inputs: Data, seed: int) -> dict[str, AnyArray] | None:
     """Return columns of an array or of a sparse matrix, or some of very many, by their number."""
-    sparse = hasattr(inputs, "tocsc")
-    array: Data = inputs.tocsc() if sparse else array_of(inputs, "inputs", exact=True)
-    fields: Strings = array.dtype.names or ()
-    if len(fields) == 1:
-        array = array[fields[0]]  # records of one field are an array of it
-    if array.ndim != 2:
+    is_sparse = hasattr(inputs, "tocsc")
+    if is_sparse:
+        matrix: Data = inputs.tocsc()
+    else:
+        matrix = array_of(inputs, "inputs", exact=True)
+    field_names: Strings = matrix.dtype.names or ()
+    if len(field_names) == 1:
+        matrix = matrix[field_names[0]]  # records of one field are an array of it
+    if matrix.ndim != 2:
         return None
-    rows, count = array.shape
-    numbers = _some(list(range(count)), rows, seed)
-    dense = array[:, numbers]
-    if sparse:
-        dense = dense.toarray()
-    return dict(zip(map(str, numbers), dense.T, strict=True))
+    rows, columns = matrix.shape
+    drawn_columns = _drawn_columns(list(range(columns)), rows, seed)
+    dense_matrix = matrix[:, drawn_columns]
+    if is_sparse:
+        dense_matrix = dense_matrix.toarray()
+    return dict(zip(map(str, drawn_columns), dense_matrix.T, strict=True))
 
 
-def _some(columns: list[T], rows: int, seed: int) -> list[T]:
-    """Return columns, or as many of them as can be looked at."""
-    most = min(_COLUMNS, max(_FEWEST, _NUMBERS // rows))
-    if len(columns) <= most:
+def _drawn_columns(columns: list[T], rows: int, seed: int) -> list[T]:
+    """Return columns in their order, or as many of them as can be looked at, drawn at random."""
+    most_columns = min(_COLUMNS, max(_FEWEST, _NUMBERS // rows))
+    if len(columns) <= most_columns:
         return columns
-    drawn = Purpose.SPLIT_COLUMNS.rng(seed).permutation(len(columns))[:most]
-    return [columns[place] for place in np.sort(drawn).tolist()]
+    permuted = Purpose.SPLIT_COLUMNS.rng(seed).permutation(len(columns))
+    positions = np.sort(permuted[:most_columns])
+    return [columns[position] for position in positions.tolist()]

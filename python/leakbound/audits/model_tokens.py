@@ -20,43 +20,50 @@ def tokens_of(parts: Sequence[Data], tokenizer: Callable[..., Data] | None) -> l
     Parts may be lists of texts, of lists of tokens or of mappings with `input_ids`, or pairs of
     these lists and labels. What is anything else stays as it is.
     """
-    found = [_columns(part, tokenizer) for part in parts]
-    if not parts or any(one is None for one in found):
+    columns_or_none = [_token_columns(part, tokenizer) for part in parts]
+    columns_of_sets = [columns for columns in columns_or_none if columns is not None]
+    if not parts or len(columns_of_sets) < len(parts):
         return list(parts)
-    columns = [one for one in found if one is not None]
-    if any(one.keys() != columns[0].keys() for one in columns):
-        listed = " and ".join(", ".join(one) for one in columns)
-        raise InputError(f"both sets must have the same names, got {listed}")
-    padded = {name: _padded([one[name] for one in columns], name) for name in columns[0]}
-    lengths = {len(row) for one in columns for row in one["input_ids"]}
-    if len(lengths) > 1 and "attention_mask" not in padded:
-        masks = [[[1] * len(row) for row in one["input_ids"]] for one in columns]
-        padded["attention_mask"] = _padded(masks, "attention_mask")
+    names = columns_of_sets[0].keys()
+    if any(columns.keys() != names for columns in columns_of_sets):
+        names_of_sets = " and ".join(", ".join(columns) for columns in columns_of_sets)
+        raise InputError(f"both sets must have the same names, got {names_of_sets}")
+    arrays_by_name = dict[str, list[AnyArray]]()
+    for name in names:
+        columns_of_name = [columns[name] for columns in columns_of_sets]
+        arrays_by_name[name] = _padded_arrays(columns_of_name, name=name)
+    token_rows = [columns["input_ids"] for columns in columns_of_sets]
+    is_padded = _is_ragged([row for rows in token_rows for row in rows])
+    if is_padded and "attention_mask" not in arrays_by_name:
+        attention_masks = [[[1] * len(row) for row in rows] for rows in token_rows]
+        arrays_by_name["attention_mask"] = _padded_arrays(attention_masks, name="attention_mask")
     return [
-        {name: arrays[place] for name, arrays in padded.items()} for place in range(len(columns))
+        {name: arrays_of_sets[set_number] for name, arrays_of_sets in arrays_by_name.items()}
+        for set_number in range(len(columns_of_sets))
     ]
 
 
-def _columns(part: Data, tokenizer: Callable[..., Data] | None) -> Named | None:
+def _token_columns(part: Data, tokenizer: Callable[..., Data] | None) -> Named | None:
     """Return lists of tokens by name, and labels if there are any; None for data of other forms."""
     inputs = part
     labels = None
     if isinstance(part, tuple) and len(part) == 2:
         inputs, labels = part
-    rows = _listed(inputs)
+    rows = _as_list(inputs)
     if not rows:
         return None
+    columns: Named = {}
     if all(isinstance(row, Mapping) and "input_ids" in row for row in rows):
-        names = list(rows[0])
-        columns = {name: [_plain(row.get(name), name) for row in rows] for name in names}
+        for name in rows[0]:
+            columns[name] = [_plain_tokens(row.get(name), name) for row in rows]
     elif all(isinstance(row, str) for row in rows):
         columns = _tokenised(rows, tokenizer)
-    elif all(_is_tokens(row) for row in rows) and (labels is None or _is_ragged(rows)):
-        columns = {"input_ids": [list(row) for row in rows]}
+    elif all(_is_list_of_tokens(row) for row in rows) and (labels is None or _is_ragged(rows)):
+        columns["input_ids"] = [list(row) for row in rows]
     else:
         return None
     if labels is not None:
-        columns["labels"] = _listed(labels) or labels
+        columns["labels"] = _as_list(labels) or labels
     return columns
 
 
@@ -67,16 +74,19 @@ def _tokenised(texts: list[str], tokenizer: Callable[..., Data] | None) -> Named
             f"it holds texts, such as {texts[0][:40]!r}, and a network takes tokens: pass its "
             'tokenizer, audit_model(..., tokenizer=AutoTokenizer.from_pretrained("NAME"))'
         )
-    limited = getattr(tokenizer, "model_max_length", _LONGEST) < _LONGEST
-    answer = tokenizer(texts, truncation=limited)
-    if not isinstance(answer, Mapping) and not hasattr(answer, "keys"):
+    longest_text = getattr(tokenizer, "model_max_length", _LONGEST)
+    encoding = tokenizer(texts, truncation=longest_text < _LONGEST)
+    if not isinstance(encoding, Mapping) and not hasattr(encoding, "keys"):
         raise InputTypeError(
-            f"tokenizer must return a mapping with input_ids, got {type(answer).__name__}"
+            f"tokenizer must return a mapping with input_ids, got {type(encoding).__name__}"
         )
-    return {name: [_plain(row, name) for row in answer[name]] for name in answer.keys()}  # noqa: SIM118
+    columns: Named = {}
+    for name in encoding.keys():  # noqa: SIM118 (some encodings only have keys)
+        columns[name] = [_plain_tokens(tokens, name) for tokens in encoding[name]]
+    return columns
 
 
-def _listed(values: Data) -> list[Data]:
+def _as_list(values: Data) -> list[Data]:
     """Return a list, or a column of texts, as a list; an empty one for other data."""
     if isinstance(values, list):
         return values
@@ -88,36 +98,39 @@ def _listed(values: Data) -> list[Data]:
     return []
 
 
-def _plain(value: Data, name: str) -> Data:
+def _plain_tokens(tokens: Data, name: str) -> Data:
     """Return a row of tokens as a list, and a single label as it is."""
-    if value is None:
+    if tokens is None:
         raise InputError(f"some rows have no {name}: give it to all of them, or to none")
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    return value
+    if hasattr(tokens, "tolist"):
+        return tokens.tolist()
+    return tokens
 
 
-def _is_tokens(row: Data) -> bool:
+def _is_list_of_tokens(row: Data) -> bool:
     if not isinstance(row, list | tuple) or not row:
         return False
-    return all(isinstance(one, int | np.integer) and not isinstance(one, bool) for one in row)
+    return all(isinstance(token, int | np.integer) and not isinstance(token, bool) for token in row)
 
 
 def _is_ragged(rows: list[Any]) -> bool:
-    return len({len(row) for row in rows}) > 1
+    """Return whether rows have different lengths."""
+    lengths = {len(row) for row in rows}
+    return len(lengths) > 1
 
 
-def _padded(columns: Sequence[list[Data]], name: str) -> list[AnyArray]:
+def _padded_arrays(columns: Sequence[list[Data]], name: str) -> list[AnyArray]:
     """Return the rows of each set as an array, padded on the right to the longest of all."""
     rows = [row for column in columns for row in column]
-    ends = np.cumsum([len(column) for column in columns])[:-1]
+    set_sizes = [len(column) for column in columns]
+    set_ends = np.cumsum(set_sizes)[:-1]
     if not all(isinstance(row, list | tuple) for row in rows):
-        return np.split(np.asarray(rows), ends)
-    longest = max(map(len, rows))
-    filling = 0
+        return np.split(np.asarray(rows), set_ends)
+    longest_row = max(len(row) for row in rows)
+    padding = 0
     if name == "labels":
-        filling = _IGNORED
-    table = np.full((len(rows), longest), filling, dtype=np.int64)
-    for place, row in enumerate(rows):
-        table[place, : len(row)] = row
-    return np.split(table, ends)
+        padding = _IGNORED
+    padded_rows = np.full((len(rows), longest_row), padding, dtype=np.int64)
+    for number, row in enumerate(rows):
+        padded_rows[number, : len(row)] = row
+    return np.split(padded_rows, set_ends)

@@ -19,8 +19,8 @@ from leakbound.audits.pairing import (
     FIRST_BUCKET,
     LEFT_OVER,
     Pairing,
-    counted_pairs,
-    hashes,
+    counts_of_pairs,
+    hashes_of_ids,
 )
 from leakbound.cuts.games import PairTallyGame, TallyGame
 from leakbound.errors import AbstentionError, DesignError, InputError, OptionError
@@ -73,25 +73,29 @@ class PairTally(AnyTally):
         """
         order = ExampleOrder(ids)
         values = vector(order.scores(scores, "scores"), name="scores")
-        included = order.member(member, values.size)
-        names = vector(ids, name="ids", kinds="iuUO")
-        check_length(names, examples=values.size, name="ids")
-        codes = None
+        is_member = order.member(member, values.size)
+        id_array = vector(ids, name="ids", kinds="iuUO")
+        check_length(id_array, examples=values.size, name="ids")
+        strata_codes = None
         stratum = None
         if strata is not None:
-            codes = check_codes(order.placed(strata, "strata"), examples=values.size, name="strata")
+            placed_strata = order.placed(strata, "strata")
+            strata_codes = check_codes(placed_strata, examples=values.size, name="strata")
             stratum = "stratum"
-        pairing = pairing or Pairing.of(Tally.of(values, included), stratum=stratum)
-        if (pairing.stratum is None) != (codes is None):
+        if pairing is None:
+            pairing = Pairing.of(Tally.of(values, is_member), stratum=stratum)
+        if (pairing.stratum is None) != (strata_codes is None):
             message = "{strata=} goes with a pairing that has a stratum, and with none else"
             raise OptionError(Message(message))
-        hashed = hashes(pairing, names)
-        return cls(
-            *counted_pairs(
-                pairing, ids=names, hashed=hashed, scores=values, member=included, strata=codes
-            ),
+        counts = counts_of_pairs(
             pairing,
+            ids=id_array,
+            hashes=hashes_of_ids(pairing, id_array),
+            scores=values,
+            member=is_member,
+            strata=strata_codes,
         )
+        return cls(*counts, pairing)
 
     @classmethod
     def sum(cls, tallies: Iterable["PairTally"]) -> Self:
@@ -102,7 +106,7 @@ class PairTally(AnyTally):
             for tally in tallies:
                 instance(tally, name="each of the tallies", types=cls)
                 pairings.append(tally.pairing)
-                _check_same(pairings[0], tally.pairing)
+                _check_same_pairing(pairings[0], tally.pairing)
                 yield tally.keys, tally.pairs_at, tally.wins_at
 
         total = added(counts())
@@ -124,15 +128,15 @@ class PairTally(AnyTally):
         pairing : Pairing, optional
             How pairs were made, needed where metadata do not say it, as where engines added up.
         """
-        described, parts = cls._streamed(data)
+        described, counts_of_batches = cls._streamed(data)
         stored = pairing
         if described is not None:
             with reading():
                 stored = Pairing(**described["pairing"])
         if stored is None:
             raise InputError("how pairs were made is missing: pass pairing=")
-        _check_same(stored, pairing or stored)
-        return cls(*added(parts), stored)
+        _check_same_pairing(stored, pairing or stored)
+        return cls(*added(counts_of_batches), stored)
 
     @property
     def pairs(self) -> int:
@@ -163,12 +167,12 @@ class PairTally(AnyTally):
     @property
     def differences(self) -> Tally:
         """Pairs by the size of the difference; "members" are those whose member won."""
-        return self._tally(0)
+        return self._tally_of_grid(0)
 
     @property
     def scores(self) -> Tally:
         """The examples in pairs by their scores."""
-        return self._tally(1)
+        return self._tally_of_grid(1)
 
     def game(self, seed: int) -> PairTallyGame:
         """Return the game of the pairs; raise where there are none, or none differs."""
@@ -196,8 +200,10 @@ class PairTally(AnyTally):
     @property
     def audited(self) -> JsonObject:
         """See `AnyTally.audited`: all but the scale."""
-        same = {"pairs": self.pairs, "left_over": self.left_over, **asdict(self.pairing)}
-        return {name: one for name, one in same.items() if name not in {"centre", "spread", "bits"}}
+        shared = {"pairs": self.pairs, "left_over": self.left_over, **asdict(self.pairing)}
+        for option_of_scale in ("centre", "spread", "bits"):
+            del shared[option_of_scale]
+        return shared
 
     @property
     def assumed(self) -> tuple[str, str]:
@@ -214,59 +220,61 @@ class PairTally(AnyTally):
     def _described(self) -> Named:
         return {"pairing": asdict(self.pairing)}
 
-    def _tally(self, grid: int) -> Tally:
+    def _tally_of_grid(self, grid: int) -> Tally:
         """Return what is counted on one of the grids that keys are on."""
-        size = 1 << self.pairing.bits
-        first = grid * size
-        rows = slice(*np.searchsorted(self.keys, [first, first + size]))
-        keys, counts, wins = (column[rows] for column in self._counts)
-        return Tally(keys - first, counts, wins, self.pairing.bits)
+        keys_of_grid = 1 << self.pairing.bits
+        first_key = grid * keys_of_grid
+        start, stop = np.searchsorted(self.keys, [first_key, first_key + keys_of_grid])
+        keys, counts, wins = (column[start:stop] for column in self._counts)
+        return Tally(keys - first_key, counts, wins, self.pairing.bits)
 
     def _check(self) -> None:
         keys, counts, wins = self._counts
         bits = self.pairing.bits
-        size = 1 << self.pairing.bits
+        keys_of_grid = 1 << bits
         # 1. Whole buckets, each once.
-        marks = np.searchsorted(keys, LEFT_OVER)
-        buckets = FIRST_BUCKET - keys[:marks]
-        is_once = (counts[:marks] == 1) & (wins[:marks] == 0)
-        again = buckets[~is_once]
-        if again.size:
+        bucket_rows = np.searchsorted(keys, LEFT_OVER)
+        buckets = FIRST_BUCKET - keys[:bucket_rows]
+        is_counted_once = (counts[:bucket_rows] == 1) & (wins[:bucket_rows] == 0)
+        repeated_buckets = buckets[~is_counted_once]
+        if repeated_buckets.size:
             raise InputError(
-                f"bucket {again[0]} was counted more than once: add each part once, and count all "
-                "examples of a bucket in one batch"
+                f"bucket {repeated_buckets[0]} was counted more than once: add each part once, and "
+                "count all examples of a bucket in one batch"
             )
         if not buckets.size or buckets.max() >= self.pairing.buckets:
             raise InputError(
                 f"keys must name the buckets that were counted, of {self.pairing.buckets}"
             )
         # 2. Differences, none of them negative, and both scores of each pair.
-        equal = size // 2
-        low, high = np.searchsorted(keys, [0, size])
-        differences = keys[low:high]
-        of_pairs = counts[low:high]
-        check_counts(differences, examples=of_pairs, members=wins[low:high], bits=bits)
-        examples = counts[high:]
-        members = wins[high:]
-        check_counts(keys[high:] - size, examples=examples, members=members, bits=bits)
-        pairs = of_pairs.sum()
-        left = keys == LEFT_OVER
-        members_left = wins[left]
+        key_of_equal_scores = keys_of_grid // 2
+        start, stop = np.searchsorted(keys, [0, keys_of_grid])
+        difference_keys = keys[start:stop]
+        pairs_at = counts[start:stop]
+        check_counts(difference_keys, examples=pairs_at, members=wins[start:stop], bits=bits)
+        score_keys = keys[stop:] - keys_of_grid
+        examples_at = counts[stop:]
+        members_at = wins[stop:]
+        check_counts(score_keys, examples=examples_at, members=members_at, bits=bits)
+        pairs = pairs_at.sum()
+        is_left_over = keys == LEFT_OVER
+        examples_left_over = counts[is_left_over]
+        members_left_over = wins[is_left_over]
         if (
-            (differences < equal).any()
-            or examples.sum() != 2 * pairs
-            or members.sum() != pairs
-            or (members_left < 0).any()
-            or (members_left > counts[left]).any()
+            (difference_keys < key_of_equal_scores).any()
+            or examples_at.sum() != 2 * pairs
+            or members_at.sum() != pairs
+            or (members_left_over < 0).any()
+            or (members_left_over > examples_left_over).any()
         ):
             raise InputError(
                 "counts contradict: each pair has one difference, of a key from "
-                f"{equal} on, and the scores of one member and of one non-member"
+                f"{key_of_equal_scores} on, and the scores of one member and of one non-member"
             )
         # 3. Nobody wins a pair without a difference.
-        settled = np.where(keys == equal, 0, wins)
-        settled.flags.writeable = False
-        object.__setattr__(self, "wins_at", settled)
+        wins_of_unequal = np.where(keys == key_of_equal_scores, 0, wins)
+        wins_of_unequal.flags.writeable = False
+        object.__setattr__(self, "wins_at", wins_of_unequal)
 
     def __repr__(self) -> str:
         wins = 0
@@ -276,12 +284,12 @@ class PairTally(AnyTally):
         return f"PairTally({counts}, bits={self.pairing.bits})"
 
 
-def _check_same(one: Pairing, other: Pairing) -> None:
+def _check_same_pairing(pairing: Pairing, other: Pairing) -> None:
     """Raise InputError where pairs were made in different ways."""
-    for name, value in asdict(one).items():
-        beside = getattr(other, name)
-        if beside != value:
+    for name, value in asdict(pairing).items():
+        other_value = getattr(other, name)
+        if other_value != value:
             raise InputError(
-                f"pairs were made with {name}={value!r} and with {name}={beside!r}: count all "
+                f"pairs were made with {name}={value!r} and with {name}={other_value!r}: count all "
                 "parts by the same Pairing"
             )

@@ -78,16 +78,17 @@ class Pairing:
     unit: str = "example"
 
     def __post_init__(self) -> None:
-        checked = {
+        checked_options = {
             "seed": integer(self.seed, name="seed", least=0),
             "centre": real(self.centre, name="centre", above=-math.inf, below=math.inf),
             "spread": real(self.spread, name="spread", above=0, below=math.inf),
             "bits": counting.check_bits(self.bits),
             "buckets": integer(self.buckets, name="buckets", least=1, most=_MOST_BUCKETS),
         }
-        for name, value in checked.items():
+        for name, value in checked_options.items():
             object.__setattr__(self, name, value)
-        if self.buckets & (self.buckets - 1):
+        is_power_of_two = not self.buckets & (self.buckets - 1)
+        if not is_power_of_two:
             raise OptionError(f"buckets must be a power of 2, such as 1 or 256, got {self.buckets}")
         check_unit(self.unit)
 
@@ -105,7 +106,7 @@ class Pairing:
 
         `seed` is a new one by default. Members and non-members count alike.
         """
-        centre, spread = _scale(scores)
+        centre, spread = _scale_of_tally(scores)
         return cls(
             seed=seed_of(seed),
             centre=centre,
@@ -119,8 +120,9 @@ class Pairing:
     def even(self, scores: AnyArray) -> FloatArray:
         """Return z (1 + |z| / 4): each operation rounds to a float64, as in any engine."""
         with np.errstate(over="ignore"):
-            z = (scores.astype(np.float64) - self.centre) / self.spread
-            stretched: FloatArray = z * (1.0 + STRETCH * np.abs(z))
+            standard_scores = (scores.astype(np.float64) - self.centre) / self.spread
+            stretch_factors = 1.0 + STRETCH * np.abs(standard_scores)
+            stretched: FloatArray = standard_scores * stretch_factors
         return stretched
 
     def bucketed(self, records: Any, *, id: str = "id") -> Any:  # noqa: A002 (the column)
@@ -130,8 +132,9 @@ class Pairing:
         """
         pa = counting.arrow("hashing ids")
         (ids,) = counting.arrow_columns(records, (id,))
-        hashed = hashes(self, ids)
-        for name, values in (("bucket", _bucket(self, hashed)), ("hash", hashed)):
+        hashes = hashes_of_ids(self, ids)
+        new_columns = {"bucket": _buckets_of_hashes(self, hashes), "hash": hashes}
+        for name, values in new_columns.items():
             records = records.append_column(name, pa.array(values, type=pa.int64()))
         return records
 
@@ -157,159 +160,187 @@ class Pairing:
         id, score, member : str
             Columns of whole numbers or text, of numbers, and of booleans, {0, 1} or {-1, +1}.
         """
-        scores, included = counting.labelled(records, score=score, member=member)
+        scores, is_member = counting.labelled(records, score=score, member=member)
         (ids,) = counting.arrow_columns(records, (id,))
         if "hash" in records.schema.names:
-            (hashed,) = counting.arrow_columns(records, ("hash",))
-            self._check_hashed(ids, hashed)
+            (hashes,) = counting.arrow_columns(records, ("hash",))
+            self._check_hashes(ids, hashes)
         else:
-            hashed = hashes(self, ids)
+            hashes = hashes_of_ids(self, ids)
         strata = None
         if self.stratum is not None:
             (strata,) = counting.arrow_columns(records, (self.stratum,))
-        counts = counted_pairs(
-            self, ids=ids, hashed=hashed, scores=scores, member=included, strata=strata
+        counts = counts_of_pairs(
+            self,
+            ids=ids,
+            hashes=hashes,
+            scores=scores,
+            member=is_member,
+            strata=strata,
         )
         return counting.recorded(counts, names=COLUMNS, like=records)
 
-    def _check_hashed(self, ids: AnyArray, hashed: IntArray) -> None:
+    def _check_hashes(self, ids: AnyArray, hashes: IntArray) -> None:
         """Check the hashes that a column holds, by those of the first id and of the last."""
-        ends = slice(None, None, max(1, ids.size - 1))
-        if not np.array_equal(hashed[ends], hashes(self, ids[ends])):
+        first_and_last = slice(None, None, max(1, ids.size - 1))
+        expected_hashes = hashes_of_ids(self, ids[first_and_last])
+        if not np.array_equal(hashes[first_and_last], expected_hashes):
             raise InputError(
                 f"column 'hash' was not made with the seed {self.seed}: hash ids again"
             )
 
 
-def hashes(pairing: Pairing, ids: AnyArray) -> IntArray:
+def hashes_of_ids(pairing: Pairing, ids: AnyArray) -> IntArray:
     """Return the first 8 bytes of the hash of each id, as words in the same order."""
     dtype = ids.dtype
-    listed: list[Any] | IntArray
+    hashable_ids: list[Any] | IntArray
     if dtype.kind in "iu" and np.can_cast(dtype, np.int64):
-        listed = ids.astype(np.int64)
+        hashable_ids = ids.astype(np.int64)
     elif dtype.kind == "u":
-        listed = ids.astype(str).tolist()
+        hashable_ids = ids.astype(str).tolist()
     else:
-        listed = ids.tolist()
-        if not {str}.issuperset(map(type, listed)):
+        hashable_ids = ids.tolist()
+        are_text = {str}.issuperset(map(type, hashable_ids))
+        if not are_text:
             raise InputTypeError(
-                f"ids must be all whole numbers, or all text, got {listed[0]!r} of {dtype}"
+                f"ids must be all whole numbers, or all text, got {hashable_ids[0]!r} of {dtype}"
             )
-    words = hashed_ids(f"{pairing.seed}:", listed)
-    return (words ^ _SIGN).view(np.int64)
+    unsigned_hashes = hashed_ids(f"{pairing.seed}:", hashable_ids)
+    return (unsigned_hashes ^ _SIGN).view(np.int64)
 
 
-def _bucket(pairing: Pairing, hashed: IntArray) -> IntArray:
+def _buckets_of_hashes(pairing: Pairing, hashes: IntArray) -> IntArray:
     """Return the leading bits of hashes."""
-    leading = (hashed.view(np.uint64) ^ _SIGN) >> np.uint64(48)
-    return leading.astype(np.int64) // (_MOST_BUCKETS // pairing.buckets)
+    unsigned_hashes = hashes.view(np.uint64) ^ _SIGN
+    leading_bits = unsigned_hashes >> np.uint64(48)
+    return leading_bits.astype(np.int64) // (_MOST_BUCKETS // pairing.buckets)
 
 
-def matched(
+def matched_by_hash(
     pairing: Pairing,
     ids: AnyArray,
-    hashed: IntArray,
+    hashes: IntArray,
     member: BoolArray,
     strata: GenericArray | None = None,
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Return members, non-members in the same order, and who is left over, of whole buckets."""
     # 1. Examples by their hash; the leading bits are the bucket.
-    order = _ordered(pairing, ids=ids, hashed=hashed, member=member)
-    side = 2 * _bucket(pairing, hashed[order]) + member[order]
+    order = _order_of_hashes(pairing, ids=ids, hashes=hashes, member=member)
+    side = 2 * _buckets_of_hashes(pairing, hashes[order]) + member[order]
     if strata is not None:
         _, stratum = np.unique(strata, return_inverse=True)
         side += 2 * pairing.buckets * stratum[order].astype(np.int64)
     # 2. One side of one stratum and bucket after another, and how many the other side has.
     # NumPy sorts 16 bits by radix, three times as fast.
-    few = side
+    sort_keys = side
     if side.max(initial=0) < _MOST_BUCKETS:
-        few = side.astype(np.uint16)
-    turn = np.argsort(few, kind="stable")
-    order = order[turn]
-    side = side[turn]
+        sort_keys = side.astype(np.uint16)
+    side_by_side = np.argsort(sort_keys, kind="stable")
+    order = order[side_by_side]
+    side = side[side_by_side]
     starts = np.flatnonzero(np.diff(side, prepend=-1))
     sizes = np.diff(starts, append=side.size)
     sides = side[starts]
-    other = sides ^ 1
-    last = max(0, sides.size - 1)
-    across = np.minimum(np.searchsorted(sides, other), last)
-    facing = np.where(sides[across] == other, sizes[across], 0)
+    opposite_sides = sides ^ 1
+    last_side = max(0, sides.size - 1)
+    opposite_places = np.minimum(np.searchsorted(sides, opposite_sides), last_side)
+    has_opposite = sides[opposite_places] == opposite_sides
+    opposite_sizes = np.where(has_opposite, sizes[opposite_places], 0)
     # 3. The i-th member meets the i-th non-member, as long as there are both.
-    rank = np.arange(side.size) - np.repeat(starts, sizes)
-    paired = rank < np.repeat(facing, sizes)
-    inside = side % 2 == 1
-    members = order[paired & inside]
-    others = order[paired & ~inside]
-    return members, others, order[~paired]
+    rank_in_side = np.arange(side.size) - np.repeat(starts, sizes)
+    is_paired = rank_in_side < np.repeat(opposite_sizes, sizes)
+    is_member = side % 2 == 1
+    members = order[is_paired & is_member]
+    others = order[is_paired & ~is_member]
+    return members, others, order[~is_paired]
 
 
-def counted_pairs(
+def counts_of_pairs(
     pairing: Pairing,
     ids: AnyArray,
-    hashed: IntArray,
+    hashes: IntArray,
     scores: AnyArray,
     member: BoolArray,
     strata: GenericArray | None,
 ) -> counting.Counts:
     """Pair and count examples of whole buckets."""
-    nan = np.isnan(scores)
-    if nan.any():
-        raise InputError(f"scores must not be NaN, but that of id {ids[nan.argmax()]!s} is")
-    members, others, left = matched(pairing, ids=ids, hashed=hashed, member=member, strata=strata)
+    is_nan = np.isnan(scores)
+    if is_nan.any():
+        raise InputError(f"scores must not be NaN, but that of id {ids[is_nan.argmax()]!s} is")
+    members, others, left_over = matched_by_hash(
+        pairing,
+        ids=ids,
+        hashes=hashes,
+        member=member,
+        strata=strata,
+    )
     # 1. Differences of pairs, and who won them.
-    of_member = pairing.even(scores[members])
-    of_other = pairing.even(scores[others])
+    scores_of_members = pairing.even(scores[members])
+    scores_of_others = pairing.even(scores[others])
     with np.errstate(invalid="ignore"):  # two infinities that are equal
-        apart = np.where(of_member == of_other, 0.0, of_member - of_other)
-    differences = counting.counted(np.abs(apart), member=apart > 0, bits=pairing.bits)
+        are_equal = scores_of_members == scores_of_others
+        differences = np.where(are_equal, 0.0, scores_of_members - scores_of_others)
+    counts_of_differences = counting.counted(
+        np.abs(differences), member=differences > 0, bits=pairing.bits
+    )
     # 2. Scores of the examples in pairs.
-    both = np.concatenate([members, others])
-    keys, examples, inside = counting.counted(scores[both], member=member[both], bits=pairing.bits)
-    in_pairs = (keys + (1 << pairing.bits), examples, inside)
+    in_pairs = np.concatenate([members, others])
+    score_keys, examples_at, members_at = counting.counted(
+        scores[in_pairs], member=member[in_pairs], bits=pairing.bits
+    )
+    counts_of_scores = (score_keys + (1 << pairing.bits), examples_at, members_at)
     # 3. Who is left over, and which buckets were counted.
-    members_left = np.array([member[left].sum()])
-    left_over = (np.array([LEFT_OVER]), np.array([left.size]), members_left)
-    marks = FIRST_BUCKET - np.unique(_bucket(pairing, hashed))
-    buckets = (marks, np.ones_like(marks), np.zeros_like(marks))
-    return counting.added([differences, in_pairs, left_over, buckets])
+    members_left_over = member[left_over].sum()
+    counts_of_left_over = (
+        np.array([LEFT_OVER]),
+        np.array([left_over.size]),
+        np.array([members_left_over]),
+    )
+    bucket_keys = FIRST_BUCKET - np.unique(_buckets_of_hashes(pairing, hashes))
+    counts_of_buckets = (bucket_keys, np.ones_like(bucket_keys), np.zeros_like(bucket_keys))
+    return counting.added(
+        [counts_of_differences, counts_of_scores, counts_of_left_over, counts_of_buckets]
+    )
 
 
-def _ordered(pairing: Pairing, ids: AnyArray, hashed: IntArray, member: BoolArray) -> IntArray:
+def _order_of_hashes(
+    pairing: Pairing, ids: AnyArray, hashes: IntArray, member: BoolArray
+) -> IntArray:
     """Return examples in the order of their hashes; raise InputError where an id repeats."""
-    order = np.argsort(hashed)
-    same = np.diff(hashed[order]) == 0
-    edges = np.flatnonzero(np.diff(same.astype(np.int8), prepend=0, append=0))
+    order = np.argsort(hashes)
+    equals_next = np.diff(hashes[order]) == 0
+    run_edges = np.flatnonzero(np.diff(equals_next.astype(np.int8), prepend=0, append=0))
 
     def whole_hash(row: int) -> bytes:
-        named = f"{pairing.seed}:{ids[row]}".encode()
-        return md5(named, usedforsecurity=False).digest()
+        hashed_text = f"{pairing.seed}:{ids[row]}".encode()
+        return md5(hashed_text, usedforsecurity=False).digest()
 
-    for start, stop in edges.reshape(-1, 2).tolist():
-        equal = slice(start, stop + 1)
-        rows = sorted(order[equal], key=whole_hash)
-        for one, other in pairwise(rows):
-            if ids[one] != ids[other]:
+    for start, stop in run_edges.reshape(-1, 2).tolist():
+        equal_hashes = slice(start, stop + 1)
+        rows = sorted(order[equal_hashes], key=whole_hash)
+        for row, next_row in pairwise(rows):
+            if ids[row] != ids[next_row]:
                 continue
-            said = "occurs twice"
-            if member[one] != member[other]:
-                said = "is on both sides of the split"
-            raise InputError(f"id {ids[one]!s} {said}: count each {pairing.unit} once")
-        order[equal] = rows
+            problem = "occurs twice"
+            if member[row] != member[next_row]:
+                problem = "is on both sides of the split"
+            raise InputError(f"id {ids[row]!s} {problem}: count each {pairing.unit} once")
+        order[equal_hashes] = rows
     return order
 
 
-def _scale(scores: Tally) -> tuple[float, float]:
+def _scale_of_tally(scores: Tally) -> tuple[float, float]:
     """Return the median of scores and 1.4826 times their median distance from it.
 
     Where more than half are equal it is their mean distance, and 1 where all are.
     """
-    finite = np.isfinite(scores.values)
-    values = scores.values[finite]
-    counts = scores.examples_at[finite]
+    is_finite = np.isfinite(scores.values)
+    values = scores.values[is_finite]
+    counts = scores.examples_at[is_finite]
     if not values.size:
         return 0.0, 1.0
     centre, spread = robust_scale_of_counts(values, counts)
     if not spread:
-        apart = np.abs(values - centre)
-        spread = math.fsum(apart * counts) / int(counts.sum()) or 1.0
+        total_distance = math.fsum(np.abs(values - centre) * counts)
+        spread = total_distance / int(counts.sum()) or 1.0
     return centre, spread

@@ -53,20 +53,17 @@ class Units:
         if strata is None:  # of which no row takes memory
             stratum: IntArray = np.broadcast_to(np.int64(0), member.shape)
         else:
-            stratum = by_first_row(strata)[2]
+            _, _, stratum = by_first_row(strata)
         if groups is None:
             return cls(member=member, stratum=stratum, strata_of_rows=stratum)
-        _, first, unit = by_first_row(groups)
-        for values, how in (
-            (member, "is in both parts of the split"),
-            (stratum, "is in more than one stratum"),
-        ):
-            _check_whole(groups, values=values, how=how)
+        _, first_rows, unit_of_row = by_first_row(groups)
+        _check_groups_have_one_value(groups, member, problem="is in both parts of the split")
+        _check_groups_have_one_value(groups, stratum, problem="is in more than one stratum")
         return cls(
-            member=member[first],
-            stratum=stratum[first],
+            member=member[first_rows],
+            stratum=stratum[first_rows],
             strata_of_rows=stratum,
-            unit=unit,
+            unit=unit_of_row,
             aggregate=aggregate,
         )
 
@@ -79,37 +76,37 @@ class Units:
         """Return the features of each unit: the means of its examples."""
         if self.unit is None:
             return table
-        size = np.bincount(self.unit)
-        means = []
+        unit_sizes = np.bincount(self.unit)
+        means_of_columns = []
         for column in table.T:
-            values, unit = self._by_size(column)
-            means.append(_means(values, unit=unit, size=size))
-        return np.column_stack(means)
+            values, units = self._sorted_within_units(column)
+            means_of_columns.append(_means_of_units(values, units, unit_sizes))
+        return np.column_stack(means_of_columns)
 
     def scores(self, values: FloatArray) -> FloatArray:
         """Return one score for each unit, a function of its rows in whatever order they are."""
         if self.unit is None:
             return values
-        size = np.bincount(self.unit)
-        largest = np.full(self.count, -np.inf)
-        np.maximum.at(largest, self.unit, values)
+        unit_sizes = np.bincount(self.unit)
+        largest_scores = np.full(self.count, -np.inf)
+        np.maximum.at(largest_scores, self.unit, values)
         if self.aggregate == "max":
-            return largest
-        values, unit = self._by_size(values)
+            return largest_scores
+        sorted_values, units = self._sorted_within_units(values)
         if self.aggregate == "mean":
-            return _means(values, unit=unit, size=size)
+            return _means_of_units(sorted_values, units, unit_sizes)
         if self.aggregate == "sum":
-            return _means(values, unit=unit, size=np.ones_like(size))
+            return _means_of_units(sorted_values, units, np.ones_like(unit_sizes))
         # Log-mean-exp, with exponents relative to the largest score of each unit.
-        beyond = ~np.isfinite(largest)
-        base = np.where(beyond, 0.0, largest)
-        exponents = np.minimum(values - base[unit], 0.0)
-        total = np.bincount(unit, np.exp(exponents))
+        is_infinite = ~np.isfinite(largest_scores)
+        reference_scores = np.where(is_infinite, 0.0, largest_scores)
+        exponents = np.minimum(sorted_values - reference_scores[units], 0.0)
+        sums_of_exponentials = np.bincount(units, weights=np.exp(exponents))
         with np.errstate(divide="ignore"):
-            log_mean = base + np.log(total / size)
-        return np.where(beyond, largest, log_mean)
+            log_means = reference_scores + np.log(sums_of_exponentials / unit_sizes)
+        return np.where(is_infinite, largest_scores, log_means)
 
-    def _by_size(self, values: FloatArray) -> tuple[FloatArray, IntArray]:
+    def _sorted_within_units(self, values: FloatArray) -> tuple[FloatArray, IntArray]:
         """Return the values of each unit's rows in increasing order, and the units they are of.
 
         Sums round as their terms are ordered: in the order of storage, which may differ between the
@@ -120,16 +117,20 @@ class Units:
         return values[order], self.unit[order]
 
 
-def _means(values: FloatArray, unit: IntArray, size: IntArray) -> FloatArray:
+def _means_of_units(values: FloatArray, units: IntArray, unit_sizes: IntArray) -> FloatArray:
     """Return means, or sums where sizes are 1; infinities of both signs cancel in pairs."""
-    units = size.size
-    finite = np.isfinite(values)
-    known = unit[finite]
-    mean = np.bincount(known, values[finite] / size[known], minlength=units)
-    signs = np.sign(values[~finite])
-    far = np.bincount(unit[~finite], signs, minlength=units)
-    result: FloatArray = np.where(far == 0, mean, np.copysign(np.inf, far))
-    return result
+    number_of_units = unit_sizes.size
+    is_finite = np.isfinite(values)
+    units_of_finite = units[is_finite]
+    parts_of_means = values[is_finite] / unit_sizes[units_of_finite]
+    finite_means = np.bincount(units_of_finite, weights=parts_of_means, minlength=number_of_units)
+    signs_of_infinite = np.sign(values[~is_finite])
+    sums_of_signs = np.bincount(
+        units[~is_finite], weights=signs_of_infinite, minlength=number_of_units
+    )
+    infinite_means = np.copysign(np.inf, sums_of_signs)
+    means: FloatArray = np.where(sums_of_signs == 0, finite_means, infinite_means)
+    return means
 
 
 class TornGroup(NamedTuple):
@@ -144,28 +145,28 @@ class TornGroup(NamedTuple):
 
 def torn_group(groups: GenericArray, values: GenericArray) -> TornGroup | None:
     """Return the first group whose rows differ in a value; None if all groups are whole."""
-    names, first, group = by_first_row(groups)
-    torn = np.flatnonzero(values != values[first[group]])
-    if not torn.size:
+    names, first_rows, group_of_row = by_first_row(groups)
+    first_row_of_group = first_rows[group_of_row]
+    differing_rows = np.flatnonzero(values != values[first_row_of_group])
+    if not differing_rows.size:
         return None
-    row = int(torn[0])
-    place = group[row]
+    row = int(differing_rows[0])
     return TornGroup(
-        name=names[place],
-        first=int(first[place]),
+        name=names[group_of_row[row]],
+        first=int(first_row_of_group[row]),
         other=row,
-        torn=np.unique(group[torn]).size,
+        torn=np.unique(group_of_row[differing_rows]).size,
         of=names.size,
     )
 
 
-def _check_whole(groups: GenericArray, values: GenericArray, how: str) -> None:
+def _check_groups_have_one_value(groups: GenericArray, values: GenericArray, problem: str) -> None:
     """Check that all examples of a group have one value."""
     torn = torn_group(groups, values)
     if torn is None:
         return
     raise InputError(
-        f"{torn.torn} of {torn.of} groups are not whole: {torn.name!s} {how} "
+        f"{torn.torn} of {torn.of} groups are not whole: {torn.name!s} {problem} "
         f"(rows {torn.first} and {torn.other}). Groups are rows that the split kept "
         "together: leave groups out if it moved single rows, or correct them"
     )
@@ -192,23 +193,23 @@ class Pairs:
         """
         rng = Purpose.PAIRS.rng(seed)
         # 1. Within each stratum the smaller side is matched with a random part of the other.
-        of_members: list[IntArray] = []
-        of_others: list[IntArray] = []
-        for rows in _by_stratum(units.stratum):
-            inside = units.member[rows]
-            members = rows[inside]
+        matched_members: list[IntArray] = []
+        matched_others: list[IntArray] = []
+        for rows in _rows_of_strata(units.stratum):
+            is_member = units.member[rows]
+            members = rows[is_member]
             rng.shuffle(members)
-            others = rows[np.logical_not(inside, out=inside)]
+            others = rows[np.logical_not(is_member, out=is_member)]
             rng.shuffle(others)
-            size = min(members.size, others.size)
-            of_members.append(members[:size])
-            of_others.append(others[:size])
-        paired = _joined(of_members)
-        if not paired.size:
-            raise DesignError(_without_pairs(units))
+            pairs_of_stratum = min(members.size, others.size)
+            matched_members.append(members[:pairs_of_stratum])
+            matched_others.append(others[:pairs_of_stratum])
+        paired_members = _joined(matched_members)
+        if not paired_members.size:
+            raise DesignError(_why_no_pairs(units))
         # 2. A coin puts one of the two first.
-        member_is_first = rng.random(paired.size) < 0.5
-        return cls(members=paired, others=_joined(of_others), first=member_is_first)
+        member_is_first = rng.random(paired_members.size) < 0.5
+        return cls(members=paired_members, others=_joined(matched_others), first=member_is_first)
 
     @property
     def count(self) -> int:
@@ -225,11 +226,11 @@ class Pairs:
                 f"all {scores.size} scores are equal, so nothing can be guessed: use a score that "
                 "differs between examples"
             )
-        even = stretched(scores)
-        apart = even[self.members]
-        apart -= even[self.others]
+        stretched_scores = stretched(scores)
+        differences = stretched_scores[self.members]
+        differences -= stretched_scores[self.others]
         return PairGame(
-            scores=np.negative(apart, out=apart, where=~self.first),
+            scores=np.negative(differences, out=differences, where=~self.first),
             member=self.first,
             given=scores,
             members=self.members,
@@ -239,15 +240,15 @@ class Pairs:
         )
 
 
-def _by_stratum(stratum: IntArray) -> Iterator[IntArray]:
+def _rows_of_strata(stratum: IntArray) -> Iterator[IntArray]:
     """Yield the rows of each stratum."""
     rows = row_numbers(stratum.size)
     if stratum.min() == stratum.max():
         yield rows
         return
-    order = rows[np.argsort(stratum, kind="stable")]
-    edges = np.flatnonzero(np.diff(stratum[order])) + 1
-    yield from np.split(order, edges)
+    rows_by_stratum = rows[np.argsort(stratum, kind="stable")]
+    edges = np.flatnonzero(np.diff(stratum[rows_by_stratum])) + 1
+    yield from np.split(rows_by_stratum, edges)
 
 
 def _joined(parts: list[IntArray]) -> IntArray:
@@ -257,13 +258,14 @@ def _joined(parts: list[IntArray]) -> IntArray:
     return np.concatenate(parts)
 
 
-def _without_pairs(units: Units) -> str:
+def _why_no_pairs(units: Units) -> str:
     """Say why a split has no pair."""
-    alone = {0: "non-members", units.count: "members"}.get(int(units.member.sum()))
-    if alone is None:
+    members = int(units.member.sum())
+    only_side = {0: "non-members", units.count: "members"}.get(members)
+    if only_side is None:
         return "no stratum has both members and non-members, so there is no pair to compare"
     return (
-        f"all {units.count} units of the split are {alone}: an audit of a random "
+        f"all {units.count} units of the split are {only_side}: an audit of a random "
         "split compares both parts, so pass scores of the training set and of the "
         "held-out part"
     )
@@ -277,30 +279,35 @@ def stretched(values: FloatArray) -> FloatArray:
     scores come just beyond all others, and what is beyond 10^100 deviations counts as there. The
     order of storage has no part in it either, not even by rounding: means are of sorted values.
     """
-    finite = np.isfinite(values)
-    if not finite.any():
+    is_finite = np.isfinite(values)
+    if not is_finite.any():
         return np.sign(values)
     # 1. Robust scaling: the median, and the median distance from it unless that is 0. All in
     # place, as scores may be many.
-    apart = values[finite]
-    apart /= max(float(apart.max()), -float(apart.min())) or 1.0
-    centre, spread = robust_scale(apart)
-    apart -= centre
+    finite_scores = values[is_finite]
+    finite_scores /= _largest_size(finite_scores) or 1.0
+    centre, spread = robust_scale(finite_scores)
+    finite_scores -= centre
     if not spread:
-        spread = float(np.sort(np.abs(apart)).mean()) or 1.0
+        spread = float(np.sort(np.abs(finite_scores)).mean()) or 1.0
     with np.errstate(over="ignore"):
-        apart /= spread
-    z = np.clip(apart, -_FARTHEST, _FARTHEST, out=apart)
+        finite_scores /= spread
+    standard_scores = np.clip(finite_scores, -_FARTHEST, _FARTHEST, out=finite_scores)
     # 2. Infinite scores come just beyond all others.
-    if not finite.all():
-        farthest = max(float(z.max()), -float(z.min()))
-        every = np.empty(values.size)
-        every[finite] = z
-        every[~finite] = np.sign(values[~finite]) * (1.0 + farthest)
-        z = every
+    if not is_finite.all():
+        beyond_others = 1.0 + _largest_size(standard_scores)
+        all_scores = np.empty(values.size)
+        all_scores[is_finite] = standard_scores
+        all_scores[~is_finite] = np.sign(values[~is_finite]) * beyond_others
+        standard_scores = all_scores
     # 3. z (1 + |z| / 4)
-    stretch = np.abs(z)
-    stretch *= STRETCH
-    stretch += 1.0
-    z *= stretch
-    return z
+    stretch_factors = np.abs(standard_scores)
+    stretch_factors *= STRETCH
+    stretch_factors += 1.0
+    standard_scores *= stretch_factors
+    return standard_scores
+
+
+def _largest_size(values: FloatArray) -> float:
+    """Return the largest absolute value, without an array of absolute values."""
+    return max(float(values.max()), -float(values.min()))

@@ -10,16 +10,15 @@ from leakbound._base.brief import brief
 from leakbound._base.checks import check_length, choice
 from leakbound._base.codes import check_codes
 from leakbound._base.drawn import check_unit
-from leakbound._base.hints import OF_AUDITS, hinted
+from leakbound._base.hints import OF_AUDITS, hinted_of_one_array
 from leakbound._base.messages import Message
 from leakbound._base.types import ArrayInput, FloatArray, GenericArray, MemberInput, Named, Strings
 from leakbound._tally.tally import AnyTally, by_attack, recorded
 from leakbound.audits import model_features, premises, road
-from leakbound.audits.arguments import of_one_array
 from leakbound.audits.pair_tally import PairTally
 from leakbound.audits.pairs import Aggregate, Pairs, Units
 from leakbound.audits.split_challenge import challenge, challenged
-from leakbound.audits.subgroups import audit_each, of_single_examples
+from leakbound.audits.subgroups import audit_each, membership_of_single_examples
 from leakbound.claims import Claim
 from leakbound.claims.base import GuessWords
 from leakbound.cuts.games import PairTallyGame
@@ -46,8 +45,7 @@ UNCHANGED = "Nothing was removed, added or changed in one part only after the sp
 _UNITS = Message("pass {groups=}, the unit of each row")
 
 
-@of_one_array
-@hinted(**OF_AUDITS)
+@hinted_of_one_array(**OF_AUDITS)
 @dataclass(frozen=True, eq=False)
 class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally], AuditResult]):
     """The members are a random subset of the examples, as of a split into training and test set.
@@ -189,7 +187,7 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
         /,
     ) -> dict[Any, AuditResult]:
         """See `Design.audit_by`: pairs are within subgroups."""
-        member = of_single_examples(self.member, scores, PairTally)
+        member = membership_of_single_examples(self.member, scores, PairTally)
         read = road.read(scores, member, request.ids)
         rowwise: Named = {**self._codes(read)}
         if self.features is not None:
@@ -208,7 +206,7 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
     def _features(self, read: road.AlignedScores, request: road.Request) -> model_features.Features:
         """Return features in the order of the examples."""
         assert self.features is not None
-        found = model_features.of_given(self.features, read.order, request.seed)
+        found = model_features.features_in_order(self.features, read.order, request.seed)
         check_length(found.rows[:, 0], examples=read.member.size, name="features")
         return found
 

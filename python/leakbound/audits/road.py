@@ -14,7 +14,7 @@ import numpy as np
 
 from leakbound._base import checks, shares
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.hints import OF_CLAIMS, OF_DESIGNS, hinted
+from leakbound._base.hints import OF_CLAIMS, OF_DESIGNS, TWO_PARTS, hinted
 from leakbound._base.messages import Message, Option
 from leakbound._base.records import Lazy
 from leakbound._base.types import (
@@ -34,10 +34,10 @@ from leakbound._base.types import (
     Strings,
 )
 from leakbound.audits import grouping, premises
-from leakbound.audits.arguments import TWO_PARTS, asked
+from leakbound.audits.arguments import asked
 from leakbound.audits.figures import curve, histogram_of, roc
 from leakbound.audits.member_count import MemberCount
-from leakbound.audits.named_scores import by_name, refuse_membership
+from leakbound.audits.named_scores import refuse_membership_as_attack, scores_by_attack
 from leakbound.audits.policies.approximate_dp import approx_policy
 from leakbound.audits.policies.biased_coins import prior_policy
 from leakbound.audits.policies.f_dp import family_policy
@@ -330,7 +330,7 @@ class Examples(Grounds, Generic[S]):
         if self.count is not None:
             self.count.refuse()
             if self.copies > 1:
-                grouping.check(self.copies, request.claim, self.count.examples)
+                grouping.check_group_claim(self.copies, request.claim, self.count.examples)
         # 4. Each attack is tested at its share of the level; the best proof counts.
         proof = self.attacks.prove(
             self.share * request.level,
@@ -339,7 +339,7 @@ class Examples(Grounds, Generic[S]):
         # 5. Numbers in a record; words are made of it when somebody asks.
         fields = assemble(proof, self, request)
         if self.copies > 1:
-            fields |= grouping.for_one(fields, self.copies, proof.game.sides)
+            fields |= grouping.fields_of_one_record(fields, self.copies, proof.game.sides)
         fields["options"] |= {"design": design.name, "seed": request.seed, **asked(request.cuts)}
         fields["wording"] = self.wording or design.wording
         filled = self.filled.get(str(proof.options.get("attack", "")), "")
@@ -400,7 +400,7 @@ def read(
         attacks = attacks.taken(order.follow(member, "member"))
     included = order.member(member, attacks.examples, copies=copies)
     if not attacks.alone:
-        refuse_membership(scores, attacks.scores, included)
+        refuse_membership_as_attack(scores, attacks.scores, included)
     if ids is not None:
         checks.check_ids(ids, included)
     return AlignedScores(order, attacks, included)
@@ -519,7 +519,7 @@ class Attacks(AnyAttacks[FloatArray]):
     @classmethod
     def read(cls, scores: object, order: ExampleOrder) -> "Attacks":
         """Read one vector of scores, rows of them, or a mapping from names; ids are joined."""
-        named = by_name(scores)
+        named = scores_by_attack(scores)
         if named is None:
             return cls({"": checks.check_scores(order.scores(scores, "scores"))})
         return cls.named(named, order, checks.check_scores)

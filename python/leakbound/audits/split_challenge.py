@@ -7,6 +7,7 @@ its label is.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,23 +40,32 @@ _WRITTEN = Message(
 class Finding:
     """What one view saw: its p-value, corrected for the other views, and the telling numbers.
 
-    `seen` is how many of `of` were counted, where a random split gives `expected` on average.
+    `observed` is how many of `total` were counted, where a random split gives `expected` on
+    average.
     """
 
     view: str
     p_value: float
-    seen: int
-    of: int
+    observed: int
+    total: int
     expected: float
     words: str
     advice: str = ""
-    bets: bool = False
+    is_bet: bool = False
     """Whether classifiers bet on membership: the blind baseline."""
 
     @property
     def contradicts(self) -> bool:
         """Whether a random split would hardly have shown this."""
         return self.p_value < CONTRADICTED_BELOW
+
+
+class BetsOfClassifier(NamedTuple):
+    """Bets of one classifier: their p-value, how many it won, and how many it made."""
+
+    p_value: float
+    correct: int
+    guesses: int
 
 
 @dataclass(frozen=True)
@@ -67,9 +77,14 @@ class Challenge:
     """What a reader should know of how features were read."""
 
     @property
+    def most_telling_first(self) -> list[Finding]:
+        """What all views saw, by their p-values."""
+        return sorted(self.findings, key=lambda finding: finding.p_value)
+
+    @property
     def most_telling(self) -> Finding:
         """The view with the smallest p-value."""
-        return min(self.findings, key=lambda one: one.p_value)
+        return self.most_telling_first[0]
 
     @property
     def p_value(self) -> float:
@@ -84,29 +99,35 @@ class Challenge:
     @property
     def contradictions(self) -> tuple[Finding, ...]:
         """What a warning is about: of the views with the same advice the most telling one."""
-        found = dict[str, Finding]()
-        for one in sorted(self.findings, key=lambda one: one.p_value):
-            if one.contradicts:
-                found.setdefault(one.advice, one)
-        return tuple(found.values())
+        finding_by_advice = dict[str, Finding]()
+        for finding in self.most_telling_first:
+            if finding.contradicts:
+                finding_by_advice.setdefault(finding.advice, finding)
+        return tuple(finding_by_advice.values())
 
     @property
     def options(self) -> Named:
         """The numbers, as results keep them."""
-        best = self.most_telling
-        numbers = {name: getattr(best, name) for name in ("p_value", "view", "seen", "of")}
-        p_values = {one.view: one.p_value for one in self.findings}
-        blind = [
-            {"classifier": one.view, "right": one.seen, "of": one.of, "p_value": one.p_value}
-            for one in self.findings
-            if one.bets
-        ]
-        found = {**numbers, "expected": best.expected, "p_values": p_values}
-        if blind:
-            found["blind_baseline"] = blind[0]
+        most_telling = self.most_telling
+        options: Named = {
+            "p_value": most_telling.p_value,
+            "view": most_telling.view,
+            "seen": most_telling.observed,
+            "of": most_telling.total,
+            "expected": most_telling.expected,
+            "p_values": {finding.view: finding.p_value for finding in self.findings},
+        }
+        for finding in self.findings:
+            if finding.is_bet:
+                options["blind_baseline"] = {
+                    "classifier": finding.view,
+                    "right": finding.observed,
+                    "of": finding.total,
+                    "p_value": finding.p_value,
+                }
         if self.notes:
-            found["notes"] = list(self.notes)
-        return found
+            options["notes"] = list(self.notes)
+        return options
 
 
 def challenge(
@@ -140,72 +161,85 @@ def challenge(
         Pairs that classifiers bet on, at most; which ones, chance decides.
     """
     rng = Purpose.SPLIT_VIEWS.rng(seed)
-    split = views.Split.of(units.member, units.stratum, rng)
-    points = likeness.ranked(features)
+    split = views.Split.of(units.member, strata=units.stratum, rng=rng)
+    ranked_features = likeness.ranked(features)
     rows = "groups of rows"
     advice = _CLEANED
     if units.unit is None:
         rows = "rows"
         advice += _GROUPED
-    usual = _of_units(units, likeness.usual(features, names))
+    log_likelihoods = _means_of_units(units, likeness.usual(features, names))
     findings = [
-        _close_pairs(units.features(points), split, rng, rows),
-        _usual_rows(usual, split, rng, rows),
+        _closest_pairs(units.features(ranked_features), split, rng, rows),
+        _usual_rows(log_likelihoods, split, rng, rows),
     ]
     surprises = None
     if labels is not None:
         surprises = surprise.surprising(features, labels, rng)
     if surprises is not None:
-        findings.append(_labels(_of_units(units, surprises), split, rng, f"{rows} whose {label}"))
-    findings = [replace(one, advice=advice) for one in findings]
-    if _can_contradict(len(range(pairs.count)[:most_bets])):
-        findings.append(bets(pairs, units.features(features), seed, names, most_bets))
+        surprises = _means_of_units(units, surprises)
+        findings.append(_surprising_labels(surprises, split, rng, f"{rows} whose {label}"))
+    findings = [replace(finding, advice=advice) for finding in findings]
+    pairs_to_bet_on = len(range(pairs.count)[:most_bets])
+    if _can_contradict(pairs_to_bet_on):
+        features_of_units = units.features(features)
+        findings.append(bets(pairs, features_of_units, seed, names, most_bets))
     return Challenge(tuple(findings))
 
 
-def _of_units(units: Units, values: FloatArray) -> FloatArray:
+def _means_of_units(units: Units, values: FloatArray) -> FloatArray:
     """Return the means of the rows of each unit, NaN where a row has no value."""
     if units.unit is None:
         return values
-    unknown = np.isnan(values)
-    column = np.where(unknown, 0.0, values)[:, None]
-    means = units.features(column)[:, 0]
-    lacking = np.bincount(units.unit, unknown) > 0
-    return np.where(lacking, np.nan, means)
+    is_unknown = np.isnan(values)
+    known_or_zero = np.where(is_unknown, 0.0, values)
+    means = units.features(known_or_zero[:, None])[:, 0]
+    unknown_rows = np.bincount(units.unit, weights=is_unknown)
+    return np.where(unknown_rows > 0, np.nan, means)
 
 
-def _close_pairs(
-    points: FloatArray, split: views.Split, rng: np.random.Generator, rows: str
+def _closest_pairs(
+    ranked_features: FloatArray, split: views.Split, rng: np.random.Generator, rows: str
 ) -> Finding:
     """See whether records that resemble each other lie in one part."""
-    count = views.across(likeness.closest(points, split, rng), split, rng)
+    closest = likeness.closest(ranked_features, split, rng)
+    count = views.across(closest, split, rng)
     p_value = _corrected(shares.CLOSE_PAIRS, count)
     words = (
         f"{rows} that resemble each other lie in one part more often than a random split allows: "
         f"{_ASKED} Of the {count.of:,} closest pairs, {count.seen:,} have one in each part, "
         f"where {_about(count.expected)} are expected (p = {p_value:.2g})"
     )
-    return Finding("closest pairs", p_value, count.seen, count.of, count.expected, words)
+    return Finding(
+        view="closest pairs",
+        p_value=p_value,
+        observed=count.seen,
+        total=count.of,
+        expected=count.expected,
+        words=words,
+    )
 
 
 def _usual_rows(
-    values: FloatArray, split: views.Split, rng: np.random.Generator, rows: str
+    log_likelihoods: FloatArray, split: views.Split, rng: np.random.Generator, rows: str
 ) -> Finding:
     """See whether the most or the least usual records lie in one part."""
-    count = views.at_ends(likeness.in_order(values, rng), split, rng)
+    order = likeness.in_order(log_likelihoods, rng)
+    count = views.at_ends(order, split, rng)
     p_value = _corrected(shares.USUAL_ROWS, count)
-    return _at_end("usual rows", p_value, count, f"{count.end} usual {rows}")
+    return _at_end_of_order("usual rows", p_value, count, f"{count.end} usual {rows}")
 
 
-def _labels(
-    values: FloatArray, split: views.Split, rng: np.random.Generator, labelled: str
+def _surprising_labels(
+    surprises: FloatArray, split: views.Split, rng: np.random.Generator, labelled_rows: str
 ) -> Finding:
     """See whether records whose labels are surprising, or not at all, lie in one part."""
-    asked = np.flatnonzero(~np.isnan(values))
-    count = views.at_ends(asked[likeness.in_order(values[asked], rng)], split, rng)
+    rows_with_surprise = np.flatnonzero(~np.isnan(surprises))
+    order = likeness.in_order(surprises[rows_with_surprise], rng)
+    count = views.at_ends(rows_with_surprise[order], split, rng)
     p_value = _corrected(shares.LABELS, count)
-    rows = f"{labelled} is {count.end} surprising"
-    return _at_end("surprising labels", p_value, count, rows)
+    rows = f"{labelled_rows} is {count.end} surprising"
+    return _at_end_of_order("surprising labels", p_value, count, rows)
 
 
 def _corrected(share: shares.Share, count: views.Count) -> float:
@@ -213,17 +247,24 @@ def _corrected(share: shares.Share, count: views.Count) -> float:
     return min(1.0, share.price() * count.p_value)
 
 
-def _at_end(view: str, p_value: float, count: views.Count, rows: str) -> Finding:
+def _at_end_of_order(view: str, p_value: float, count: views.Count, rows: str) -> Finding:
     """Return what was counted at an end of an order."""
-    often = "less"
+    frequency = "less"
     if count.seen > count.expected:
-        often = "more"
+        frequency = "more"
     words = (
-        f"the {rows} are in the training set {often} often than a random split allows: {_ASKED} "
-        f"Of these {count.of:,}, {count.seen:,} are in the training set, where "
+        f"the {rows} are in the training set {frequency} often than a random split allows: "
+        f"{_ASKED} Of these {count.of:,}, {count.seen:,} are in the training set, where "
         f"{_about(count.expected)} are expected (p = {p_value:.2g})"
     )
-    return Finding(view, p_value, count.seen, count.of, count.expected, words)
+    return Finding(
+        view=view,
+        p_value=p_value,
+        observed=count.seen,
+        total=count.of,
+        expected=count.expected,
+        words=words,
+    )
 
 
 def _about(expected: float) -> str:
@@ -233,10 +274,12 @@ def _about(expected: float) -> str:
     return f"{expected:.3g}"
 
 
-def _can_contradict(count: int) -> bool:
+def _can_contradict(pairs: int) -> bool:
     """Return whether bets on so many pairs, all of them won, would contradict a split."""
-    parts = np.array_split(np.arange(count), _PARTS)[1:]
-    p_value = falsification.fisher([-part.size * np.log(2) for part in parts])
+    parts = np.array_split(np.arange(pairs), _PARTS)
+    tested_parts = parts[1:]
+    log_tails = [-part.size * np.log(2) for part in tested_parts]
+    p_value = falsification.fisher(log_tails)
     return bool(shares.CHALLENGERS.price(_CHALLENGERS) * p_value < CONTRADICTED_BELOW)
 
 
@@ -259,106 +302,145 @@ def bets(
         from threadpoolctl import threadpool_limits
     # 1. Members first, then the others in the same order; parts of pairs in a random order.
     order = Purpose.SPLIT_PARTS.rng(seed).permutation(pairs.count)[:most]
-    count = order.size
-    table = np.concatenate([features[pairs.members[order]], features[pairs.others[order]]])
-    labels = np.arange(2 * count) < count
+    features_of_members = features[pairs.members[order]]
+    features_of_others = features[pairs.others[order]]
+    table = np.concatenate([features_of_members, features_of_others])
+    is_member = np.arange(2 * order.size) < order.size
     first_is_member = pairs.first[order]
     # 2. Each classifier bets on a part by what it learnt of the parts before.
+    bets_of_classifiers = dict[str, BetsOfClassifier]()
     with threadpool_limits(1):  # so few rows keep other threads waiting
-        results = {
-            name: _won(model, table, labels, first_is_member, seed)
-            for name, model in falsification.default_sceptics().items()
-        }
+        for name, classifier in falsification.default_sceptics().items():
+            bets_of_classifiers[name] = _bets_of_classifier(
+                classifier, table, is_member, first_is_member, seed
+            )
     # 3. The best counts, at a price for having had several (Bonferroni).
-    best = min(results, key=lambda name: results[name][0])
-    p_value, correct, guesses = results[best]
-    p_value = min(1.0, shares.CHALLENGERS.price(len(results)) * p_value)
+    best = min(bets_of_classifiers, key=lambda name: bets_of_classifiers[name].p_value)
+    p_value, correct, guesses = bets_of_classifiers[best]
+    p_value = min(1.0, shares.CHALLENGERS.price(len(bets_of_classifiers)) * p_value)
     words = (
         "the split does not look random: without the model, the member is identified in "
         f"{correct:,} of {guesses:,} pairs, by {best} (p = {p_value:.2g}); the most telling column "
-        f"is {_best_column(table, labels, names)}"
+        f"is {_most_telling_column(table, is_member, names)}"
     )
-    return Finding(best, p_value, correct, guesses, guesses / 2, words, _WRITTEN, bets=True)
+    return Finding(
+        view=best,
+        p_value=p_value,
+        observed=correct,
+        total=guesses,
+        expected=guesses / 2,
+        words=words,
+        advice=_WRITTEN,
+        is_bet=True,
+    )
 
 
-def _won(
-    model: object, table: FloatArray, labels: BoolArray, first_is_member: BoolArray, seed: int
-) -> tuple[float, int, int]:
+def _bets_of_classifier(
+    classifier: object,
+    table: FloatArray,
+    is_member: BoolArray,
+    first_is_member: BoolArray,
+    seed: int,
+) -> BetsOfClassifier:
     """Return the p-value of the bets of a classifier, how many it won, and how many it made.
 
     It learns from earlier pairs only. Guesses that later pairs have a part in, as out of bag or
     across folds, depend on each other: p-values below 0.001 are six times as frequent then.
     """
-    count = first_is_member.size
-    parts = np.array_split(np.arange(count), _PARTS)
-    tails = list[float]()
+    pairs = first_is_member.size
+    parts = np.array_split(np.arange(pairs), _PARTS)
+    log_tails = list[float]()
     correct = 0
     guesses = 0
     for k in range(1, _PARTS):
-        past = np.concatenate(parts[:k])
-        tested = parts[k]
-        learnt_from = np.concatenate([past, past + count])
-        rows = np.concatenate([tested, tested + count])
-        belief = falsification.beliefs(model, table, labels, learnt_from, rows, seed, k)
-        if belief is None:
+        earlier_pairs = np.concatenate(parts[:k])
+        tested_pairs = parts[k]
+        log_odds = falsification.beliefs(
+            classifier,
+            table,
+            is_member,
+            np.concatenate([earlier_pairs, earlier_pairs + pairs]),
+            np.concatenate([tested_pairs, tested_pairs + pairs]),
+            seed,
+            k,
+        )
+        if log_odds is None:
             continue
-        apart = belief[: tested.size] - belief[tested.size :]
-        first = first_is_member[tested]
-        surest, guess = falsification.bets(np.zeros(tested.size), np.where(first, apart, -apart))
-        right = int(((guess > 0) == first[surest]).sum())
+        log_odds_of_members = log_odds[: tested_pairs.size]
+        log_odds_of_others = log_odds[tested_pairs.size :]
+        differences = log_odds_of_members - log_odds_of_others
+        member_is_first = first_is_member[tested_pairs]
+        first_minus_second = np.where(member_is_first, differences, -differences)
+        fair_coins = np.zeros(tested_pairs.size)
+        surest, guess = falsification.bets(fair_coins, first_minus_second)
+        correct_in_part = int(((guess > 0) == member_is_first[surest]).sum())
         if surest.size:
-            fair = np.zeros(surest.size)
-            tails.append(float(poisson_binomial_tail_offsets(right, fair, 0.0, log=True)))
-        correct += right
+            log_tail = poisson_binomial_tail_offsets(
+                correct_in_part, fair_coins[surest], 0.0, log=True
+            )
+            log_tails.append(float(log_tail))
+        correct += correct_in_part
         guesses += surest.size
     p_value = 1.0
-    if tails:
-        p_value = falsification.fisher(tails)
-    return p_value, correct, guesses
+    if log_tails:
+        p_value = falsification.fisher(log_tails)
+    return BetsOfClassifier(p_value, correct, guesses)
 
 
-def _best_column(table: FloatArray, labels: BoolArray, names: Sequence[str]) -> str:
+def _most_telling_column(table: FloatArray, is_member: BoolArray, names: Sequence[str]) -> str:
     """Return the most telling column, by the largest advantage of any threshold."""
-    advantages = []
+    advantages = list[float]()
     for column in table.T:
         order = np.argsort(column, kind="stable")
-        ends = np.flatnonzero(np.diff(column[order], append=np.inf))  # of blocks of equal values
-        gaps = np.cumsum(np.where(labels[order], 1, -1))[ends]
-        widest = float(np.abs(gaps).max())
-        advantages.append(2 * widest / labels.size)
+        block_ends = np.flatnonzero(np.diff(column[order], append=np.inf))  # of equal values
+        members_minus_others = np.cumsum(np.where(is_member[order], 1, -1))
+        widest_gap = float(np.abs(members_minus_others[block_ends]).max())
+        advantages.append(2 * widest_gap / is_member.size)
     best = int(np.argmax(advantages))
-    name = f"number {best} of the features, counted from 0"
+    column_name = f"number {best} of the features, counted from 0"
     if names and names[best].strip():
-        name = repr(names[best])
+        column_name = repr(names[best])
     elif names:
-        name = f"number {best}, counted from 0, which has no name"
-    return f"{name} (advantage {advantages[best]:.2f})"
+        column_name = f"number {best}, counted from 0, which has no name"
+    return f"{column_name} (advantage {advantages[best]:.2f})"
 
 
-def challenged(result: AuditResult, found: Challenge) -> AuditResult:
+def challenged(result: AuditResult, outcome: Challenge) -> AuditResult:
     """Return a result that says what a challenge came to, its bound withheld if it contradicts.
 
     What is withheld has no other warnings: they are about the size of the bound.
     """
-    result = replace(result, options=result.options | {"challenge": found.options})
-    split, *rest = result.assumptions
-    if not found.contradicted:
-        text = f"{split.statement} Features alone do not contradict it (p = {found.p_value:.2g})."
-        if found.notes:
-            text += f" Of the features, {'; '.join(found.notes)}."
-        return replace(result, assumptions=(replace(split, statement=text), *rest))
+    result = replace(result, options=result.options | {"challenge": outcome.options})
+    random_split, *other_assumptions = result.assumptions
+    if not outcome.contradicted:
+        statement = (
+            f"{random_split.statement} Features alone do not contradict it "
+            f"(p = {outcome.p_value:.2g})."
+        )
+        if outcome.notes:
+            statement += f" Of the features, {'; '.join(outcome.notes)}."
+        random_split = replace(random_split, statement=statement)
+        return replace(result, assumptions=(random_split, *other_assumptions))
     curve = result._curve  # noqa: SLF001 (drawn when asked for)
-    words = "; ".join(one.words for one in found.contradictions)
-    advice = Message.joined(dict.fromkeys(one.advice for one in found.contradictions))
-    split = replace(split, statement=f"{split.statement} But {words}.", status="contradicted")
-    said = "{words}: the split was not random, and the bound is withheld; {advice}"
-    warning = Message(said, words=words, advice=advice)
+    contradictions = outcome.contradictions
+    words = "; ".join(finding.words for finding in contradictions)
+    advice = Message.joined(dict.fromkeys(finding.advice for finding in contradictions))
+    random_split = replace(
+        random_split,
+        statement=f"{random_split.statement} But {words}.",
+        status="contradicted",
+    )
+    warning = Message(
+        "{words}: the split was not random, and the bound is withheld; {advice}",
+        words=words,
+        advice=advice,
+    )
     return replace(
         result,
         bound=0.0,
         reason="it is withheld: the records contradict a random split",
         rejected=None,
         warnings=(warning,),
-        assumptions=(split, *rest),
+        assumptions=(random_split, *other_assumptions),
         _curve=Lazy(lambda: replace(curve.value, bound=np.zeros(curve.value.bound.size))),
     )

@@ -39,14 +39,14 @@ from leakbound.audits.road import (
     assemble,
 )
 from leakbound.audits.sequences import (
-    Cuts,
+    GuessCounts,
     GuessSequence,
-    best_moment,
-    points_of,
-    ranks_within,
-    searched,
-    strongest,
-    walk_through,
+    best_moment_by_ville,
+    curve_of_sequence,
+    ranks_within_batch,
+    sentence_on_sequences,
+    strongest_sequence,
+    visiting_order,
 )
 from leakbound.audits.trials import INDEPENDENT, NEIGHBOURS
 from leakbound.claims import CLAIMS, Claim, PureDP
@@ -139,7 +139,7 @@ class Stream:
         self._level = complement(confidence)
         self._confidence = float(confidence)
         self._sides = sides
-        self._shares = _checked(shares)
+        self._shares = _checked_shares(shares)
         self._sequences = [
             GuessSequence(order, share) for order in ORDERS[sides] for share in self._shares
         ]
@@ -191,9 +191,9 @@ class Stream:
         # 2. Too many or too few members so far contradict the coins, for good: then no parameter
         # explains the guesses, and a search for one has no end.
         members = self._members + int(included.sum())
-        count = MemberCount.of_coins(members, self._m + values.size)
-        if count.impossible and self._refused is None:
-            self._refused = count
+        member_count = MemberCount.of_coins(members, self._m + values.size)
+        if member_count.impossible and self._refused is None:
+            self._refused = member_count
         # 3. Its guesses go on where those of earlier batches ended.
         ranking = _core.Ranking(values, included)
         if ranking.blocks == 1 and (self._sides == "both" or values.size > 1):
@@ -247,9 +247,9 @@ class Stream:
         counts = self._counts
         member = np.concatenate(self._member)
         scores = np.concatenate(self._scores)  # batches may follow
-        ranks = np.concatenate([ranks_within(values) for values in self._scores])
+        ranks = np.concatenate([ranks_within_batch(values) for values in self._scores])
         # The sequence that says most has the guesses; the bound is that of all together.
-        index = self._strongest(bound)
+        index = self._strongest_sequence(bound)
         sequence = self._sequences[index]
         guesses, correct = counts[:, index].tolist()
         moments = [*self._ends[1:], counts]
@@ -269,7 +269,7 @@ class Stream:
         if not bound:
             reason = chance_explains(guesses, correct)
         proof = Proof(
-            policy=Stated(thresholds=searched(len(self._sequences))),
+            policy=Stated(thresholds=sentence_on_sequences(len(self._sequences))),
             game=ScoreGame(scores=ranks, member=member, sides=self._sides, seed=0),
             ranking=_core.Ranking(ranks, member),
             order=sequence.order,
@@ -277,8 +277,8 @@ class Stream:
             level=self._level,
             reason=reason,
             options=options,
-            perfect=lambda: self._perfect(member.size),
-            points=lambda most: points_of(moments, index, bounds, most),
+            perfect=lambda: self._ceiling(member.size),
+            points=lambda most: curve_of_sequence(moments, index, bounds, most),
         )
         request = Request(claim=self._claim, confidence=self._confidence, sides=self._sides, seed=0)
         grounds = self._grounds({"scores": scores, "member": member})
@@ -286,8 +286,8 @@ class Stream:
 
     def _grounds(self, inputs: dict[str, GenericArray]) -> Grounds:
         """Return what is said of coins of one training run, or of independent trials."""
-        count = MemberCount.of_coins(self._members, self.m)
-        warnings = [*count.warnings(), *delta_warnings(self._claim.delta, self.m)]
+        member_count = MemberCount.of_coins(self._members, self.m)
+        warnings = [*member_count.warnings(), *delta_warnings(self._claim.delta, self.m)]
         if self._abstained:
             warnings.append(
                 f"{self._abstained} examples abstained: all scores of a batch are equal"
@@ -304,7 +304,7 @@ class Stream:
         return Grounds(
             theorem=theorem,
             assumptions=(
-                count.assumption(*coins),
+                member_count.assumption(*coins),
                 relation,
                 *_DECLARED,
                 *family_assumption(self._claim, of),
@@ -331,79 +331,89 @@ class Stream:
         """Whether each score must come from a separate run."""
         return not isinstance(self._claim, PureDP)
 
-    def _strongest(self, bound: float) -> int:
+    def _strongest_sequence(self, bound: float) -> int:
         """Return the index of the sequence that says most."""
         if not self._trials:
-            return strongest(self._counts, bound)
+            return strongest_sequence(self._counts, bound)
         theta = max(bound, self._claim.search[0])
-        left = self._bets.won(theta, self.m, self._counts, self._bets.place(theta))
-        return int(left.max(axis=0).argmax())
+        place = self._bets.place(theta)
+        log_wealth = self._bets.won(theta, self.m, self._counts, place)
+        return int(log_wealth.max(axis=0).argmax())
 
     def _extend(self, ranking: _core.Ranking) -> None:
         """Visit a batch, and look at every block on the way, or of trials at the end."""
-        paths: dict[PathOrder, Cuts] = {}
+        counts_by_order: dict[PathOrder, GuessCounts] = {}
         for order in ORDERS[self._sides]:
             if order != "pairs":  # of which a stream has none
                 path = ranking.path(order)
-                paths[order] = path.sample(path.guesses)
-        upper, lower = walk_through(paths)
-        before = self._ends[-1]
-        step = max(1, _MOMENTS // len(self._sequences))
-        first = 0
+                counts_by_order[order] = path.sample(path.guesses)
+        upper_visited, lower_visited = visiting_order(counts_by_order)
+        counts_before = self._ends[-1]
+        blocks_at_once = max(1, _MOMENTS // len(self._sequences))
+        first_block = 0
         if self._trials:
-            first = upper.size - 1
-        most = self._proved
+            first_block = upper_visited.size - 1
+        largest_proved = self._proved
         counts = self._counts
-        for start in range(first, upper.size, step):
-            some = slice(start, start + step)
-            within = [one.within(paths, (upper[some], lower[some])) for one in self._sequences]
+        for start in range(first_block, upper_visited.size, blocks_at_once):
+            blocks = slice(start, start + blocks_at_once)
+            visited = upper_visited[blocks], lower_visited[blocks]
+            counts_of_batch = [
+                sequence.counts_after_blocks(counts_by_order, visited)
+                for sequence in self._sequences
+            ]
             # moments, guesses or correct guesses, sequences
-            moments = before + np.stack(within).transpose(2, 1, 0)
-            best, proved = self._best(moments, self.m + ranking.examples)
-            if proved > most or (self._trials and not proved):
-                most = proved
-                counts = moments[best]
-        self._proved = most
+            moments = counts_before + np.stack(counts_of_batch).transpose(2, 1, 0)
+            best_moment, proved = self._best_moment(moments, self.m + ranking.examples)
+            if proved > largest_proved or (self._trials and not proved):
+                largest_proved = proved
+                counts = moments[best_moment]
+        self._proved = largest_proved
         self._counts = counts
         self._ends.append(moments[-1])
-        self._bounds.append(max(0.0, most))
+        self._bounds.append(max(0.0, largest_proved))
 
-    def _best(self, moments: IntArray, trials: int) -> tuple[int, float]:
+    def _best_moment(self, moments: IntArray, trials: int) -> tuple[int, float]:
         """Return the index of the best moment, and what it proves."""
         if self._trials:
-            return len(moments) - 1, self._bets.bound(trials, moments[-1], self._bounds[-1])
-        return best_moment(moments, self._level)
+            last_counts = moments[-1]
+            return len(moments) - 1, self._bets.bound(trials, last_counts, self._bounds[-1])
+        return best_moment_by_ville(moments, self._level)
 
-    def _perfect(self, examples: int) -> float:
+    def _ceiling(self, examples: int) -> float:
+        """Return the bound of a perfect attack, whose guesses are all correct."""
         half = max(1, examples // 2)
         guesses = []
-        for one in self._sequences:
+        for sequence in self._sequences:
             longest = half
-            if one.order == "interleaved":
+            if sequence.order == "interleaved":
                 longest = examples
-            guesses.append(math.ceil(one.share * longest))
-        return self._best(np.array([[guesses, guesses]], dtype=np.int64), examples)[1]
+            guesses.append(math.ceil(sequence.share * longest))
+        moments = np.array([[guesses, guesses]], dtype=np.int64)
+        _, ceiling = self._best_moment(moments, examples)
+        return ceiling
 
     def _new_ids(self, ids: AnyArray | None, included: BoolArray) -> dict[object, None]:
         """Check the ids of a batch, and return them."""
         if ids is None:
             return {}
         check_ids(ids, included)
-        new = ids.tolist()
-        first = next(iter(self._ids), new[0])
-        kinds = {type(first), type(new[0])}
-        if len(kinds) > 1 and kinds & {str, bytes}:
+        new_ids = ids.tolist()
+        first_id = next(iter(self._ids), new_ids[0])
+        types = {type(first_id), type(new_ids[0])}
+        if len(types) > 1 and types & {str, bytes}:
             raise InputTypeError(
-                f"ids are like {shown(new[0])} in this batch and like {shown(first)} in an "
+                f"ids are like {shown(new_ids[0])} in this batch and like {shown(first_id)} in an "
                 "earlier one, so repeated examples cannot be detected: give ids of one type"
             )
-        again = self._ids.keys() & set(new)
-        if again:
+        repeated_ids = self._ids.keys() & set(new_ids)
+        if repeated_ids:
             raise InputError(
-                f"{len(again)} ids of this batch were in an earlier one, such as "
-                f"{min(again, key=str)!s}: its membership is known, so it proves nothing more"
+                f"{len(repeated_ids)} ids of this batch were in an earlier one, such as "
+                f"{min(repeated_ids, key=str)!s}: its membership is known, so it proves nothing "
+                "more"
             )
-        return dict.fromkeys(new)
+        return dict.fromkeys(new_ids)
 
 
 _FAIR = (
@@ -438,7 +448,7 @@ _DECLARED = (
 )
 
 
-def _checked(shares: Sequence[float]) -> tuple[float, ...]:
+def _checked_shares(shares: Sequence[float]) -> tuple[float, ...]:
     try:
         values = tuple(real(one, "shares", above=0, below=math.inf) for one in tuple(shares))
     except TypeError as error:

@@ -53,26 +53,30 @@ def audit_each(
     labels = _labels(read.order.placed(by, "by"), examples=member.size)
     groups = rowwise.get("groups")
     if groups is not None:
-        _check_whole(groups, labels)
+        _check_groups_have_one_label(groups, labels)
     names = np.unique(labels)
     level = shares.SUBGROUPS.of(request.level, names.size)
     _check_sizes(labels, groups, level)
     strata = rowwise.get("strata")
     if strata is None:
         strata = np.zeros(member.size)
-    sides = _Sides(_of_units(member, groups), _of_units(strata, groups))
+    sides = _SidesOfUnits(
+        member=_values_of_units(member, groups),
+        stratum=_values_of_units(strata, groups),
+    )
     results = dict[object, AuditResult]()
     failures = dict[object, LeakboundError]()
     for name in names.tolist():
-        part = _part(design, read, np.flatnonzero(labels == name), rowwise)
-        asked = replace(request, confidence=confidence_at(level), ids=part.ids)
+        subgroup = _subgroup(design, read, np.flatnonzero(labels == name), rowwise)
+        confidence = confidence_at(level)
+        subgroup_request = replace(request, confidence=confidence, ids=subgroup.ids)
         try:
-            results[name] = part.design.audit(part.scores, asked)
+            results[name] = subgroup.design.audit(subgroup.scores, subgroup_request)
         except AbstentionError as error:
             failures[name] = error
         except LeakboundError as error:
-            inside = _of_units(labels, groups) == name
-            if isinstance(error, DesignError) and sides.explain(inside):
+            in_subgroup = _values_of_units(labels, groups) == name
+            if isinstance(error, DesignError) and sides.are_one_by_chance(in_subgroup):
                 failures[name] = error
                 continue
             message = Message("subgroup {name!s:.60} of by: {error}", name=name, error=error)
@@ -80,12 +84,16 @@ def audit_each(
                 message = Message("{text}. {before}", text=message, before=_BEFORE)
             raise type(error)(message, option=error.option) from error
     if not results:
-        raise _together(failures, names.size) from next(iter(failures.values()))
-    told = _reasons(failures)
-    return {name: one_of(one, str(name), names.size, told) for name, one in results.items()}
+        first_failure = next(iter(failures.values()))
+        raise _error_of_all_subgroups(failures, names.size) from first_failure
+    not_audited = _reasons(failures)
+    return {
+        name: one_of(result, str(name), subgroups=names.size, not_audited=not_audited)
+        for name, result in results.items()
+    }
 
 
-class _Part(NamedTuple):
+class _Subgroup(NamedTuple):
     """The examples of one label: their design, scores and ids."""
 
     design: AnyDesign
@@ -93,68 +101,69 @@ class _Part(NamedTuple):
     ids: GenericArray | None = None
 
 
-def _part(design: Any, read: AlignedScores, rows: IntArray, rowwise: Named) -> _Part:
+def _subgroup(design: Any, read: AlignedScores, rows: IntArray, rowwise: Named) -> _Subgroup:
     """Return the examples in some rows."""
-    given = {one: _taken(values, rows) for one, values in rowwise.items()}
+    options_of_rows = dict[str, Data]()
+    for option, values in rowwise.items():
+        options_of_rows[option] = _taken_rows(values, rows)
     ids = None
     if read.order.told_ids is not None:
         ids = read.order.told_ids[rows]
-    attacks = read.attacks.taken(rows).scores
-    scores: Listed = attacks
-    if [*attacks] == [""]:
-        scores = attacks[""]
-    return _Part(replace(design, member=read.member[rows], **given), scores, ids)
+    scores_by_attack = read.attacks.taken(rows).scores
+    scores: Listed = scores_by_attack
+    if read.attacks.alone:
+        scores = scores_by_attack[""]
+    design_of_rows = replace(design, member=read.member[rows], **options_of_rows)
+    return _Subgroup(design_of_rows, scores, ids)
 
 
-def _of_units(values: GenericArray, groups: GenericArray | None) -> GenericArray:
+def _values_of_units(values: GenericArray, groups: GenericArray | None) -> GenericArray:
     """Return what each row has as what each group of rows has."""
     if groups is None:
         return values
-    return values[by_first_row(groups)[1]]
+    _, first_rows, _ = by_first_row(groups)
+    return values[first_rows]
 
 
 @dataclass(frozen=True, eq=False)
-class _Sides:
+class _SidesOfUnits:
     """The sides of the split on which the units of each stratum are."""
 
     member: GenericArray
     stratum: GenericArray
 
-    def explain(self, inside: GenericArray) -> bool:
+    def are_one_by_chance(self, in_subgroup: GenericArray) -> bool:
         """Return whether units of one label are on one side of each stratum, or one, by chance.
 
         If membership had no part in the labels, n units of one label are a random n of all N in
         their stratum: they are all among the M on one side with probability
         (M choose n) / (N choose n).
         """
-        log_p = 0.0
-        for one in np.unique(self.stratum[inside]):
-            here = self.stratum == one
-            sides = self.member[here & inside]
+        log_p_value = 0.0
+        for stratum in np.unique(self.stratum[in_subgroup]):
+            in_stratum = self.stratum == stratum
+            sides = self.member[in_stratum & in_subgroup]
             if (sides != sides[0]).any():
                 return False
-            alike = self.member[here] == sides[0]
-            log_p += log_choose(int(alike.sum()), sides.size)
-            log_p -= log_choose(alike.size, sides.size)
-        return log_p >= math.log(IMPOSSIBLE)
+            sides_of_stratum = self.member[in_stratum]
+            on_this_side = int((sides_of_stratum == sides[0]).sum())
+            log_p_value += log_choose(on_this_side, sides.size)
+            log_p_value -= log_choose(sides_of_stratum.size, sides.size)
+        return log_p_value >= math.log(IMPOSSIBLE)
 
 
 def _reasons(failures: Mapping[object, LeakboundError]) -> str:
     """Say which labels are not audited, and why; nothing if all are."""
-    told = list[str]()
+    reasons = list[str]()
     for name, error in failures.items():
-        told.append(f"{name!s:.30} ({_first(error)})")
-    if len(told) > _FAILED:
-        told[_FAILED:] = ["…"]
-    return "; ".join(told)
+        problem, _, _ = str(error).partition(": ")  # without what to do about it
+        reasons.append(f"{name!s:.30} ({problem})")
+    if len(reasons) > _FAILED:
+        reasons[_FAILED:] = ["…"]
+    return "; ".join(reasons)
 
 
-def _first(error: LeakboundError) -> str:
-    """Return what is wrong, without what to do about it."""
-    return str(error).partition(": ")[0]
-
-
-def of_single_examples(
+def membership_of_single_examples(
     member: MemberInput | None, scores: object, counted: type[AnyTally]
 ) -> MemberInput:
     """Return membership of single examples; what is counted has no subgroups."""
@@ -165,7 +174,7 @@ def of_single_examples(
     return member
 
 
-def _taken(values: Data, rows: IntArray) -> Data:
+def _taken_rows(values: Data, rows: IntArray) -> Data:
     """Return the rows of an option, if it was given."""
     if values is None:
         return None
@@ -174,21 +183,23 @@ def _taken(values: Data, rows: IntArray) -> Data:
     return values[rows]
 
 
-def _together(failures: Mapping[object, LeakboundError], labels: int) -> LeakboundError:
+def _error_of_all_subgroups(
+    failures: Mapping[object, LeakboundError], subgroups: int
+) -> LeakboundError:
     """Return one error about all labels whose examples cannot be audited."""
     (first, error), *_ = failures.items()
-    listed = [f"{name!s:.30}" for name in failures][:_FAILED]
+    listed_names = [f"{name!s:.30}" for name in failures][:_FAILED]
     if len(failures) > _FAILED:
-        listed.append("…")
+        listed_names.append("…")
     message = Message(
         "subgroup {first!s:.60} of by: {error}. Of {labels:,} labels, {failed:,} cannot be "
         "audited ({listed}): merge them into others or drop their examples, by a rule "
         "without membership",
         first=first,
         error=error,
-        labels=labels,
+        labels=subgroups,
         failed=len(failures),
-        listed=", ".join(listed),
+        listed=", ".join(listed_names),
     )
     return type(error)(message, option=error.option)
 
@@ -200,11 +211,13 @@ def one_of(
     instance(subgroup, name="subgroup", types=str)
     instance(not_audited, name="not_audited", types=str)
     integer(subgroups, name="subgroups", least=1)
-    together = percent(max(0.0, 1 - subgroups * complement(result.confidence)))
+    # The union bound over all subgroups.
+    confidence_of_all = max(0.0, 1 - subgroups * complement(result.confidence))
+    percentage = percent(confidence_of_all)
     statement = (
         f"This is subgroup {subgroup} of {subgroups}. The labels do not depend on membership. "
         "Each subgroup has an equal share of the error probability, so that all bounds hold "
-        f"together with {together} confidence."
+        f"together with {percentage} confidence."
     )
     options = {**result.options, "subgroup": subgroup, "subgroups": subgroups}
     if not_audited:
@@ -214,7 +227,7 @@ def one_of(
     wording = replace(
         result.wording,
         drawn=f"{result.wording.drawn}, subgroup {subgroup} of {subgroups}",
-        chance=f"{result.wording.chance}; {together} for all {subgroups} subgroups together",
+        chance=f"{result.wording.chance}; {percentage} for all {subgroups} subgroups together",
     )
     return replace(
         result,
@@ -226,13 +239,13 @@ def one_of(
 
 def labels_of_subgroups(by: ArrayInput, groups: ArrayInput | None) -> GenericArray:
     """Return the label of each example, or of each group of rows."""
-    size = len(vector(by, name="by", kinds="biufSUO"))
-    labels = _labels(by, examples=size)
+    examples = len(vector(by, name="by", kinds="biufSUO"))
+    labels = _labels(by, examples=examples)
     if groups is None:
         return labels
-    codes = check_codes(groups, examples=size, name="groups")
-    _check_whole(codes, labels)
-    return labels[by_first_row(codes)[1]]
+    group_codes = check_codes(groups, examples=examples, name="groups")
+    _check_groups_have_one_label(group_codes, labels)
+    return _values_of_units(labels, group_codes)
 
 
 def confidence_at(level: float) -> float:
@@ -250,7 +263,7 @@ def _labels(by: ArrayInput, examples: int) -> GenericArray:
     )
 
 
-def _check_whole(groups: GenericArray, labels: GenericArray) -> None:
+def _check_groups_have_one_label(groups: GenericArray, labels: GenericArray) -> None:
     """Refuse groups whose rows have several labels."""
     torn = torn_group(groups, labels)
     if torn is not None:
@@ -263,16 +276,18 @@ def _check_whole(groups: GenericArray, labels: GenericArray) -> None:
 
 def _check_sizes(labels: GenericArray, groups: GenericArray | None, level: float) -> None:
     """Refuse labels of which none has enough units for any bound."""
-    names, sizes = np.unique(_of_units(labels, groups), return_counts=True)
-    largest = int(sizes.max())
+    labels_of_units = _values_of_units(labels, groups)
+    names, sizes = np.unique(labels_of_units, return_counts=True)
+    largest_size = int(sizes.max())
     # A perfect attack on n units is right in all guesses with probability 2⁻ⁿ where nothing leaks.
-    if 2.0**-largest < level:
+    if 2.0**-largest_size < level:
         return
-    shown = ", ".join(f"{name!s:.30}" for name in names[:_LISTED])
+    listed_names = ", ".join(f"{name!s:.30}" for name in names[:_LISTED])
     if names.size > _LISTED:
-        shown += ", …"
+        listed_names += ", …"
     raise DesignError(
-        f"by has {names.size:,} labels ({shown}), and the largest subgroup has {largest:,}: at "
-        f"1/{names.size:,} of the error probability even a perfect attack proves nothing. Use "
-        "fewer labels; leakbound.planning.ceilings says what each subgroup can prove"
+        f"by has {names.size:,} labels ({listed_names}), and the largest subgroup has "
+        f"{largest_size:,}: at 1/{names.size:,} of the error probability even a perfect attack "
+        "proves nothing. Use fewer labels; leakbound.planning.ceilings says what each subgroup can "
+        "prove"
     )

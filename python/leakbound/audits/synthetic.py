@@ -17,7 +17,13 @@ from leakbound.attacks.synthetic.scores import DEFAULT, RISKS
 from leakbound.audits.random_split import RandomSplit, SplitWords
 from leakbound.audits.road import Request
 from leakbound.audits.synthetic_risks import risks_of
-from leakbound.audits.synthetic_tables import ColumnRole, Inputs, Roles, marks, notes
+from leakbound.audits.synthetic_tables import (
+    ColumnRole,
+    Inputs,
+    Roles,
+    missing_marks,
+    notes_on_tables,
+)
 from leakbound.claims import Claim, PureDP
 from leakbound.cuts import CutPolicy
 from leakbound.errors import InputTypeError, OptionError
@@ -154,8 +160,10 @@ def audit_synthetic(
     seed = seed_of(seed)
     if challenge is not None:
         flag(challenge, "challenge")
-    own = isinstance(attacks, Mapping)
-    names = () if own else _names(attacks)
+    has_own_scores = isinstance(attacks, Mapping)
+    names: tuple[str, ...] = ()
+    if not has_own_scores:
+        names = _attack_names(attacks)
     roles = Roles.of(columns)
     if roles.secrets and "inference" not in names:
         raise OptionError(
@@ -163,52 +171,71 @@ def audit_synthetic(
             "attacks, or leave the secret out"
         )
     # 1. All tables, read alike.
-    writing = Writing(missing=marks(missing))
-    read = Inputs.read(members, nonmembers, synthetic, reference, roles, writing, seed)
+    writing = Writing(missing=missing_marks(missing))
+    inputs = Inputs.read(
+        members=members,
+        nonmembers=nonmembers,
+        synthetic=synthetic,
+        reference=reference,
+        roles=roles,
+        writing=writing,
+        seed=seed,
+    )
     # 2. Scores that no membership has a part in.
-    found = {name: ATTACKS[name](read.tables).values for name in names}
-    scores = {name: _telling(values, read.tables) for name, values in found.items()}
-    if own:
+    attack_scores = {name: ATTACKS[name](inputs.tables).values for name in names}
+    scores = dict[str, FloatArray]()
+    for name, values in attack_scores.items():
+        scores[name] = _scores_or_noise(values, inputs.tables)
+    if has_own_scores:
         rows = ExampleOrder.of_tables([members, nonmembers], "the index of members and non-members")
-        scores = _own_scores(cast("Any", attacks), rows, read.records.member.size)
+        scores = _own_scores(cast("Any", attacks), rows, size=inputs.records.member.size)
     # 3. The audit of the random split.
     request = Request(claim=claim, confidence=confidence, cuts=cuts, seed=seed)
-    result = _audited(read, scores, request, challenge=challenge)
+    result = _audit_of_split(inputs, scores, request, challenge=challenge)
     # 4. In the words of a generator, with the three questions and the usual metrics beside it.
-    risks = risks_of(read, {name: found[name] for name in RISKS if name in found}, result)
-    metrics = similarity(read.tables, read.records.member)
-    options = {"reference": reference is not None, "synthetic": len(read.tables.synthetic)}
+    scores_of_risks = {name: attack_scores[name] for name in RISKS if name in attack_scores}
+    risks = risks_of(inputs, scores_of_risks, result)
+    metrics = similarity(inputs.tables, inputs.records.member)
+    options: dict[str, JsonValue] = {
+        "reference": reference is not None,
+        "synthetic": len(inputs.tables.synthetic),
+    }
+    if roles.secrets:
+        options["secret_columns"] = list(roles.secrets)
+    notes = notes_on_tables(inputs.tables, inputs.records, metrics.copies_of_members)
     result = replace(
         result,
-        assumptions=_stated(result, risks, named=bool(names), reference=reference is not None),
-        options=result.options | options | _named_secrets(roles.secrets),
-        warnings=(
-            *result.warnings,
-            *notes(read.tables, read.records, metrics.copies_of_members),
+        assumptions=_assumptions_of_generator(
+            result, risks, named=bool(names), reference=reference is not None
         ),
+        options=result.options | options,
+        warnings=(*result.warnings, *notes),
     )
-    held = {one.name: getattr(result, one.name) for one in fields(AuditResult)}
-    return SyntheticResult(**held, similarity=metrics, risks=risks)
+    values_of_fields = {field.name: getattr(result, field.name) for field in fields(AuditResult)}
+    return SyntheticResult(**values_of_fields, similarity=metrics, risks=risks)
 
 
-def _audited(
-    read: Inputs, scores: Mapping[str, FloatArray], request: Request, *, challenge: bool | None
+def _audit_of_split(
+    inputs: Inputs, scores: Mapping[str, FloatArray], request: Request, *, challenge: bool | None
 ) -> AuditResult:
     """Audit the random split, whose records are in the order of their content."""
-    records, order = read.records, read.order
-    alone = None if challenge is False else read.alone()
-    design = RandomSplit(
-        records.member[order],
-        strata=None if records.strata is None else records.strata[order],
-        groups=None if records.groups is None else records.groups[order],
-        features=None if alone is None else alone.rows[order],
-    )
-    return design.audit(
-        {name: values[order] for name, values in scores.items()},
-        request,
-        replace(_WORDS, columns=() if alone is None else alone.sources),
-        most_bets=None if challenge else _MOST_BETS,
-    )
+    records = inputs.records
+    order = inputs.order
+    design = RandomSplit(records.member[order])
+    if records.strata is not None:
+        design = replace(design, strata=records.strata[order])
+    if records.groups is not None:
+        design = replace(design, groups=records.groups[order])
+    words = _WORDS
+    if challenge is not False:
+        coordinates = inputs.coordinates_of_records()
+        design = replace(design, features=coordinates.rows[order])
+        words = replace(_WORDS, columns=coordinates.sources)
+    most_bets = None
+    if not challenge:
+        most_bets = _MOST_BETS
+    ordered_scores = {name: values[order] for name, values in scores.items()}
+    return design.audit(ordered_scores, request, words, most_bets=most_bets)
 
 
 def _own_scores(
@@ -217,35 +244,30 @@ def _own_scores(
     """Read scores of one's own, of members first."""
     scores = {}
     for name, values in attacks.items():
-        own = f"scores of {name!r}"
-        scores[name] = check_scores(rows.placed(values, own), own)
-        check_length(scores[name], size, f"{own}, members first,")
+        label = f"scores of {name!r}"
+        scores[name] = check_scores(rows.placed(values, label), label)
+        check_length(scores[name], size, f"{label}, members first,")
     return scores
 
 
-def _stated(
+def _assumptions_of_generator(
     result: AuditResult, risks: Risks | None, *, named: bool, reference: bool
 ) -> tuple[Assumption, ...]:
     """Return the assumptions in the words of a generator."""
-    words = {"audited records did not choose the model": _ONE_TABLE}
+    replacements = {"audited records did not choose the model": _ONE_TABLE}
     if named:
-        words["scores without membership"] = _LABEL_FREE
-    stated = [words.get(one.name, one) for one in result.assumptions]
+        replacements["scores without membership"] = _LABEL_FREE
+    assumptions = list[Assumption]()
+    for assumption in result.assumptions:
+        assumptions.append(replacements.get(assumption.name, assumption))
     if risks is not None and any(risk.control_rate_upper is not None for _, risk in risks):
-        stated.append(_INDEPENDENT)
+        assumptions.append(_INDEPENDENT)
     if reference:
-        stated.append(_REFERENCE)
-    return tuple(stated)
+        assumptions.append(_REFERENCE)
+    return tuple(assumptions)
 
 
-def _named_secrets(secrets: tuple[str, ...]) -> dict[str, JsonValue]:
-    """Return the option of secrets, if some were named."""
-    if not secrets:
-        return {}
-    return {"secret_columns": list(secrets)}
-
-
-def _names(attacks: object) -> tuple[str, ...]:
+def _attack_names(attacks: object) -> tuple[str, ...]:
     """Return the names of attacks that were asked for."""
     names = attacks
     if isinstance(attacks, str):  # an array compares with nothing
@@ -265,7 +287,7 @@ def _names(attacks: object) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _telling(values: FloatArray, tables: Tables) -> FloatArray:
+def _scores_or_noise(values: FloatArray, tables: Tables) -> FloatArray:
     """Return scores; where an attack says the same of all records, it guesses at random."""
     if values.min() < values.max():
         return values

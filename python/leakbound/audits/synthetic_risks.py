@@ -9,7 +9,7 @@ import numpy as np
 from leakbound._base import shares
 from leakbound._base.checks import complement
 from leakbound._base.codes import by_first_row
-from leakbound._base.types import BoolArray, FloatArray
+from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.attacks.synthetic.rates import isolated
 from leakbound.audits.pairs import Pairs, Units
 from leakbound.audits.synthetic_tables import Inputs
@@ -20,112 +20,126 @@ from leakbound.stats import clopper_pearson
 from leakbound.stats.exposure import PairGuesses, surely_seen_from
 
 
-def risks_of(read: Inputs, scores: Mapping[str, FloatArray], result: AuditResult) -> Risks | None:
+def risks_of(inputs: Inputs, scores: Mapping[str, FloatArray], result: AuditResult) -> Risks | None:
     """Return the risks whose attacks were made, by the pairs of the audit.
 
     Parameters
     ----------
-    read, result : Inputs and AuditResult
+    inputs, result : Inputs and AuditResult
         The tables, and the audit of the random split.
     scores : mapping of str to ndarray of shape (N,)
         Scores of members and of others, by the names of attacks; 0 where an attack failed.
     """
     if not scores:
         return None
-    split = _Split.of(read)
+    split = _SplitOfTables.of(inputs)
     level = complement(result.confidence)
-    found = {
-        name: _risk(name, values, split, result, level, len(scores))
-        for name, values in scores.items()
-    }
+    risks = dict[str, Risk]()
+    for name, values in scores.items():
+        risks[name] = _risk(name, values, split, result, level, number_of_risks=len(scores))
     return Risks(
-        singling_out=found.get("singling_out"),
-        linkability=found.get("linkability"),
-        inference=found.get("inference"),
+        singling_out=risks.get("singling_out"),
+        linkability=risks.get("linkability"),
+        inference=risks.get("inference"),
     )
 
 
 @dataclass(frozen=True, eq=False)
-class _Split:
+class _SplitOfTables:
     """Units of the split and their pairs, as the audit drew them."""
 
-    read: Inputs
+    inputs: Inputs
     units: Units
     pairs: Pairs
 
     @classmethod
-    def of(cls, read: Inputs) -> Self:
+    def of(cls, inputs: Inputs) -> Self:
         """Draw the pairs of the audit again: they follow from the units and the seed."""
-        records, order = read.records, read.order
-        strata = None if records.strata is None else by_first_row(records.strata[order])[2]
-        groups = None if records.groups is None else records.groups[order]
+        records = inputs.records
+        order = inputs.order
+        strata: IntArray | None = None
+        if records.strata is not None:
+            _, _, strata = by_first_row(records.strata[order])
+        groups = None
+        if records.groups is not None:
+            groups = records.groups[order]
         units = Units.of(records.member[order], strata=strata, groups=groups, aggregate="max")
-        return cls(read, units, Pairs.drawn(units, read.tables.seed))
+        return cls(inputs, units, Pairs.drawn(units, inputs.tables.seed))
 
-    def succeeded(self, name: str, scores: FloatArray) -> BoolArray:
+    def successes(self, name: str, scores: FloatArray) -> BoolArray:
         """Return on which units an attack succeeded: on any of their records."""
-        hit = scores > 0
+        is_success = scores > 0
         if name == "singling_out":
-            hit = isolated(self.read.tables, self.read.records.member)
-        return self.units.scores(hit[self.read.order].astype(np.float64)) > 0
+            is_success = isolated(self.inputs.tables, self.inputs.records.member)
+        ordered_successes = is_success[self.inputs.order].astype(np.float64)
+        return self.units.scores(ordered_successes) > 0
 
     def guesses(self, scores: FloatArray) -> PairGuesses:
         """Guess which of each pair is the member."""
-        values = self.units.scores(scores[self.read.order])
-        return PairGuesses.of(values[self.pairs.members] - values[self.pairs.others])
+        scores_of_units = self.units.scores(scores[self.inputs.order])
+        scores_of_members = scores_of_units[self.pairs.members]
+        scores_of_others = scores_of_units[self.pairs.others]
+        return PairGuesses.of(scores_of_members - scores_of_others)
 
-    def listed(self, guesses: PairGuesses) -> Exposed:
+    def exposed_members(self, guesses: PairGuesses) -> Exposed:
         """List members at a false discovery rate; groups by the first of their rows, with ids."""
         units = self.pairs.members[guesses.listed(RATE)]
-        groups = self.read.records.groups
-        order = self.read.order
+        groups = self.inputs.records.groups
+        order = self.inputs.order
         if groups is None:
             return Exposed(rate=RATE, rows=order[units], ids=())
-        names, _, _ = by_first_row(groups[order])
-        labels, rows = np.unique(groups, return_index=True)
-        places = np.searchsorted(labels, names[units])
-        return Exposed(rate=RATE, rows=rows[places], ids=tuple(map(str, names[units])))
+        names_of_units, _, _ = by_first_row(groups[order])
+        exposed_names = names_of_units[units]
+        sorted_names, first_rows = np.unique(groups, return_index=True)
+        positions = np.searchsorted(sorted_names, exposed_names)
+        return Exposed(
+            rate=RATE,
+            rows=first_rows[positions],
+            ids=tuple(map(str, exposed_names)),
+        )
 
 
 def _risk(
     name: str,
     scores: FloatArray,
-    split: _Split,
+    split: _SplitOfTables,
     result: AuditResult,
     level: float,
-    risks: int,
+    number_of_risks: int,
 ) -> Risk:
     """Return what is certified of one risk, of so many that were looked at."""
-    share = shares.RISK_COUNTS.of(level, risks)
-    least = surely_seen_from(share)
-    succeeded = split.succeeded(name, scores)
-    member = split.units.member
+    share = shares.RISK_COUNTS.of(level, number_of_risks)
+    least_certified = surely_seen_from(share)
+    successes = split.successes(name, scores)
+    is_member = split.units.member
     pairs = split.pairs.count
-    limit = None
-    if split.read.records.strata is None:
-        limit = _upper_limit(succeeded[~member], shares.RISK_LIMITS.of(level, risks))
+    control_rate_upper = None
+    if split.inputs.records.strata is None:
+        limit_level = shares.RISK_LIMITS.of(level, number_of_risks)
+        control_rate_upper = _upper_limit(successes[~is_member], limit_level)
     guesses = split.guesses(scores)
     certified = guesses.certified(share)
-    found = Risk(
-        rate=float(succeeded[member].mean()),
-        control_rate=float(succeeded[~member].mean()),
-        control_rate_upper=limit,
+    bound_of_attack = float(result.options["attacks"][name])
+    risk = Risk(
+        rate=float(successes[is_member].mean()),
+        control_rate=float(successes[~is_member].mean()),
+        control_rate_upper=control_rate_upper,
         certified=certified,
         pairs=pairs,
         excess=certified / pairs,
-        epsilon=converted(result, float(result.options["attacks"][name])),
+        epsilon=converted(result, bound_of_attack),
         p=guesses.p_value,
-        surely_seen_from=least,
-        ceiling=max(0, pairs - least + 1),
+        surely_seen_from=least_certified,
+        ceiling=max(0, pairs - least_certified + 1),
         attack=name,
-        exposed=split.listed(guesses),
+        exposed=split.exposed_members(guesses),
     )
     if result.is_withheld:
-        return replace(found, certified=None, excess=None, epsilon=None, p=None, exposed=None)
-    return found
+        return replace(risk, certified=None, excess=None, epsilon=None, p=None, exposed=None)
+    return risk
 
 
-def _upper_limit(succeeded: BoolArray, level: float) -> float:
+def _upper_limit(successes: BoolArray, level: float) -> float:
     """Return Clopper and Pearson's upper limit of a chance, rounded up."""
-    failures = int((~succeeded).sum())
-    return 1.0 - float(clopper_pearson(failures, succeeded.size, beta=level))
+    failures = int((~successes).sum())
+    return 1.0 - float(clopper_pearson(failures, successes.size, beta=level))

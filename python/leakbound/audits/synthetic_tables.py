@@ -43,18 +43,26 @@ class Roles(NamedTuple):
             raise InputTypeError(
                 f"columns must be a mapping from names to roles, got {shown(columns)}"
             )
-        names: dict[str, list[str]] = {"stratum": [], "group": [], "codes": [], "secret": []}
+        names_of_role: dict[str, list[str]] = {
+            "stratum": [],
+            "group": [],
+            "codes": [],
+            "secret": [],
+        }
         for name, role in columns.items():
             choice(role, f"columns[{name!r}]", ColumnRole)
-            for part in role.split(" of "):
-                names[part].append(name)
-        several = [role for role in ("stratum", "group") if len(names[role]) > 1]
-        if several:
-            raise OptionError(
-                f"one column at most is the {several[0]}, got {', '.join(names[several[0]])}"
-            )
-        stratum, group = (next(iter(names[role]), None) for role in ("stratum", "group"))
-        return cls(stratum, group, tuple(names["codes"]), tuple(names["secret"]))
+            for single_role in role.split(" of "):
+                names_of_role[single_role].append(name)
+        for role in ("stratum", "group"):
+            names = names_of_role[role]
+            if len(names) > 1:
+                raise OptionError(f"one column at most is the {role}, got {', '.join(names)}")
+        return cls(
+            stratum=next(iter(names_of_role["stratum"]), None),
+            group=next(iter(names_of_role["group"]), None),
+            codes=tuple(names_of_role["codes"]),
+            secrets=tuple(names_of_role["secret"]),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,42 +79,57 @@ class Records:
         cls, members: TableInput, nonmembers: TableInput, roles: Roles, writing: Writing
     ) -> Self:
         """Read both tables and put them together."""
-        tables = {
-            "the members": read_columns(members, "the members", writing),
-            "the non-members": read_columns(nonmembers, "the non-members", writing),
-        }
-        inside, outside = tables.values()
-        codes = {*roles.codes, roles.group}
-        columns = {
-            name: pooled(inside[name], outside[name], name, codes=name in codes)
-            for name in same_columns(tables)
-        }
-        sizes = [next(iter(table.values())).missing.size for table in tables.values()]
-        moved = _codes(columns, roles.group, "group")
-        if moved is not None:
-            _check_whole(moved[: sizes[0]], moved[sizes[0] :])
+        member_columns = read_columns(members, "the members", writing)
+        other_columns = read_columns(nonmembers, "the non-members", writing)
+        names = same_columns({"the members": member_columns, "the non-members": other_columns})
+        names_of_codes = {*roles.codes, roles.group}
+        columns = dict[str, Column]()
+        for name in names:
+            columns[name] = pooled(
+                member_columns[name],
+                other_columns[name],
+                name,
+                codes=name in names_of_codes,
+            )
+        member_count = _row_count(member_columns)
+        record_count = member_count + _row_count(other_columns)
+        groups = _words_of_role(columns, roles.group, "group")
+        if groups is not None:
+            _check_groups_are_whole(groups[:member_count], groups[member_count:])
         return cls(
             columns={name: column for name, column in columns.items() if name != roles.group},
-            member=np.arange(sum(sizes)) < sizes[0],
-            strata=_codes(columns, roles.stratum, "stratum"),
-            groups=moved,
+            member=np.arange(record_count) < member_count,
+            strata=_words_of_role(columns, roles.stratum, "stratum"),
+            groups=groups,
         )
 
 
-def _check_whole(inside: NDArray[np.str_], outside: NDArray[np.str_]) -> None:
+def _check_groups_are_whole(
+    groups_of_members: NDArray[np.str_], groups_of_others: NDArray[np.str_]
+) -> None:
     """Check that no group is in both tables."""
-    torn = np.intersect1d(inside, outside)
-    if torn.size:
-        row, other = (int(np.flatnonzero(one == torn[0])[0]) for one in (inside, outside))
+    torn_groups = np.intersect1d(groups_of_members, groups_of_others)
+    if torn_groups.size:
+        torn_group = torn_groups[0]
+        all_groups = np.union1d(groups_of_members, groups_of_others)
+        rows_of_members = np.flatnonzero(groups_of_members == torn_group)
+        rows_of_others = np.flatnonzero(groups_of_others == torn_group)
         raise InputError(
-            f"{torn.size:,} of {np.union1d(inside, outside).size:,} groups are not whole: "
-            f"{torn[0]} is a group of members (row {row} of them) and of non-members (row {other} "
-            "of them). A group is a set of records that the split kept together: leave groups out "
-            "if it moved single records, or name the column of these groups"
+            f"{torn_groups.size:,} of {all_groups.size:,} groups are not whole: "
+            f"{torn_group} is a group of members (row {rows_of_members[0]} of them) and of "
+            f"non-members (row {rows_of_others[0]} of them). A group is a set of records that the "
+            "split kept together: leave groups out if it moved single records, or name the column "
+            "of these groups"
         )
 
 
-def _codes(
+def _row_count(columns: Mapping[str, Column]) -> int:
+    """Return how many rows a table has."""
+    first_column = next(iter(columns.values()))
+    return first_column.missing.size
+
+
+def _words_of_role(
     columns: Mapping[str, Column], name: str | None, role: ColumnRole
 ) -> NDArray[np.str_] | None:
     """Return the words of a column that says how records were split."""
@@ -148,25 +171,34 @@ class Inputs:
     ) -> Self:
         """Read all tables alike, members and non-members as one."""
         records = Records.read(members, nonmembers, roles, writing)
-        parts = {
+        columns_of_tables = {
             "the records": records.columns,
-            "the synthetic table": _read(synthetic, "the synthetic table", roles.group, writing),
+            "the synthetic table": _columns_without_group(
+                synthetic, "the synthetic table", roles.group, writing
+            ),
         }
         if reference is not None:
-            parts["the reference"] = _read(reference, "the reference", roles.group, writing)
+            columns_of_tables["the reference"] = _columns_without_group(
+                reference, "the reference", roles.group, writing
+            )
         _check_secrets(roles.secrets, records.columns)
         tables = Tables.of_columns(
-            parts, categorical=roles.codes, secrets=roles.secrets, seed=seed, progress=True
+            columns_of_tables,
+            categorical=roles.codes,
+            secrets=roles.secrets,
+            seed=seed,
+            progress=True,
         )
         # The order and what a reference is judged by are of these records alone: a generator knows
         # the members, and must have no part in whether its bound is withheld.
-        order = np.argsort(digests([records.columns], roles.codes), kind="stable")
+        digests_of_records = digests([records.columns], roles.codes)
+        order = np.argsort(digests_of_records, kind="stable")
         if reference is not None:
-            both = [records.columns, parts["the reference"]]
-            _check_reference(digests(both, roles.codes), records)
-        return cls(records, tables, order, roles)
+            records_and_reference = [records.columns, columns_of_tables["the reference"]]
+            _check_reference(digests(records_and_reference, roles.codes), records)
+        return cls(records=records, tables=tables, order=order, roles=roles)
 
-    def alone(self) -> Coordinates:
+    def coordinates_of_records(self) -> Coordinates:
         """Return the records as coordinates in which no other table has a part."""
         columns = self.records.columns
         return coordinates([columns], self.roles.codes, self.tables.seed, synthetic=False)
@@ -174,11 +206,11 @@ class Inputs:
 
 def _check_secrets(secrets: Sequence[str], columns: Mapping[str, Column]) -> None:
     """Check that secrets are there, and something else to infer them from."""
-    unknown = [name for name in secrets if name not in columns]
-    if unknown:
+    unknown_names = [name for name in secrets if name not in columns]
+    if unknown_names:
         raise OptionError(
-            f"a secret is {unknown[0]!r}, and the columns are {', '.join(columns)}: name one that "
-            "is compared"
+            f"a secret is {unknown_names[0]!r}, and the columns are {', '.join(columns)}: name one "
+            "that is compared"
         )
     if secrets and len(columns) == 1:
         raise OptionError(
@@ -186,16 +218,20 @@ def _check_secrets(secrets: Sequence[str], columns: Mapping[str, Column]) -> Non
         )
 
 
-def _read(table: TableInput, name: str, groups: str | None, writing: Writing) -> dict[str, Column]:
+def _columns_without_group(
+    table: TableInput, table_name: str, group: str | None, writing: Writing
+) -> dict[str, Column]:
     """Read a table without the column of groups, which it need not have."""
-    columns = read_columns(table, name, writing)
-    return {label: one for label, one in columns.items() if label != groups}
+    columns = read_columns(table, table_name, writing)
+    return {name: column for name, column in columns.items() if name != group}
 
 
-def marks(missing: object) -> tuple[str, ...]:
+def missing_marks(missing: object) -> tuple[str, ...]:
     """Read marks of missing values."""
-    marks = (missing,) if isinstance(missing, str) else missing
-    if not isinstance(marks, Sequence) or not all(isinstance(one, str) for one in marks):
+    marks = missing
+    if isinstance(missing, str):
+        marks = (missing,)
+    if not isinstance(marks, Sequence) or not all(isinstance(mark, str) for mark in marks):
         raise InputTypeError(
             f'missing must be a list of words, such as ["<0.5", "-9"], got {shown(missing)}'
         )
@@ -214,81 +250,98 @@ class _Held(NamedTuple):
     of_nonmembers: int
     p_members: float
     p_nonmembers: float
+    are_groups: bool
 
     @classmethod
-    def of(cls, there: BoolArray, records: Records) -> Self:
+    def of(cls, in_table: BoolArray, records: Records) -> Self:
         """Count members and non-members, each with the share of members of its stratum.
 
-        `there` says which of the audited records are in the table.
+        `in_table` says which of the audited records are in the table.
         """
         # 1. What the split moved as one, and which of it the table holds.
-        units = np.arange(there.size) if records.groups is None else records.groups
-        _, first, unit = np.unique(units, return_index=True, return_inverse=True)
-        held = np.zeros(first.size, dtype=np.bool_)
-        held[unit[there]] = True
+        units: NDArray[np.generic] = np.arange(in_table.size)
+        if records.groups is not None:
+            units = records.groups
+        _, first_records, unit_of_record = np.unique(units, return_index=True, return_inverse=True)
+        is_held = np.zeros(first_records.size, dtype=np.bool_)
+        is_held[unit_of_record[in_table]] = True
         # 2. Are both sides held as often as the share of members of each stratum says?
-        member = records.member[first]
-        strata = np.zeros(there.size) if records.strata is None else records.strata
-        within = np.unique(strata[first], return_inverse=True)[1]
-        share = (np.bincount(within, member) / np.bincount(within))[within[held]]
-        inside = int(member[held].sum())
-        outside = int((~member[held]).sum())
+        is_member = records.member[first_records]
+        strata: NDArray[np.generic] = np.zeros(first_records.size)
+        if records.strata is not None:
+            strata = records.strata[first_records]
+        _, stratum_of_unit = np.unique(strata, return_inverse=True)
+        members_of_strata = np.bincount(stratum_of_unit, weights=is_member)
+        member_shares = members_of_strata / np.bincount(stratum_of_unit)
+        share_of_held = member_shares[stratum_of_unit[is_held]]
+        held_members = int(is_member[is_held].sum())
+        held_nonmembers = int((~is_member[is_held]).sum())
         return cls(
-            inside,
-            outside,
-            int(member.sum()),
-            int((~member).sum()),
-            float(poisson_binomial_tail(inside, share)),
-            float(poisson_binomial_tail(outside, 1 - share)),
+            members=held_members,
+            nonmembers=held_nonmembers,
+            of_members=int(is_member.sum()),
+            of_nonmembers=int((~is_member).sum()),
+            p_members=float(poisson_binomial_tail(held_members, share_of_held)),
+            p_nonmembers=float(poisson_binomial_tail(held_nonmembers, 1 - share_of_held)),
+            are_groups=records.groups is not None,
+        )
+
+    def in_words(self, conjunction: str) -> str:
+        """Return how many members and non-members are held, joined by a word."""
+        records_of = ""
+        groups_of = ""
+        if self.are_groups:
+            records_of = "records of "
+            groups_of = "groups of "
+        return (
+            f"{records_of}{self.members:,} of {self.of_members:,} {groups_of}members {conjunction} "
+            f"{records_of}{self.nonmembers:,} of {self.of_nonmembers:,} {groups_of}non-members"
         )
 
 
-def _check_reference(rows: NDArray[np.void], records: Records) -> None:
+def _check_reference(digests_of_both: NDArray[np.void], records: Records) -> None:
     """Check that the reference holds members and non-members alike, if it holds any.
 
-    `rows` are digests of the audited records, and of the reference below them.
+    `digests_of_both` are those of the audited records, and of the reference below them.
     """
-    size = records.member.size
-    there = np.isin(rows[:size], rows[size:])
-    if not there.any():
+    record_count = records.member.size
+    in_reference = np.isin(digests_of_both[:record_count], digests_of_both[record_count:])
+    if not in_reference.any():
         return
-    held = _Held.of(there, records)
-    tails = (held.p_members, held.p_nonmembers)
-    if shares.REFERENCE_SIDES.price(len(tails)) * min(tails) < IMPOSSIBLE:
-        of, groups = ("", "") if records.groups is None else ("records of ", "groups of ")
+    held = _Held.of(in_reference, records)
+    p_values = (held.p_members, held.p_nonmembers)
+    if shares.REFERENCE_SIDES.price(len(p_values)) * min(p_values) < IMPOSSIBLE:
         raise DesignError(
-            f"the reference holds {of}{held.members:,} of {held.of_members:,} {groups}members and "
-            f"{of}{held.nonmembers:,} of {held.of_nonmembers:,} {groups}non-members: it was chosen "
+            f"the reference holds {held.in_words('and')}: it was chosen "
             "by membership, and so it would reveal membership to the attacks. Give a third set, or "
             "none: then attacks compare records with each other"
         )
 
 
-def notes(tables: Tables, records: Records, copies: float) -> tuple[str, ...]:
+def notes_on_tables(tables: Tables, records: Records, copies: float) -> tuple[str, ...]:
     """Return what a reader should know of the tables."""
-    found = list(tables.notes)
+    notes = list(tables.notes)
     if copies == 1:
-        found += _copied(tables, records)
-    member = records.member
-    both = np.isin(tables.place, tables.place[member]) & ~member
-    if both.any():
-        found.append(
-            f"{int(both.sum()):,} of {int((~member).sum()):,} non-members equal a member in every "
-            "column that is compared: pairs of equal records are not guessed"
+        notes += _notes_on_copying(tables, records)
+    is_member = records.member
+    equals_member = np.isin(tables.place, tables.place[is_member])
+    copied_nonmembers = equals_member & ~is_member
+    if copied_nonmembers.any():
+        notes.append(
+            f"{int(copied_nonmembers.sum()):,} of {int((~is_member).sum()):,} non-members equal a "
+            "member in every column that is compared: pairs of equal records are not guessed"
         )
-    return tuple(found)
+    return tuple(notes)
 
 
-def _copied(tables: Tables, records: Records) -> list[str]:
+def _notes_on_copying(tables: Tables, records: Records) -> list[str]:
     """Say that a table whose records all equal members is a copy, if few equal non-members."""
     held = _Held.of(np.isin(tables.place, tables.copied), records)
     if held.p_members >= _COPIED_BELOW:
         return []
-    of, groups = ("", "") if records.groups is None else ("records of ", "groups of ")
     note = (
         "every synthetic record equals a member in the columns compared "
-        f"({named(dict.fromkeys(tables.sources))}), and the table has {of}{held.members:,} of "
-        f"{held.of_members:,} {groups}members but {of}{held.nonmembers:,} of "
-        f"{held.of_nonmembers:,} {groups}non-members: it is a copy of training data"
+        f"({named(dict.fromkeys(tables.sources))}), and the table has {held.in_words('but')}: it "
+        "is a copy of training data"
     )
     return [note]

@@ -11,7 +11,7 @@ from leakbound._base.checks import shown
 from leakbound._base.tables import TableInput, Writing, read_columns
 from leakbound._base.types import AnyArray, JsonObject
 from leakbound.audits.synthetic import audit_synthetic
-from leakbound.audits.synthetic_tables import marks
+from leakbound.audits.synthetic_tables import missing_marks
 from leakbound.errors import FormatError
 from leakbound.evidence.columns import read_table, read_writing, stored_table, stored_writing
 from leakbound.evidence.recipe import (
@@ -110,7 +110,7 @@ class TablesRecipe:
 
 def tables_recipe_of(result: SyntheticResult, inputs: SyntheticInputs) -> TablesRecipe:
     """Return the recipe that gives a result again, bit for bit, from its own options."""
-    writing = Writing(missing=marks(inputs.missing))
+    writing = Writing(missing=missing_marks(inputs.missing))
     arguments: dict[str, object] = {}
     for name in _TABLES:
         table = getattr(inputs, name)

@@ -24,7 +24,7 @@ from leakbound._base.hints import OF_CLAIMS, hinted
 from leakbound._base.messages import Message, Option
 from leakbound._base.records import IF_ANY, Record
 from leakbound._base.types import ArrayInput, FloatArray, Sides
-from leakbound.audits.grouping import check, of_one
+from leakbound.audits.grouping import bound_of_one_record, check_group_claim
 from leakbound.audits.road import policy_of
 from leakbound.audits.subgroups import labels_of_subgroups
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
@@ -168,12 +168,12 @@ def ceiling(
     several = _checked_copies(copies, claim=claim, m=m, sides=sides)
     if guesses is None:
         plan = _Plan.of(m, beta, claim, cuts, sides)
-        return of_one(plan.ceiling, several)
+        return bound_of_one_record(plan.ceiling, several)
     if cuts is not None:
         raise OptionError("give either guesses, or cuts, which determine the number of guesses")
     right = integer(guesses, name="guesses", least=1, most=m)
     proved = claim.lower_bound(right, right, m, beta, one_sided=sides == "member")
-    return of_one(proved, several)
+    return bound_of_one_record(proved, several)
 
 
 @hinted(**OF_CLAIMS)
@@ -289,7 +289,7 @@ def power(
     )
     games = track(played, f"{m:,} {units(sides)}", total=simulations)
     proved, guesses = np.array([plan.prove(ranking) for ranking in games]).T
-    bounds = np.array([of_one(bound, several) for bound in proved.tolist()])
+    bounds = np.array([bound_of_one_record(bound, several) for bound in proved.tolist()])
     # A bound of 0 proves nothing, and reaches no target, not even 0.
     low, median, high = np.quantile(bounds, [0.05, 0.5, 0.95])
     return Power(
@@ -304,7 +304,7 @@ def power(
         median=float(median),
         low=float(low),
         high=float(high),
-        ceiling=of_one(plan.ceiling, several),
+        ceiling=bound_of_one_record(plan.ceiling, several),
         guesses=int(np.median(guesses)),
         levels=plan.levels,
         simulations=simulations,
@@ -437,7 +437,7 @@ def _checked_copies(copies: int, claim: PlannedClaim, m: int, sides: Sides) -> i
     if several > 1 and sides == "pairs":
         message = '{copies} are for canaries, and {sides="pairs"} is for a random split'
         raise OptionError(Message(message))
-    check(several, claim=claim, examples=m)
+    check_group_claim(several, claim=claim, examples=m)
     return several
 
 
@@ -454,7 +454,7 @@ def beyond_truth(
 
     At the truth itself a valid audit refutes with probability at most 1 - confidence.
     """
-    most = of_one(of_copies(truth, copies).parameter(claim), copies)
+    most = bound_of_one_record(of_copies(truth, copies).parameter(claim), copies)
     beta = complement(confidence)
     if target < most or chance <= beta:
         return ""

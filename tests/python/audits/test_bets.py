@@ -11,7 +11,7 @@ from scipy.stats import binom
 import leakbound as lb
 from leakbound import claims, errors
 from leakbound._base.types import PathOrder
-from leakbound.audits.bets import Bets, _terms
+from leakbound.audits.bets import Bets, terms_of_bets
 from leakbound.audits.policies.trials import pooled
 from leakbound.audits.sequences import GuessSequence
 from leakbound.claims.tradeoff import TradeOff
@@ -52,8 +52,8 @@ def test_no_guess_about_a_worst_trial_wins_more_than_its_fee(name: str, order: P
     share = law.share
     p = (np.diff(law.mass) / np.diff(share))[:, None, None]
     for place in (0, bets.place(theta), bets.place(theta) + 20):
-        terms = _terms(bets, place)
-        right, wrong = np.exp(terms.right), np.exp(terms.wrong)
+        terms = terms_of_bets(bets, place)
+        right, wrong = np.exp(terms.log_payoff_correct), np.exp(terms.log_payoff_wrong)
         best = np.maximum(1, right * p + wrong * (1 - p))
         if order == "interleaved":
             best = np.maximum(best, right * (1 - p) + wrong * p)

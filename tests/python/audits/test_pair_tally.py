@@ -14,7 +14,7 @@ import pytest
 import leakbound as lb
 from leakbound import errors
 from leakbound._base.types import FloatArray
-from leakbound.audits.pairing import matched
+from leakbound.audits.pairing import matched_by_hash
 from leakbound.audits.pairs import Pairs
 
 M = 2000
@@ -66,7 +66,7 @@ def test_equal_hashes_are_ordered_by_all_of_the_digest() -> None:
     ids, member = np.arange(6), np.array([1, 1, 1, 0, 0, 0], dtype=np.bool_)
     inside = sorted(range(3), key=lambda name: order_of(7, name))
     outside = sorted(range(3, 6), key=lambda name: order_of(7, name))
-    members, others, _ = matched(PAIRING, ids, hashed, member)
+    members, others, _ = matched_by_hash(PAIRING, ids, hashed, member)
     assert (members.tolist(), others.tolist()) == (inside, outside)
 
 
@@ -88,7 +88,7 @@ def test_given_the_pairs_orientations_are_fair_coins(sizes: tuple[int, int], buc
             hashed = np.array(order) - np.where(high, 0, 1 << 62) * (buckets - 1)
             for chosen in itertools.combinations(range(size), members):
                 member = np.isin(ids, chosen)
-                inside, outside, left = matched(pairing, ids, hashed, member)
+                inside, outside, left = matched_by_hash(pairing, ids, hashed, member)
                 pairs = list(zip(inside.tolist(), outside.tolist(), strict=True))
                 rest = tuple(sorted((row, bool(member[row])) for row in left.tolist()))
                 given = (tuple(sorted(map(tuple, map(sorted, pairs)))), rest)

@@ -13,7 +13,7 @@ from leakbound._base import shares
 from leakbound._base.odds import expit
 from leakbound.audits import split_challenge
 from leakbound.audits.pairs import Pairs, Units
-from leakbound.audits.split_challenge import _about, bets, challenge
+from leakbound.audits.split_challenge import BetsOfClassifier, _about, bets, challenge
 from leakbound.errors import InputTypeError
 from leakbound.propensity import falsification
 from leakbound.results import aisvs_fields
@@ -44,7 +44,7 @@ def out_of_bag(
     labels: NDArray[np.bool_],
     first: NDArray[np.bool_],
     seed: int,
-) -> tuple[float, int, int]:
+) -> BetsOfClassifier:
     """Bet on each pair by what all others show, later ones too, and count what is won."""
     code, signs = table[:, 0].astype(np.int64), np.where(labels, 1.0, -1.0)
     one, other = np.split(code, 2)
@@ -52,7 +52,8 @@ def out_of_bag(
     apart = total[one] - total[other] - 2 * (one != other)  # without the own pair
     tossed = np.random.default_rng([29, seed]).random(first.size) - 0.5
     right = int(((apart > 0) | ((apart == 0) & (tossed > 0))).sum())
-    return float(stats.binom.sf(right - 1, first.size, 0.5)), right, first.size
+    p_value = float(stats.binom.sf(right - 1, first.size, 0.5))
+    return BetsOfClassifier(p_value, right, first.size)
 
 
 def small_p_values(games: int, monkeypatch: pytest.MonkeyPatch) -> dict[float, int]:
@@ -84,7 +85,7 @@ def test_p_values_of_bets_are_uniform_or_larger(
 
 def test_bets_that_learn_from_later_pairs_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Guesses of pairs then depend on each other: small p-values are too frequent."""
-    monkeypatch.setattr(split_challenge, "_won", out_of_bag)
+    monkeypatch.setattr(split_challenge, "_bets_of_classifier", out_of_bag)
     found = small_p_values(600, monkeypatch)
     assert any(found[level] > most(600, level) for level in LEVELS), found
 
