@@ -176,7 +176,7 @@ def test_pairs_are_those_taken_one_by_one() -> None:
             if not used & {one, other}:
                 used |= {one, other}
                 expected.append({one, other})
-        taken = likeness._disjoint(pairs, distances, rng)
+        taken = likeness._greedy_disjoint_pairs(pairs, distances, rng)
         assert [set(pair) for pair in taken.tolist()] == expected
 
 
