@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pydoc_data import topics
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -33,15 +33,18 @@ from training import Recipe, Ticks
 CANARIES = 300
 POOL = 600
 """Examples that canaries are made of, and training does without."""
-WIDTH = 64
-WORDS = 256
-OTHER = 1_000
+EMBEDDING_WIDTH = 64
+BYTE_VALUES = 256
+"""Tokens of a text: its bytes."""
+REFERENCE_SEED_OFFSET = 1_000
 """Added to the seed of a model, for the reference model."""
-CRAFTED_STEPS = 20
+CRAFTING_STEPS = 20
 TEMPERATURE = 2.0
 
-Pool = tuple[NDArray[Any], NDArray[Any]]
-Kind = Callable[[Pool, int], Canaries]
+Pool: TypeAlias = tuple[NDArray[Any], NDArray[Any]]
+"""Inputs and labels of examples."""
+Kind: TypeAlias = Callable[[Pool, int], Canaries]
+"""Makes canaries from a pool and a seed."""
 
 
 @dataclass(frozen=True)
@@ -56,81 +59,131 @@ class Task:
 
 
 def canaries_of(
-    kind: str, x: NDArray[Any], y: NDArray[Any], taken: NDArray[Any] | None, *, seed: int
+    kind: str,
+    inputs: NDArray[Any],
+    labels: NDArray[Any],
+    *,
+    taken: NDArray[Any] | None,
+    seed: int,
 ) -> Canaries:
-    """Return examples as canaries, with a coin for each."""
+    """Return examples as canaries, with a coin for each.
+
+    `taken` are the rows of the pool that each is made of, none if None.
+    """
     if taken is None:
-        taken = np.empty((len(x), 0), dtype=np.int64)
-    plan = lb.InclusionPlan.create(len(x), seed=seed)
-    return Canaries(kind=kind, x=x, y=y.astype(np.int64), taken=taken, plan=plan)
+        taken = np.empty((len(inputs), 0), dtype=np.int64)
+    return Canaries(
+        kind=kind,
+        x=inputs,
+        y=labels.astype(np.int64),
+        taken=taken,
+        plan=lb.InclusionPlan.create(len(inputs), seed=seed),
+    )
 
 
 def ordinary(pool: Pool, seed: int) -> Canaries:
     """Examples as they are."""
-    x, y = pool
+    inputs, labels = pool
     return canaries_of(
-        "ordinary", x=x[:CANARIES], y=y[:CANARIES], taken=np.arange(CANARIES)[:, None], seed=seed
+        "ordinary",
+        inputs=inputs[:CANARIES],
+        labels=labels[:CANARIES],
+        taken=np.arange(CANARIES)[:, None],
+        seed=seed,
     )
 
 
 def near_duplicates(pool: Pool, seed: int) -> Canaries:
     """The examples farthest from all others, with noise of a tenth of the least distance."""
-    x, y = pool
-    flat = x.reshape(len(x), -1).astype(np.float64)
-    distance = np.sqrt(((flat[:, None] - flat[None]) ** 2).sum(-1) + np.diag([np.inf] * len(x)))
-    alone = np.argsort(-distance.min(1))[:CANARIES]
-    noise = np.random.default_rng([seed, 1]).normal(size=x[alone].shape)
-    scale = 0.1 * distance.min() / np.sqrt(flat.shape[1])
-    made = (x[alone] + scale * noise).astype(x.dtype)
-    return canaries_of("near-duplicates", x=made, y=y[alone], taken=alone[:, None], seed=seed)
+    inputs, labels = pool
+    vectors = inputs.reshape(len(inputs), -1).astype(np.float64)
+    differences = vectors[:, None] - vectors[None]
+    not_to_itself = np.diag([np.inf] * len(inputs))
+    distances = np.sqrt((differences**2).sum(axis=-1) + not_to_itself)
+    nearest_distances = distances.min(axis=1)
+    most_isolated = np.argsort(-nearest_distances)[:CANARIES]
+    rng = np.random.default_rng([seed, 1])
+    noise = rng.normal(size=inputs[most_isolated].shape)
+    noise_scale = 0.1 * distances.min() / np.sqrt(vectors.shape[1])
+    noisy_copies = inputs[most_isolated] + noise_scale * noise
+    return canaries_of(
+        "near-duplicates",
+        inputs=noisy_copies.astype(inputs.dtype),
+        labels=labels[most_isolated],
+        taken=most_isolated[:, None],
+        seed=seed,
+    )
 
 
 def blends(pool: Pool, seed: int) -> Canaries:
     """Means of two examples, with labels as likely as each other."""
-    x, y = pool
+    inputs, labels = pool
     rng = np.random.default_rng([seed, 2])
-    pairs = rng.permutation(len(x))[: 2 * CANARIES].reshape(CANARIES, 2)
-    labels = rng.choice(np.unique(y), CANARIES)
-    return canaries_of("blends", x=x[pairs].mean(axis=1), y=labels, taken=pairs, seed=seed)
+    shuffled_rows = rng.permutation(len(inputs))
+    pairs = shuffled_rows[: 2 * CANARIES].reshape(CANARIES, 2)
+    random_labels = rng.choice(np.unique(labels), CANARIES)
+    return canaries_of(
+        "blends",
+        inputs=inputs[pairs].mean(axis=1),
+        labels=random_labels,
+        taken=pairs,
+        seed=seed,
+    )
 
 
-def reference(recipe: Recipe, pool: Pool, epochs: int, seed: int) -> nn.Module:
+def reference_model(recipe: Recipe, pool: Pool, epochs: int, seed: int) -> nn.Module:
     """Return a model of the examples that training does without."""
-    data = TensorDataset(*(torch.from_numpy(one) for one in pool))
-    (model,) = recipe.overfit(data, [epochs], OTHER + seed, Ticks(progress=None, total=epochs))
+    inputs, labels = pool
+    examples = TensorDataset(torch.from_numpy(inputs), torch.from_numpy(labels))
+    (model,) = recipe.overfit(
+        examples,
+        [epochs],
+        REFERENCE_SEED_OFFSET + seed,
+        Ticks(progress=None, total=epochs),
+    )
     return model.network.eval()
 
 
 def crafted(pool: Pool, seed: int) -> Canaries:
     """Random pixels and labels, moved to where a reference model finds the label least likely."""
-    x, y = pool
-    start = canaries.random_pixels(x, y, CANARIES, seed=seed)
-    network = reference(classifier(x.shape[1]), pool=pool, epochs=20, seed=seed)
-    labels = torch.from_numpy(start.y)
-    low = float(x.min())
-    high = float(x.max())
-    moved = torch.from_numpy(start.x)
-    for _ in range(CRAFTED_STEPS):
-        moved = moved.detach().requires_grad_()
-        (slope,) = torch.autograd.grad(
-            nn.functional.cross_entropy(network(moved), labels, reduction="sum"), moved
-        )
-        moved = (moved + (high - low) / CRAFTED_STEPS * slope.sign()).clamp(low, high)
-    return canaries_of("crafted", x=moved.detach().numpy(), y=start.y, taken=None, seed=seed)
+    inputs, labels = pool
+    random_images = canaries.random_pixels(inputs, labels, CANARIES, seed=seed)
+    network = reference_model(classifier(inputs.shape[1]), pool=pool, epochs=20, seed=seed)
+    random_labels = torch.from_numpy(random_images.y)
+    darkest = float(inputs.min())
+    brightest = float(inputs.max())
+    step_size = (brightest - darkest) / CRAFTING_STEPS
+    pixels = torch.from_numpy(random_images.x)
+    # Signed gradient ascent of the loss.
+    for _ in range(CRAFTING_STEPS):
+        pixels = pixels.detach().requires_grad_()
+        loss = nn.functional.cross_entropy(network(pixels), random_labels, reduction="sum")
+        (gradient,) = torch.autograd.grad(loss, pixels)
+        moved_pixels = pixels + step_size * gradient.sign()
+        pixels = moved_pixels.clamp(darkest, brightest)
+    return canaries_of(
+        "crafted",
+        inputs=pixels.detach().numpy(),
+        labels=random_images.y,
+        taken=None,
+        seed=seed,
+    )
 
 
 def high_temperature(pool: Pool, seed: int) -> Canaries:
     """Samples of a reference model at a high temperature, each of which begins as an example."""
-    x, _ = pool
-    network = reference(WRITER, pool=pool, epochs=5, seed=seed)
-    rng = torch.Generator().manual_seed(OTHER + seed)
-    made = torch.from_numpy(x[:CANARIES].copy())
+    inputs, _ = pool
+    network = reference_model(WRITER, pool=pool, epochs=5, seed=seed)
+    rng = torch.Generator().manual_seed(REFERENCE_SEED_OFFSET + seed)
+    tokens = torch.from_numpy(inputs[:CANARIES].copy())
     with torch.no_grad():
-        for place in range(1, LENGTH):
-            logits = network(made[:, :place])[:, -1, :WORDS] / TEMPERATURE
-            made[:, place] = torch.multinomial(logits.softmax(1), 1, generator=rng)[:, 0]
-    written = made.numpy()
-    return canaries_of("high temperature", x=written, y=written, taken=None, seed=seed)
+        for position in range(1, LENGTH):
+            logits_of_next = network(tokens[:, :position])[:, -1, :BYTE_VALUES]
+            probabilities = (logits_of_next / TEMPERATURE).softmax(1)
+            next_tokens = torch.multinomial(probabilities, 1, generator=rng)
+            tokens[:, position] = next_tokens[:, 0]
+    samples = tokens.numpy()
+    return canaries_of("high temperature", inputs=samples, labels=samples, taken=None, seed=seed)
 
 
 IMAGES: dict[str, Kind] = {
@@ -144,10 +197,10 @@ IMAGES: dict[str, Kind] = {
 TEXTS: dict[str, Kind] = {
     "ordinary examples": ordinary,
     "random tokens": lambda _, seed: canaries.random_tokens(
-        CANARIES, LENGTH, vocabulary=WORDS, seed=seed
+        CANARIES, LENGTH, vocabulary=BYTE_VALUES, seed=seed
     ),
     "new tokens": lambda pool, seed: canaries.new_tokens(
-        pool[0][:CANARIES], vocabulary=WORDS, seed=seed
+        pool[0][:CANARIES], vocabulary=BYTE_VALUES, seed=seed
     ),
     "high-temperature samples": high_temperature,
 }
@@ -157,24 +210,27 @@ def digits(seed: int) -> Pool:
     """Scikit-learn's digits, in an order of the seed."""
     images, labels = load_digits(return_X_y=True)
     order = np.random.default_rng([seed, 0]).permutation(len(labels))
-    return (images[order] / 16 - 0.3).astype(np.float32), labels[order]
+    centred_images = images[order] / 16 - 0.3
+    return centred_images.astype(np.float32), labels[order]
 
 
 def fashion(seed: int) -> Pool:
     """Draw as many images of Fashion-MNIST, with squares of two by two pixels averaged."""
     rows = np.random.default_rng([seed, 0]).permutation(60_000)[:1797]
-    return small_images()[rows].reshape(1797, -1) - np.float32(0.3), fashion_mnist()[0].labels[rows]
+    images = small_images()[rows].reshape(1797, -1)
+    training_images, _ = fashion_mnist()
+    return images - np.float32(0.3), training_images.labels[rows]
 
 
 def text(seed: int) -> Pool:
     """Chunks of Python's own documentation."""
-    everything = "\n".join(topics.topics.values()).encode()
-    whole = len(everything) // LENGTH * LENGTH
-    pieces = np.unique(
-        np.frombuffer(everything[:whole], dtype=np.uint8).reshape(-1, LENGTH), axis=0
-    )
-    order = np.random.default_rng([seed, 0]).permutation(len(pieces))
-    chunks = pieces[order][: POOL + 1000].astype(np.int64)
+    documentation = "\n".join(topics.topics.values()).encode()
+    whole_chunks = len(documentation) // LENGTH
+    whole_bytes = documentation[: whole_chunks * LENGTH]
+    all_chunks = np.frombuffer(whole_bytes, dtype=np.uint8).reshape(-1, LENGTH)
+    distinct_chunks = np.unique(all_chunks, axis=0)
+    order = np.random.default_rng([seed, 0]).permutation(len(distinct_chunks))
+    chunks = distinct_chunks[order][: POOL + 1000].astype(np.int64)
     return chunks, chunks
 
 
@@ -182,17 +238,18 @@ def loss_of_tokens(network: nn.Module, batch: tuple[torch.Tensor, ...]) -> torch
     """Return the mean over examples of the mean loss of the tokens that count."""
     tokens, labels = batch
     logits = network(tokens)[:, :-1]
-    following = labels[:, 1:]
-    losses = nn.functional.cross_entropy(logits.transpose(1, 2), following, reduction="none")
-    counted = following != -100
-    return (losses.sum(1) / counted.sum(1)).mean()
+    next_tokens = labels[:, 1:]
+    losses = nn.functional.cross_entropy(logits.transpose(1, 2), next_tokens, reduction="none")
+    is_counted = next_tokens != -100
+    mean_losses = losses.sum(1) / is_counted.sum(1)
+    return mean_losses.mean()
 
 
 def language_model() -> GPT:
     """Return a GPT whose vocabulary has room for new tokens."""
-    network = GPT(length=LENGTH, width=WIDTH)
-    network.bytes = nn.Embedding(WORDS + CANARIES, WIDTH)
-    network.head = nn.Linear(WIDTH, WORDS + CANARIES, bias=False)
+    network = GPT(length=LENGTH, width=EMBEDDING_WIDTH)
+    network.bytes = nn.Embedding(BYTE_VALUES + CANARIES, EMBEDDING_WIDTH)
+    network.head = nn.Linear(EMBEDDING_WIDTH, BYTE_VALUES + CANARIES, bias=False)
     for module in (network.bytes, network.head):
         nn.init.normal_(module.weight, std=0.02)
     return network
@@ -200,11 +257,11 @@ def language_model() -> GPT:
 
 def classifier(pixels: int) -> Recipe:
     """Return how images of so many pixels are learnt."""
-    return Recipe(
-        lambda: nn.Sequential(nn.Linear(pixels, 128), nn.Tanh(), nn.Linear(128, 10)),
-        batch_size=64,
-        learning_rate=3e-3,
-    )
+
+    def network() -> nn.Module:
+        return nn.Sequential(nn.Linear(pixels, 128), nn.Tanh(), nn.Linear(128, 10))
+
+    return Recipe(network, batch_size=64, learning_rate=3e-3)
 
 
 WRITER = Recipe(
@@ -237,26 +294,42 @@ TASKS = {
 
 def bounds(task: Task, kind: Kind, seed: int) -> Iterator[float]:
     """Train one model and yield the bound by each signal."""
-    x, y = task.data(seed)
-    made = kind((x[:POOL], y[:POOL]), seed)
-    included = made.included
-    training = TensorDataset(
-        torch.from_numpy(np.concatenate([x[POOL:], included[0]])),
-        torch.from_numpy(np.concatenate([y[POOL:], included[1]])),
+    inputs, labels = task.data(seed)
+    pool = (inputs[:POOL], labels[:POOL])
+    made = kind(pool, seed)
+    included_inputs, included_labels = made.included
+    training_inputs = np.concatenate([inputs[POOL:], included_inputs])
+    training_labels = np.concatenate([labels[POOL:], included_labels])
+    training_data = TensorDataset(
+        torch.from_numpy(training_inputs), torch.from_numpy(training_labels)
     )
-    before = task.recipe.new(seed)
+    untrained = task.recipe.new(seed)
     (model,) = task.recipe.overfit(
-        training, [task.epochs], seed, Ticks(progress=None, total=task.epochs)
+        training_data,
+        [task.epochs],
+        seed,
+        Ticks(progress=None, total=task.epochs),
     )
-    data: Any = TensorDataset(torch.from_numpy(made.x), torch.from_numpy(made.y))
+    canary_inputs = torch.from_numpy(made.x)
+    canary_labels = torch.from_numpy(made.y)
+    audited_data: Any = TensorDataset(canary_inputs, canary_labels)
     if task.signals[0] == "cross_entropy":
-        data = {"input_ids": torch.from_numpy(made.x), "labels": torch.from_numpy(made.y)}
+        audited_data = {"input_ids": canary_inputs, "labels": canary_labels}
     for signal in task.signals:
-        compared: dict[str, Any] = {}
+        options: dict[str, Any] = {}
         if signal == "loss_drop":
-            compared = {"reference": before}
-        scores = score(model.network, data, signal=signal, device="cpu", progress=False, **compared)
-        yield lb.audit(scores, lb.Coins(made.plan), cuts=lb.KLScan(), seed=0).bound
+            options["reference"] = untrained
+        scores = score(
+            model.network,
+            audited_data,
+            signal=signal,
+            device="cpu",
+            progress=False,
+            **options,
+        )
+        design = lb.Coins(made.plan)
+        result = lb.audit(scores, design, cuts=lb.KLScan(), seed=0)
+        yield result.bound
 
 
 def write(line: str) -> None:
@@ -275,16 +348,22 @@ def main() -> None:
     with reproducible():
         for name in given.tasks:
             task = TASKS[name]
-            write(f"\n| {name}: canaries | {task.signals[0]} | {task.signals[1]} |\n|---|---|---|")
-            for kind, make in task.kinds.items():
-                if given.kinds and kind not in given.kinds:
-                    continue
-                found = [[*bounds(task, kind=make, seed=seed)] for seed in range(given.seeds)]
-                cells = [
-                    f"{np.mean(one):.2f} ({min(one):.2f} to {max(one):.2f})"
-                    for one in zip(*found, strict=True)
-                ]
-                write(f"| {kind} | {cells[0]} | {cells[1]} |")
+            first_signal, second_signal = task.signals
+            write(f"\n| {name}: canaries | {first_signal} | {second_signal} |\n|---|---|---|")
+            for kind_name, kind in task.kinds.items():
+                if not given.kinds or kind_name in given.kinds:
+                    write(row(task, kind_name, kind, seeds=given.seeds))
+
+
+def row(task: Task, kind_name: str, kind: Kind, seeds: int) -> str:
+    """Return mean, least and largest bound of a kind of canaries, by each signal."""
+    bounds_of_seeds = [list(bounds(task, kind=kind, seed=seed)) for seed in range(seeds)]
+    cells = []
+    for of_signal in zip(*bounds_of_seeds, strict=True):
+        lowest = min(of_signal)
+        highest = max(of_signal)
+        cells.append(f"{np.mean(of_signal):.2f} ({lowest:.2f} to {highest:.2f})")
+    return f"| {kind_name} | {cells[0]} | {cells[1]} |"
 
 
 if __name__ == "__main__":

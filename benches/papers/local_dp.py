@@ -14,6 +14,7 @@ reports whose log ratio is not 0.
 import math
 import sys
 from collections.abc import Iterator
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -30,96 +31,116 @@ GAMES = 20
 COLUMNS = ("LDP-Auditor", "LDP-Auditor, alpha halved once", "default", "Fixed")
 
 
-def right(randomizer: Any, value: int, n: int, rng: np.random.Generator) -> int:
+def guesses_of_value_0(randomizer: Any, value: int, n: int, rng: np.random.Generator) -> int:
     """Return how many of n reports of users with a value are guessed to be of value 0."""
-    reports = randomizer.reports(np.full(n, value), rng)
+    values = np.full(n, value)
+    reports = randomizer.reports(values, rng)
     if reports.ndim == 1:
         return int((reports == 0).sum())
+    # Unary encodings: one of the bits that are 1 is guessed, or any value if there is none.
     ones = reports.sum(axis=1)
-    chance = np.where(ones == 0, 1 / randomizer.k, reports[:, 0] / np.maximum(ones, 1))
-    return int((rng.random(n) < chance).sum())
+    share_of_bit_0 = reports[:, 0] / np.maximum(ones, 1)
+    probability = np.where(ones == 0, 1 / randomizer.k, share_of_bit_0)
+    return int((rng.random(n) < probability).sum())
 
 
 def ldp_auditor(
     randomizer: Any, n: int, rng: np.random.Generator, alpha: float
 ) -> tuple[float, float]:
     """Return what LDP-Auditor prints at α, and what it would if it halved α once."""
-    each = n // 2
-    true = right(randomizer, value=0, n=each, rng=rng)
-    false = right(randomizer, value=randomizer.k - 1, n=each, rng=rng)
-    found = []
-    for beta in (alpha / 4, alpha / 2):
-        low = 0.0
-        if true:
-            low = stats.beta.ppf(beta, true, each - true + 1)
-        high = 1.0
-        if false < each:
-            high = stats.beta.isf(beta, false + 1, each - false)
-        epsilon = -math.inf
-        if low:
-            epsilon = math.log(low / high)
-        found.append(epsilon)
-    return found[0], found[1]
+    reports = n // 2
+    last_value = randomizer.k - 1
+    true_positives = guesses_of_value_0(randomizer, value=0, n=reports, rng=rng)
+    false_positives = guesses_of_value_0(randomizer, value=last_value, n=reports, rng=rng)
+    halved_twice = clopper_pearson_epsilon(true_positives, false_positives, reports, alpha / 4)
+    halved_once = clopper_pearson_epsilon(true_positives, false_positives, reports, alpha / 2)
+    return halved_twice, halved_once
 
 
-def ours(
+def clopper_pearson_epsilon(
+    true_positives: int, false_positives: int, reports: int, beta: float
+) -> float:
+    """Return ln of a lower limit of the TPR over an upper one of the FPR, each at level β."""
+    if not true_positives:
+        return -math.inf
+    lowest_tpr = stats.beta.ppf(beta, true_positives, reports - true_positives + 1)
+    highest_fpr = 1.0
+    if false_positives < reports:
+        highest_fpr = stats.beta.isf(beta, false_positives + 1, reports - false_positives)
+    if not lowest_tpr:
+        return -math.inf
+    return math.log(lowest_tpr / highest_fpr)
+
+
+def our_bounds(
     randomizer: Any, n: int, rng: np.random.Generator, alpha: float, seed: int
 ) -> tuple[float, float]:
     """Return the default bound, and that of all reports whose log ratio is not 0."""
     member = rng.random(n) < 0.5
-    last = randomizer.k - 1
-    reports = randomizer.reports(np.where(member, 0, last), rng)
-    scores = randomizer.log_ratio(reports, 0, last)
-    design = lb.Trials(member)
-    told = int(np.count_nonzero(scores))
-    default = lb.audit(scores, design, confidence=1 - alpha, seed=seed)
-    fixed = lb.audit(scores, design, confidence=1 - alpha, seed=seed, cuts=lb.Fixed(max(told, 1)))
+    last_value = randomizer.k - 1
+    values = np.where(member, 0, last_value)
+    reports = randomizer.reports(values, rng)
+    log_ratios = randomizer.log_ratio(reports, 0, last_value)
+    informative_reports = int(np.count_nonzero(log_ratios))
+    audit = partial(lb.audit, log_ratios, lb.Trials(member), confidence=1 - alpha, seed=seed)
+    default = audit()
+    fixed = audit(cuts=lb.Fixed(max(informative_reports, 1)))
     return default.bound, fixed.bound
 
 
 def bounds(randomizer: Any, n: int, alpha: float, games: int) -> np.ndarray[Any, Any]:
     """Return the bounds of all ways in all games, one row each; what is below 0 counts as 0."""
-    found = []
+    bounds_of_games = []
     for seed in range(games):
         rng = np.random.default_rng(seed)
-        theirs = ldp_auditor(randomizer, n=n, rng=rng, alpha=alpha)
-        found.append([*theirs, *ours(randomizer, n=n, rng=rng, alpha=alpha, seed=seed)])
-    return np.maximum(found, 0)
+        of_ldp_auditor = ldp_auditor(randomizer, n=n, rng=rng, alpha=alpha)
+        of_ours = our_bounds(randomizer, n=n, rng=rng, alpha=alpha, seed=seed)
+        bounds_of_games.append([*of_ldp_auditor, *of_ours])
+    return np.maximum(bounds_of_games, 0)
 
 
 def proved() -> Iterator[str]:
     """Yield mean bounds over ε at 99 % confidence, the level of LDP-Auditor."""
-    cells = 0
-    below = [0, 0]
-    for n, kind, k in product((1_000, 10_000, 100_000), PROTOCOLS, KS):
-        for epsilon in EPSILONS:
-            mean = bounds(kind(k, epsilon), n=n, alpha=0.01, games=GAMES).mean(axis=0)
-            cells += 1
-            below = [a + (b < mean[1]) for a, b in zip(below, mean[2:], strict=True)]
-            shares = " | ".join(f"{one / epsilon:.2f}" for one in mean)
-            yield f"{n:,} | {kind.__name__} | {k} | {epsilon:g} | {shares}"
-    yield f"below the second column: default {below[0]}, Fixed {below[1]} of {cells} rows"
+    rows = 0
+    default_below = 0
+    fixed_below = 0
+    protocols = product((1_000, 10_000, 100_000), PROTOCOLS, KS, EPSILONS)
+    for n, protocol, k, epsilon in protocols:
+        randomizer = protocol(k, epsilon)
+        means = bounds(randomizer, n=n, alpha=0.01, games=GAMES).mean(axis=0)
+        _, halved_once, default, fixed = means
+        rows += 1
+        default_below += default < halved_once
+        fixed_below += fixed < halved_once
+        shares = " | ".join(f"{mean / epsilon:.2f}" for mean in means)
+        yield f"{n:,} | {protocol.__name__} | {k} | {epsilon:g} | {shares}"
+    yield f"below the second column: default {default_below}, Fixed {fixed_below} of {rows} rows"
 
 
 def two() -> Iterator[str]:
     """Yield mean bounds over ε of two values, 10,000 reports and 95 % confidence."""
-    for kind, epsilon in product(PROTOCOLS, EPSILONS):
-        mean = bounds(kind(2, epsilon), n=10_000, alpha=0.05, games=GAMES).mean(axis=0) / epsilon
-        yield f"{kind.__name__} | {epsilon:g} | " + " | ".join(f"{one:.3f}" for one in mean)
+    for protocol, epsilon in product(PROTOCOLS, EPSILONS):
+        randomizer = protocol(2, epsilon)
+        means = bounds(randomizer, n=10_000, alpha=0.05, games=GAMES).mean(axis=0)
+        shares = " | ".join(f"{mean:.3f}" for mean in means / epsilon)
+        yield f"{protocol.__name__} | {epsilon:g} | {shares}"
 
 
 def wrong() -> Iterator[str]:
     """Yield how many bounds are above ε, of 2,000 games with 1,000 reports at 95 % confidence."""
-    games = 2_000
-    for kind, k, epsilon in product(PROTOCOLS, (2, 25), (0.25, 1.0, 4.0)):
-        false = (bounds(kind(k, epsilon), n=1_000, alpha=0.05, games=games) > epsilon).sum(axis=0)
-        yield f"{kind.__name__} | {k} | {epsilon:g} | " + " | ".join(map(str, false.tolist()))
+    for protocol, k, epsilon in product(PROTOCOLS, (2, 25), (0.25, 1.0, 4.0)):
+        randomizer = protocol(k, epsilon)
+        bounds_of_games = bounds(randomizer, n=1_000, alpha=0.05, games=2_000)
+        false_bounds = (bounds_of_games > epsilon).sum(axis=0)
+        counts = " | ".join(map(str, false_bounds.tolist()))
+        yield f"{protocol.__name__} | {k} | {epsilon:g} | {counts}"
 
 
-TABLES = {one.__name__: one for one in (proved, two, wrong)}
+TABLES = {"proved": proved, "two": two, "wrong": wrong}
 
 if __name__ == "__main__":
     for table in sys.argv[1:] or TABLES:
-        print(f"\n{table}: " + " | ".join(COLUMNS))  # noqa: T201 (what the command prints)
+        columns = " | ".join(COLUMNS)
+        print(f"\n{table}: {columns}")  # noqa: T201 (what the command prints)
         for row in TABLES[table]():
             print(row, flush=True)  # noqa: T201

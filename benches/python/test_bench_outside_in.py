@@ -8,6 +8,7 @@ and their mirror images.
 
 import time
 from functools import cache
+from typing import TypeAlias
 
 import numpy as np
 import pytest
@@ -21,10 +22,11 @@ from leakbound.cuts import OutsideIn
 
 BETA = 0.05
 GAMES = ("N(.5)", "N(1)", "N(2)", "N(4)", "perfect", "5 % tail")
-LEAST: dict[Sides, float] = {"both": 0.88, "member": 0.85}
-LEAST_MEAN = 0.93
-CANDIDATES = 40
-TESTED = 4
+LEAST_SHARE: dict[Sides, float] = {"both": 0.88, "member": 0.85}
+"""Least share of the best fixed number that any game must reach, and below, on average."""
+LEAST_MEAN_SHARE = 0.93
+CANDIDATE_NUMBERS = 40
+FINALISTS = 4
 """So many of the best numbers by the recursion are tested by the tight test."""
 
 
@@ -35,42 +37,58 @@ def successes(game: str, m: int, sides: Sides, rng: np.random.Generator) -> Bool
     if game == "perfect":
         scores = member + 1e-3 * noise
     elif game == "5 % tail":
-        known = rng.random(m) < 0.05
-        scores = np.where(known, np.where(member, 20.0, -20.0) + 0.1 * noise, noise)
+        is_identified = rng.random(m) < 0.05
+        identifying_scores = np.where(member, 20.0, -20.0) + 0.1 * noise
+        scores = np.where(is_identified, identifying_scores, noise)
     else:
-        scores = noise + float(game[2:-1]) * member
-    ranked = member[np.argsort(-scores, kind="stable")]
+        mu = float(game[2:-1])
+        scores = noise + mu * member
+    by_score = np.argsort(-scores, kind="stable")
+    ranked_member = member[by_score]
     if sides == "member":
-        return ranked
-    right = np.empty(m, dtype=np.bool_)
-    right[::2] = ranked[: (m + 1) // 2]
-    right[1::2] = ~ranked[::-1][: m // 2]
-    return right
+        return ranked_member
+    # Guesses from both ends in turn: "member" from the top, "non-member" from the bottom.
+    is_correct = np.empty(m, dtype=np.bool_)
+    is_correct[::2] = ranked_member[: (m + 1) // 2]
+    is_correct[1::2] = ~ranked_member[::-1][: m // 2]
+    return is_correct
 
 
 @cache
-def fixed(guesses: int, correct: int, m: int, sides: Sides, test: FdpTest) -> float:
-    one_sided = sides == "member"
-    return GaussianDP().lower_bound(correct, guesses, m, BETA, test=test, one_sided=one_sided)
+def fixed_bound(guesses: int, correct: int, m: int, sides: Sides, test: FdpTest) -> float:
+    """Return the μ proved by a number of guesses that was fixed in advance."""
+    return GaussianDP().lower_bound(
+        correct, guesses, m, BETA, test=test, one_sided=sides == "member"
+    )
 
 
-def best_fixed(played: list[BoolArray], sides: Sides) -> float:
+def best_fixed_mean(games_played: list[BoolArray], sides: Sides) -> float:
     """Return the largest mean bound of any one number of guesses."""
-    m = played[0].size
-    longest = m
+    m = games_played[0].size
+    most_guesses = m
     if sides == "member":
-        longest = m // 2
-    numbers = np.unique(np.rint(np.geomspace(8, longest, CANDIDATES)).astype(int)).tolist()
+        most_guesses = m // 2
+    spaced = np.geomspace(8, most_guesses, CANDIDATE_NUMBERS)
+    candidates = np.unique(np.rint(spaced).astype(int)).tolist()
 
-    def mean(made: int, test: FdpTest) -> float:
+    def mean_bound(guesses: int, test: FdpTest) -> float:
         bounds = []
-        for right in played:
-            correct = int(right[:made].sum())
-            bounds.append(fixed(made, correct=correct, m=m, sides=sides, test=test))
+        for is_correct in games_played:
+            correct = int(is_correct[:guesses].sum())
+            bound = fixed_bound(guesses, correct=correct, m=m, sides=sides, test=test)
+            bounds.append(bound)
         return float(np.mean(bounds))
 
-    numbers.sort(key=lambda made: mean(made, "recursion"))
-    return max(mean(made, "tight") for made in numbers[-TESTED:])
+    candidates.sort(key=lambda guesses: mean_bound(guesses, "recursion"))
+    finalists = candidates[-FINALISTS:]
+    return max(mean_bound(guesses, "tight") for guesses in finalists)
+
+
+def games_of_row(m: int) -> int:
+    """Return how many games are played with m examples."""
+    if m < 100_000:
+        return 20
+    return 10
 
 
 @pytest.mark.parametrize("sides", ["both", "member"])
@@ -78,29 +96,28 @@ def best_fixed(played: list[BoolArray], sides: Sides) -> float:
 def test_six_games(m: int, sides: Sides) -> None:
     policy = family_policy(OutsideIn(), GaussianDP(), examples=m, sides=sides)
     (order,) = policy.orders(sides)
-    runs = 10
-    if m < 100_000:
-        runs = 20
-    shares = []
-    for game in GAMES:
-        rng = np.random.default_rng([m, GAMES.index(game)])
-        played = [successes(game, m=m, sides=sides, rng=rng) for _ in range(runs)]
+    games = games_of_row(m)
+    shares_of_best = []
+    for game_number, game in enumerate(GAMES):
+        rng = np.random.default_rng([m, game_number])
+        games_played = [successes(game, m=m, sides=sides, rng=rng) for _ in range(games)]
         start = time.process_time()
         bounds = []
-        for right in played:
-            path = _core.Path.from_successes(right)
+        for is_correct in games_played:
+            path = _core.Path.from_successes(is_correct)
             bounds.append(policy.bound(path, order, BETA).logit)
-        spent = (time.process_time() - start) / runs
-        mean = float(np.mean(bounds))
-        share = mean / best_fixed(played, sides)
-        shares.append(share)
+        seconds = (time.process_time() - start) / games
+        mean_bound = float(np.mean(bounds))
+        share = mean_bound / best_fixed_mean(games_played, sides)
+        shares_of_best.append(share)
         print(  # noqa: T201 (the table to report)
-            f"m = {m:>7,} {sides:6} {game:8} {mean:.3f} = {share:.3f} of the best "
-            f"fixed number, {1e3 * spent:.0f} ms each"
+            f"m = {m:>7,} {sides:6} {game:8} {mean_bound:.3f} = {share:.3f} of the best "
+            f"fixed number, {1e3 * seconds:.0f} ms each"
         )
-    print(f"m = {m:>7,} {sides:6} mean     {np.mean(shares):.3f}")  # noqa: T201
-    assert min(shares) > LEAST[sides]
-    assert np.mean(shares) > LEAST_MEAN
+    mean_share = np.mean(shares_of_best)
+    print(f"m = {m:>7,} {sides:6} mean     {mean_share:.3f}")  # noqa: T201
+    assert min(shares_of_best) > LEAST_SHARE[sides]
+    assert mean_share > LEAST_MEAN_SHARE
 
 
 SHAPES = (
@@ -118,60 +135,79 @@ CLAIMS: dict[str, tuple[Claim, float, float, float]] = {
 """Claims, and the least shares: of the Gaussian game, of others at m = 1,000, and beyond."""
 
 
-def leak(shape: str, m: int, seed: int) -> tuple[FloatArray, BoolArray]:
+ScoresAndMembers: TypeAlias = tuple[FloatArray, BoolArray]
+
+
+def leak(shape: str, m: int, seed: int) -> ScoresAndMembers:
     """Play a game of some shape: scores and membership."""
     rng = np.random.default_rng([m, SHAPES.index(shape), seed])
     member = rng.random(m) < 0.5
-    scores = rng.normal(size=m)
-    chosen = rng.random(m)
+    noise = rng.normal(size=m)
+    uniforms = rng.random(m)
     if shape.startswith("N"):
-        return scores + member, member
+        return noise + member, member
     if shape.startswith("losses"):
         losses = rng.exponential(size=m)
-        return -np.where(member & (chosen < 0.1), 1e-4 * losses, losses), member
+        is_memorised = member & (uniforms < 0.1)
+        losses = np.where(is_memorised, 1e-4 * losses, losses)
+        return -losses, member
     if shape.endswith("±4"):
-        return scores + np.where(chosen < 0.05, np.where(member, 4, -4), 0), member
-    share = 0.05
-    by = 4
+        shifts_if_leaked = np.where(member, 4, -4)
+        shifts = np.where(uniforms < 0.05, shifts_if_leaked, 0)
+        return noise + shifts, member
+    leaked_share = 0.05
+    shift = 4
     if shape.startswith("20"):
-        share = 0.2
-        by = 3
-    return scores + by * (member & (chosen < share)), member
+        leaked_share = 0.2
+        shift = 3
+    is_leaked = member & (uniforms < leaked_share)
+    return noise + shift * is_leaked, member
+
+
+def mirror_image(scores: FloatArray, member: BoolArray) -> ScoresAndMembers:
+    """Return a game in which members and non-members are exchanged."""
+    return -scores, ~member
+
+
+def mean_bound_of_sides(
+    games_played: list[ScoresAndMembers], claim: Claim, sides: CoinSides
+) -> float:
+    """Return the mean bound of audits that guess from some sides of the ranking."""
+    bounds = []
+    for seed, (scores, member) in enumerate(games_played):
+        result = audit(scores, Coins(member), claim=claim, sides=sides, seed=seed)
+        bounds.append(result.bound)
+    return float(np.mean(bounds))
 
 
 @pytest.mark.parametrize("mirrored", ["", "mirrored "])
 @pytest.mark.parametrize("name", CLAIMS)
 @pytest.mark.parametrize("m", [1000, 10_000, 100_000])
 def test_the_default_beside_the_best_side(m: int, name: str, mirrored: str) -> None:
-    claim, gaussian, few, many = CLAIMS[name]
-    runs = 10
-    if m < 100_000:
-        runs = 20
-
-    def bound(scores: FloatArray, member: BoolArray, sides: CoinSides, seed: int) -> float:
-        return audit(scores, Coins(member), claim=claim, sides=sides, seed=seed).bound
-
+    claim, least_of_gaussian, least_at_1000, least_beyond = CLAIMS[name]
+    games = games_of_row(m)
     for shape in SHAPES:
-        played = [leak(shape, m=m, seed=seed) for seed in range(runs)]
+        games_played = [leak(shape, m=m, seed=seed) for seed in range(games)]
         if mirrored:
-            played = [(-scores, ~member) for scores, member in played]
+            games_played = [mirror_image(*game) for game in games_played]
         start = time.perf_counter()
-        auto = np.mean([bound(*game, "auto", seed) for seed, game in enumerate(played)])
-        spent = (time.perf_counter() - start) / runs
-        turned = [(-scores, ~member) for scores, member in played]
-        fixed_sides = [
-            [bound(*game, "both", seed) for seed, game in enumerate(played)],
-            [bound(*game, "member", seed) for seed, game in enumerate(played)],
-            [bound(*game, "member", seed) for seed, game in enumerate(turned)],
-        ]
-        share = auto / max(map(np.mean, fixed_sides))
+        default_mean = mean_bound_of_sides(games_played, claim, "auto")
+        seconds = (time.perf_counter() - start) / games
+        mirror_images = [mirror_image(*game) for game in games_played]
+        best_mean = max(
+            mean_bound_of_sides(games_played, claim, "both"),
+            mean_bound_of_sides(games_played, claim, "member"),
+            mean_bound_of_sides(mirror_images, claim, "member"),
+        )
+        share_of_best = default_mean / best_mean
         print(  # noqa: T201 (the table to report)
             f"m = {m:>7,} {name:9} {mirrored}{shape:30} "
-            f"{auto:.2f} = {share:.2f} of the best side, {1e3 * spent:.0f} ms each"
+            f"{default_mean:.2f} = {share_of_best:.2f} of the best side, "
+            f"{1e3 * seconds:.0f} ms each"
         )
-        least = many
+        least_share = least_beyond
         if m == 1000:
-            least = few
+            least_share = least_at_1000
         if shape == SHAPES[0]:
-            least = gaussian
-        assert share >= least, shape
+            least_share = least_of_gaussian
+        assert share_of_best >= least_share, shape

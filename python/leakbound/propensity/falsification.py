@@ -33,21 +33,22 @@ from leakbound.stats.binomial import poisson_binomial_tail_offsets
 
 _TREES = "gradient-boosted trees"
 # The three tests of an audit then withhold a correct model in 3 of 100 audits.
-Term: TypeAlias = tuple[int, ...]
 REFUTED_BELOW = 0.01
 """p-value below which propensities count as refuted."""
+Term: TypeAlias = tuple[int, ...]
+"""The features of a product, by number."""
 # Parts of the examples: a sceptic bets on each but the first.
 _PARTS = 5
 # Absolute log-odds beyond which nothing is guessed: their odds overflow.
-_LARGEST = 300.0
+_LARGEST_LOG_ODDS = 300.0
 # Standard deviations at which features are clipped, so that no few rows decide a product.
-_CLIPPED = 3.0
+_CLIPPED_AT = 3.0
 # Share of a product's variance below which the model's columns explain it.
-_EXPLAINED = 1e-3
+_EXPLAINED_BELOW = 1e-3
 # Newton's steps towards a saddle point.
-_STEPS = 100
-# The squared decrement at which they end.
-_SETTLED = 1e-9
+_NEWTON_STEPS = 100
+# The squared Newton decrement at which they end.
+_CONVERGED_BELOW = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,24 +138,28 @@ def falsify(
     order = ExampleOrder()
     given = placed_features(order, X, "X")
     features = given.rows
-    claimed = _claimed(order.placed(log_odds, "log_odds"), given)
+    placed_log_odds = order.placed(log_odds, "log_odds")
+    claimed = _claimed_log_odds(placed_log_odds, given)
     if features.shape[0] != claimed.size:
         raise InputError(f"X has {features.shape[0]} rows and there are {claimed.size} log-odds")
     labels = order.member(member, claimed.size)
     seed = seed_of(seed)
-    tested = np.flatnonzero(np.abs(claimed) <= _LARGEST)
-    shuffled = Purpose.SCEPTIC_PARTS.rng(seed).permutation(tested)
-    table = np.column_stack([features, claimed])
-    tried = [
-        _tried(name, model, table, claimed, labels, shuffled, seed)
-        for name, model in default_sceptics().items()
-    ]
-    strongest = min(tried, key=lambda one: one.p_value)
-    p_value = min(1.0, shares.SCEPTICS.price(len(tried)) * strongest.p_value)
+    testable_rows = np.flatnonzero(np.abs(claimed) <= _LARGEST_LOG_ODDS)
+    shuffled_rows = Purpose.SCEPTIC_PARTS.rng(seed).permutation(testable_rows)
+    features_and_claims = np.column_stack([features, claimed])
+    tests = list[Falsification]()
+    for name, model in default_sceptics().items():
+        guesses_of_parts = _guesses_of_parts(
+            model, features_and_claims, claimed, labels, shuffled_rows, seed
+        )
+        tests.append(_test_of_one_sceptic(name, guesses_of_parts, claimed, labels, seed))
+    strongest = min(tests, key=lambda test: test.p_value)
+    bonferroni_factor = shares.SCEPTICS.price(len(tests))
+    p_value = min(1.0, bonferroni_factor * strongest.p_value)
     return replace(strongest, p_value=p_value, refuted=p_value < REFUTED_BELOW)
 
 
-def _claimed(log_odds: ArrayInput, table: FeatureTable) -> FloatArray:
+def _claimed_log_odds(log_odds: ArrayInput, table: FeatureTable) -> FloatArray:
     """Read claimed log-odds; those of which a model of a table says nothing are infinite."""
     values: AnyArray = vector(log_odds, "log_odds")
     if table.encoding is not None and values.dtype.kind == "f":
@@ -162,38 +167,38 @@ def _claimed(log_odds: ArrayInput, table: FeatureTable) -> FloatArray:
     return check_scores(values, "log_odds")
 
 
-def _tried(
+def _test_of_one_sceptic(
     name: str,
-    model: object,
-    table: FloatArray,
+    guesses_of_parts: Iterable[tuple[IntArray, FloatArray]],
     claimed: FloatArray,
     labels: BoolArray,
-    order: IntArray,
     seed: int,
 ) -> Falsification:
-    """Let one sceptic bet, as if there were no other."""
+    """Test claimed log-odds by the guesses of one sceptic, as if there were no other."""
     log_tails = list[float]()
     guesses = 0
-    correct = 0
-    expected = 0.0
-    for rows, bet in _rounds(model, table, claimed, labels, order, seed):
-        right = int((labels[rows] == (bet > 0)).sum())
-        offsets = bet * claimed[rows]
+    correct_guesses = 0
+    expected_correct = 0.0
+    for rows, signs in guesses_of_parts:
+        correct_of_part = int((labels[rows] == (signs > 0)).sum())
+        # Log-odds of a correct guess: those claimed if it is "member", else minus them.
+        log_odds_of_correct = signs * claimed[rows]
         log_tail = 0.0
         if rows.size:
-            log_tail = float(poisson_binomial_tail_offsets(right, offsets, 0.0, log=True))
+            log_tail = float(
+                poisson_binomial_tail_offsets(correct_of_part, log_odds_of_correct, 0.0, log=True)
+            )
         log_tails.append(log_tail)
         guesses += rows.size
-        correct += right
-        expected += float(expit(offsets).sum())
+        correct_guesses += correct_of_part
+        expected_correct += float(expit(log_odds_of_correct).sum())
     p_value = fisher(log_tails)
-    refuted = p_value < REFUTED_BELOW
     return Falsification(
         p_value=p_value,
-        refuted=refuted,
+        refuted=p_value < REFUTED_BELOW,
         guesses=guesses,
-        correct=correct,
-        expected=expected,
+        correct=correct_guesses,
+        expected=expected_correct,
         sceptic=name,
         seed=seed,
     )
@@ -217,21 +222,27 @@ def bet_against_set(
         Seed of the trees and of the order of the examples; by default a new one.
     """
     seed = seed_of(seed)
-    model = default_sceptics()[_TREES]
-    claimed = confidence_set.log_odds()
-    seen = confidence_set.features
-    if features is not None:
-        seen = features
-    order = Purpose.SET_PARTS.rng(seed).permutation(claimed.size)
-    table = np.column_stack([seen, claimed])
-    made = list(_rounds(model, table, claimed, confidence_set.member, order, seed))
-    tails = [confidence_set.core.largest_log_tail(rows, bet.astype(np.int64)) for rows, bet in made]
-    p_value = min(1.0, fisher(tails) + confidence_set.level)
+    trees = default_sceptics()[_TREES]
+    estimated_log_odds = confidence_set.log_odds()
+    if features is None:
+        features = confidence_set.features
+    features_and_log_odds = np.column_stack([features, estimated_log_odds])
+    shuffled_rows = Purpose.SET_PARTS.rng(seed).permutation(estimated_log_odds.size)
+    guesses_of_parts = _guesses_of_parts(
+        trees, features_and_log_odds, estimated_log_odds, confidence_set.member, shuffled_rows, seed
+    )
+    log_tails = list[float]()
+    bets_made = 0
+    for rows, signs in guesses_of_parts:
+        log_tail = confidence_set.core.largest_log_tail(rows, signs.astype(np.int64))
+        log_tails.append(log_tail)
+        bets_made += rows.size
+    p_value = min(1.0, fisher(log_tails) + confidence_set.level)
     return FormTest(
         p_value=p_value,
         refuted=p_value - confidence_set.level < REFUTED_BELOW,
-        test=in_a_line(model),
-        terms=sum(rows.size for rows, _ in made),
+        test=in_a_line(trees),
+        terms=bets_made,
     )
 
 
@@ -257,14 +268,16 @@ def products_missing(
     √(2 sup (ts - K(t))), K the cumulant function of s: the leading part of the saddle-point formula
     (Daniels 1987). Where few rows decide, s is far from normal.
     """
-    units = standardised(confidence_set.residuals()[0], _CLIPPED)
-    reference = confidence_set.reference
+    rows_of_model, _, _ = confidence_set.residuals()
+    standardised_features = standardised(rows_of_model, _CLIPPED_AT)
+    reference_rows = confidence_set.reference
     test = "score tests of squares and products of features"
-    if reference:
+    if reference_rows:
         test += ", of other coefficients in D'"
     if features is not None:
         test += ", of features left out"
-    return _score_tests(confidence_set, _of_products(units, reference, features), test)
+    candidate_terms = _candidate_terms(standardised_features, reference_rows, features)
+    return _largest_score_test(confidence_set, candidate_terms, test)
 
 
 def link_bent(confidence_set: ConfidenceSet) -> FormTest:
@@ -279,25 +292,33 @@ def link_bent(confidence_set: ConfidenceSet) -> FormTest:
     confidence_set : ConfidenceSet
         Its rows and its estimate are tested.
     """
-    log_odds = confidence_set.residuals()[2]
-    bends = np.column_stack([log_odds * np.abs(log_odds), log_odds**2])
-    return _score_tests(confidence_set, [(bends, [(), ()])], "score tests of the logistic link")
+    _, _, log_odds = confidence_set.residuals()
+    difference_of_terms = log_odds * np.abs(log_odds)
+    sum_of_terms = log_odds**2
+    columns = np.column_stack([difference_of_terms, sum_of_terms])
+    no_features: list[Term] = [(), ()]
+    test = "score tests of the logistic link"
+    return _largest_score_test(confidence_set, [(columns, no_features)], test)
 
 
-def _rounds(
+def _guesses_of_parts(
     model: object,
-    table: FloatArray,
+    predictors: FloatArray,
     claimed: FloatArray,
     labels: BoolArray,
     order: IntArray,
     seed: int,
 ) -> Iterator[tuple[IntArray, FloatArray]]:
-    """Yield rows bet on and guesses: each part but the first, from models of earlier parts."""
+    """Yield rows bet on and guesses (1 and -1) of each part but the first.
+
+    The model of a part has learnt from the parts before it.
+    """
     parts = np.array_split(order, _PARTS)
-    for k in track(range(1, _PARTS), "Testing the propensities", total=_PARTS - 1):
-        past = np.concatenate(parts[:k])
-        rows = parts[k]
-        believed = beliefs(model, table, labels, past, rows, seed, k)
+    numbers = track(range(1, _PARTS), "Testing the propensities", total=_PARTS - 1)
+    for part_number in numbers:
+        earlier_rows = np.concatenate(parts[:part_number])
+        rows = parts[part_number]
+        believed = beliefs(model, predictors, labels, earlier_rows, rows, seed, part_number)
         if believed is not None:
             chosen, guesses = bets(claimed[rows], believed)
             yield rows[chosen], guesses
@@ -305,36 +326,58 @@ def _rounds(
 
 def beliefs(
     model: object,
-    table: FloatArray,
+    predictors: FloatArray,
     labels: BoolArray,
-    past: IntArray,
+    earlier_rows: IntArray,
     rows: IntArray,
-    *numbers: int,
+    *seed_numbers: int,
 ) -> FloatArray | None:
-    """Return a sceptic's log-odds of some rows, fitted on others."""
-    if rows.size == 0 or np.unique(labels[past]).size < 2:
+    """Return a sceptic's log-odds of membership of some rows, fitted on earlier ones.
+
+    None where there is nothing to predict, or no model as the earlier rows have one class.
+    """
+    earlier_labels = labels[earlier_rows]
+    if rows.size == 0 or np.unique(earlier_labels).size < 2:
         return None
     from sklearn.base import clone
 
-    fitted = seeded(clone(model), Purpose.SCEPTIC, *numbers).fit(table[past], labels[past])
-    return probability_log_odds(fitted, table[rows])
+    unfitted = seeded(clone(model), Purpose.SCEPTIC, *seed_numbers)
+    fitted = unfitted.fit(predictors[earlier_rows], earlier_labels)
+    return probability_log_odds(fitted, predictors[rows])
 
 
 def bets(claimed: FloatArray, believed: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Return the bets of a sceptic: rows where claim and belief differ most, and guesses."""
-    excess = np.where(believed == claimed, 0.0, expit(believed) - expit(claimed))
+    """Return the bets of a sceptic: rows where claim and belief differ most, and guesses.
+
+    Parameters
+    ----------
+    claimed, believed : ndarray, shape (m,)
+        Log-odds of membership, as claimed and as the sceptic believes.
+
+    Returns
+    -------
+    tuple of ndarray
+        Rows, the one with most evidence first, and for each 1 (a member) or -1 (a non-member).
+    """
+    excess_probability = expit(believed) - expit(claimed)
+    excess_probability = np.where(believed == claimed, 0.0, excess_probability)
     # The larger of two variances: a claim near 0 or 1 does not make the sceptic certain.
-    variance = np.maximum(_bernoulli_variance(claimed), _bernoulli_variance(believed))
+    claimed_variance = _bernoulli_variance(claimed)
+    believed_variance = _bernoulli_variance(believed)
+    variance = np.maximum(claimed_variance, believed_variance)
     variance = np.maximum(variance, 1e-300)
-    ranked = np.argsort(-np.abs(excess) / variance, kind="stable")
-    ranked = ranked[excess[ranked] != 0]
-    if ranked.size == 0:
-        return ranked, np.empty(0)
-    gained = np.cumsum(np.abs(excess[ranked]))
-    deviation = np.sqrt(np.cumsum(variance[ranked]))
-    most_evidence = int(np.argmax(gained / deviation))
-    chosen = ranked[: most_evidence + 1]
-    return chosen, np.where(excess[chosen] > 0, 1.0, -1.0)
+    evidence = np.abs(excess_probability) / variance
+    by_evidence = np.argsort(-evidence, kind="stable")
+    by_evidence = by_evidence[excess_probability[by_evidence] != 0]
+    if by_evidence.size == 0:
+        return by_evidence, np.empty(0)
+    # Of the first k rows: correct guesses expected beyond the claim, in standard deviations.
+    expected_excess = np.cumsum(np.abs(excess_probability[by_evidence]))
+    standard_deviation = np.sqrt(np.cumsum(variance[by_evidence]))
+    last_bet = int(np.argmax(expected_excess / standard_deviation))
+    chosen_rows = by_evidence[: last_bet + 1]
+    guesses = np.where(excess_probability[chosen_rows] > 0, 1.0, -1.0)
+    return chosen_rows, guesses
 
 
 def _bernoulli_variance(log_odds: FloatArray) -> FloatArray:
@@ -343,11 +386,17 @@ def _bernoulli_variance(log_odds: FloatArray) -> FloatArray:
 
 
 def fisher(log_tails: list[float]) -> float:
-    """Return P(Gamma(k) ≥ −Σ ln P), rounded up by 1e-9 of itself and never 0."""
-    x = -sum(log_tails)
-    terms = range(len(log_tails))
-    series = sum(x**j / math.factorial(j) for j in terms)
-    return max(math.exp(-x) * series * (1 + 1e-9), math.ulp(0.0))
+    """Return Fisher's combination of p-values (1932), from their logarithms.
+
+    P(Gamma(k) ≥ x) = e^(-x) Σ_{j < k} x^j / j! at x = −Σ ln P, rounded up by 1e-9 of itself and
+    never 0.
+    """
+    statistic = -sum(log_tails)
+    poisson_series = 0.0
+    for j in range(len(log_tails)):
+        poisson_series += statistic**j / math.factorial(j)
+    upper_tail = math.exp(-statistic) * poisson_series * (1 + 1e-9)
+    return max(upper_tail, math.ulp(0.0))
 
 
 @cache
@@ -373,7 +422,8 @@ def default_sceptics() -> dict[str, object]:
 
 def in_a_line(classifier: object) -> str:
     """Return the description of a scikit-learn classifier, which must predict probabilities."""
-    if not all(hasattr(classifier, name) for name in ("fit", "predict_proba", "get_params")):
+    methods = ("fit", "predict_proba", "get_params")
+    if not all(hasattr(classifier, method) for method in methods):
         raise InputTypeError(
             f"pass a scikit-learn classifier with predict_proba, got {classifier!r}"
         )
@@ -382,104 +432,138 @@ def in_a_line(classifier: object) -> str:
 
 def seeded(estimator: Any, purpose: Purpose, *numbers: int) -> Any:
     """Set every unset `random_state` of an estimator, nested ones too, from numbers."""
-    unset = sorted(
-        name
-        for name, value in estimator.get_params(deep=True).items()
-        if value is None and (name == "random_state" or name.endswith("__random_state"))
-    )
-    states = {name: purpose.derived(*numbers, k, bits=32) for k, name in enumerate(unset)}
-    return estimator.set_params(**states)
+    unset_names = list[str]()
+    for name, value in estimator.get_params(deep=True).items():
+        is_random_state = name == "random_state" or name.endswith("__random_state")
+        if is_random_state and value is None:
+            unset_names.append(name)
+    random_states = dict[str, int]()
+    for position, name in enumerate(sorted(unset_names)):
+        random_states[name] = purpose.derived(*numbers, position, bits=32)
+    return estimator.set_params(**random_states)
 
 
 def probability_log_odds(model: Any, features: FloatArray) -> FloatArray:
     """Return the log-odds of membership by `predict_proba`; ±inf at 0 and 1."""
     probabilities = np.asarray(model.predict_proba(features), dtype=np.float64)
-    member = int(np.flatnonzero(np.asarray(model.classes_, dtype=bool))[0])
+    is_member_class = np.asarray(model.classes_, dtype=bool)
+    (member_column,) = np.flatnonzero(is_member_class)
     with np.errstate(divide="ignore"):
-        logs = np.log(probabilities)
-        values: FloatArray = logs[:, member] - logs[:, 1 - member]
-    return values
+        log_probabilities = np.log(probabilities)
+        log_member = log_probabilities[:, member_column]
+        log_nonmember = log_probabilities[:, 1 - member_column]
+        log_odds: FloatArray = log_member - log_nonmember
+    return log_odds
 
 
-def _score_tests(
+def _largest_score_test(
     confidence_set: ConfidenceSet, blocks: Iterable[tuple[FloatArray, list[Term]]], test: str
 ) -> FormTest:
-    """Test terms, given in blocks of columns with their names."""
+    """Return Rao's score test of the term that a logistic model lacks most.
+
+    Candidates come in blocks of columns with the features of each.
+    """
     _, design, log_odds = confidence_set.residuals()
-    deviations = np.sqrt(_bernoulli_variance(log_odds))[:, None]
     residuals = confidence_set.labels - expit(log_odds)
-    basis, corner = np.linalg.qr(design * deviations)
-    largest = 0.0
-    terms = 0
+    standard_deviations = np.sqrt(_bernoulli_variance(log_odds))[:, None]
+    weighted_basis, triangle = np.linalg.qr(design * standard_deviations)
+    largest_statistic = 0.0
+    tested_terms = 0
     worst: Term = ()
-    for columns, names in blocks:
-        weighted = columns * deviations
-        explained = basis.T @ weighted
-        total = (weighted**2).sum(axis=0)
-        variance = total - (explained**2).sum(axis=0)
-        is_open = variance > _EXPLAINED * total
-        terms += int(is_open.sum())
+    for columns, terms in blocks:
+        # 1. Variances of the scores, less what the columns of the model explain.
+        weighted_columns = columns * standard_deviations
+        loadings = weighted_basis.T @ weighted_columns
+        total_variances = (weighted_columns**2).sum(axis=0)
+        variances = total_variances - (loadings**2).sum(axis=0)
+        is_testable = variances > _EXPLAINED_BELOW * total_variances
+        tested_terms += int(is_testable.sum())
+
+        # 2. The normal statistics bound the others from above: the largest come first.
         scores = columns.T @ residuals
-        sizes = np.abs(scores) / np.sqrt(np.where(is_open, variance, np.inf))
-        for number in np.argsort(-sizes):
-            if sizes[number] <= largest:
+        testable_variances = np.where(is_testable, variances, np.inf)
+        normal_statistics = np.abs(scores) / np.sqrt(testable_variances)
+        for column in np.argsort(-normal_statistics):
+            normal_statistic = float(normal_statistics[column])
+            if normal_statistic <= largest_statistic:
                 break
-            coefficients = np.linalg.solve(corner, explained[:, number])
-            term = columns[:, number] - design @ coefficients
-            size = min(float(sizes[number]), _signed_root(term, log_odds, residuals))
-            if size > largest:
-                largest = size
-                worst = names[number]
-    p_value = 1.0
-    if terms:
-        (log_tail,) = _core.log_normal_cdf(np.array([-largest]))
-        tail = float(np.exp(log_tail))
-        price = shares.SIGNS.price(2) * shares.TERMS.price(terms)
-        p_value = min(1.0, price * tail)
-    refuted = p_value < REFUTED_BELOW
-    return FormTest(p_value=p_value, refuted=refuted, test=test, terms=terms, worst=worst)
+            coefficients = np.linalg.solve(triangle, loadings[:, column])
+            unexplained = columns[:, column] - design @ coefficients
+            signed_root = _signed_root(unexplained, log_odds, residuals)
+            statistic = min(normal_statistic, signed_root)
+            if statistic > largest_statistic:
+                largest_statistic = statistic
+                worst = terms[column]
+    p_value = _corrected_normal_p_value(largest_statistic, tested_terms)
+    return FormTest(
+        p_value=p_value,
+        refuted=p_value < REFUTED_BELOW,
+        test=test,
+        terms=tested_terms,
+        worst=worst,
+    )
+
+
+def _corrected_normal_p_value(largest_statistic: float, tested_terms: int) -> float:
+    """Return the two-sided p-value of the largest of several statistics (Bonferroni)."""
+    if not tested_terms:
+        return 1.0
+    (log_tail,) = _core.log_normal_cdf(np.array([-largest_statistic]))
+    one_sided = float(np.exp(log_tail))
+    bonferroni_factor = shares.SIGNS.price(2) * shares.TERMS.price(tested_terms)
+    return min(1.0, bonferroni_factor * one_sided)
 
 
 def _signed_root(term: FloatArray, log_odds: FloatArray, residuals: FloatArray) -> float:
-    """Return √(2 sup (ts - K(t))) of a sum s = Σ zᵢ(yᵢ - πᵢ), or a little less."""
+    """Return √(2 sup (ts - K(t))) of a sum s = Σ zᵢ(yᵢ - πᵢ), or a little less.
+
+    z is the term, π are the propensities, and y - π the residuals. The tilt t is found by Newton's
+    steps; tilted by it, example i is a member with log-odds λᵢ + t zᵢ.
+    """
     score = float(term @ residuals)
-    chances = expit(log_odds)
-    steepest = float(np.abs(term).max())
+    propensities = expit(log_odds)
+    largest_term = float(np.abs(term).max())
     tilt = 0.0
-    for _ in range(_STEPS):
-        tilted = log_odds + tilt * term
-        slope = score - float(term @ (expit(tilted) - chances))
-        curvature = float(term**2 @ _bernoulli_variance(tilted))
+    for _ in range(_NEWTON_STEPS):
+        tilted_log_odds = log_odds + tilt * term
+        tilted_mean = float(term @ (expit(tilted_log_odds) - propensities))
+        slope = score - tilted_mean
+        curvature = float(term**2 @ _bernoulli_variance(tilted_log_odds))
         curvature = max(curvature, 1e-200)
-        if slope**2 <= _SETTLED * curvature:
+        if slope**2 <= _CONVERGED_BELOW * curvature:
             break
         # K'' grows by e^(max|z| |t|) at most, so that a step of this length never overshoots.
-        newton = abs(slope / curvature)
-        tilt += np.copysign(np.log1p(steepest * newton) / steepest, slope)
-    tilted = log_odds + tilt * term
-    growth = np.logaddexp(0, tilted) - np.logaddexp(0, log_odds)
-    cumulant = growth - tilt * term * chances
-    # The signed root of twice the log-likelihood ratio
-    log_ratio = tilt * score - cumulant.sum()
-    return float(np.sqrt(max(0.0, 2 * log_ratio)))
+        newton_step = abs(slope / curvature)
+        damped_step = np.log1p(largest_term * newton_step) / largest_term
+        tilt += np.copysign(damped_step, slope)
+    tilted_log_odds = log_odds + tilt * term
+    # K(t) = Σ ln(1 + e^(λᵢ + t zᵢ)) - ln(1 + e^λᵢ) - t zᵢ πᵢ.
+    log_normalizers = np.logaddexp(0, tilted_log_odds) - np.logaddexp(0, log_odds)
+    cumulants = log_normalizers - tilt * term * propensities
+    log_likelihood_ratio = tilt * score - cumulants.sum()
+    # The signed root of the likelihood ratio.
+    return float(np.sqrt(max(0.0, 2 * log_likelihood_ratio)))
 
 
-def _of_products(
-    units: FloatArray, reference: int, features: FloatArray | None
+def _candidate_terms(
+    standardised_features: FloatArray, reference_rows: int, left_out: FloatArray | None
 ) -> Iterator[tuple[FloatArray, list[Term]]]:
     """Yield squares and products, other coefficients in D', and features that the model may lack.
 
-    They come block by block, since all of them together would fill the memory.
+    They come block by block, since all of them together would fill the memory. The rows of D' are
+    the first ones; features left out are those of the others.
     """
-    count, width = units.shape
-    for one in range(width):
-        products = units[:, one, None] * units[:, one:]
-        yield products, [(one, other) for other in range(one, width)]
-    if reference:
-        own = np.column_stack([np.ones(count), units])
-        own[reference:] = 0.0
-        yield own, [(), *((column,) for column in range(width))]
-    if features is not None:
-        lacking = np.zeros((count, features.shape[1]))
-        lacking[reference:] = standardised(features, _CLIPPED)
-        yield lacking, [()] * features.shape[1]
+    rows, width = standardised_features.shape
+    for first in range(width):
+        factor = standardised_features[:, first, None]
+        products = factor * standardised_features[:, first:]
+        yield products, [(first, second) for second in range(first, width)]
+    if reference_rows:
+        reference_columns = np.column_stack([np.ones(rows), standardised_features])
+        reference_columns[reference_rows:] = 0.0
+        slopes = [(column,) for column in range(width)]
+        yield reference_columns, [(), *slopes]
+    if left_out is not None:
+        audited_columns = np.zeros((rows, left_out.shape[1]))
+        audited_columns[reference_rows:] = standardised(left_out, _CLIPPED_AT)
+        yield audited_columns, [()] * left_out.shape[1]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # Bins of the histograms: as fine as a figure shows.
-_BINS = 40
+_HISTOGRAM_BINS = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,17 +78,18 @@ class Overlap(Record):
 
 def overlap(log_odds: FloatArray, member: BoolArray) -> Overlap:
     """Summarise the propensities of an audit set."""
-    smaller = expit(-np.abs(log_odds))
-    propensity = np.where(log_odds > 0, 1.0 - smaller, smaller)
-    edges = np.linspace(0.0, 1.0, _BINS + 1)
-    counts = [np.histogram(propensity[member == one], edges)[0] for one in (True, False)]
+    smaller_probabilities = expit(-np.abs(log_odds))
+    propensities = np.where(log_odds > 0, 1.0 - smaller_probabilities, smaller_probabilities)
+    edges = np.linspace(0.0, 1.0, _HISTOGRAM_BINS + 1)
+    member_counts, _ = np.histogram(propensities[member], edges)
+    nonmember_counts, _ = np.histogram(propensities[~member], edges)
     return Overlap(
         m=log_odds.size,
         members=int(member.sum()),
-        m_eff=float(2.0 * smaller.sum()),
+        m_eff=float(2.0 * smaller_probabilities.sum()),
         edges=edges,
-        member_counts=counts[0].astype(np.int64),
-        nonmember_counts=counts[1].astype(np.int64),
+        member_counts=member_counts.astype(np.int64),
+        nonmember_counts=nonmember_counts.astype(np.int64),
     )
 
 
@@ -120,71 +121,78 @@ class Rows:
         """Check the arguments of a fit."""
         order = ExampleOrder()
         given = placed_features(order, features, "X")
-        table = np.array(given.rows, order="C")
-        classes = np.array(order.member(member, table.shape[0]))
-        names = order.distinct_ids
+        feature_rows = np.array(given.rows, order="C")
+        labels = np.array(order.member(member, feature_rows.shape[0]))
+        example_ids = order.distinct_ids
         if ids is not None:
-            check_ids(ids, classes)
-            names = vector(ids, "ids", kinds="biufSUOT")
-        if names is not None:
-            names = np.array(names)
+            check_ids(ids, labels)
+            example_ids = vector(ids, "ids", kinds="biufSUOT")
+        if example_ids is not None:
+            example_ids = np.array(example_ids)
         if given.unmarked is not None:  # of which features do not tell all
-            table = table[given.told]
-            classes = classes[given.told]
-            if names is not None:
-                names = names[given.told]
-        _check_classes(classes)
-        assigned = None
+            feature_rows = feature_rows[given.told]
+            labels = labels[given.told]
+            if example_ids is not None:
+                example_ids = example_ids[given.told]
+        _check_both_classes(labels)
+        fold_of_row = None
         if folds:
-            assigned = _stratified(classes, folds, seed)
-        for array in (table, classes, names, assigned):
+            fold_of_row = _stratified_folds(labels, folds, seed)
+        for array in (feature_rows, labels, example_ids, fold_of_row):
             if array is not None:
                 array.flags.writeable = False
-        return cls(table, classes, assigned, names, given.encoding)
+        return cls(
+            features=feature_rows,
+            member=labels,
+            folds=fold_of_row,
+            ids=example_ids,
+            encoding=given.encoding,
+        )
 
     @classmethod
     def of(cls, features: FloatArray, member: BoolArray) -> "Rows":
         """Return rows that were read before, without folds and ids."""
-        _check_classes(member)
+        _check_both_classes(member)
         return cls(features, member, folds=None, ids=None)
 
     def check_disjoint(self, ids: ArrayInput) -> None:
         """Check that none of `ids` is an id of these rows."""
         if self.ids is None:
             return
-        values = vector(ids, "ids", kinds="biufSUOT")
+        audited_ids = vector(ids, "ids", kinds="biufSUOT")
         try:
-            shared, rows, _ = np.intersect1d(values, self.ids, return_indices=True)
+            shared_ids, rows, _ = np.intersect1d(audited_ids, self.ids, return_indices=True)
         except TypeError:
             raise InputTypeError(
                 "ids of the audit and of D' cannot be compared: give both as numbers or both as "
                 "strings"
             ) from None
-        if shared.size:
+        if shared_ids.size:
             row = int(rows.min())
             raise InputError(
-                f"{shared.size} ids of the audit are also in D', first {values[row]!s} at row "
-                f"{row}: a propensity model must not be fitted on audited examples; use "
+                f"{shared_ids.size} ids of the audit are also in D', first {audited_ids[row]!s} at "
+                f"row {row}: a propensity model must not be fitted on audited examples; use "
                 "hold_out or cross_fit; if these are different examples with the same pandas "
                 "index, give them different ids"
             )
 
 
-def _check_classes(member: BoolArray) -> None:
+def _check_both_classes(member: BoolArray) -> None:
     """Refuse rows of members alone, or of non-members alone."""
     for included, name in ((True, "members"), (False, "non-members")):
         if not (member == included).any():
             raise InputError(f"D' has no {name}: a model of membership needs both classes")
 
 
-def _stratified(member: BoolArray, folds: int, seed: int) -> NDArray[np.uint8]:
+def _stratified_folds(member: BoolArray, folds: int, seed: int) -> NDArray[np.uint8]:
     """Assign each row to a fold at random, the members as evenly as the non-members."""
     rng = Purpose.CALIBRATION.rng(seed, folds)
-    assigned = np.empty(member.size, dtype=np.uint8)
+    fold_of_row = np.empty(member.size, dtype=np.uint8)
     for included in (True, False):
-        rows = rng.permutation(np.flatnonzero(member == included))
-        assigned[rows] = np.arange(rows.size) % folds
-    return assigned
+        rows_of_class = np.flatnonzero(member == included)
+        shuffled_rows = rng.permutation(rows_of_class)
+        fold_of_row[shuffled_rows] = np.arange(shuffled_rows.size) % folds
+    return fold_of_row
 
 
 class Model(ABC):
@@ -238,7 +246,8 @@ class Model(ABC):
             Seed of the folds and of a classifier; by default a new one, which the fit records.
         """
         seed = seed_of(seed)
-        return self.fit_rows(Rows.read(X, member, ids=ids, folds=self._folds, seed=seed), seed)
+        rows = Rows.read(X, member, ids=ids, folds=self._folds, seed=seed)
+        return self.fit_rows(rows, seed)
 
     def fit_rows(self, rows: Rows, seed: int) -> "PropensityFit":
         """Fit P(member | features) on rows that were read, as `fit` does."""
@@ -331,19 +340,23 @@ class PropensityFit:
             P(member) in D' by its design, in (0, 1). If None, it is counted, and over a confidence
             set, which rests on the very labels that are counted, D' has an intercept of its own.
         """
-        there = float(self.rows.member.mean())
+        reference_share = float(self.rows.member.mean())
         source: ReferenceShare = "counted"
         if of_reference is not None:
-            there = real(of_reference, "of_reference", above=0, below=1)
+            reference_share = real(of_reference, "of_reference", above=0, below=1)
             source = "declared"
         if share is None:
             if of_reference is not None:
                 raise OptionError("of_reference needs the share of the audit set: pass share")
             return replace(self, offset=0.0, share_of_reference="unknown", _declared=None)
-        here = real(share, "share", above=0, below=1)
-        odds = here / (1 - here) * (1 - there) / there
-        offset = float(np.log(odds))
-        return replace(self, offset=offset, share_of_reference=source, _declared=here)
+        audited_share = real(share, "share", above=0, below=1)
+        odds_ratio = audited_share / (1 - audited_share) * (1 - reference_share) / reference_share
+        return replace(
+            self,
+            offset=float(np.log(odds_ratio)),
+            share_of_reference=source,
+            _declared=audited_share,
+        )
 
     @property
     def member_share(self) -> float:

@@ -23,7 +23,7 @@ from leakbound.propensity.fit import Model, PropensityFit, Rows
 Calibration: TypeAlias = Literal["platt"]
 
 # The largest number of folds: a fold is one byte.
-_FOLDS = 255
+_MOST_FOLDS = 255
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class LogisticPropensity(Model):
         object.__setattr__(self, "l2", real(self.l2, "l2", least=0, below=1e300))
         if self.calibration is not None:
             choice(self.calibration, "calibration", Calibration)
-        integer(self.folds, "folds", least=2, most=_FOLDS)
+        integer(self.folds, "folds", least=2, most=_MOST_FOLDS)
 
     @property
     def _folds(self) -> int:
@@ -79,23 +79,29 @@ class LogisticPropensity(Model):
             name += f", Platt over {self.folds} folds"
         return name
 
-    def _rows(self, rows: Rows) -> _core.PropensityRows:
+    def _penalised_rows(self, rows: Rows) -> _core.PropensityRows:
+        """Return rows of D' in the core, with the folds of the calibration and the penalty."""
         return _core.PropensityRows(rows.features, rows.member, folds=rows.folds, l2=self.l2)
 
     def _learn(self, rows: Rows, _seed: int, /) -> FloatArray:
         """Return intercept and slopes, calibrated."""
-        table = self._rows(rows)
-        return table.coefficients(table.fit())
+        penalised_rows = self._penalised_rows(rows)
+        return penalised_rows.coefficients(penalised_rows.fit())
 
-    def _log_odds(self, state: FloatArray, features: FloatArray, /) -> FloatArray:
-        values: FloatArray = _core.linear_log_odds(state[None, :], features)[0]
-        return values
+    def _log_odds(self, coefficients: FloatArray, features: FloatArray, /) -> FloatArray:
+        log_odds: FloatArray
+        (log_odds,) = _core.linear_log_odds(coefficients[None, :], features)
+        return log_odds
 
     def _refits(self, rows: Rows, features: FloatArray, count: int, seed: int, /) -> FloatArray:
-        table = self._rows(rows)
-        drawn = Purpose.RESAMPLES.derived(seed)
-        lines = table.bootstrap(table.fit(), seed=drawn, first=0, count=count)
-        return _core.linear_log_odds(np.ascontiguousarray(lines), features)
+        penalised_rows = self._penalised_rows(rows)
+        coefficients_of_refits = penalised_rows.bootstrap(
+            penalised_rows.fit(),
+            seed=Purpose.RESAMPLES.derived(seed),
+            first=0,
+            count=count,
+        )
+        return _core.linear_log_odds(np.ascontiguousarray(coefficients_of_refits), features)
 
 
 @dataclass(frozen=True)
@@ -133,31 +139,40 @@ class SklearnPropensity(Model):
         return in_a_line(self.estimator)
 
     def _learn(self, rows: Rows, seed: int, /) -> object:
-        once = np.ones(rows.member.size, dtype=np.uint32)
-        return self._fitted(rows, once, Purpose.CLASSIFIER, seed)
+        one_copy_each = np.ones(rows.member.size, dtype=np.uint32)
+        return self._fitted_clone(rows, one_copy_each, Purpose.CLASSIFIER, seed)
 
-    def _log_odds(self, state: Any, features: FloatArray, /) -> FloatArray:
-        return probability_log_odds(state, features)
+    def _log_odds(self, classifier: Any, features: FloatArray, /) -> FloatArray:
+        return probability_log_odds(classifier, features)
 
     def _refits(self, rows: Rows, features: FloatArray, count: int, seed: int, /) -> FloatArray:
-        table = _core.PropensityRows(rows.features, rows.member, folds=None, l2=0.0)
-        drawn = Purpose.CLASSIFIER_RESAMPLES.derived(seed)
-        refits = np.empty((count, len(features)))
-        for k in range(count):
-            (copies,) = table.resamples(seed=drawn, first=k, count=1)
-            fit = self._fitted(rows, copies, Purpose.CLASSIFIER_REFITS, seed, k)
-            refits[k] = probability_log_odds(fit, features)
-        return refits
+        unpenalised_rows = _core.PropensityRows(rows.features, rows.member, folds=None, l2=0.0)
+        seed_of_resamples = Purpose.CLASSIFIER_RESAMPLES.derived(seed)
+        log_odds_of_refits = np.empty((count, len(features)))
+        for replicate in range(count):
+            (copies_of_rows,) = unpenalised_rows.resamples(
+                seed=seed_of_resamples, first=replicate, count=1
+            )
+            classifier = self._fitted_clone(
+                rows, copies_of_rows, Purpose.CLASSIFIER_REFITS, seed, replicate
+            )
+            log_odds_of_refits[replicate] = probability_log_odds(classifier, features)
+        return log_odds_of_refits
 
-    def _fitted(
-        self, rows: Rows, copies: NDArray[np.uint32], purpose: Purpose, *numbers: int
+    def _fitted_clone(
+        self,
+        rows: Rows,
+        copies_of_rows: NDArray[np.uint32],
+        purpose: Purpose,
+        *seed_numbers: int,
     ) -> object:
-        """Fit a clone to rows repeated by `copies`."""
+        """Fit a clone of the classifier to rows of D', each repeated."""
         from sklearn.base import clone
 
-        chosen = np.repeat(np.arange(copies.size), copies)
-        model = seeded(clone(self.estimator), purpose, *numbers)
-        return model.fit(rows.features[chosen], rows.member[chosen])
+        row_numbers = np.arange(copies_of_rows.size)
+        resampled_rows = np.repeat(row_numbers, copies_of_rows)
+        classifier = seeded(clone(self.estimator), purpose, *seed_numbers)
+        return classifier.fit(rows.features[resampled_rows], rows.member[resampled_rows])
 
 
 def hold_out(ids: ArrayInput, *, size: int, seed: int | None = None) -> tuple[IntArray, IntArray]:
@@ -176,13 +191,18 @@ def hold_out(ids: ArrayInput, *, size: int, seed: int | None = None) -> tuple[In
     seed : int, optional
         Seed of the split; by default a new one.
     """
-    names = vector(ids, "ids", kinds="biufSUOT")
-    check_ids(names, np.ones(names.size, dtype=np.bool_))
-    count = integer(size, "size", least=1, most=names.size - 1)
-    key = Purpose.HOLD_OUT.derived(seed_of(seed)).to_bytes(8, "little")
-    keyed = [blake2b(str(name).encode(), key=key).digest() for name in names.tolist()]
-    order = np.array(sorted(range(names.size), key=keyed.__getitem__), dtype=np.int64)
-    return np.sort(order[:count]), np.sort(order[count:])
+    example_ids = vector(ids, "ids", kinds="biufSUOT")
+    check_ids(example_ids, np.ones(example_ids.size, dtype=np.bool_))
+    held_out = integer(size, "size", least=1, most=example_ids.size - 1)
+    hash_seed = Purpose.HOLD_OUT.derived(seed_of(seed))
+    hash_key = hash_seed.to_bytes(8, "little")
+    digests = list[bytes]()
+    for example_id in example_ids.tolist():
+        keyed_hash = blake2b(str(example_id).encode(), key=hash_key)
+        digests.append(keyed_hash.digest())
+    rows_by_digest = sorted(range(example_ids.size), key=digests.__getitem__)
+    order = np.array(rows_by_digest, dtype=np.int64)
+    return np.sort(order[:held_out]), np.sort(order[held_out:])
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,8 +235,9 @@ class CrossFit:
 
     def parts(self) -> Iterator[tuple[IntArray, PropensityFit]]:
         """Yield the rows of each fold, and the model learnt from the other folds."""
-        for number, fit in enumerate(self.fits):
-            yield np.flatnonzero(self.fold == number), fit
+        for fold_number, fit in enumerate(self.fits):
+            rows_of_fold = np.flatnonzero(self.fold == fold_number)
+            yield rows_of_fold, fit
 
 
 def cross_fit(
@@ -250,11 +271,21 @@ def cross_fit(
     labels = order.member(member, features.shape[0])
     for array in (features, labels):
         array.flags.writeable = False
-    count = integer(folds, "folds", least=2, most=max(2, labels.size // 2))
+    fold_count = integer(folds, "folds", least=2, most=max(2, labels.size // 2))
     seed = seed_of(seed)
     if not isinstance(model, LogisticPropensity | SklearnPropensity):
         model = SklearnPropensity(model)
-    fold = drawn_folds(Purpose.CROSS_FIT.rng(seed), labels.size, count)
-    others = [np.flatnonzero(table.told & (fold != number)) for number in range(count)]
-    fits = tuple(model.fit(features[rows], labels[rows], seed=seed) for rows in others)
-    return CrossFit(fold, fits, features, labels, table.encoding, table.unmarked)
+    fold_of_row = drawn_folds(Purpose.CROSS_FIT.rng(seed), labels.size, fold_count)
+    fits = list[PropensityFit]()
+    for fold_number in range(fold_count):
+        in_other_folds = fold_of_row != fold_number
+        rows = np.flatnonzero(table.told & in_other_folds)
+        fits.append(model.fit(features[rows], labels[rows], seed=seed))
+    return CrossFit(
+        fold=fold_of_row,
+        fits=tuple(fits),
+        features=features,
+        member=labels,
+        encoding=table.encoding,
+        unmarked=table.unmarked,
+    )

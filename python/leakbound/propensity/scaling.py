@@ -1,4 +1,4 @@
-"""Columns in units of their spread."""
+"""Features in units of their spread, before propensities are tested or labels are learnt."""
 
 import numpy as np
 
@@ -6,11 +6,12 @@ from leakbound._base.types import FloatArray
 
 
 def standardised(columns: FloatArray, farthest: float) -> FloatArray:
-    """Return columns in standard deviations from their means, clipped at so many of them.
+    """Return features in standard deviations from their means, clipped at so many of them.
 
     Constant columns are 0. Clipped values keep a few rows from deciding what is learnt or tested.
     """
-    spread = columns.std(axis=0)
-    deviations = (columns - columns.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    clipped: FloatArray = np.clip(deviations, -farthest, farthest)
+    standard_deviations = columns.std(axis=0)
+    divisors = np.where(standard_deviations > 0, standard_deviations, 1.0)
+    z_scores = (columns - columns.mean(axis=0)) / divisors
+    clipped: FloatArray = np.clip(z_scores, -farthest, farthest)
     return clipped

@@ -12,24 +12,24 @@ from leakbound._base.types import AnyArray, FloatArray, IntArray
 from leakbound.propensity.likeness import WORDS
 from leakbound.propensity.scaling import standardised
 
-Features: TypeAlias = NDArray[np.float32]
+Predictors: TypeAlias = NDArray[np.float32]
+"""Standardised features of the rows that are asked about, shape (rows, columns)."""
 
 # Classes of labels; rarer ones are one together.
-_CLASSES = 20
+_MOST_CLASSES = 20
 # Rows that labels are learnt from at least: of fewer no model learns what is surprising.
-_LESSONS = 100
-# Trees of the forest that learns labels.
-_TREES = 100
+_FEWEST_ROWS = 100
+_TREES_OF_FOREST = 100
 # Rows that a tree, or a linear model, learns from at most.
-_LEARNT_FROM = 4_000
+_MOST_TRAINING_ROWS = 4_000
 # Rows that are asked about at most.
-_ASKED = 20_000
-# Folds of the rows in which a linear model learns them.
-_FOLDS = 5
-# Standard deviations beyond which a feature counts as there.
-_FARTHEST = 10.0
+_MOST_ROWS_ASKED = 20_000
+# Folds of the rows, each predicted by a linear model of the others.
+_FOLDS_OF_LINEAR_MODEL = 5
+# Standard deviations at which features are clipped.
+_CLIPPED_AT = 10.0
 # Probability of a label below which all are equally surprising.
-_RARE = 1e-3
+_SMALLEST_PROBABILITY = 1e-3
 
 
 def surprising(
@@ -44,85 +44,107 @@ def surprising(
     values, the distance of the label's rank from the mean of two forecasts. None if labels have one
     value, or are mostly different words, or if there are fewer than 100 rows to learn from.
     """
-    if labels.size < _LESSONS:
+    if labels.size < _FEWEST_ROWS:
         return None
-    values, code = np.unique(labels, return_inverse=True)
-    numbers = labels.dtype.kind in "biuf" and values.size > WORDS
-    mostly_different = 2 * values.size > code.size
-    if values.size < 2 or (mostly_different and not numbers):
+    distinct_labels, label_codes = np.unique(labels, return_inverse=True)
+    are_numbers = labels.dtype.kind in "biuf" and distinct_labels.size > WORDS
+    mostly_different = 2 * distinct_labels.size > label_codes.size
+    if distinct_labels.size < 2 or (mostly_different and not are_numbers):
         return None
     with needs("ml", "a challenge of the split"):
         from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
         from sklearn.linear_model import LogisticRegression, Ridge
     # In a random order, that of storage has no part in what is learnt.
-    asked = rng.permutation(code.size)[:_ASKED]
-    trees = {
-        "n_estimators": _TREES,
+    asked_rows = rng.permutation(label_codes.size)[:_MOST_ROWS_ASKED]
+    options_of_forest = {
+        "n_estimators": _TREES_OF_FOREST,
         "min_samples_leaf": 3,
         "bootstrap": True,
-        "max_samples": min(asked.size, _LEARNT_FROM),
+        "max_samples": min(asked_rows.size, _MOST_TRAINING_ROWS),
         "oob_score": True,
         "random_state": int(rng.integers(2**31)),
     }
-    largest = np.abs(features).max(axis=0)
-    shares = features / np.where(largest > 0, largest, 1.0)  # squares of these are finite
-    known = standardised(shares, _FARTHEST)[asked].astype(np.float32)
-    if numbers:
-        ranks = code[asked] / values.size
-        answers = _of_ranks(RandomForestRegressor(**trees), Ridge(), known, ranks)
+    predictors = _predictors(features, asked_rows)
+    asked_codes = label_codes[asked_rows]
+    if are_numbers:
+        forest = RandomForestRegressor(**options_of_forest)
+        ranks = asked_codes / distinct_labels.size
+        asked_surprises = _rank_errors(forest, Ridge(), predictors, ranks)
     else:
-        classes = np.unique(_common(code)[asked], return_inverse=True)[1]
+        frequent_classes = _frequent_classes(label_codes)[asked_rows]
+        _, classes = np.unique(frequent_classes, return_inverse=True)
         if classes.max() == 0:
             return None
-        linear = LogisticRegression(max_iter=200)
-        answers = _of_classes(RandomForestClassifier(**trees), linear, known, classes)
-    surprise = np.full(code.size, np.nan)
-    surprise[asked] = answers
-    return surprise
+        forest = RandomForestClassifier(**options_of_forest)
+        linear_model = LogisticRegression(max_iter=200)
+        asked_surprises = _class_log_losses(forest, linear_model, predictors, classes)
+    surprises = np.full(label_codes.size, np.nan)
+    surprises[asked_rows] = asked_surprises
+    return surprises
 
 
-def _common(code: IntArray) -> IntArray:
+def _predictors(features: FloatArray, asked_rows: IntArray) -> Predictors:
+    """Return standardised features of some rows, clipped."""
+    largest_values = np.abs(features).max(axis=0)
+    divisors = np.where(largest_values > 0, largest_values, 1.0)
+    # At most 1 in size: their squares are finite.
+    scaled_features = features / divisors
+    standardised_features = standardised(scaled_features, _CLIPPED_AT)
+    return standardised_features[asked_rows].astype(np.float32)
+
+
+def _frequent_classes(label_codes: IntArray) -> IntArray:
     """Return the class of each row, numbered by frequency; rare ones are one together."""
-    counts = np.bincount(code)
-    common = np.argsort(-counts, kind="stable")[:_CLASSES]
-    number = np.full(counts.size, common.size)
-    number[common] = np.arange(common.size)
-    return number[code]
+    frequencies = np.bincount(label_codes)
+    by_decreasing_frequency = np.argsort(-frequencies, kind="stable")
+    frequent_codes = by_decreasing_frequency[:_MOST_CLASSES]
+    class_of_code = np.full(frequencies.size, frequent_codes.size)
+    class_of_code[frequent_codes] = np.arange(frequent_codes.size)
+    return class_of_code[label_codes]
 
 
-def _of_ranks(forest: Any, linear: Any, known: Features, ranks: FloatArray) -> FloatArray:
+def _rank_errors(
+    forest: Any, linear_model: Any, predictors: Predictors, ranks: FloatArray
+) -> FloatArray:
     """Return the distance of each rank from the mean of two forecasts."""
-    of_trees = forest.fit(known, ranks).oob_prediction_
-    of_line = np.zeros(ranks.size)
-    for fitted, fold in _in_folds(linear, known, ranks):
-        of_line[fold] = fitted.predict(known[fold])
-    distances: FloatArray = np.abs(ranks - (of_trees + of_line) / 2)
+    forest_forecasts = forest.fit(predictors, ranks).oob_prediction_
+    linear_forecasts = np.zeros(ranks.size)
+    for fitted, fold in _models_of_other_folds(linear_model, predictors, ranks):
+        linear_forecasts[fold] = fitted.predict(predictors[fold])
+    mean_forecasts = (forest_forecasts + linear_forecasts) / 2
+    distances: FloatArray = np.abs(ranks - mean_forecasts)
     return distances
 
 
-def _of_classes(forest: Any, linear: Any, known: Features, classes: IntArray) -> FloatArray:
+def _class_log_losses(
+    forest: Any, linear_model: Any, predictors: Predictors, classes: IntArray
+) -> FloatArray:
     """Return minus the logarithm of the mean of two probabilities of each class."""
-    of_trees = forest.fit(known, classes).oob_decision_function_
-    of_line = np.zeros_like(of_trees)
-    for fitted, fold in _in_folds(linear, known, classes):
-        of_line[np.ix_(fold, fitted.classes_)] = fitted.predict_proba(known[fold])
-    chances = (of_trees + of_line) / 2
-    chance = chances[np.arange(classes.size), classes]
-    surprise: FloatArray = -np.log(np.maximum(chance, _RARE))
-    return surprise
+    forest_probabilities = forest.fit(predictors, classes).oob_decision_function_
+    linear_probabilities = np.zeros_like(forest_probabilities)
+    for fitted, fold in _models_of_other_folds(linear_model, predictors, classes):
+        rows_and_classes = np.ix_(fold, fitted.classes_)
+        linear_probabilities[rows_and_classes] = fitted.predict_proba(predictors[fold])
+    mean_probabilities = (forest_probabilities + linear_probabilities) / 2
+    rows = np.arange(classes.size)
+    probability_of_label = mean_probabilities[rows, classes]
+    bounded_probability = np.maximum(probability_of_label, _SMALLEST_PROBABILITY)
+    log_losses: FloatArray = -np.log(bounded_probability)
+    return log_losses
 
 
-def _in_folds(
-    model: Any, known: Features, target: AnyArray
+def _models_of_other_folds(
+    model: Any, predictors: Predictors, target: AnyArray
 ) -> Iterator[tuple[Any, NDArray[np.intp]]]:
     """Yield a model of the other rows with each fold, where those have two values at least."""
     from sklearn.model_selection import KFold
 
-    for others, fold in KFold(_FOLDS).split(known):
-        lessons = others[:_LEARNT_FROM]
-        if np.unique(target[lessons]).size < 2:
+    for other_rows, fold in KFold(_FOLDS_OF_LINEAR_MODEL).split(predictors):
+        training_rows = other_rows[:_MOST_TRAINING_ROWS]
+        training_target = target[training_rows]
+        if np.unique(training_target).size < 2:
             continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of steps that end early: the model is one of many
-            fitted = model.fit(known[lessons], target[lessons])
+            fitted = model.fit(predictors[training_rows], training_target)
         yield fitted, fold

@@ -5,6 +5,9 @@ A view puts the audited records into pairs or into an order in which membership 
 members within each stratum was as likely as the real one. So a count of members has a known law,
 and its p-value compares it with counts of memberships that are drawn again. Only counts are drawn,
 by (multivariate) hypergeometric laws: no row is permuted.
+
+Both views look at prefixes: the first 8, …, all places of an order or of a list of pairs. The
+places between two prefixes are a segment, and a *cell* is a segment of one end of an order.
 """
 
 from collections.abc import Callable
@@ -19,17 +22,18 @@ from leakbound._base.types import BoolArray, FloatArray, IntArray
 DRAWS = 19_999
 """Memberships that are drawn again at most."""
 # Draws that reach the statistic, after which no more are needed.
-_ENOUGH = 20
+_ENOUGH_EXCEEDANCES = 20
 # Draws at first; each later batch is four times as large.
-_FIRST = 100
+_FIRST_BATCH = 100
 # Prefixes of an order or of pairs: their number.
 _PREFIXES = 14
-# The smallest prefix.
-_SMALLEST = 8
+_SMALLEST_PREFIX = 8
 # Counts of a draw at most: with more, strata are left out, the smallest first.
-_COUNTS = 4096
+_MOST_COUNTS_PER_DRAW = 4096
 # Numbers that are drawn at once at most.
-_AT_ONCE = 2**20
+_MOST_DRAWN_AT_ONCE = 2**20
+# What sums of equal counts may differ by: a draw with the observed counts reaches the statistic.
+_ROUNDING = 1e-9
 
 End: TypeAlias = Literal["least", "most"]
 DrawInStratum: TypeAlias = Callable[[IntArray, int, int, int, np.random.Generator], IntArray]
@@ -53,6 +57,9 @@ class Count:
     """The end of the order at which they were counted."""
 
 
+_NOTHING_TO_COUNT = Count(p_value=1.0, seen=0, of=0, expected=0.0)
+
+
 @dataclass(frozen=True, eq=False)
 class Split:
     """The members of a split, within strata."""
@@ -73,57 +80,74 @@ class Split:
         Strata are left out where counts of all of them would be too many. Chance decides among
         strata of one size: the order in which they are stored may depend on membership.
         """
-        stratum = np.zeros(member.size, dtype=np.int64)
+        stratum_codes = np.zeros(member.size, dtype=np.int64)
         if strata is not None:
-            stratum = np.unique(strata, return_inverse=True)[1].astype(np.int64)
-        sizes = np.bincount(stratum)
-        members = np.bincount(stratum, member).astype(np.int64)
-        mixed = np.flatnonzero((members > 0) & (members < sizes))
-        shuffled = rng.random(mixed.size)
-        largest_first = mixed[np.lexsort((shuffled, -sizes[mixed]))]
-        counts = np.minimum(sizes[largest_first], 2 * _PREFIXES)
-        kept = largest_first[np.cumsum(counts) <= _COUNTS]
-        if not kept.size:
-            kept = largest_first[:1]
-        number = np.full(sizes.size, -1, dtype=np.int64)
-        number[kept] = np.arange(kept.size)
-        return cls(member, number[stratum], sizes[kept], members[kept])
+            _, inverse = np.unique(strata, return_inverse=True)
+            stratum_codes = inverse.astype(np.int64)
+        record_counts = np.bincount(stratum_codes)
+        member_counts = np.bincount(stratum_codes, weights=member).astype(np.int64)
+        has_both = (member_counts > 0) & (member_counts < record_counts)
+        mixed_strata = np.flatnonzero(has_both)
+
+        tie_breaks = rng.random(mixed_strata.size)
+        by_size = np.lexsort((tie_breaks, -record_counts[mixed_strata]))
+        largest_first = mixed_strata[by_size]
+        counts_per_draw = np.minimum(record_counts[largest_first], 2 * _PREFIXES)
+        fits_in_a_draw = np.cumsum(counts_per_draw) <= _MOST_COUNTS_PER_DRAW
+        included_strata = largest_first[fits_in_a_draw]
+        if not included_strata.size:
+            included_strata = largest_first[:1]
+
+        new_codes = np.full(record_counts.size, -1, dtype=np.int64)
+        new_codes[included_strata] = np.arange(included_strata.size)
+        return cls(
+            member=member,
+            stratum=new_codes[stratum_codes],
+            sizes=record_counts[included_strata],
+            members=member_counts[included_strata],
+        )
 
     def cells(self, rows: IntArray, cell: IntArray, cells: int) -> IntArray:
         """Count rows of each stratum in each cell, shape (strata, cells)."""
-        code = self.stratum[rows] * cells + cell
+        stratum_and_cell = self.stratum[rows] * cells + cell
         strata = self.sizes.size
-        counts = np.bincount(code, minlength=strata * cells)
+        counts = np.bincount(stratum_and_cell, minlength=strata * cells)
         return counts.reshape(strata, cells)
 
     def drawn(
         self, cells: IntArray, in_stratum: DrawInStratum, draws: int, rng: np.random.Generator
     ) -> IntArray:
         """Draw memberships again, and return a count in each cell, shape (draws, cells)."""
-        counts = np.zeros((draws, cells.shape[1]), dtype=np.int64)
-        for widths, size, members in zip(cells, self.sizes, self.members, strict=True):
-            filled = np.flatnonzero(widths)
-            if filled.size:
-                counts[:, filled] += in_stratum(widths[filled], size, members, draws, rng)
-        return counts
+        drawn_counts = np.zeros((draws, cells.shape[1]), dtype=np.int64)
+        strata = zip(cells, self.sizes, self.members, strict=True)
+        for rows_per_cell, stratum_size, stratum_members in strata:
+            occupied_cells = np.flatnonzero(rows_per_cell)
+            if not occupied_cells.size:
+                continue
+            widths = rows_per_cell[occupied_cells]
+            counts = in_stratum(widths, stratum_size, stratum_members, draws, rng)
+            drawn_counts[:, occupied_cells] += counts
+        return drawn_counts
 
 
 @dataclass(frozen=True, eq=False)
-class _Law:
-    """Mean and variance of counts in prefixes over random splits, shape (orders, prefixes)."""
+class _NullMoments:
+    """Mean and variance of counts in prefixes over random splits, shape (ends, prefixes)."""
 
     mean: FloatArray
     variance: FloatArray
 
-    def standardised(self, counts: IntArray) -> FloatArray:
-        """Return differences from the mean, from counts in segments, a row for each draw.
+    def standardised(self, segment_counts: IntArray) -> FloatArray:
+        """Return differences from the mean in standard deviations, a row for each draw.
 
         Where nothing varies, the difference is 0: nothing is said there.
         """
-        in_prefixes = counts.reshape(-1, *self.mean.shape).cumsum(axis=2)
-        deviation = np.sqrt(np.where(self.variance > 0, self.variance, np.inf))
-        differences: FloatArray = (in_prefixes - self.mean) / deviation
-        return differences.reshape(len(counts), -1)
+        by_end = segment_counts.reshape(-1, *self.mean.shape)
+        prefix_counts = by_end.cumsum(axis=2)
+        never_zero = np.where(self.variance > 0, self.variance, np.inf)
+        standard_deviation = np.sqrt(never_zero)
+        z_scores: FloatArray = (prefix_counts - self.mean) / standard_deviation
+        return z_scores.reshape(len(segment_counts), -1)
 
 
 def at_ends(order: IntArray, split: Split, rng: np.random.Generator) -> Count:
@@ -145,34 +169,54 @@ def at_ends(order: IntArray, split: Split, rng: np.random.Generator) -> Count:
     order = order[split.stratum[order] >= 0]
     half = order.size // 2
     if half == 0:
-        return Count(1.0, 0, 0, 0.0)
+        return _NOTHING_TO_COUNT
     # 1. Prefixes of both ends, cut into segments: what a draw counts are members in segments.
-    prefixes = _prefixes(half)
-    segment = _segments(prefixes)
+    prefix_sizes = _prefix_sizes(half)
+    prefixes = prefix_sizes.size
+    segment = _segment_of_each_place(prefix_sizes)
     rows = np.concatenate([order[:half], order[::-1][:half]])
-    cell = np.concatenate([segment, segment + prefixes.size])
-    cells = split.cells(rows, cell, 2 * prefixes.size)
-    found = np.bincount(cell[split.member[rows]], minlength=2 * prefixes.size)
-    # 2. Members in each prefix, given those of each stratum, have a hypergeometric law.
-    share = (split.members / split.sizes)[:, None, None]
-    size = split.sizes[:, None, None]
-    drawn = cells.reshape(-1, 2, prefixes.size).cumsum(axis=2)
-    mean = share * drawn
-    variance = share * (1 - share) * drawn * (size - drawn) / (size - 1)
-    law = _Law(mean.sum(axis=0), variance.sum(axis=0))
-    # 3. Test the largest difference of either sign.
-    p_value, best = _tested(
-        found,
-        lambda counts: np.abs(law.standardised(counts)),
-        lambda draws: split.drawn(cells, _members, draws, rng),
-    )
-    side, prefix = divmod(best, prefixes.size)
+    cell = np.concatenate([segment, segment + prefixes])
+    rows_in_cells = split.cells(rows, cell, 2 * prefixes)
+    member_cells = cell[split.member[rows]]
+    observed_counts = np.bincount(member_cells, minlength=2 * prefixes)
+    null_moments = _moments_of_members(split, rows_in_cells, prefixes)
+
+    # 2. Test the largest difference of either sign.
+    def statistics(counts: IntArray) -> FloatArray:
+        return np.abs(null_moments.standardised(counts))
+
+    def drawn_counts(draws: int) -> IntArray:
+        return split.drawn(rows_in_cells, _members_in_segments, draws, rng)
+
+    p_value, largest_at = _resampled_p_value(observed_counts, statistics, drawn_counts)
+
+    side, prefix = divmod(largest_at, prefixes)
     end: End = "least"
     if side:
         end = "most"
-    seen = found.reshape(2, -1)[side, : prefix + 1].sum()
-    expected = law.mean[side, prefix]
-    return Count(p_value, int(seen), int(prefixes[prefix]), float(expected), end)
+    members_of_end = observed_counts.reshape(2, -1)[side]
+    return Count(
+        p_value=p_value,
+        seen=int(members_of_end[: prefix + 1].sum()),
+        of=int(prefix_sizes[prefix]),
+        expected=float(null_moments.mean[side, prefix]),
+        end=end,
+    )
+
+
+def _moments_of_members(split: Split, rows_in_cells: IntArray, prefixes: int) -> _NullMoments:
+    """Return moments of members in prefixes of both ends: hypergeometric in each stratum.
+
+    Of n records of a stratum, m are members. A prefix with w of the records has w m/n members on
+    average, with variance w (m/n) (1 - m/n) (n - w) / (n - 1).
+    """
+    stratum_size = split.sizes[:, None, None]
+    member_share = (split.members / split.sizes)[:, None, None]
+    prefix_rows = rows_in_cells.reshape(-1, 2, prefixes).cumsum(axis=2)
+    mean = member_share * prefix_rows
+    binomial_variance = member_share * (1 - member_share) * prefix_rows
+    variance = binomial_variance * (stratum_size - prefix_rows) / (stratum_size - 1)
+    return _NullMoments(mean=mean.sum(axis=0), variance=variance.sum(axis=0))
 
 
 def across(pairs: IntArray, split: Split, rng: np.random.Generator) -> Count:
@@ -192,74 +236,99 @@ def across(pairs: IntArray, split: Split, rng: np.random.Generator) -> Count:
     """
     pairs = pairs[split.stratum[pairs[:, 0]] >= 0]
     if not len(pairs):
-        return Count(1.0, 0, 0, 0.0)
+        return _NOTHING_TO_COUNT
     # 1. Prefixes of the pairs, cut into segments.
     first, second = pairs.T
-    prefixes = _prefixes(len(pairs))
-    cell = _segments(prefixes)
-    cells = split.cells(first, cell, prefixes.size)
-    apart = split.member[first] != split.member[second]
-    found = np.bincount(cell[apart], minlength=prefixes.size)
-    # 2. Of two records of a stratum with n records, m of them members, just one is a member with
-    #    probability 2 m (n - m) / (n (n - 1)).
-    size = split.sizes[:, None]
-    members = split.members[:, None]
-    chance = 2 * members * (size - members) / (size * (size - 1))
-    drawn = cells.cumsum(axis=1)
-    mean = (chance * drawn).sum(axis=0)
-    variance = (chance * (1 - chance) * drawn).sum(axis=0)
-    law = _Law(mean[None], variance[None])
-    # 3. Test the largest deficit.
-    p_value, best = _tested(
-        found,
-        lambda counts: -law.standardised(counts),
-        lambda draws: split.drawn(cells, _pairs_apart, draws, rng),
+    prefix_sizes = _prefix_sizes(len(pairs))
+    prefixes = prefix_sizes.size
+    segment = _segment_of_each_place(prefix_sizes)
+    pairs_in_segments = split.cells(first, segment, prefixes)
+    is_across = split.member[first] != split.member[second]
+    observed_counts = np.bincount(segment[is_across], minlength=prefixes)
+    null_moments = _moments_of_pairs_across(split, pairs_in_segments)
+
+    # 2. Test the largest deficit.
+    def statistics(counts: IntArray) -> FloatArray:
+        return -null_moments.standardised(counts)
+
+    def drawn_counts(draws: int) -> IntArray:
+        return split.drawn(pairs_in_segments, _pairs_across_in_segments, draws, rng)
+
+    p_value, prefix = _resampled_p_value(observed_counts, statistics, drawn_counts)
+
+    return Count(
+        p_value=p_value,
+        seen=int(observed_counts[: prefix + 1].sum()),
+        of=int(prefix_sizes[prefix]),
+        expected=float(null_moments.mean[0, prefix]),
     )
-    seen = found[: best + 1].sum()
-    return Count(p_value, int(seen), int(prefixes[best]), float(mean[best]))
 
 
-def _prefixes(most: int) -> IntArray:
+def _moments_of_pairs_across(split: Split, pairs_in_segments: IntArray) -> _NullMoments:
+    """Return moments of pairs across the parts, in prefixes of pairs.
+
+    Of two records of a stratum with n records, m of them members, just one is a member with
+    probability 2 m (n - m) / (n (n - 1)).
+    """
+    stratum_size = split.sizes[:, None]
+    members = split.members[:, None]
+    ordered_pairs = stratum_size * (stratum_size - 1)
+    probability = 2 * members * (stratum_size - members) / ordered_pairs
+    prefix_pairs = pairs_in_segments.cumsum(axis=1)
+    mean = (probability * prefix_pairs).sum(axis=0)
+    variance = (probability * (1 - probability) * prefix_pairs).sum(axis=0)
+    return _NullMoments(mean=mean[None], variance=variance[None])
+
+
+def _prefix_sizes(largest: int) -> IntArray:
     """Return sizes of prefixes from a few to all, each about as much larger than the last one."""
-    spaced = np.geomspace(min(_SMALLEST, most), most, _PREFIXES)
+    smallest = min(_SMALLEST_PREFIX, largest)
+    spaced = np.geomspace(smallest, largest, _PREFIXES)
     return np.unique(np.round(spaced).astype(np.int64))
 
 
-def _segments(prefixes: IntArray) -> IntArray:
+def _segment_of_each_place(prefix_sizes: IntArray) -> IntArray:
     """Return the number of the segment, between two prefixes, that each place lies in."""
-    widths = np.diff(prefixes, prepend=0)
-    return np.repeat(np.arange(prefixes.size), widths)
+    segment_widths = np.diff(prefix_sizes, prepend=0)
+    segment_numbers = np.arange(prefix_sizes.size)
+    return np.repeat(segment_numbers, segment_widths)
 
 
-def _members(
-    widths: IntArray, size: int, members: int, draws: int, rng: np.random.Generator
+def _members_in_segments(
+    widths: IntArray, stratum_size: int, members: int, draws: int, rng: np.random.Generator
 ) -> IntArray:
     """Draw members of each segment of a stratum: a multivariate hypergeometric law."""
-    colours = [*widths, size - widths.sum()]
+    outside_segments = stratum_size - widths.sum()
     counts: IntArray = rng.multivariate_hypergeometric(
-        colours, int(members), draws, method="marginals"
+        colors=[*widths, outside_segments],
+        nsample=int(members),
+        size=draws,
+        method="marginals",
     )
     return counts[:, :-1]
 
 
-def _pairs_apart(
-    widths: IntArray, size: int, members: int, draws: int, rng: np.random.Generator
+def _pairs_across_in_segments(
+    widths: IntArray, stratum_size: int, members: int, draws: int, rng: np.random.Generator
 ) -> IntArray:
     """Draw pairs of a member and a non-member in each segment of a stratum.
 
     Given how many members are among the first and among the second records of a segment's pairs,
     both are sets drawn at random: the number of pairs with two members is hypergeometric.
     """
-    counts = _members(np.tile(widths, 2), size, members, draws, rng)
-    first, second = np.split(counts, 2, axis=1)
-    both = rng.hypergeometric(first, widths - first, second)
-    return first + second - 2 * both
+    widths_of_both = np.tile(widths, 2)
+    member_counts = _members_in_segments(widths_of_both, stratum_size, members, draws, rng)
+    first_members, second_members = np.split(member_counts, 2, axis=1)
+    pairs_of_members = rng.hypergeometric(
+        ngood=first_members, nbad=widths - first_members, nsample=second_members
+    )
+    return first_members + second_members - 2 * pairs_of_members
 
 
-def _tested(
-    found: IntArray,
+def _resampled_p_value(
+    observed_counts: IntArray,
     statistics: Callable[[IntArray], FloatArray],
-    drawn: Callable[[int], IntArray],
+    drawn_counts: Callable[[int], IntArray],
 ) -> tuple[float, int]:
     """Return the p-value of the largest statistic, and where it is.
 
@@ -267,22 +336,23 @@ def _tested(
     more than those that reached it over one more than all (Besag and Clifford 1991). Both are at
     most t with probability t at most, as the real counts and those drawn are exchangeable.
     """
-    values = statistics(found[None])[0]
-    where = int(values.argmax())
-    # A draw with equal counts reaches it, however sums are rounded.
-    largest = float(values.max()) - 1e-9
-    most = max(1, _AT_ONCE // found.size)
-    reached = 0
-    done = 0
-    batch = _FIRST
-    while done < DRAWS:
-        draws = min(batch, most, DRAWS - done)
-        hits = np.flatnonzero(statistics(drawn(draws)).max(axis=1) >= largest)
-        lacking = _ENOUGH - reached
-        if hits.size >= lacking:
-            needed = done + int(hits[lacking - 1]) + 1
-            return _ENOUGH / needed, where
-        reached += hits.size
-        done += draws
+    observed_statistics = statistics(observed_counts[None])[0]
+    largest_at = int(observed_statistics.argmax())
+    threshold = float(observed_statistics.max()) - _ROUNDING
+    most_in_a_batch = max(1, _MOST_DRAWN_AT_ONCE // observed_counts.size)
+    exceedances = 0
+    total_draws = 0
+    batch = _FIRST_BATCH
+    while total_draws < DRAWS:
+        draws = min(batch, most_in_a_batch, DRAWS - total_draws)
+        largest_drawn = statistics(drawn_counts(draws)).max(axis=1)
+        exceeding_draws = np.flatnonzero(largest_drawn >= threshold)
+        missing = _ENOUGH_EXCEEDANCES - exceedances
+        if exceeding_draws.size >= missing:
+            last_needed = int(exceeding_draws[missing - 1])
+            needed_draws = total_draws + last_needed + 1
+            return _ENOUGH_EXCEEDANCES / needed_draws, largest_at
+        exceedances += exceeding_draws.size
+        total_draws += draws
         batch *= 4
-    return (1 + reached) / (1 + DRAWS), where
+    return (1 + exceedances) / (1 + DRAWS), largest_at

@@ -85,14 +85,14 @@ def memberships() -> Iterator[NDArray[np.bool_]]:
 @pytest.mark.parametrize("view", ["ends", "pairs"])
 def test_counts_are_drawn_by_their_law(view: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Frequencies of drawn counts agree with those of all memberships (chi-squared, p > 0.001)."""
-    monkeypatch.setattr(views, "_SMALLEST", 1)
+    monkeypatch.setattr(views, "_SMALLEST_PREFIX", 1)
     caught: dict[str, Any] = {}
 
     def catch(found: NDArray[np.int64], _: Any, drawn: Any) -> tuple[float, int]:
         caught.update(found=tuple(found), drawn=drawn)
         return 1.0, 0
 
-    monkeypatch.setattr(views, "_tested", catch)
+    monkeypatch.setattr(views, "_resampled_p_value", catch)
     order = np.array([3, 8, 0, 6, 2, 1, 5, 7, 4])
     pairs = np.array([[0, 4], [5, 8], [1, 2]])
     law = Counter[tuple[int, ...]]()
@@ -176,7 +176,7 @@ def test_pairs_are_those_taken_one_by_one() -> None:
             if not used & {one, other}:
                 used |= {one, other}
                 expected.append({one, other})
-        taken = likeness._disjoint(pairs, distances, rng)
+        taken = likeness._greedy_disjoint_pairs(pairs, distances, rng)
         assert [set(pair) for pair in taken.tolist()] == expected
 
 
