@@ -182,8 +182,7 @@ class ZeroRun(ZeroRunOptions, Design[Listed, ZeroRunResult]):
     def audit(self, scores: Listed, request: Request, /) -> ZeroRunResult:
         """See `Design.audit`."""
         if isinstance(request.cuts, Weighted):
-            message = "{cuts} is not for Zero-Run: use one that is fixed in advance"
-            raise OptionError(Message(message, cuts=Option("cuts", request.cuts)))
+            raise _not_in_advance(request.cuts)
         refuse_replacing(request.claim)
         examples = read(scores, self.member, request.ids)
         propensity = self.propensity
@@ -287,6 +286,12 @@ def bound(
     )
 
 
+def _not_in_advance(cuts: Weighted) -> OptionError:
+    """Return the error of cuts that depend on scores."""
+    message = "{cuts} is not for Zero-Run: use one that is fixed in advance"
+    return OptionError(Message(message, cuts=Option("cuts", cuts)))
+
+
 def _of_game(game: ObservedGame) -> Named:
     """Return the fields of a result about all that was audited, whatever matching keeps."""
     return {
@@ -339,9 +344,12 @@ def _notes(odds: Odds, shift: Shift, game: ObservedGame, claim: Claim) -> tuple[
     """Return what a reader should know of ties, log-odds, what is kept and δ."""
     notes = (*tie_warnings(game.ranked()), *odds.warnings)
     if shift.kept < _SCARCE * game.examples:
-        of = f"{shift.kept} of {game.examples} examples"
-        notes += (f"matching keeps {of}: members and non-members hardly overlap",)
+        notes += (_scarce(shift.kept, game.examples),)
     return notes + delta_warnings(claim.delta, game.examples)
+
+
+def _scarce(kept: int, examples: int) -> str:
+    return f"matching keeps {kept} of {examples} examples: members and non-members hardly overlap"
 
 
 def _with_filled(game: ObservedGame, warnings: tuple[str, ...]) -> tuple[str, ...]:

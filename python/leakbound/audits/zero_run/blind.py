@@ -5,12 +5,11 @@ Where nothing was random a difference of features is expected: it is what a corr
 
 import numpy as np
 
+import leakbound._core as _core
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, JsonObject
 from leakbound.errors import FitError
-from leakbound.propensity import LogisticPropensity
 from leakbound.propensity.falsification import bets
-from leakbound.propensity.fit import Rows
 from leakbound.propensity.scaling import standardised
 
 # Parts of the pairs: a model learns from those before each but the first.
@@ -46,14 +45,24 @@ def blind_guesses(features: FloatArray, member: BoolArray, seed: int) -> JsonObj
     for place in range(1, _PARTS):
         past = np.concatenate(parts[:place])
         learnt = np.concatenate([past, past + count])
-        model = LogisticPropensity(l2=1.0, calibration=None)
         try:
-            fit = model.fit_rows(Rows.of(table[learnt], labels[learnt]), seed)
+            coefficients = ridge_coefficients(table[learnt], labels[learnt])
         except FitError:
             return {}
         now = parts[place]
-        apart = fit.log_odds(table[now]) - fit.log_odds(table[now + count])
-        surest, guess = bets(np.zeros(now.size), apart)
+        members, others = (
+            _core.linear_log_odds(coefficients, table[here])[0] for here in (now, now + count)
+        )
+        surest, guess = bets(np.zeros(now.size), members - others)
         right += int((guess > 0).sum())
         guesses += surest.size
     return {"blind_baseline": {"classifier": _CLASSIFIER, "right": right, "of": guesses}}
+
+
+def ridge_coefficients(features: FloatArray, member: BoolArray) -> FloatArray:
+    """Return intercept and slopes of a logistic regression with ridge penalty 1, shape (1, d + 1).
+
+    FitError says why it cannot be fitted, InputError that one class is missing.
+    """
+    rows = _core.PropensityRows(features, member, folds=None, l2=1.0)
+    return rows.coefficients(rows.fit())[None, :]

@@ -22,6 +22,7 @@ from leakbound.audits.zero_run.options import ZeroRunVariant
 from leakbound.claims import Claim
 from leakbound.cuts import CurvePoints, CutPolicy, Fixed, OutsideIn, Proof
 from leakbound.cuts.games import ScoreGame, inverted_warnings, near_ceiling
+from leakbound.cuts.look import Parts
 from leakbound.cuts.policy import ALL_GUESSES, SUREST_GUESSES, Best, Stated
 from leakbound.cuts.shift import Bootstrap, Shift
 from leakbound.errors import OptionError
@@ -232,6 +233,23 @@ class Correction(ABC):
         if self.variant == "paper":
             return np.exp(-excess)
         return survival(excess, np.zeros(1))
+
+
+def joined_over_set(
+    parts: Parts, game: ObservedGame, proofs: list[Proof], level: float, theorem: str
+) -> Proof:
+    """Return the larger bound of several tests over a confidence set, and why it is valid."""
+    joined = parts.joined(game, proofs, level)
+    policy = joined.winner.policy
+    assert isinstance(policy, Corrected)
+    assert joined.shift is not None
+    estimate = max(proof.shift.at_estimate for proof in proofs if proof.shift is not None)
+    return replace(
+        joined,
+        policy=replace(policy, theorem=theorem),
+        shift=replace(joined.shift, at_estimate=estimate),
+        level=level,
+    )
 
 
 def fair(claim: Claim, cuts: CutPolicy | None, game: ScoreGame, level: float) -> Proof:

@@ -205,7 +205,7 @@ def usable(scores: FloatArray) -> FloatArray:
     finite = scores[np.isfinite(scores)]
     if not finite.size:
         return np.sign(scores)
-    largest = float(np.abs(finite).max())
+    largest = np.abs(finite).max()
     if largest > _VAST:  # differences of such scores are no numbers
         return usable(scores / largest)
     centre, spread = robust_scale(finite)

@@ -34,7 +34,7 @@ from leakbound.propensity import (
     link_bent,
     products_missing,
 )
-from leakbound.propensity.confidence import set_of_rows
+from leakbound.propensity.confidence import LabelledRows, set_of_rows
 from leakbound.results import Assumption
 
 # The largest feature, in absolute value: the square of a larger one may be no number.
@@ -293,14 +293,17 @@ def _warnings(
     notes = [_refuted(one, columns, learning) for one in tests if one.refuted]
     if not tests and not refusal:
         notes.append("the form of the propensity model was not tested: falsify=False")
-    left_out = columns.left_out
-    if left_out:
-        width = learning.features.shape[1]
-        notes.append(
-            f"{len(left_out)} of {width} features are constant or depend on those before them and "
-            f"were left out, which changes no log-odds: {', '.join(left_out)}"
-        )
+    if columns.left_out:
+        notes.append(_needless(columns.left_out, learning.features.shape[1]))
     return (*learning.warnings, *notes)
+
+
+def _needless(left_out: Strings, width: int) -> str:
+    """Say which columns the model does not need."""
+    return (
+        f"{len(left_out)} of {width} features are constant or depend on those before them and "
+        f"were left out, which changes no log-odds: {', '.join(left_out)}"
+    )
 
 
 def _refuted(test: FormTest, columns: Columns, learning: Learning) -> str:
@@ -353,7 +356,13 @@ def _check(options: ZeroRunOptions, request: Request, learning: Learning) -> Non
         raise _without_form("adversary", options.adversary)
     if options.variant != "directional":
         raise _without_form("variant", options.variant)
-    if options.max_log_odds is not None and (learning.guide is None or learning.own_intercept):
+    if options.max_log_odds is not None:
+        _check_limit(learning)
+
+
+def _check_limit(learning: Learning) -> None:
+    """Refuse a limit of log-odds of which nothing is known without the audited labels."""
+    if learning.guide is None or learning.own_intercept:
         message = (
             "{max_log_odds} leaves examples out by log-odds learnt without the audited labels: "
             "fit the model to other examples whose share of members is that of the audit, or "
@@ -374,21 +383,24 @@ def _without_form(name: str, value: object) -> OptionError:
 
 def _columns(learning: Learning, rows: IntArray) -> Columns:
     """Return the columns that a model needs, none of them huge, and why it needs no others."""
-    tables = [learning.features[rows]]
+    together = learning.features[rows]
     if learning.reference is not None:
         check_length(learning.reference[0][0], learning.features.shape[1], "features of D'")
-        tables.append(learning.reference[0])
-    together = np.vstack(tables)
+        together = np.vstack([together, learning.reference[0]])
     if np.abs(together).max() > _HUGE:
         raise InputError(_huge(together, learning.names))
     columns = columns_needed(together, learning.names)
     if not columns.needed.size:
-        listed = ", ".join(columns.left_out)
-        raise InputError(
-            f"every feature is constant: {listed}. Pass features in which members and non-members "
-            "may differ, or propensities, which are then all the same"
-        )
+        raise InputError(_constant(columns.left_out))
     return columns
+
+
+def _constant(left_out: Strings) -> str:
+    """Say that no feature varies."""
+    return (
+        f"every feature is constant: {', '.join(left_out)}. Pass features in which members and "
+        "non-members may differ, or propensities, which are then all the same"
+    )
 
 
 def _untold(left_out: BoolArray | None) -> Strings:
@@ -426,23 +438,30 @@ def _confidence_set(
     `parts` are the audited rows, those beyond the limit, and columns.
     """
     rows, beyond, columns = parts
-    table = learning.features[:, columns]
-    others = table[beyond]
-    labels = member[beyond]
-    offsets = np.full(beyond.size, learning.offset)
-    if learning.reference is not None:
-        features, labels_there = learning.reference
-        others = np.vstack([others, features[:, columns]])
-        labels = np.concatenate([labels, labels_there])
-        offsets = np.concatenate([offsets, np.zeros(labels_there.size)])
+    features = learning.features[:, columns]
     reference = None
-    if labels.size:
-        reference = (others, labels, offsets)
-    audited = np.ascontiguousarray(table[rows])
+    if beyond.size or learning.reference is not None:
+        reference = _others(learning, features[beyond], member[beyond], columns)
+    audited = np.ascontiguousarray(features[rows])
     return set_of_rows(
         (audited, member[rows], np.full(rows.size, learning.offset)),
         reference,
         own_intercept=learning.own_intercept,
         level=shares.SET.of(request.level),
         seed=request.seed,
+    )
+
+
+def _others(
+    learning: Learning, features: FloatArray, member: BoolArray, columns: IntArray
+) -> LabelledRows:
+    """Return the rows beyond the limit of log-odds, which are given, and those of D' below them."""
+    offsets = np.full(member.size, learning.offset)
+    if learning.reference is None:
+        return features, member, offsets
+    features_there, member_there = learning.reference
+    return (
+        np.vstack([features, features_there[:, columns]]),
+        np.concatenate([member, member_there]),
+        np.concatenate([offsets, np.zeros(member_there.size)]),
     )

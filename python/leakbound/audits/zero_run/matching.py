@@ -18,10 +18,10 @@ from leakbound.audits.policies.second_look import second_look
 from leakbound.audits.road import policy_of
 from leakbound.audits.zero_run.correction import (
     AT_A_MEMBER,
-    Corrected,
     Correction,
     Tested,
     fair,
+    joined_over_set,
 )
 from leakbound.audits.zero_run.game import ObservedGame, distinct_ranks
 from leakbound.audits.zero_run.levels import Chosen, Ladder, from_outside_in, planned_number
@@ -83,17 +83,8 @@ class Match(Correction):
         ]
         if parts is None:
             return proofs[0]
-        joined = parts.joined(game, proofs, level)
-        policy = joined.winner.policy
-        assert isinstance(policy, Corrected)
-        assert joined.shift is not None
-        estimate = max(least.estimate for least in found if least is not None)
-        return replace(
-            joined,
-            policy=replace(policy, theorem=f"{_THEOREM}{AT_A_MEMBER} {parts.method}"),
-            shift=replace(joined.shift, at_estimate=estimate),
-            level=level,
-        )
+        theorem = f"{_THEOREM}{AT_A_MEMBER} {parts.method}"
+        return joined_over_set(parts, game, proofs, level, theorem)
 
     def tests(
         self, odds: OddsSet, game: ObservedGame, level: float
@@ -113,14 +104,14 @@ class Match(Correction):
             sides=game.sides,
             level=ladder.level,
         )
-        before, look = joined.parts
+        first, look = joined.parts
         assert isinstance(look.policy, Look)
-        first = Part("outside-in", look.policy.ladder, before.share)
         level_of_first = first.of(ladder.level)
         # Labels choose how many of the most confident ones where D' says how many are kept.
         chosen: Chosen | None = None
         if odds.guide.any():
             chosen = from_outside_in(ladder, level_of_first)
+            first = Part("outside-in", look.policy.ladder, first.share)
         if chosen is None:
             chosen = planned_number(ladder, level_of_first)
             cuts = Fixed(chosen.guesses)

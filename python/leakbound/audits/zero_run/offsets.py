@@ -15,12 +15,17 @@ from leakbound._base.odds import expit
 from leakbound._base.types import BoolArray, FloatArray, IntArray, PathOrder
 from leakbound._base.types import Correction as CorrectionName
 from leakbound.audits.policies.second_look import second_look
-from leakbound.audits.zero_run.correction import Corrected, Correction, Tested, least_fixed
+from leakbound.audits.zero_run.correction import (
+    Correction,
+    Tested,
+    joined_over_set,
+    least_fixed,
+)
 from leakbound.audits.zero_run.game import Guesses, ObservedGame
 from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet, kept_chance
 from leakbound.audits.zero_run.pilot import guide_of, pilot_of, places_of, seen_ranks
 from leakbound.claims import ApproxDP, Claim, PureDP
-from leakbound.cuts import Fixed, KLScan, OutsideIn, Proof, SecondLook
+from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn, Proof, SecondLook
 from leakbound.cuts.look import CAUTION, PILOT_GUESSES, Part, Parts
 from leakbound.cuts.policy import PATH_NAMES, Best
 from leakbound.cuts.shift import Shift
@@ -150,12 +155,9 @@ class PoissonBinomial(Correction):
         cuts = self._checked(odds, game)
         if isinstance(cuts, Fixed):
             return self._at_numbers(odds, game, level, (cuts.guesses,))
-        most = game.examples // 2 if game.one_sided else game.examples
-        numbers = tuple(max(1, round(share * most)) for share in _CUTS)
-        asked = cuts if isinstance(cuts, SecondLook) else SecondLook()
-        parts = second_look(
-            asked, self.claim, examples=game.examples, sides=game.sides, level=level
-        )
+        numbers = tuple(max(1, round(share * _most(game))) for share in _CUTS)
+        assert isinstance(cuts, SecondLook)  # a scan has no form over a set
+        parts = second_look(cuts, self.claim, examples=game.examples, sides=game.sides, level=level)
         scan, look = parts.parts
         planned = Part("planned", scan.policy, scan.share)
         parts = replace(parts, parts=(planned, look))
@@ -169,8 +171,7 @@ class PoissonBinomial(Correction):
         self, odds: OddsSet, game: ObservedGame, part: Part, level: float
     ) -> Proof:
         """Return the least that guesses at ranks prove that a pilot sample chose, at any member."""
-        most = game.examples // 2 if game.one_sided else game.examples
-        order = _most_telling(odds, game, most)
+        order = _most_telling(odds, game, _most(game))
         seen = order.rows[seen_ranks(order.rows.size)]
         toward = guide_of(odds, seen)[order.rows] * order.signs
         places = _worth_a_look(game, order, toward, part.of(level))
@@ -221,24 +222,13 @@ class PoissonBinomial(Correction):
         """Return the cuts, if claim and cuts have a form for guesses of unlike odds."""
         if not isinstance(self.claim, PureDP) and self.variant != "untampered":
             raise OptionError(_for_pure(self.claim, odds))
-        cuts = self.cuts
         replicated = isinstance(odds, OddsBox) and odds.draws is not None
-        if replicated and isinstance(cuts, SecondLook):
-            message = (
-                "{cuts} is not for replicates of propensities, which all have one test: use "
-                "{KLScan()} or {Fixed(…)}"
-            )
-            raise OptionError(Message(message, cuts=Option("cuts", cuts)))
-        if cuts is None:
-            # of replicates, which prove nothing, all have the scan alone
-            cuts = KLScan() if replicated or self.claim.delta else SecondLook()
-        if isinstance(cuts, SecondLook):
-            return cuts
-        if not isinstance(cuts, Fixed | KLScan):
-            message = "{cuts} is not for guesses with different odds: use {KLScan()} or {Fixed(…)}"
-            raise OptionError(Message(message, cuts=Option("cuts", cuts)))
-        cuts.check(game.examples)
-        return cuts
+        if self.cuts is not None:
+            return _given(self.cuts, game.examples, replicated=replicated)
+        # of replicates, which prove nothing, all have the scan alone
+        if replicated or self.claim.delta:
+            return KLScan()
+        return SecondLook()
 
     def _offsets(self, odds: OddsBox, guesses: Guesses) -> FloatArray:
         """Return what shift adds to the log-odds of each guess: Tλ, or |λ| in other variants."""
@@ -355,6 +345,23 @@ class PoissonBinomial(Correction):
         return self.proof(game, best, shift, tested, level=level, perfect=perfect)
 
 
+def _given(cuts: CutPolicy, examples: int, *, replicated: bool) -> Cuts | SecondLook:
+    """Return cuts that were asked for, or refuse those that have no form for unlike odds."""
+    if replicated and isinstance(cuts, SecondLook):
+        message = (
+            "{cuts} is not for replicates of propensities, which all have one test: use "
+            "{KLScan()} or {Fixed(…)}"
+        )
+        raise OptionError(Message(message, cuts=Option("cuts", cuts)))
+    if isinstance(cuts, SecondLook):
+        return cuts
+    if not isinstance(cuts, Fixed | KLScan):
+        message = "{cuts} is not for guesses with different odds: use {KLScan()} or {Fixed(…)}"
+        raise OptionError(Message(message, cuts=Option("cuts", cuts)))
+    cuts.check(examples)
+    return cuts
+
+
 def _for_pure(claim: Claim, odds: Odds) -> Message:
     """Say that this correction is for pure DP."""
     message = (
@@ -399,6 +406,13 @@ def epsilon_of(correct: int, offsets: FloatArray, level: float) -> float:
     right = np.array([correct], dtype=np.int64)
     terms = np.ascontiguousarray(offsets)
     return float(_core.poisson_binomial_epsilon(terms, right, beta=level, counts=None)[0])
+
+
+def _most(game: ObservedGame) -> int:
+    """Return the most guesses over a set: members only are half of the examples."""
+    if game.one_sided:
+        return game.examples // 2
+    return game.examples
 
 
 def _most_telling(odds: OddsSet, game: ObservedGame, number: int) -> Guesses:
@@ -447,13 +461,7 @@ def _joined(
     parts: Parts, game: ObservedGame, proofs: list[Proof], level: float, method: str
 ) -> Proof:
     """Return the larger bound of a first test, which is valid by a method, and of a look."""
-    joined = parts.joined(game, proofs, level)
     first, look = parts.parts
     shared = _LARGER.format(first=percent(first.share), look=percent(look.share))
     theorem = f"{_THEOREM}{shared}{method} {look.policy.method} {_LOOKED_AT}"
-    policy = joined.winner.policy
-    assert isinstance(policy, Corrected)
-    assert joined.shift is not None
-    estimate = max(proof.shift.at_estimate for proof in proofs if proof.shift is not None)
-    shift = replace(joined.shift, at_estimate=estimate)
-    return replace(joined, policy=replace(policy, theorem=theorem), shift=shift, level=level)
+    return joined_over_set(parts, game, proofs, level, theorem)

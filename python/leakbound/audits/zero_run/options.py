@@ -99,12 +99,11 @@ def features_of(
     if options.features is None:
         message = "a propensity model needs the features of the audited examples: {features=}"
         raise OptionError(Message(message))
-    encoding = None
-    if model is not None:
-        encoding = model.rows.encoding
-    table = placed_features(examples.order, options.features, encoding=encoding)
+    if model is None:
+        return placed_features(examples.order, options.features)
+    table = placed_features(examples.order, options.features, encoding=model.rows.encoding)
     ids = examples.order.distinct_ids
-    if ids is not None and model is not None:
+    if ids is not None:
         model.rows.check_disjoint(ids)
     return table
 

@@ -14,13 +14,12 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base.types import BoolArray, FloatArray, IntArray, JsonValue
 from leakbound.audits.policies.f_dp import OutsideInFamily
+from leakbound.audits.zero_run.blind import ridge_coefficients
 from leakbound.audits.zero_run.game import Guesses
 from leakbound.audits.zero_run.levels import Counts, Ladder, Level, surely_kept
 from leakbound.audits.zero_run.log_odds import OddsSet, kept_chance
 from leakbound.cuts.look import CAUTION, PILOT_GUESSES, Look
 from leakbound.errors import LeakboundError
-from leakbound.propensity import LogisticPropensity
-from leakbound.propensity.fit import Rows
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -142,11 +141,11 @@ def guide_of(odds: OddsSet, rows: IntArray) -> FloatArray:
         return guide
     found = odds.found
     try:
-        seen = Rows.of(found.features[rows], found.member[rows])
-        fitted = LogisticPropensity(calibration=None).fit_rows(seen, found.seed)
+        coefficients = ridge_coefficients(found.features[rows], found.member[rows])
     except LeakboundError:  # all are members, say
         return guide
-    return fitted.log_odds(found.features)
+    log_odds: FloatArray = _core.linear_log_odds(coefficients, found.features)[0]
+    return log_odds
 
 
 def _first(order: Guesses, places: IntArray) -> tuple[Guesses, int]:
