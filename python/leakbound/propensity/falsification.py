@@ -217,7 +217,7 @@ def bet_against_set(
         Seed of the trees and of the order of the examples; by default a new one.
     """
     seed = seed_of(seed)
-    model = _trees()
+    model = default_sceptics()[_TREES]
     claimed = confidence_set.log_odds()
     seen = confidence_set.features
     if features is not None:
@@ -358,21 +358,17 @@ def ensembles() -> Any:
     return ensemble
 
 
-def _trees() -> Any:
-    """Return gradient-boosted trees, not fitted."""
-    return ensembles().HistGradientBoostingClassifier(
-        max_iter=60, max_leaf_nodes=15, learning_rate=0.1, early_stopping=False
-    )
-
-
 def default_sceptics() -> dict[str, object]:
     """Return the default sceptics by name."""
+    trees = ensembles().HistGradientBoostingClassifier(
+        max_iter=60, max_leaf_nodes=15, learning_rate=0.1, early_stopping=False
+    )
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
     linear = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-    return {"logistic regression": linear, _TREES: _trees()}
+    return {"logistic regression": linear, _TREES: trees}
 
 
 def in_a_line(classifier: object) -> str:
@@ -480,16 +476,10 @@ def _of_products(
         products = units[:, one, None] * units[:, one:]
         yield products, [(one, other) for other in range(one, width)]
     if reference:
-        yield _of_reference(units, reference)
+        own = np.column_stack([np.ones(count), units])
+        own[reference:] = 0.0
+        yield own, [(), *((column,) for column in range(width))]
     if features is not None:
         lacking = np.zeros((count, features.shape[1]))
         lacking[reference:] = standardised(features, _CLIPPED)
         yield lacking, [()] * features.shape[1]
-
-
-def _of_reference(units: FloatArray, reference: int) -> tuple[FloatArray, list[Term]]:
-    """Return an intercept and slopes that the rows of D', which come first, may have besides."""
-    count, width = units.shape
-    own = np.column_stack([np.ones(count), units])
-    own[reference:] = 0.0
-    return own, [(), *((column,) for column in range(width))]

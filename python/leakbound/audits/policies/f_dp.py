@@ -329,7 +329,7 @@ class OutsideInFamily(LadderPolicy, FamilyPolicy[OutsideIn]):
         return planned_rule(self.base, self.examples, level, self.sides, "family", k=self.k)
 
     def weights(self, rule: _core.OutsideIn) -> FloatArray:
-        """Return the shares of the level at which numbers of guesses are weighed."""
+        """See `LadderPolicy.weights`: those of numbers that are so many times smaller."""
         levels = np.array(rule.levels, dtype=np.float64)
         return np.interp(levels / self.larger, levels, rule.shares)
 

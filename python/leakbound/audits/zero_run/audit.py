@@ -259,14 +259,11 @@ def bound(
         inputs={**examples.attacks.digested, "member": examples.member, **odds.inputs},
     )
     fields = assemble(proof, design, request) | _of_game(game)
-    fields |= {"wording": GIVEN, "warnings": _with_filled(game, fields["warnings"])}
+    fields["warnings"] = _with_filled(game, fields["warnings"])
     # 3. Nothing is reported where the propensities were refuted.
     withheld = odds.refuted and not options.release_refuted
     if withheld:
-        fields |= _nothing(design.warnings)
-    if withheld or shift.bootstrap is not None:
-        # Parts are what one fit proves: it is withheld, or the percentile of many is reported
-        fields["options"].pop("parts", None)
+        fields |= _nothing(fields["options"], design.warnings)
     compared = shift.correction == "match" and not withheld
     return ZeroRunResult(
         **fields,
@@ -295,15 +292,23 @@ def _not_in_advance(cuts: Weighted) -> OptionError:
 def _of_game(game: ObservedGame) -> Named:
     """Return the fields of a result about all that was audited, whatever matching keeps."""
     return {
+        "wording": GIVEN,
         "m": game.examples,
         "members": int(game.member.sum()),
         "_histogram": Lazy(lambda: histogram_of(game.shown())),
     }
 
 
-def _nothing(warnings: Strings) -> Named:
-    """Return the fields of a result that is withheld."""
-    return {"bound": 0.0, "reason": _WITHHELD, "rejected": None, "warnings": warnings}
+def _nothing(options: Named, warnings: Strings) -> Named:
+    """Return the fields of a result that is withheld, as is what its parts prove."""
+    others = {name: value for name, value in options.items() if name != "parts"}
+    return {
+        "bound": 0.0,
+        "reason": _WITHHELD,
+        "rejected": None,
+        "options": others,
+        "warnings": warnings,
+    }
 
 
 def _game_of(examples: AlignedScores, odds: Odds, name: str, request: Request) -> ObservedGame:

@@ -37,23 +37,19 @@ def blind_guesses(features: FloatArray, member: BoolArray, seed: int) -> JsonObj
     if count < _LEAST:
         return {}
     rows = np.concatenate([inside[:count], outside[:count]])
-    table = np.ascontiguousarray(standardised(features[rows], _CLIPPED))
-    labels = np.arange(2 * count) < count
+    members, others = np.split(standardised(features[rows], _CLIPPED), 2)
     right = 0
     guesses = 0
-    parts = np.array_split(np.arange(count), _PARTS)
-    for place in range(1, _PARTS):
-        past = np.concatenate(parts[:place])
-        learnt = np.concatenate([past, past + count])
+    for part in np.array_split(np.arange(count), _PARTS)[1:]:
+        earlier = part[0]
+        learnt = np.concatenate([members[:earlier], others[:earlier]])
         try:
-            coefficients = ridge_coefficients(table[learnt], labels[learnt])
+            coefficients = ridge_coefficients(learnt, np.arange(2 * earlier) < earlier)
         except FitError:
             return {}
-        now = parts[place]
-        members, others = (
-            _core.linear_log_odds(coefficients, table[here])[0] for here in (now, now + count)
-        )
-        surest, guess = bets(np.zeros(now.size), members - others)
+        log_odds = _core.linear_log_odds(coefficients, members[part])[0]
+        log_odds_of_others = _core.linear_log_odds(coefficients, others[part])[0]
+        surest, guess = bets(np.zeros(part.size), log_odds - log_odds_of_others)
         right += int((guess > 0).sum())
         guesses += surest.size
     return {"blind_baseline": {"classifier": _CLASSIFIER, "right": right, "of": guesses}}

@@ -7,7 +7,7 @@ values maximized over a confidence set for the nuisance parameter", 1994).
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from leakbound._base import shares
 from leakbound._base.checks import check_length
 from leakbound._base.features import FeatureTable
 from leakbound._base.messages import Message, Option
-from leakbound._base.types import BoolArray, FloatArray, IntArray, JsonObject, Strings
+from leakbound._base.types import BoolArray, FloatArray, IntArray, Strings
 from leakbound.audits.road import AlignedScores, Request
 from leakbound.audits.zero_run.blind import blind_guesses
 from leakbound.audits.zero_run.dependence import Columns, columns_needed, separating
@@ -40,6 +40,8 @@ from leakbound.results import Assumption
 # The largest feature, in absolute value: the square of a larger one may be no number.
 _HUGE = 1e100
 
+Inputs: TypeAlias = dict[str, FloatArray | BoolArray]
+FormTests: TypeAlias = tuple[FormTest, ...]
 _THEOREM = (
     "If log-odds of membership are linear in the features, the true coefficients are in a "
     "confidence set computed from all labels, except with probability {set:.3g}, in finite "
@@ -84,9 +86,9 @@ class Learning:
     source: str = ""
 
     @property
-    def inputs(self) -> dict[str, FloatArray | BoolArray]:
+    def inputs(self) -> Inputs:
         """What is read, by the names of digests."""
-        read: dict[str, FloatArray | BoolArray] = {"features": self.features}
+        read: Inputs = {"features": self.features}
         if self.reference is not None:
             read["features of D'"], read["member of D'"] = self.reference
         return read
@@ -154,56 +156,51 @@ def learnt(
     member = examples.member
     seed = request.seed
     _check(options, request, learning)
-    # 1. The set of the audited examples.
-    guide = np.zeros(member.size) if learning.guide is None else learning.guide
+    # 1. The set of the audited examples, and tests of the model's form.
+    guide = learning.guide
+    if guide is None:
+        guide = np.zeros(member.size)
     rows, beyond = _parts(examples, np.abs(guide), learning, options, request)
     columns = _columns(learning, np.concatenate([rows, beyond]))
-    guide = guide[rows]
-    found = None
+    seen = learning.seen[rows]
     refusal = ""
+    tests: FormTests = ()
+    odds: Odds = OddsBox.of_member(guide[rows])
     try:
         found = _confidence_set(member, learning, request, (rows, beyond, columns.needed))
     except FitError as error:
         way_out = _way_out(learning, columns, rows, member)
         refusal = Message("{error}{way_out}", error=error, way_out=way_out)
-    # 2. Tests of the model's form.
-    seen = learning.seen[rows]
-    tests: tuple[FormTest, ...] = ()
-    if found is not None and options.falsify:
-        tests = _tried(found, learning, seen, seed)
-    # 3. Scores less what features predict of them.
-    beyond_seen = _blinded(examples, rows, seen, options, seed)
-    # 4. What is said of it.
-    set_level = shares.SET.of(request.level)
-    told: JsonObject = {
-        "uncertainty": "set",
-        "set_level": set_level,
-        "propensity": learning.model,
-        **blind_guesses(learning.features, member, seed),
-    }
-    known: dict[str, Any] = {
-        "rows": rows,
-        "scores": beyond_seen,
-        "abstained": member.size - rows.size,
-        "share": shares.AT_MEMBER.of(1.0),
-        "kind": "conditional_lower_bound",
-        "refuted": any(one.refuted for one in tests),
-        "theorem": _theorem(request.level),
-        "assumptions": _assumptions(learning, tests, refusal),
-        "warnings": _warnings(learning, columns, tests, refusal),
-        "options": told,
-        "inputs": learning.inputs,
-    }
-    if found is None:
-        box = OddsBox.of_member(guide)
-        return replace(box, refusal=refusal, **known)
-    return OddsSet(
-        found=found,
-        guide=guide,
-        draws_needed=OddsSet.draws_for(seed),
-        columns=columns.needed,
-        tests=tests,
-        **known,
+    else:
+        if options.falsify:
+            tests = _tried(found, learning, seen, seed)
+        odds = OddsSet(
+            found=found,
+            guide=guide[rows],
+            draws_needed=OddsSet.draws_for(seed),
+            columns=columns.needed,
+            tests=tests,
+        )
+    # 2. Scores less what features predict of them, and what is said of it.
+    return replace(
+        odds,
+        rows=rows,
+        scores=_blinded(examples, rows, seen, options, seed),
+        abstained=member.size - rows.size,
+        share=shares.AT_MEMBER.of(1.0),
+        kind="conditional_lower_bound",
+        refuted=any(one.refuted for one in tests),
+        refusal=refusal,
+        theorem=_theorem(request.level),
+        assumptions=_assumptions(learning, tests, refusal),
+        warnings=_warnings(learning, columns, tests, refusal),
+        options={
+            "uncertainty": "set",
+            "set_level": shares.SET.of(request.level),
+            "propensity": learning.model,
+            **blind_guesses(learning.features, member, seed),
+        },
+        inputs=learning.inputs,
     )
 
 
@@ -239,9 +236,7 @@ def _way_out(learning: Learning, columns: Columns, rows: IntArray, member: BoolA
     return ""
 
 
-def _tried(
-    found: ConfidenceSet, learning: Learning, seen: FloatArray, seed: int
-) -> tuple[FormTest, ...]:
+def _tried(found: ConfidenceSet, learning: Learning, seen: FloatArray, seed: int) -> FormTests:
     """Return tests of the model's form, the bets first."""
     more = None if learning.seen is learning.features else seen
     bets = bet_against_set(found, features=seen, seed=seed)
@@ -260,7 +255,7 @@ def _blinded(
 
 
 def _assumptions(
-    learning: Learning, tests: tuple[FormTest, ...], refusal: str
+    learning: Learning, tests: FormTests, refusal: str
 ) -> tuple[Assumption, Assumption]:
     """Say what is known of the model, and what it was learnt from."""
     refuted = any(one.refuted for one in tests)
@@ -286,7 +281,7 @@ def _assumptions(
 def _warnings(
     learning: Learning,
     columns: Columns,
-    tests: tuple[FormTest, ...],
+    tests: FormTests,
     refusal: str,
 ) -> Strings:
     """Say what limits the audit; often nothing."""

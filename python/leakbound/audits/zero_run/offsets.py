@@ -12,9 +12,9 @@ from leakbound._base import shares
 from leakbound._base.formatting import percent
 from leakbound._base.messages import Message, Option
 from leakbound._base.odds import expit
-from leakbound._base.types import BoolArray, FloatArray, IntArray, PathOrder
+from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound._base.types import Correction as CorrectionName
-from leakbound.audits.policies.second_look import second_look
+from leakbound.audits.policies.second_look import DEFAULT, second_look
 from leakbound.audits.zero_run.correction import (
     Correction,
     Tested,
@@ -25,8 +25,8 @@ from leakbound.audits.zero_run.game import Guesses, ObservedGame
 from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet, kept_chance
 from leakbound.audits.zero_run.pilot import guide_of, pilot_of, places_of, seen_ranks
 from leakbound.claims import ApproxDP, Claim, PureDP
-from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn, Proof, SecondLook
-from leakbound.cuts.look import CAUTION, PILOT_GUESSES, Part, Parts
+from leakbound.cuts import CutPolicy, Fixed, KLScan, Proof, SecondLook
+from leakbound.cuts.look import CAUTION, PILOT_GUESSES, Look, Part, Parts, most_promising
 from leakbound.cuts.policy import PATH_NAMES, Best
 from leakbound.cuts.shift import Shift
 from leakbound.errors import OptionError
@@ -76,32 +76,34 @@ class PoissonBinomial(Correction):
         scan, look = parts.parts
         order = self._paths(odds, game, KLScan())[0]
         toward = self._offsets(odds, order)
-        places = _worth_a_look(game, order, toward, look.of(level))
-        correct = int(game.right(order)[places].sum())
+        places = _worth_a_look(game, order, toward, look, level)
+        guesses = order.taken(places)
+        correct = int(game.right(guesses).sum())
         epsilon = 0.0
         if places.size:
             epsilon = epsilon_of(correct, toward[places], look.of(level))
-        looked = self._looked(game, order, places, Best(epsilon, places.size, correct), look, level)
+        best = Best(epsilon, places.size, correct)
+        looked = self._looked(game, guesses, best, self.shift(game), look, level)
         scanned = self._scanned(odds, game, scan.of(level), KLScan())
-        return _joined(parts, game, [scanned, looked], level, KLScan().method)
+        return _joined(parts, game, [scanned, looked], level, KLScan.method)
 
     def _looked(
         self,
         game: ObservedGame,
-        order: Guesses,
-        places: IntArray,
+        guesses: Guesses,
         best: Best,
+        shift: Shift,
         part: Part,
         level: float,
     ) -> Proof:
         """Return what guesses at ranks prove that a pilot sample chose."""
         tested = Tested(
-            guesses=Guesses(order.order, order.rows[places], order.signs[places]),
+            guesses=guesses,
             theorem=_THEOREM,
             thresholds=part.policy.searched(game.examples, game.sides),
             guessed=PILOT_GUESSES,
         )
-        return self.proof(game, best, self.shift(game), tested, level=part.of(level))
+        return self.proof(game, best, shift, tested, level=part.of(level))
 
     def _scanned(self, odds: OddsBox, game: ObservedGame, level: float, cuts: Cuts) -> Proof:
         """Test a fixed number of guesses, or all numbers from either end and from both in turn."""
@@ -134,7 +136,7 @@ class PoissonBinomial(Correction):
                 return 0.0
             return _largest(np.ones(easiest.size, dtype=np.bool_), easiest, cuts, share).logit
 
-        method = _FIXED if isinstance(cuts, Fixed) else KLScan().method
+        method = _FIXED if isinstance(cuts, Fixed) else KLScan.method
         tested = Tested(
             guesses=chosen,
             theorem=_THEOREM + method,
@@ -174,22 +176,20 @@ class PoissonBinomial(Correction):
         order = _most_telling(odds, game, _most(game))
         seen = order.rows[seen_ranks(order.rows.size)]
         toward = guide_of(odds, seen)[order.rows] * order.signs
-        places = _worth_a_look(game, order, toward, part.of(level))
-        if not places.size:
-            return self._looked(game, order, places, Best(0.0, 0, 0), part, level)
-        chosen = Guesses(order.order, order.rows[places], order.signs[places])
-        least, shift = self._least(odds, game, chosen, part.of(level))
-        return replace(self._looked(game, order, places, least, part, level), shift=shift)
+        guesses = order.taken(_worth_a_look(game, order, toward, part, level))
+        best = Best(0.0, 0, 0)
+        shift = self.shift(game)
+        if guesses.rows.size:
+            best, shift = self._least(odds, game, guesses, part.of(level))
+        return self._looked(game, guesses, best, shift, part, level)
 
     def _at_numbers(
         self, odds: OddsSet, game: ObservedGame, level: float, numbers: tuple[int, ...]
     ) -> Proof:
         """Return the most of what some numbers of guesses prove, each at an equal share."""
         share = shares.SET_NUMBERS.of(level, len(numbers))
-        found = []
-        for number in numbers:
-            guesses = _most_telling(odds, game, number)
-            found.append((guesses, *self._least(odds, game, guesses, share)))
+        tried = [_most_telling(odds, game, number) for number in numbers]
+        found = [(guesses, *self._least(odds, game, guesses, share)) for guesses in tried]
         guesses, best, shift = max(found, key=lambda one: one[1].logit)
         tested = Tested(
             guesses=guesses,
@@ -213,8 +213,6 @@ class PoissonBinomial(Correction):
             self.shift(game),
             coefficients=coefficients,
             at_estimate=max(0.0, at_estimate),
-            rows=guesses.rows,
-            signs=guesses.signs,
         )
         return Best(max(0.0, epsilon - _LEFT), guesses.rows.size, correct), shift
 
@@ -228,7 +226,7 @@ class PoissonBinomial(Correction):
         # of replicates, which prove nothing, all have the scan alone
         if replicated or self.claim.delta:
             return KLScan()
-        return SecondLook()
+        return DEFAULT
 
     def _offsets(self, odds: OddsBox, guesses: Guesses) -> FloatArray:
         """Return what shift adds to the log-odds of each guess: Tλ, or |λ| in other variants."""
@@ -422,21 +420,19 @@ def _most_telling(odds: OddsSet, game: ObservedGame, number: int) -> Guesses:
     down = expit(_PLANNED_EPSILON - odds.guide)
     up_weight = up * (1 - up)
     down_weight = down * (1 - down)
-    order: PathOrder = "interleaved"
     if game.one_sided:
-        order = "member"
         strength = odds.balanced(game, up_weight, number)
-        signs = np.ones(strength.size, dtype=np.int64)
-    else:
-        even = (up_weight + down_weight) / 2
-        values = odds.balanced(game, even, number, odd=(up_weight - down_weight) / 2)
-        strength = np.abs(values)
-        signs = np.where(values < 0, -1, 1)
-    rows = np.lexsort((odds.ties(game), -strength))[:number]
-    return Guesses(order, rows, signs[rows])
+        rows = np.lexsort((odds.ties(game), -strength))[:number]
+        return Guesses("member", rows, np.ones(rows.size, dtype=np.int64))
+    even = (up_weight + down_weight) / 2
+    values = odds.balanced(game, even, number, odd=(up_weight - down_weight) / 2)
+    rows = np.lexsort((odds.ties(game), -np.abs(values)))[:number]
+    return Guesses("interleaved", rows, np.where(values[rows] < 0, -1, 1))
 
 
-def _worth_a_look(game: ObservedGame, order: Guesses, toward: FloatArray, level: float) -> IntArray:
+def _worth_a_look(
+    game: ObservedGame, order: Guesses, toward: FloatArray, part: Part, level: float
+) -> IntArray:
     """Return the places of the best blocks that are expected to prove most of pure DP, if any.
 
     `toward` is Tλ of all guesses, and says how many fair coins the guesses are worth.
@@ -448,13 +444,12 @@ def _worth_a_look(game: ObservedGame, order: Guesses, toward: FloatArray, level:
     kept = np.append(0.0, np.cumsum(kept_chance(toward)[places]))[ends]
     numbers = np.floor(kept).astype(np.int64)
     able = (numbers > 0) & (accuracy > 0.5)
-    if not able.any():
+    look = part.policy
+    assert isinstance(look, Look)
+    best = most_promising(look.ladder, None, numbers, accuracy, able, level=part.of(level))
+    if best is None:
         return places[:0]
-    worth = OutsideIn().expected(None, numbers[able], accuracy[able], level)
-    best = int(worth.argmax())
-    if not worth[best] > 0:
-        return places[:0]
-    return places[: ends[able][best]]
+    return places[: ends[best]]
 
 
 def _joined(
