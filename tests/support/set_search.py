@@ -17,13 +17,13 @@ from leakbound.audits.road import Request
 from leakbound.audits.zero_run.audit import correction_of
 from leakbound.audits.zero_run.correction import Correction
 from leakbound.audits.zero_run.game import ObservedGame, usable
-from leakbound.audits.zero_run.levels import Level
+from leakbound.audits.zero_run.levels import Ladder, Level, planned_number
 from leakbound.audits.zero_run.log_odds import OddsSet
 from leakbound.audits.zero_run.matching import Match
 from leakbound.audits.zero_run.options import CorrectionChoice, ZeroRunOptions
 from leakbound.audits.zero_run.search import Matching
 from leakbound.claims import Claim
-from leakbound.cuts import Proof
+from leakbound.cuts import Fixed, Proof
 from leakbound.cuts.shift import Shift
 from leakbound.propensity.confidence import ConfidenceSet
 from leakbound.stats import poisson_binomial_epsilon
@@ -42,19 +42,21 @@ class OverSet:
         """Return the least that is proved over the set."""
         return self.correction.prove(self.odds, self.game, self.level)
 
-    def matchings(self) -> list[Matching | None]:
-        """Return the search of each test, None where no guesses were chosen for it."""
+    def matchings(self) -> list[Matching]:
+        """Return the search of each test for which guesses were chosen."""
         assert isinstance(self.correction, Match)
-        _, several = self.correction.tests(self.odds, self.game, self.level)
-        return [None if chosen is None else Matching(chosen) for chosen in several]
+        if isinstance(self.correction.cuts, Fixed):
+            level = self.odds.of_draw(self.level)
+            ladder = Ladder.of(self.correction, self.odds, self.game, level)
+            return [Matching(planned_number(ladder, level))]
+        _, tests = self.correction.tests(self.odds, self.game, self.level)
+        return [Matching(chosen) for chosen in tests]
 
     def reported(self, proof: Proof) -> Matching:
         """Return the search of the test that proves most."""
         parts: Any = proof.options.get("parts", [{"bound": 0.0}])
         best = max(range(len(parts)), key=lambda place: float(parts[place]["bound"]))
-        matching = self.matchings()[best]
-        assert matching is not None
-        return matching
+        return self.matchings()[best]
 
 
 def over_set(
@@ -284,5 +286,5 @@ def missed_by_matching(matching: Matching, result: Proof, rng: np.random.Generat
         return slopes
 
     lowest = np.array(least_found(found, shift.coefficients, value, slope, rng))
-    proved = [matching.proved(matching.counts(one)) for one in matching.reached(lowest)]
+    proved = [matching.chosen.proved(matching.counts(one)) for one in matching.reached(lowest)]
     return result.bound - min(proved)

@@ -307,6 +307,11 @@ def table_of(values: Data, name: str) -> dict[str, Column] | None:
     """Return the columns of a table, or of an array of objects; None for an array of numbers."""
     if type(values) is np.ndarray and values.ndim == 2 and values.dtype.kind in "biuf":
         return None
+    return _columns_of(values, name)
+
+
+def _columns_of(values: Data, name: str) -> dict[str, Column] | None:
+    """Return the columns of a table, or of an array of objects; None if it holds numbers only."""
     given = values
     records = isinstance(given, list | tuple) and bool(given)
     fields = getattr(getattr(given, "dtype", None), "names", None)

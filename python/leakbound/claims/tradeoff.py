@@ -74,7 +74,8 @@ class TradeOff(Record):
     def __post_init__(self) -> None:
         choice(self.family, name="family", allowed=Family)
         instance(self.parameters, name="parameters", types=dict)
-        self._check_names()
+        if set(self.parameters) != _PARAMETERS[self.family]:
+            raise self._misused(f", got {', '.join(self.parameters) or 'nothing'}")
         values = {name: _vector(values, name) for name, values in self.parameters.items()}
         vars(self)["parameters"] = values
         vars(self)["_core"] = self._build()
@@ -152,27 +153,29 @@ class TradeOff(Record):
             parameters={name: np.atleast_1d(value) for name, value in parameters.items()},
         )
 
-    def _check_names(self) -> None:
-        if set(self.parameters) != _PARAMETERS[self.family]:
-            given = ", ".join(f"{name}" for name in self.parameters)
-            raise InputError(f"{self._takes}, got {given or 'nothing'}")
-
     def _build(self) -> _core.TradeOff:
+        """Return the curve of the core: of single numbers, where it has a formula."""
         values = self.parameters
-        if self.family == "table":
-            return _core.TradeOff.tabulated(values["alpha"], values["f"])
-        if self.family == "profile":
-            return _core.TradeOff.profile(values["epsilon"], values["delta"])
+        if not self._is_closed:
+            return self._polygon()
         if any(value.size != 1 for value in values.values()):
             sizes = ", ".join(f"{name} of {value.size}" for name, value in values.items())
-            raise InputError(f"{self._takes}, one number each, got {sizes}")
+            raise self._misused(f", one number each, got {sizes}")
         single = {name: float(value[0]) for name, value in values.items()}
         built: _core.TradeOff = getattr(_core.TradeOff, self.family)(**single)
         return built
 
-    @property
-    def _takes(self) -> str:
-        return f"TradeOff.{self.family} takes {' and '.join(sorted(_PARAMETERS[self.family]))}"
+    def _polygon(self) -> _core.TradeOff:
+        """Return the curve of the core of points, or of pairs (ε, δ)."""
+        values = self.parameters
+        if self.family == "table":
+            return _core.TradeOff.tabulated(values["alpha"], values["f"])
+        return _core.TradeOff.profile(values["epsilon"], values["delta"])
+
+    def _misused(self, got: str) -> InputError:
+        """Return the error of parameters that the family does not take."""
+        names = " and ".join(sorted(_PARAMETERS[self.family]))
+        return InputError(f"TradeOff.{self.family} takes {names}{got}")
 
     @property
     def _is_closed(self) -> bool:
@@ -198,6 +201,10 @@ class TradeOff(Record):
         """
         if self._is_closed:
             return self
+        return self._convex_with_mirror_image()
+
+    def _convex_with_mirror_image(self) -> "TradeOff":
+        """Return the largest convex curve below this one and its mirror image."""
         alpha, f = convex_hull(*self.corners())
         # its own mirror image: points of the inverse lie on the curve, roundings allowed
         within = np.interp(np.minimum(f + _CLOSE, 1.0), alpha, f)

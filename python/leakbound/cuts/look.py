@@ -15,7 +15,7 @@ import leakbound._core as _core
 from leakbound._base import shares
 from leakbound._base.checks import real
 from leakbound._base.records import encode
-from leakbound._base.types import JsonValue, Sides
+from leakbound._base.types import BoolArray, FloatArray, IntArray, JsonValue, Sides
 from leakbound.cuts.games import Game, Ties
 from leakbound.cuts.outside_in import LadderPolicy, one_number
 from leakbound.cuts.policy import ORDERS, PATH_NAMES, Best, Policy, Proof, chance_explains, untested
@@ -293,14 +293,34 @@ class Look(Policy):
         numbers = np.array(left if plan is None else plan.levels)
         numbers = numbers[(numbers > 0) & (numbers <= max(left, default=0))]
         accuracy = np.array(pilot.accuracy(numbers.tolist(), CAUTION))
-        better = accuracy > 1 / k
-        if not better.any():
-            return 0
-        numbers = numbers[better]
-        worth = self.ladder.expected(plan, numbers, accuracy[better], level)
-        if self.ladder.of_odds:
-            worth += math.log(k - 1)
-        best = worth.argmax()
-        if worth[best] <= 0:
+        best = most_promising(
+            self.ladder, plan, numbers, accuracy, accuracy > 1 / k, level=level, k=k
+        )
+        if best is None:
             return 0
         return int(numbers[best])
+
+
+def most_promising(
+    ladder: LadderPolicy,
+    plan: _core.OutsideIn | None,
+    numbers: IntArray,
+    accuracy: FloatArray,
+    able: BoolArray,
+    *,
+    level: float,
+    k: int = 2,
+) -> int | None:
+    """Return the place of the number of guesses that is expected to prove most; None if none does.
+
+    Numbers that are `able` to are compared, at the accuracies that are expected of them.
+    """
+    if not able.any():
+        return None
+    worth = ladder.expected(plan, numbers[able], accuracy[able], level)
+    if ladder.of_odds:
+        worth += math.log(k - 1)
+    best = worth.argmax()
+    if not worth[best] > 0:
+        return None
+    return int(np.flatnonzero(able)[best])

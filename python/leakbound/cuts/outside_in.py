@@ -69,6 +69,10 @@ class LadderPolicy(PathPolicy):
     ) -> float:
         """Return what correct guesses at the level chosen prove; a free choice has no rule."""
 
+    def weights(self, rule: _core.OutsideIn) -> FloatArray:
+        """Return the shares of the level at which numbers of guesses are weighed."""
+        return np.array(rule.shares)
+
     def expected(
         self,
         rule: _core.OutsideIn | None,

@@ -94,16 +94,14 @@ class KLScan(PathPolicy):
         self, examples: int, _sides: Sides, /, *, units: str = "examples", recall: float = 1.0
     ) -> str:
         """See `Policy.searched`."""
-        least, limits, which = self.min_guesses or 1, list[str](), "Every threshold"
-        if least > 1:
-            limits.append(f"from {least:,} guesses on")
-        if recall < 1:
-            limits.append(f"up to {percent(recall)} of the {units}")
+        which = "Every threshold"
         if self.grid == "auto" and examples > _EVERY:
-            which = (
-                f"Every threshold up to {_EVERY:,} guesses, and beyond that a fixed grid of them,"
-            )
-        return " ".join([which, *limits, "was tested; the confidence accounts for all of them."])
+            which = _OF_MANY
+        if self.min_guesses is not None and self.min_guesses > 1:
+            which += f" from {self.min_guesses:,} guesses on"
+        if recall < 1:
+            which += f" up to {percent(recall)} of the {units}"
+        return f"{which} was tested; the confidence accounts for all of them."
 
     def described(self, level: float, /) -> JsonValue:
         """See `PathPolicy.described`: `kappa` and `min_guesses` are filled in."""
@@ -127,13 +125,16 @@ class KLScan(PathPolicy):
         return _core.kl_curve(path, beta=level, points=points, failures=failures, **options)
 
 
-# The default of guesses about examples, checked once
-_SCAN = KLScan()
+_OF_MANY = f"Every threshold up to {_EVERY:,} guesses, and beyond that a fixed grid of them,"
+DEFAULT_SCAN = KLScan()
+"""The default of guesses about examples, checked once."""
 
 
 def default_scan(sides: Sides, level: float) -> KLScan:
     """Return the policy for pure DP: on one path with the whole level, smaller deviations count."""
-    return KLScan(kappa=math.log(1 / level)) if sides == "pairs" else _SCAN
+    if sides == "pairs":
+        return KLScan(kappa=math.log(1 / level))
+    return DEFAULT_SCAN
 
 
 @dataclass(frozen=True, kw_only=True)

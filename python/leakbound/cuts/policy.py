@@ -269,8 +269,10 @@ class PathPolicy(Policy):
         order, path, best = self.best(ranking, orders, share, recall, scored)
         told = self.told(best, share)
         # 3. What that proves: a guess among k values has at most e^ε / (k - 1) for odds.
-        shift = math.log(game.k - 1) if self.of_odds else 0.0
-        best = Best(best.logit + shift, best.cut, best.successes) if shift else best
+        shift = 0.0
+        if self.of_odds and game.k > 2:
+            shift = math.log(game.k - 1)
+            best = Best(best.logit + shift, best.cut, best.successes)
         reason = ""
         if best.logit <= 0:
             reason = self.unproved(best.cut, best.successes, share)
@@ -308,8 +310,7 @@ class PathPolicy(Policy):
         """
         paths = self.paths(ranking, orders)
         if recall < 1:
-            most = _most(recall, ranking.examples)
-            paths = {order: path.prefix(most) for order, path in paths.items()}
+            paths = _shortened(paths, recall, ranking.examples)
         bounds = {order: self.bound(path, order, level) for order, path in paths.items()}
         winner = max(bounds, key=lambda order: bounds[order].logit)
         return winner, paths[winner], bounds[winner]
@@ -331,9 +332,9 @@ class PathPolicy(Policy):
         """Return what a perfect attack proves on as many members as non-members; not clipped."""
         right = examples // 2 if order == "member" else examples
         path = _core.Path.correct_first(examples, right)
-        return self.bound(
-            path if recall == 1 else path.prefix(_most(recall, examples)), order, level
-        ).logit
+        if recall < 1:
+            path = path.prefix(_most(recall, examples))
+        return self.bound(path, order, level).logit
 
     def told(self, _best: BestCut, _level: float, /) -> dict[str, JsonValue]:
         """Return what else options tell of the best cut."""
@@ -428,6 +429,14 @@ def untested(path: _core.Path, points: int) -> CurvePoints:
 def _most(recall: float, examples: int) -> int:
     """Return the guesses of the longest cut, whose recall is so large if scores say nothing."""
     return max(1, math.floor(recall * examples))
+
+
+def _shortened(
+    paths: dict[PathOrder, _core.Path], recall: float, examples: int
+) -> dict[PathOrder, _core.Path]:
+    """Return paths without cuts of more than a share of the examples."""
+    most = _most(recall, examples)
+    return {order: path.prefix(most) for order, path in paths.items()}
 
 
 def _shifted(points: CurvePoints, shift: float) -> CurvePoints:

@@ -195,10 +195,10 @@ def shown_of(game: Arrays, features: FloatArray, *, seed: int) -> Learning:
     score replaces them: the bound holds if membership depends on an example only through that
     score. The validation part is D'; a sceptic may use all features.
     """
-    known = game["baseline-validation"]
-    baseline = game["baseline"]
-    coins = np.repeat([True, False], known.size // 2)
-    others = columns(known)
+    known = game["baseline-validation"][:, None]
+    baseline = game["baseline"][:, None]
+    coins = np.repeat([True, False], len(known) // 2)
+    others = columns(known, known)
     audited = columns(baseline, known)
     guide = LogisticPropensity(calibration=None).fit(others, coins, seed=seed)
     return worded(

@@ -154,42 +154,20 @@ class Overview:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Description:
-    """All that is said of one result; its `str` is the paragraph that pages open with."""
+class Sentences:
+    """What is printed of one result: its `str` is the paragraph that pages open with."""
 
-    kind: Kind
-    confidence: float
-    warnings: Strings
-    claim: str
-    design: str
-    """How membership was assigned."""
     terms: Terms
-    epsilon: float
-    ceiling: float
-    """Bound and ceiling as the terms have them, or the mean of several audits."""
-    formula: str
-    """The bound with its sign."""
-    verdict: str
+    warnings: Strings
     headline: str
     refutes: bool
     """Whether some guarantee is refuted."""
     leaks: bool
     """Whether leakage worth the word is proved."""
-    metrics: tuple[Metric, ...]
-    meaning: Meaning
-    levels: Levels
-    figures: tuple[Figure, ...]
-    sections: tuple[Section, ...]
-    """Why each bound holds; pages fold the theory."""
-    numbers: dict[str, float]
-    """Finite numbers, for MLflow, Weights & Biases or a row of a table; `delta` is that of ε."""
-    units: dict[str, str] = field(default_factory=dict)
-    """The units of `epsilon`, `epsilon_ceiling` and `bound` among them."""
-    plainly: str = ""
-    """One sentence without ε, in which pages begin; empty where nothing like it is proved."""
-    title: str = "Privacy audit"
     subject: str = "model"
     """What is audited."""
+    plainly: str = ""
+    """One sentence without ε, in which pages begin; empty where nothing like it is proved."""
     answer: str = ""
     """The answer about the guarantee that was checked; empty if none was."""
     paragraphs: Strings = ()
@@ -198,15 +176,6 @@ class Description:
     """What to do next: at most three steps."""
     contradicted: tuple[Assumption, ...] = ()
     """The assumptions that the data contradict, each once."""
-    claimed: float | None = None
-    """The ε of the guarantee that was checked, where the bar can show it."""
-    papers: Strings = ()
-    """Names of papers to cite in addition to those that every report cites."""
-    about: dict[str, str] = field(default_factory=dict)
-    """Facts to list below the title of a page."""
-    overview: Overview | None = None
-    shown: int = 4
-    """How many figures a page shows before it folds the others."""
 
     @property
     def opening(self) -> Strings:
@@ -218,6 +187,43 @@ class Description:
         warned = (f"Warning: {text.removesuffix('.')}." for text in self.warnings)
         steps = (f"Next: {text}" for text in self.next_steps)
         return " ".join((*self.opening, *warned, *steps))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Description(Sentences):
+    """All that is said of one result: sentences, numbers, figures and grounds of a page."""
+
+    kind: Kind
+    confidence: float
+    claim: str
+    design: str
+    """How membership was assigned."""
+    epsilon: float
+    ceiling: float
+    """Bound and ceiling as the terms have them, or the mean of several audits."""
+    formula: str
+    """The bound with its sign."""
+    verdict: str
+    metrics: tuple[Metric, ...]
+    meaning: Meaning
+    levels: Levels
+    figures: tuple[Figure, ...]
+    sections: tuple[Section, ...]
+    """Why each bound holds; pages fold the theory."""
+    numbers: dict[str, float]
+    """Finite numbers, for MLflow, Weights & Biases or a row of a table; `delta` is that of ε."""
+    units: dict[str, str] = field(default_factory=dict)
+    """The units of `epsilon`, `epsilon_ceiling` and `bound` among them."""
+    title: str = "Privacy audit"
+    claimed: float | None = None
+    """The ε of the guarantee that was checked, where the bar can show it."""
+    papers: Strings = ()
+    """Names of papers to cite in addition to those that every report cites."""
+    about: dict[str, str] = field(default_factory=dict)
+    """Facts to list below the title of a page."""
+    overview: Overview | None = None
+    shown: int = 4
+    """How many figures a page shows before it folds the others."""
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:

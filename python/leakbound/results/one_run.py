@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import Self, get_args
 
 import numpy as np
@@ -144,6 +145,10 @@ class AuditResult(Audit, ScoreAudit):
     def __post_init__(self) -> None:
         if self.wording is UNSTATED:  # of a file from before words were stored, too
             object.__setattr__(self, "wording", implied_by(self.options))
+
+    def __str__(self) -> str:
+        """Return the paragraph of the page, without making figures and tables of it."""
+        return str(import_module(self._words).sentences(self))
 
     @property
     def provenance(self) -> Provenance:

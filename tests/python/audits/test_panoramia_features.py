@@ -61,7 +61,7 @@ def test_both_corrections_stand_beside_the_estimate() -> None:
 def test_far_values_are_drawn_in_and_keep_their_order() -> None:
     values = np.array([-1e6, -40.0, -3.0, 0.0, 1.5, 3.0, 40.0, 41.0, 1e6])
     known = np.array([-1.0, 1.0])
-    drawn = columns(values, known)[:, 0]
+    drawn = columns(values[:, None], known[:, None])[:, 0]
     assert np.array_equal(drawn[2:6], values[2:6])
     assert np.all(np.diff(drawn) > 0)
     assert drawn[-1] < 20

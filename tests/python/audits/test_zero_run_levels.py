@@ -36,7 +36,6 @@ def over_plausible(claim: Any, sides: SidesChoice, mu: float) -> OverSet:
 
 def chosen_level(one: OverSet) -> Level | None:
     first, *_ = one.matchings()
-    assert first is not None
     return first.chosen if isinstance(first.chosen, Level) else None
 
 

@@ -245,11 +245,8 @@ def turned(one: OverSet, rows: Any, rng: np.random.Generator, chance: float) -> 
 
 def look_of(one: OverSet) -> LookedAt | None:
     """What the pilot sample chooses."""
-    _, second = one.matchings()
-    if second is None:
-        return None
-    assert isinstance(second.chosen, LookedAt)
-    return second.chosen
+    *_, last = one.matchings()
+    return last.chosen if isinstance(last.chosen, LookedAt) else None
 
 
 def same_choice_whatever_is_not_seen(claim: Claim, sides: SidesChoice, *, reference: bool) -> int:
@@ -258,8 +255,7 @@ def same_choice_whatever_is_not_seen(claim: Claim, sides: SidesChoice, *, refere
     compared = 0
     for seed, mu in enumerate((2.0, 3.0, 1.4, 0.0)):
         one = over_plausible(claim, sides, seed, reference=reference, mu=mu)
-        first, _ = one.matchings()
-        assert first is not None
+        first, *_ = one.matchings()
         ranked = first.chosen.ladder.ranked.rows
         seen = pilot.seen_ranks(ranked.size)
         unseen = np.delete(ranked, seen)

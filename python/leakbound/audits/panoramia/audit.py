@@ -1,7 +1,7 @@
 """PANORAMIA: audits of a trained model against generated non-members, without retraining."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Any, ClassVar
@@ -133,7 +133,6 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
             seen = self._counted(scores, request)
         else:
             seen = self._listed(scores, request=request, claim=claim)
-        conditional = seen.conditional
         # 2. What each ranking proves, and how much of it is not the generator's.
         proof = Rankings.of(
             seen.games,
@@ -146,21 +145,15 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
         c_lb = 0.0
         if not exchangeable:
             c_lb = proof.baseline.bound
-        beyond_baseline = max(0.0, attack.bound - c_lb)
         kind: Kind = "estimate"
-        bound = beyond_baseline
-        lower_bound = None
+        c_most = c_lb
         if limit is not None:
             kind = "lower_bound"
-            bound = max(0.0, attack.bound - limit)
-            lower_bound = bound
+            c_most = limit
+        bound = max(0.0, attack.bound - c_most)
         reason = ""
         if not bound:
             reason = _nothing(limit)
-        options = _options(proof, relaxed=relaxed, request=request, exchangeable=exchangeable)
-        options |= seen.options
-        if exchangeable:
-            options["pairs"] = proof.guesses
         return PanoramiaResult(
             kind=kind,
             claim=claim,
@@ -170,29 +163,17 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
             m=attack.m,
             c_lb=c_lb,
             c_plus_epsilon_lb=attack.bound,
-            epsilon_tilde=beyond_baseline,
+            epsilon_tilde=max(0.0, attack.bound - c_lb),
             c_upper=limit,
-            lower_bound=lower_bound,
+            lower_bound=None if limit is None else bound,
             baseline=proof.baseline,
             attack=attack,
             theorem=proof.theorem + _meaning(limit, exchangeable=exchangeable),
-            assumptions=(
-                *_assumptions(
-                    limit,
-                    relaxed=relaxed,
-                    count=seen.count,
-                    proof=proof,
-                    exchangeable=exchangeable,
-                ),
-                *seen.assumed,
-            ),
-            options=options,
-            warnings=(
-                *_warnings(proof, seen=seen, limit=limit, delta=claim.delta),
-                *_doubts(conditional),
-            ),
-            conditional=next(iter(conditional), None),
-            conditional_by_match=next(iter(conditional[1:]), None),
+            assumptions=_assumptions(limit, relaxed, seen, proof, exchangeable=exchangeable),
+            options=_options(proof, relaxed, request, seen, exchangeable=exchangeable),
+            warnings=_warnings(proof, seen=seen, limit=limit, delta=claim.delta),
+            conditional=seen.conditional,
+            conditional_by_match=seen.by_match,
             _provenance=Lazy(lambda: Provenance.of(request.seed, **seen.inputs)),
         )
 
@@ -212,44 +193,38 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
         count = MemberCount.of_coins(int(member.sum()), member.size, pairs=True)
         count.refuse()
         # What holds given features: by each example's own odds, or after matching for δ > 0.
-        conditional: list[ZeroRunResult] = []
+        conditional = None
+        by_match = None
         if self.features is not None:
             table = placed_features(order, self.features)
             check_length(table.rows[:, 0], examples=member.size, name="features")
+            learning = of_audited(baseline_scores, table)
             audit = PairAudit.prepare(
                 attack_scores,
                 member,
-                of_audited(baseline_scores, table),
+                learning,
                 confidence=request.confidence,
                 seed=request.seed,
             )
+            conditional = audit.bound(claim, "match")
             if isinstance(claim, PureDP):
-                conditional.append(audit.bound(claim, "poisson_binomial"))
-            conditional.append(audit.bound(claim, "match"))
-        rankings = baseline_scores, attack_scores
+                by_match = conditional
+                conditional = audit.bound(claim, "poisson_binomial")
+        games = _games
+        if self.real_nonmembers:
+            games = _games_of_pairs
         return _Seen(
-            games=self._games(rankings, member, request.seed),
+            games=games(baseline_scores, attack_scores, member, request.seed),
             count=count,
             inputs={
                 "baseline_scores": baseline_scores,
                 "attack_scores": attack_scores,
                 "member": member,
             },
-            conditional=tuple(conditional),
+            conditional=conditional,
+            by_match=by_match,
             filled=premises.filled({"": attack_scores}, member).get("", ""),
         )
-
-    def _games(
-        self, rankings: tuple[FloatArray, FloatArray], member: BoolArray, seed: int
-    ) -> tuple[Game, Game]:
-        """Return the games of baseline and attack: of pairs where non-members are real."""
-        baseline, attack = rankings
-        if self.real_nonmembers:
-            units = Units.of(member, strata=None, groups=None, aggregate="mean")
-            pairs = Pairs.drawn(units, seed)
-            return pairs.game(baseline, seed), pairs.game(attack, seed)
-        game = partial(ScoreGame, member=member, sides="member", seed=seed)
-        return game(scores=baseline), game(scores=attack)
 
     def _counted(self, scores: object, request: Request) -> "_Seen":
         """Read counts of both rankings: no bound but the conditional one needs them together."""
@@ -314,8 +289,26 @@ class _Seen:
     inputs: Mapping[str, NDArray[np.generic]]
     assumed: tuple[Assumption, ...] = ()
     options: Mapping[str, JsonValue] = field(default_factory=dict)
-    conditional: tuple[ZeroRunResult, ...] = ()
+    conditional: ZeroRunResult | None = None
+    by_match: ZeroRunResult | None = None
     filled: str = ""
+
+
+def _games(
+    baseline: FloatArray, attack: FloatArray, member: BoolArray, seed: int
+) -> tuple[Game, Game]:
+    """Return the games of baseline and attack, against generated non-members."""
+    game = partial(ScoreGame, member=member, sides="member", seed=seed)
+    return game(scores=baseline), game(scores=attack)
+
+
+def _games_of_pairs(
+    baseline: FloatArray, attack: FloatArray, member: BoolArray, seed: int
+) -> tuple[Game, Game]:
+    """Return the games of baseline and attack, of pairs as non-members are real."""
+    units = Units.of(member, strata=None, groups=None, aggregate="mean")
+    pairs = Pairs.drawn(units, seed)
+    return pairs.game(baseline, seed), pairs.game(attack, seed)
 
 
 def _nothing(limit: float | None) -> str:
@@ -342,9 +335,12 @@ def _meaning(limit: float | None, *, exchangeable: bool) -> str:
 
 
 def _options(
-    proof: Rankings, relaxed: Relaxed, request: Request, *, exchangeable: bool
+    proof: Rankings, relaxed: Relaxed, request: Request, seen: _Seen, *, exchangeable: bool
 ) -> dict[str, Any]:
     """Return what was asked, and how, as results store it."""
+    pairs = dict[str, int]()
+    if exchangeable:
+        pairs["pairs"] = proof.guesses
     return {
         "cuts": proof.attack.options["cuts"],
         "level": proof.level,
@@ -355,18 +351,18 @@ def _options(
         "real_nonmembers": exchangeable,
         "seed": request.seed,
         **asked(request.cuts),
+        **seen.options,
+        **pairs,
     }
 
 
-def _doubts(conditional: Sequence[ZeroRunResult]) -> Iterator[str]:
-    """Say that the first conditional bound is withheld, if it is."""
-    for one in conditional[:1]:
-        if one.withheld:
-            yield (
-                "the conditional lower bound is withheld: the propensity model was refuted (p = "
-                f"{one.tested:.2g}), so the examples reveal more about membership than a logistic "
-                "regression on the baseline's score and the features"
-            )
+def _doubted(p_value: float | None) -> str:
+    """Say that the conditional bound is withheld."""
+    return (
+        "the conditional lower bound is withheld: the propensity model was refuted (p = "
+        f"{p_value:.2g}), so the examples reveal more about membership than a logistic "
+        "regression on the baseline's score and the features"
+    )
 
 
 def _warnings(proof: Rankings, seen: _Seen, limit: float | None, delta: float) -> tuple[str, ...]:
@@ -377,13 +373,14 @@ def _warnings(proof: Rankings, seen: _Seen, limit: float | None, delta: float) -
         notes += saturation_warnings(baseline.bound, lambda: baseline.ceiling)
     elif baseline.bound > limit:
         notes.append(_above_limit(baseline.bound, limit))
-    return (
-        *notes,
-        *seen.count.warnings(),
-        *delta_warnings(delta, proof.guesses),
-        *(f"baseline: {text}" for text in baseline.warnings),
-        *(f"attack: {one}" for one in premises.with_filled(seen.filled, proof.attack.warnings)),
-    )
+    notes += seen.count.warnings()
+    notes += delta_warnings(delta, proof.guesses)
+    notes += [f"baseline: {text}" for text in baseline.warnings]
+    of_attack = premises.with_filled(seen.filled, proof.attack.warnings)
+    notes += [f"attack: {text}" for text in of_attack]
+    if seen.conditional is not None and seen.conditional.withheld:
+        notes.append(_doubted(seen.conditional.tested))
+    return tuple(notes)
 
 
 def _above_limit(c_lb: float, limit: float) -> str:
@@ -396,7 +393,7 @@ def _above_limit(c_lb: float, limit: float) -> str:
 def _assumptions(
     limit: float | None,
     relaxed: Relaxed,
-    count: MemberCount,
+    seen: _Seen,
     proof: Rankings,
     *,
     exchangeable: bool,
@@ -412,7 +409,7 @@ def _assumptions(
             "thresholds and the order of guesses depend on the sizes of differences only."
         )
     return (
-        count.assumption(
+        seen.count.assumption(
             "independent fair coins",
             "For each pair, a separate fair coin decided whether the member or the non-member is "
             "shown, after all models that score the examples were trained.",
@@ -432,6 +429,7 @@ def _assumptions(
             status="declared",
         ),
         Assumption(name="guesses ordered by scores only", statement=how, status="checked"),
+        *seen.assumed,
     )
 
 

@@ -13,6 +13,7 @@ from leakbound._base.features import FeatureTable
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.audits.road import AlignedScores, Attacks, Request
 from leakbound.audits.zero_run.audit import bound
+from leakbound.audits.zero_run.game import drawn_in
 from leakbound.audits.zero_run.learning import Learning, learnt
 from leakbound.audits.zero_run.log_odds import Odds
 from leakbound.audits.zero_run.options import ZeroRunOptions
@@ -22,6 +23,11 @@ from leakbound.results.zero_run import ZeroRunResult
 
 # How what examples give away by themselves is taken out.
 PairCorrection: TypeAlias = Literal["poisson_binomial", "match"]
+_LEARNT = ZeroRunOptions()
+_CORRECTED: dict[PairCorrection, ZeroRunOptions] = {
+    "poisson_binomial": ZeroRunOptions(correction="poisson_binomial"),
+    "match": ZeroRunOptions(correction="match"),
+}
 
 # Standard deviations beyond which a column goes on as a logarithm: no propensity is 0 or 1.
 WIDE = 3.0
@@ -64,28 +70,19 @@ def of_audited(baseline: FloatArray, features: FeatureTable) -> Learning:
     if finite.size:
         low = finite.min()
         high = finite.max()
-    table = columns(np.column_stack([np.clip(baseline, low, high), features.rows]))
+    table = np.column_stack([np.clip(baseline, low, high), features.rows])
     names = ("baseline", *features.names)
     return worded(
-        Learning.of_table(replace(features, rows=table, names=names)),
+        Learning.of_table(replace(features, rows=columns(table, table), names=names)),
         model="logistic regression on the baseline's score and the features",
         learnt_from="the coins of the audited examples themselves",
     )
 
 
-def columns(values: FloatArray, known: FloatArray | None = None) -> FloatArray:
-    """Return columns in standard deviations, far values drawn in."""
-    table = values.reshape(len(values), -1)
-    like = table
-    if known is not None:
-        like = known.reshape(len(known), -1)
-    spread = np.maximum(like.std(axis=0), np.finfo(np.float64).tiny)
-    steps = (table - like.mean(axis=0)) / spread
-    size = np.abs(steps)
-    drawn: FloatArray = np.sign(steps) * (
-        np.minimum(size, WIDE) + np.log1p(np.maximum(size - WIDE, 0.0))
-    )
-    return drawn
+def columns(values: FloatArray, known: FloatArray) -> FloatArray:
+    """Return columns in standard deviations of what is known, far values drawn in."""
+    spread = np.maximum(known.std(axis=0), np.finfo(np.float64).tiny)
+    return drawn_in((values - known.mean(axis=0)) / spread, WIDE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,10 +117,10 @@ class PairAudit:
         """Find the log-odds that the coins do not rule out, once for every correction."""
         request = Request(confidence=confidence, seed=seed)
         examples = AlignedScores(ExampleOrder(), Attacks({"": scores}), member)
-        return cls(examples, learnt(examples, learning, ZeroRunOptions(), request), request)
+        return cls(examples, learnt(examples, learning, _LEARNT, request), request)
 
     def bound(self, claim: PureDP | ApproxDP, correction: PairCorrection) -> ZeroRunResult:
         """Return a bound of kind "conditional_lower_bound", for replacing one example."""
-        options = ZeroRunOptions(correction=correction)
         request = replace(self.request, claim=claim)
+        options = _CORRECTED[correction]
         return bound(self.examples, self.odds, options, request, drawn=_PAIRED)

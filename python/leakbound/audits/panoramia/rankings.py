@@ -19,7 +19,8 @@ from leakbound.audits.policies.approximate_dp import ApproxPolicy, approx_policy
 from leakbound.audits.policies.second_look import first_cuts
 from leakbound.audits.random_split import words_of_guesses
 from leakbound.audits.road import Request, parts, prove
-from leakbound.claims import ApproxDP, Claim, PureDP
+from leakbound.claims import ApproxDP, PureDP
+from leakbound.cuts.policies import DEFAULT_SCAN
 from leakbound.cuts.policy import Procedure
 from leakbound.errors import OptionError
 from leakbound.results import ScoreAudit
@@ -127,24 +128,15 @@ class Rankings:
             raise OptionError(Message(message))
         guesses = games[0].examples
         recall = _recall(max_recall, cuts=request.cuts, examples=guesses)
-
-        def proof_of(
-            game: policies.Game, name: str, claim: Claim, failures: float
-        ) -> policies.Proof:
-            game = replace(game, name=name, recall=recall)
-            if paired:
-                cuts = request.cuts or first_cuts(claim, sides=game.sides, level=level)
-                return prove(replace(request, claim=claim, cuts=cuts), game, level)
-            return _policy(
-                request.cuts, failures=failures, relaxation=relaxed.how, examples=guesses
-            ).audit(game, level)
-
         # The baseline saw nothing of the model, whatever δ is.
-        first = proof_of(games[0], "baseline scores", PureDP(), relaxed.gamma)
-        second = proof_of(games[1], "scores", relaxed.claim, relaxed.together)
-        theorem = _REAL + relaxed.claim.theorem(words_of_guesses("example", "trained model"))
-        if not paired:
-            theorem = _THEOREM + relaxed.theorem(second.policy)
+        baseline = replace(games[0], name="baseline scores", recall=recall)
+        attack = replace(games[1], name="scores", recall=recall)
+        of_baseline = replace(request, claim=PureDP())
+        first = _proof(of_baseline, baseline, level, how=relaxed.how, failures=relaxed.gamma)
+        second = _proof(request, attack, level, how=relaxed.how, failures=relaxed.together)
+        theorem = _THEOREM + relaxed.theorem(second.policy)
+        if paired:
+            theorem = _REAL + relaxed.claim.theorem(words_of_guesses("example", "trained model"))
         return cls(
             baseline=_score_audit(first),
             attack=_score_audit(second),
@@ -161,19 +153,28 @@ def _score_audit(proof: policies.Proof) -> ScoreAudit:
     return ScoreAudit(**parts(proof), options=proof.options, warnings=proof.warnings)
 
 
-def _policy(
-    cuts: policies.CutPolicy | None, failures: float, relaxation: Relaxation, examples: int
-) -> policies.Policy:
-    """Return the policy, with failures where there may be some."""
+def _proof(
+    request: Request, game: policies.Game, level: float, *, how: Relaxation, failures: float
+) -> policies.Proof:
+    """Return what guesses of members prove, with failures where there may be some."""
+    if game.sides == "pairs":
+        return _of_pairs(request, game, level)
+    policy = cast("policies.Policy | None", request.cuts)  # all others were refused
     if failures:
-        return approx_policy(
-            cuts, failures, examples=examples, sides="member", forms=_FORMS[relaxation]
+        policy = approx_policy(
+            request.cuts, failures, examples=game.examples, sides="member", forms=_FORMS[how]
         )
-    if cuts is None:
-        if relaxation == "knapsack":
-            return policies.KLScan()
-        return policies.UnionBound()
-    return cast("policies.Policy", cuts)  # all others were refused
+    if policy is None:
+        policy = DEFAULT_SCAN
+        if how == "published":
+            policy = policies.UnionBound()
+    return policy.audit(game, level)
+
+
+def _of_pairs(request: Request, game: policies.Game, level: float) -> policies.Proof:
+    """Return what guesses about pairs prove, as those of any random split."""
+    cuts = request.cuts or first_cuts(request.claim, sides=game.sides, level=level)
+    return prove(replace(request, cuts=cuts), game, level)
 
 
 def _recall(max_recall: float, cuts: policies.CutPolicy | None, examples: int) -> float:

@@ -329,7 +329,7 @@ class OutsideInFamily(LadderPolicy, FamilyPolicy[OutsideIn]):
         return planned_rule(self.base, self.examples, level, self.sides, "family", k=self.k)
 
     def weights(self, rule: _core.OutsideIn) -> FloatArray:
-        """Return the shares of the level at which numbers of guesses are weighed."""
+        """See `LadderPolicy.weights`: those of numbers that are so many times smaller."""
         levels = np.array(rule.levels, dtype=np.float64)
         return np.interp(levels / self.larger, levels, rule.shares)
 
@@ -394,12 +394,23 @@ def family_policy(
     if cuts is None or isinstance(cuts, OutsideIn):
         ladder = cuts or OutsideIn()
         return OutsideInFamily(base=ladder, claim=claim, examples=examples, sides=sides, k=k)
-    if not isinstance(cuts, Fixed | UnionBound):
-        message = "{cuts} is not for {claim}: use {OutsideIn}, {Fixed} or {UnionBound}"
-        raise OptionError(Message(message, cuts=Option("cuts", type(cuts)), claim=claim.name))
-    if isinstance(cuts, UnionBound) and (cuts.grid == "all" or cuts.tail != "exact"):
+    if isinstance(cuts, UnionBound):
+        _check_exact(cuts)
+    elif not isinstance(cuts, Fixed):
+        raise _without_form(cuts, claim)
+    return GridFamily(base=cuts, claim=claim, examples=examples, sides=sides, k=k)
+
+
+def _without_form(cuts: CutPolicy, claim: AnyFamily) -> OptionError:
+    """Return the error that a policy has no form for families."""
+    message = "{cuts} is not for {claim}: use {OutsideIn}, {Fixed} or {UnionBound}"
+    return OptionError(Message(message, cuts=Option("cuts", type(cuts)), claim=claim.name))
+
+
+def _check_exact(cuts: UnionBound) -> None:
+    """Refuse a union bound over all numbers of guesses, or by another tail."""
+    if cuts.grid == "all" or cuts.tail != "exact":
         raise OptionError(
             'a union bound for trade-off functions needs tail="exact" and a grid: "geometric", or '
             "a few numbers of guesses"
         )
-    return GridFamily(base=cuts, claim=claim, examples=examples, sides=sides, k=k)

@@ -182,8 +182,7 @@ class ZeroRun(ZeroRunOptions, Design[Listed, ZeroRunResult]):
     def audit(self, scores: Listed, request: Request, /) -> ZeroRunResult:
         """See `Design.audit`."""
         if isinstance(request.cuts, Weighted):
-            message = "{cuts} is not for Zero-Run: use one that is fixed in advance"
-            raise OptionError(Message(message, cuts=Option("cuts", request.cuts)))
+            raise _not_in_advance(request.cuts)
         refuse_replacing(request.claim)
         examples = read(scores, self.member, request.ids)
         propensity = self.propensity
@@ -260,14 +259,11 @@ def bound(
         inputs={**examples.attacks.digested, "member": examples.member, **odds.inputs},
     )
     fields = assemble(proof, design, request) | _of_game(game)
-    fields |= {"wording": GIVEN, "warnings": _with_filled(game, fields["warnings"])}
+    fields["warnings"] = _with_filled(game, fields["warnings"])
     # 3. Nothing is reported where the propensities were refuted.
     withheld = odds.refuted and not options.release_refuted
     if withheld:
-        fields |= _nothing(design.warnings)
-    if withheld or shift.bootstrap is not None:
-        # Parts are what one fit proves: it is withheld, or the percentile of many is reported
-        fields["options"].pop("parts", None)
+        fields |= _nothing(fields["options"], design.warnings)
     compared = shift.correction == "match" and not withheld
     return ZeroRunResult(
         **fields,
@@ -287,18 +283,32 @@ def bound(
     )
 
 
+def _not_in_advance(cuts: Weighted) -> OptionError:
+    """Return the error of cuts that depend on scores."""
+    message = "{cuts} is not for Zero-Run: use one that is fixed in advance"
+    return OptionError(Message(message, cuts=Option("cuts", cuts)))
+
+
 def _of_game(game: ObservedGame) -> Named:
     """Return the fields of a result about all that was audited, whatever matching keeps."""
     return {
+        "wording": GIVEN,
         "m": game.examples,
         "members": int(game.member.sum()),
         "_histogram": Lazy(lambda: histogram_of(game.shown())),
     }
 
 
-def _nothing(warnings: Strings) -> Named:
-    """Return the fields of a result that is withheld."""
-    return {"bound": 0.0, "reason": _WITHHELD, "rejected": None, "warnings": warnings}
+def _nothing(options: Named, warnings: Strings) -> Named:
+    """Return the fields of a result that is withheld, as is what its parts prove."""
+    others = {name: value for name, value in options.items() if name != "parts"}
+    return {
+        "bound": 0.0,
+        "reason": _WITHHELD,
+        "rejected": None,
+        "options": others,
+        "warnings": warnings,
+    }
 
 
 def _game_of(examples: AlignedScores, odds: Odds, name: str, request: Request) -> ObservedGame:
@@ -339,9 +349,12 @@ def _notes(odds: Odds, shift: Shift, game: ObservedGame, claim: Claim) -> tuple[
     """Return what a reader should know of ties, log-odds, what is kept and δ."""
     notes = (*tie_warnings(game.ranked()), *odds.warnings)
     if shift.kept < _SCARCE * game.examples:
-        of = f"{shift.kept} of {game.examples} examples"
-        notes += (f"matching keeps {of}: members and non-members hardly overlap",)
+        notes += (_scarce(shift.kept, game.examples),)
     return notes + delta_warnings(claim.delta, game.examples)
+
+
+def _scarce(kept: int, examples: int) -> str:
+    return f"matching keeps {kept} of {examples} examples: members and non-members hardly overlap"
 
 
 def _with_filled(game: ObservedGame, warnings: tuple[str, ...]) -> tuple[str, ...]:

@@ -5,12 +5,11 @@ Where nothing was random a difference of features is expected: it is what a corr
 
 import numpy as np
 
+import leakbound._core as _core
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, JsonObject
 from leakbound.errors import FitError
-from leakbound.propensity import LogisticPropensity
 from leakbound.propensity.falsification import bets
-from leakbound.propensity.fit import Rows
 from leakbound.propensity.scaling import standardised
 
 # Parts of the pairs: a model learns from those before each but the first.
@@ -38,22 +37,28 @@ def blind_guesses(features: FloatArray, member: BoolArray, seed: int) -> JsonObj
     if count < _LEAST:
         return {}
     rows = np.concatenate([inside[:count], outside[:count]])
-    table = np.ascontiguousarray(standardised(features[rows], _CLIPPED))
-    labels = np.arange(2 * count) < count
+    members, others = np.split(standardised(features[rows], _CLIPPED), 2)
     right = 0
     guesses = 0
-    parts = np.array_split(np.arange(count), _PARTS)
-    for place in range(1, _PARTS):
-        past = np.concatenate(parts[:place])
-        learnt = np.concatenate([past, past + count])
-        model = LogisticPropensity(l2=1.0, calibration=None)
+    for part in np.array_split(np.arange(count), _PARTS)[1:]:
+        earlier = part[0]
+        learnt = np.concatenate([members[:earlier], others[:earlier]])
         try:
-            fit = model.fit_rows(Rows.of(table[learnt], labels[learnt]), seed)
+            coefficients = ridge_coefficients(learnt, np.arange(2 * earlier) < earlier)
         except FitError:
             return {}
-        now = parts[place]
-        apart = fit.log_odds(table[now]) - fit.log_odds(table[now + count])
-        surest, guess = bets(np.zeros(now.size), apart)
+        log_odds = _core.linear_log_odds(coefficients, members[part])[0]
+        log_odds_of_others = _core.linear_log_odds(coefficients, others[part])[0]
+        surest, guess = bets(np.zeros(part.size), log_odds - log_odds_of_others)
         right += int((guess > 0).sum())
         guesses += surest.size
     return {"blind_baseline": {"classifier": _CLASSIFIER, "right": right, "of": guesses}}
+
+
+def ridge_coefficients(features: FloatArray, member: BoolArray) -> FloatArray:
+    """Return intercept and slopes of a logistic regression with ridge penalty 1, shape (1, d + 1).
+
+    FitError says why it cannot be fitted, InputError that one class is missing.
+    """
+    rows = _core.PropensityRows(features, member, folds=None, l2=1.0)
+    return rows.coefficients(rows.fit())[None, :]

@@ -22,6 +22,7 @@ from leakbound.audits.zero_run.options import ZeroRunVariant
 from leakbound.claims import Claim
 from leakbound.cuts import CurvePoints, CutPolicy, Fixed, OutsideIn, Proof
 from leakbound.cuts.games import ScoreGame, inverted_warnings, near_ceiling
+from leakbound.cuts.look import Parts
 from leakbound.cuts.policy import ALL_GUESSES, SUREST_GUESSES, Best, Stated
 from leakbound.cuts.shift import Bootstrap, Shift
 from leakbound.errors import OptionError
@@ -63,10 +64,7 @@ class Corrected(Stated):
         inverted = inverted_warnings(proof.ranking)
         best = proof.best
         sides = proof.game.sides
-        size = proof.ranking.members if sides == "member" else proof.ranking.examples
-        # Where the number of guesses is free, a tenth of them proves far less than all.
-        few = self.scanned and 10 * best.cut < size
-        if proof.reason or few:
+        if proof.reason or (self.scanned and _are_few(proof)):
             return inverted
         near = near_ceiling(
             best.logit,
@@ -76,6 +74,14 @@ class Corrected(Stated):
             valued=lambda value: valued(self.claim, value, sides),
         )
         return (*inverted, near) if near else inverted
+
+
+def _are_few(proof: Proof) -> bool:
+    """Return whether a free number of guesses is below a tenth, which proves less than all do."""
+    size = proof.ranking.examples
+    if proof.game.sides == "member":
+        size = proof.ranking.members
+    return 10 * proof.best.cut < size
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -153,11 +159,9 @@ class Correction(ABC):
         """Return what is proved by guesses, with the reason where that is nothing."""
         guesses = tested.guesses
         cuts = OutsideIn() if "outside_in" in tested.options else Fixed(max(1, best.cut))
-        thresholds = tested.thresholds
+        thresholds = tested.thresholds or cuts.searched(shift.kept, game.sides)
         if not best.cut and not tested.scanned:
             thresholds = ""  # none could be
-        elif not thresholds:
-            thresholds = cuts.searched(shift.kept, game.sides)
         reason = tested.reason
         if not reason and not best.logit > 0:
             reason = _unproved(best, shift)
@@ -198,8 +202,7 @@ class Correction(ABC):
         if cuts is None:
             cuts, _ = plan_guesses(examples, level, self.claim, game.sides)
         if not isinstance(cuts, Fixed):
-            message = "{cuts} is not for this correction: take {Fixed}, or None"
-            raise OptionError(Message(message, cuts=Option("cuts", type(cuts))))
+            raise _not_fixed(cuts)
         return min(cuts.guesses, examples)
 
     def counted(
@@ -232,6 +235,29 @@ class Correction(ABC):
         if self.variant == "paper":
             return np.exp(-excess)
         return survival(excess, np.zeros(1))
+
+
+def _not_fixed(cuts: CutPolicy) -> OptionError:
+    """Return the error of cuts that do not fix the number of guesses."""
+    message = "{cuts} is not for this correction: take {Fixed}, or None"
+    return OptionError(Message(message, cuts=Option("cuts", type(cuts))))
+
+
+def joined_over_set(
+    parts: Parts, game: ObservedGame, proofs: list[Proof], level: float, theorem: str
+) -> Proof:
+    """Return the larger bound of several tests over a confidence set, and why it is valid."""
+    joined = parts.joined(game, proofs, level)
+    policy = joined.winner.policy
+    assert isinstance(policy, Corrected)
+    assert joined.shift is not None
+    estimate = max(proof.shift.at_estimate for proof in proofs if proof.shift is not None)
+    return replace(
+        joined,
+        policy=replace(policy, theorem=theorem),
+        shift=replace(joined.shift, at_estimate=estimate),
+        level=level,
+    )
 
 
 def fair(claim: Claim, cuts: CutPolicy | None, game: ScoreGame, level: float) -> Proof:
@@ -269,10 +295,13 @@ def _replicated(proof: Proof, draws: FloatArray, p: float) -> Proof:
             "replicates"
         )
     best = proof.best
+    # Parts are what one fit proves, and not the percentile of many.
+    options = {name: value for name, value in proof.options.items() if name != "parts"}
     return replace(
         proof,
         best=Best(bound, best.cut, best.successes),
         reason=reason,
+        options=options,
         perfect=lambda: proof.ceiling,
         shift=replace(shift, bootstrap=replicates),
     )

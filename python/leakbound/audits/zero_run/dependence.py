@@ -37,6 +37,15 @@ def columns_needed(table: FloatArray, names: Strings) -> Columns:
     before it, the model is the same.
     """
     varied = table.max(axis=0) > table.min(axis=0)
+    if varied.all():
+        units, _ = _units(table)
+        if _is_independent(units):
+            return Columns(np.arange(units.shape[1]), (), ())
+    return _without_needless(table, names, varied)
+
+
+def _without_needless(table: FloatArray, names: Strings, varied: BoolArray) -> Columns:
+    """Leave out columns that do not vary, or depend on others, and say why."""
     why = dict.fromkeys(np.flatnonzero(~varied).tolist(), "the same in all rows")
     first = dict[bytes, int]()
     for column in np.flatnonzero(varied).tolist():
@@ -59,9 +68,14 @@ def _combinations(
     if not columns.size:
         return {}, ()
     units, rounding = _units(table[:, columns])
-    if np.linalg.eigvalsh(units.T @ units)[0] > _CLEAR:
+    if _is_independent(units):
         return {}, ()
     return _found(units, rounding, [repr(names[column]) for column in columns], columns)
+
+
+def _is_independent(units: FloatArray) -> bool:
+    """Return whether none of some columns of length 1 is nearly a combination of others."""
+    return bool(np.linalg.eigvalsh(units.T @ units)[0] > _CLEAR)
 
 
 def _found(

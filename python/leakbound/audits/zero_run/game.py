@@ -10,6 +10,7 @@ from leakbound._base.streams import Purpose, drawn_folds
 from leakbound._base.types import BoolArray, FloatArray, IntArray, PathOrder
 from leakbound.cuts.games import ScoreGame
 from leakbound.propensity.falsification import ensembles
+from leakbound.propensity.scaling import standardised
 
 _FOLDS = 5
 # Squares and products that a fit may use: those that scores follow most.
@@ -32,6 +33,10 @@ class Guesses:
     order: PathOrder
     rows: IntArray
     signs: IntArray
+
+    def taken(self, places: IntArray) -> "Guesses":
+        """Return the guesses at some places."""
+        return replace(self, rows=self.rows[places], signs=self.signs[places])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -113,8 +118,7 @@ def beyond_features(
     if scores.size < 2 * _FOLDS:
         return scores
     fold = drawn_folds(Purpose.BEYOND_FEATURES.rng(seed), scores.size, _FOLDS)
-    spread = features.std(axis=0)
-    units = (features - features.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    units = standardised(features, np.inf)
     left: FloatArray = scores - scores.mean()
     line = _ridge(units, left, fold)
     first = fold == 0
@@ -205,13 +209,18 @@ def usable(scores: FloatArray) -> FloatArray:
     finite = scores[np.isfinite(scores)]
     if not finite.size:
         return np.sign(scores)
-    largest = float(np.abs(finite).max())
+    largest = np.abs(finite).max()
     if largest > _VAST:  # differences of such scores are no numbers
         return usable(scores / largest)
     centre, spread = robust_scale(finite)
     spread = spread or float(finite.std()) or 1.0
     low, high = finite.min() - spread, finite.max() + spread
-    values = (np.clip(scores, low, high) - centre) / spread
-    beyond = np.maximum(np.abs(values) - _TAIL, 0.0)
-    grown: FloatArray = np.sign(values) * (np.minimum(np.abs(values), _TAIL) + np.log1p(beyond))
-    return grown
+    return drawn_in((np.clip(scores, low, high) - centre) / spread, _TAIL)
+
+
+def drawn_in(values: FloatArray, far: float) -> FloatArray:
+    """Return values whose size goes on as a logarithm from some point on, in the same order."""
+    sizes = np.abs(values)
+    beyond = np.maximum(sizes - far, 0.0)
+    drawn: FloatArray = np.sign(values) * (np.minimum(sizes, far) + np.log1p(beyond))
+    return drawn

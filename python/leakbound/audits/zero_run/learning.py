@@ -7,7 +7,7 @@ values maximized over a confidence set for the nuisance parameter", 1994).
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from leakbound._base import shares
 from leakbound._base.checks import check_length
 from leakbound._base.features import FeatureTable
 from leakbound._base.messages import Message, Option
-from leakbound._base.types import BoolArray, FloatArray, IntArray, JsonObject, Strings
+from leakbound._base.types import BoolArray, FloatArray, IntArray, Strings
 from leakbound.audits.road import AlignedScores, Request
 from leakbound.audits.zero_run.blind import blind_guesses
 from leakbound.audits.zero_run.dependence import Columns, columns_needed, separating
@@ -34,12 +34,14 @@ from leakbound.propensity import (
     link_bent,
     products_missing,
 )
-from leakbound.propensity.confidence import set_of_rows
+from leakbound.propensity.confidence import LabelledRows, set_of_rows
 from leakbound.results import Assumption
 
 # The largest feature, in absolute value: the square of a larger one may be no number.
 _HUGE = 1e100
 
+Inputs: TypeAlias = dict[str, FloatArray | BoolArray]
+FormTests: TypeAlias = tuple[FormTest, ...]
 _THEOREM = (
     "If log-odds of membership are linear in the features, the true coefficients are in a "
     "confidence set computed from all labels, except with probability {set:.3g}, in finite "
@@ -84,9 +86,9 @@ class Learning:
     source: str = ""
 
     @property
-    def inputs(self) -> dict[str, FloatArray | BoolArray]:
+    def inputs(self) -> Inputs:
         """What is read, by the names of digests."""
-        read: dict[str, FloatArray | BoolArray] = {"features": self.features}
+        read: Inputs = {"features": self.features}
         if self.reference is not None:
             read["features of D'"], read["member of D'"] = self.reference
         return read
@@ -154,56 +156,51 @@ def learnt(
     member = examples.member
     seed = request.seed
     _check(options, request, learning)
-    # 1. The set of the audited examples.
-    guide = np.zeros(member.size) if learning.guide is None else learning.guide
+    # 1. The set of the audited examples, and tests of the model's form.
+    guide = learning.guide
+    if guide is None:
+        guide = np.zeros(member.size)
     rows, beyond = _parts(examples, np.abs(guide), learning, options, request)
     columns = _columns(learning, np.concatenate([rows, beyond]))
-    guide = guide[rows]
-    found = None
+    seen = learning.seen[rows]
     refusal = ""
+    tests: FormTests = ()
+    odds: Odds = OddsBox.of_member(guide[rows])
     try:
         found = _confidence_set(member, learning, request, (rows, beyond, columns.needed))
     except FitError as error:
         way_out = _way_out(learning, columns, rows, member)
         refusal = Message("{error}{way_out}", error=error, way_out=way_out)
-    # 2. Tests of the model's form.
-    seen = learning.seen[rows]
-    tests: tuple[FormTest, ...] = ()
-    if found is not None and options.falsify:
-        tests = _tried(found, learning, seen, seed)
-    # 3. Scores less what features predict of them.
-    beyond_seen = _blinded(examples, rows, seen, options, seed)
-    # 4. What is said of it.
-    set_level = shares.SET.of(request.level)
-    told: JsonObject = {
-        "uncertainty": "set",
-        "set_level": set_level,
-        "propensity": learning.model,
-        **blind_guesses(learning.features, member, seed),
-    }
-    known: dict[str, Any] = {
-        "rows": rows,
-        "scores": beyond_seen,
-        "abstained": member.size - rows.size,
-        "share": shares.AT_MEMBER.of(1.0),
-        "kind": "conditional_lower_bound",
-        "refuted": any(one.refuted for one in tests),
-        "theorem": _theorem(request.level),
-        "assumptions": _assumptions(learning, tests, refusal),
-        "warnings": _warnings(learning, columns, tests, refusal),
-        "options": told,
-        "inputs": learning.inputs,
-    }
-    if found is None:
-        box = OddsBox.of_member(guide)
-        return replace(box, refusal=refusal, **known)
-    return OddsSet(
-        found=found,
-        guide=guide,
-        draws_needed=OddsSet.draws_for(seed),
-        columns=columns.needed,
-        tests=tests,
-        **known,
+    else:
+        if options.falsify:
+            tests = _tried(found, learning, seen, seed)
+        odds = OddsSet(
+            found=found,
+            guide=guide[rows],
+            draws_needed=OddsSet.draws_for(seed),
+            columns=columns.needed,
+            tests=tests,
+        )
+    # 2. Scores less what features predict of them, and what is said of it.
+    return replace(
+        odds,
+        rows=rows,
+        scores=_blinded(examples, rows, seen, options, seed),
+        abstained=member.size - rows.size,
+        share=shares.AT_MEMBER.of(1.0),
+        kind="conditional_lower_bound",
+        refuted=any(one.refuted for one in tests),
+        refusal=refusal,
+        theorem=_theorem(request.level),
+        assumptions=_assumptions(learning, tests, refusal),
+        warnings=_warnings(learning, columns, tests, refusal),
+        options={
+            "uncertainty": "set",
+            "set_level": shares.SET.of(request.level),
+            "propensity": learning.model,
+            **blind_guesses(learning.features, member, seed),
+        },
+        inputs=learning.inputs,
     )
 
 
@@ -239,9 +236,7 @@ def _way_out(learning: Learning, columns: Columns, rows: IntArray, member: BoolA
     return ""
 
 
-def _tried(
-    found: ConfidenceSet, learning: Learning, seen: FloatArray, seed: int
-) -> tuple[FormTest, ...]:
+def _tried(found: ConfidenceSet, learning: Learning, seen: FloatArray, seed: int) -> FormTests:
     """Return tests of the model's form, the bets first."""
     more = None if learning.seen is learning.features else seen
     bets = bet_against_set(found, features=seen, seed=seed)
@@ -260,7 +255,7 @@ def _blinded(
 
 
 def _assumptions(
-    learning: Learning, tests: tuple[FormTest, ...], refusal: str
+    learning: Learning, tests: FormTests, refusal: str
 ) -> tuple[Assumption, Assumption]:
     """Say what is known of the model, and what it was learnt from."""
     refuted = any(one.refuted for one in tests)
@@ -286,21 +281,24 @@ def _assumptions(
 def _warnings(
     learning: Learning,
     columns: Columns,
-    tests: tuple[FormTest, ...],
+    tests: FormTests,
     refusal: str,
 ) -> Strings:
     """Say what limits the audit; often nothing."""
     notes = [_refuted(one, columns, learning) for one in tests if one.refuted]
     if not tests and not refusal:
         notes.append("the form of the propensity model was not tested: falsify=False")
-    left_out = columns.left_out
-    if left_out:
-        width = learning.features.shape[1]
-        notes.append(
-            f"{len(left_out)} of {width} features are constant or depend on those before them and "
-            f"were left out, which changes no log-odds: {', '.join(left_out)}"
-        )
+    if columns.left_out:
+        notes.append(_needless(columns.left_out, learning.features.shape[1]))
     return (*learning.warnings, *notes)
+
+
+def _needless(left_out: Strings, width: int) -> str:
+    """Say which columns the model does not need."""
+    return (
+        f"{len(left_out)} of {width} features are constant or depend on those before them and "
+        f"were left out, which changes no log-odds: {', '.join(left_out)}"
+    )
 
 
 def _refuted(test: FormTest, columns: Columns, learning: Learning) -> str:
@@ -353,7 +351,13 @@ def _check(options: ZeroRunOptions, request: Request, learning: Learning) -> Non
         raise _without_form("adversary", options.adversary)
     if options.variant != "directional":
         raise _without_form("variant", options.variant)
-    if options.max_log_odds is not None and (learning.guide is None or learning.own_intercept):
+    if options.max_log_odds is not None:
+        _check_limit(learning)
+
+
+def _check_limit(learning: Learning) -> None:
+    """Refuse a limit of log-odds of which nothing is known without the audited labels."""
+    if learning.guide is None or learning.own_intercept:
         message = (
             "{max_log_odds} leaves examples out by log-odds learnt without the audited labels: "
             "fit the model to other examples whose share of members is that of the audit, or "
@@ -374,21 +378,24 @@ def _without_form(name: str, value: object) -> OptionError:
 
 def _columns(learning: Learning, rows: IntArray) -> Columns:
     """Return the columns that a model needs, none of them huge, and why it needs no others."""
-    tables = [learning.features[rows]]
+    together = learning.features[rows]
     if learning.reference is not None:
         check_length(learning.reference[0][0], learning.features.shape[1], "features of D'")
-        tables.append(learning.reference[0])
-    together = np.vstack(tables)
+        together = np.vstack([together, learning.reference[0]])
     if np.abs(together).max() > _HUGE:
         raise InputError(_huge(together, learning.names))
     columns = columns_needed(together, learning.names)
     if not columns.needed.size:
-        listed = ", ".join(columns.left_out)
-        raise InputError(
-            f"every feature is constant: {listed}. Pass features in which members and non-members "
-            "may differ, or propensities, which are then all the same"
-        )
+        raise InputError(_constant(columns.left_out))
     return columns
+
+
+def _constant(left_out: Strings) -> str:
+    """Say that no feature varies."""
+    return (
+        f"every feature is constant: {', '.join(left_out)}. Pass features in which members and "
+        "non-members may differ, or propensities, which are then all the same"
+    )
 
 
 def _untold(left_out: BoolArray | None) -> Strings:
@@ -426,23 +433,30 @@ def _confidence_set(
     `parts` are the audited rows, those beyond the limit, and columns.
     """
     rows, beyond, columns = parts
-    table = learning.features[:, columns]
-    others = table[beyond]
-    labels = member[beyond]
-    offsets = np.full(beyond.size, learning.offset)
-    if learning.reference is not None:
-        features, labels_there = learning.reference
-        others = np.vstack([others, features[:, columns]])
-        labels = np.concatenate([labels, labels_there])
-        offsets = np.concatenate([offsets, np.zeros(labels_there.size)])
+    features = learning.features[:, columns]
     reference = None
-    if labels.size:
-        reference = (others, labels, offsets)
-    audited = np.ascontiguousarray(table[rows])
+    if beyond.size or learning.reference is not None:
+        reference = _others(learning, features[beyond], member[beyond], columns)
+    audited = np.ascontiguousarray(features[rows])
     return set_of_rows(
         (audited, member[rows], np.full(rows.size, learning.offset)),
         reference,
         own_intercept=learning.own_intercept,
         level=shares.SET.of(request.level),
         seed=request.seed,
+    )
+
+
+def _others(
+    learning: Learning, features: FloatArray, member: BoolArray, columns: IntArray
+) -> LabelledRows:
+    """Return the rows beyond the limit of log-odds, which are given, and those of D' below them."""
+    offsets = np.full(member.size, learning.offset)
+    if learning.reference is None:
+        return features, member, offsets
+    features_there, member_there = learning.reference
+    return (
+        np.vstack([features, features_there[:, columns]]),
+        np.concatenate([member, member_there]),
+        np.concatenate([offsets, np.zeros(member_there.size)]),
     )

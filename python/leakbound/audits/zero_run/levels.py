@@ -162,18 +162,23 @@ class Level(Chosen):
 
     def proved(self, counts: Counts) -> float:
         """See `Chosen.proved`."""
-        correct, _, kept = counts
         claim = self.ladder.correction.claim
         if isinstance(claim, PureDP):  # which leaves the choice free
             return self.ladder.correction.counted(self.ladder.game, counts, self.level)
-        if not isinstance(claim, ApproxDP):
-            test, index = self._test(kept)
-            return test.bound(index, correct)
+        if isinstance(claim, ApproxDP):
+            return self._epsilon(counts, claim.delta)
+        correct, _, kept = counts
+        test, index = self._test(kept)
+        return test.bound(index, correct)
+
+    def _epsilon(self, counts: Counts, delta: float) -> float:
+        """Return the ε of (ε, δ)-DP that counts prove, where failures may be among them."""
+        correct, _, kept = counts
         made = min(self.guesses, kept)
         one_sided = self.ladder.game.one_sided
         limit = _core.approx_joint_epsilon(
             counts_of(correct, made, kept, one_sided=one_sided),
-            claim.delta,
+            delta,
             shares.JOINT.of(self.level),
             self.ladder.failures(self.level),
         )

@@ -14,17 +14,24 @@ from leakbound._base.messages import Message
 from leakbound._base.records import encode
 from leakbound._base.types import Correction as CorrectionName
 from leakbound._base.types import FloatArray
-from leakbound.audits.policies.second_look import second_look
+from leakbound.audits.policies.second_look import DEFAULT, second_look
 from leakbound.audits.road import policy_of
 from leakbound.audits.zero_run.correction import (
     AT_A_MEMBER,
-    Corrected,
     Correction,
     Tested,
     fair,
+    joined_over_set,
 )
 from leakbound.audits.zero_run.game import ObservedGame, distinct_ranks
-from leakbound.audits.zero_run.levels import Chosen, Ladder, from_outside_in, planned_number
+from leakbound.audits.zero_run.levels import (
+    Chosen,
+    Ladder,
+    Level,
+    Planned,
+    from_outside_in,
+    planned_number,
+)
 from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet, kept_chance
 from leakbound.audits.zero_run.options import no_overlap
 from leakbound.audits.zero_run.pilot import looked_at
@@ -72,70 +79,59 @@ class Match(Correction):
 
     def over_set(self, odds: OddsSet, game: ObservedGame, level: float) -> Proof:
         """See `Correction.over_set`: what a share of all draws reaches, at half the level."""
-        parts, several = self.tests(odds, game, level)
-        levels = [level]
-        if parts is not None:
-            levels = [part.of(level) for part in parts.parts]
-        found = least_of_all([None if one is None else Matching(one) for one in several])
-        proofs = [
-            self._proof_of(chosen, least, game, at_test)
-            for chosen, least, at_test in zip(several, found, levels, strict=True)
-        ]
-        if parts is None:
-            return proofs[0]
-        joined = parts.joined(game, proofs, level)
-        policy = joined.winner.policy
-        assert isinstance(policy, Corrected)
-        assert joined.shift is not None
-        estimate = max(least.estimate for least in found if least is not None)
-        return replace(
-            joined,
-            policy=replace(policy, theorem=f"{_THEOREM}{AT_A_MEMBER} {parts.method}"),
-            shift=replace(joined.shift, at_estimate=estimate),
-            level=level,
-        )
-
-    def tests(
-        self, odds: OddsSet, game: ObservedGame, level: float
-    ) -> tuple[Parts | None, list[Chosen | None]]:
-        """Return the guesses chosen for each test over a set, and what shares they have if several.
-
-        No guesses are chosen where the pilot sample promises nothing.
-        """
         if isinstance(self.cuts, Fixed):
             ladder = Ladder.of(self, odds, game, odds.of_draw(level))
-            return None, [planned_number(ladder, ladder.level)]
+            chosen = planned_number(ladder, ladder.level)
+            return self._proof_of(chosen, Matching(chosen).least(), level)
+        parts, tests = self.tests(odds, game, level)
+        levels = [part.of(level) for part in parts.parts]
+        found = least_of_all([Matching(chosen) for chosen in tests])
+        proofs = list(map(self._proof_of, tests, found, levels))
+        if len(proofs) < len(levels):
+            proofs.append(self._nothing(game, levels[-1]))
+        theorem = f"{_THEOREM}{AT_A_MEMBER} {parts.method}"
+        return joined_over_set(parts, game, proofs, level, theorem)
+
+    def tests(self, odds: OddsSet, game: ObservedGame, level: float) -> tuple[Parts, list[Chosen]]:
+        """Return two tests over a set and the guesses chosen for each, unless cuts are fixed.
+
+        For the second none are chosen where the pilot sample promises nothing.
+        """
         ladder = Ladder.of(replace(self, cuts=None), odds, game, odds.of_draw(level))
         joined = second_look(
-            self.cuts if isinstance(self.cuts, SecondLook) else SecondLook(),
+            self.cuts if isinstance(self.cuts, SecondLook) else DEFAULT,
             self.claim,
             examples=ladder.expected,
             sides=game.sides,
             level=ladder.level,
         )
-        before, look = joined.parts
+        first, look = joined.parts
         assert isinstance(look.policy, Look)
-        first = Part("outside-in", look.policy.ladder, before.share)
         level_of_first = first.of(ladder.level)
         # Labels choose how many of the most confident ones where D' says how many are kept.
-        chosen: Chosen | None = None
+        chosen: Planned | Level | None = None
         if odds.guide.any():
             chosen = from_outside_in(ladder, level_of_first)
+            first = Part("outside-in", look.policy.ladder, first.share)
         if chosen is None:
             chosen = planned_number(ladder, level_of_first)
             cuts = Fixed(chosen.guesses)
             policy = policy_of(self.claim, cuts, ladder.expected, game.sides, level_of_first)
             first = Part("planned", policy, first.share)
+        tests: list[Chosen] = [chosen]
         pilot = looked_at(ladder, look.policy, look.of(ladder.level))
-        return replace(joined, parts=(first, look)), [chosen, pilot]
+        if pilot is not None:
+            tests.append(pilot)
+        return replace(joined, parts=(first, look)), tests
 
-    def _proof_of(
-        self, chosen: Chosen | None, least: Least | None, game: ObservedGame, level: float
-    ) -> Proof:
+    def _nothing(self, game: ObservedGame, level: float) -> Proof:
+        """Return that nothing is proved, as no guesses were chosen."""
+        nobody = Tested(guesses=game.guessed(game.values, 0))
+        return self.proof(game, Best(0.0, 0, 0), self.shift(game), nobody, level=level)
+
+    def _proof_of(self, chosen: Chosen, least: Least, level: float) -> Proof:
         """Return what chosen guesses prove at the member where that is least."""
-        if chosen is None or least is None:
-            nobody = Tested(guesses=game.guessed(game.values, 0))
-            return self.proof(game, Best(0.0, 0, 0), self.shift(game), nobody, level=level)
+        game = chosen.ladder.game
         correct, made, kept = least.counts
         shift = replace(
             self._kept(game, kept), at_estimate=least.estimate, coefficients=least.coefficients
@@ -175,7 +171,7 @@ class Match(Correction):
             return Fixed(self.planned(game, round(expected), level))
         if isinstance(cuts, KLScan | OutsideIn):
             cuts.check(game.examples)
-        return cuts or SecondLook()
+        return cuts or DEFAULT
 
     def _one_draw(
         self, log_odds: FloatArray, game: ObservedGame, level: float, cuts: CutPolicy

@@ -12,16 +12,21 @@ from leakbound._base import shares
 from leakbound._base.formatting import percent
 from leakbound._base.messages import Message, Option
 from leakbound._base.odds import expit
-from leakbound._base.types import BoolArray, FloatArray, IntArray, PathOrder
+from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound._base.types import Correction as CorrectionName
-from leakbound.audits.policies.second_look import second_look
-from leakbound.audits.zero_run.correction import Corrected, Correction, Tested, least_fixed
+from leakbound.audits.policies.second_look import DEFAULT, second_look
+from leakbound.audits.zero_run.correction import (
+    Correction,
+    Tested,
+    joined_over_set,
+    least_fixed,
+)
 from leakbound.audits.zero_run.game import Guesses, ObservedGame
 from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet, kept_chance
 from leakbound.audits.zero_run.pilot import guide_of, pilot_of, places_of, seen_ranks
 from leakbound.claims import ApproxDP, Claim, PureDP
-from leakbound.cuts import Fixed, KLScan, OutsideIn, Proof, SecondLook
-from leakbound.cuts.look import CAUTION, PILOT_GUESSES, Part, Parts
+from leakbound.cuts import CutPolicy, Fixed, KLScan, Proof, SecondLook
+from leakbound.cuts.look import CAUTION, PILOT_GUESSES, Look, Part, Parts, most_promising
 from leakbound.cuts.policy import PATH_NAMES, Best
 from leakbound.cuts.shift import Shift
 from leakbound.errors import OptionError
@@ -71,32 +76,34 @@ class PoissonBinomial(Correction):
         scan, look = parts.parts
         order = self._paths(odds, game, KLScan())[0]
         toward = self._offsets(odds, order)
-        places = _worth_a_look(game, order, toward, look.of(level))
-        correct = int(game.right(order)[places].sum())
+        places = _worth_a_look(game, order, toward, look, level)
+        guesses = order.taken(places)
+        correct = int(game.right(guesses).sum())
         epsilon = 0.0
         if places.size:
             epsilon = epsilon_of(correct, toward[places], look.of(level))
-        looked = self._looked(game, order, places, Best(epsilon, places.size, correct), look, level)
+        best = Best(epsilon, places.size, correct)
+        looked = self._looked(game, guesses, best, self.shift(game), look, level)
         scanned = self._scanned(odds, game, scan.of(level), KLScan())
-        return _joined(parts, game, [scanned, looked], level, KLScan().method)
+        return _joined(parts, game, [scanned, looked], level, KLScan.method)
 
     def _looked(
         self,
         game: ObservedGame,
-        order: Guesses,
-        places: IntArray,
+        guesses: Guesses,
         best: Best,
+        shift: Shift,
         part: Part,
         level: float,
     ) -> Proof:
         """Return what guesses at ranks prove that a pilot sample chose."""
         tested = Tested(
-            guesses=Guesses(order.order, order.rows[places], order.signs[places]),
+            guesses=guesses,
             theorem=_THEOREM,
             thresholds=part.policy.searched(game.examples, game.sides),
             guessed=PILOT_GUESSES,
         )
-        return self.proof(game, best, self.shift(game), tested, level=part.of(level))
+        return self.proof(game, best, shift, tested, level=part.of(level))
 
     def _scanned(self, odds: OddsBox, game: ObservedGame, level: float, cuts: Cuts) -> Proof:
         """Test a fixed number of guesses, or all numbers from either end and from both in turn."""
@@ -129,7 +136,7 @@ class PoissonBinomial(Correction):
                 return 0.0
             return _largest(np.ones(easiest.size, dtype=np.bool_), easiest, cuts, share).logit
 
-        method = _FIXED if isinstance(cuts, Fixed) else KLScan().method
+        method = _FIXED if isinstance(cuts, Fixed) else KLScan.method
         tested = Tested(
             guesses=chosen,
             theorem=_THEOREM + method,
@@ -150,12 +157,9 @@ class PoissonBinomial(Correction):
         cuts = self._checked(odds, game)
         if isinstance(cuts, Fixed):
             return self._at_numbers(odds, game, level, (cuts.guesses,))
-        most = game.examples // 2 if game.one_sided else game.examples
-        numbers = tuple(max(1, round(share * most)) for share in _CUTS)
-        asked = cuts if isinstance(cuts, SecondLook) else SecondLook()
-        parts = second_look(
-            asked, self.claim, examples=game.examples, sides=game.sides, level=level
-        )
+        numbers = tuple(max(1, round(share * _most(game))) for share in _CUTS)
+        assert isinstance(cuts, SecondLook)  # a scan has no form over a set
+        parts = second_look(cuts, self.claim, examples=game.examples, sides=game.sides, level=level)
         scan, look = parts.parts
         planned = Part("planned", scan.policy, scan.share)
         parts = replace(parts, parts=(planned, look))
@@ -169,26 +173,23 @@ class PoissonBinomial(Correction):
         self, odds: OddsSet, game: ObservedGame, part: Part, level: float
     ) -> Proof:
         """Return the least that guesses at ranks prove that a pilot sample chose, at any member."""
-        most = game.examples // 2 if game.one_sided else game.examples
-        order = _most_telling(odds, game, most)
+        order = _most_telling(odds, game, _most(game))
         seen = order.rows[seen_ranks(order.rows.size)]
         toward = guide_of(odds, seen)[order.rows] * order.signs
-        places = _worth_a_look(game, order, toward, part.of(level))
-        if not places.size:
-            return self._looked(game, order, places, Best(0.0, 0, 0), part, level)
-        chosen = Guesses(order.order, order.rows[places], order.signs[places])
-        least, shift = self._least(odds, game, chosen, part.of(level))
-        return replace(self._looked(game, order, places, least, part, level), shift=shift)
+        guesses = order.taken(_worth_a_look(game, order, toward, part, level))
+        best = Best(0.0, 0, 0)
+        shift = self.shift(game)
+        if guesses.rows.size:
+            best, shift = self._least(odds, game, guesses, part.of(level))
+        return self._looked(game, guesses, best, shift, part, level)
 
     def _at_numbers(
         self, odds: OddsSet, game: ObservedGame, level: float, numbers: tuple[int, ...]
     ) -> Proof:
         """Return the most of what some numbers of guesses prove, each at an equal share."""
         share = shares.SET_NUMBERS.of(level, len(numbers))
-        found = []
-        for number in numbers:
-            guesses = _most_telling(odds, game, number)
-            found.append((guesses, *self._least(odds, game, guesses, share)))
+        tried = [_most_telling(odds, game, number) for number in numbers]
+        found = [(guesses, *self._least(odds, game, guesses, share)) for guesses in tried]
         guesses, best, shift = max(found, key=lambda one: one[1].logit)
         tested = Tested(
             guesses=guesses,
@@ -212,8 +213,6 @@ class PoissonBinomial(Correction):
             self.shift(game),
             coefficients=coefficients,
             at_estimate=max(0.0, at_estimate),
-            rows=guesses.rows,
-            signs=guesses.signs,
         )
         return Best(max(0.0, epsilon - _LEFT), guesses.rows.size, correct), shift
 
@@ -221,24 +220,13 @@ class PoissonBinomial(Correction):
         """Return the cuts, if claim and cuts have a form for guesses of unlike odds."""
         if not isinstance(self.claim, PureDP) and self.variant != "untampered":
             raise OptionError(_for_pure(self.claim, odds))
-        cuts = self.cuts
         replicated = isinstance(odds, OddsBox) and odds.draws is not None
-        if replicated and isinstance(cuts, SecondLook):
-            message = (
-                "{cuts} is not for replicates of propensities, which all have one test: use "
-                "{KLScan()} or {Fixed(…)}"
-            )
-            raise OptionError(Message(message, cuts=Option("cuts", cuts)))
-        if cuts is None:
-            # of replicates, which prove nothing, all have the scan alone
-            cuts = KLScan() if replicated or self.claim.delta else SecondLook()
-        if isinstance(cuts, SecondLook):
-            return cuts
-        if not isinstance(cuts, Fixed | KLScan):
-            message = "{cuts} is not for guesses with different odds: use {KLScan()} or {Fixed(…)}"
-            raise OptionError(Message(message, cuts=Option("cuts", cuts)))
-        cuts.check(game.examples)
-        return cuts
+        if self.cuts is not None:
+            return _given(self.cuts, game.examples, replicated=replicated)
+        # of replicates, which prove nothing, all have the scan alone
+        if replicated or self.claim.delta:
+            return KLScan()
+        return DEFAULT
 
     def _offsets(self, odds: OddsBox, guesses: Guesses) -> FloatArray:
         """Return what shift adds to the log-odds of each guess: Tλ, or |λ| in other variants."""
@@ -355,6 +343,23 @@ class PoissonBinomial(Correction):
         return self.proof(game, best, shift, tested, level=level, perfect=perfect)
 
 
+def _given(cuts: CutPolicy, examples: int, *, replicated: bool) -> Cuts | SecondLook:
+    """Return cuts that were asked for, or refuse those that have no form for unlike odds."""
+    if replicated and isinstance(cuts, SecondLook):
+        message = (
+            "{cuts} is not for replicates of propensities, which all have one test: use "
+            "{KLScan()} or {Fixed(…)}"
+        )
+        raise OptionError(Message(message, cuts=Option("cuts", cuts)))
+    if isinstance(cuts, SecondLook):
+        return cuts
+    if not isinstance(cuts, Fixed | KLScan):
+        message = "{cuts} is not for guesses with different odds: use {KLScan()} or {Fixed(…)}"
+        raise OptionError(Message(message, cuts=Option("cuts", cuts)))
+    cuts.check(examples)
+    return cuts
+
+
 def _for_pure(claim: Claim, odds: Odds) -> Message:
     """Say that this correction is for pure DP."""
     message = (
@@ -401,6 +406,13 @@ def epsilon_of(correct: int, offsets: FloatArray, level: float) -> float:
     return float(_core.poisson_binomial_epsilon(terms, right, beta=level, counts=None)[0])
 
 
+def _most(game: ObservedGame) -> int:
+    """Return the most guesses over a set: members only are half of the examples."""
+    if game.one_sided:
+        return game.examples // 2
+    return game.examples
+
+
 def _most_telling(odds: OddsSet, game: ObservedGame, number: int) -> Guesses:
     """Return balanced guesses about the examples that scores tell most of, at a fixed number."""
     # P(1 - P), P the chance that an example of the planned ε is called right: as a member, or not
@@ -408,21 +420,19 @@ def _most_telling(odds: OddsSet, game: ObservedGame, number: int) -> Guesses:
     down = expit(_PLANNED_EPSILON - odds.guide)
     up_weight = up * (1 - up)
     down_weight = down * (1 - down)
-    order: PathOrder = "interleaved"
     if game.one_sided:
-        order = "member"
         strength = odds.balanced(game, up_weight, number)
-        signs = np.ones(strength.size, dtype=np.int64)
-    else:
-        even = (up_weight + down_weight) / 2
-        values = odds.balanced(game, even, number, odd=(up_weight - down_weight) / 2)
-        strength = np.abs(values)
-        signs = np.where(values < 0, -1, 1)
-    rows = np.lexsort((odds.ties(game), -strength))[:number]
-    return Guesses(order, rows, signs[rows])
+        rows = np.lexsort((odds.ties(game), -strength))[:number]
+        return Guesses("member", rows, np.ones(rows.size, dtype=np.int64))
+    even = (up_weight + down_weight) / 2
+    values = odds.balanced(game, even, number, odd=(up_weight - down_weight) / 2)
+    rows = np.lexsort((odds.ties(game), -np.abs(values)))[:number]
+    return Guesses("interleaved", rows, np.where(values[rows] < 0, -1, 1))
 
 
-def _worth_a_look(game: ObservedGame, order: Guesses, toward: FloatArray, level: float) -> IntArray:
+def _worth_a_look(
+    game: ObservedGame, order: Guesses, toward: FloatArray, part: Part, level: float
+) -> IntArray:
     """Return the places of the best blocks that are expected to prove most of pure DP, if any.
 
     `toward` is Tλ of all guesses, and says how many fair coins the guesses are worth.
@@ -434,26 +444,19 @@ def _worth_a_look(game: ObservedGame, order: Guesses, toward: FloatArray, level:
     kept = np.append(0.0, np.cumsum(kept_chance(toward)[places]))[ends]
     numbers = np.floor(kept).astype(np.int64)
     able = (numbers > 0) & (accuracy > 0.5)
-    if not able.any():
+    look = part.policy
+    assert isinstance(look, Look)
+    best = most_promising(look.ladder, None, numbers, accuracy, able, level=part.of(level))
+    if best is None:
         return places[:0]
-    worth = OutsideIn().expected(None, numbers[able], accuracy[able], level)
-    best = int(worth.argmax())
-    if not worth[best] > 0:
-        return places[:0]
-    return places[: ends[able][best]]
+    return places[: ends[best]]
 
 
 def _joined(
     parts: Parts, game: ObservedGame, proofs: list[Proof], level: float, method: str
 ) -> Proof:
     """Return the larger bound of a first test, which is valid by a method, and of a look."""
-    joined = parts.joined(game, proofs, level)
     first, look = parts.parts
     shared = _LARGER.format(first=percent(first.share), look=percent(look.share))
     theorem = f"{_THEOREM}{shared}{method} {look.policy.method} {_LOOKED_AT}"
-    policy = joined.winner.policy
-    assert isinstance(policy, Corrected)
-    assert joined.shift is not None
-    estimate = max(proof.shift.at_estimate for proof in proofs if proof.shift is not None)
-    shift = replace(joined.shift, at_estimate=estimate)
-    return replace(joined, policy=replace(policy, theorem=theorem), shift=shift, level=level)
+    return joined_over_set(parts, game, proofs, level, theorem)

@@ -74,13 +74,16 @@ def audited(
         raise no_overlap(_without_pair(allowed.size, options))
     for values in examples.attacks.scores.values():
         if values[allowed].min() == values[allowed].max():
-            of = f"all {allowed.size} scores are equal"
-            raise AbstentionError(
-                f"{of}, so nothing can be guessed: use a score that differs between examples"
-            )
+            raise AbstentionError(_all_equal(allowed.size))
     if isinstance(request.cuts, Fixed):
         request.cuts.check(allowed.size)
     return Purpose.AUDITED_ORDER.rng(request.seed).permutation(allowed)
+
+
+def _all_equal(examples: int) -> str:
+    """Say that scores order nothing."""
+    of = f"all {examples} scores are equal"
+    return f"{of}, so nothing can be guessed: use a score that differs between examples"
 
 
 def _without_pair(examples: int, options: ZeroRunOptions) -> str:
@@ -99,12 +102,11 @@ def features_of(
     if options.features is None:
         message = "a propensity model needs the features of the audited examples: {features=}"
         raise OptionError(Message(message))
-    encoding = None
-    if model is not None:
-        encoding = model.rows.encoding
-    table = placed_features(examples.order, options.features, encoding=encoding)
+    if model is None:
+        return placed_features(examples.order, options.features)
+    table = placed_features(examples.order, options.features, encoding=model.rows.encoding)
     ids = examples.order.distinct_ids
-    if ids is not None and model is not None:
+    if ids is not None:
         model.rows.check_disjoint(ids)
     return table
 

@@ -13,14 +13,12 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.types import BoolArray, FloatArray, IntArray, JsonValue
-from leakbound.audits.policies.f_dp import OutsideInFamily
+from leakbound.audits.zero_run.blind import ridge_coefficients
 from leakbound.audits.zero_run.game import Guesses
 from leakbound.audits.zero_run.levels import Counts, Ladder, Level, surely_kept
 from leakbound.audits.zero_run.log_odds import OddsSet, kept_chance
-from leakbound.cuts.look import CAUTION, PILOT_GUESSES, Look
+from leakbound.cuts.look import CAUTION, PILOT_GUESSES, Look, most_promising
 from leakbound.errors import LeakboundError
-from leakbound.propensity import LogisticPropensity
-from leakbound.propensity.fit import Rows
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -71,9 +69,6 @@ def looked_at(ladder: Ladder, look: Look, level: float) -> LookedAt | None:
     order = ladder.ranked
     game = ladder.game
     plan = policy.rule(ladder.expected, ladder.level, game.sides)
-    shares = np.array(plan.shares)
-    if isinstance(policy, OutsideInFamily):
-        shares = policy.weights(plan)
     # 1. Labels that are seen, and log-odds that they, or D', suggest.
     seen = order.rows[seen_ranks(game.examples)]
     guide = guide_of(ladder.odds, seen)[order.rows]
@@ -85,13 +80,9 @@ def looked_at(ladder: Ladder, look: Look, level: float) -> LookedAt | None:
     places = np.searchsorted(sure, numbers) + 1
     accuracy = np.array(pilot.accuracy(places.tolist(), CAUTION))
     able = (places <= left.size) & (accuracy > 0.5)
-    if not able.any():
+    index = most_promising(policy, plan, numbers, accuracy, able, level=level)
+    if index is None:
         return None
-    worth = policy.expected(plan, numbers[able], accuracy[able], level)
-    best = int(worth.argmax())
-    if not worth[best] > 0:
-        return None
-    index = int(np.flatnonzero(able)[best])
     # 3. The guesses: those of the blocks first.
     first, inside = _first(order, left[: places[index]])
     return LookedAt(
@@ -101,7 +92,7 @@ def looked_at(ladder: Ladder, look: Look, level: float) -> LookedAt | None:
         inside=inside,
         guesses=int(numbers[index]),
         levels=tuple(plan.levels),
-        shares=tuple(shares.tolist()),
+        shares=tuple(policy.weights(plan).tolist()),
         index=index,
         look=look,
     )
@@ -142,11 +133,11 @@ def guide_of(odds: OddsSet, rows: IntArray) -> FloatArray:
         return guide
     found = odds.found
     try:
-        seen = Rows.of(found.features[rows], found.member[rows])
-        fitted = LogisticPropensity(calibration=None).fit_rows(seen, found.seed)
+        coefficients = ridge_coefficients(found.features[rows], found.member[rows])
     except LeakboundError:  # all are members, say
         return guide
-    return fitted.log_odds(found.features)
+    log_odds: FloatArray = _core.linear_log_odds(coefficients, found.features)[0]
+    return log_odds
 
 
 def _first(order: Guesses, places: IntArray) -> tuple[Guesses, int]:
@@ -159,5 +150,4 @@ def _first(order: Guesses, places: IntArray) -> tuple[Guesses, int]:
         each = min(role.size for role in roles)
         chosen = np.column_stack([role[:each] for role in roles]).ravel()
     others = np.setdiff1d(np.arange(order.rows.size), chosen)
-    moved = np.concatenate([chosen, others])
-    return Guesses(order.order, order.rows[moved], order.signs[moved]), chosen.size
+    return order.taken(np.concatenate([chosen, others])), chosen.size

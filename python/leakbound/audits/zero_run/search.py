@@ -7,8 +7,8 @@ not drawn, so that it is smooth in the log-odds, and ascents look for where it i
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from leakbound._base.console import track
 from leakbound._base.types import FloatArray
 from leakbound.audits.zero_run.levels import Chosen, Counts
 
+End: TypeAlias = tuple[FloatArray, FloatArray]
+"""Coefficients of a member of the set, and examples kept, guesses and correct ones there."""
 # Correct guesses that the least number found is lowered by: what ascents may have left.
 _LEFT = 0.15
 # Random steps from the lowest member that ascents found, and members looked at in each.
@@ -50,7 +52,6 @@ class Matching:
     """What a share of all draws of what is kept makes of chosen guesses, at members of a set."""
 
     chosen: Chosen
-    _proved: dict[Counts, float] = field(default_factory=dict)
 
     @property
     def _made(self) -> dict[str, Any]:
@@ -75,12 +76,6 @@ class Matching:
         most = min(self.chosen.ladder.game.examples, math.ceil(kept))
         return max(0, math.floor(correct - left)), math.ceil(min(made, most)), most
 
-    def proved(self, counts: Counts) -> float:
-        """Return what so many correct guesses prove."""
-        if counts not in self._proved:
-            self._proved[counts] = self.chosen.proved(counts)
-        return self._proved[counts]
-
     def at_estimate(self) -> Counts:
         """Return what the likeliest log-odds leave."""
         return self.counts(self.reached(self.chosen.ladder.odds.likeliest[None])[0])
@@ -88,19 +83,21 @@ class Matching:
     def least(self, above: float = 0.0) -> Least:
         """Return the least that is proved at any member, 0 if that is not above a number."""
         counts = self.at_estimate()
-        estimate = self.proved(counts)
-        coefficients = self.chosen.ladder.odds.found.coefficients
+        estimate = self.chosen.proved(counts)
+        least = Least(
+            bound=estimate,
+            counts=counts,
+            coefficients=self.chosen.ladder.odds.found.coefficients,
+            estimate=estimate,
+        )
         if not estimate > above:
-            return Least(bound=0.0, counts=counts, coefficients=coefficients, estimate=estimate)
-        bound = estimate
-        for place, reached in self._lowest(counts):
+            return replace(least, bound=0.0)
+        for coefficients, reached in self._lowest(counts):
             here = self.counts(reached, left=_LEFT)
-            proved = self.proved(here)
-            if proved < bound:
-                bound = proved
-                counts = here
-                coefficients = place
-        return Least(bound=bound, counts=counts, coefficients=coefficients, estimate=estimate)
+            proved = self.chosen.proved(here)
+            if proved < least.bound:
+                least = replace(least, bound=proved, counts=here, coefficients=coefficients)
+        return least
 
     def _prices(self, counts: Counts) -> tuple[float, float]:
         """Return the correct guesses that an example kept costs near a bound, and a guess made."""
@@ -116,11 +113,11 @@ class Matching:
             return 0.0, 0.0
         return min(1.0, of_kept / of_correct), min(1.0, max(0.0, of_made / of_correct))
 
-    def _lowest(self, counts: Counts) -> list[tuple[FloatArray, FloatArray]]:
+    def _lowest(self, counts: Counts) -> list[End]:
         """Return members found that prove least, and what is reached there."""
         core = self.chosen.ladder.odds.found.core
         order = self.chosen.order
-        ends: list[tuple[FloatArray, FloatArray]] = []
+        ends = list[End]()
         # 1. Where ascents end, at prices of the estimate and then at those of what they found.
         for _ in range(2 if self.chosen.ladder.game.examples <= _PRICED_TWICE else 1):
             prices = self._prices(counts)
@@ -134,9 +131,7 @@ class Matching:
         ends += self._steps(ends, np.array([-of_kept, -of_made, 1.0]))
         return sorted(ends, key=self._roughly_at)[:_FINALISTS]
 
-    def _steps(
-        self, ends: list[tuple[FloatArray, FloatArray]], worth: FloatArray
-    ) -> list[tuple[FloatArray, FloatArray]]:
+    def _steps(self, ends: list[End], worth: FloatArray) -> list[End]:
         """Return lower members that random steps find, across the set at first."""
         core = self.chosen.ladder.odds.found.core
         place, table = min(ends, key=lambda end: float(end[1] @ worth))
@@ -158,25 +153,22 @@ class Matching:
                 reach = min(1.0, reach * _GROWS / _SHRINKS)
         return found
 
-    def _roughly_at(self, end: tuple[FloatArray, FloatArray]) -> float:
+    def _roughly_at(self, end: End) -> float:
         """Return what is roughly proved at a member, given what is reached there."""
         return self.chosen.roughly(self.counts(end[1]))
 
 
-def least_of_all(searches: Sequence[Matching | None]) -> list[Least | None]:
+def least_of_all(searches: Sequence[Matching]) -> list[Least]:
     """Return the least of each search, 0 where that is no larger than the least of another one.
 
     A search is long: the one that promises most comes first, and others are left out where they
     promise no more than it found.
     """
-    promises = [0.0 if one is None else one.proved(one.at_estimate()) for one in searches]
-    found: list[Least | None] = [None] * len(searches)
+    promises = [search.chosen.proved(search.at_estimate()) for search in searches]
+    found = dict[Matching, Least]()
     most = 0.0
     for place in np.argsort(-np.array(promises), kind="stable").tolist():
         search = searches[place]
-        if search is None:
-            continue
-        least = search.least(above=most)
-        found[place] = least
-        most = max(most, least.bound)
-    return found
+        found[search] = search.least(above=most)
+        most = max(most, found[search].bound)
+    return [found[search] for search in searches]

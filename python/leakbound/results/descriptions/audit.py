@@ -8,7 +8,16 @@ from leakbound._base.types import Strings
 from leakbound.claims import FAMILIES, ApproxDP, PureDP, SubsampledGaussianDP, replacing
 from leakbound.claims.base import failure_of_one
 from leakbound.claims.tradeoff import TradeOff
-from leakbound.report.description import KINDS, Description, Drawing, Figure, Metric, Series, Terms
+from leakbound.report.description import (
+    KINDS,
+    Description,
+    Drawing,
+    Figure,
+    Metric,
+    Sentences,
+    Series,
+    Terms,
+)
 from leakbound.report.parts import Checked
 from leakbound.report.style import MEMBER
 from leakbound.results.descriptions import steps
@@ -17,6 +26,7 @@ from leakbound.results.descriptions.standard import (
     counted,
     figures_of,
     promised,
+    sentences_of,
     standard,
 )
 from leakbound.results.one_run import AuditResult, as_epsilon, converted
@@ -53,41 +63,55 @@ def describe(result: AuditResult) -> Description:
     return of_audit(result)
 
 
-def of_audit(result: AuditResult, *, condition: str = "") -> Description:
-    """Describe an audit in the words of its design; its bound may depend on a condition."""
-    terms = _terms(result, condition)
-    said = standard(
-        result,
-        ranking=result,
-        terms=terms,
-        figures=_figures(result, terms),
-        wording=result.wording,
-        withheld=result.is_withheld,
-    )
+def sentences(result: AuditResult) -> Sentences:
+    """Return what is printed of an audit whose members were chosen at random."""
+    said = leading(result, terms_of_audit(result))
     # Of a promise, the answer comes first.
-    headline = _headline(result, said)
+    headline = said.headline
     paragraphs = _evidence(result, said)
     if promised(result, result.wording):
         paragraphs = (headline, *paragraphs)
         headline = said.answer
-    bound = said.formula
+    return replace(said, plainly=plainly(result), headline=headline, paragraphs=paragraphs)
+
+
+def leading(result: AuditResult, terms: Terms) -> Sentences:
+    """Return headline, answer and next steps of an audit in the words of its design."""
+    said = sentences_of(result, result, terms, result.wording, withheld=result.is_withheld)
+    return replace(
+        said,
+        headline=_headline(result, said),
+        next_steps=steps.first(steps.of_audit(result, terms)),
+    )
+
+
+def of_audit(result: AuditResult, said: Sentences | None = None) -> Description:
+    """Describe an audit; its sentences, if given, are those of another design."""
+    if said is None:
+        said = sentences(result)
+    terms = said.terms
+    described = standard(
+        result,
+        said,
+        ranking=result,
+        figures=_figures(result, terms),
+        wording=result.wording,
+        withheld=result.is_withheld,
+    )
+    bound = described.formula
     if isinstance(result.claim, FAMILIES):
         bound = formula(result, result.bound)
         if not KINDS[result.kind].proves:
             bound += ", exploratory"
     return replace(
-        said,
+        described,
         formula=bound,
-        plainly=plainly(result),
-        headline=headline,
-        paragraphs=paragraphs,
-        metrics=_metrics(result, said=said, terms=terms),
+        metrics=_metrics(result, said=described, terms=terms),
         claimed=_claimed(result),
-        next_steps=steps.first(steps.of_audit(result, terms)),
     )
 
 
-def _terms(result: AuditResult, condition: str) -> Terms:
+def terms_of_audit(result: AuditResult, condition: str = "") -> Terms:
     """Return bound and ceiling as an ε: of a family at its δ, by the rejected curve."""
     claim = result.claim
     kind = KINDS[result.kind]
@@ -325,7 +349,7 @@ def formula(result: AuditResult, bound: float) -> str:
     return said
 
 
-def _headline(result: AuditResult, said: Description) -> str:
+def _headline(result: AuditResult, said: Sentences) -> str:
     """Return the verdict in one sentence, with the noise of DP-SGD where that is bounded."""
     if result.is_withheld:
         return (
@@ -337,7 +361,7 @@ def _headline(result: AuditResult, said: Description) -> str:
     return said.headline
 
 
-def _of_noise(result: AuditResult, said: Description, claim: SubsampledGaussianDP) -> str:
+def _of_noise(result: AuditResult, said: Sentences, claim: SubsampledGaussianDP) -> str:
     """Return the headline of a bound on the noise of DP-SGD."""
     condition = "if"
     if said.terms.condition:
@@ -350,12 +374,12 @@ def _of_noise(result: AuditResult, said: Description, claim: SubsampledGaussianD
         batches = " with batches of fixed size"
     return (
         f"This {said.subject} leaks: {condition} training is DP-SGD{batches} "
-        f"(q = {claim.sampling_rate:g}, {steps}), ε is at least {number(said.epsilon)}"
+        f"(q = {claim.sampling_rate:g}, {steps}), ε is at least {number(said.terms.epsilon)}"
         f"{said.terms.at}{said.terms.replaced} {said.terms.sure(percent(result.confidence))}."
     )
 
 
-def _evidence(result: AuditResult, said: Description) -> Strings:
+def _evidence(result: AuditResult, said: Sentences) -> Strings:
     """Return what was guessed right, what that means for a promise of ε, and how sure it is."""
     if result.is_withheld:
         return (f"The bound is 0 because {result.reason}.",)

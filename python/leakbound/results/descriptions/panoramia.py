@@ -15,7 +15,13 @@ from leakbound.report.description import (
 )
 from leakbound.report.style import MEMBER, OTHER
 from leakbound.results.descriptions import steps
-from leakbound.results.descriptions.standard import counted, figures_of, grounds, standard
+from leakbound.results.descriptions.standard import (
+    counted,
+    figures_of,
+    grounds,
+    sentences_of,
+    standard,
+)
 from leakbound.results.descriptions.zero_run import HOW
 from leakbound.results.panoramia import PanoramiaResult
 from leakbound.results.wording import PAIRS
@@ -36,12 +42,10 @@ def describe(result: PanoramiaResult) -> Description:
     if result.options["real_nonmembers"]:
         others = "real"
     drawn = f"a fair coin for each pair of a member and a {others} non-member"
+    wording = replace(PAIRS, drawn=drawn)
+    sentences = sentences_of(result, result.attack, terms, wording)
     said = standard(
-        result,
-        ranking=result.attack,
-        terms=terms,
-        figures=figures_of(drawing),
-        wording=replace(PAIRS, drawn=drawn),
+        result, sentences, ranking=result.attack, figures=figures_of(drawing), wording=wording
     )
     # Doubts about the conditional bounds are shown as well.
     conditionals = tuple(one.summary() for one in result.conditionals)

@@ -11,7 +11,16 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base import shares
 from leakbound._base.formatting import number, percent, share
-from leakbound.report.description import KINDS, SMALL, Description, Figure, Levels, Metric, Section
+from leakbound.report.description import (
+    KINDS,
+    SMALL,
+    Description,
+    Figure,
+    Levels,
+    Metric,
+    Section,
+    Sentences,
+)
 from leakbound.report.figures import PLOTS
 from leakbound.report.parts import LOW_RATES
 from leakbound.results.words import (
@@ -36,42 +45,55 @@ if TYPE_CHECKING:
     Audit: TypeAlias = AuditResult | PanoramiaResult
 
 
+def sentences_of(
+    result: Audit, ranking: ScoreAudit, terms: Terms, wording: Wording, *, withheld: bool = False
+) -> Sentences:
+    """Return the sentences that most results share; each type replaces what differs."""
+    one = result.checked
+    # the word is for what is proved and more than what was claimed, if something was
+    more = one is None or (one.verdict == "refuted" and not promised(result, wording))
+    leaks = result.refutes and terms.epsilon >= SMALL and more
+    answer = ""
+    if one is not None:
+        answer = _answer(result, one, ranking, terms, wording, withheld=withheld)
+    return Sentences(
+        terms=terms,
+        warnings=result.warnings,
+        headline=_headline(result, ranking=ranking, terms=terms, wording=wording, leaks=leaks),
+        refutes=result.refutes,
+        leaks=leaks,
+        subject=wording.subject,
+        answer=answer,
+        contradicted=tuple(one for one in result.assumptions if one.status == "contradicted"),
+    )
+
+
 def standard(
     result: Audit,
+    said: Sentences,
     ranking: ScoreAudit,
-    terms: Terms,
     figures: tuple[Figure, ...],
     wording: Wording,
     *,
     withheld: bool = False,
 ) -> Description:
-    """Return the description that most results share; each type replaces what differs."""
+    """Return the description that most results share, with its sentences."""
+    terms = said.terms
     epsilon = terms.epsilon
-    one = result.checked
-    # the word is for what is proved and more than what was claimed, if something was
-    more = one is None or (one.verdict == "refuted" and not promised(result, wording))
-    leaks = result.refutes and epsilon >= SMALL and more
-    answer = ""
-    if one is not None:
-        answer = _answer(result, one, ranking, terms, wording, withheld=withheld)
     sign, tail = {
         "estimate": ("ε̃ =", ", estimate"),
         "exploratory_lower_bound": (f"{terms.symbol} ≈", ", exploratory"),
     }.get(result.kind, (f"{terms.symbol} ≥", ""))
     return Description(
+        **vars(said),
         kind=result.kind,
         confidence=result.confidence,
-        warnings=result.warnings,
         claim=stated_claim(result).name + terms.replaced,
         design=_drawn(wording, terms.copies),
-        terms=terms,
         epsilon=epsilon,
         ceiling=terms.ceiling,
         formula=f"{sign} {number(epsilon)}{tail}",
-        verdict=_verdict(result, terms=terms, wording=wording, leaks=leaks, withheld=withheld),
-        headline=_headline(result, ranking=ranking, terms=terms, wording=wording, leaks=leaks),
-        refutes=result.refutes,
-        leaks=leaks,
+        verdict=_verdict(result, terms, wording, leaks=said.leaks, withheld=withheld),
         metrics=_accounted(result, wording.unit),
         meaning=meaning_of(
             result.kind,
@@ -86,9 +108,6 @@ def standard(
         sections=(grounds(result, "Why it holds"),),
         numbers=_numbers(result, ranking=ranking, terms=terms),
         units=units_of(terms, scale_of(result.claim).unit),
-        subject=wording.subject,
-        answer=answer,
-        contradicted=tuple(x for x in result.assumptions if x.status == "contradicted"),
     )
 
 

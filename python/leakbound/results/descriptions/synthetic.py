@@ -50,6 +50,10 @@ def describe(result: SyntheticResult) -> Description:
     return _with_risks(said, result.risks)
 
 
+# What is printed is all that a page opens with: of risks there are more paragraphs.
+sentences = describe
+
+
 def _metrics(result: SyntheticResult) -> tuple[Metric, ...]:
     """Return the attack that won, and the usual similarity metrics."""
     similarity = result.similarity

@@ -4,8 +4,14 @@ from dataclasses import replace
 
 from leakbound._base.formatting import number, percent
 from leakbound._base.types import Correction, FloatArray, Strings
-from leakbound.report.description import KINDS, Description, Figure, Metric
-from leakbound.results.descriptions.audit import formula, of_audit, several
+from leakbound.report.description import KINDS, Description, Figure, Metric, Sentences
+from leakbound.results.descriptions.audit import (
+    formula,
+    leading,
+    of_audit,
+    several,
+    terms_of_audit,
+)
 from leakbound.results.words import count_of_right
 from leakbound.results.zero_run import ZeroRunResult
 
@@ -34,16 +40,7 @@ _COUNTED: tuple[Correction, ...] = ("match", "tamper")
 
 def describe(result: ZeroRunResult) -> Description:
     """Describe a Zero-Run audit: the correction for shift, and the bound without it."""
-    condition = ""
-    if result.learnt is not None:
-        condition = "if log-odds of membership are linear in the features"
-    said = of_audit(result, condition=condition)
-    headline = said.headline
-    if result.withheld:
-        headline = (
-            "Withheld: the propensities were refuted. Features alone may explain the correct "
-            "guesses. Nothing is proved."
-        )
+    said = of_audit(result, sentences(result))
     overlap = Figure(
         "overlap",
         "Overlap",
@@ -54,8 +51,6 @@ def describe(result: ZeroRunResult) -> Description:
     return replace(
         said,
         design="given members and non-members, corrected for distribution shift",
-        headline=headline,
-        paragraphs=_evidence(result, said),
         metrics=(*said.metrics, *_metrics(result)),
         figures=(*said.figures[:1], overlap, *said.figures[1:]),
         shown=2,
@@ -63,7 +58,22 @@ def describe(result: ZeroRunResult) -> Description:
     )
 
 
-def _evidence(result: ZeroRunResult, said: Description) -> Strings:
+def sentences(result: ZeroRunResult) -> Sentences:
+    """Return what is printed of a Zero-Run audit."""
+    condition = ""
+    if result.learnt is not None:
+        condition = "if log-odds of membership are linear in the features"
+    said = leading(result, terms_of_audit(result, condition))
+    headline = said.headline
+    if result.withheld:
+        headline = (
+            "Withheld: the propensities were refuted. Features alone may explain the correct "
+            "guesses. Nothing is proved."
+        )
+    return replace(said, headline=headline, paragraphs=_evidence(result, said))
+
+
+def _evidence(result: ZeroRunResult, said: Sentences) -> Strings:
     """Return why nothing is proved, or what was guessed right, and what the bound depends on."""
     naive = (
         "Without the correction, the audit would have claimed "
@@ -102,7 +112,7 @@ def _evidence(result: ZeroRunResult, said: Description) -> Strings:
     return tuple(filter(None, [because, " ".join(filter(None, [*words, naive]))]))
 
 
-def _why_withheld(result: ZeroRunResult, said: Description) -> str:
+def _why_withheld(result: ZeroRunResult, said: Sentences) -> str:
     """Return what contradicts the propensities, if that was found by a test."""
     tested = result.falsification
     if tested is not None and tested.refuted:
