@@ -102,7 +102,7 @@ def raise_for(error: Exception, examples: Sequence[object], where: str) -> None:
 
 
 def check_repeats(first: Released, again: Released, where: str) -> None:
-    """Check that one seed gave one result, bit by bit."""
+    """Check that one seed gave one result, bit for bit."""
     differ = [
         name for name in first if not np.array_equal(first[name], again[name], equal_nan=True)
     ]
