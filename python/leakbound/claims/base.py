@@ -206,7 +206,10 @@ _MOST = 2**32 - 1
 )
 @dataclass(frozen=True)
 class PureDP(Guarantee):
-    """Pure ε-differential privacy: one example changes any odds by a factor of at most e^ε."""
+    """Pure ε-differential privacy: one example changes any odds by a factor of at most e^ε.
+
+    An audit bounds ε, so the claim takes no number: ``result.check(epsilon=ε)`` tests one.
+    """
 
     name = "pure DP"
     parameter = "epsilon"
@@ -242,6 +245,8 @@ class PureDP(Guarantee):
 @dataclass(frozen=True, kw_only=True)
 class ApproxDP(Guarantee):
     """(ε, δ)-differential privacy at one δ, the probability that odds change by more than e^ε.
+
+    An audit bounds ε at this δ, so the claim takes δ only: ``result.check(epsilon=ε)`` tests an ε.
 
     Parameters
     ----------

@@ -36,12 +36,21 @@ def checked_rate(value: object) -> float:
         ) from error
 
 
-@hinted(**OF_FAMILIES)
-@dataclass(frozen=True)
+@hinted(
+    positional="write lb.GaussianDP(): μ is what is bounded, and result.check(parameter=μ) tests "
+    "one; lb.GaussianDP(delta=…) allows failures",
+    **OF_FAMILIES,
+)
+@dataclass(frozen=True, kw_only=True)
 class GaussianDP(FamilyClaim):
     """Gaussian differential privacy: no test beats that of N(0, 1) against N(μ, 1).
 
-    `delta` is the probability of a failure that tells all, in [0, 1).
+    An audit bounds μ, so the claim takes no number for it: ``result.check(parameter=μ)`` tests one.
+
+    Parameters
+    ----------
+    delta : float
+        Probability of a failure that reveals everything, in [0, 1).
     """
 
     parameter = "mu"
@@ -72,7 +81,10 @@ class GaussianDP(FamilyClaim):
 )
 @dataclass(frozen=True)
 class LaplaceDP(FamilyClaim):
-    """The trade-off of Laplace noise of scale 1/ε: more private than ε-DP must be."""
+    """The trade-off of Laplace noise of scale 1/ε: more private than ε-DP must be.
+
+    An audit bounds ε, so the claim takes no number: ``result.check(parameter=ε)`` tests one.
+    """
 
     name = "Laplace DP"
     parameter = "epsilon"
@@ -94,8 +106,9 @@ class LaplaceDP(FamilyClaim):
 class SubsampledGaussianDP(FamilyClaim):
     """DP-SGD: the Gaussian mechanism on random batches, composed; needs the extra `dp`.
 
-    The parameter is the inverse 1/σ of the noise multiplier, so that more is leakier, as in every
-    family. Results say in words what that means: σ is at most the inverse of the bound.
+    An audit bounds the inverse 1/σ of the noise multiplier, so that more is leakier, as in every
+    family, and the claim takes no noise: ``result.check(parameter=1/σ)`` tests one. Results say in
+    words what a bound means: σ is at most its inverse.
 
     Parameters
     ----------
@@ -231,6 +244,8 @@ def _noise(theta: float) -> float:
 @dataclass(frozen=True)
 class ZeroConcentratedDP(FamilyClaim):
     """Zero-concentrated DP: Rényi divergences of all orders a > 1 are at most ρ a.
+
+    An audit bounds ρ, so the claim takes no number: ``result.check(parameter=ρ)`` tests one.
 
     Every mechanism with a finite ρ has a least one, so that a bound on ρ needs no family. What the
     divergences allow of tests is taken from all orders at once; Gaussian DP with μ = √(2ρ) allows

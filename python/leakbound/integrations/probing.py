@@ -34,8 +34,8 @@ def opacus_step(
 
     The step is the user's own: the loss, its ``backward()`` and ``optimizer.step()``, with the step
     of the underlying optimizer replaced by one that records the gradients it is given. After the
-    block everything is as it was, bit by bit: weights, buffers, gradients, norms, queues, states of
-    random generators, and the accountant, which counts no step.
+    block everything is as it was, bit for bit: weights, buffers, gradients, norms, queues, states
+    of random generators, and the accountant, which counts no step.
 
     In distributed training all processes run the step together, so that all of them must probe it,
     with the same pairs and the same seed. Each takes its part of the examples, and draws noise from

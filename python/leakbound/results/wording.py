@@ -27,7 +27,7 @@ class Wording:
     chance: str
     """What the confidence is over, such as "over the coins of membership"."""
     question: str = "membership"
-    """What a guess is about, such as "which of two was in the training data"."""
+    """What a guess is about, such as "which of two examples was in the training data"."""
     unit: str = "example"
     """What the bound adds, removes or replaces one of."""
     units: str = "examples"
@@ -71,7 +71,7 @@ FIXED_TRIALS = replace(
 SPLIT = Wording(
     drawn="random split",
     chance="over the random split",
-    question="which of two was in the training data",
+    question="which of two examples was in the training data",
 )
 PAIRS = Wording(
     drawn="a fair coin for each pair of a member and a non-member",
@@ -94,8 +94,10 @@ def of_unit(wording: Wording, unit: str) -> Wording:
     """
     if unit == wording.unit:
         return wording
+    units = plural(unit)
     drawn = wording.drawn.replace("each example", f"each {unit}")
-    return replace(wording, drawn=drawn, unit=unit, units=plural(unit))
+    question = wording.question.replace("two examples", f"two {units}")
+    return replace(wording, drawn=drawn, question=question, unit=unit, units=units)
 
 
 def of_choices(k: int) -> Wording:
@@ -103,7 +105,7 @@ def of_choices(k: int) -> Wording:
     return Wording(
         drawn="one candidate of each secret, drawn uniformly",
         chance="over the draws",
-        question=f"which of {k} was in the training data",
+        question=f"which of {k} candidates was in the training data",
         unit="candidate",
         units="secrets",
         order="largest margin first",

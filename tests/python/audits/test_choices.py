@@ -177,7 +177,7 @@ def test_the_result_keeps_the_protocol(tmp_path: Path) -> None:
     result = audited(claim=lb.GaussianDP())
     assert lb.AuditResult.from_json(result.to_json()) == result
     assert result.relation == "replace"
-    assert "which of 4 was in the training data" in str(result)
+    assert "which of 4 candidates was in the training data" in str(result)
     assert result.check(parameter=0.1, relation="replace") == "refuted"
     with pytest.raises(errors.OptionError, match="say what the claim is about"):
         result.check(parameter=0.1)

@@ -104,7 +104,7 @@ def test_a_correct_run_is_not_refuted_and_proves_part_of_what_is_accounted() -> 
 def test_faults_are_refuted_by_the_audit_that_can_see_them(run: dict[str, Any], part: str) -> None:
     audit = quick(play(2, **run))
     assert part in audit.refuted_by
-    assert audit.summary().headline.startswith("Refuted, by ")
+    assert audit.summary().headline.startswith("Refuted by the test")
     assert audit.verdict == "refuted"
 
 
@@ -278,8 +278,8 @@ def test_accumulated_batches_of_a_fixed_size_lead_the_page_and_pass_no_gate() ->
     audit = quick(_accumulated(play(0, rate=rate, steps=len(passes)), passes))
     assert audit.refuted_by == ("sampling",)
     assert audit.warnings[0].startswith("batches are not Poisson samples")
-    assert str(audit.summary()).startswith("Refuted, by sampling")
-    with pytest.raises(AssertionError, match="Refuted, by sampling"):
+    assert str(audit.summary()).startswith("Refuted by the test of sampling")
+    with pytest.raises(AssertionError, match="Refuted by the test of sampling"):
         assert_not_refuted(audit, strict=True)
 
 

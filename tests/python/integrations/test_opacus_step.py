@@ -1,4 +1,4 @@
-"""The step of an opacus optimizer is the user's own, and probing it changes nothing, bit by bit."""
+"""The step of an opacus optimizer stays the user's own: probing changes nothing, bit for bit."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -42,6 +42,8 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (ANY.ApproxDP, "write lb.ApproxDP(delta=…)"),
     (lambda: ANY.PureDP(1.0), "write lb.PureDP()"),
     (lambda: ANY.GaussianDP(mu=1), "result.check(parameter=μ) tests one"),
+    (lambda: ANY.GaussianDP(0.5), "write lb.GaussianDP(): μ is what is bounded"),
+    (lambda: ANY.claims.ZeroConcentratedDP(0.5), "write lb.claims.ZeroConcentratedDP()"),
     (lambda: ANY.LaplaceDP(1), "write lb.LaplaceDP()"),
     (lambda: ANY.claims.ZeroConcentratedDP(rho=1), "result.check(parameter=rho)"),
     (lambda: ANY.SubsampledGaussianDP(0.1, 9), "lb.SubsampledGaussianDP(sampling_rate=…, steps=…)"),
@@ -106,6 +108,19 @@ def test_signatures_stay_as_they_are(place: int) -> None:
     assert called.__doc__
     with pytest.raises(TypeError, match=r"its options are |did you mean "):
         called(unheard_of=1)
+
+
+CLAIMS: list[Any] = [
+    *(lb.PureDP, lb.ApproxDP, lb.GaussianDP, lb.LaplaceDP, lb.SubsampledGaussianDP),
+    *(claims.ZeroConcentratedDP, claims.EventFamily, lb.TradeOffFamily),
+]
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_no_claim_reads_a_number_without_its_name(claim: Any) -> None:
+    """A bare number is meant as the parameter, which is bounded: it must not be read as a δ."""
+    with pytest.raises(TypeError, match="positional argument"):
+        claim(0.5)
 
 
 def test_what_fails_inside_is_left_alone() -> None:

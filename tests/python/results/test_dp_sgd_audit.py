@@ -84,7 +84,7 @@ def test_contradictory_fields_are_refused(change: dict[str, Any], words: str) ->
 def test_what_refutes_is_named_first(fault: str, part: str) -> None:
     found = audit(fault)
     assert found.summary().headline.startswith(
-        f"Refuted, by {part}: this run is not the stated mech"
+        f"Refuted by the test of {part}: this run is not the stated mech"
     )
     assert found.verdict == found.check() == "refuted"
     assert f"refuted by {part}" in repr(found)

@@ -21,10 +21,18 @@ def choices(k: int) -> Any:
     return lb.audit(scores, lb.Choices(chosen, k), seed=0)
 
 
+def users() -> lb.AuditResult:
+    member = np.repeat(np.arange(80) % 2, 2)
+    scores = 9.0 * member + np.random.default_rng(0).normal(size=160)
+    design = lb.RandomSplit(member, groups=np.arange(160) // 2, unit="user")
+    return lb.audit(scores, design, seed=0)
+
+
 SAID: dict[str, tuple[Callable[[], Any], str, int]] = {
     "coins": (lambda: coins("leaks"), "for some records whether they were in the training data", 2),
     "(ε, δ)": (lambda: coins("leaks", "approx"), "for some records whether they were in", 2),
     "split": (lambda: split("leaks"), "in some cases which of two records was in", 2),
+    "users": (users, "in some cases which of two users was in the training data", 2),
     "secrets": (lambda: choices(4), "in some cases which of 4 candidates was in", 4),
     "two candidates": (lambda: choices(2), "in some cases which of 2 candidates was in", 2),
     "table": (

@@ -75,7 +75,7 @@ def of_audited(baseline: FloatArray, features: FeatureTable) -> Learning:
     return worded(
         Learning.of_table(replace(features, rows=columns(table, table), names=names)),
         model="logistic regression on the baseline's score and the features",
-        learnt_from="the coins of the audited examples themselves",
+        learnt_from="the coins of the audited examples",
     )
 
 

@@ -172,8 +172,9 @@ def _headline(result: DPSGDAudit, within: str) -> str:
     sure = percent(result.confidence)
     verdict = "Nothing contradicts the stated mechanism"
     if result.refuted_by:
-        listed = " and ".join(result.refuted_by)
-        verdict = f"Refuted, by {listed}: this run is not the stated mechanism"
+        parts = " and ".join(result.refuted_by)
+        tests = "test" if len(result.refuted_by) == 1 else "tests"
+        verdict = f"Refuted by the {tests} of {parts}: this run is not the stated mechanism"
     proved = f"ε ≥ {number(result.epsilon())} at δ = {result.delta:g}{within}"
     membership = result.membership
     own = scale_of(membership.claim).behind(membership.bound)

@@ -45,13 +45,12 @@ def plainly(result: AuditResult) -> str:
 
 def _told(result: AuditResult) -> str:
     """Return what can be told of some, in the words of the design."""
+    if result.relation != "add_remove":
+        return f"in some cases {result.wording.question.replace(' examples ', ' records ', 1)}"
     many = "records"
     if result.wording.unit != "example":
         many = plural(result.wording.unit)
-    if result.relation == "add_remove":
-        return f"for some {many} whether they were in the training data"
-    # "which of two was in the training data"
-    return f"in some cases {result.wording.question.replace(' was in', f' {many} was in', 1)}"
+    return f"for some {many} whether they were in the training data"
 
 
 def _many(result: AuditResult) -> str:

@@ -24,8 +24,8 @@ HOW: dict[Correction, str] = {
 }
 # How each correction works, said after what was guessed right
 _CORRECTED: dict[Correction, str] = {
-    "match": "They are about the examples that matching kept ({kept} of {m:,}), each a member with "
-    "probability 1/2.",
+    "match": "All guesses are about examples that matching kept ({kept} of {m:,}): each of these "
+    "was a member with probability 1/2.",
     "poisson_binomial": "The test allows for the odds of membership of each of {m:,} examples, "
     "given its features.",
     "tamper": "Right guesses that features make likely were dropped at random.",

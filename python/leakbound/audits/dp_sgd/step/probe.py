@@ -516,7 +516,7 @@ class _StepProbe:
         ]
         repeatable = Assumption(
             name="function of batch and seed",
-            statement="With one seed a step gives one result, bit by bit, and leaves no state "
+            statement="With one seed a step gives one result, bit for bit, and leaves no state "
             "behind.",
             status="checked",
         )

@@ -120,7 +120,7 @@ def raise_for_failed_step(error: Exception, examples: Sequence[object], where: s
 
 
 def check_repeats(first: Released, again: Released, where: str) -> None:
-    """Check that one seed gave one result, bit by bit."""
+    """Check that one seed gave one result, bit for bit."""
     different_tensors = []
     for name, values in first.items():
         if not np.array_equal(values, again[name], equal_nan=True):
