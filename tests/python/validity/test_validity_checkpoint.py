@@ -1,11 +1,13 @@
 """Counts outlive an interruption, and only those of the same code and seed count."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from ended_at_events import interrupted_at_every_event, killed_at_every_event
 from leakbound.errors import FormatError, OptionError
 from validity import suite
 
@@ -43,6 +45,23 @@ def test_an_interruption_loses_at_most_one_chunk(tmp_path: Path) -> None:
     none = Coin()
     assert suite.run([case(none)], repetitions=1100, seed=1, checkpoint=tmp_path) == whole
     assert none.played == []
+
+
+@pytest.mark.parametrize("ended", [killed_at_every_event, interrupted_at_every_event])
+def test_counts_outlive_an_end_at_every_event_of_their_files(
+    ended: Callable[[Callable[[], str], Path], tuple[list[str], str]], tmp_path: Path
+) -> None:
+    cases = [case(Coin()), case(Coin(), "other")]
+    whole = suite.run(cases, repetitions=300, seed=1)
+    folder = tmp_path / "counts"
+    events, found = ended(
+        lambda: repr(suite.run(cases, repetitions=300, seed=1, checkpoint=folder)), folder
+    )
+    assert found == repr(whole)
+    names = [f"{suite._name_of(one)}.npz" for one in cases]
+    for name in ("made-of.json", *names):
+        assert {f"fsync .{name}", f"os.rename .{name}", f"open {name}"} <= {*events}
+    assert {one.name for one in folder.glob("[!.]*")} == {"made-of.json", *names}
 
 
 def test_more_games_and_more_cases_play_what_is_new(tmp_path: Path) -> None:
