@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from typer.testing import CliRunner
 
 import leakbound as lb
 from command_line import Answer, called
 from leakbound._base.console import ended
+from leakbound.cli import run
 
 
 class Panic(BaseException):
@@ -149,19 +151,34 @@ def shell(line: str, *arguments: object) -> subprocess.CompletedProcess[str]:
         ('"$0" -m leakbound coins "$1".missing.csv 2>&-', 2),
         ('"$0" -m leakbound coins --no-such-option 2>/dev/full', 2),
         ('"$0" -m leakbound coins "$1" >/dev/full', 2),
-        ('"$0" -m leakbound coins "$1" >&- 2>&-', 0),
-        ('"$0" -m leakbound coins "$1" --claim eps=0.1 >&-', 1),
-        ('PYTHONIOENCODING=ascii "$0" -m leakbound coins "$1"', 0),
-        ('"$0" -m leakbound coins "$1" <&-', 0),
-        ('"$0" -m leakbound coins - <&-', 2),
-        ('"$0" -m leakbound tally - --out "$1".parquet <&-', 2),
-        ('"$0" -m leakbound split - --untouched <&-', 2),
+        ('"$0" -m leakbound coins "$1" --claim eps=0.1 >&- 2>&-', 1),
+        ('PYTHONIOENCODING=ascii "$0" -m leakbound coins "$1" <&-', 0),
         ('"$0" -m leakbound zero-run - <&- >&- 2>&-', 2),
-        ('"$0" -m leakbound synthetic --members - --nonmembers - --synthetic - <&-', 2),
     ],
 )
 def test_streams_that_are_closed_change_no_verdict(line: str, code: int, scores: Path) -> None:
     assert shell(line, scores).returncode == code
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "coins -",
+        "tally - --out tally.parquet",
+        "split - --untouched",
+        "zero-run -",
+        "synthetic --members - --nonmembers - --synthetic -",
+    ],
+)
+def test_every_command_refuses_a_standard_input_that_is_closed(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with CliRunner().isolation() as (out, err, _):
+        monkeypatch.setattr(sys, "stdin", None)  # as Python begins without one
+        assert run(line.split()) == 2
+        assert out.getvalue() == b""
+        assert err.getvalue().count(b"\n") == 1
 
 
 @pytest.mark.parametrize("errors", ["2>/dev/full", ">&- 2>&-"])

@@ -45,7 +45,7 @@ KILLED = """
 import os, sys
 from pathlib import Path
 from pyarrow import parquet
-from transformers import AutoTokenizer, GPT2LMHeadModel
+import torch
 from leakbound.cli import main
 write, calls = parquet.write_table, []
 *arguments, signals = sys.argv
@@ -122,20 +122,25 @@ def scored(model: object, data: Path, out: Path, *options: object) -> pa.Table:
 def test_killed_twice_it_goes_on_to_the_shards_of_an_uninterrupted_run(
     folder: Path, tmp_path: Path
 ) -> None:
+    """By a network alone, as a process takes seconds to import what language models need."""
     whole, out = tmp_path / "whole", tmp_path / "killed"
-    command = ["score", *map(str, (folder / "language", folder / "all.parquet", "--device", "cpu"))]
-    command += ["--shard-rows", "16", "--out"]
+    command = ["score", "scored:network", str(folder / "all.parquet"), "--device", "cpu"]
+    command += ["--inputs", "features", "--keep", "member", "--shard-rows", "16", "--out"]
     assert leakbound(*command, whole).out == f"{whole}: 120 scores in 8 shards\n"
     program = [sys.executable, "-c", KILLED, *command, str(out), "9 9 2"]
-    died = subprocess.run(program, check=True, capture_output=True, text=True)
+    beside = Path(network.__code__.co_filename).parent
+    died = subprocess.run(program, check=True, capture_output=True, text=True, cwd=beside)
     assert died.stdout == "-9 2\n-9 4\n130 6\n"
     assert "run the same command again to go on\nleakbound: interrupted\n" in died.stderr
     kept = {path: path.stat().st_mtime_ns for path in out.glob("*.parquet")}
     assert leakbound(*command, out).code == 0
     assert shards(out) == shards(whole)
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
-    # What the next command reads.
-    found = pa.concat_tables([parquet.read_table(out / name) for name in shards(out)])
+
+
+def test_shards_are_what_the_next_command_reads(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    found = scored(folder / "language", folder / "all.parquet", out, "--shard-rows", 16)
     assert (found["id"], found["member"]) == (TABLE["id"], TABLE["member"])
     assert found["n_tokens"].to_pylist() == [min(len(text), 64) for text in TEXTS]
     told = json.loads(leakbound("coins", out, "--json-full").out)

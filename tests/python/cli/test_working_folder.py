@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import PROGRAM, csv_text
+from command_line import csv_text
 
 MODULES = ("transformers", "torch", "scipy", "sklearn", "pyarrow", "narwhals", "matplotlib")
 HOSTILE = "open('RAN', 'w').close()\nraise SystemExit('code of the working folder ran')\n"
@@ -24,14 +24,26 @@ ATTACK = """
 def honest(member, seed):
     return member * 1.0
 """
-# The console script searches the folder it lies in, `python -m` the working folder.
-SCRIPT = [sys.executable, "-P", *PROGRAM[1:]]
+COMMANDS = """
+import os, sys
+from leakbound.cli import run
+for line in sys.argv[1:]:
+    print(run(line.split()), os.path.exists("RAN"), flush=True)
+"""
+"""Several commands of one process, and for each its code and whether a hostile file ran.
+
+Like the console script, with `-P`, which searches the folder it lies in and no working folder.
+"""
 MODULE = [sys.executable, "-m", "leakbound"]
+"""`python -m` searches the working folder."""
+SCORED = "score mine:Model data.csv --inputs features --out shards"
+COMPARED = "benchmark null -m 60 --seeds 2 --bound fixed:20 --attack attack:honest"
 
 
 def run(program: list[str], folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a program that somebody answers with yes, whatever it asks."""
     return subprocess.run(
-        [*program, *words], cwd=folder, capture_output=True, text=True, check=False
+        [*program, *words], cwd=folder, input="y\n" * 9, capture_output=True, text=True, check=False
     )
 
 
@@ -43,49 +55,53 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "mine.py").write_text(MODEL, encoding="utf-8")
     (tmp_path / "attack.py").write_text(ATTACK, encoding="utf-8")
     kind = '{"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2"}'
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "config.json").write_text(kind, encoding="utf-8")
+    own = (
+        '{"architectures": ["OwnLMHeadModel"], "model_type": "own", "auto_map": '
+        '{"AutoConfig": "own.Config", "AutoModelForCausalLM": "own.Model"}}'
+    )
+    for name, config in {"model": kind, "own": own}.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text(config, encoding="utf-8")
+    (tmp_path / "own" / "own.py").write_text(HOSTILE, encoding="utf-8")
     features = [0.5, -0.5, 1.0, -1.0]
     data = csv_text(id=range(4), text=list("abcd"), features=features, label=[0] * 4)
     (tmp_path / "data.csv").write_text(data, encoding="utf-8")
     return tmp_path
 
 
-@pytest.mark.parametrize("program", [SCRIPT, MODULE], ids=["script", "module"])
-def test_no_package_comes_from_the_working_folder(program: list[str], folder: Path) -> None:
-    refused = run(program, folder, "score", "model", "data.csv", "--out", "shards")
-    assert not (folder / "RAN").exists()
-    assert refused.returncode == 2, refused.stderr
-    assert "model 'model' cannot be loaded" in refused.stderr
-    assert run(program, folder, "plan", "--target", "2").returncode == 0
-    assert not (folder / "RAN").exists()
+def test_no_package_comes_from_the_working_folder_and_a_module_that_is_named_does(
+    folder: Path,
+) -> None:
+    """Nor is code run that comes with a model: nobody is asked, as the answer may be data."""
+    found = run(
+        [sys.executable, "-P", "-c", COMMANDS],
+        folder,
+        "plan --target 2",
+        "score model data.csv --out refused",
+        "score own data.csv --out refused",
+        SCORED,
+        COMPARED,
+    )
+    lines = found.stdout.splitlines()
+    ends = [line for line in lines if line.endswith(("True", "False"))]
+    assert ends == ["0 False", "2 False", "2 False", "0 False", "0 False"], found.stderr
+    assert "model 'model' cannot be loaded" in found.stderr
+    assert "model 'own' cannot be loaded" in found.stderr
+    assert "error:" not in found.stdout
 
 
-@pytest.mark.parametrize("program", [SCRIPT, MODULE], ids=["script", "module"])
-def test_a_module_that_is_named_is_imported(program: list[str], folder: Path) -> None:
-    words = ["score", "mine:Model", "data.csv", "--inputs", "features", "--out", "shards"]
-    scored = run(program, folder, *words)
-    assert scored.returncode == 0, scored.stderr
-    words = ["benchmark", "null", "-m", "60", "--seeds", "2", "--bound", "fixed:20"]
-    compared = run(program, folder, *words, "--attack", "attack:honest")
+def test_neither_does_one_where_the_program_is_called_as_a_module(folder: Path) -> None:
+    compared = run(MODULE, folder, *COMPARED.split(), "--workers", "2")
     assert compared.returncode == 0, compared.stderr
-    parted = run(program, folder, *words, "--attack", "attack:honest", "--workers", "2")
-    assert parted.returncode == 0, parted.stderr
-    assert "error:" not in parted.stdout
+    assert "error:" not in compared.stdout
     assert not (folder / "RAN").exists()
 
 
-def test_code_that_comes_with_a_model_is_not_run(folder: Path) -> None:
-    """Nobody is asked about it: the answer would be read from a pipe of data."""
-    own = (
-        '{"architectures": ["OwnLMHeadModel"], "model_type": "own", "auto_map": '
-        '{"AutoConfig": "own.Config", "AutoModelForCausalLM": "own.Model"}}'
-    )
-    (folder / "model" / "config.json").write_text(own, encoding="utf-8")
-    (folder / "model" / "own.py").write_text(HOSTILE, encoding="utf-8")
-    words = ["score", "model", "data.csv", "--out", "shards"]
-    asked = subprocess.run(
-        [*SCRIPT, *words], cwd=folder, input="y\ny\n", capture_output=True, text=True, check=False
-    )
-    assert asked.returncode == 2, asked.stderr
+@pytest.mark.validity
+@pytest.mark.parametrize(
+    ("line", "code"), [("score model data.csv --out refused", 2), (SCORED, 0)], ids=str
+)
+def test_nor_does_one_that_loads_models(line: str, code: int, folder: Path) -> None:
+    scored = run(MODULE, folder, *line.split())
+    assert scored.returncode == code, scored.stderr
     assert not (folder / "RAN").exists()

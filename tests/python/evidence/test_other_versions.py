@@ -184,7 +184,13 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, lb.ZeroRunRe
     return place, result
 
 
-@pytest.mark.parametrize("kernel", ["Prescott", "Nehalem", "Haswell"])
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        "Prescott",
+        *(pytest.param(one, marks=pytest.mark.validity) for one in ("Nehalem", "Haswell")),
+    ],
+)
 def test_a_fitted_audit_verifies_under_another_kernel_of_linear_algebra(
     kernel: str, fitted: tuple[Path, lb.ZeroRunResult]
 ) -> None:
