@@ -46,19 +46,19 @@ class Samples:
         return len(self.values)
 
     def __repr__(self) -> str:
-        labels = ""
+        label_text = ""
         if self.labels is not None:
-            labels = f", labels={np.unique(self.labels).size}"
-        return f"Samples(n={len(self)}, shape={self.values.shape[1:]}{labels})"
+            label_text = f", labels={np.unique(self.labels).size}"
+        return f"Samples(n={len(self)}, shape={self.values.shape[1:]}{label_text})"
 
 
 def joined(parts: Sequence[Samples]) -> Samples:
     """Put samples behind each other, with labels if all have some."""
-    labels = [part.labels for part in parts if part.labels is not None]
-    values = np.concatenate([part.values for part in parts])
-    if len(labels) < len(parts):
-        return Samples(values)
-    return Samples(values=values, labels=np.concatenate(labels))
+    labels_of_parts = [part.labels for part in parts if part.labels is not None]
+    joined_values = np.concatenate([part.values for part in parts])
+    if len(labels_of_parts) < len(parts):
+        return Samples(joined_values)
+    return Samples(values=joined_values, labels=np.concatenate(labels_of_parts))
 
 
 @runtime_checkable
