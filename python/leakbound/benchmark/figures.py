@@ -105,52 +105,56 @@ def _figure_of_panels(
         figure, axes_grid = plt.subplots(
             row_count, column_count, squeeze=False, figsize=(width, height), layout="constrained"
         )
-        for ax, (game, lines) in zip(axes_grid.flat, lines_by_game.items(), strict=False):
-            ax.set_title("\n".join(wrap(game, 34)))
-            draw(ax, lines)
-        for ax in figure.axes[len(lines_by_game) :]:
-            ax.set_axis_off()
+        for axes, (game, summary_lines) in zip(axes_grid.flat, lines_by_game.items(), strict=False):
+            axes.set_title("\n".join(wrap(game, 34)))
+            draw(axes, summary_lines)
+        for axes in figure.axes[len(lines_by_game) :]:
+            axes.set_axis_off()
         handles, labels = figure.axes[0].get_legend_handles_labels()
         if labels:
             figure.legend(handles, labels, loc="outside lower center", ncols=4)
     return figure
 
 
-def _draw_bounds_panel(ax: Axes, lines: list[Row]) -> None:
+def _draw_bounds_panel(axes: Axes, summary_lines: list[Row]) -> None:
     """Draw the mean bound of each method against the number of examples."""
-    lines = [line for line in lines if line["errors"] < line["games"]]
-    if not lines:
+    summary_lines = [line for line in summary_lines if line["errors"] < line["games"]]
+    if not summary_lines:
         return
     bounds_by_method: dict[str, list[tuple[int, float]]] = {}
-    for line in lines:
-        bounds_by_method.setdefault(method(line), []).append((line["m"], line["bound"]))
+    for line in summary_lines:
+        method_bounds = bounds_by_method.setdefault(method(line), [])
+        method_bounds.append((line["m"], line["bound"]))
     for method_number, (method_name, bounds) in enumerate(bounds_by_method.items()):
         sizes, mean_bounds = zip(*sorted(bounds), strict=True)
         marker = _MARKERS[method_number % len(_MARKERS)]
         color = f"C{method_number}"
-        ax.plot(sizes, mean_bounds, label=method_name, color=color, marker=marker)
-    oracle_by_size = {line["m"]: line["oracle"] for line in lines}
+        axes.plot(sizes, mean_bounds, label=method_name, color=color, marker=marker)
+    oracle_by_size = {line["m"]: line["oracle"] for line in summary_lines}
     sizes, oracle_bounds = zip(*sorted(oracle_by_size.items()), strict=True)
     oracle_label = "best fixed threshold, labels known"
-    ax.plot(sizes, oracle_bounds, ":", color=MUTED, label=oracle_label)
-    if lines[0]["truth"] <= 3 * max(line["bound"] for line in lines):
-        ax.axhline(lines[0]["truth"], color=INK, linestyle="--")
-    ax.set(xscale="log", xlabel="examples m", ylabel="mean bound")
-    ax.set_xticks(sizes, [f"{m:,}" for m in sizes])
-    ax.minorticks_off()
-    ax.set_ylim(bottom=0)
+    axes.plot(sizes, oracle_bounds, ":", color=MUTED, label=oracle_label)
+    truth = summary_lines[0]["truth"]
+    largest_bound = max(line["bound"] for line in summary_lines)
+    if truth <= 3 * largest_bound:
+        axes.axhline(truth, color=INK, linestyle="--")
+    axes.set(xscale="log", xlabel="examples m", ylabel="mean bound")
+    axes.set_xticks(sizes, [f"{m:,}" for m in sizes])
+    axes.minorticks_off()
+    axes.set_ylim(bottom=0)
 
 
-def _draw_false_claims_panel(ax: Axes, lines: list[Row]) -> None:
+def _draw_false_claims_panel(axes: Axes, summary_lines: list[Row]) -> None:
     """Draw the share of false claims of each method, with its confidence limits."""
-    allowed_share = 1 - lines[0]["confidence"]
-    lines = [line for line in reversed(lines) if line["judged"]]
-    for height, line in enumerate(lines):
+    allowed_share = 1 - summary_lines[0]["confidence"]
+    summary_lines = [line for line in reversed(summary_lines) if line["judged"]]
+    for height, line in enumerate(summary_lines):
         color = "C0"
         if line["low"] > allowed_share:
             color = ALERT
-        ax.plot((line["low"], line["high"]), (height, height), color=color)
-        ax.plot(line["false_claims"] / line["judged"], height, "o", color=color)
-    ax.set_yticks(range(len(lines)), [f"{method(line)}, m = {line['m']:,}" for line in lines])
-    ax.axvline(allowed_share, color=INK, linestyle="--")
-    ax.set(xlabel="share of false claims", xlim=(-0.01, None))
+        axes.plot((line["low"], line["high"]), (height, height), color=color)
+        axes.plot(line["false_claims"] / line["judged"], height, "o", color=color)
+    method_labels = [f"{method(line)}, m = {line['m']:,}" for line in summary_lines]
+    axes.set_yticks(range(len(summary_lines)), method_labels)
+    axes.axvline(allowed_share, color=INK, linestyle="--")
+    axes.set(xlabel="share of false claims", xlim=(-0.01, None))

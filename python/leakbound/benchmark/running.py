@@ -54,9 +54,9 @@ class Audit:
     def audit(self, game: Game, claim: Claim, level: float, seed: int) -> float:
         """Return a lower bound on the claim's parameter, false with chance `level` at most."""
         make_design = game.design or partial(Coins, game.member)
-        options: dict[str, Any] = {"cuts": self.cuts, "sides": self.sides, "seed": seed}
-        options |= {"claim": claim, "confidence": 1 - level}
-        return float(audit(game.scores, make_design(), **options).bound)
+        audit_options: dict[str, Any] = {"cuts": self.cuts, "sides": self.sides, "seed": seed}
+        audit_options |= {"claim": claim, "confidence": 1 - level}
+        return float(audit(game.scores, make_design(), **audit_options).bound)
 
 
 class NamedBound(NamedTuple):
@@ -144,12 +144,12 @@ def oracle(game: Game, claim: Claim, level: float, seed: int) -> float:
         )
         most_promising = np.argsort(-promised_mu)[:_ORACLE_TESTS]
         thresholds = [thresholds[place] for place in most_promising]
-    bounds = [0.0]
+    bounds_of_thresholds = [0.0]
     for (seen_game, sides), guess_count in thresholds:
         fixed_threshold = Audit(cuts=Fixed(guess_count), sides=sides)
         with suppress(LeakboundError):  # so many guesses cannot be made
-            bounds.append(fixed_threshold.audit(seen_game, claim, level, seed))
-    return max(bounds)
+            bounds_of_thresholds.append(fixed_threshold.audit(seen_game, claim, level, seed))
+    return max(bounds_of_thresholds)
 
 
 def _gaussian_promise(game: Game, sides: str, guess_counts: IntArray, level: float) -> FloatArray:
@@ -238,37 +238,37 @@ def run(
     flag(reference, name="reference")
     for claim in claims:
         instance(claim, name="claims", types=CLAIMS)
-    sizes = [integer(size, name="m", least=1, most=MOST_EXAMPLES) for size in m]
+    checked_sizes = [integer(size, name="m", least=1, most=MOST_EXAMPLES) for size in m]
     checked_seeds = [integer(seed, name="seeds", least=0) for seed in seeds]
-    named_bounds = [*map(NamedBound.of, bounds)]
+    checked_bounds = [*map(NamedBound.of, bounds)]
     complement(confidence)
     keys_of_rows: list[Sequence[object]] = [
         [*map(game_label, games)],
         [claim.name for claim in claims],
-        sizes,
+        checked_sizes,
         checked_seeds,
     ]
-    keys_of_rows.append([(bound.name, bound.options) for bound in named_bounds])
+    keys_of_rows.append([(bound.name, bound.options) for bound in checked_bounds])
     if not all(keys_of_rows) or any(len(set(keys)) < len(keys) for keys in keys_of_rows):
         message = "nothing to do"
         if all(keys_of_rows):
             message = "two games or two bounds have one name"
         raise OptionError(f"{message}: name games, bounds, claims, m and seeds, each once")
-    tasks = [
+    game_tasks = [
         _GameTask(
             play=play,
             m=size,
             seed=seed,
             claims=claims,
-            bounds=named_bounds,
+            bounds=checked_bounds,
             confidence=confidence,
             reference=reference,
         )
-        for play, size, seed in product(games, sizes, checked_seeds)
+        for play, size, seed in product(games, checked_sizes, checked_seeds)
     ]
-    rows_by_task = _rows_of_tasks(tasks, integer(processes, name="processes", least=1))
-    rows = track(rows_by_task, "Playing games", total=len(tasks), shown=progress)
-    return Table.of(chain.from_iterable(rows))
+    rows_by_task = _rows_of_tasks(game_tasks, integer(processes, name="processes", least=1))
+    rows_with_progress = track(rows_by_task, "Playing games", total=len(game_tasks), shown=progress)
+    return Table.of(chain.from_iterable(rows_with_progress))
 
 
 def _rows_of_tasks(tasks: Sequence[_GameTask], processes: int) -> Iterator[list[Row]]:
@@ -282,31 +282,31 @@ def _rows_of_tasks(tasks: Sequence[_GameTask], processes: int) -> Iterator[list[
         raise OptionError(
             f"games and bounds must be importable (not lambdas) with several processes: {error}"
         ) from error
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, context, initializer=end_with_parent) as pool:
+    spawn_context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, spawn_context, initializer=end_with_parent) as pool:
         yield from pool.map(_rows_of_task, tasks)
 
 
 def _rows_of_task(task: _GameTask) -> list[Row]:
     """Play a game and compute its rows; an exception becomes their error."""
     game, game_error = _value_or_error(_checked_game, task)
-    rows: list[Row] = []
+    benchmark_rows: list[Row] = []
     for claim in task.claims:
-        truth = None
+        true_parameter = None
         error_before = game_error
         if not game_error:
-            truth, error_before = _value_or_error(_known_truth, task, claim, game)
+            true_parameter, error_before = _value_or_error(_known_truth, task, claim, game)
         audit_arguments = game, claim, complement(task.confidence), task.seed
         oracle_bound = None
         if task.reference and not error_before:
             oracle_bound = oracle(*audit_arguments)
         for bound in task.bounds:
             started = time.perf_counter()
-            value = None
+            bound_value = None
             error_text = error_before
             if not error_before:
-                value, error_text = _value_or_error(bound.checked_bound, *audit_arguments)
-            row = {
+                bound_value, error_text = _value_or_error(bound.checked_bound, *audit_arguments)
+            benchmark_row = {
                 "game": game_label(task.play),
                 "m": task.m,
                 "seed": task.seed,
@@ -320,16 +320,16 @@ def _rows_of_task(task: _GameTask) -> list[Row]:
             }
             if not error_text:
                 is_false_claim = None
-                if truth is not None:
-                    is_false_claim = value > truth
-                row |= {
-                    "bound": value,
-                    "truth": truth,
+                if true_parameter is not None:
+                    is_false_claim = bound_value > true_parameter
+                benchmark_row |= {
+                    "bound": bound_value,
+                    "truth": true_parameter,
                     "oracle": oracle_bound,
                     "false_claim": is_false_claim,
                 }
-            rows.append(row)
-    return rows
+            benchmark_rows.append(benchmark_row)
+    return benchmark_rows
 
 
 def _value_or_error(function: Callable[..., object], *arguments: object) -> tuple[Any, str]:

@@ -45,11 +45,11 @@ def read_array(members: ArrayInput) -> AnyArray:
         )
     infinite_places = np.argwhere(~np.isfinite(member_array))
     if infinite_places.size:
-        index = tuple(infinite_places[0].tolist())
-        place = ", ".join(map(str, index))
+        first_index = tuple(infinite_places[0].tolist())
+        shown_index = ", ".join(map(str, first_index))
         raise InputError(
-            f"members must be finite: {len(infinite_places)} are not, first {member_array[index]} "
-            f"at index {place}"
+            f"members must be finite: {len(infinite_places)} are not, first "
+            f"{member_array[first_index]} at index {shown_index}"
         )
     if len(member_array) < LEAST_ROWS:
         raise InputError(
@@ -203,11 +203,11 @@ def check_duplicates(samples: ArrayInput, members: ArrayInput) -> None:
     allowed_copies = expected_copies + ALLOWED_DEVIATIONS * standard_deviation
     if copied_positions.size <= allowed_copies:
         return
-    verb = "equals a member, at position"
+    found_copies = "equals a member, at position"
     if copied_positions.size > 1:
-        verb = "equal a member, at positions"
+        found_copies = "equal a member, at positions"
     raise InputError(
-        f"{copied_positions.size} of {sample_count} samples {verb} "
+        f"{copied_positions.size} of {sample_count} samples {found_copies} "
         f"{_first_values(copied_positions)}, and {math.floor(allowed_copies)} are what chance "
         "allows: the generator copies what it was trained on"
     )

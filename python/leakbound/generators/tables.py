@@ -31,10 +31,12 @@ def read_table(
     members: ArrayInput, labels: ArrayInput | None = None
 ) -> tuple[AnyArray, AnyArray | None]:
     """Read members that are rows of numbers, and their labels, at least 20 of each."""
-    rows = read_array(members)
-    if rows.ndim != 2:
-        raise InputError(f"members must be a table with one row per member, got shape {rows.shape}")
-    member_labels = read_labels(labels, len(rows))
+    member_rows = read_array(members)
+    if member_rows.ndim != 2:
+        raise InputError(
+            f"members must be a table with one row per member, got shape {member_rows.shape}"
+        )
+    member_labels = read_labels(labels, len(member_rows))
     if member_labels is not None:
         distinct_labels, label_counts = np.unique(member_labels, return_counts=True)
         if label_counts.min() < LEAST_ROWS:
@@ -43,18 +45,18 @@ def read_table(
                 f"label {rarest_label} has {label_counts.min()} members, but a generator needs "
                 f"{LEAST_ROWS}: merge rare labels"
             )
-    return rows, member_labels
+    return member_rows, member_labels
 
 
-def categorical_columns(rows: AnyArray, named_columns: tuple[int, ...]) -> tuple[bool, ...]:
+def categorical_columns(member_rows: AnyArray, named_columns: tuple[int, ...]) -> tuple[bool, ...]:
     """Return which columns hold categories: those named, and those with few values."""
-    column_count = rows.shape[1]
+    column_count = member_rows.shape[1]
     for column in named_columns:
         if not 0 <= column < column_count:
             raise OptionError(
                 f"categorical has column {column}, but the columns are 0 to {column_count - 1}"
             )
-    is_categorical = [np.unique(values).size <= MOST_CATEGORIES for values in rows.T]
+    is_categorical = [np.unique(values).size <= MOST_CATEGORIES for values in member_rows.T]
     for column in named_columns:
         is_categorical[column] = True
     return tuple(is_categorical)
@@ -85,9 +87,9 @@ class Marginal:
     @classmethod
     def fit(cls, column: AnyArray, *, categorical: bool) -> "Marginal":
         """Learn the distribution of a column."""
-        distinct_values, counts = np.unique(column.astype(np.float64), return_counts=True)
+        distinct_values, value_counts = np.unique(column.astype(np.float64), return_counts=True)
         # Each distinct value is an interval of shares, as wide as it is frequent.
-        cumulative = np.concatenate([[0.0], np.cumsum(counts) / column.size])
+        cumulative = np.concatenate([[0.0], np.cumsum(value_counts) / column.size])
         neighbourhood_starts = distinct_values.copy()
         neighbourhood_ends = distinct_values.copy()
         step = 0.0
@@ -95,7 +97,7 @@ class Marginal:
         if not categorical:
             # A value that occurs once stands for all points nearer to it than to its neighbours.
             midpoints = (distinct_values[1:] + distinct_values[:-1]) / 2
-            occurs_once = counts == 1
+            occurs_once = value_counts == 1
             np.copyto(neighbourhood_starts[1:], midpoints, where=occurs_once[1:])
             np.copyto(neighbourhood_ends[:-1], midpoints, where=occurs_once[:-1])
             step, decimals = _common_step(distinct_values, column.dtype)
@@ -124,8 +126,8 @@ class Marginal:
 
     def values_of(self, codes: IntArray, positions: FloatArray) -> FloatArray:
         """Return points of the neighbourhoods of values, at relative positions in [0, 1)."""
-        starts = self.neighbourhood_starts[codes]
-        points = starts + positions * (self.neighbourhood_ends[codes] - starts)
+        starts_of_values = self.neighbourhood_starts[codes]
+        points = starts_of_values + positions * (self.neighbourhood_ends[codes] - starts_of_values)
         if self.step:
             smallest = self.distinct_values[0]
             steps_from_smallest = np.round((points - smallest) / self.step)
@@ -151,20 +153,22 @@ class Columns:
     ) -> tuple["Columns", IntArray]:
         """Learn the columns, and return the codes of the members too: shape (n, columns)."""
         rows, member_labels = read_table(members, labels)
-        columns = [*rows.T]
-        categorical = categorical_columns(rows, named_columns)
+        member_columns = [*rows.T]
+        is_categorical_column = categorical_columns(rows, named_columns)
         classes = None
         if member_labels is not None:
             classes, label_codes = np.unique(member_labels, return_inverse=True)
-            columns.append(label_codes)
-            categorical = (*categorical, True)
+            member_columns.append(label_codes)
+            is_categorical_column = (*is_categorical_column, True)
         marginals = []
         column_codes = []
-        for column, is_categorical in zip(columns, categorical, strict=True):
+        for column, is_categorical in zip(member_columns, is_categorical_column, strict=True):
             marginal = Marginal.fit(column, categorical=is_categorical)
             marginals.append(marginal)
             column_codes.append(marginal.codes(column))
-        fitted_columns = cls(tuple(marginals), categorical, dtype=rows.dtype, classes=classes)
+        fitted_columns = cls(
+            tuple(marginals), is_categorical_column, dtype=rows.dtype, classes=classes
+        )
         return fitted_columns, np.column_stack(column_codes)
 
     def samples(self, codes: IntArray, rng: np.random.Generator) -> Samples:
@@ -200,22 +204,22 @@ class Donors:
         """Draw the value of a member of each group in the list."""
         first_donors = np.searchsorted(self.groups, groups, side="left")
         donor_counts = np.searchsorted(self.groups, groups, side="right") - first_donors
-        drawn_places = rng.random(groups.size) * donor_counts
-        return self.codes[first_donors + drawn_places.astype(np.intp)]
+        drawn_positions = rng.random(groups.size) * donor_counts
+        return self.codes[first_donors + drawn_positions.astype(np.intp)]
 
 
 def _common_step(distinct_values: FloatArray, dtype: np.dtype[np.generic]) -> tuple[float, int]:
     """Return the largest step that all distances are multiples of, or 0, and its decimals."""
     largest_magnitude = np.abs(distinct_values).max()
     for decimals in range(MOST_DECIMALS + 1):
-        scale = 10.0**decimals
-        if largest_magnitude * scale >= LARGEST_EXACT_INTEGER:
+        power_of_ten = 10.0**decimals
+        if largest_magnitude * power_of_ten >= LARGEST_EXACT_INTEGER:
             break
         rounded_values = np.round(distinct_values, decimals)
         if np.array_equal(rounded_values.astype(dtype), distinct_values.astype(dtype)):
-            whole_numbers = np.round(distinct_values * scale).astype(np.int64)
+            whole_numbers = np.round(distinct_values * power_of_ten).astype(np.int64)
             divisor = np.gcd.reduce(np.diff(whole_numbers), initial=0)
-            return float(divisor) / scale, decimals
+            return float(divisor) / power_of_ten, decimals
     return 0.0, 0
 
 
@@ -245,39 +249,40 @@ class SequentialCART:
 
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> FittedGenerator:
         """Grow the trees, from at least 20 rows and 20 of each label: see `Generator.fit`."""
-        columns, member_codes = Columns.fit(members, labels, self.categorical)
+        fitted_columns, member_codes = Columns.fit(members, labels, self.categorical)
         with needs("ml", "SequentialCART"):
             from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
         # The first column has nothing before it, and no tree.
         first_codes = member_codes[:, 0]
         first_donors = Donors.fit(np.zeros_like(first_codes), first_codes)
-        steps: list[tuple[DecisionTreeClassifier | DecisionTreeRegressor | None, Donors]] = [
-            (None, first_donors)
-        ]
+        trees_and_donors: list[
+            tuple[DecisionTreeClassifier | DecisionTreeRegressor | None, Donors]
+        ] = [(None, first_donors)]
         for column in range(1, member_codes.shape[1]):
-            earlier_codes = member_codes[:, :column]
-            column_codes = member_codes[:, column]
+            codes_before = member_codes[:, :column]
+            codes_of_column = member_codes[:, column]
             tree_class = DecisionTreeClassifier
-            target: AnyArray = column_codes
-            if not columns.categorical[column]:
+            tree_targets: AnyArray = codes_of_column
+            if not fitted_columns.categorical[column]:
                 # Numbers are predicted by rank, which no outlier dominates.
                 tree_class = DecisionTreeRegressor
-                target = 2 * columns.marginals[column].mid_ranks()[column_codes]
-            tree = tree_class(
+                tree_targets = 2 * fitted_columns.marginals[column].mid_ranks()[codes_of_column]
+            column_tree = tree_class(
                 min_samples_leaf=self.leaf, random_state=Purpose.CART_TREES.derived(0, bits=32)
             )
-            tree.fit(earlier_codes, target)
-            steps.append((tree, Donors.fit(tree.apply(earlier_codes), column_codes)))
+            column_tree.fit(codes_before, tree_targets)
+            donors = Donors.fit(column_tree.apply(codes_before), codes_of_column)
+            trees_and_donors.append((column_tree, donors))
 
         def draw(n: int, seed: int) -> Samples:
             rng = Purpose.CART_SAMPLES.rng(seed)
-            sample_codes = np.empty((n, len(steps)), np.int64)
-            for column, (tree, donors) in enumerate(steps):
+            sample_codes = np.empty((n, len(trees_and_donors)), np.int64)
+            for column, (column_tree, donors) in enumerate(trees_and_donors):
                 leaves = np.zeros(n, np.int64)
-                if tree is not None:
-                    leaves = tree.apply(sample_codes[:, :column])
+                if column_tree is not None:
+                    leaves = column_tree.apply(sample_codes[:, :column])
                 sample_codes[:, column] = donors.draw(leaves, rng)
-            return columns.samples(sample_codes, rng)
+            return fitted_columns.samples(sample_codes, rng)
 
         return FittedGenerator(draw)
 
@@ -297,48 +302,50 @@ class ChowLiuTree:
 
         At least 20 rows are needed, and 20 of each label: see `Generator.fit`.
         """
-        columns, member_codes = Columns.fit(members, labels, self.categorical)
+        fitted_columns, member_codes = Columns.fit(members, labels, self.categorical)
         # 1. Columns of measurements become intervals of about equal frequency.
-        intervals = member_codes.copy()
-        for column, is_categorical in enumerate(columns.categorical):
+        member_intervals = member_codes.copy()
+        for column, is_categorical in enumerate(fitted_columns.categorical):
             if not is_categorical:
-                interval_of_code = columns.marginals[column].intervals()
-                intervals[:, column] = interval_of_code[member_codes[:, column]]
+                interval_of_code = fitted_columns.marginals[column].intervals()
+                member_intervals[:, column] = interval_of_code[member_codes[:, column]]
         # 2. The tree, and for each edge the distribution of the child given its parent.
-        parents_first, parents = _chow_liu_tree(intervals)
-        steps = list[tuple[FloatArray, Donors]]()
+        parents_first, parents = _chow_liu_tree(member_intervals)
+        distributions_and_donors = list[tuple[FloatArray, Donors]]()
         for column, parent in enumerate(parents):
-            parent_intervals = np.zeros(len(intervals), np.int64)
+            parent_intervals = np.zeros(len(member_intervals), np.int64)
             if parent >= 0:
-                parent_intervals = intervals[:, parent]
-            child_intervals = intervals[:, column]
-            cumulative = _conditional_distribution(child_intervals, parent_intervals)
-            steps.append((cumulative, Donors.fit(child_intervals, member_codes[:, column])))
+                parent_intervals = member_intervals[:, parent]
+            child_intervals = member_intervals[:, column]
+            conditional_distribution = _conditional_distribution(child_intervals, parent_intervals)
+            donors = Donors.fit(child_intervals, member_codes[:, column])
+            distributions_and_donors.append((conditional_distribution, donors))
 
         def draw(n: int, seed: int) -> Samples:
             rng = Purpose.CHOW_LIU_SAMPLES.rng(seed)
-            sample_codes = np.empty((n, len(steps)), np.int64)
+            sample_codes = np.empty((n, len(distributions_and_donors)), np.int64)
             # Column -1 is the root's parent.
-            drawn_intervals = np.zeros((n, len(steps) + 1), np.int64)
+            drawn_intervals = np.zeros((n, len(distributions_and_donors) + 1), np.int64)
             for column in parents_first:
-                cumulative, donors = steps[column]
+                conditional_distribution, donors = distributions_and_donors[column]
                 parent_intervals = drawn_intervals[:, parents[column]]
                 # Inverse of the distribution function; its last value is 1, and is left out.
-                is_beyond = rng.random(n)[:, None] >= cumulative[parent_intervals, :-1]
+                probabilities_up_to = conditional_distribution[parent_intervals, :-1]
+                is_beyond = rng.random(n)[:, None] >= probabilities_up_to
                 drawn_intervals[:, column] = is_beyond.sum(axis=1)
                 sample_codes[:, column] = donors.draw(drawn_intervals[:, column], rng)
-            return columns.samples(sample_codes, rng)
+            return fitted_columns.samples(sample_codes, rng)
 
         return FittedGenerator(draw)
 
 
 def _conditional_distribution(child_intervals: IntArray, parent_intervals: IntArray) -> FloatArray:
     """Return the distribution function of a column given its parent, one row for each value."""
-    counts = np.zeros((parent_intervals.max() + 1, child_intervals.max() + 1))
-    np.add.at(counts, (parent_intervals, child_intervals), 1)
+    pair_counts = np.zeros((parent_intervals.max() + 1, child_intervals.max() + 1))
+    np.add.at(pair_counts, (parent_intervals, child_intervals), 1)
     # Additive smoothing, towards the distribution of the column by itself.
-    pseudo_counts = PSEUDO_COUNT * counts.sum(axis=0) / counts.sum()
-    cumulative_counts = np.cumsum(counts + pseudo_counts, axis=1)
+    pseudo_counts = PSEUDO_COUNT * pair_counts.sum(axis=0) / pair_counts.sum()
+    cumulative_counts = np.cumsum(pair_counts + pseudo_counts, axis=1)
     distribution: FloatArray = cumulative_counts / cumulative_counts[:, -1:]
     return distribution
 
@@ -350,13 +357,15 @@ def _chow_liu_tree(intervals: IntArray) -> tuple[list[int], list[int]]:
         from sklearn.metrics import mutual_info_score
     # The tree of largest total information is the spanning tree of least total cost.
     column_count = intervals.shape[1]
-    costs = np.zeros((column_count, column_count))
-    for column in range(column_count):
-        for other in range(column):
-            information = mutual_info_score(intervals[:, column], intervals[:, other])
-            costs[column, other] = -information
+    edge_costs = np.zeros((column_count, column_count))
+    for first_column in range(column_count):
+        for second_column in range(first_column):
+            mutual_information = mutual_info_score(
+                intervals[:, first_column], intervals[:, second_column]
+            )
+            edge_costs[first_column, second_column] = -mutual_information
     # Positive costs: scipy takes an edge of cost 0 for no edge.
-    positive_costs = np.tril(costs - costs.min() + 1, -1)
+    positive_costs = np.tril(edge_costs - edge_costs.min() + 1, -1)
     spanning_tree = minimum_spanning_tree(positive_costs)
     parents_first, parents = breadth_first_order(spanning_tree, 0, directed=False)
     return parents_first.tolist(), np.maximum(parents, -1).tolist()

@@ -104,11 +104,11 @@ class Game:
         if isinstance(claim, GaussianDP) and self.parameter == "mu" and not claim.delta:
             return self.truth
         epsilons = np.linspace(0, _LARGEST_COMPARED_EPSILON, _COMPARED_POINTS)
-        smallest_delta = np.array([self.delta(epsilon) for epsilon in epsilons])
+        delta_of_game = np.array([self.delta(epsilon) for epsilon in epsilons])
 
         def is_false(parameter: float) -> bool:
             claimed_delta = claim.curve(parameter, "both").delta(epsilons)
-            return not (smallest_delta <= claimed_delta + _ROUNDING_SLACK).all()
+            return not (delta_of_game <= claimed_delta + _ROUNDING_SLACK).all()
 
         smallest_parameter = claim.search[0]
         largest_parameter = min(claim.search[1], _LARGEST_PARAMETER)
@@ -180,8 +180,8 @@ def gaussian(m: int, mu: float, *, seed: int) -> Game:
     """
     rng, member = tossed(Purpose.GAUSSIAN_GAME, m=m, seed=seed)
     mu = real(mu, name="mu", least=0, below=math.inf)
-    means = np.where(member, mu / 2, -mu / 2)
-    scores = means + rng.normal(size=m)
+    signal_means = np.where(member, mu / 2, -mu / 2)
+    scores = signal_means + rng.normal(size=m)
     return Game(scores=scores, member=member, truth=mu, parameter="mu")
 
 
@@ -219,14 +219,14 @@ def mixture(m: int, mu: float = 1.0, *, dependence: float = 0.95, seed: int) -> 
     """
     rng, member = tossed(Purpose.MIXTURE_GAME, m=m, seed=seed)
     mu = real(mu, name="mu", least=0, below=math.inf)
-    correlation = real(dependence, name="dependence", least=0, most=1)
+    reliability_correlation = real(dependence, name="dependence", least=0, most=1)
     common_normal = rng.normal()
-    own_normals = rng.normal(size=m)
-    common_part = math.sqrt(correlation) * common_normal
-    own_parts = math.sqrt(1 - correlation) * own_normals
+    independent_normals = rng.normal(size=m)
+    common_part = math.sqrt(reliability_correlation) * common_normal
+    own_parts = math.sqrt(1 - reliability_correlation) * independent_normals
     reliabilities = np.abs(mu / 2 + common_part + own_parts)
-    is_truthful = rng.random(m) * (1 + np.exp(-mu * reliabilities)) < 1
-    scores = np.where(member == is_truthful, reliabilities, -reliabilities)
+    is_truthful_report = rng.random(m) * (1 + np.exp(-mu * reliabilities)) < 1
+    scores = np.where(member == is_truthful_report, reliabilities, -reliabilities)
     return Game(scores=scores, member=member, truth=mu, parameter="mu")
 
 
@@ -269,15 +269,15 @@ def randomized_response(
     reported_share = real(fraction, name="fraction", above=0, most=1)
     is_reported = rng.permutation(m) < math.ceil(reported_share * m)
     is_plain_truth = is_reported & (rng.random(m) < plain_truth_probability)
-    is_truthful = rng.random(m) * (1 + math.exp(-epsilon)) < 1
+    is_truthful_report = rng.random(m) * (1 + math.exp(-epsilon)) < 1
     noise_reports = rng.random(m) < 0.5
-    randomized_reports = np.where(is_reported, member == is_truthful, noise_reports)
+    randomized_reports = np.where(is_reported, member == is_truthful_report, noise_reports)
     reports = np.where(is_plain_truth, member, randomized_reports)
     # Sizes are in (0, 1] for noise, (1, 2] for reports and (2, 3] for the plain truth.
-    magnitudes = 1 - rng.random(m) + is_reported + is_plain_truth
+    score_magnitudes = 1 - rng.random(m) + is_reported + is_plain_truth
 
     return Game(
-        scores=np.where(reports, magnitudes, -magnitudes),
+        scores=np.where(reports, score_magnitudes, -score_magnitudes),
         member=member,
         truth=epsilon,
         parameter="epsilon",
@@ -302,9 +302,9 @@ def gaussian_profile(mu: float) -> Profile:
         if mu == 0:
             return 0.0
         # As logarithms: far tails are 0 in doubles.
-        log_with_example = float(log_normal_cdf(mu / 2 - epsilon / mu))
-        log_without_example = epsilon + float(log_normal_cdf(-mu / 2 - epsilon / mu))
-        log_ratio = min(0.0, log_without_example - log_with_example)
-        return max(LEAST_DELTA, -math.exp(log_with_example) * math.expm1(log_ratio))
+        log_tail_with_example = float(log_normal_cdf(mu / 2 - epsilon / mu))
+        log_tail_without_example = epsilon + float(log_normal_cdf(-mu / 2 - epsilon / mu))
+        log_ratio = min(0.0, log_tail_without_example - log_tail_with_example)
+        return max(LEAST_DELTA, -math.exp(log_tail_with_example) * math.expm1(log_ratio))
 
     return delta
