@@ -133,12 +133,12 @@ class FloatLaplace(Mechanism):
         if not self.fault:
             # The difference of two geometric numbers has the discrete Laplace distribution.
             success_probability = -math.expm1(-self.epsilon)
-            first, second = rng.geometric(success_probability, size=2)
-            return data + int(first - second)
-        sign = -1.0
+            first_geometric, second_geometric = rng.geometric(success_probability, size=2)
+            return data + int(first_geometric - second_geometric)
+        noise_sign = -1.0
         if rng.random() < 0.5:
-            sign = 1.0
-        return float(self._output(data, sign=sign, uniform=1 - rng.random()))
+            noise_sign = 1.0
+        return float(self._output(data, sign=noise_sign, uniform=1 - rng.random()))
 
     def score(self, outputs: FloatArray) -> FloatArray:
         """Return 1 for outputs that `d1` alone can give, -1 for those of `d0` alone, and else 0."""
@@ -155,11 +155,13 @@ class FloatLaplace(Mechanism):
 
     def _can_give(self, outputs: FloatArray, data: int) -> BoolArray:
         """Return whether some uniform number leads from an input to each output."""
-        noise = (outputs - data)[:, None]
-        uniform = np.exp(-self.epsilon * np.abs(noise))
-        multiples = np.rint(uniform / _UNIFORM_GRID) + _NEARBY_MULTIPLES
-        uniform_candidates = np.clip(multiples, 1, 1 / _UNIFORM_GRID) * _UNIFORM_GRID
-        possible_outputs = self._output(data, sign=np.sign(noise), uniform=uniform_candidates)
+        needed_noise = (outputs - data)[:, None]
+        inverse_uniform = np.exp(-self.epsilon * np.abs(needed_noise))
+        nearby_multiples = np.rint(inverse_uniform / _UNIFORM_GRID) + _NEARBY_MULTIPLES
+        uniform_candidates = np.clip(nearby_multiples, 1, 1 / _UNIFORM_GRID) * _UNIFORM_GRID
+        possible_outputs = self._output(
+            data, sign=np.sign(needed_noise), uniform=uniform_candidates
+        )
         can_give: BoolArray = np.any(possible_outputs == outputs[:, None], axis=1)
         return can_give
 
@@ -204,11 +206,11 @@ class SparseVector(Mechanism):
 
     def run(self, data: FloatArray, rng: np.random.Generator) -> AnyArray:
         """Return what is said of each query."""
-        scales = _NOISE_SCALES[self.fault]
-        query_scale = scales.query_fixed + scales.query_per_above * self.above
+        noise_scales = _NOISE_SCALES[self.fault]
+        query_scale = noise_scales.query_fixed + noise_scales.query_per_above * self.above
         query_noise = rng.laplace(scale=query_scale / self.epsilon, size=len(data))
         noisy_queries = data + query_noise
-        noisy_threshold = 0.5 + rng.laplace(scale=scales.threshold / self.epsilon)
+        noisy_threshold = 0.5 + rng.laplace(scale=noise_scales.threshold / self.epsilon)
         is_above = noisy_queries >= noisy_threshold
         queries_above: IntArray = np.cumsum(is_above)
         has_cut_off = self.fault not in {"no_query_noise", "no_cut_off"}
@@ -242,14 +244,14 @@ class NoisyMax(Mechanism):
 
     def run(self, data: FloatArray, rng: np.random.Generator) -> int | FloatArray:
         """Return the place of the larger count, and with "released_value" the noisy count."""
-        scale = 2 / self.epsilon
+        noise_scale = 2 / self.epsilon
         if self.fault == "half_noise":
-            scale = 1 / self.epsilon
-        noisy_counts = data + rng.exponential(scale, size=len(data))
-        largest = int(noisy_counts.argmax())
+            noise_scale = 1 / self.epsilon
+        noisy_counts = data + rng.exponential(noise_scale, size=len(data))
+        largest_place = int(noisy_counts.argmax())
         if self.fault == "released_value":
-            return np.array([largest, noisy_counts[largest]])
-        return largest
+            return np.array([largest_place, noisy_counts[largest_place]])
+        return largest_place
 
 
 def _whole_numbers(values: ArrayInput, name: str, most: int) -> IntArray:
