@@ -92,6 +92,7 @@ def lines(path: Path, most_rows: int | None = None) -> Iterator[Line]:
 
 
 def _open_log(path: Path) -> IO[bytes] | gzip.GzipFile:
+    """Open a log, which may be packed by gzip."""
     if path.suffix.lower() == ".gz":
         return gzip.open(path)
     return path.open("rb")
@@ -176,22 +177,25 @@ def _id_in_line(line: Line, *names: str) -> str:
 
 
 def _checked_id(line: Line, name: str, id_value: object) -> str:
+    """Return an id as text; refuse what is neither a number nor a word."""
     is_number_or_word = isinstance(id_value, str | int) and not isinstance(id_value, bool)
     text = ""
     if is_number_or_word:
         text = str(id_value).strip()
-    if not text or not _is_unicode(text):
+    if not text or not is_unicode(text):
         raise line.refusal(f"{name} must be a number or word, got {shown(id_value)}")
     return text
 
 
-def _is_unicode(text: str) -> bool:
+def is_unicode(text: str) -> bool:
+    """Return whether a text can be written as UTF-8, and is not empty."""
     with suppress(UnicodeEncodeError):
         return bool(text.encode())
     return False
 
 
 def _checked_list(line: Line, values: object, name: str) -> list[object]:
+    """Return a field that must be a list."""
     if not isinstance(values, list):
         raise line.refusal(f"{name} must be a list, got {shown(values)}")
     return values
@@ -224,6 +228,7 @@ def _logged_text(line: Line, *places: Mapping[str, object]) -> str:
 
 
 def _sequence_digest(parts: Sequence[object]) -> bytes:
+    """Return a digest of token names or texts, the same for equal ones in the same order."""
     return sha256(json.dumps([*parts]).encode()).digest()
 
 
@@ -260,6 +265,7 @@ def _logged_tokens(
 
 
 def _read_vllm(line: Line) -> Logged:
+    """Read an answer of vLLM with `prompt_logprobs`."""
     server_answer, answer_choice = _answer_and_choice(line, "prompt_logprobs")
     holder = answer_choice
     if holder.get("prompt_logprobs") is None:
@@ -362,6 +368,7 @@ def _is_ranked_own_first(candidates: list[object]) -> bool:
 
 
 def _read_openai(line: Line) -> Logged:
+    """Read an answer of completions with `echo` and `logprobs`."""
     server_answer, answer_choice = _answer_and_choice(line, "choices")
     logprobs = answer_choice.get("logprobs")
     if not isinstance(logprobs, dict):
@@ -423,6 +430,7 @@ def _prompt_size(
 
 
 def _is_count(value: object) -> TypeGuard[int]:
+    """Return whether a value of a log is a number of tokens."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
@@ -430,6 +438,7 @@ def _is_count(value: object) -> TypeGuard[int]:
 
 
 def _read_lm_eval(line: Line) -> Logged:
+    """Read a sample of lm-evaluation-harness: one log-likelihood for a text."""
     if "resps" not in line.content:
         raise line.refusal(
             "it has no resps: give files samples_*.jsonl, which lm_eval --log_samples writes"

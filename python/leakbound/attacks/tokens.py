@@ -38,19 +38,23 @@ class Tokens:
 
 
 def _text_log_probability(tokens: Tokens, _: float) -> float:
+    """Return the log-probability of a text."""
     return math.fsum(tokens.values)
 
 
 def _mean_log_probability(tokens: Tokens, _: float) -> float:
+    """Return the mean log-probability of a token."""
     return math.fsum(tokens.values) / tokens.units
 
 
 def _lowest_mean(tokens: Tokens, k: float) -> float:
+    """Return the mean of the k per cent of the tokens with the lowest log-probability."""
     lowest_count = max(1, int(len(tokens.values) * k / 100))
     return math.fsum(sorted(tokens.values)[:lowest_count]) / lowest_count
 
 
 def _log_probability_per_packed_byte(tokens: Tokens, _: float) -> float:
+    """Return the log-probability of a text over the bytes that zlib packs it in."""
     packed_text = zlib.compress(tokens.text.encode("utf-8", "surrogatepass"))
     return math.fsum(tokens.values) / len(packed_text)
 

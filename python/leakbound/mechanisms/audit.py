@@ -208,6 +208,7 @@ def _result_of_runs(stream_result: AuditResult, runs: Runs) -> AuditResult:
 
 
 def _check_function(name: str, function: object) -> None:
+    """Refuse an argument that cannot be called."""
     if not callable(function):
         raise InputTypeError(f"{name} must be a function, got {shown(function)}")
 

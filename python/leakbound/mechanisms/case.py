@@ -325,6 +325,7 @@ def _case_of_workers(
 
 
 def _named_claim(claim_name: str, case_file: Path) -> Claim:
+    """Return the claim that a case names."""
     try:
         return claim_named(claim_name)
     except OptionError as error:
@@ -457,6 +458,7 @@ class _Worker:
         return answers
 
     def _output_of_answer(self, answer: Any) -> Output:
+        """Return what a run returned, or how it failed, from an answer of its process."""
         if answer[0] == "raised":
             return Failure("raised", answer[1], answer[2])
         if answer[0] == "refused":
@@ -491,6 +493,7 @@ class _Worker:
             self._end_process()
 
     def _end_process(self) -> None:
+        """End the process and all that it started, if there is one."""
         process = self._process
         self._process = None
         if process is None:
@@ -506,6 +509,7 @@ class _Worker:
                     pipe.close()
 
     def _end_of_error_output(self) -> str:
+        """Return the end of what the process wrote on standard error."""
         self._listener.join(_ENDING_SECONDS)  # a process that died may have said why
         text = b"".join(self._error_output).decode(errors="replace").strip()
         return text[-_LAST_CHARACTERS:] or "nothing on standard error"

@@ -270,6 +270,7 @@ def _parts_of(output: Output, place_in_output: str) -> _OutputParts:
 
 
 def _parts_of_number(number: Output, place_in_output: str) -> _OutputParts:
+    """Yield a number; a decimal as an exact fraction."""
     exact_number = number
     if isinstance(number, Decimal):
         exact_number = math.nan
@@ -281,23 +282,28 @@ def _parts_of_number(number: Output, place_in_output: str) -> _OutputParts:
 
 
 def _parts_of_complex(complex_number: complex, place_in_output: str) -> _OutputParts:
+    """Yield the real and the imaginary part."""
     yield from _parts_of([complex_number.real, complex_number.imag], place_in_output)
 
 
 def _parts_of_failure(failure: Failure, place_in_output: str) -> _OutputParts:
+    """Yield how a run failed; the words of an exception are not learnt from."""
     yield _OutputPart(place_in_output, word=f"{failure.kind} {failure.name}")
 
 
 def _parts_of_text(text: str | bytes, place_in_output: str) -> _OutputParts:
+    """Yield a text, and how long it is."""
     yield _length_part(text, place_in_output)
     yield _OutputPart(place_in_output, word=repr(text))
 
 
 def _parts_of_moment(moment: Output, place_in_output: str) -> _OutputParts:
+    """Yield a date or a time as a number."""
     yield _OutputPart(place_in_output, number=_microseconds(moment))
 
 
 def _parts_of_set(elements: Output, place_in_output: str) -> _OutputParts:
+    """Yield a word for each element of a set, and how many there are."""
     yield _length_part(elements, place_in_output)
     packed_elements = sorted(map(pack, elements))  # a set has another order in each process
     for packed_element in packed_elements:
@@ -305,22 +311,26 @@ def _parts_of_set(elements: Output, place_in_output: str) -> _OutputParts:
 
 
 def _parts_of_mapping(mapping: Mapping[object, object], place_in_output: str) -> _OutputParts:
+    """Yield the parts of each value, at the place of its key."""
     yield _length_part(mapping, place_in_output)
     for key, value in mapping.items():
         yield from _parts_of(value, f"{place_in_output}[{key!r}]")
 
 
 def _parts_of_sequence(sequence: Sequence[Output], place_in_output: str) -> _OutputParts:
+    """Yield the parts of each element, at the place of its index."""
     yield _length_part(sequence, place_in_output)
     for index, element in enumerate(sequence):
         yield from _parts_of(element, f"{place_in_output}[{index}]")
 
 
 def _parts_of_scalar(scalar: Output, place_in_output: str) -> _OutputParts:
+    """Yield the parts of a scalar of NumPy."""
     yield from _parts_of_array(np.asarray(scalar), place_in_output)
 
 
 def _parts_of_array(array: AnyArray, place_in_output: str) -> _OutputParts:
+    """Yield the sizes of an array and its numbers; of other arrays the parts of each element."""
     if array.dtype.kind in "biuf":
         for axis, size in enumerate(array.shape):
             yield _OutputPart(f"{place_in_output} size {axis}", number=size)
@@ -332,12 +342,14 @@ def _parts_of_array(array: AnyArray, place_in_output: str) -> _OutputParts:
 
 
 def _parts_of_column(column: Output, place_in_output: str) -> _OutputParts:
+    """Yield the name, the index and the values of a column."""
     yield _OutputPart(place_in_output, word=f"name {column.name!r}")
     yield from _parts_of(_index_of(column), f"{place_in_output} index")
     yield from _parts_of(column.to_list(), place_in_output)
 
 
 def _parts_of_frame(frame: Output, place_in_output: str) -> _OutputParts:
+    """Yield the names, the index and the values of the columns of a frame."""
     yield _OutputPart(place_in_output, word=f"columns {list(frame.columns)}")
     yield from _parts_of(_index_of(frame), f"{place_in_output} index")
     for column_name, frame_column in zip(frame.columns, columns_of(frame), strict=True):
@@ -359,6 +371,7 @@ _PARTS_OF_TYPES: tuple[tuple[type | UnionType, Callable[[Any, str], _OutputParts
 
 
 def _length_part(container: Output, place_in_output: str) -> _OutputPart:
+    """Return the length of an output, at a place beside it."""
     return _OutputPart(f"{place_in_output} length", number=len(container))
 
 

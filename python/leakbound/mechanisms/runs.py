@@ -191,6 +191,7 @@ class Runs:
         )
 
     def _run_until(self, batch_end: int, move_bar: Callable[..., None]) -> None:
+        """Make runs until there are so many outputs; a case repeats its first runs."""
         first_run = len(self._outputs)
         run_numbers = range(first_run, batch_end)
         requests = [self._request(run_number) for run_number in run_numbers]

@@ -149,6 +149,7 @@ def _header(value: Output, array_contents: list[bytes], levels_left: int) -> Hea
 
 
 def _number_header(value: Output, _array_contents: list[bytes], _levels_left: int) -> Header:
+    """Return the header of a number of Python, with all its digits."""
     if isinstance(value, int):
         return ["int", hex(value)]
     if isinstance(value, float):
@@ -163,6 +164,7 @@ def _number_header(value: Output, _array_contents: list[bytes], _levels_left: in
 
 
 def _text_or_time_header(value: Output, array_contents: list[bytes], levels_left: int) -> Header:
+    """Return the header of text, bytes, dates and times."""
     if isinstance(value, str):
         return ["str", value]
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -183,6 +185,7 @@ def _text_or_time_header(value: Output, array_contents: list[bytes], levels_left
 def _sequence_header(
     sequence_name: str, value: Output, array_contents: list[bytes], levels_left: int
 ) -> Header:
+    """Return the header of lists, tuples and sets."""
     if sequence_name in ("list", "tuple"):
         element_headers = [_header(element, array_contents, levels_left - 1) for element in value]
         return [sequence_name, element_headers]
@@ -355,6 +358,7 @@ def _frame(
 def _pandas_frame(
     frame_kind: str, column_names: Output, index_cells: Output, cells_of_columns: Output
 ) -> Output:
+    """Return a frame or a column of pandas."""
     import pandas as pd
 
     if frame_kind == "column":

@@ -94,6 +94,7 @@ class LaplaceNoise(Mechanism):
 
     @property
     def _scale(self) -> float:
+        """The scale of the noise, half as large if it is at fault."""
         if self.fault:
             return 0.5 / self.epsilon
         return 1 / self.epsilon

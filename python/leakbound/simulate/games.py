@@ -61,6 +61,7 @@ class Game:
 
     @property
     def _profile(self) -> Profile:
+        """The profile of the mechanism, or that of its parameter."""
         if self.profile is not None:
             return self.profile
         if self.parameter == "mu":
@@ -302,9 +303,13 @@ def gaussian_profile(mu: float) -> Profile:
         if mu == 0:
             return 0.0
         # As logarithms: far tails are 0 in doubles.
-        log_tail_with_example = float(log_normal_cdf(mu / 2 - epsilon / mu))
-        log_tail_without_example = epsilon + float(log_normal_cdf(-mu / 2 - epsilon / mu))
-        log_ratio = min(0.0, log_tail_without_example - log_tail_with_example)
-        return max(LEAST_DELTA, -math.exp(log_tail_with_example) * math.expm1(log_ratio))
+        # δ = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ): Balle and Wang (2018), Theorem 8.
+        half_distance = mu / 2
+        threshold = epsilon / mu
+        log_tail_with_example = float(log_normal_cdf(half_distance - threshold))
+        log_tail_without_example = float(log_normal_cdf(-half_distance - threshold))
+        log_tail_ratio = epsilon + log_tail_without_example - log_tail_with_example
+        difference = -math.expm1(min(0.0, log_tail_ratio))
+        return max(LEAST_DELTA, math.exp(log_tail_with_example) * difference)
 
     return delta
