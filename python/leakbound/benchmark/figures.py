@@ -126,20 +126,20 @@ def _draw_bounds_panel(axes: Axes, summary_lines: list[Row]) -> None:
         method_bounds = bounds_by_method.setdefault(method(line), [])
         method_bounds.append((line["m"], line["bound"]))
     for method_number, (method_name, bounds) in enumerate(bounds_by_method.items()):
-        sizes, mean_bounds = zip(*sorted(bounds), strict=True)
+        example_counts, mean_bounds = zip(*sorted(bounds), strict=True)
         marker = _MARKERS[method_number % len(_MARKERS)]
         color = f"C{method_number}"
-        axes.plot(sizes, mean_bounds, label=method_name, color=color, marker=marker)
+        axes.plot(example_counts, mean_bounds, label=method_name, color=color, marker=marker)
     oracle_by_size = {line["m"]: line["oracle"] for line in summary_lines}
-    sizes, oracle_bounds = zip(*sorted(oracle_by_size.items()), strict=True)
+    example_counts, oracle_bounds = zip(*sorted(oracle_by_size.items()), strict=True)
     oracle_label = "best fixed threshold, labels known"
-    axes.plot(sizes, oracle_bounds, ":", color=MUTED, label=oracle_label)
+    axes.plot(example_counts, oracle_bounds, ":", color=MUTED, label=oracle_label)
     truth = summary_lines[0]["truth"]
     largest_bound = max(line["bound"] for line in summary_lines)
     if truth <= 3 * largest_bound:
         axes.axhline(truth, color=INK, linestyle="--")
     axes.set(xscale="log", xlabel="examples m", ylabel="mean bound")
-    axes.set_xticks(sizes, [f"{m:,}" for m in sizes])
+    axes.set_xticks(example_counts, [f"{m:,}" for m in example_counts])
     axes.minorticks_off()
     axes.set_ylim(bottom=0)
 

@@ -102,10 +102,10 @@ class NamedBound(NamedTuple):
 def name_and_options(thing: object) -> tuple[str, str]:
     """Return the name of an object, and its options that are not defaults."""
     if isinstance(thing, partial):
-        options = [repr(argument) for argument in thing.args]
-        options += [f"{key}={value!r}" for key, value in thing.keywords.items()]
+        shown_options = [repr(argument) for argument in thing.args]
+        shown_options += [f"{key}={value!r}" for key, value in thing.keywords.items()]
         name, _ = name_and_options(thing.func)
-        return name, ", ".join(options)
+        return name, ", ".join(shown_options)
     if not is_dataclass(thing):
         return str(getattr(thing, "__name__", type(thing).__name__)), ""
     changed_options = []
@@ -134,18 +134,18 @@ def oracle(game: Game, claim: Claim, level: float, seed: int) -> float:
     m = game.member.size
     geometric_grid = np.geomspace(min(4, m), m, _ORACLE_GUESS_COUNTS)
     guess_counts = np.unique(np.rint(geometric_grid)).astype(int)
-    views: list[tuple[Game, SidesChoice]] = [(game, "both"), (game, "member")]
+    games_and_sides: list[tuple[Game, SidesChoice]] = [(game, "both"), (game, "member")]
     if is_fair_coins := game.design is None:
-        views.append((replace(game, scores=-game.scores, member=~game.member), "member"))
-    thresholds = list(product(views, guess_counts.tolist()))
+        games_and_sides.append((replace(game, scores=-game.scores, member=~game.member), "member"))
+    candidate_thresholds = list(product(games_and_sides, guess_counts.tolist()))
     if is_fair_coins and isinstance(claim, FAMILIES):  # of which each test is dear
-        promised_mu = np.concatenate(
-            [_gaussian_promise(*view, guess_counts, level) for view in views]
+        promised_parameters = np.concatenate(
+            [_gaussian_promise(*view, guess_counts, level) for view in games_and_sides]
         )
-        most_promising = np.argsort(-promised_mu)[:_ORACLE_TESTS]
-        thresholds = [thresholds[place] for place in most_promising]
+        most_promising_places = np.argsort(-promised_parameters)[:_ORACLE_TESTS]
+        candidate_thresholds = [candidate_thresholds[place] for place in most_promising_places]
     bounds_of_thresholds = [0.0]
-    for (seen_game, sides), guess_count in thresholds:
+    for (seen_game, sides), guess_count in candidate_thresholds:
         fixed_threshold = Audit(cuts=Fixed(guess_count), sides=sides)
         with suppress(LeakboundError):  # so many guesses cannot be made
             bounds_of_thresholds.append(fixed_threshold.audit(seen_game, claim, level, seed))
@@ -157,17 +157,17 @@ def _gaussian_promise(game: Game, sides: str, guess_counts: IntArray, level: flo
     ranked_membership = game.member[np.argsort(-game.scores, kind="stable")]
     members_above = np.concatenate([[0], np.cumsum(ranked_membership)])
     correct_guesses = members_above[guess_counts]
-    guessed_share = np.minimum(1.0, 2 * guess_counts / ranked_membership.size)
+    guessed_shares = np.minimum(1.0, 2 * guess_counts / ranked_membership.size)
     if sides == "both":
         top_guesses = (guess_counts + 1) // 2
         bottom_guesses = guess_counts // 2
         members_below = members_above[-1] - members_above[ranked_membership.size - bottom_guesses]
         correct_guesses = members_above[top_guesses] + bottom_guesses - members_below
-        guessed_share = guess_counts / ranked_membership.size
-    correct_rate = np.asarray(clopper_pearson(correct_guesses, guess_counts, beta=level))
-    true_positives = np.clip(guessed_share * correct_rate, 1e-12, 1 - 1e-12)
-    false_positives = np.clip(guessed_share * (1 - correct_rate), 1e-12, 1 - 1e-12)
-    return np.asarray(normal_quantile(true_positives) - normal_quantile(false_positives))
+        guessed_shares = guess_counts / ranked_membership.size
+    correct_guess_rates = np.asarray(clopper_pearson(correct_guesses, guess_counts, beta=level))
+    true_positive_rates = np.clip(guessed_shares * correct_guess_rates, 1e-12, 1 - 1e-12)
+    false_positive_rates = np.clip(guessed_shares * (1 - correct_guess_rates), 1e-12, 1 - 1e-12)
+    return np.asarray(normal_quantile(true_positive_rates) - normal_quantile(false_positive_rates))
 
 
 # From examples and a seed to a game.
@@ -342,10 +342,10 @@ def _value_or_error(function: Callable[..., object], *arguments: object) -> tupl
 
 def _checked_game(task: _GameTask) -> Game:
     """Play a game that has a score and membership for each example."""
-    game = task.play(task.m, seed=task.seed)
-    if not np.shape(game.scores) == np.shape(game.member) == (task.m,):
+    played_game = task.play(task.m, seed=task.seed)
+    if not np.shape(played_game.scores) == np.shape(played_game.member) == (task.m,):
         raise InputError(f"a game of m={task.m} must have as many scores and memberships")
-    return game
+    return played_game
 
 
 _KNOWN_TRUTHS: dict[tuple[object, ...], float] = {}
@@ -354,9 +354,9 @@ _KNOWN_TRUTHS: dict[tuple[object, ...], float] = {}
 
 def _known_truth(task: _GameTask, claim: Claim, game: Game) -> float | None:
     """Return the smallest parameter that is true, None if it is not known."""
-    game_key = game_label(task.play), task.m, claim, game.parameter, game.truth
-    if game_key not in _KNOWN_TRUTHS:
-        _KNOWN_TRUTHS[game_key] = game.least(claim)
-    if math.isnan(_KNOWN_TRUTHS[game_key]):
+    game_and_claim = game_label(task.play), task.m, claim, game.parameter, game.truth
+    if game_and_claim not in _KNOWN_TRUTHS:
+        _KNOWN_TRUTHS[game_and_claim] = game.least(claim)
+    if math.isnan(_KNOWN_TRUTHS[game_and_claim]):
         return None
-    return _KNOWN_TRUTHS[game_key]
+    return _KNOWN_TRUTHS[game_and_claim]

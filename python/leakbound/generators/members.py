@@ -107,7 +107,7 @@ def split_members(
     array([1, 2, 4])
     """
     n = integer(n, name="n", least=1, most=MOST_EXAMPLES)
-    rng = Purpose.MEMBER_SPLIT.rng(integer(seed, name="seed", least=0))
+    split_rng = Purpose.MEMBER_SPLIT.rng(integer(seed, name="seed", least=0))
     if shares is None:
         shares = DEFAULT_SHARES
     if not isinstance(shares, Mapping):
@@ -128,7 +128,7 @@ def split_members(
         document_of_member, return_inverse=True, return_counts=True
     )
     # Documents in random order, each in the part where its middle falls.
-    random_order = rng.permutation(document_sizes.size)
+    random_order = split_rng.permutation(document_sizes.size)
     shuffled_sizes = document_sizes[random_order]
     document_middles = np.cumsum(shuffled_sizes) - shuffled_sizes / 2
     part_limits = np.cumsum(np.array(proportions) / sum(proportions))[:-1]
@@ -137,12 +137,12 @@ def split_members(
     part_of_member = part_of_document[document_codes]
     positions_by_part: dict[str, IntArray] = {}
     for part_number, name in enumerate(shares):
-        positions = np.flatnonzero(part_of_member == part_number)
-        if not positions.size:
+        member_positions = np.flatnonzero(part_of_member == part_number)
+        if not member_positions.size:
             raise OptionError(
                 f"part {name!r} would be empty: {n} members in {document_sizes.size} documents"
             )
-        positions_by_part[name] = positions.astype(np.int64, copy=False)
+        positions_by_part[name] = member_positions.astype(np.int64, copy=False)
     return positions_by_part
 
 

@@ -89,7 +89,7 @@ class Marginal:
         """Learn the distribution of a column."""
         distinct_values, value_counts = np.unique(column.astype(np.float64), return_counts=True)
         # Each distinct value is an interval of shares, as wide as it is frequent.
-        cumulative = np.concatenate([[0.0], np.cumsum(value_counts) / column.size])
+        cumulative_shares = np.concatenate([[0.0], np.cumsum(value_counts) / column.size])
         neighbourhood_starts = distinct_values.copy()
         neighbourhood_ends = distinct_values.copy()
         step = 0.0
@@ -103,7 +103,7 @@ class Marginal:
             step, decimals = _common_step(distinct_values, column.dtype)
         return cls(
             distinct_values=distinct_values,
-            cumulative=cumulative,
+            cumulative=cumulative_shares,
             neighbourhood_starts=neighbourhood_starts,
             neighbourhood_ends=neighbourhood_ends,
             step=step,
@@ -124,16 +124,17 @@ class Marginal:
         _, intervals_in_use = np.unique(interval_numbers, return_inverse=True)
         return intervals_in_use
 
-    def values_of(self, codes: IntArray, positions: FloatArray) -> FloatArray:
+    def values_of(self, codes: IntArray, relative_positions: FloatArray) -> FloatArray:
         """Return points of the neighbourhoods of values, at relative positions in [0, 1)."""
         starts_of_values = self.neighbourhood_starts[codes]
-        points = starts_of_values + positions * (self.neighbourhood_ends[codes] - starts_of_values)
+        widths_of_values = self.neighbourhood_ends[codes] - starts_of_values
+        neighbourhood_points = starts_of_values + relative_positions * widths_of_values
         if self.step:
             smallest = self.distinct_values[0]
-            steps_from_smallest = np.round((points - smallest) / self.step)
-            points = smallest + steps_from_smallest * self.step
-            points = np.round(points, self.decimals)
-        return points
+            steps_from_smallest = np.round((neighbourhood_points - smallest) / self.step)
+            neighbourhood_points = smallest + steps_from_smallest * self.step
+            neighbourhood_points = np.round(neighbourhood_points, self.decimals)
+        return neighbourhood_points
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,9 +180,9 @@ class Columns:
             labels = self.classes[codes[:, -1]]
             feature_marginals = feature_marginals[:-1]
         sampled_columns = []
-        for column, marginal in enumerate(feature_marginals):
-            positions = rng.random(len(codes))
-            sampled_columns.append(marginal.values_of(codes[:, column], positions))
+        for column_number, marginal in enumerate(feature_marginals):
+            relative_positions = rng.random(len(codes))
+            sampled_columns.append(marginal.values_of(codes[:, column_number], relative_positions))
         return Samples(values=np.column_stack(sampled_columns).astype(self.dtype), labels=labels)
 
 
@@ -278,10 +279,10 @@ class SequentialCART:
             rng = Purpose.CART_SAMPLES.rng(seed)
             sample_codes = np.empty((n, len(trees_and_donors)), np.int64)
             for column, (column_tree, donors) in enumerate(trees_and_donors):
-                leaves = np.zeros(n, np.int64)
+                leaves_of_samples = np.zeros(n, np.int64)
                 if column_tree is not None:
-                    leaves = column_tree.apply(sample_codes[:, :column])
-                sample_codes[:, column] = donors.draw(leaves, rng)
+                    leaves_of_samples = column_tree.apply(sample_codes[:, :column])
+                sample_codes[:, column] = donors.draw(leaves_of_samples, rng)
             return fitted_columns.samples(sample_codes, rng)
 
         return FittedGenerator(draw)

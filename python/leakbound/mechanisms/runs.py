@@ -167,11 +167,11 @@ class Runs:
 
     def _warning_of_equal_outputs(self) -> str:
         """Return what to know of outputs that are equal, or nothing."""
-        outputs = self._outputs
-        if _all_same(outputs):
-            return f"all {len(outputs)} outputs are equal: does the mechanism add noise?"
+        all_outputs = self._outputs
+        if _all_same(all_outputs):
+            return f"all {len(all_outputs)} outputs are equal: does the mechanism add noise?"
         outputs_by_coin: dict[bool, list[Output]] = {False: [], True: []}
-        for output, coin in zip(outputs, self.member[: len(outputs)].tolist(), strict=True):
+        for output, coin in zip(all_outputs, self.member[: len(all_outputs)].tolist(), strict=True):
             outputs_by_coin[coin].append(output)
         if all(
             len(outputs_of_coin) > 1 and _all_same(outputs_of_coin)
@@ -185,7 +185,7 @@ class Runs:
         if not repeated_outputs:
             return ""
         return (
-            f"{repeated_outputs} of {len(outputs)} outputs repeat an earlier one of the same "
+            f"{repeated_outputs} of {len(all_outputs)} outputs repeat an earlier one of the same "
             "input, and are not whole numbers: if runs share seeds or ignore their generator, they "
             "are not independent. Ignore this if the mechanism rounds its outputs"
         )
@@ -310,16 +310,16 @@ class Runs:
 
 def _all_same(outputs: list[Output]) -> bool:
     """Return whether runs all gave one output."""
-    return all(is_same(output, outputs[0]) for output in outputs)
+    return all(is_same(one_output, outputs[0]) for one_output in outputs)
 
 
 def _stored_arrays(outputs: list[Output]) -> dict[str, AnyArray]:
     """Return what a file holds of outputs: one array, if all are numbers of one shape."""
     if not outputs:
         return {"outputs": np.array([])}
-    table = together(outputs)
-    if isinstance(table, np.ndarray) and len({output.dtype for output in outputs}) == 1:
-        return {"outputs": table}
+    output_table = together(outputs)
+    if isinstance(output_table, np.ndarray) and len({output.dtype for output in outputs}) == 1:
+        return {"outputs": output_table}
     packed_outputs = [pack(output) for output in outputs]
     packed_sizes = [len(packed) for packed in packed_outputs]
     return {
@@ -334,13 +334,13 @@ def _stored_outputs(content: Archive) -> Iterator[Output]:
         for output in content["outputs"]:
             yield np.asarray(output)
         return
-    packed_outputs = content["packed"].astype(np.uint8).tobytes()
+    packed_bytes = content["packed"].astype(np.uint8).tobytes()
     output_stops = np.cumsum(content["sizes"].astype(np.int64))
-    if output_stops.size and output_stops[-1] != len(packed_outputs):
+    if output_stops.size and output_stops[-1] != len(packed_bytes):
         raise FormatError("outputs have another size")
     output_start = 0
     for output_stop in output_stops.tolist():
-        yield unpack(packed_outputs[output_start:output_stop])
+        yield unpack(packed_bytes[output_start:output_stop])
         output_start = output_stop
 
 

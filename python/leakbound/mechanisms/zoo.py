@@ -212,14 +212,14 @@ class SparseVector(Mechanism):
         query_noise = rng.laplace(scale=query_scale / self.epsilon, size=len(data))
         noisy_queries = data + query_noise
         noisy_threshold = 0.5 + rng.laplace(scale=noise_scales.threshold / self.epsilon)
-        is_above = noisy_queries >= noisy_threshold
-        queries_above: IntArray = np.cumsum(is_above)
+        is_above_threshold = noisy_queries >= noisy_threshold
+        queries_above: IntArray = np.cumsum(is_above_threshold)
         has_cut_off = self.fault not in {"no_query_noise", "no_cut_off"}
-        is_unasked = has_cut_off & (queries_above - is_above >= self.above)
+        is_not_asked = has_cut_off & (queries_above - is_above_threshold >= self.above)
         if self.fault == "released_values":
-            released_values = np.where(is_above, noisy_queries, _BELOW_THRESHOLD)
-            return np.where(is_unasked, _NOT_ASKED, released_values)
-        return np.where(is_unasked, -1, is_above)
+            released_values = np.where(is_above_threshold, noisy_queries, _BELOW_THRESHOLD)
+            return np.where(is_not_asked, _NOT_ASKED, released_values)
+        return np.where(is_not_asked, -1, is_above_threshold)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -289,9 +289,11 @@ class _LocalRandomizer:
         integer(other, name="other", least=0, most=self.k - 1)
         if value == other:
             raise OptionError(f"value and other must be different, got {value} twice")
-        supports_value = self._supports(reports, value)
-        supports_other = self._supports(reports, other)
-        return self.epsilon * np.subtract(supports_value, supports_other, dtype=np.float64)
+        supports_own_value = self._supports(reports, value)
+        supports_other_value = self._supports(reports, other)
+        return self.epsilon * np.subtract(
+            supports_own_value, supports_other_value, dtype=np.float64
+        )
 
     @abstractmethod
     def _drawn_reports(self, values: IntArray, rng: np.random.Generator) -> IntArray | BoolArray:
@@ -327,9 +329,9 @@ class GRR(_LocalRandomizer):
 
     def _drawn_reports(self, values: IntArray, rng: np.random.Generator) -> IntArray:
         truth_probability = 1 / (1 + (self.k - 1) * math.exp(-self.epsilon))
-        is_truth = rng.random(values.size) < truth_probability
+        reports_truth = rng.random(values.size) < truth_probability
         other_values = (values + rng.integers(1, self.k, values.size)) % self.k
-        return np.where(is_truth, values, other_values)
+        return np.where(reports_truth, values, other_values)
 
     def _supports(self, reports: ArrayInput, value: int) -> BoolArray:
         reports = vector(reports, name="reports")
@@ -347,17 +349,17 @@ class _UnaryEncoding(_LocalRandomizer):
 
     def _drawn_reports(self, values: IntArray, rng: np.random.Generator) -> BoolArray:
         own_probability, other_probability = self._one_probabilities
-        bits = np.empty((values.size, self.k), dtype=np.bool_)
+        reported_bits = np.empty((values.size, self.k), dtype=np.bool_)
         for value in range(self.k):
             one_probability = np.where(values == value, own_probability, other_probability)
-            bits[:, value] = rng.random(values.size) < one_probability
-        return bits
+            reported_bits[:, value] = rng.random(values.size) < one_probability
+        return reported_bits
 
     def _supports(self, reports: ArrayInput, value: int) -> BoolArray:
-        bits = _whole_numbers(reports, name="reports", most=1)
-        if bits.ndim != 2 or bits.shape[1] != self.k or not bits.size:
-            raise InputError(f"reports must have shape (n, {self.k}), got {bits.shape}")
-        return np.equal(bits[:, value], 1)
+        reported_bits = _whole_numbers(reports, name="reports", most=1)
+        if reported_bits.ndim != 2 or reported_bits.shape[1] != self.k or not reported_bits.size:
+            raise InputError(f"reports must have shape (n, {self.k}), got {reported_bits.shape}")
+        return np.equal(reported_bits[:, value], 1)
 
 
 class OUE(_UnaryEncoding):

@@ -104,21 +104,21 @@ class Game:
             return self.epsilon(claim.delta)
         if isinstance(claim, GaussianDP) and self.parameter == "mu" and not claim.delta:
             return self.truth
-        epsilons = np.linspace(0, _LARGEST_COMPARED_EPSILON, _COMPARED_POINTS)
-        delta_of_game = np.array([self.delta(epsilon) for epsilon in epsilons])
+        compared_epsilons = np.linspace(0, _LARGEST_COMPARED_EPSILON, _COMPARED_POINTS)
+        delta_of_game = np.array([self.delta(epsilon) for epsilon in compared_epsilons])
 
-        def is_false(parameter: float) -> bool:
-            claimed_delta = claim.curve(parameter, "both").delta(epsilons)
-            return not (delta_of_game <= claimed_delta + _ROUNDING_SLACK).all()
+        def is_false_claim(parameter: float) -> bool:
+            delta_of_claim = claim.curve(parameter, "both").delta(compared_epsilons)
+            return not (delta_of_game <= delta_of_claim + _ROUNDING_SLACK).all()
 
         smallest_parameter = claim.search[0]
         largest_parameter = min(claim.search[1], _LARGEST_PARAMETER)
-        if not is_false(smallest_parameter):
+        if not is_false_claim(smallest_parameter):
             return smallest_parameter
-        if is_false(largest_parameter):
+        if is_false_claim(largest_parameter):
             return math.inf
         _, smallest_true = halved(
-            smallest_parameter, largest_parameter, is_false, width=_PARAMETER_PRECISION
+            smallest_parameter, largest_parameter, is_false_claim, width=_PARAMETER_PRECISION
         )
         return smallest_true
 
@@ -128,10 +128,10 @@ class Game:
 
 def tossed(purpose: Purpose, m: int, seed: int) -> tuple[np.random.Generator, BoolArray]:
     """Return the generator of a game of m examples, and the fair coins that it tossed first."""
-    rng = purpose.rng(integer(seed, name="seed", least=0))
+    game_rng = purpose.rng(integer(seed, name="seed", least=0))
     m = integer(m, name="m", least=1, most=MOST_EXAMPLES)
-    member = rng.random(m) < 0.5
-    return rng, member
+    member = game_rng.random(m) < 0.5
+    return game_rng, member
 
 
 def null(m: int, *, seed: int) -> Game:
@@ -147,8 +147,8 @@ def null(m: int, *, seed: int) -> Game:
     >>> null(1000, seed=0).truth
     0.0
     """
-    rng, member = tossed(Purpose.NULL_GAME, m=m, seed=seed)
-    return Game(scores=rng.normal(size=m), member=member, truth=0.0, parameter="epsilon")
+    game_rng, member = tossed(Purpose.NULL_GAME, m=m, seed=seed)
+    return Game(scores=game_rng.normal(size=m), member=member, truth=0.0, parameter="epsilon")
 
 
 def gaussian(m: int, mu: float, *, seed: int) -> Game:
@@ -179,10 +179,10 @@ def gaussian(m: int, mu: float, *, seed: int) -> Game:
     >>> round(game.epsilon(1e-5), 3)
     4.377
     """
-    rng, member = tossed(Purpose.GAUSSIAN_GAME, m=m, seed=seed)
+    game_rng, member = tossed(Purpose.GAUSSIAN_GAME, m=m, seed=seed)
     mu = real(mu, name="mu", least=0, below=math.inf)
     signal_means = np.where(member, mu / 2, -mu / 2)
-    scores = signal_means + rng.normal(size=m)
+    scores = signal_means + game_rng.normal(size=m)
     return Game(scores=scores, member=member, truth=mu, parameter="mu")
 
 
@@ -218,15 +218,15 @@ def mixture(m: int, mu: float = 1.0, *, dependence: float = 0.95, seed: int) -> 
     >>> game.truth, round(game.epsilon(1e-5), 3)
     (1.0, 4.377)
     """
-    rng, member = tossed(Purpose.MIXTURE_GAME, m=m, seed=seed)
+    game_rng, member = tossed(Purpose.MIXTURE_GAME, m=m, seed=seed)
     mu = real(mu, name="mu", least=0, below=math.inf)
     reliability_correlation = real(dependence, name="dependence", least=0, most=1)
-    common_normal = rng.normal()
-    independent_normals = rng.normal(size=m)
+    common_normal = game_rng.normal()
+    independent_normals = game_rng.normal(size=m)
     common_part = math.sqrt(reliability_correlation) * common_normal
     own_parts = math.sqrt(1 - reliability_correlation) * independent_normals
     reliabilities = np.abs(mu / 2 + common_part + own_parts)
-    is_truthful_report = rng.random(m) * (1 + np.exp(-mu * reliabilities)) < 1
+    is_truthful_report = game_rng.random(m) * (1 + np.exp(-mu * reliabilities)) < 1
     scores = np.where(member == is_truthful_report, reliabilities, -reliabilities)
     return Game(scores=scores, member=member, truth=mu, parameter="mu")
 
@@ -264,18 +264,18 @@ def randomized_response(
     >>> game.truth, bool(abs(right.mean() - 1 / (1 + np.exp(-1.5))) < 0.05)
     (1.5, True)
     """
-    rng, member = tossed(Purpose.RESPONSE_GAME, m=m, seed=seed)
+    game_rng, member = tossed(Purpose.RESPONSE_GAME, m=m, seed=seed)
     epsilon = real(epsilon, name="epsilon", least=0, below=math.inf)
     plain_truth_probability = real(delta, name="delta", least=0, below=1)
     reported_share = real(fraction, name="fraction", above=0, most=1)
-    is_reported = rng.permutation(m) < math.ceil(reported_share * m)
-    is_plain_truth = is_reported & (rng.random(m) < plain_truth_probability)
-    is_truthful_report = rng.random(m) * (1 + math.exp(-epsilon)) < 1
-    noise_reports = rng.random(m) < 0.5
+    is_reported = game_rng.permutation(m) < math.ceil(reported_share * m)
+    is_plain_truth = is_reported & (game_rng.random(m) < plain_truth_probability)
+    is_truthful_report = game_rng.random(m) * (1 + math.exp(-epsilon)) < 1
+    noise_reports = game_rng.random(m) < 0.5
     randomized_reports = np.where(is_reported, member == is_truthful_report, noise_reports)
     reports = np.where(is_plain_truth, member, randomized_reports)
     # Sizes are in (0, 1] for noise, (1, 2] for reports and (2, 3] for the plain truth.
-    score_magnitudes = 1 - rng.random(m) + is_reported + is_plain_truth
+    score_magnitudes = 1 - game_rng.random(m) + is_reported + is_plain_truth
 
     return Game(
         scores=np.where(reports, score_magnitudes, -score_magnitudes),

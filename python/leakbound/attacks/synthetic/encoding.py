@@ -259,11 +259,11 @@ def _scaled_numbers(column: Column, known_rows: _KnownRows) -> FloatArray:
 
 def _median_and_spread(numbers: FloatArray) -> tuple[float, float]:
     """Return the median of numbers and their robust spread, 1 if they are all equal."""
-    increasing = np.sort(numbers)
-    lower_quartile, median, upper_quartile = np.quantile(increasing, [0.25, 0.5, 0.75])
+    sorted_numbers = np.sort(numbers)
+    lower_quartile, median, upper_quartile = np.quantile(sorted_numbers, [0.25, 0.5, 0.75])
     # The interquartile range of a normal distribution is 1.349 standard deviations.
     robust_spread = (upper_quartile - lower_quartile) / NORMAL_IQR
-    return float(median), float(robust_spread or increasing.std() or 1.0)
+    return float(median), float(robust_spread or sorted_numbers.std() or 1.0)
 
 
 def _shares_words(word_codes: NDArray[np.integer], known_rows: _KnownRows) -> bool:
