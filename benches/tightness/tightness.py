@@ -30,7 +30,7 @@ import untidy
 from forms import FORMS, NOT_GAUSSIAN
 from leakbound import benchmark, datasets
 from leakbound.benchmark import Audit, Table
-from leakbound.benchmark.running import label
+from leakbound.benchmark.running import game_label
 from leakbound.benchmark.table import KEY, method
 from leakbound.claims import Claim
 from leakbound.cuts import SecondLook
@@ -144,7 +144,7 @@ def play(games: Sequence[Any], *what: Any, store: Path | None = None, **options:
     tables = []
     for game in games:
         asked = {name: options.get(name) for name in ("m", "seeds", "reference")}
-        played = label((game, *what, asked)).encode()  # without addresses of functions
+        played = game_label((game, *what, asked)).encode()  # without addresses of functions
         file = store / f"{sha256(played).hexdigest()}.parquet"
         if not file.exists():
             benchmark.run([game], *what, **options).to_parquet(file)
@@ -220,7 +220,7 @@ def matrix(table: Table, m: int, claim: str) -> str:
 
 def false_claims(table: Table) -> str:
     """Return bounds with too many false claims at m = 1,000 as Markdown, by game."""
-    games = [label(game) for game in JUDGED]
+    games = [game_label(game) for game in JUDGED]
     told: dict[str, dict[str, str]] = {}
     for line in table.summary().lines:
         if line["m"] == 1000 and line["game"] in games and line["judged"]:

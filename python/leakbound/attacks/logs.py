@@ -70,28 +70,29 @@ class Logged:
 def lines(path: Path, most_rows: int | None = None) -> Iterator[Line]:
     """Yield the objects of a file of JSON lines, which may be packed by gzip."""
     unpacked = Unpacked(path.stat().st_size, most_rows)
-    number = 0
+    line_number = 0
     try:
         with _open_log(path) as log_file:
-            for number in count(1):
+            for line_number in count(1):
                 line_bytes = log_file.readline(_MOST_LINE_BYTES)
                 if not line_bytes:
                     return
                 unpacked.add(len(line_bytes), 1)
                 if line_bytes.strip():
-                    yield _parsed_line(path, number, line_bytes)
+                    yield _parsed_line(path, line_number, line_bytes)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise FormatError(
-            f"{path}, line {number}: its compressed data are damaged or cut short ({error}): copy "
-            "the file again"
+            f"{path}, line {line_number}: its compressed data are damaged or cut short ({error}): "
+            "copy the file again"
         ) from error
     except FormatError as error:
         if str(error).startswith(str(path)):
             raise
-        raise FormatError(f"{path}, line {number}: {error}") from error
+        raise FormatError(f"{path}, line {line_number}: {error}") from error
 
 
 def _open_log(path: Path) -> IO[bytes] | gzip.GzipFile:
+    """Open a log, which may be packed by gzip."""
     if path.suffix.lower() == ".gz":
         return gzip.open(path)
     return path.open("rb")
@@ -140,21 +141,29 @@ def _answer_and_choice(
     """
     answer = line.content
     for name in ("response", "body"):
-        wrapped = answer.get(name)
-        if isinstance(wrapped, dict) and "choices" not in answer and needed_field not in answer:
-            answer = wrapped
-    for place in (line.content, answer):
-        if place.get("error") is not None:
-            raise line.refusal(f"the server answered {shown(place['error'])}: repeat this request")
-    choices = answer.get("choices", [{}])
-    if not isinstance(choices, list) or not all(isinstance(choice, dict) for choice in choices):
-        raise line.refusal(f"choices must be a list of objects, got {shown(choices)}")
-    if len(choices) != 1:
+        wrapped_answer = answer.get(name)
+        if (
+            isinstance(wrapped_answer, dict)
+            and "choices" not in answer
+            and needed_field not in answer
+        ):
+            answer = wrapped_answer
+    for content in (line.content, answer):
+        if content.get("error") is not None:
+            raise line.refusal(
+                f"the server answered {shown(content['error'])}: repeat this request"
+            )
+    answer_choices = answer.get("choices", [{}])
+    if not isinstance(answer_choices, list) or not all(
+        isinstance(choice, dict) for choice in answer_choices
+    ):
+        raise line.refusal(f"choices must be a list of objects, got {shown(answer_choices)}")
+    if len(answer_choices) != 1:
         raise line.refusal(
-            f"the answer has {len(choices)} choices: send one prompt in each request and n=1, so "
-            "that each has its id"
+            f"the answer has {len(answer_choices)} choices: send one prompt in each request and "
+            "n=1, so that each has its id"
         )
-    return answer, choices[0]
+    return answer, answer_choices[0]
 
 
 def _id_in_line(line: Line, *names: str) -> str:
@@ -168,22 +177,25 @@ def _id_in_line(line: Line, *names: str) -> str:
 
 
 def _checked_id(line: Line, name: str, id_value: object) -> str:
+    """Return an id as text; refuse what is neither a number nor a word."""
     is_number_or_word = isinstance(id_value, str | int) and not isinstance(id_value, bool)
     text = ""
     if is_number_or_word:
         text = str(id_value).strip()
-    if not text or not _is_unicode(text):
+    if not text or not is_unicode(text):
         raise line.refusal(f"{name} must be a number or word, got {shown(id_value)}")
     return text
 
 
-def _is_unicode(text: str) -> bool:
+def is_unicode(text: str) -> bool:
+    """Return whether a text can be written as UTF-8, and is not empty."""
     with suppress(UnicodeEncodeError):
         return bool(text.encode())
     return False
 
 
 def _checked_list(line: Line, values: object, name: str) -> list[object]:
+    """Return a field that must be a list."""
     if not isinstance(values, list):
         raise line.refusal(f"{name} must be a list, got {shown(values)}")
     return values
@@ -216,6 +228,7 @@ def _logged_text(line: Line, *places: Mapping[str, object]) -> str:
 
 
 def _sequence_digest(parts: Sequence[object]) -> bytes:
+    """Return a digest of token names or texts, the same for equal ones in the same order."""
     return sha256(json.dumps([*parts]).encode()).digest()
 
 
@@ -252,28 +265,33 @@ def _logged_tokens(
 
 
 def _read_vllm(line: Line) -> Logged:
-    answer, choice = _answer_and_choice(line, "prompt_logprobs")
-    holder = choice
+    """Read an answer of vLLM with `prompt_logprobs`."""
+    server_answer, answer_choice = _answer_and_choice(line, "prompt_logprobs")
+    holder = answer_choice
     if holder.get("prompt_logprobs") is None:
-        holder = answer
+        holder = server_answer
     if holder.get("prompt_logprobs") is None:
         raise line.refusal(
             "it has no prompt_logprobs: request them, prompt_logprobs=0, and keep the answer in "
             f"the line, {_WRAPPED_ANSWER}"
         )
-    entries = _checked_list(line, holder["prompt_logprobs"], "prompt_logprobs")
-    logged_ids = holder.get("prompt_token_ids", answer.get("prompt_token_ids"))
-    token_ids = _prompt_token_ids(line, logged_ids, entries)
+    prompt_entries = _checked_list(line, holder["prompt_logprobs"], "prompt_logprobs")
+    logged_ids = holder.get("prompt_token_ids", server_answer.get("prompt_token_ids"))
+    token_ids = _prompt_token_ids(line, logged_ids, prompt_entries)
     log_probabilities = list[float]()
     token_names = list[object]()
     token_texts = list[str]()
-    for position, (entry, token_id) in enumerate(zip(entries, token_ids, strict=True)):
-        if entry is None and position == 0:
+    for position, (prompt_entry, token_id) in enumerate(
+        zip(prompt_entries, token_ids, strict=True)
+    ):
+        if prompt_entry is None and position == 0:
             # Its id is known only where prompt_token_ids are: logs with and without compare.
             token_names.append("")
             token_texts.append("")
             continue
-        log_probability, token_name, token_text = _prompt_token(line, position, entry, token_id)
+        log_probability, token_name, token_text = _prompt_token(
+            line, position, prompt_entry, token_id
+        )
         log_probabilities.append(log_probability)
         token_names.append(token_name)
         if token_text is not None:
@@ -282,18 +300,18 @@ def _read_vllm(line: Line) -> Logged:
     if len(token_texts) < len(token_names):
         all_texts = None
     return _logged_tokens(
-        line, log_probabilities, token_names, all_texts, _logged_text(line, answer)
+        line, log_probabilities, token_names, all_texts, _logged_text(line, server_answer)
     )
 
 
-def _prompt_token_ids(line: Line, logged_ids: object, entries: list[object]) -> list[object]:
+def _prompt_token_ids(line: Line, logged_ids: object, prompt_entries: list[object]) -> list[object]:
     """Return the id of each token of the prompt; None for each where they are not logged."""
     if logged_ids is None:
-        return [None] * len(entries)
+        return [None] * len(prompt_entries)
     token_ids = _checked_list(line, logged_ids, "prompt_token_ids")
-    if len(token_ids) != len(entries):
+    if len(token_ids) != len(prompt_entries):
         raise line.refusal(
-            f"it has {len(token_ids)} prompt_token_ids and {len(entries)} prompt_logprobs"
+            f"it has {len(token_ids)} prompt_token_ids and {len(prompt_entries)} prompt_logprobs"
         )
     return token_ids
 
@@ -302,29 +320,33 @@ def _prompt_token(
     line: Line, position: int, entry: object, token_id: object
 ) -> tuple[float, object, str | None]:
     """Return the log-probability of a token of the prompt, its id and its text."""
-    where = f"prompt_logprobs[{position}]"
+    entry_name = f"prompt_logprobs[{position}]"
     if not isinstance(entry, dict):
-        return _checked_log_probability(line, entry, where), token_id, None
+        return _checked_log_probability(line, entry, entry_name), token_id, None
     if not entry:
-        raise line.refusal(f"{where} is empty: each token needs its log-probability")
-    key = next(iter(entry))
+        raise line.refusal(f"{entry_name} is empty: each token needs its log-probability")
+    token_key = next(iter(entry))
     if token_id is not None:
-        key = str(token_id)
-        if key not in entry:
-            raise line.refusal(f"{where} lists no token {key}, which prompt_token_ids has there")
+        token_key = str(token_id)
+        if token_key not in entry:
+            raise line.refusal(
+                f"{entry_name} lists no token {token_key}, which prompt_token_ids has there"
+            )
     elif len(entry) > 1 and not _is_ranked_own_first([*entry.values()]):
         raise line.refusal(
-            f"{where} lists {len(entry)} tokens, and it cannot be told which is the prompt's: "
+            f"{entry_name} lists {len(entry)} tokens, and it cannot be told which is the prompt's: "
             "request prompt_logprobs=0, or keep prompt_token_ids (return_token_ids=true)"
         )
-    candidate = entry[key]
+    candidate = entry[token_key]
     if not isinstance(candidate, dict):
-        return _checked_log_probability(line, candidate, f"{where}[{key!r}]"), key, None
+        log_probability = _checked_log_probability(line, candidate, f"{entry_name}[{token_key!r}]")
+        return log_probability, token_key, None
     token_text = candidate.get("decoded_token")
     if not isinstance(token_text, str):
         token_text = None
-    field_name = f"{where}[{key!r}].logprob"
-    return _checked_log_probability(line, candidate.get("logprob"), field_name), key, token_text
+    field_name = f"{entry_name}[{token_key!r}].logprob"
+    log_probability = _checked_log_probability(line, candidate.get("logprob"), field_name)
+    return log_probability, token_key, token_text
 
 
 def _is_ranked_own_first(candidates: list[object]) -> bool:
@@ -346,8 +368,9 @@ def _is_ranked_own_first(candidates: list[object]) -> bool:
 
 
 def _read_openai(line: Line) -> Logged:
-    answer, choice = _answer_and_choice(line, "choices")
-    logprobs = choice.get("logprobs")
+    """Read an answer of completions with `echo` and `logprobs`."""
+    server_answer, answer_choice = _answer_and_choice(line, "choices")
+    logprobs = answer_choice.get("logprobs")
     if not isinstance(logprobs, dict):
         raise line.refusal(
             "it has no choices[0].logprobs: request completions with echo=true and logprobs=0, and "
@@ -366,7 +389,7 @@ def _read_openai(line: Line) -> Logged:
     if len(token_texts) < len(tokens):
         no_text = next(word for word in tokens if not isinstance(word, str))
         raise line.refusal(f"tokens must hold text, got {shown(no_text)}")
-    prompt_size = _prompt_size(line, answer, token_logprobs)
+    prompt_size = _prompt_size(line, server_answer, token_logprobs)
     log_probabilities = [
         _checked_log_probability(line, logprob, f"token_logprobs[{position}]")
         for position, logprob in enumerate(token_logprobs[:prompt_size])
@@ -379,13 +402,15 @@ def _read_openai(line: Line) -> Logged:
     return _logged_tokens(line, log_probabilities, token_texts, all_texts, _logged_text(line))
 
 
-def _prompt_size(line: Line, answer: Mapping[str, object], token_logprobs: list[object]) -> int:
+def _prompt_size(
+    line: Line, server_answer: Mapping[str, object], token_logprobs: list[object]
+) -> int:
     """Return how many tokens are the prompt's: those that were generated follow them."""
-    usage = answer.get("usage")
-    if not isinstance(usage, dict):
-        usage = {}
-    prompt_tokens = usage.get("prompt_tokens")
-    completion_tokens = usage.get("completion_tokens") or 0
+    token_usage = server_answer.get("usage")
+    if not isinstance(token_usage, dict):
+        token_usage = {}
+    prompt_tokens = token_usage.get("prompt_tokens")
+    completion_tokens = token_usage.get("completion_tokens") or 0
     if not _is_count(prompt_tokens) or not _is_count(completion_tokens):
         raise line.refusal(
             "it has no usage.prompt_tokens, which tells the prompt's tokens from generated ones: "
@@ -405,6 +430,7 @@ def _prompt_size(line: Line, answer: Mapping[str, object], token_logprobs: list[
 
 
 def _is_count(value: object) -> TypeGuard[int]:
+    """Return whether a value of a log is a number of tokens."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
@@ -412,6 +438,7 @@ def _is_count(value: object) -> TypeGuard[int]:
 
 
 def _read_lm_eval(line: Line) -> Logged:
+    """Read a sample of lm-evaluation-harness: one log-likelihood for a text."""
     if "resps" not in line.content:
         raise line.refusal(
             "it has no resps: give files samples_*.jsonl, which lm_eval --log_samples writes"
@@ -434,54 +461,58 @@ def _read_lm_eval(line: Line) -> Logged:
         )
     log_likelihood = _checked_log_probability(line, log_likelihood, "the log-likelihood in resps")
     texts = _request_texts(line, request)
-    doc = line.content.get("doc")
+    document = line.content.get("doc")
     id_name = "doc_id"
     id_value = line.content.get(id_name)
-    if isinstance(doc, dict) and isinstance(doc.get("id"), str | int):
-        id_name, id_value = "doc.id", doc["id"]
-    text = texts[-1]
-    byte_count = len(text.encode("utf-8", "surrogatepass"))
-    spelling = _sequence_digest(texts)
+    if isinstance(document, dict) and isinstance(document.get("id"), str | int):
+        id_name, id_value = "doc.id", document["id"]
+    scored_text = texts[-1]
+    byte_count = len(scored_text.encode("utf-8", "surrogatepass"))
+    text_digest = _sequence_digest(texts)
     return Logged(
         line=line,
         id=_checked_id(line, id_name, id_value),
-        tokens=Tokens([log_likelihood], byte_count, text),
+        tokens=Tokens([log_likelihood], byte_count, scored_text),
         size=None,
         unscored=0,
-        spelling=spelling,
-        part=spelling,
+        spelling=text_digest,
+        part=text_digest,
     )
 
 
 def _target_request(line: Line, requests: int) -> int:
     """Return which of several requests is that of the right answer."""
-    target = line.content.get("target")
-    if isinstance(target, int | str) and not isinstance(target, bool):
+    logged_target = line.content.get("target")
+    if isinstance(logged_target, int | str) and not isinstance(logged_target, bool):
         with suppress(ValueError):
-            request = int(target)
-            if 0 <= request < requests:
-                return request
+            request_number = int(logged_target)
+            if 0 <= request_number < requests:
+                return request_number
     raise line.refusal(
-        f"it has {requests} requests, and its target {shown(target)} does not say which is the "
-        "right one: use a task with output_type loglikelihood_rolling, or loglikelihood"
+        f"it has {requests} requests, and its target {shown(logged_target)} does not say which is "
+        "the right one: use a task with output_type loglikelihood_rolling, or loglikelihood"
     )
 
 
-def _request_texts(line: Line, request: int) -> list[str]:
+def _request_texts(line: Line, request_number: int) -> list[str]:
     """Return the texts of a request: of a context, if there is one, and what was scored."""
     requests = line.content.get("arguments")
     if isinstance(requests, dict):
         requests = [*requests.values()]
-    request_list = _checked_list(line, requests, "arguments")
-    if len(request_list) <= request:
-        raise line.refusal(f"it has {len(request_list)} arguments, and none for request {request}")
-    texts = request_list[request]
-    if isinstance(texts, dict):
-        texts = [*texts.values()]
-    texts = _checked_list(line, texts, f"arguments of request {request}")[:2]
-    known_texts = [text for text in texts if isinstance(text, str)]
-    if not texts or len(known_texts) < len(texts) or not known_texts[-1]:
-        raise line.refusal(f"arguments of request {request} must be texts, got {shown(texts)}")
+    listed_requests = _checked_list(line, requests, "arguments")
+    if len(listed_requests) <= request_number:
+        raise line.refusal(
+            f"it has {len(listed_requests)} arguments, and none for request {request_number}"
+        )
+    request_texts = listed_requests[request_number]
+    if isinstance(request_texts, dict):
+        request_texts = [*request_texts.values()]
+    request_texts = _checked_list(line, request_texts, f"arguments of request {request_number}")[:2]
+    known_texts = [text for text in request_texts if isinstance(text, str)]
+    if not request_texts or len(known_texts) < len(request_texts) or not known_texts[-1]:
+        raise line.refusal(
+            f"arguments of request {request_number} must be texts, got {shown(request_texts)}"
+        )
     return known_texts
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from leakbound._base import checks
 from leakbound._base.scores import Scores
 from leakbound._base.types import AnyArray, IntArray, PathInput
-from leakbound.attacks.logs import Line, Logged, LogSource, lines, logged
+from leakbound.attacks.logs import Line, Logged, LogSource, is_unicode, lines, logged
 from leakbound.attacks.tokens import LOWEST, SIGNALS, TokenSignal, check_signal, difference
 from leakbound.errors import FormatError, OptionError
 
@@ -196,6 +196,7 @@ class ScoredLog:
             raise FormatError(f"{files[0]} has no lines: log one text in each")
 
     def _score(self, logged_text: Logged) -> float:
+        """Return the signal of a text of a log."""
         if self._signal == "zlib" and not logged_text.tokens.text:
             raise logged_text.line.refusal(
                 "zlib packs the text, which is not there: add it as text"
@@ -289,17 +290,10 @@ class ScoredLog:
 def _fits_a_column(value: object) -> bool:
     """Return whether a value is a boolean, a number or a word that a column can hold."""
     if isinstance(value, str):
-        return _is_unicode(value)
+        return is_unicode(value)
     if isinstance(value, int):  # which booleans are, too
         return abs(value) < _LARGEST_INTEGER
     return isinstance(value, float) and not math.isnan(value)
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        return bool(text.encode())
-    except UnicodeEncodeError:
-        return False
 
 
 def _without_text(logged_text: Logged) -> Logged:

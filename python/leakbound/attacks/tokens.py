@@ -38,19 +38,23 @@ class Tokens:
 
 
 def _text_log_probability(tokens: Tokens, _: float) -> float:
+    """Return the log-probability of a text."""
     return math.fsum(tokens.values)
 
 
 def _mean_log_probability(tokens: Tokens, _: float) -> float:
+    """Return the mean log-probability of a token."""
     return math.fsum(tokens.values) / tokens.units
 
 
 def _lowest_mean(tokens: Tokens, k: float) -> float:
-    token_count = max(1, int(len(tokens.values) * k / 100))
-    return math.fsum(sorted(tokens.values)[:token_count]) / token_count
+    """Return the mean of the k per cent of the tokens with the lowest log-probability."""
+    lowest_count = max(1, int(len(tokens.values) * k / 100))
+    return math.fsum(sorted(tokens.values)[:lowest_count]) / lowest_count
 
 
 def _log_probability_per_packed_byte(tokens: Tokens, _: float) -> float:
+    """Return the log-probability of a text over the bytes that zlib packs it in."""
     packed_text = zlib.compress(tokens.text.encode("utf-8", "surrogatepass"))
     return math.fsum(tokens.values) / len(packed_text)
 
@@ -140,11 +144,11 @@ def token_scores(
 
 
 def _signal_of_rows(
-    losses: FloatArray, texts: Sequence[str], signal: TokenSignal, k: float
+    loss_table: FloatArray, texts: Sequence[str], signal: TokenSignal, k: float
 ) -> list[float]:
     """Return the signal of each row."""
     signal_values = []
-    for loss_row, text in zip(losses, texts, strict=True):
+    for loss_row, text in zip(loss_table, texts, strict=True):
         log_probabilities = (-loss_row[~np.isnan(loss_row)]).tolist()
         tokens = Tokens(log_probabilities, units=len(log_probabilities), text=text)
         signal_values.append(SIGNALS[signal](tokens, k))
@@ -159,16 +163,16 @@ def _checked_texts(texts: Sequence[str] | None, row_count: int, signal: str) -> 
         return [""] * row_count
     if texts is None:
         raise OptionError("zlib packs texts: pass texts=, one for each row of losses")
-    listed_texts: list[object] = [*texts]
-    if len(listed_texts) != row_count:
-        raise InputError(f"there are {len(listed_texts)} texts and {row_count} rows of losses")
+    texts_of_rows: list[object] = [*texts]
+    if len(texts_of_rows) != row_count:
+        raise InputError(f"there are {len(texts_of_rows)} texts and {row_count} rows of losses")
     rows_without_text = [
-        row for row, text in enumerate(listed_texts) if not isinstance(text, str) or not text
+        row for row, text in enumerate(texts_of_rows) if not isinstance(text, str) or not text
     ]
     if rows_without_text:
         row = rows_without_text[0]
         raise InputError(
-            f"texts must hold text, got {checks.shown(listed_texts[row])} at row {row}"
+            f"texts must hold text, got {checks.shown(texts_of_rows[row])} at row {row}"
         )
     return [*texts]
 
@@ -176,24 +180,24 @@ def _checked_texts(texts: Sequence[str] | None, row_count: int, signal: str) -> 
 def _loss_table(values: ArrayInput, name: str) -> FloatArray:
     """Read losses, with a row for each text and at least one number in each."""
     refuse_masked(values, name=name)
-    array = array_of(values, name=name)
-    if array.dtype.kind not in "iuf" or array.ndim != 2 or not array.size:
+    loss_array = array_of(values, name=name)
+    if loss_array.dtype.kind not in "iuf" or loss_array.ndim != 2 or not loss_array.size:
         raise InputError(
             f"{name} must be a table of numbers with a row for each text, padded with NaN, got "
-            f"{array.dtype} of shape {array.shape}"
+            f"{loss_array.dtype} of shape {loss_array.shape}"
         )
-    table = array.astype(np.float64)
-    is_missing = np.isnan(table)
+    loss_table = loss_array.astype(np.float64)
+    is_missing = np.isnan(loss_table)
     empty_rows = np.flatnonzero(is_missing.all(1))
     if empty_rows.size:
         raise InputError(
             f"{name} has no number in row {empty_rows[0]}: leave out texts of one token"
         )
-    negative_places = np.argwhere(table < -ROUNDING)
+    negative_places = np.argwhere(loss_table < -ROUNDING)
     if negative_places.size:
         row, column = negative_places[0]
         raise InputError(
-            f"{name} must be at least 0, got {table[row, column]:g} in row {row}, column {column}: "
-            "losses are minus log-probabilities"
+            f"{name} must be at least 0, got {loss_table[row, column]:g} in row {row}, column "
+            f"{column}: losses are minus log-probabilities"
         )
-    return table
+    return loss_table

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_bounds", "draw_false_claims"]
 
-_MARKS = "osD^vPX*"
+_MARKERS = "osD^vPX*"
+# Inches
+_PANEL_WIDTH = 4.2
+_PANEL_HEIGHT = 3.0
+_LEGEND_HEIGHT = 0.6
 
 
 def draw_bounds(table: Table, claim: str) -> Figure:
@@ -42,7 +46,7 @@ def draw_bounds(table: Table, claim: str) -> Figure:
     OptionError
         No row is about the claim.
     """
-    return _panels(table, claim=claim, height=lambda _: 3.0, draw=_bounds)
+    return _figure_of_panels(table, claim, panel_height=_PANEL_HEIGHT, draw=_draw_bounds_panel)
 
 
 def draw_false_claims(table: Table, claim: str) -> Figure:
@@ -65,74 +69,92 @@ def draw_false_claims(table: Table, claim: str) -> Figure:
     OptionError
         No row is about the claim.
     """
-    return _panels(
-        table, claim=claim, height=lambda most: max(3.0, 0.25 * most), draw=_false_claims
-    )
+    most_lines = max(map(len, _lines_by_game(table, claim).values()))
+    panel_height = max(_PANEL_HEIGHT, 0.25 * most_lines)
+    return _figure_of_panels(table, claim, panel_height, draw=_draw_false_claims_panel)
 
 
-def _panels(
-    table: Table,
-    claim: str,
-    height: Callable[[int], float],
-    draw: Callable[[Axes, list[Row]], None],
-) -> Figure:
+def _lines_by_game(table: Table, claim: str) -> dict[str, list[Row]]:
+    """Return the lines of the summary that are about a claim, by their game."""
     instance(table, "table", Table)
-    every = table.summary().lines
-    panels: dict[str, list[Row]] = {}
-    for line in every:
+    summary_lines = table.summary().lines
+    lines_by_game: dict[str, list[Row]] = {}
+    for line in summary_lines:
         if line["claim"] == claim:
-            panels.setdefault(line["game"], []).append(line)
-    if not panels:
-        there = ", ".join(sorted({repr(line["claim"]) for line in every})) or "none"
-        raise OptionError(f"claim must be one of those of the table ({there}), got {claim!r}")
-    columns = min(3, len(panels))
-    down = -(-len(panels) // columns)
-    size = 4.2 * columns, height(max(map(len, panels.values()))) * down + 0.6
+            lines_by_game.setdefault(line["game"], []).append(line)
+    if not lines_by_game:
+        known_claims = ", ".join(sorted({repr(line["claim"]) for line in summary_lines})) or "none"
+        raise OptionError(
+            f"claim must be one of those of the table ({known_claims}), got {claim!r}"
+        )
+    return lines_by_game
+
+
+def _figure_of_panels(
+    table: Table, claim: str, panel_height: float, draw: Callable[[Axes, list[Row]], None]
+) -> Figure:
+    """Draw a panel for each game, and below them a legend for all."""
+    lines_by_game = _lines_by_game(table, claim)
+    column_count = min(3, len(lines_by_game))
+    row_count = -(-len(lines_by_game) // column_count)
+    width = _PANEL_WIDTH * column_count
+    height = panel_height * row_count + _LEGEND_HEIGHT
     with house_style():
         from matplotlib import pyplot as plt
 
-        figure, grid = plt.subplots(
-            down, columns, squeeze=False, figsize=size, layout="constrained"
+        figure, axes_grid = plt.subplots(
+            row_count, column_count, squeeze=False, figsize=(width, height), layout="constrained"
         )
-        for ax, (game, lines) in zip(grid.flat, panels.items(), strict=False):
-            ax.set_title("\n".join(wrap(game, 34)))
-            draw(ax, lines)
-        for ax in figure.axes[len(panels) :]:
-            ax.set_axis_off()
+        for axes, (game, summary_lines) in zip(axes_grid.flat, lines_by_game.items(), strict=False):
+            axes.set_title("\n".join(wrap(game, 34)))
+            draw(axes, summary_lines)
+        for axes in figure.axes[len(lines_by_game) :]:
+            axes.set_axis_off()
         handles, labels = figure.axes[0].get_legend_handles_labels()
         if labels:
             figure.legend(handles, labels, loc="outside lower center", ncols=4)
     return figure
 
 
-def _bounds(ax: Axes, lines: list[Row]) -> None:
-    lines = [line for line in lines if line["errors"] < line["games"]]
-    if not lines:
+def _draw_bounds_panel(axes: Axes, summary_lines: list[Row]) -> None:
+    """Draw the mean bound of each method against the number of examples."""
+    summary_lines = [line for line in summary_lines if line["errors"] < line["games"]]
+    if not summary_lines:
         return
-    for number, name in enumerate(dict.fromkeys(map(method, lines))):
-        points = sorted((line["m"], line["bound"]) for line in lines if method(line) == name)
-        mark = _MARKS[number % len(_MARKS)]
-        ax.plot(*zip(*points, strict=True), label=name, color=f"C{number}", marker=mark)
-    points = sorted({line["m"]: line["oracle"] for line in lines}.items())
-    best = "best fixed threshold, labels known"
-    ax.plot(*zip(*points, strict=True), ":", color=MUTED, label=best)
-    if lines[0]["truth"] <= 3 * max(line["bound"] for line in lines):
-        ax.axhline(lines[0]["truth"], color=INK, linestyle="--")
-    ax.set(xscale="log", xlabel="examples m", ylabel="mean bound")
-    ax.set_xticks([m for m, _ in points], [f"{m:,}" for m, _ in points])
-    ax.minorticks_off()
-    ax.set_ylim(bottom=0)
+    bounds_by_method: dict[str, list[tuple[int, float]]] = {}
+    for line in summary_lines:
+        method_bounds = bounds_by_method.setdefault(method(line), [])
+        method_bounds.append((line["m"], line["bound"]))
+    for method_number, (method_name, bounds) in enumerate(bounds_by_method.items()):
+        example_counts, mean_bounds = zip(*sorted(bounds), strict=True)
+        marker = _MARKERS[method_number % len(_MARKERS)]
+        color = f"C{method_number}"
+        axes.plot(example_counts, mean_bounds, label=method_name, color=color, marker=marker)
+    oracle_by_size = {line["m"]: line["oracle"] for line in summary_lines}
+    example_counts, oracle_bounds = zip(*sorted(oracle_by_size.items()), strict=True)
+    oracle_label = "best fixed threshold, labels known"
+    axes.plot(example_counts, oracle_bounds, ":", color=MUTED, label=oracle_label)
+    truth = summary_lines[0]["truth"]
+    largest_bound = max(line["bound"] for line in summary_lines)
+    if truth <= 3 * largest_bound:
+        axes.axhline(truth, color=INK, linestyle="--")
+    axes.set(xscale="log", xlabel="examples m", ylabel="mean bound")
+    axes.set_xticks(example_counts, [f"{m:,}" for m in example_counts])
+    axes.minorticks_off()
+    axes.set_ylim(bottom=0)
 
 
-def _false_claims(ax: Axes, lines: list[Row]) -> None:
-    level = 1 - lines[0]["confidence"]
-    lines = [line for line in reversed(lines) if line["judged"]]
-    for number, line in enumerate(lines):
-        colour = "C0"
-        if line["low"] > level:
-            colour = ALERT
-        ax.plot((line["low"], line["high"]), (number, number), color=colour)
-        ax.plot(line["false_claims"] / line["judged"], number, "o", color=colour)
-    ax.set_yticks(range(len(lines)), [f"{method(line)}, m = {line['m']:,}" for line in lines])
-    ax.axvline(level, color=INK, linestyle="--")
-    ax.set(xlabel="share of false claims", xlim=(-0.01, None))
+def _draw_false_claims_panel(axes: Axes, summary_lines: list[Row]) -> None:
+    """Draw the share of false claims of each method, with its confidence limits."""
+    allowed_share = 1 - summary_lines[0]["confidence"]
+    summary_lines = [line for line in reversed(summary_lines) if line["judged"]]
+    for height, line in enumerate(summary_lines):
+        color = "C0"
+        if line["low"] > allowed_share:
+            color = ALERT
+        axes.plot((line["low"], line["high"]), (height, height), color=color)
+        axes.plot(line["false_claims"] / line["judged"], height, "o", color=color)
+    method_labels = [f"{method(line)}, m = {line['m']:,}" for line in summary_lines]
+    axes.set_yticks(range(len(summary_lines)), method_labels)
+    axes.axvline(allowed_share, color=INK, linestyle="--")
+    axes.set(xlabel="share of false claims", xlim=(-0.01, None))

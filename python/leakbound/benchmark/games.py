@@ -40,11 +40,10 @@ class Attack:
     def __call__(self, m: int, *, seed: int) -> Game:
         """Play the game of a seed."""
         rng, member = tossed(Purpose.USER_GAME, m=m, seed=seed)
-        scores = check_scores(
-            self.attack(member.copy(), int(rng.integers(2**32))), name="attack(…)"
-        )
+        attack_seed = int(rng.integers(2**32))
+        attack_scores = check_scores(self.attack(member.copy(), attack_seed), name="attack(…)")
         truth = real(self.truth, name="truth", least=0)
-        return Game(scores=scores, member=member, truth=truth, parameter="epsilon")
+        return Game(scores=attack_scores, member=member, truth=truth, parameter="epsilon")
 
 
 @dataclass(frozen=True)
@@ -67,31 +66,38 @@ class Scores:
     def __call__(self, m: int, *, seed: int) -> Game:
         """Play the game of a seed."""
         path = Path(self.source)
-        written = None
+        last_written = None
         if path.exists():
-            written = (path.stat().st_mtime_ns, path.stat().st_size)
-        scores, member = _stored(path, column=self.column, _written=written)
-        if m > scores.size:
+            last_written = (path.stat().st_mtime_ns, path.stat().st_size)
+        stored_scores, stored_membership = _stored_scores(
+            path, column=self.column, _last_written=last_written
+        )
+        if m > stored_scores.size:
             message = "{path} has only {examples:,} examples: {m} is too large"
-            named = {"path": path, "examples": scores.size, "m": Option("m", m)}
-            raise OptionError(Message(message, **named))
-        rows = Purpose.CORPUS_ROWS.rng(integer(seed, name="seed", least=0)).permutation(
-            scores.size
-        )[:m]
-        return Game(scores=scores[rows], member=member[rows], truth=math.nan, parameter="epsilon")
+            named_values = {"path": path, "examples": stored_scores.size, "m": Option("m", m)}
+            raise OptionError(Message(message, **named_values))
+        rng = Purpose.CORPUS_ROWS.rng(integer(seed, name="seed", least=0))
+        drawn_rows = rng.permutation(stored_scores.size)[:m]
+        return Game(
+            scores=stored_scores[drawn_rows],
+            member=stored_membership[drawn_rows],
+            truth=math.nan,
+            parameter="epsilon",
+        )
 
 
 @lru_cache(maxsize=8)
-def _stored(path: Path, column: str, _written: object) -> tuple[FloatArray, BoolArray]:
+def _stored_scores(path: Path, column: str, _last_written: object) -> tuple[FloatArray, BoolArray]:
     """Return scores and membership of a file, which is read again if it was written since."""
-    table = read_parquet(path)
-    for name in (column, "member"):
-        if name not in table.column_names:
+    arrow_table = read_parquet(path)
+    for column_name in (column, "member"):
+        if column_name not in arrow_table.column_names:
             raise FormatError(
-                f"{path} has no column {name!r}; its columns are {', '.join(table.column_names)}"
+                f"{path} has no column {column_name!r}; its columns are "
+                f"{', '.join(arrow_table.column_names)}"
             )
-    scores = check_scores(table[column].to_numpy(), name=f"{column!r} of {path}")
-    return scores, check_membership(table["member"].to_numpy(), scores.size)
+    column_scores = check_scores(arrow_table[column].to_numpy(), name=f"{column!r} of {path}")
+    return column_scores, check_membership(arrow_table["member"].to_numpy(), column_scores.size)
 
 
 def read_parquet(path: Path) -> "pa.Table":
@@ -104,6 +110,5 @@ def read_parquet(path: Path) -> "pa.Table":
     except FormatError as error:
         raise FormatError(f"{path} cannot be read: {error}") from error
     except (pa.ArrowException, OSError) as error:
-        raise FormatError(
-            f"{path} is not a complete parquet file: {' '.join(str(error).split()):.200}"
-        ) from error
+        flaw = " ".join(str(error).split())
+        raise FormatError(f"{path} is not a complete parquet file: {flaw:.200}") from error

@@ -29,8 +29,8 @@ from leakbound.simulate import Game
 from leakbound.stats import clopper_pearson, normal_quantile
 
 # Numbers of guesses that the oracle tries, and those tested if tests are slow.
-_NUMBERS = 32
-_TESTED = 6
+_ORACLE_GUESS_COUNTS = 32
+_ORACLE_TESTS = 6
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,13 @@ class Audit:
 
     def audit(self, game: Game, claim: Claim, level: float, seed: int) -> float:
         """Return a lower bound on the claim's parameter, false with chance `level` at most."""
-        design = game.design or partial(Coins, game.member)
-        options: dict[str, Any] = {"cuts": self.cuts, "sides": self.sides, "seed": seed}
-        options |= {"claim": claim, "confidence": 1 - level}
-        return float(audit(game.scores, design(), **options).bound)
+        make_design = game.design or partial(Coins, game.member)
+        audit_options: dict[str, Any] = {"cuts": self.cuts, "sides": self.sides, "seed": seed}
+        audit_options |= {"claim": claim, "confidence": 1 - level}
+        return float(audit(game.scores, make_design(), **audit_options).bound)
 
 
-class Named(NamedTuple):
+class NamedBound(NamedTuple):
     """A bound with its name in rows."""
 
     bound: Any
@@ -67,7 +67,7 @@ class Named(NamedTuple):
     options: str
 
     @classmethod
-    def of(cls, bound: object) -> "Named":
+    def of(cls, bound: object) -> "NamedBound":
         """Read a policy, None for the default, an `Audit`, what takes a game, or a function."""
         if bound is None or isinstance(bound, Policy | SecondLook):
             bound = Audit(bound)
@@ -75,17 +75,18 @@ class Named(NamedTuple):
             name = "default"
             options = ""
             if bound.cuts:
-                name, options = words(bound.cuts)
-            more = words(replace(bound, cuts=None))[1]
-            return cls(bound=bound, name=name, options=", ".join(filter(None, (options, more))))
+                name, options = name_and_options(bound.cuts)
+            _, audit_options = name_and_options(replace(bound, cuts=None))
+            options = ", ".join(filter(None, (options, audit_options)))
+            return cls(bound, name, options)
         if not callable(bound) and not hasattr(bound, "audit"):
             raise InputTypeError(
                 f"a bound must be a cut policy or callable as bound(scores, member, claim, level), "
                 f"got {bound!r}"
             )
-        return cls(bound, *words(bound))
+        return cls(bound, *name_and_options(bound))
 
-    def compute(self, game: Game, claim: Claim, level: float, seed: int) -> float:
+    def checked_bound(self, game: Game, claim: Claim, level: float, seed: int) -> float:
         """Return the bound, checked."""
         if hasattr(self.bound, "audit"):
             value = self.bound.audit(game, claim, level, seed)
@@ -98,25 +99,28 @@ class Named(NamedTuple):
         return float(value)
 
 
-def words(thing: object) -> tuple[str, str]:
+def name_and_options(thing: object) -> tuple[str, str]:
     """Return the name of an object, and its options that are not defaults."""
     if isinstance(thing, partial):
-        options = [
-            *map(repr, thing.args),
-            *(f"{key}={thing.keywords[key]!r}" for key in thing.keywords),
-        ]
-        return words(thing.func)[0], ", ".join(options)
+        shown_options = [repr(argument) for argument in thing.args]
+        shown_options += [f"{key}={value!r}" for key, value in thing.keywords.items()]
+        name, _ = name_and_options(thing.func)
+        return name, ", ".join(shown_options)
     if not is_dataclass(thing):
         return str(getattr(thing, "__name__", type(thing).__name__)), ""
-    values = ((one, getattr(thing, one.name)) for one in fields(thing))
-    given = [f"{one.name}={value!r}" for one, value in values if value not in (one.default, {})]
-    return type(thing).__name__, ", ".join(given)
+    changed_options = []
+    for option in fields(thing):
+        value = getattr(thing, option.name)
+        if value not in (option.default, {}):
+            changed_options.append(f"{option.name}={value!r}")
+    return type(thing).__name__, ", ".join(changed_options)
 
 
-def label(play: object) -> str:
+def game_label(play: object) -> str:
     """Return the name of a game in rows: a function or a class, with its parameters."""
     if isinstance(play, partial):
-        return "{}({})".format(*words(play))
+        name, options = name_and_options(play)
+        return f"{name}({options})"
     name = getattr(play, "__name__", None) or repr(play)
     return re.sub(r" at 0x[0-9a-fA-F]+", "", name)
 
@@ -128,40 +132,42 @@ def oracle(game: Game, claim: Claim, level: float, seed: int) -> float:
     are tried on a geometric grid: of both sides, of members, and of non-members.
     """
     m = game.member.size
-    spaced = np.geomspace(min(4, m), m, _NUMBERS)
-    numbers = np.unique(np.rint(spaced)).astype(int)
-    views: list[tuple[Game, SidesChoice]] = [(game, "both"), (game, "member")]
-    if plain := game.design is None:
-        views.append((replace(game, scores=-game.scores, member=~game.member), "member"))
-    tries = list(product(views, numbers.tolist()))
-    if plain and isinstance(claim, FAMILIES):  # of which each test is dear
-        promises = np.concatenate([_promise(*view, numbers, level) for view in views])
-        most_promising = np.argsort(-promises)[:_TESTED]
-        tries = [tries[i] for i in most_promising]
-    bounds = [0.0]
-    for (seen, sides), guesses in tries:
-        of_threshold = Audit(cuts=Fixed(guesses), sides=sides)
+    geometric_grid = np.geomspace(min(4, m), m, _ORACLE_GUESS_COUNTS)
+    guess_counts = np.unique(np.rint(geometric_grid)).astype(int)
+    games_and_sides: list[tuple[Game, SidesChoice]] = [(game, "both"), (game, "member")]
+    if is_fair_coins := game.design is None:
+        games_and_sides.append((replace(game, scores=-game.scores, member=~game.member), "member"))
+    candidate_thresholds = list(product(games_and_sides, guess_counts.tolist()))
+    if is_fair_coins and isinstance(claim, FAMILIES):  # of which each test is dear
+        promised_parameters = np.concatenate(
+            [_gaussian_promise(*view, guess_counts, level) for view in games_and_sides]
+        )
+        most_promising_places = np.argsort(-promised_parameters)[:_ORACLE_TESTS]
+        candidate_thresholds = [candidate_thresholds[place] for place in most_promising_places]
+    bounds_of_thresholds = [0.0]
+    for (seen_game, sides), guess_count in candidate_thresholds:
+        fixed_threshold = Audit(cuts=Fixed(guess_count), sides=sides)
         with suppress(LeakboundError):  # so many guesses cannot be made
-            bounds.append(of_threshold.audit(seen, claim, level, seed))
-    return max(bounds)
+            bounds_of_thresholds.append(fixed_threshold.audit(seen_game, claim, level, seed))
+    return max(bounds_of_thresholds)
 
 
-def _promise(game: Game, sides: str, numbers: IntArray, level: float) -> FloatArray:
+def _gaussian_promise(game: Game, sides: str, guess_counts: IntArray, level: float) -> FloatArray:
     """Return μ of the Gaussian curve through the limit on each number of guesses alone."""
-    ranked = game.member[np.argsort(-game.scores, kind="stable")]
-    right = np.concatenate([[0], np.cumsum(ranked)])
-    correct = right[numbers]
-    share = np.minimum(1.0, 2 * numbers / ranked.size)
+    ranked_membership = game.member[np.argsort(-game.scores, kind="stable")]
+    members_above = np.concatenate([[0], np.cumsum(ranked_membership)])
+    correct_guesses = members_above[guess_counts]
+    guessed_shares = np.minimum(1.0, 2 * guess_counts / ranked_membership.size)
     if sides == "both":
-        top = (numbers + 1) // 2
-        bottom = numbers // 2
-        members_below = right[-1] - right[ranked.size - bottom]
-        correct = right[top] + bottom - members_below
-        share = numbers / ranked.size
-    right_rate = np.asarray(clopper_pearson(correct, numbers, beta=level))
-    true_positives = np.clip(share * right_rate, 1e-12, 1 - 1e-12)
-    false_positives = np.clip(share * (1 - right_rate), 1e-12, 1 - 1e-12)
-    return np.asarray(normal_quantile(true_positives) - normal_quantile(false_positives))
+        top_guesses = (guess_counts + 1) // 2
+        bottom_guesses = guess_counts // 2
+        members_below = members_above[-1] - members_above[ranked_membership.size - bottom_guesses]
+        correct_guesses = members_above[top_guesses] + bottom_guesses - members_below
+        guessed_shares = guess_counts / ranked_membership.size
+    correct_guess_rates = np.asarray(clopper_pearson(correct_guesses, guess_counts, beta=level))
+    true_positive_rates = np.clip(guessed_shares * correct_guess_rates, 1e-12, 1 - 1e-12)
+    false_positive_rates = np.clip(guessed_shares * (1 - correct_guess_rates), 1e-12, 1 - 1e-12)
+    return np.asarray(normal_quantile(true_positive_rates) - normal_quantile(false_positive_rates))
 
 
 # From examples and a seed to a game.
@@ -169,14 +175,14 @@ Play: TypeAlias = Callable[..., Game]
 
 
 @dataclass(frozen=True)
-class _Task:
+class _GameTask:
     """A game to play once, and the claims and bounds of its audits."""
 
     play: Play
     m: int
     seed: int
     claims: Sequence[Claim]
-    bounds: Sequence[Named]
+    bounds: Sequence[NamedBound]
     confidence: float
     reference: bool
 
@@ -232,43 +238,43 @@ def run(
     flag(reference, name="reference")
     for claim in claims:
         instance(claim, name="claims", types=CLAIMS)
-    sizes = [integer(one, name="m", least=1, most=MOST_EXAMPLES) for one in m]
-    numbers = [integer(one, name="seeds", least=0) for one in seeds]
-    named = [*map(Named.of, bounds)]
+    checked_sizes = [integer(size, name="m", least=1, most=MOST_EXAMPLES) for size in m]
+    checked_seeds = [integer(seed, name="seeds", least=0) for seed in seeds]
+    checked_bounds = [*map(NamedBound.of, bounds)]
     complement(confidence)
-    names: list[Sequence[object]] = [
-        [*map(label, games)],
-        [one.name for one in claims],
-        sizes,
-        numbers,
+    keys_of_rows: list[Sequence[object]] = [
+        [*map(game_label, games)],
+        [claim.name for claim in claims],
+        checked_sizes,
+        checked_seeds,
     ]
-    names.append([(one.name, one.options) for one in named])
-    if not all(names) or any(len(set(part)) < len(part) for part in names):
+    keys_of_rows.append([(bound.name, bound.options) for bound in checked_bounds])
+    if not all(keys_of_rows) or any(len(set(keys)) < len(keys) for keys in keys_of_rows):
         message = "nothing to do"
-        if all(names):
+        if all(keys_of_rows):
             message = "two games or two bounds have one name"
         raise OptionError(f"{message}: name games, bounds, claims, m and seeds, each once")
-    tasks = [
-        _Task(
+    game_tasks = [
+        _GameTask(
             play=play,
             m=size,
             seed=seed,
             claims=claims,
-            bounds=named,
+            bounds=checked_bounds,
             confidence=confidence,
             reference=reference,
         )
-        for play, size, seed in product(games, sizes, numbers)
+        for play, size, seed in product(games, checked_sizes, checked_seeds)
     ]
-    played = _played(tasks, integer(processes, name="processes", least=1))
-    rows = track(played, "Playing games", total=len(tasks), shown=progress)
-    return Table.of(chain.from_iterable(rows))
+    rows_by_task = _rows_of_tasks(game_tasks, integer(processes, name="processes", least=1))
+    rows_with_progress = track(rows_by_task, "Playing games", total=len(game_tasks), shown=progress)
+    return Table.of(chain.from_iterable(rows_with_progress))
 
 
-def _played(tasks: Sequence[_Task], processes: int) -> Iterator[list[Row]]:
+def _rows_of_tasks(tasks: Sequence[_GameTask], processes: int) -> Iterator[list[Row]]:
     """Yield the rows of each task."""
     if processes == 1 or len(tasks) < 2:
-        yield from map(_play, tasks)
+        yield from map(_rows_of_task, tasks)
         return
     try:
         pickle.dumps(tasks[0])
@@ -276,32 +282,32 @@ def _played(tasks: Sequence[_Task], processes: int) -> Iterator[list[Row]]:
         raise OptionError(
             f"games and bounds must be importable (not lambdas) with several processes: {error}"
         ) from error
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, context, initializer=end_with_parent) as pool:
-        yield from pool.map(_play, tasks)
+    spawn_context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, spawn_context, initializer=end_with_parent) as pool:
+        yield from pool.map(_rows_of_task, tasks)
 
 
-def _play(task: _Task) -> list[Row]:
+def _rows_of_task(task: _GameTask) -> list[Row]:
     """Play a game and compute its rows; an exception becomes their error."""
-    game, flaw = _tried(_game, task)
-    rows: list[Row] = []
+    game, game_error = _value_or_error(_checked_game, task)
+    benchmark_rows: list[Row] = []
     for claim in task.claims:
-        truth = None
-        unknown = flaw
-        if not flaw:
-            truth, unknown = _tried(_truth, task, claim, game)
-        what = game, claim, complement(task.confidence), task.seed
-        best = None
-        if task.reference and not unknown:
-            best = oracle(*what)
+        true_parameter = None
+        error_before = game_error
+        if not game_error:
+            true_parameter, error_before = _value_or_error(_known_truth, task, claim, game)
+        audit_arguments = game, claim, complement(task.confidence), task.seed
+        oracle_bound = None
+        if task.reference and not error_before:
+            oracle_bound = oracle(*audit_arguments)
         for bound in task.bounds:
-            began = time.perf_counter()
-            value = None
-            said = unknown
-            if not unknown:
-                value, said = _tried(bound.compute, *what)
-            row = {
-                "game": label(task.play),
+            started = time.perf_counter()
+            bound_value = None
+            error_text = error_before
+            if not error_before:
+                bound_value, error_text = _value_or_error(bound.checked_bound, *audit_arguments)
+            benchmark_row = {
+                "game": game_label(task.play),
                 "m": task.m,
                 "seed": task.seed,
                 "claim": claim.name,
@@ -309,19 +315,24 @@ def _play(task: _Task) -> list[Row]:
                 "options": bound.options,
                 "confidence": task.confidence,
                 "version": __version__,
-                "seconds": time.perf_counter() - began,
-                "error": said,
+                "seconds": time.perf_counter() - started,
+                "error": error_text,
             }
-            if not said:
-                false = None
-                if truth is not None:
-                    false = value > truth
-                row |= {"bound": value, "truth": truth, "oracle": best, "false_claim": false}
-            rows.append(row)
-    return rows
+            if not error_text:
+                is_false_claim = None
+                if true_parameter is not None:
+                    is_false_claim = bound_value > true_parameter
+                benchmark_row |= {
+                    "bound": bound_value,
+                    "truth": true_parameter,
+                    "oracle": oracle_bound,
+                    "false_claim": is_false_claim,
+                }
+            benchmark_rows.append(benchmark_row)
+    return benchmark_rows
 
 
-def _tried(function: Callable[..., object], *arguments: object) -> tuple[Any, str]:
+def _value_or_error(function: Callable[..., object], *arguments: object) -> tuple[Any, str]:
     """Return the value of a function and no error, or no value and the error that it raised."""
     try:
         return function(*arguments), ""
@@ -329,23 +340,23 @@ def _tried(function: Callable[..., object], *arguments: object) -> tuple[Any, st
         return None, f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
-def _game(task: _Task) -> Game:
+def _checked_game(task: _GameTask) -> Game:
     """Play a game that has a score and membership for each example."""
-    game = task.play(task.m, seed=task.seed)
-    if not np.shape(game.scores) == np.shape(game.member) == (task.m,):
+    played_game = task.play(task.m, seed=task.seed)
+    if not np.shape(played_game.scores) == np.shape(played_game.member) == (task.m,):
         raise InputError(f"a game of m={task.m} must have as many scores and memberships")
-    return game
+    return played_game
 
 
-_TRUTHS: dict[tuple[object, ...], float] = {}
+_KNOWN_TRUTHS: dict[tuple[object, ...], float] = {}
 """What is true of games of a name, size and parameter: some of it takes seconds."""
 
 
-def _truth(task: _Task, claim: Claim, game: Game) -> float | None:
+def _known_truth(task: _GameTask, claim: Claim, game: Game) -> float | None:
     """Return the smallest parameter that is true, None if it is not known."""
-    key = label(task.play), task.m, claim, game.parameter, game.truth
-    if key not in _TRUTHS:
-        _TRUTHS[key] = game.least(claim)
-    if math.isnan(_TRUTHS[key]):
+    game_and_claim = game_label(task.play), task.m, claim, game.parameter, game.truth
+    if game_and_claim not in _KNOWN_TRUTHS:
+        _KNOWN_TRUTHS[game_and_claim] = game.least(claim)
+    if math.isnan(_KNOWN_TRUTHS[game_and_claim]):
         return None
-    return _TRUTHS[key]
+    return _KNOWN_TRUTHS[game_and_claim]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 KEY = ("game", "m", "seed", "claim", "method", "options", "confidence")
 """Columns that tell a row from all others."""
-_TYPES = {
+_COLUMN_TYPES = {
     **dict.fromkeys(KEY, "string"),
     **dict.fromkeys(("bound", "truth", "oracle", "seconds"), "float64"),
     "false_claim": "bool_",
@@ -29,13 +29,13 @@ _TYPES = {
     "confidence": "float64",
 }
 # Columns that the rows of a line of the summary share, and aggregates of the others.
-_SAME = ["game", "m", "claim", "method", "options", "confidence"]
-_SUMS = ["bound mean", "bound count", "truth mean", "oracle mean", "false_claim sum"]
-_SUMS += ["false_claim count", "seconds approximate_median", "error max", "row min"]
+_SHARED_COLUMNS = ["game", "m", "claim", "method", "options", "confidence"]
+_AGGREGATES = ["bound mean", "bound count", "truth mean", "oracle mean", "false_claim sum"]
+_AGGREGATES += ["false_claim count", "seconds approximate_median", "error max", "row min"]
 # Probability that bad luck makes any bound of a table look false.
-_FAMILY_WISE = 1e-3
+_FAMILY_WISE_LEVEL = 1e-3
 # Chance that a share of false claims is beyond either of its limits.
-_BEYOND = 0.025
+_TAIL_PROBABILITY = 0.025
 
 Row: TypeAlias = dict[str, Any]
 
@@ -60,31 +60,34 @@ class Summary:
     @property
     def false(self) -> tuple[Row, ...]:
         """Bounds with more false claims than chance explains, at family-wise level 0.001."""
-        level = shares.SUMMARY_LINES.of(_FAMILY_WISE, len(self.lines))
+        level = shares.SUMMARY_LINES.of(_FAMILY_WISE_LEVEL, len(self.lines))
         return tuple(line for line in self.lines if line["p_value"] < level)
 
     def to_markdown(self) -> str:
         """Return the lines as a table, with exact limits of the share of false claims."""
-        heads = "game, claim, bound, m, mean, of truth, of oracle, false claims, , errors, seconds"
-        rows = [heads.split(", "), ["---"] * 11]
+        headings = (
+            "game, claim, bound, m, mean, of truth, of oracle, false claims, , errors, seconds"
+        )
+        table_rows = [headings.split(", "), ["---"] * 11]
         for line in self.lines:
-            shares = (line[name] for name in ("bound", "of_truth", "of_oracle"))
-            digits = [f"{one:.3f}".replace("nan", "-") for one in shares]
-            told = "{false_claims} of {judged} ({0:.1f} to {1:.1f} %)".format(
+            shares_of_bounds = (line[name] for name in ("bound", "of_truth", "of_oracle"))
+            decimals = [f"{share:.3f}".replace("nan", "-") for share in shares_of_bounds]
+            share_of_false_claims = "{false_claims} of {judged} ({0:.1f} to {1:.1f} %)".format(
                 100 * line["low"], 100 * line["high"], **line
             )
-            judged = ["-", ""]
+            judged_cells = ["-", ""]
             if line["judged"]:
-                judgement = ""
+                verdict = ""
                 if line in self.false:
-                    judgement = "FALSE"
-                judged = [told, judgement]
-            names = [line["game"], line["claim"], method(line), f"{line['m']:,}"]
-            rows.append([*names, *digits, *judged, str(line["errors"]), f"{line['seconds']:.2g}"])
-        rows = [[cell.replace("|", "\\|") for cell in cells] for cells in rows]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = (map(str.ljust, cells, widths) for cells in rows)
-        return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+                    verdict = "FALSE"
+                judged_cells = [share_of_false_claims, verdict]
+            name_cells = [line["game"], line["claim"], method(line), f"{line['m']:,}"]
+            last_cells = [str(line["errors"]), f"{line['seconds']:.2g}"]
+            table_rows.append([*name_cells, *decimals, *judged_cells, *last_cells])
+        table_rows = [[cell.replace("|", "\\|") for cell in cells] for cells in table_rows]
+        widths = [max(map(len, column)) for column in zip(*table_rows, strict=True)]
+        padded_rows = (map(str.ljust, cells, widths) for cells in table_rows)
+        return "".join(f"| {' | '.join(cells)} |\n" for cells in padded_rows)
 
     __str__ = to_markdown
 
@@ -100,7 +103,7 @@ class Table:
         """Build the table of rows."""
         with needs("io", "leakbound.benchmark"):
             import pyarrow as pa
-        schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in _TYPES.items()])
+        schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in _COLUMN_TYPES.items()])
         return cls(pa.Table.from_pylist([*rows], schema=schema))
 
     @classmethod
@@ -126,10 +129,10 @@ class Table:
 
     def summary(self) -> Summary:
         """Return a line for each bound on each claim, in games of each kind and size."""
-        numbered = self.arrow.append_column("row", [range(self.arrow.num_rows)])
-        sums: list[object] = [*map(str.split, _SUMS), ([], "count_all")]
-        groups = numbered.group_by(_SAME).aggregate(sums).sort_by("row_min")
-        return Summary(tuple(map(_line, groups.to_pylist())))
+        numbered_rows = self.arrow.append_column("row", [range(self.arrow.num_rows)])
+        aggregates: list[object] = [*map(str.split, _AGGREGATES), ([], "count_all")]
+        groups = numbered_rows.group_by(_SHARED_COLUMNS).aggregate(aggregates).sort_by("row_min")
+        return Summary(tuple(map(_summary_line, groups.to_pylist())))
 
 
 def method(line: Row) -> str:
@@ -139,40 +142,40 @@ def method(line: Row) -> str:
     return str(line["method"])
 
 
-def _line(group: Row) -> Row:
+def _summary_line(group: Row) -> Row:
     """Return the aggregates of the rows of a group."""
-    false = group["false_claim_sum"] or 0
+    false_claims = group["false_claim_sum"] or 0
     judged = group["false_claim_count"]
-    mean = _known(group["bound_mean"])
-    truth = _known(group["truth_mean"])
-    oracle = _known(group["oracle_mean"])
+    mean_bound = _nan_if_unknown(group["bound_mean"])
+    mean_truth = _nan_if_unknown(group["truth_mean"])
+    mean_oracle = _nan_if_unknown(group["oracle_mean"])
     of_truth = math.nan
-    if 0 < truth < math.inf:
-        of_truth = mean / truth
+    if 0 < mean_truth < math.inf:
+        of_truth = mean_bound / mean_truth
     of_oracle = math.nan
-    if oracle > 0:
-        of_oracle = mean / oracle
+    if mean_oracle > 0:
+        of_oracle = mean_bound / mean_oracle
     # Clopper-Pearson limits of the share of false claims, and the tail of their number.
-    low = 0.0
-    if false:
-        low = clopper_pearson(false, judged, beta=_BEYOND)
-    high = 1.0
-    if judged > false:
-        high = 1 - clopper_pearson(judged - false, judged, beta=_BEYOND)
+    lower_limit = 0.0
+    if false_claims:
+        lower_limit = clopper_pearson(false_claims, judged, beta=_TAIL_PROBABILITY)
+    upper_limit = 1.0
+    if judged > false_claims:
+        upper_limit = 1 - clopper_pearson(judged - false_claims, judged, beta=_TAIL_PROBABILITY)
     p_value = 1.0
     if judged:
-        p_value = binomial_tail(false, n=judged, p=1 - group["confidence"])
+        p_value = binomial_tail(false_claims, n=judged, p=1 - group["confidence"])
     return {
-        **{name: group[name] for name in _SAME},
-        "bound": mean,
-        "truth": truth,
-        "oracle": oracle,
+        **{name: group[name] for name in _SHARED_COLUMNS},
+        "bound": mean_bound,
+        "truth": mean_truth,
+        "oracle": mean_oracle,
         "of_truth": of_truth,
         "of_oracle": of_oracle,
-        "false_claims": false,
+        "false_claims": false_claims,
         "judged": judged,
-        "low": low,
-        "high": high,
+        "low": lower_limit,
+        "high": upper_limit,
         "p_value": p_value,
         "games": group["count_all"],
         "errors": group["count_all"] - group["bound_count"],
@@ -181,7 +184,8 @@ def _line(group: Row) -> Row:
     }
 
 
-def _known(mean: float | None) -> float:
+def _nan_if_unknown(mean: float | None) -> float:
+    """Return a mean of Arrow, which is null where no row has the number."""
     if mean is None:
         return math.nan
     return mean

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from sklearn.decomposition import PCA
     from sklearn.mixture import GaussianMixture
 
-ROUNDING = 1e-9  # share of a variance that is 0 but for rounding
-RIDGE = 1e-3  # variance added to every component, in mean variances of the principal ones
+VARIANCE_ROUNDING = 1e-9  # share of a variance that is 0 but for rounding
+RIDGE_SHARE = 1e-3  # variance added to every component, in mean variances of the principal ones
 
 
 @dataclass(frozen=True)
@@ -48,14 +48,14 @@ class Labeler:
 
     def fit(self, values: ArrayInput, labels: ArrayInput) -> "FittedLabeler":
         """Learn labels (integers, booleans or strings) from the generator's members."""
-        array = read_array(values)
-        classes = read_labels(labels, len(array))
-        if classes is None:
+        member_values = read_array(values)
+        class_labels = read_labels(labels, len(member_values))
+        if class_labels is None:
             raise InputError("a labeler needs labels, got None")
         # One label needs no classifier, and scikit-learn's refuse to learn from it.
-        names = np.unique(classes)
-        if names.size == 1:
-            return FittedLabeler(model=None, classes=names)
+        distinct_labels = np.unique(class_labels)
+        if distinct_labels.size == 1:
+            return FittedLabeler(model=None, classes=distinct_labels)
         with needs("ml", "Labeler"):
             from sklearn.base import clone
             from sklearn.linear_model import LogisticRegression
@@ -65,8 +65,8 @@ class Labeler:
         model = logistic
         if self.classifier is not None:
             model = clone(self.classifier)
-        model.fit(array.reshape(len(array), -1), classes)
-        return FittedLabeler(model=model, classes=names)
+        model.fit(member_values.reshape(len(member_values), -1), class_labels)
+        return FittedLabeler(model=model, classes=distinct_labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,13 +78,14 @@ class FittedLabeler:
 
     def label(self, values: AnyArray, *, seed: int) -> Samples:
         """Return examples with a label drawn for each."""
-        chances = np.ones((len(values), 1))
+        probabilities = np.ones((len(values), 1))
         if self.model is not None:
-            chances = np.asarray(self.model.predict_proba(values.reshape(len(values), -1)))
-        dice = Purpose.LABELS.rng(seed).random(len(values))[:, None]
-        return Samples(
-            values=values, labels=self.classes[(dice >= chances.cumsum(1)[:, :-1]).sum(1)]
-        )
+            probabilities = np.asarray(self.model.predict_proba(values.reshape(len(values), -1)))
+        # Inverse of the distribution function; its last value is 1, and is left out.
+        cumulative = probabilities.cumsum(axis=1)
+        uniform_numbers = Purpose.LABELS.rng(seed).random(len(values))[:, None]
+        drawn_classes = (uniform_numbers >= cumulative[:, :-1]).sum(axis=1)
+        return Samples(values=values, labels=self.classes[drawn_classes])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,82 +121,87 @@ class PCAMixture:
 
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> FittedGenerator:
         """Find components and mixture, from at least 20 images: see `Generator.fit`."""
-        array = read_array(members)
-        classes = read_labels(labels, len(array))
-        flat = array.reshape(len(array), -1).astype(np.float64)
+        images = read_array(members)
+        class_labels = read_labels(labels, len(images))
+        pixels = images.reshape(len(images), -1).astype(np.float64)
         # 1. A mixture of normals on the principal components.
-        pca, mixture = self._on_components(flat)
-        reduced = pca.transform(flat)
+        pca, mixture = self._fitted_mixture(pixels)
+        component_scores = pca.transform(pixels)
         # 2. What the components leave over is noise in every pixel.
-        noise = (flat - pca.inverse_transform(reduced)).std(0)
-        wanted = float((noise**2).sum())
-        left = wanted - float(((pca.components_ * noise) ** 2).sum())
-        scale = 0.0
-        if left > ROUNDING * wanted:
-            scale = np.sqrt(wanted / left)
+        noise_deviations = (pixels - pca.inverse_transform(component_scores)).std(0)
+        noise_variance = float((noise_deviations**2).sum())
+        variance_along_components = float(((pca.components_ * noise_deviations) ** 2).sum())
+        remaining_variance = noise_variance - variance_along_components
+        noise_scale = 0.0
+        if remaining_variance > VARIANCE_ROUNDING * noise_variance:
+            noise_scale = np.sqrt(noise_variance / remaining_variance)
         labeler = None
-        if classes is not None:
-            labeler = self.labeler.fit(array, classes)
-        limits = (array.min(), array.max())
-        kind = array.dtype
-        shape = array.shape[1:]
-        roots = np.linalg.cholesky(mixture.covariances_)
-        directions = pca.components_
+        if class_labels is not None:
+            labeler = self.labeler.fit(images, class_labels)
+        pixel_limits = (images.min(), images.max())
+        dtype = images.dtype
+        image_shape = images.shape[1:]
+        cholesky_roots = np.linalg.cholesky(mixture.covariances_)
+        component_directions = pca.components_
 
         def draw(n: int, seed: int) -> Samples:
             rng = Purpose.MIXTURE_SAMPLES.rng(seed)
-            drawn = _mixed(n, rng=rng, mixture=mixture, roots=roots)
-            left = rng.standard_normal((n, noise.size)) * noise
+            drawn_scores = _mixture_samples(n, rng, mixture, cholesky_roots)
+            noise = rng.standard_normal((n, noise_deviations.size)) * noise_deviations
             # Noise has no part in the components, which the mixture draws.
-            left -= (left @ directions.T) @ directions
+            noise_scores = noise @ component_directions.T
+            noise -= noise_scores @ component_directions
+            drawn_pixels = pca.mean_ + drawn_scores @ component_directions + noise_scale * noise
             # Within the members' range, and whole where they are.
-            flat = np.clip(pca.mean_ + drawn @ directions + scale * left, *limits)
-            if kind.kind != "f":
-                flat = np.round(flat)
-            values = flat.astype(kind).reshape(-1, *shape)
+            pixels = np.clip(drawn_pixels, *pixel_limits)
+            if dtype.kind != "f":
+                pixels = np.round(pixels)
+            values = pixels.astype(dtype).reshape(-1, *image_shape)
             if labeler is None:
                 return Samples(values)
             return labeler.label(values, seed=seed)
 
         return FittedGenerator(draw)
 
-    def _on_components(self, flat: FloatArray) -> "tuple[PCA, GaussianMixture]":
+    def _fitted_mixture(self, pixels: FloatArray) -> "tuple[PCA, GaussianMixture]":
         """Find principal components, and a mixture of normals on them."""
         with needs("ml", "PCAMixture"):
             from sklearn.decomposition import PCA
             from sklearn.mixture import GaussianMixture
         pca = PCA(
-            min(self.components, *flat.shape),
+            n_components=min(self.components, *pixels.shape),
             random_state=Purpose.PRINCIPAL_COMPONENTS.derived(self.seed, bits=32),
         )
         with np.errstate(invalid="ignore"):  # shares of a variance of 0, which are not used
-            pca.fit(flat)
-        reduced = pca.transform(flat)
+            pca.fit(pixels)
+        component_scores = pca.transform(pixels)
+        mean_variance = float(component_scores.var(axis=0).mean())
         mixture = GaussianMixture(
-            min(self.mixtures, len(flat) // 20),
-            reg_covar=RIDGE * (float(reduced.var(0).mean()) or 1.0),
+            n_components=min(self.mixtures, len(pixels) // 20),
+            reg_covar=RIDGE_SHARE * (mean_variance or 1.0),
             random_state=Purpose.MIXTURE_FIT.derived(self.seed, bits=32),
             max_iter=100,
             tol=1e-2,
         )
-        return pca, mixture.fit(reduced)
+        return pca, mixture.fit(component_scores)
 
 
-def _mixed(
-    n: int, rng: np.random.Generator, mixture: "GaussianMixture", roots: FloatArray
+def _mixture_samples(
+    n: int, rng: np.random.Generator, mixture: "GaussianMixture", cholesky_roots: FloatArray
 ) -> FloatArray:
-    """Draw from a mixture of normals; `roots` are those of the covariances (Cholesky)."""
+    """Draw from a mixture of normals; `cholesky_roots` are those of the covariances."""
     weights = mixture.weights_
-    which = rng.choice(weights.size, n, p=weights / weights.sum())
-    drawn: FloatArray = mixture.means_[which]
-    for k, root in enumerate(roots):
-        rows = np.flatnonzero(which == k)
-        drawn[rows] += rng.standard_normal((rows.size, drawn.shape[1])) @ root.T
-    return drawn
+    component_of_sample = rng.choice(weights.size, n, p=weights / weights.sum())
+    drawn_scores: FloatArray = mixture.means_[component_of_sample]
+    for component, cholesky_root in enumerate(cholesky_roots):
+        rows = np.flatnonzero(component_of_sample == component)
+        standard_normals = rng.standard_normal((rows.size, drawn_scores.shape[1]))
+        drawn_scores[rows] += standard_normals @ cholesky_root.T
+    return drawn_scores
 
 
-IMAGES = (".png", ".jpg", ".jpeg")
-ARRAYS = (".npy", ".npz")
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
+ARRAY_SUFFIXES = (".npy", ".npz")
 
 
 @dataclass(frozen=True)
@@ -222,59 +228,64 @@ class FolderOfSamples:
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> FittedGenerator:
         """Read the files, in the dtype of the members that the external generator learnt from.
 
-        See `Generator.fit`; an FormatError says what is wrong with a file.
+        See `Generator.fit`; a FormatError says what is wrong with a file.
         """
-        array = read_array(members)
-        classes = read_labels(labels, len(array))
-        parts = [_read(file, array) for file in _files(Path(self.path))]
-        if len({part.labels is None for part in parts}) > 1:
+        member_values = read_array(members)
+        class_labels = read_labels(labels, len(member_values))
+        sample_files = _sample_files_in(Path(self.path))
+        samples_of_files = [_samples_of_file(file, member_values) for file in sample_files]
+        if len({file_samples.labels is None for file_samples in samples_of_files}) > 1:
             raise FormatError(
                 f"{self.path}: some files have labels and others do not; give labels in all or none"
             )
-        pool = joined(parts)
+        all_samples = joined(samples_of_files)
         labeler = None
-        if classes is None:
-            pool = Samples(pool.values)
-        elif pool.labels is None:
-            labeler = self.labeler.fit(array, classes)
+        if class_labels is None:
+            all_samples = Samples(all_samples.values)
+        elif all_samples.labels is None:
+            labeler = self.labeler.fit(member_values, class_labels)
 
         def draw(n: int, seed: int) -> Samples:
             # Each at most once; another seed draws from the same pool.
-            if n > len(pool):
+            if n > len(all_samples):
                 raise InputError(
-                    f"{n} samples are needed and the files have only {len(pool)}: generate more"
+                    f"{n} samples are needed and the files have only {len(all_samples)}: generate "
+                    "more"
                 )
-            drawn = pool.take(Purpose.FOLDER_SAMPLES.rng(seed).permutation(len(pool))[:n])
+            random_order = Purpose.FOLDER_SAMPLES.rng(seed).permutation(len(all_samples))
+            drawn = all_samples.take(random_order[:n])
             if labeler is None:
                 return drawn
             return labeler.label(drawn.values, seed=seed)
 
-        return FittedGenerator(draw=draw, learnt=pool)
+        return FittedGenerator(draw=draw, learnt=all_samples)
 
 
-def _files(path: Path) -> list[Path]:
+def _sample_files_in(path: Path) -> list[Path]:
+    """Return the files of samples in a folder, in the order of their names, or the only one."""
     files = [path]
     if path.is_dir():
         files = sorted(path.iterdir())
-    files = [file for file in files if file.suffix.lower() in IMAGES + ARRAYS and file.is_file()]
-    if not files:
-        raise FormatError(f"{path} has no samples: give {', '.join(IMAGES + ARRAYS)} files")
-    return files
+    suffixes = IMAGE_SUFFIXES + ARRAY_SUFFIXES
+    sample_files = [file for file in files if file.suffix.lower() in suffixes and file.is_file()]
+    if not sample_files:
+        raise FormatError(f"{path} has no samples: give {', '.join(suffixes)} files")
+    return sample_files
 
 
-def _read(file: Path, members: AnyArray) -> Samples:
+def _samples_of_file(sample_file: Path, members: AnyArray) -> Samples:
     """Return the samples of one file, in the shape and dtype of the members."""
     labels = None
     try:
-        if file.suffix.lower() in IMAGES:
+        if sample_file.suffix.lower() in IMAGE_SUFFIXES:
             with needs("plot", "reading images"):
                 from PIL import Image
-            with Image.open(file) as image:
+            with Image.open(sample_file) as image:
                 values = np.asarray(image)[None]
-        elif file.suffix.lower() == ".npy":
-            values = read_array_file(file)
+        elif sample_file.suffix.lower() == ".npy":
+            values = read_array_file(sample_file)
         else:
-            with open_archive(file) as archive:
+            with open_archive(sample_file) as archive:
                 values = archive["values"]
                 labels = None
                 if "labels" in archive.names:
@@ -284,12 +295,13 @@ def _read(file: Path, members: AnyArray) -> Samples:
                 f"its shape is {values.shape}, but that of the members is {members.shape}"
             )
         # Bytes are not converted to floats: their scale is unknown.
-        kind = values.dtype.kind
-        wanted = members.dtype
-        if kind not in "biuf" or (kind == "f") != (wanted.kind == "f"):
+        dtype_kind = values.dtype.kind
+        member_dtype = members.dtype
+        if dtype_kind not in "biuf" or (dtype_kind == "f") != (member_dtype.kind == "f"):
             raise OptionError(
-                f"its dtype is {values.dtype}, but that of the members is {wanted}: use one dtype"
+                f"its dtype is {values.dtype}, but that of the members is {member_dtype}: use one "
+                "dtype"
             )
-        return Samples(values=values.astype(wanted), labels=read_labels(labels, len(values)))
+        return Samples(values=values.astype(member_dtype), labels=read_labels(labels, len(values)))
     except (FormatError, OSError, SyntaxError, ValueError, TypeError) as error:
-        raise FormatError(f"{file} cannot be read as samples: {error}") from error
+        raise FormatError(f"{sample_file} cannot be read as samples: {error}") from error

@@ -22,48 +22,54 @@ from leakbound._base.streams import Purpose
 from leakbound._base.types import AnyArray, ArrayInput, IntArray
 from leakbound.errors import InputError, InputTypeError, OptionError
 
-SHARES = {"generator": 0.4, "audit": 0.6}  # the audit needs most: bounds grow with its examples
+# The audit needs most: bounds grow with its examples.
+DEFAULT_SHARES = {"generator": 0.4, "audit": 0.6}
 LEAST_ROWS = 20  # of one kind: with fewer, a distribution is no better than the rows themselves
-LISTED = 5  # ids or positions that a message names
-DEVIATIONS = 5  # of the copies by chance: one generator in some millions is refused by mistake
+MOST_LISTED = 5  # ids or positions that a message names
+# Standard deviations of the copies by chance: one generator in some millions is refused by mistake.
+ALLOWED_DEVIATIONS = 5
 
 
 def read_array(members: ArrayInput) -> AnyArray:
     """Read members of any one shape."""
-    array = array_of(members, "members")
-    if array.dtype.kind not in "biuf":
+    member_array = array_of(members, "members")
+    if member_array.dtype.kind not in "biuf":
         raise InputTypeError(
-            f"members must hold real numbers, got dtype {array.dtype}: encode strings as codes"
+            f"members must hold real numbers, got dtype {member_array.dtype}: encode strings as "
+            "codes"
         )
-    if array.ndim < 2 or 0 in array.shape[1:]:
+    if member_array.ndim < 2 or 0 in member_array.shape[1:]:
         raise InputError(
-            f"members must have one row per member and at least one value, got shape {array.shape}"
+            "members must have one row per member and at least one value, got shape "
+            f"{member_array.shape}"
         )
-    strange = np.argwhere(~np.isfinite(array))
-    if strange.size:
-        index = tuple(strange[0].tolist())
-        place = ", ".join(map(str, index))
+    infinite_places = np.argwhere(~np.isfinite(member_array))
+    if infinite_places.size:
+        first_index = tuple(infinite_places[0].tolist())
+        shown_index = ", ".join(map(str, first_index))
         raise InputError(
-            f"members must be finite: {len(strange)} are not, first {array[index]} at index {place}"
+            f"members must be finite: {len(infinite_places)} are not, first "
+            f"{member_array[first_index]} at index {shown_index}"
         )
-    if len(array) < LEAST_ROWS:
+    if len(member_array) < LEAST_ROWS:
         raise InputError(
-            f"there are only {len(array)} members; a generator needs at least {LEAST_ROWS}"
+            f"there are only {len(member_array)} members; a generator needs at least {LEAST_ROWS}"
         )
-    return array
+    return member_array
 
 
 def read_labels(labels: ArrayInput | None, examples: int) -> AnyArray | None:
     """Read class labels: integers, booleans or strings, one for each example."""
     if labels is None:
         return None
-    classes = vector(labels, name="labels", kinds="biufU")
-    if classes.dtype.kind == "f":
+    class_labels = vector(labels, name="labels", kinds="biufU")
+    if class_labels.dtype.kind == "f":
         raise InputTypeError(
-            f"labels must be classes, got dtype {classes.dtype}: make numbers a column of members"
+            f"labels must be classes, got dtype {class_labels.dtype}: make numbers a column of "
+            "members"
         )
-    check_length(classes, examples=examples, name="labels")
-    return classes
+    check_length(class_labels, examples=examples, name="labels")
+    return class_labels
 
 
 def split_members(
@@ -101,9 +107,9 @@ def split_members(
     array([1, 2, 4])
     """
     n = integer(n, name="n", least=1, most=MOST_EXAMPLES)
-    rng = Purpose.MEMBER_SPLIT.rng(integer(seed, name="seed", least=0))
+    split_rng = Purpose.MEMBER_SPLIT.rng(integer(seed, name="seed", least=0))
     if shares is None:
-        shares = SHARES
+        shares = DEFAULT_SHARES
     if not isinstance(shares, Mapping):
         raise InputTypeError(
             f'shares must be a mapping, such as {{"generator": 0.4, "audit": 0.6}}, got '
@@ -111,28 +117,33 @@ def split_members(
         )
     if not shares:
         raise OptionError("shares is empty: name at least one part")
-    sizes = [real(share, name=f"the share of {name}", above=0) for name, share in shares.items()]
-    pieces_of: AnyArray = np.arange(n)
+    proportions = [
+        real(share, name=f"the share of {name}", above=0) for name, share in shares.items()
+    ]
+    document_of_member: AnyArray = np.arange(n)
     if documents is not None:
-        pieces_of = vector(documents, name="documents", kinds="biufSUT")
-        check_length(pieces_of, examples=n, name="documents")
-    _, document, pieces = np.unique(pieces_of, return_inverse=True, return_counts=True)
+        document_of_member = vector(documents, name="documents", kinds="biufSUT")
+        check_length(document_of_member, examples=n, name="documents")
+    _, document_codes, document_sizes = np.unique(
+        document_of_member, return_inverse=True, return_counts=True
+    )
     # Documents in random order, each in the part where its middle falls.
-    order = rng.permutation(pieces.size)
-    middle = np.cumsum(pieces[order]) - pieces[order] / 2
-    limits = np.cumsum(np.array(sizes) / sum(sizes))[:-1]
-    part = np.empty(pieces.size, np.int64)
-    part[order] = np.searchsorted(np.round(limits * n), middle)
-    parts = {
-        name: np.flatnonzero(part[document] == place).astype(np.int64, copy=False)
-        for place, name in enumerate(shares)
-    }
-    for name, rows in parts.items():
-        if not rows.size:
+    random_order = split_rng.permutation(document_sizes.size)
+    shuffled_sizes = document_sizes[random_order]
+    document_middles = np.cumsum(shuffled_sizes) - shuffled_sizes / 2
+    part_limits = np.cumsum(np.array(proportions) / sum(proportions))[:-1]
+    part_of_document = np.empty(document_sizes.size, np.int64)
+    part_of_document[random_order] = np.searchsorted(np.round(part_limits * n), document_middles)
+    part_of_member = part_of_document[document_codes]
+    positions_by_part: dict[str, IntArray] = {}
+    for part_number, name in enumerate(shares):
+        member_positions = np.flatnonzero(part_of_member == part_number)
+        if not member_positions.size:
             raise OptionError(
-                f"part {name!r} would be empty: {n} members in {pieces.size} documents"
+                f"part {name!r} would be empty: {n} members in {document_sizes.size} documents"
             )
-    return parts
+        positions_by_part[name] = member_positions.astype(np.int64, copy=False)
+    return positions_by_part
 
 
 def check_duplicates(samples: ArrayInput, members: ArrayInput) -> None:
@@ -163,46 +174,58 @@ def check_duplicates(samples: ArrayInput, members: ArrayInput) -> None:
         ...
     leakbound.errors.InputError: 1 of 2 samples equals a member, at position 1, ...
     """
-    drawn: AnyArray = numbers(samples, name="samples")
-    real_members: AnyArray = numbers(members, name="members")
-    alike = drawn.ndim and real_members.ndim and drawn.shape[1:] == real_members.shape[1:]
-    if not (alike and drawn.size and real_members.size):
-        shapes = f"shape {drawn.shape} and members {real_members.shape}"
+    sample_values: AnyArray = numbers(samples, name="samples")
+    member_values: AnyArray = numbers(members, name="members")
+    have_rows = sample_values.ndim and member_values.ndim
+    have_rows = have_rows and sample_values.size and member_values.size
+    if not have_rows or sample_values.shape[1:] != member_values.shape[1:]:
+        shapes = f"shape {sample_values.shape} and members {member_values.shape}"
         raise InputError(f"samples have {shapes}; both need at least one row, of the same shape")
     # In the coarser of two float types, as a generator may have rounded its copies.
-    common: np.dtype[Any] = np.dtype(np.float64)
-    if drawn.dtype.kind == real_members.dtype.kind == "f":
-        common = min(drawn.dtype, real_members.dtype, key=lambda dtype: dtype.itemsize)
-    prints = _fingerprints(drawn.astype(common))
-    own = _fingerprints(real_members.astype(common))
-    copies = np.flatnonzero(np.isin(prints, own))
-    _, which, count = np.unique(own, return_inverse=True, return_counts=True)
+    coarser_dtype: np.dtype[Any] = np.dtype(np.float64)
+    if sample_values.dtype.kind == member_values.dtype.kind == "f":
+        coarser_dtype = min(
+            sample_values.dtype, member_values.dtype, key=lambda dtype: dtype.itemsize
+        )
+    sample_fingerprints = _fingerprints(sample_values.astype(coarser_dtype))
+    member_fingerprints = _fingerprints(member_values.astype(coarser_dtype))
+    copied_positions = np.flatnonzero(np.isin(sample_fingerprints, member_fingerprints))
+    _, fingerprint_codes, fingerprint_counts = np.unique(
+        member_fingerprints, return_inverse=True, return_counts=True
+    )
     # Good's estimate of the share of records that repeat by chance, doubled.
-    share = 2 * (count[which] > 1).mean()
-    n = len(drawn)
-    expected = share * n
-    slack = math.sqrt(expected) + n * math.sqrt(share / len(real_members))
-    allowed = expected + DEVIATIONS * slack
-    if copies.size <= allowed:
+    chance_share = 2 * (fingerprint_counts[fingerprint_codes] > 1).mean()
+    sample_count = len(sample_values)
+    expected_copies = chance_share * sample_count
+    deviation_of_copies = math.sqrt(expected_copies)
+    deviation_of_estimate = sample_count * math.sqrt(chance_share / len(member_values))
+    standard_deviation = deviation_of_copies + deviation_of_estimate
+    allowed_copies = expected_copies + ALLOWED_DEVIATIONS * standard_deviation
+    if copied_positions.size <= allowed_copies:
         return
-    found = "equals a member, at position"
-    if copies.size > 1:
-        found = "equal a member, at positions"
+    found_copies = "equals a member, at position"
+    if copied_positions.size > 1:
+        found_copies = "equal a member, at positions"
     raise InputError(
-        f"{copies.size} of {n} samples {found} {_listed(copies)}, and {math.floor(allowed)} are "
-        "what chance allows: the generator copies what it was trained on"
+        f"{copied_positions.size} of {sample_count} samples {found_copies} "
+        f"{_first_values(copied_positions)}, and {math.floor(allowed_copies)} are what chance "
+        "allows: the generator copies what it was trained on"
     )
 
 
-def _listed(values: AnyArray) -> str:
-    listed = ", ".join(map(str, values[:LISTED]))
-    if values.size > LISTED:
-        listed += ", …"
-    return listed
+def _first_values(values: AnyArray) -> str:
+    """Return the first of some values, as a message lists them."""
+    listed_values = ", ".join(map(str, values[:MOST_LISTED]))
+    if values.size > MOST_LISTED:
+        listed_values += ", …"
+    return listed_values
 
 
-def _fingerprints(rows: AnyArray) -> NDArray[np.uint64]:
+def _fingerprints(examples: AnyArray) -> NDArray[np.uint64]:
     """Return 64 bits for each row, equal for equal rows and for no others but by great chance."""
-    whole = np.ascontiguousarray(rows.reshape(len(rows), -1) + 0.0)  # -0.0 becomes 0.0
-    digests = (hashlib.blake2b(row, digest_size=8).digest() for row in whole)
-    return np.frombuffer(b"".join(digests), np.uint64)
+    positive_zeros = examples.reshape(len(examples), -1) + 0.0  # -0.0 becomes 0.0
+    example_digests = [
+        hashlib.blake2b(example, digest_size=8).digest()
+        for example in np.ascontiguousarray(positive_zeros)
+    ]
+    return np.frombuffer(b"".join(example_digests), np.uint64)

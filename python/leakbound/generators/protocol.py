@@ -35,30 +35,29 @@ class Samples:
 
     def take(self, positions: ArrayInput | slice) -> "Samples":
         """Return some of the samples, such as a part for training and a part for the audit."""
-        index = positions
-        if not isinstance(index, slice):
-            index = np.asarray(index)
+        if not isinstance(positions, slice):
+            positions = np.asarray(positions)
         if self.labels is None:
-            return Samples(self.values[index])
-        return Samples(values=self.values[index], labels=self.labels[index])
+            return Samples(self.values[positions])
+        return Samples(values=self.values[positions], labels=self.labels[positions])
 
     def __len__(self) -> int:
         return len(self.values)
 
     def __repr__(self) -> str:
-        labels = ""
+        label_text = ""
         if self.labels is not None:
-            labels = f", labels={np.unique(self.labels).size}"
-        return f"Samples(n={len(self)}, shape={self.values.shape[1:]}{labels})"
+            label_text = f", labels={np.unique(self.labels).size}"
+        return f"Samples(n={len(self)}, shape={self.values.shape[1:]}{label_text})"
 
 
 def joined(parts: Sequence[Samples]) -> Samples:
     """Put samples behind each other, with labels if all have some."""
-    labels = [part.labels for part in parts if part.labels is not None]
-    values = np.concatenate([part.values for part in parts])
-    if len(labels) < len(parts):
-        return Samples(values)
-    return Samples(values=values, labels=np.concatenate(labels))
+    labels_of_parts = [samples.labels for samples in parts if samples.labels is not None]
+    joined_values = np.concatenate([samples.values for samples in parts])
+    if len(labels_of_parts) < len(parts):
+        return Samples(joined_values)
+    return Samples(values=joined_values, labels=np.concatenate(labels_of_parts))
 
 
 @runtime_checkable

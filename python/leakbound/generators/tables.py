@@ -19,38 +19,47 @@ from leakbound.errors import InputError, OptionError
 from leakbound.generators.members import LEAST_ROWS, read_array, read_labels
 from leakbound.generators.protocol import FittedGenerator, Samples
 
-FEW = 20  # at most so many distinct values make a column categorical
-DECIMALS = 4  # values may be rounded to as many decimals; prices and rates have no more
+MOST_CATEGORIES = 20  # at most so many distinct values make a column categorical
+MOST_DECIMALS = 4  # values may be rounded to as many decimals; prices and rates have no more
+MOST_INTERVALS = 24  # of about equal frequency, that a column of measurements is cut into
+# Members' worth of independence in each row of a conditional table: no share is 0
+PSEUDO_COUNT = 1.0
+LARGEST_EXACT_INTEGER = 2**53  # whole numbers of float64 end here
 
 
 def read_table(
     members: ArrayInput, labels: ArrayInput | None = None
 ) -> tuple[AnyArray, AnyArray | None]:
     """Read members that are rows of numbers, and their labels, at least 20 of each."""
-    rows = read_array(members)
-    if rows.ndim != 2:
-        raise InputError(f"members must be a table with one row per member, got shape {rows.shape}")
-    classes = read_labels(labels, len(rows))
-    if classes is not None:
-        names, sizes = np.unique(classes, return_counts=True)
-        if sizes.min() < LEAST_ROWS:
+    member_rows = read_array(members)
+    if member_rows.ndim != 2:
+        raise InputError(
+            f"members must be a table with one row per member, got shape {member_rows.shape}"
+        )
+    member_labels = read_labels(labels, len(member_rows))
+    if member_labels is not None:
+        distinct_labels, label_counts = np.unique(member_labels, return_counts=True)
+        if label_counts.min() < LEAST_ROWS:
+            rarest_label = distinct_labels[label_counts.argmin()]
             raise InputError(
-                f"label {names[sizes.argmin()]} has {sizes.min()} members, but a generator needs "
+                f"label {rarest_label} has {label_counts.min()} members, but a generator needs "
                 f"{LEAST_ROWS}: merge rare labels"
             )
-    return rows, classes
+    return member_rows, member_labels
 
 
-def categories(rows: AnyArray, named: tuple[int, ...]) -> tuple[bool, ...]:
+def categorical_columns(member_rows: AnyArray, named_columns: tuple[int, ...]) -> tuple[bool, ...]:
     """Return which columns hold categories: those named, and those with few values."""
-    columns = rows.shape[1]
-    for column in named:
-        if not 0 <= column < columns:
+    column_count = member_rows.shape[1]
+    for column in named_columns:
+        if not 0 <= column < column_count:
             raise OptionError(
-                f"categorical has column {column}, but the columns are 0 to {columns - 1}"
+                f"categorical has column {column}, but the columns are 0 to {column_count - 1}"
             )
-    few = [np.unique(values).size <= FEW for values in rows.T]
-    return tuple(j in named or few[j] for j in range(columns))
+    is_categorical = [np.unique(values).size <= MOST_CATEGORIES for values in member_rows.T]
+    for column in named_columns:
+        is_categorical[column] = True
+    return tuple(is_categorical)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,12 +70,15 @@ class Marginal:
     that occurs once stands for its neighbourhood, half way to the values beside it; where all
     values are multiples of a step (whole numbers, two decimals, tens), so are those in between.
     Nothing is ever beyond the smallest and the largest value seen.
+
+    `distinct_values` increase, `cumulative` is their distribution function, with a 0 before it, and
+    `neighbourhood_starts` and `neighbourhood_ends` are the ends of their neighbourhoods.
     """
 
-    values: FloatArray
+    distinct_values: FloatArray
     cumulative: FloatArray
-    low: FloatArray
-    high: FloatArray
+    neighbourhood_starts: FloatArray
+    neighbourhood_ends: FloatArray
     step: float
     decimals: int
 
@@ -75,42 +87,54 @@ class Marginal:
     @classmethod
     def fit(cls, column: AnyArray, *, categorical: bool) -> "Marginal":
         """Learn the distribution of a column."""
-        values, counts = np.unique(column.astype(np.float64), return_counts=True)
+        distinct_values, value_counts = np.unique(column.astype(np.float64), return_counts=True)
         # Each distinct value is an interval of shares, as wide as it is frequent.
-        cumulative = np.concatenate([[0.0], np.cumsum(counts) / column.size])
-        low = values.copy()
-        high = values.copy()
+        cumulative_shares = np.concatenate([[0.0], np.cumsum(value_counts) / column.size])
+        neighbourhood_starts = distinct_values.copy()
+        neighbourhood_ends = distinct_values.copy()
         step = 0.0
         decimals = 0
         if not categorical:
             # A value that occurs once stands for all points nearer to it than to its neighbours.
-            middle = (values[1:] + values[:-1]) / 2
-            once = counts == 1
-            low[1:] = np.where(once[1:], middle, low[1:])
-            high[:-1] = np.where(once[:-1], middle, high[:-1])
-            step, decimals = _step(values, column.dtype)
+            midpoints = (distinct_values[1:] + distinct_values[:-1]) / 2
+            occurs_once = value_counts == 1
+            np.copyto(neighbourhood_starts[1:], midpoints, where=occurs_once[1:])
+            np.copyto(neighbourhood_ends[:-1], midpoints, where=occurs_once[:-1])
+            step, decimals = _common_step(distinct_values, column.dtype)
         return cls(
-            values=values, cumulative=cumulative, low=low, high=high, step=step, decimals=decimals
+            distinct_values=distinct_values,
+            cumulative=cumulative_shares,
+            neighbourhood_starts=neighbourhood_starts,
+            neighbourhood_ends=neighbourhood_ends,
+            step=step,
+            decimals=decimals,
         )
 
     def codes(self, column: AnyArray) -> IntArray:
         """Return the position of each of the fitted column's values among the distinct ones."""
-        return np.searchsorted(self.values, column.astype(np.float64))
+        return np.searchsorted(self.distinct_values, column.astype(np.float64))
+
+    def mid_ranks(self) -> FloatArray:
+        """Return the middle of each distinct value's interval of shares."""
+        return (self.cumulative[1:] + self.cumulative[:-1]) / 2
 
     def intervals(self) -> IntArray:
         """Return the interval of each distinct value, of about equal frequency, from 0 on."""
-        middle = (self.cumulative[1:] + self.cumulative[:-1]) / 2
-        _, interval = np.unique((middle * INTERVALS).astype(np.int64), return_inverse=True)
-        return interval
+        interval_numbers = (self.mid_ranks() * MOST_INTERVALS).astype(np.int64)
+        _, intervals_in_use = np.unique(interval_numbers, return_inverse=True)
+        return intervals_in_use
 
-    def place(self, codes: IntArray, within: FloatArray) -> FloatArray:
-        """Return points of the neighbourhoods of values."""
-        points = self.low[codes] + within * (self.high[codes] - self.low[codes])
+    def values_of(self, codes: IntArray, relative_positions: FloatArray) -> FloatArray:
+        """Return points of the neighbourhoods of values, at relative positions in [0, 1)."""
+        starts_of_values = self.neighbourhood_starts[codes]
+        widths_of_values = self.neighbourhood_ends[codes] - starts_of_values
+        neighbourhood_points = starts_of_values + relative_positions * widths_of_values
         if self.step:
-            first = self.values[0]
-            points = first + np.round((points - first) / self.step) * self.step
-            points = np.round(points, self.decimals)
-        return points
+            smallest = self.distinct_values[0]
+            steps_from_smallest = np.round((neighbourhood_points - smallest) / self.step)
+            neighbourhood_points = smallest + steps_from_smallest * self.step
+            neighbourhood_points = np.round(neighbourhood_points, self.decimals)
+        return neighbourhood_points
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,40 +150,40 @@ class Columns:
 
     @classmethod
     def fit(
-        cls, members: ArrayInput, labels: ArrayInput | None, named: tuple[int, ...]
+        cls, members: ArrayInput, labels: ArrayInput | None, named_columns: tuple[int, ...]
     ) -> tuple["Columns", IntArray]:
         """Learn the columns, and return the codes of the members too: shape (n, columns)."""
-        rows, names = read_table(members, labels)
-        columns = [*rows.T]
-        kinds = categories(rows, named)
+        rows, member_labels = read_table(members, labels)
+        member_columns = [*rows.T]
+        is_categorical_column = categorical_columns(rows, named_columns)
         classes = None
-        if names is not None:
-            classes, label = np.unique(names, return_inverse=True)
-            columns = [*columns, label]
-            kinds = (*kinds, True)
+        if member_labels is not None:
+            classes, label_codes = np.unique(member_labels, return_inverse=True)
+            member_columns.append(label_codes)
+            is_categorical_column = (*is_categorical_column, True)
         marginals = []
-        codes = []
-        for column, kind in zip(columns, kinds, strict=True):
-            marginal = Marginal.fit(column, categorical=kind)
+        column_codes = []
+        for column, is_categorical in zip(member_columns, is_categorical_column, strict=True):
+            marginal = Marginal.fit(column, categorical=is_categorical)
             marginals.append(marginal)
-            codes.append(marginal.codes(column))
-        fitted = cls(
-            marginals=tuple(marginals), categorical=kinds, dtype=rows.dtype, classes=classes
+            column_codes.append(marginal.codes(column))
+        fitted_columns = cls(
+            tuple(marginals), is_categorical_column, dtype=rows.dtype, classes=classes
         )
-        return fitted, np.column_stack(codes)
+        return fitted_columns, np.column_stack(column_codes)
 
     def samples(self, codes: IntArray, rng: np.random.Generator) -> Samples:
         """Return rows of codes as samples, each value somewhere in its code's neighbourhood."""
         labels = None
-        features = self.marginals
+        feature_marginals = self.marginals
         if self.classes is not None:
             labels = self.classes[codes[:, -1]]
-            features = features[:-1]
-        values = []
-        for j, marginal in enumerate(features):
-            within = rng.random(len(codes))
-            values.append(marginal.place(codes[:, j], within))
-        return Samples(values=np.column_stack(values).astype(self.dtype), labels=labels)
+            feature_marginals = feature_marginals[:-1]
+        sampled_columns = []
+        for column_number, marginal in enumerate(feature_marginals):
+            relative_positions = rng.random(len(codes))
+            sampled_columns.append(marginal.values_of(codes[:, column_number], relative_positions))
+        return Samples(values=np.column_stack(sampled_columns).astype(self.dtype), labels=labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,33 +198,30 @@ class Donors:
     @classmethod
     def fit(cls, groups: IntArray, codes: IntArray) -> "Donors":
         """Put members into groups."""
-        order = np.argsort(groups, kind="stable")
-        return cls(codes=codes[order], groups=groups[order])
+        by_group = np.argsort(groups, kind="stable")
+        return cls(codes=codes[by_group], groups=groups[by_group])
 
     def draw(self, groups: IntArray, rng: np.random.Generator) -> IntArray:
         """Draw the value of a member of each group in the list."""
-        first = np.searchsorted(self.groups, groups, side="left")
-        end = np.searchsorted(self.groups, groups, side="right")
-        places = rng.random(groups.size) * (end - first)
-        return self.codes[first + places.astype(np.intp)]
+        first_donors = np.searchsorted(self.groups, groups, side="left")
+        donor_counts = np.searchsorted(self.groups, groups, side="right") - first_donors
+        drawn_positions = rng.random(groups.size) * donor_counts
+        return self.codes[first_donors + drawn_positions.astype(np.intp)]
 
 
-def _step(values: FloatArray, dtype: np.dtype[np.generic]) -> tuple[float, int]:
+def _common_step(distinct_values: FloatArray, dtype: np.dtype[np.generic]) -> tuple[float, int]:
     """Return the largest step that all distances are multiples of, or 0, and its decimals."""
-    for decimals in range(DECIMALS + 1):
-        scale = 10.0**decimals
-        if np.abs(values).max() * scale >= 2**53:  # whole numbers of float64 end here
+    largest_magnitude = np.abs(distinct_values).max()
+    for decimals in range(MOST_DECIMALS + 1):
+        power_of_ten = 10.0**decimals
+        if largest_magnitude * power_of_ten >= LARGEST_EXACT_INTEGER:
             break
-        rounded = np.round(values, decimals)
-        if np.array_equal(rounded.astype(dtype), values.astype(dtype)):
-            whole = np.round(values * scale).astype(np.int64)
-            divisor = np.gcd.reduce(np.diff(whole), initial=0)
-            return float(divisor) / scale, decimals
+        rounded_values = np.round(distinct_values, decimals)
+        if np.array_equal(rounded_values.astype(dtype), distinct_values.astype(dtype)):
+            whole_numbers = np.round(distinct_values * power_of_ten).astype(np.int64)
+            divisor = np.gcd.reduce(np.diff(whole_numbers), initial=0)
+            return float(divisor) / power_of_ten, decimals
     return 0.0, 0
-
-
-INTERVALS = 24  # most of those that a column is cut into, of about equal frequency
-PRIOR = 1.0  # members' worth of independence in each row of a conditional table: no share is 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,39 +250,40 @@ class SequentialCART:
 
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> FittedGenerator:
         """Grow the trees, from at least 20 rows and 20 of each label: see `Generator.fit`."""
-        columns, codes = Columns.fit(members, labels, self.categorical)
+        fitted_columns, member_codes = Columns.fit(members, labels, self.categorical)
         with needs("ml", "SequentialCART"):
             from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
         # The first column has nothing before it, and no tree.
-        start = codes[:, 0]
-        steps: list[tuple[DecisionTreeClassifier | DecisionTreeRegressor | None, Donors]] = [
-            (None, Donors.fit(np.zeros_like(start), start))
-        ]
-        for j in range(1, codes.shape[1]):
-            before = codes[:, :j]
-            target = codes[:, j]
-            kind = DecisionTreeClassifier
-            answer: AnyArray = target
-            if not columns.categorical[j]:
+        first_codes = member_codes[:, 0]
+        first_donors = Donors.fit(np.zeros_like(first_codes), first_codes)
+        trees_and_donors: list[
+            tuple[DecisionTreeClassifier | DecisionTreeRegressor | None, Donors]
+        ] = [(None, first_donors)]
+        for column in range(1, member_codes.shape[1]):
+            codes_before = member_codes[:, :column]
+            codes_of_column = member_codes[:, column]
+            tree_class = DecisionTreeClassifier
+            tree_targets: AnyArray = codes_of_column
+            if not fitted_columns.categorical[column]:
                 # Numbers are predicted by rank, which no outlier dominates.
-                cumulative = columns.marginals[j].cumulative
-                kind = DecisionTreeRegressor
-                answer = (cumulative[1:] + cumulative[:-1])[target]
-            tree = kind(
+                tree_class = DecisionTreeRegressor
+                tree_targets = 2 * fitted_columns.marginals[column].mid_ranks()[codes_of_column]
+            column_tree = tree_class(
                 min_samples_leaf=self.leaf, random_state=Purpose.CART_TREES.derived(0, bits=32)
             )
-            tree.fit(before, answer)
-            steps.append((tree, Donors.fit(tree.apply(before), target)))
+            column_tree.fit(codes_before, tree_targets)
+            donors = Donors.fit(column_tree.apply(codes_before), codes_of_column)
+            trees_and_donors.append((column_tree, donors))
 
         def draw(n: int, seed: int) -> Samples:
             rng = Purpose.CART_SAMPLES.rng(seed)
-            codes = np.empty((n, len(steps)), np.int64)
-            for j, (tree, donors) in enumerate(steps):
-                leaves = np.zeros(n, np.int64)
-                if tree is not None:
-                    leaves = tree.apply(codes[:, :j])
-                codes[:, j] = donors.draw(leaves, rng)
-            return columns.samples(codes, rng)
+            sample_codes = np.empty((n, len(trees_and_donors)), np.int64)
+            for column, (column_tree, donors) in enumerate(trees_and_donors):
+                leaves_of_samples = np.zeros(n, np.int64)
+                if column_tree is not None:
+                    leaves_of_samples = column_tree.apply(sample_codes[:, :column])
+                sample_codes[:, column] = donors.draw(leaves_of_samples, rng)
+            return fitted_columns.samples(sample_codes, rng)
 
         return FittedGenerator(draw)
 
@@ -281,59 +303,70 @@ class ChowLiuTree:
 
         At least 20 rows are needed, and 20 of each label: see `Generator.fit`.
         """
-        columns, codes = Columns.fit(members, labels, self.categorical)
+        fitted_columns, member_codes = Columns.fit(members, labels, self.categorical)
         # 1. Columns of measurements become intervals of about equal frequency.
-        bins = codes.copy()
-        for j, categorical in enumerate(columns.categorical):
-            if not categorical:
-                bins[:, j] = columns.marginals[j].intervals()[codes[:, j]]
+        member_intervals = member_codes.copy()
+        for column, is_categorical in enumerate(fitted_columns.categorical):
+            if not is_categorical:
+                interval_of_code = fitted_columns.marginals[column].intervals()
+                member_intervals[:, column] = interval_of_code[member_codes[:, column]]
         # 2. The tree, and for each edge the distribution of the child given its parent.
-        order, parents = _tree(bins)
-        steps = list[tuple[FloatArray, Donors]]()
-        for child, values, parent in zip(bins.T, codes.T, parents, strict=True):
-            above = np.zeros(len(bins), np.int64)
+        parents_first, parents = _chow_liu_tree(member_intervals)
+        distributions_and_donors = list[tuple[FloatArray, Donors]]()
+        for column, parent in enumerate(parents):
+            parent_intervals = np.zeros(len(member_intervals), np.int64)
             if parent >= 0:
-                above = bins[:, parent]
-            steps.append((_conditional(child, above), Donors.fit(child, values)))
+                parent_intervals = member_intervals[:, parent]
+            child_intervals = member_intervals[:, column]
+            conditional_distribution = _conditional_distribution(child_intervals, parent_intervals)
+            donors = Donors.fit(child_intervals, member_codes[:, column])
+            distributions_and_donors.append((conditional_distribution, donors))
 
         def draw(n: int, seed: int) -> Samples:
             rng = Purpose.CHOW_LIU_SAMPLES.rng(seed)
-            codes = np.empty((n, len(steps)), np.int64)
-            drawn = np.zeros((n, len(steps) + 1), np.int64)  # column -1 is the root's parent
-            for j in order:
-                cumulative, donors = steps[j]
+            sample_codes = np.empty((n, len(distributions_and_donors)), np.int64)
+            # Column -1 is the root's parent.
+            drawn_intervals = np.zeros((n, len(distributions_and_donors) + 1), np.int64)
+            for column in parents_first:
+                conditional_distribution, donors = distributions_and_donors[column]
+                parent_intervals = drawn_intervals[:, parents[column]]
                 # Inverse of the distribution function; its last value is 1, and is left out.
-                of_parent = cumulative[drawn[:, parents[j]], :-1]
-                below = rng.random(n)[:, None] >= of_parent
-                drawn[:, j] = below.sum(1)
-                codes[:, j] = donors.draw(drawn[:, j], rng)
-            return columns.samples(codes, rng)
+                probabilities_up_to = conditional_distribution[parent_intervals, :-1]
+                is_beyond = rng.random(n)[:, None] >= probabilities_up_to
+                drawn_intervals[:, column] = is_beyond.sum(axis=1)
+                sample_codes[:, column] = donors.draw(drawn_intervals[:, column], rng)
+            return fitted_columns.samples(sample_codes, rng)
 
         return FittedGenerator(draw)
 
 
-def _conditional(child: IntArray, above: IntArray) -> FloatArray:
+def _conditional_distribution(child_intervals: IntArray, parent_intervals: IntArray) -> FloatArray:
     """Return the distribution function of a column given its parent, one row for each value."""
-    table = np.zeros((above.max() + 1, child.max() + 1))
-    np.add.at(table, (above, child), 1)
-    cumulative = np.cumsum(table + PRIOR * table.sum(0) / table.sum(), axis=1)
-    shares: FloatArray = cumulative / cumulative[:, -1:]
-    return shares
+    pair_counts = np.zeros((parent_intervals.max() + 1, child_intervals.max() + 1))
+    np.add.at(pair_counts, (parent_intervals, child_intervals), 1)
+    # Additive smoothing, towards the distribution of the column by itself.
+    pseudo_counts = PSEUDO_COUNT * pair_counts.sum(axis=0) / pair_counts.sum()
+    cumulative_counts = np.cumsum(pair_counts + pseudo_counts, axis=1)
+    distribution: FloatArray = cumulative_counts / cumulative_counts[:, -1:]
+    return distribution
 
 
-def _tree(bins: IntArray) -> tuple[list[int], list[int]]:
+def _chow_liu_tree(intervals: IntArray) -> tuple[list[int], list[int]]:
     """Return columns with parents first, and the parent of each."""
     with needs("ml", "ChowLiuTree"):
         from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
         from sklearn.metrics import mutual_info_score
     # The tree of largest total information is the spanning tree of least total cost.
-    columns = bins.shape[1]
-    cost = np.zeros((columns, columns))
-    for i in range(columns):
-        for j in range(i):
-            information = mutual_info_score(bins[:, i], bins[:, j])
-            cost[i, j] = -information
+    column_count = intervals.shape[1]
+    edge_costs = np.zeros((column_count, column_count))
+    for first_column in range(column_count):
+        for second_column in range(first_column):
+            mutual_information = mutual_info_score(
+                intervals[:, first_column], intervals[:, second_column]
+            )
+            edge_costs[first_column, second_column] = -mutual_information
     # Positive costs: scipy takes an edge of cost 0 for no edge.
-    tree = minimum_spanning_tree(np.tril(cost - cost.min() + 1, -1))
-    order, parents = breadth_first_order(tree, 0, directed=False)
-    return order.tolist(), np.maximum(parents, -1).tolist()
+    positive_costs = np.tril(edge_costs - edge_costs.min() + 1, -1)
+    spanning_tree = minimum_spanning_tree(positive_costs)
+    parents_first, parents = breadth_first_order(spanning_tree, 0, directed=False)
+    return parents_first.tolist(), np.maximum(parents, -1).tolist()

@@ -19,8 +19,8 @@ from leakbound.generators.protocol import FittedGenerator, Samples
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
 
-LONGEST_GRADIENT = 1.0  # clipping keeps the first steps of a new model from blowing it up
-AT_ONCE = 256  # samples drawn at a time, to bound memory
+MOST_GRADIENT_NORM = 1.0  # clipping keeps the first steps of a new model from blowing it up
+PROMPTS_AT_ONCE = 256  # samples drawn at a time, to bound memory
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -40,8 +40,8 @@ class Chunks:
         return len(self.values)
 
     def __repr__(self) -> str:
-        count = np.unique(self.documents).size
-        return f"Chunks(n={len(self)}, length={self.values.shape[1]}, documents={count})"
+        document_count = np.unique(self.documents).size
+        return f"Chunks(n={len(self)}, length={self.values.shape[1]}, documents={document_count})"
 
 
 def chunk_texts(
@@ -79,23 +79,24 @@ def chunk_texts(
     length = integer(length, name="length", least=2, most=MOST_EXAMPLES)
     most = integer(most, name="most", least=1, most=MOST_EXAMPLES)
     rng = Purpose.CHUNKS.rng(integer(seed, name="seed", least=0))
-    single = getattr(texts, "shape", None) == ()  # an array without dimensions
-    if isinstance(texts, str | bytes) or single or not hasattr(texts, "__len__"):
+    has_no_dimensions = getattr(texts, "shape", None) == ()  # an array without dimensions
+    if isinstance(texts, str | bytes) or has_no_dimensions or not hasattr(texts, "__len__"):
         raise InputTypeError(f"texts must be a list of strings, got {shown(texts)}")
-    pieces = []
-    documents = []
-    for number, text in enumerate(texts):
+    chunk_runs = []
+    document_numbers = []
+    for document, text in enumerate(texts):
         tokens = np.asarray(list((encode or _as_bytes)(text)), np.int64)
-        count = tokens.size // length
-        first = int(rng.integers(max(count - most, 0) + 1))
-        run = tokens[: count * length].reshape(count, length)[first : first + most]
-        pieces.append(run)
-        documents.append(np.full(len(run), number))
-    if not any(map(len, pieces)):
+        chunk_count = tokens.size // length
+        first_chunk = int(rng.integers(max(chunk_count - most, 0) + 1))
+        document_chunks = tokens[: chunk_count * length].reshape(chunk_count, length)
+        chunk_run = document_chunks[first_chunk : first_chunk + most]
+        chunk_runs.append(chunk_run)
+        document_numbers.append(np.full(len(chunk_run), document))
+    if not any(map(len, chunk_runs)):
         raise InputError(
             f"none of {len(texts)} documents has at least {length} tokens, the length of a chunk"
         )
-    return Chunks(values=np.concatenate(pieces), documents=np.concatenate(documents))
+    return Chunks(values=np.concatenate(chunk_runs), documents=np.concatenate(document_numbers))
 
 
 def _as_bytes(text: object) -> bytes:
@@ -182,34 +183,37 @@ class LanguageModel:
         from leakbound.torch.placement import reproducible
 
         # The last members are other documents than the first.
-        reserved = max(1, round(self.prompts * len(chunks)))
+        prompt_count = max(1, round(self.prompts * len(chunks)))
         with reproducible():
-            network = _load(self.model, seed=self.seed).to(self.device)
+            network = _loaded_model(self.model, seed=self.seed).to(self.device)
             _check_fits(network, chunks)
-            _train(network, chunks=chunks[:-reserved].astype(np.int64), options=self)
-        prompts = chunks[-reserved:]
-        each = self.samples_per_prompt
+            _train_on_pairs(network, chunks=chunks[:-prompt_count].astype(np.int64), options=self)
+        prompts = chunks[-prompt_count:]
+        samples_per_prompt = self.samples_per_prompt
 
         def draw(n: int, seed: int) -> Samples:
             rng = Purpose.LANGUAGE_PROMPTS.rng(seed)
-            count = len(prompts)
-            if n > count * each:
+            most_samples = prompt_count * samples_per_prompt
+            if n > most_samples:
                 raise InputError(
-                    f"{n} samples are needed, but {count} prompts with samples_per_prompt={each} "
-                    f"give {count * each}"
+                    f"{n} samples are needed, but {prompt_count} prompts with "
+                    f"samples_per_prompt={samples_per_prompt} give {most_samples}"
                 )
             # Every prompt once before any twice.
-            rounds = math.ceil(n / count)
-            turns = np.concatenate([rng.permutation(count) for _ in range(rounds)])[:n]
-            chosen = prompts[rng.permutation(turns)].astype(np.int64)
+            repetitions = math.ceil(n / prompt_count)
+            permutations = [rng.permutation(prompt_count) for _ in range(repetitions)]
+            prompt_numbers = np.concatenate(permutations)[:n]
+            chosen_prompts = prompts[rng.permutation(prompt_numbers)].astype(np.int64)
             with reproducible():
-                written = _continue(network, prompts=chosen, options=self, seed=seed)
-            return Samples(written.astype(prompts.dtype))
+                continuations = _continuations(
+                    network, prompts=chosen_prompts, options=self, seed=seed
+                )
+            return Samples(continuations.astype(prompts.dtype))
 
         return FittedGenerator(draw=draw, learnt=(network, prompts))
 
 
-def _load(model: "PathInput | PretrainedConfig", *, seed: int) -> "PreTrainedModel":
+def _loaded_model(model: "PathInput | PretrainedConfig", *, seed: int) -> "PreTrainedModel":
     """Return a model from a folder, or a new one of a configuration; torch's seed is changed."""
     import torch
     from transformers import AutoModelForCausalLM, PretrainedConfig
@@ -225,59 +229,63 @@ def _load(model: "PathInput | PretrainedConfig", *, seed: int) -> "PreTrainedMod
 
 def _check_fits(network: "PreTrainedModel", chunks: AnyArray) -> None:
     """Check that a model knows the tokens of chunks, and takes a prompt and a sample."""
-    tokens = network.get_input_embeddings().num_embeddings
-    both = 2 * chunks.shape[1]
-    places = getattr(network.config, "max_position_embeddings", None) or both
-    if chunks.max() >= tokens or places < both:
+    vocabulary_size = network.get_input_embeddings().num_embeddings
+    needed_positions = 2 * chunks.shape[1]
+    positions = getattr(network.config, "max_position_embeddings", None) or needed_positions
+    if chunks.max() >= vocabulary_size or positions < needed_positions:
         raise OptionError(
-            f"the model knows tokens 0 to {tokens - 1} and takes {places} of them; members "
-            f"hold token {chunks.max()}, and a prompt and a sample are {both} tokens"
+            f"the model knows tokens 0 to {vocabulary_size - 1} and takes {positions} of them; "
+            f"members hold token {chunks.max()}, and a prompt and a sample are {needed_positions} "
+            "tokens"
         )
 
 
-def _train(network: "PreTrainedModel", chunks: IntArray, options: LanguageModel) -> None:
+def _train_on_pairs(network: "PreTrainedModel", chunks: IntArray, options: LanguageModel) -> None:
     """Train on every two chunks that follow each other, each predicted token counting the same."""
     import torch
 
-    pairs = torch.from_numpy(np.concatenate([chunks[:-1], chunks[1:]], axis=1))
+    consecutive_chunks = np.concatenate([chunks[:-1], chunks[1:]], axis=1)
+    chunk_pairs = torch.from_numpy(consecutive_chunks)
     torch.manual_seed(Purpose.LANGUAGE_TRAINING.derived(options.seed))
     optimizer = torch.optim.AdamW(network.parameters(), lr=options.learning_rate)
     network.train()
     for _ in range(options.epochs):
-        for rows in torch.split(torch.randperm(len(pairs)), options.batch_size):
-            tokens = pairs[rows].to(options.device)
-            logits: torch.Tensor = network(input_ids=tokens, use_cache=False).logits
-            loss = torch.nn.functional.cross_entropy(
-                logits[:, :-1].flatten(0, 1).float(), tokens[:, 1:].flatten()
-            )
+        for batch_rows in torch.split(torch.randperm(len(chunk_pairs)), options.batch_size):
+            batch_tokens = chunk_pairs[batch_rows].to(options.device)
+            logits: torch.Tensor = network(input_ids=batch_tokens, use_cache=False).logits
+            predicted = logits[:, :-1].flatten(0, 1).float()
+            following_tokens = batch_tokens[:, 1:].flatten()
+            loss = torch.nn.functional.cross_entropy(predicted, following_tokens)
             optimizer.zero_grad()
             torch.autograd.backward(loss)
-            torch.nn.utils.clip_grad_norm_(network.parameters(), LONGEST_GRADIENT)
+            torch.nn.utils.clip_grad_norm_(network.parameters(), MOST_GRADIENT_NORM)
             optimizer.step()
     network.eval()
 
 
-def _continue(
+def _continuations(
     network: "PreTrainedModel", prompts: IntArray, options: LanguageModel, *, seed: int
 ) -> IntArray:
     """Return what the model writes after each prompt, as many tokens as the prompt has."""
     import torch
 
-    dice = torch.Generator().manual_seed(Purpose.LANGUAGE_SAMPLES.derived(seed))
-    written = list[torch.Tensor]()
+    torch_rng = torch.Generator().manual_seed(Purpose.LANGUAGE_SAMPLES.derived(seed))
+    continuations = list[torch.Tensor]()
     with torch.no_grad():
-        for part in torch.split(torch.from_numpy(prompts), AT_ONCE):
-            tokens = part.to(network.device)
-            memory = None
-            row = list[torch.Tensor]()
+        for prompt_batch in torch.split(torch.from_numpy(prompts), PROMPTS_AT_ONCE):
+            input_tokens = prompt_batch.to(network.device)
+            key_value_cache = None
+            written_tokens = list[torch.Tensor]()
             for _ in range(prompts.shape[1]):
-                output = network(input_ids=tokens, past_key_values=memory, use_cache=True)
+                output = network(
+                    input_ids=input_tokens, past_key_values=key_value_cache, use_cache=True
+                )
                 # Drawn on the processor, so that every device writes the same.
                 logits = output.logits[:, -1].float().cpu() / options.temperature
-                best, which = logits.topk(min(options.top_k, logits.shape[1]))
-                drawn = torch.multinomial(best.softmax(1), 1, generator=dice)
-                row.append(which.gather(1, drawn))
-                tokens = row[-1].to(network.device)
-                memory = output.past_key_values
-            written.append(torch.cat(row, 1))
-    return torch.cat(written).numpy()
+                top_logits, top_tokens = logits.topk(min(options.top_k, logits.shape[1]))
+                drawn_places = torch.multinomial(top_logits.softmax(1), 1, generator=torch_rng)
+                written_tokens.append(top_tokens.gather(1, drawn_places))
+                input_tokens = written_tokens[-1].to(network.device)
+                key_value_cache = output.past_key_values
+            continuations.append(torch.cat(written_tokens, 1))
+    return torch.cat(continuations).numpy()

@@ -208,6 +208,7 @@ def _result_of_runs(stream_result: AuditResult, runs: Runs) -> AuditResult:
 
 
 def _check_function(name: str, function: object) -> None:
+    """Refuse an argument that cannot be called."""
     if not callable(function):
         raise InputTypeError(f"{name} must be a function, got {shown(function)}")
 
@@ -216,8 +217,8 @@ def _learnt_log_odds(outputs: Sequence[Output], member: BoolArray, seed: int) ->
     """Return log-odds of `d1` for the outputs after those whose coins are known.
 
     They are the sum of what two classifiers say: one adds up a function of each feature, the other
-    finds what features say together. Of outputs that few runs had, both say little. `member` says
-    of the first outputs whether their input was `d1`.
+    finds what features say together. Of outputs that few runs had, both say little. The coins that
+    are known, `member`, are those of the first outputs.
     """
     with needs("ml", "audit_mechanism without score"):
         from sklearn.ensemble import ExtraTreesClassifier

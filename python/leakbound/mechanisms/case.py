@@ -30,19 +30,19 @@ from leakbound.mechanisms.worker import Failure, Output
 # Workers at most: each is a process with its packages
 _MOST_WORKERS = 256
 # Characters of standard error that a message shows
-_LAST_WORDS = 2000
+_LAST_CHARACTERS = 2000
 # Variables that a worker does not inherit
-_OF_THIS_PYTHON = {"PYTHONPATH", "PYTHONHOME"}
+_NOT_INHERITED = {"PYTHONPATH", "PYTHONHOME"}
 # Sets of words have one order in all workers
-_SAME_ORDER = {"PYTHONHASHSEED": "0"}
+_ONE_HASH_SEED = {"PYTHONHASHSEED": "0"}
 # Seconds that a case may take to load, and between looks at whether a process is alive
-_LOADING = 600.0
-_TICK = 0.2
+_LOADING_SECONDS = 600.0
+_POLLING_SECONDS = 0.2
 # Seconds to wait for the last words of a process that ended
-_PATIENCE = 1.0
+_ENDING_SECONDS = 1.0
 # Runs that a worker is told of at a time: several, once all of them take less than these seconds
-_MOST_AHEAD = 64
-_SHORT = 0.05
+_MOST_RUNS_AHEAD = 64
+_SHORT_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
@@ -117,34 +117,36 @@ class CaseRun:
 
     def close(self) -> None:
         """End the workers."""
-        for one in self._workers:
-            one.stop()
+        for worker_process in self._workers:
+            worker_process.stop()
 
     def score(self, outputs: Output) -> FloatArray:
         """Return a score for each output, by the score of the case."""
-        first = self._workers[0]
-        answer = first.ask([("score", outputs)])[0]
+        first_worker = self._workers[0]
+        answer = first_worker.ask([("score", outputs)])[0]
         if isinstance(answer, Failure):
             raise InputError(
-                f"the score of {first.case} {answer.kind} {answer.name}: {answer.message}"
+                f"the score of {first_worker.case} {answer.kind} {answer.name}: {answer.message}"
             )
         try:
             return np.asarray(answer, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise InputError(f"the score of {first.case} returned no numbers: {error}") from error
+            raise InputError(
+                f"the score of {first_worker.case} returned no numbers: {error}"
+            ) from error
 
-    def engine(self, inputs: tuple[object, object], seed: int) -> "_Engine":
+    def engine(self, inputs: tuple[object, object], seed: int) -> "_WorkerEngine":
         """Return what makes the runs of an audit of this seed."""
         if inputs != self._inputs:
             raise OptionError("the inputs of a case are its own: pass case.d0 and case.d1")
-        return _Engine(self._workers, seed)
+        return _WorkerEngine(self._workers, seed)
 
 
 # Outputs by the numbers of their runs, or what was raised instead
-_Done: TypeAlias = "queue.Queue[dict[int, Output] | BaseException]"
+_FinishedRuns: TypeAlias = "queue.Queue[dict[int, Output] | BaseException]"
 
 
-class _Engine:
+class _WorkerEngine:
     """Runs of one audit, divided among workers; an output does not depend on which one takes it."""
 
     repeats = True
@@ -155,57 +157,68 @@ class _Engine:
 
     def outputs(self, requests: Iterable[tuple[int, bool]]) -> Generator[Output]:
         """Yield the output of each run, in their order."""
-        waiting = deque(requests)
-        numbers = [number for number, _ in waiting]
-        done: _Done = queue.Queue()
+        waiting_requests = deque(requests)
+        run_numbers = [number for number, _ in waiting_requests]
+        finished_runs: _FinishedRuns = queue.Queue()
         with ThreadPoolExecutor(len(self._workers)) as threads:
-            for one in self._workers:
-                threads.submit(self._serve, one, waiting, done)
+            for worker_process in self._workers:
+                threads.submit(
+                    self._serve_requests, worker_process, waiting_requests, finished_runs
+                )
             try:
-                yield from _in_order(done, numbers)
+                yield from _in_order(finished_runs, run_numbers)
             except BaseException:  # an interrupt, too: nothing may wait for a run that hangs
-                waiting.clear()
-                for one in self._workers:
-                    one.stop()
+                waiting_requests.clear()
+                for worker_process in self._workers:
+                    worker_process.stop()
                 raise
 
-    def _serve(self, one: "_Worker", waiting: deque[tuple[int, bool]], done: "_Done") -> None:
+    def _serve_requests(
+        self,
+        worker_process: "_Worker",
+        waiting_requests: deque[tuple[int, bool]],
+        finished_runs: _FinishedRuns,
+    ) -> None:
         """Let a worker make runs until none is waiting."""
-        ahead = 1
+        runs_ahead = 1
         try:
-            while part := _taken(waiting, ahead):
-                start = time.monotonic()
-                numbers = [number for number, _ in part]
-                outputs = one.ask(
-                    [("run", coin, RUN_SEEDS.derived(self._seed, number)) for number, coin in part]
-                )
-                done.put(dict(zip(numbers, outputs, strict=True)))
-                ahead = min(2 * ahead, _MOST_AHEAD)
-                if time.monotonic() - start > _SHORT:
-                    ahead = 1
+            while taken_requests := _take_requests(waiting_requests, runs_ahead):
+                start_time = time.monotonic()
+                run_numbers = [number for number, _ in taken_requests]
+                messages = [
+                    ("run", coin, RUN_SEEDS.derived(self._seed, run_number))
+                    for run_number, coin in taken_requests
+                ]
+                outputs = worker_process.ask(messages)
+                finished_runs.put(dict(zip(run_numbers, outputs, strict=True)))
+                runs_ahead = min(2 * runs_ahead, _MOST_RUNS_AHEAD)
+                if time.monotonic() - start_time > _SHORT_SECONDS:
+                    runs_ahead = 1
         except BaseException as error:  # for the thread that waits
-            done.put(error)
+            finished_runs.put(error)
 
 
-def _in_order(done: _Done, numbers: Iterable[int]) -> Generator[Output]:
+def _in_order(finished_runs: _FinishedRuns, run_numbers: Iterable[int]) -> Generator[Output]:
     """Yield outputs in the order of their runs; raise what was raised instead."""
-    ready = dict[int, Output]()
-    for number in numbers:
-        while number not in ready:
-            made = done.get()
-            if isinstance(made, BaseException):
-                raise made
-            ready |= made
-        yield ready.pop(number)
+    outputs_by_run = dict[int, Output]()
+    for run_number in run_numbers:
+        while run_number not in outputs_by_run:
+            finished = finished_runs.get()
+            if isinstance(finished, BaseException):
+                raise finished
+            outputs_by_run |= finished
+        yield outputs_by_run.pop(run_number)
 
 
-def _taken(waiting: deque[tuple[int, bool]], most: int) -> list[tuple[int, bool]]:
+def _take_requests(
+    waiting_requests: deque[tuple[int, bool]], most_requests: int
+) -> list[tuple[int, bool]]:
     """Take the next runs, of which other threads take some, too."""
-    taken = list[tuple[int, bool]]()
+    taken_requests = list[tuple[int, bool]]()
     with suppress(IndexError):
-        while len(taken) < most:
-            taken.append(waiting.popleft())
-    return taken
+        while len(taken_requests) < most_requests:
+            taken_requests.append(waiting_requests.popleft())
+    return taken_requests
 
 
 def load_case(
@@ -267,50 +280,56 @@ def load_case(
     >>> result.checked.verdict
     'refuted'
     """
-    file = Path(path)
-    if not file.is_file():
+    case_file = Path(path)
+    if not case_file.is_file():
         raise InputError(f"there is no file {path}")
-    count = integer(workers, name="workers", least=1, most=_MOST_WORKERS)
+    worker_count = integer(workers, name="workers", least=1, most=_MOST_WORKERS)
     if timeout is not None:
         timeout = real(timeout, name="timeout", above=0)
-    program = str(python or sys.executable)
-    made = [_Worker(program, file.resolve(), timeout) for _ in range(count)]
-    with ThreadPoolExecutor(count) as threads:
+    python_program = str(python or sys.executable)
+    worker_processes = [
+        _Worker(python_program, case_file.resolve(), timeout) for _ in range(worker_count)
+    ]
+    with ThreadPoolExecutor(worker_count) as threads:
         try:
-            abouts = list(threads.map(_Worker.start, made))
-            return _case_of(file, made, abouts)
+            descriptions = list(threads.map(_Worker.start, worker_processes))
+            return _case_of_workers(case_file, worker_processes, descriptions)
         except BaseException:
-            for one in made:
-                one.stop()
+            for worker_process in worker_processes:
+                worker_process.stop()
             raise
 
 
-def _case_of(path: Path, workers: list["_Worker"], abouts: list[dict[str, Any]]) -> Case:
-    about = abouts[0]
-    for one, said in zip(workers, abouts, strict=True):
-        one.identity = about["identity"]
-        one.check(said)
-    d0 = CaseInput("d0", about["identity"])
-    d1 = CaseInput("d1", about["identity"])
-    run = CaseRun(workers, (d0, d1))
+def _case_of_workers(
+    case_file: Path, worker_processes: list["_Worker"], descriptions: list[dict[str, Any]]
+) -> Case:
+    """Return the case that several workers loaded, if they all loaded the same."""
+    description = descriptions[0]
+    for worker_process, worker_description in zip(worker_processes, descriptions, strict=True):
+        worker_process.identity = description["identity"]
+        worker_process.check(worker_description)
+    d0 = CaseInput("d0", description["identity"])
+    d1 = CaseInput("d1", description["identity"])
+    run = CaseRun(worker_processes, (d0, d1))
     score = None
-    if about["has_score"]:
+    if description["has_score"]:
         score = run.score
     return Case(
         run=run,
         d0=d0,
         d1=d1,
-        claim=_claim_of(about["claim"], path),
-        parameter=about["parameter"],
+        claim=_named_claim(description["claim"], case_file),
+        parameter=description["parameter"],
         score=score,
     )
 
 
-def _claim_of(name: str, path: Path) -> Claim:
+def _named_claim(claim_name: str, case_file: Path) -> Claim:
+    """Return the claim that a case names."""
     try:
-        return claim_named(name)
+        return claim_named(claim_name)
     except OptionError as error:
-        raise InputError(f"the claim of {path} {error}") from error
+        raise InputError(f"the claim of {case_file} {error}") from error
 
 
 class _Worker:
@@ -324,23 +343,25 @@ class _Worker:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._answers: queue.Queue[object] = queue.Queue()
-        self._words: deque[bytes] = deque(maxlen=_LAST_WORDS)
+        self._error_output: deque[bytes] = deque(maxlen=_LAST_CHARACTERS)
         self._closed = False
 
     def start(self) -> dict[str, Any]:
         """Start the process, and return what the case says about itself."""
         if self._closed:
             raise OptionError(f"{self.case} was closed: load it again")
-        program = [self._python, str(Path(worker.__file__)), str(self.case)]
+        command = [self._python, str(Path(worker.__file__)), str(self.case)]
         # Those name packages of the Python that runs this audit
-        own = {name: value for name, value in os.environ.items() if name not in _OF_THIS_PYTHON}
+        inherited_variables = {
+            name: value for name, value in os.environ.items() if name not in _NOT_INHERITED
+        }
         try:
             process = subprocess.Popen(
-                program,
+                command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env=own | _SAME_ORDER,
+                env=inherited_variables | _ONE_HASH_SEED,
                 start_new_session=True,  # an interrupt ends the audit, and is no output of a run
             )
         except OSError as error:
@@ -348,28 +369,29 @@ class _Worker:
         self._process = process
         self._end_if_closed()
         self._answers = queue.Queue()
-        self._words = deque(maxlen=_LAST_WORDS)
+        self._error_output = deque(maxlen=_LAST_CHARACTERS)
         self._listener = threading.Thread(
-            target=_keep_words, args=(process, self._words), daemon=True
+            target=_keep_error_output, args=(process, self._error_output), daemon=True
         )
         self._listener.start()
         threading.Thread(target=_pass_answers, args=(process, self._answers), daemon=True).start()
         try:
-            answer = self._answer(process, _LOADING)
+            answer = self._next_answer(process, _LOADING_SECONDS)
         except queue.Empty:
-            self._end()
+            self._end_process()
             raise InputError(
-                f"{self.case} did not load in {_LOADING:g} s: import less, and do slow work in run"
+                f"{self.case} did not load in {_LOADING_SECONDS:g} s: import less, and do slow "
+                "work in run"
             ) from None
         if answer is None:
-            ending = _ending(process)
-            self._end()
+            ending = _how_it_ended(process)
+            self._end_process()
             raise InputError(
                 f"{self._python} did not load {self.case}: a Python 3.8 or later with NumPy is "
-                f"needed. It ended with {ending}, and said: {self._last_words()}"
+                f"needed. It ended with {ending}, and said: {self._end_of_error_output()}"
             )
         if answer[0] != "returned":
-            self._end()
+            self._end_process()
             raise InputError(
                 f"{self.case} cannot be loaded by {self._python}, which needs the packages that "
                 f"it imports:\n{answer[-1]}"
@@ -381,10 +403,10 @@ class _Worker:
     def check(self, about: dict[str, Any]) -> None:
         """Refuse a case that lacks something, or has changed."""
         if about["flaw"]:
-            self._end()
+            self._end_process()
             raise InputError(f"{self.case} {about['flaw']}")
         if self.identity and about["identity"] != self.identity:
-            self._end()
+            self._end_process()
             raise InputError(
                 f"{self.case}, or what it imports, changed while it was audited: load it again"
             )
@@ -397,10 +419,10 @@ class _Worker:
         with self._lock:  # one question at a time
             answers = list[Output]()
             while len(answers) < len(requests):
-                answers += self._asked(list(requests[len(answers) :]))
+                answers += self._answers_of_process(list(requests[len(answers) :]))
             return answers
 
-    def _asked(self, requests: list[tuple[object, ...]]) -> list[Output]:
+    def _answers_of_process(self, requests: list[tuple[object, ...]]) -> list[Output]:
         """Return answers until the process has ended, or all."""
         if self._process is None:
             self.start()
@@ -414,26 +436,29 @@ class _Worker:
                 timeout = None
                 if name == "run":
                     timeout = self._timeout
-                answer = self._answer(process, timeout)
+                answer = self._next_answer(process, timeout)
                 if answer is None:
                     break
-                answers.append(self._understood(answer))
+                answers.append(self._output_of_answer(answer))
         except queue.Empty:
-            self._end()
-            answers.append(Failure("timed out", f"{self._timeout:g} s", self._last_words()))
+            self._end_process()
+            answers.append(
+                Failure("timed out", f"{self._timeout:g} s", self._end_of_error_output())
+            )
             return answers
         except (BrokenPipeError, OSError):
             pass
         except BaseException:  # an interrupt: the next question must not get this answer
-            self._end()
+            self._end_process()
             raise
         if len(answers) < len(requests):
-            ending = _ending(process)
-            self._end()
-            answers.append(Failure("died", ending, self._last_words()))
+            how_it_ended = _how_it_ended(process)
+            self._end_process()
+            answers.append(Failure("died", how_it_ended, self._end_of_error_output()))
         return answers
 
-    def _understood(self, answer: Any) -> Output:
+    def _output_of_answer(self, answer: Any) -> Output:
+        """Return what a run returned, or how it failed, from an answer of its process."""
         if answer[0] == "raised":
             return Failure("raised", answer[1], answer[2])
         if answer[0] == "refused":
@@ -443,31 +468,32 @@ class _Worker:
             )
         return answer[1]
 
-    def _answer(self, process: "subprocess.Popen[bytes]", timeout: float | None) -> Any:
+    def _next_answer(self, process: "subprocess.Popen[bytes]", timeout: float | None) -> Any:
         """Return the next answer, or None once the process has ended; raise queue.Empty in time."""
-        start = time.monotonic()
+        start_time = time.monotonic()
         while True:
-            ended = process.poll() is not None
+            has_ended = process.poll() is not None
             try:
                 # A child of the process may keep its pipe open
-                return self._answers.get(timeout=_TICK)
+                return self._answers.get(timeout=_POLLING_SECONDS)
             except queue.Empty:
-                if ended:
+                if has_ended:
                     return None
-                if timeout is not None and time.monotonic() - start > timeout:
+                if timeout is not None and time.monotonic() - start_time > timeout:
                     raise
 
     def stop(self) -> None:
         """End the process for good."""
         self._closed = True
-        self._end()
+        self._end_process()
 
     def _end_if_closed(self) -> None:
         """End a process that was started while another thread closed the case."""
         if self._closed:
-            self._end()
+            self._end_process()
 
-    def _end(self) -> None:
+    def _end_process(self) -> None:
+        """End the process and all that it started, if there is one."""
         process = self._process
         self._process = None
         if process is None:
@@ -482,10 +508,11 @@ class _Worker:
                 with suppress(OSError):
                     pipe.close()
 
-    def _last_words(self) -> str:
-        self._listener.join(_PATIENCE)  # a process that died may have said why
-        text = b"".join(self._words).decode(errors="replace").strip()
-        return text[-_LAST_WORDS:] or "nothing on standard error"
+    def _end_of_error_output(self) -> str:
+        """Return the end of what the process wrote on standard error."""
+        self._listener.join(_ENDING_SECONDS)  # a process that died may have said why
+        text = b"".join(self._error_output).decode(errors="replace").strip()
+        return text[-_LAST_CHARACTERS:] or "nothing on standard error"
 
 
 def _pass_answers(process: "subprocess.Popen[bytes]", answers: "queue.Queue[Any]") -> None:
@@ -498,24 +525,24 @@ def _pass_answers(process: "subprocess.Popen[bytes]", answers: "queue.Queue[Any]
         answers.put(None)
 
 
-def _keep_words(process: "subprocess.Popen[bytes]", words: "deque[bytes]") -> None:
+def _keep_error_output(process: "subprocess.Popen[bytes]", error_output: "deque[bytes]") -> None:
     """Keep the end of standard error."""
     with suppress(ValueError, OSError):
         while process.stderr is not None:
-            part = os.read(process.stderr.fileno(), _LAST_WORDS)
-            if not part:
+            new_output = os.read(process.stderr.fileno(), _LAST_CHARACTERS)
+            if not new_output:
                 return
-            words.append(part)
+            error_output.append(new_output)
 
 
-def _ending(process: "subprocess.Popen[bytes]") -> str:
+def _how_it_ended(process: "subprocess.Popen[bytes]") -> str:
     """Return how a process ended that answers no more."""
     try:
-        code = process.wait(_PATIENCE)
+        exit_code = process.wait(_ENDING_SECONDS)
     except subprocess.TimeoutExpired:
         return "no answers, while it went on"
-    if code >= 0:
-        return f"exit code {code}"
+    if exit_code >= 0:
+        return f"exit code {exit_code}"
     with suppress(ValueError):
-        return signal.Signals(-code).name
-    return f"signal {-code}"
+        return signal.Signals(-exit_code).name
+    return f"signal {-exit_code}"

@@ -54,18 +54,18 @@ def _numbers_of(returned: Output) -> AnyArray | None:
         return None
     try:
         refuse_unread(returned, name="It")
-        leaves = list(_leaves(returned))
-        if any(np.ma.is_masked(leaf) for leaf in leaves):
+        leaves_of_output = list(_leaves(returned))
+        if any(np.ma.is_masked(leaf) for leaf in leaves_of_output):
             return None
         # A copy, as mechanisms may write to their output again
-        array = array_of(returned, name="It", exact=True).copy()
+        number_array = array_of(returned, name="It", exact=True).copy()
     except InputTypeError:
         return None
-    if not array.size or array.dtype.kind not in "biuf":
+    if not number_array.size or number_array.dtype.kind not in "biuf":
         return None
-    if array.dtype.kind == "f" and any(_is_changed(leaf) for leaf in leaves):
+    if number_array.dtype.kind == "f" and any(_is_changed(leaf) for leaf in leaves_of_output):
         return None
-    return array
+    return number_array
 
 
 def _leaves(returned: Output, depth: int = 64) -> Iterator[Output]:
@@ -84,17 +84,17 @@ def _is_changed(leaf: Output) -> bool:
     """Whether an array would not have the same numbers: rounded integers, or missing cells."""
     for method in ("to_list", "to_pylist"):
         if hasattr(leaf, method):
-            cells = getattr(leaf, method)()
-            if any(type(cell).__name__ == "NAType" for cell in cells):
+            leaf_cells = getattr(leaf, method)()
+            if any(type(cell).__name__ == "NAType" for cell in leaf_cells):
                 return True
-            if np.asarray(leaf).tolist() != cells:
+            if np.asarray(leaf).tolist() != leaf_cells:
                 return True
-    numbers = leaf
+    leaf_numbers = leaf
     if not isinstance(leaf, int):
-        numbers = np.asarray(readable(leaf))
-    if isinstance(numbers, np.ndarray) and numbers.dtype.kind not in "iu":
+        leaf_numbers = np.asarray(readable(leaf))
+    if isinstance(leaf_numbers, np.ndarray) and leaf_numbers.dtype.kind not in "iu":
         return False
-    return any(int(float(integer)) != integer for integer in np.ravel(numbers).tolist())
+    return any(int(float(integer)) != integer for integer in np.ravel(leaf_numbers).tolist())
 
 
 def is_same(output: Output, other: Output) -> bool:
@@ -116,30 +116,36 @@ def count_repeats(outputs: Sequence[Output]) -> int:
     """
     if not outputs:
         return 0
-    table = together(outputs)
-    if isinstance(table, np.ndarray):
-        rows = table.reshape(len(outputs), -1)
-        is_varying = (rows != rows[0]).any(axis=0)
-        varying = rows[:, is_varying]
-        is_fraction = np.isfinite(varying) & (varying != np.round(varying))
-        is_drawn = is_fraction.any(axis=1).tolist()
+    output_table = together(outputs)
+    if isinstance(output_table, np.ndarray):
+        output_rows = output_table.reshape(len(outputs), -1)
+        is_varying = (output_rows != output_rows[0]).any(axis=0)
+        varying_numbers = output_rows[:, is_varying]
+        is_fraction = np.isfinite(varying_numbers) & (varying_numbers != np.round(varying_numbers))
+        is_drawn_output = is_fraction.any(axis=1).tolist()
     else:
         fractions_by_output = [set(_fractions(output)) for output in outputs]
         constant_fractions = set.intersection(*fractions_by_output)
-        is_drawn = [bool(fractions - constant_fractions) for fractions in fractions_by_output]
-    drawn_contents = [_content(output) for output in compress(outputs, is_drawn)]
-    return len(drawn_contents) - len(set(drawn_contents))
+        is_drawn_output = [
+            bool(fractions - constant_fractions) for fractions in fractions_by_output
+        ]
+    contents_of_drawn = [_content(output) for output in compress(outputs, is_drawn_output)]
+    return len(contents_of_drawn) - len(set(contents_of_drawn))
 
 
 def _fractions(output: Output) -> Iterator[tuple[str, float]]:
     """Yield places and values of the numbers of an output that are not whole."""
-    for part in _parts_without_arrays(output):
-        number = part.number
-        if isinstance(number, float) and math.isfinite(number) and not number.is_integer():
-            yield part.place, number
+    for output_part in _parts_without_arrays(output):
+        part_number = output_part.number
+        if (
+            isinstance(part_number, float)
+            and math.isfinite(part_number)
+            and not part_number.is_integer()
+        ):
+            yield output_part.place, part_number
 
 
-class _Part(NamedTuple):
+class _OutputPart(NamedTuple):
     """One thing that an output says: at a place of it there is a word, or a number."""
 
     place: str
@@ -147,7 +153,7 @@ class _Part(NamedTuple):
     number: Any = None
 
 
-_Parts: TypeAlias = Iterator[_Part]
+_OutputParts: TypeAlias = Iterator[_OutputPart]
 
 
 def features_of(outputs: Sequence[Output]) -> list[AnyArray]:
@@ -157,41 +163,51 @@ def features_of(outputs: Sequence[Output]) -> list[AnyArray]:
     minus infinity where there is none, and zero or one for each kind and each word found there:
     exceptions by their class, keys of dictionaries, elements of sets, lengths, and NaN.
     """
-    table = together(outputs)
-    if isinstance(table, np.ndarray):
-        return _features_of_numbers(table.reshape(len(outputs), -1))
+    output_table = together(outputs)
+    if isinstance(output_table, np.ndarray):
+        return _features_of_numbers(output_table.reshape(len(outputs), -1))
     numbers_by_place: dict[str, list[Output]] = defaultdict(lambda: [-math.inf] * len(outputs))
     words_by_place: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for run_number, output in enumerate(outputs):
-        for part in _parts_without_arrays(output):
-            if part.word:
-                words_by_place[part.place].append((run_number, part.word))
+        for output_part in _parts_without_arrays(output):
+            if output_part.word:
+                words_by_place[output_part.place].append((run_number, output_part.word))
             else:
-                numbers_by_place[part.place][run_number] = part.number
+                numbers_by_place[output_part.place][run_number] = output_part.number
             _refuse_too_many(len(numbers_by_place) + len(words_by_place))
-    features = [_number_feature(numbers_by_place[place]) for place in sorted(numbers_by_place)]
+    feature_columns = [
+        _number_feature(numbers_by_place[place]) for place in sorted(numbers_by_place)
+    ]
     for place in sorted(words_by_place):
-        features += _word_features(words_by_place[place], len(outputs))
-        if len(features) * len(outputs) > _MOST_CELLS:
+        feature_columns += _word_features(words_by_place[place], len(outputs))
+        if len(feature_columns) * len(outputs) > _MOST_CELLS:
             raise InputError(
-                f"outputs have more than {len(features):,} words and numbers to learn from: pass "
-                "score, or return fewer"
+                f"outputs have more than {len(feature_columns):,} words and numbers to learn from: "
+                "pass score, or return fewer"
             )
-    varying_features = [feature for feature in features if (feature != feature[0]).any()]
+    varying_features = [
+        feature_column
+        for feature_column in feature_columns
+        if (feature_column != feature_column[0]).any()
+    ]
     return varying_features or [np.zeros(len(outputs))]
 
 
-def _features_of_numbers(rows: AnyArray) -> list[AnyArray]:
+def _features_of_numbers(output_rows: AnyArray) -> list[AnyArray]:
     """Return columns of numbers, and zeros and ones for those that are missing in some rows."""
-    columns = list(rows.T)
-    _refuse_too_many(len(columns))
-    indicators = [np.isnan(column).astype(np.float64) for column in columns]
-    return columns + [indicator for indicator in indicators if indicator.any()]
+    number_columns = list(output_rows.T)
+    _refuse_too_many(len(number_columns))
+    missing_indicators = [
+        np.isnan(number_column).astype(np.float64) for number_column in number_columns
+    ]
+    return number_columns + [
+        missing_indicator for missing_indicator in missing_indicators if missing_indicator.any()
+    ]
 
 
-def _refuse_too_many(places: int) -> None:
+def _refuse_too_many(place_count: int) -> None:
     """Refuse outputs with more numbers and words than a classifier can learn from."""
-    if places > _MOST_FEATURES:
+    if place_count > _MOST_FEATURES:
         raise InputError(
             f"outputs have more than {_MOST_FEATURES:,} numbers or words to learn from: return "
             "fewer, such as sums of parts, or pass a score"
@@ -206,127 +222,141 @@ def _number_feature(numbers: list[Output]) -> AnyArray:
     are_simple = all(isinstance(number, int | float) for number in numbers)
     if are_exact_doubles and are_simple:
         return np.array(numbers, dtype=np.float64)
-    feature = np.empty(len(numbers), dtype=object)
-    feature[:] = numbers
-    return feature
+    number_feature = np.empty(len(numbers), dtype=object)
+    number_feature[:] = numbers
+    return number_feature
 
 
 def _word_features(run_words: list[tuple[int, str]], run_count: int) -> list[AnyArray]:
     """Return a column of zeros and ones for each of the most frequent words of a place."""
     word_counts = Counter(word for _, word in run_words)
-    indicators = {word: np.zeros(run_count) for word, _ in word_counts.most_common(_MOST_WORDS)}
+    word_indicators = {
+        word: np.zeros(run_count) for word, _ in word_counts.most_common(_MOST_WORDS)
+    }
     for run_number, word in run_words:
-        if word in indicators:
-            indicators[word][run_number] = 1.0
-    return list(indicators.values())
+        if word in word_indicators:
+            word_indicators[word][run_number] = 1.0
+    return list(word_indicators.values())
 
 
-def _parts_without_arrays(output: Output) -> _Parts:
+def _parts_without_arrays(output: Output) -> _OutputParts:
     """Yield what an output says, number by number."""
-    for part in _parts_of(output, ""):
-        if not isinstance(part.number, np.ndarray):
-            yield _nan_as_word(part)
+    for output_part in _parts_of(output, ""):
+        if not isinstance(output_part.number, np.ndarray):
+            yield _nan_as_word(output_part)
             continue
-        for index, number in enumerate(part.number.ravel().tolist()):
-            yield _nan_as_word(_Part(f"{part.place}[{index}]", number=number))
+        for index, number in enumerate(output_part.number.ravel().tolist()):
+            yield _nan_as_word(_OutputPart(f"{output_part.place}[{index}]", number=number))
 
 
-def _nan_as_word(part: _Part) -> _Part:
+def _nan_as_word(output_part: _OutputPart) -> _OutputPart:
     """Return a part, of which NaN becomes a word: it has no rank among numbers."""
-    if isinstance(part.number, float) and math.isnan(part.number):
-        return _Part(part.place, word="NaN")
-    return part
+    if isinstance(output_part.number, float) and math.isnan(output_part.number):
+        return _OutputPart(output_part.place, word="NaN")
+    return output_part
 
 
-def _parts_of(output: Output, place: str) -> _Parts:
+def _parts_of(output: Output, place_in_output: str) -> _OutputParts:
     """Yield the kind of an output, and what it holds: words, numbers, and arrays of numbers."""
-    yield _Part(place, word=_kind_of(output))
+    yield _OutputPart(place_in_output, word=_kind_of(output))
     for types, parts_of_type in _PARTS_OF_TYPES:
         if isinstance(output, types):
-            yield from parts_of_type(output, place)
+            yield from parts_of_type(output, place_in_output)
             return
     if hasattr(output, "to_list"):
-        yield from _parts_of_column(output, place)
+        yield from _parts_of_column(output, place_in_output)
     elif columns_of(output):
-        yield from _parts_of_frame(output, place)
+        yield from _parts_of_frame(output, place_in_output)
 
 
-def _parts_of_number(output: Output, place: str) -> _Parts:
-    number = output
-    if isinstance(output, Decimal):
-        number = math.nan
-        if output.is_finite():
-            number = Fraction(output)
-        elif output.is_infinite():
-            number = float(output)
-    yield _Part(place, number=number)
+def _parts_of_number(number: Output, place_in_output: str) -> _OutputParts:
+    """Yield a number; a decimal as an exact fraction."""
+    exact_number = number
+    if isinstance(number, Decimal):
+        exact_number = math.nan
+        if number.is_finite():
+            exact_number = Fraction(number)
+        elif number.is_infinite():
+            exact_number = float(number)
+    yield _OutputPart(place_in_output, number=exact_number)
 
 
-def _parts_of_complex(output: complex, place: str) -> _Parts:
-    yield from _parts_of([output.real, output.imag], place)
+def _parts_of_complex(complex_number: complex, place_in_output: str) -> _OutputParts:
+    """Yield the real and the imaginary part."""
+    yield from _parts_of([complex_number.real, complex_number.imag], place_in_output)
 
 
-def _parts_of_failure(output: Failure, place: str) -> _Parts:
-    yield _Part(place, word=f"{output.kind} {output.name}")
+def _parts_of_failure(failure: Failure, place_in_output: str) -> _OutputParts:
+    """Yield how a run failed; the words of an exception are not learnt from."""
+    yield _OutputPart(place_in_output, word=f"{failure.kind} {failure.name}")
 
 
-def _parts_of_text(output: str | bytes, place: str) -> _Parts:
-    yield _length_part(output, place)
-    yield _Part(place, word=repr(output))
+def _parts_of_text(text: str | bytes, place_in_output: str) -> _OutputParts:
+    """Yield a text, and how long it is."""
+    yield _length_part(text, place_in_output)
+    yield _OutputPart(place_in_output, word=repr(text))
 
 
-def _parts_of_moment(output: Output, place: str) -> _Parts:
-    yield _Part(place, number=_microseconds(output))
+def _parts_of_moment(moment: Output, place_in_output: str) -> _OutputParts:
+    """Yield a date or a time as a number."""
+    yield _OutputPart(place_in_output, number=_microseconds(moment))
 
 
-def _parts_of_set(output: Output, place: str) -> _Parts:
-    yield _length_part(output, place)
-    packed_elements = sorted(map(pack, output))  # a set has another order in each process
-    for packed in packed_elements:
-        yield _Part(f"{place}{{{packed!r}}}", word="in it")
+def _parts_of_set(elements: Output, place_in_output: str) -> _OutputParts:
+    """Yield a word for each element of a set, and how many there are."""
+    yield _length_part(elements, place_in_output)
+    packed_elements = sorted(map(pack, elements))  # a set has another order in each process
+    for packed_element in packed_elements:
+        yield _OutputPart(f"{place_in_output}{{{packed_element!r}}}", word="in it")
 
 
-def _parts_of_mapping(output: Mapping[object, object], place: str) -> _Parts:
-    yield _length_part(output, place)
-    for key, value in output.items():
-        yield from _parts_of(value, f"{place}[{key!r}]")
+def _parts_of_mapping(mapping: Mapping[object, object], place_in_output: str) -> _OutputParts:
+    """Yield the parts of each value, at the place of its key."""
+    yield _length_part(mapping, place_in_output)
+    for key, value in mapping.items():
+        yield from _parts_of(value, f"{place_in_output}[{key!r}]")
 
 
-def _parts_of_sequence(output: Sequence[Output], place: str) -> _Parts:
-    yield _length_part(output, place)
-    for index, element in enumerate(output):
-        yield from _parts_of(element, f"{place}[{index}]")
+def _parts_of_sequence(sequence: Sequence[Output], place_in_output: str) -> _OutputParts:
+    """Yield the parts of each element, at the place of its index."""
+    yield _length_part(sequence, place_in_output)
+    for index, element in enumerate(sequence):
+        yield from _parts_of(element, f"{place_in_output}[{index}]")
 
 
-def _parts_of_scalar(output: Output, place: str) -> _Parts:
-    yield from _parts_of_array(np.asarray(output), place)
+def _parts_of_scalar(scalar: Output, place_in_output: str) -> _OutputParts:
+    """Yield the parts of a scalar of NumPy."""
+    yield from _parts_of_array(np.asarray(scalar), place_in_output)
 
 
-def _parts_of_array(array: AnyArray, place: str) -> _Parts:
+def _parts_of_array(array: AnyArray, place_in_output: str) -> _OutputParts:
+    """Yield the sizes of an array and its numbers; of other arrays the parts of each element."""
     if array.dtype.kind in "biuf":
         for axis, size in enumerate(array.shape):
-            yield _Part(f"{place} size {axis}", number=size)
-        yield _Part(place, number=array)
+            yield _OutputPart(f"{place_in_output} size {axis}", number=size)
+        yield _OutputPart(place_in_output, number=array)
     elif array.dtype.kind in "mM":
-        yield from _parts_of_array(array.astype(np.int64), place)
+        yield from _parts_of_array(array.astype(np.int64), place_in_output)
     else:
-        yield from _parts_of(array.ravel().tolist(), place)
+        yield from _parts_of(array.ravel().tolist(), place_in_output)
 
 
-def _parts_of_column(output: Output, place: str) -> _Parts:
-    yield _Part(place, word=f"name {output.name!r}")
-    yield from _parts_of(_index_of(output), f"{place} index")
-    yield from _parts_of(output.to_list(), place)
+def _parts_of_column(column: Output, place_in_output: str) -> _OutputParts:
+    """Yield the name, the index and the values of a column."""
+    yield _OutputPart(place_in_output, word=f"name {column.name!r}")
+    yield from _parts_of(_index_of(column), f"{place_in_output} index")
+    yield from _parts_of(column.to_list(), place_in_output)
 
 
-def _parts_of_frame(output: Output, place: str) -> _Parts:
-    yield _Part(place, word=f"columns {list(output.columns)}")
-    yield from _parts_of(_index_of(output), f"{place} index")
-    for name, column in zip(output.columns, columns_of(output), strict=True):
-        yield from _parts_of(column.to_list(), f"{place}[{name!r}]")
+def _parts_of_frame(frame: Output, place_in_output: str) -> _OutputParts:
+    """Yield the names, the index and the values of the columns of a frame."""
+    yield _OutputPart(place_in_output, word=f"columns {list(frame.columns)}")
+    yield from _parts_of(_index_of(frame), f"{place_in_output} index")
+    for column_name, frame_column in zip(frame.columns, columns_of(frame), strict=True):
+        yield from _parts_of(frame_column.to_list(), f"{place_in_output}[{column_name!r}]")
 
 
-_PARTS_OF_TYPES: tuple[tuple[type | UnionType, Callable[[Any, str], _Parts]], ...] = (
+_PARTS_OF_TYPES: tuple[tuple[type | UnionType, Callable[[Any, str], _OutputParts]], ...] = (
     (np.ndarray, _parts_of_array),
     (np.generic, _parts_of_scalar),
     (Failure, _parts_of_failure),
@@ -340,8 +370,9 @@ _PARTS_OF_TYPES: tuple[tuple[type | UnionType, Callable[[Any, str], _Parts]], ..
 )
 
 
-def _length_part(output: Output, place: str) -> _Part:
-    return _Part(f"{place} length", number=len(output))
+def _length_part(container: Output, place_in_output: str) -> _OutputPart:
+    """Return the length of an output, at a place beside it."""
+    return _OutputPart(f"{place_in_output} length", number=len(container))
 
 
 def _kind_of(output: Output) -> str:
@@ -353,11 +384,11 @@ def _kind_of(output: Output) -> str:
 
 def _index_of(frame: Output) -> list[Output]:
     """Return the labels of the rows of a frame or column, if its package has them."""
-    index = getattr(frame, "index", None)
-    if index is None or callable(index):
+    row_index = getattr(frame, "index", None)
+    if row_index is None or callable(row_index):
         return []
-    labels: list[Output] = index.to_list()
-    return labels
+    row_labels: list[Output] = row_index.to_list()
+    return row_labels
 
 
 def _microseconds(moment: Output) -> Output:

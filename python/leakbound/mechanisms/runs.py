@@ -58,12 +58,12 @@ class FunctionEngine:
         """Yield the output of each run."""
         for run_number, coin in requests:
             rng = RUN_SEEDS.rng(self._seed, run_number)
-            data = self._inputs[coin]
+            input_data = self._inputs[coin]
             # Copies, as a mechanism may write to its input
-            if isinstance(data, np.ndarray):
-                data = data.copy()
+            if isinstance(input_data, np.ndarray):
+                input_data = input_data.copy()
             try:
-                output = self._run(data, rng)
+                output = self._run(input_data, rng)
             except Exception as error:  # of the mechanism: this is its output
                 output = Failure("raised", type(error).__qualname__, words_of(error))
             yield output
@@ -110,15 +110,16 @@ class Runs:
         if stored_arguments is None:
             self.save()
             return
-        differing_names = [
+        differing_arguments = [
             name
             for name, argument in self._arguments.items()
             if argument != stored_arguments.get(name)
         ]
-        if differing_names:
+        if differing_arguments:
             raise OptionError(
                 f"the runs in {self._path} are of another "
-                f"{' and another '.join(differing_names)}: pass the same, or choose another file"
+                f"{' and another '.join(differing_arguments)}: pass the same, or choose another "
+                "file"
             )
         if len(self._outputs) > most_runs:
             message = (
@@ -130,33 +131,34 @@ class Runs:
 
     def next_batch_end(self) -> int:
         """Return where the next batch ends: as the file has it, or by the rule."""
-        batches = len(self.batch_ends)
-        if batches < len(self._stored_batch_ends):
-            return self._stored_batch_ends[batches]
+        scored_batches = len(self.batch_ends)
+        if scored_batches < len(self._stored_batch_ends):
+            return self._stored_batch_ends[scored_batches]
         first_batch = min(_FIRST_BATCH, self._most_runs // 2)
         batch_size = max(first_batch, int(_BATCH_GROWTH * self.scored))
         return min(self._most_runs, self.scored + batch_size)
 
-    def outputs_until(self, stop: int, move_bar: Callable[..., None]) -> list[Output]:
+    def outputs_until(self, batch_end: int, move_bar: Callable[..., None]) -> list[Output]:
         """Run until there are so many outputs, and return that many."""
-        move_bar(completed=min(stop, len(self._outputs)))
+        move_bar(completed=min(batch_end, len(self._outputs)))
         try:
-            self._run_until(stop, move_bar)
+            self._run_until(batch_end, move_bar)
         finally:  # before they are scored, too
             self.save()
         if not self.batch_ends:
-            self._check_first_batch(self._outputs[:stop])
-        return self._outputs[:stop]
+            self._check_first_batch(self._outputs[:batch_end])
+        return self._outputs[:batch_end]
 
     def warnings(self) -> list[str]:
         """Name runs that failed, and outputs that repeat where noise should make each different."""
         warnings = []
-        failures = [output for output in self._outputs if isinstance(output, Failure)]
-        if failures:
-            first = failures[0]
+        failed_runs = [output for output in self._outputs if isinstance(output, Failure)]
+        if failed_runs:
+            first_failure = failed_runs[0]
             warnings.append(
-                f"{len(failures)} of {len(self._outputs)} runs returned nothing, and count as "
-                f"outputs: the first {first.kind} ({first.name}: {shown(first.message)})"
+                f"{len(failed_runs)} of {len(self._outputs)} runs returned nothing, and count as "
+                f"outputs: the first {first_failure.kind} ({first_failure.name}: "
+                f"{shown(first_failure.message)})"
             )
         warning = self._warning_of_equal_outputs()
         if warning:
@@ -165,38 +167,42 @@ class Runs:
 
     def _warning_of_equal_outputs(self) -> str:
         """Return what to know of outputs that are equal, or nothing."""
-        outputs = self._outputs
-        if _all_same(outputs):
-            return f"all {len(outputs)} outputs are equal: does the mechanism add noise?"
+        all_outputs = self._outputs
+        if _all_same(all_outputs):
+            return f"all {len(all_outputs)} outputs are equal: does the mechanism add noise?"
         outputs_by_coin: dict[bool, list[Output]] = {False: [], True: []}
-        for output, coin in zip(outputs, self.member[: len(outputs)].tolist(), strict=True):
+        for output, coin in zip(all_outputs, self.member[: len(all_outputs)].tolist(), strict=True):
             outputs_by_coin[coin].append(output)
-        if all(len(side) > 1 and _all_same(side) for side in outputs_by_coin.values()):
+        if all(
+            len(outputs_of_coin) > 1 and _all_same(outputs_of_coin)
+            for outputs_of_coin in outputs_by_coin.values()
+        ):
             return (
                 "every run on the same input gave the same output: is the mechanism's seed fixed? "
                 "Ignore this if other outputs are only rare"
             )
-        repeats = sum(map(count_repeats, outputs_by_coin.values()))
-        if not repeats:
+        repeated_outputs = sum(map(count_repeats, outputs_by_coin.values()))
+        if not repeated_outputs:
             return ""
         return (
-            f"{repeats} of {len(outputs)} outputs repeat an earlier one of the same input, and are "
-            "not whole numbers: if runs share seeds or ignore their generator, they are not "
-            "independent. Ignore this if the mechanism rounds its outputs"
+            f"{repeated_outputs} of {len(all_outputs)} outputs repeat an earlier one of the same "
+            "input, and are not whole numbers: if runs share seeds or ignore their generator, they "
+            "are not independent. Ignore this if the mechanism rounds its outputs"
         )
 
-    def _run_until(self, stop: int, move_bar: Callable[..., None]) -> None:
-        start = len(self._outputs)
-        run_numbers = range(start, stop)
+    def _run_until(self, batch_end: int, move_bar: Callable[..., None]) -> None:
+        """Make runs until there are so many outputs; a case repeats its first runs."""
+        first_run = len(self._outputs)
+        run_numbers = range(first_run, batch_end)
         requests = [self._request(run_number) for run_number in run_numbers]
         with closing(self._engine.outputs(requests)) as returned_values:
-            for run_number, returned in zip(run_numbers, returned_values, strict=True):
-                self._outputs.append(output_of(returned, self._where(run_number)))
+            for run_number, returned_value in zip(run_numbers, returned_values, strict=True):
+                self._outputs.append(output_of(returned_value, self._where(run_number)))
                 if run_number == 0:
                     self._check_first_output()
                 move_bar(advance=1)
-        if start == 0 and self._engine.repeats:
-            for run_number in range(min(_REPEATED_RUNS, stop)):
+        if first_run == 0 and self._engine.repeats:
+            for run_number in range(min(_REPEATED_RUNS, batch_end)):
                 repeated_output = self._repeat(run_number)
                 self.repeatable &= is_same(repeated_output, self._outputs[run_number])
 
@@ -218,10 +224,10 @@ class Runs:
         """Refuse a mechanism that never returns: that is not a leak."""
         if not all(isinstance(output, Failure) for output in outputs):
             return
-        first = outputs[0]
+        first_failure = outputs[0]
         raise InputError(
             f"none of the first {len(outputs)} runs returned an output, on either input. "
-            f"{self._where(0)} {first.kind} {first.name}: {first.message}"
+            f"{self._where(0)} {first_failure.kind} {first_failure.name}: {first_failure.message}"
         )
 
     def _compare_with_file(self) -> None:
@@ -230,29 +236,29 @@ class Runs:
         _, first_runs = np.unique(stored_coins, return_index=True)
         for run_number in first_runs.tolist():
             stored_output = self._outputs[run_number]
-            output = self._repeat(run_number)
-            if is_same(output, stored_output):
+            repeated_output = self._repeat(run_number)
+            if is_same(repeated_output, stored_output):
                 continue
             self.repeatable = False
             if self._engine.repeats:  # a case, which the file knows by its digest
                 continue
-            if self._gives_again(run_number, output):
+            if self._gives_again(run_number, repeated_output):
                 raise OptionError(
-                    f"run {run_number} returns {shown(output)} now, and {shown(stored_output)} in "
-                    f"{self._path}: the mechanism or its inputs have changed, so choose another "
-                    "file"
+                    f"run {run_number} returns {shown(repeated_output)} now, and "
+                    f"{shown(stored_output)} in {self._path}: the mechanism or its inputs have "
+                    "changed, so choose another file"
                 )
 
-    def _gives_again(self, run_number: int, output: Output) -> bool:
+    def _gives_again(self, run_number: int, first_repeat: Output) -> bool:
         """Return whether a run gives the same output each time: its noise is that of its seed."""
         return all(
-            is_same(output, self._repeat(run_number)) for _ in range(_REPEATS_OF_CHANGED_RUN)
+            is_same(first_repeat, self._repeat(run_number)) for _ in range(_REPEATS_OF_CHANGED_RUN)
         )
 
     def _repeat(self, run_number: int) -> Output:
         """Return the output of one run, made now."""
-        (returned,) = self._engine.outputs([self._request(run_number)])
-        return output_of(returned, self._where(run_number))
+        (returned_value,) = self._engine.outputs([self._request(run_number)])
+        return output_of(returned_value, self._where(run_number))
 
     def _request(self, run_number: int) -> tuple[int, bool]:
         """Return what an engine needs: the number of a run, and whether its input is `d1`."""
@@ -279,7 +285,7 @@ class Runs:
 
     def _read(self, path: Path) -> Named:
         """Read outputs and ends of batches from a file, and return the arguments it was made of."""
-        flaw = ""
+        what_is_wrong = ""
         arguments: Named = {}
         try:
             with open_archive(path) as content:
@@ -289,35 +295,36 @@ class Runs:
             self._stored_batch_ends = [int(batch_end) for batch_end in batch_ends]
             batch_sizes = np.diff(batch_ends, prepend=0, append=len(self._outputs))
             if (batch_sizes < 0).any():
-                flaw = "batches have other numbers of runs"
+                what_is_wrong = "batches have other numbers of runs"
         except (FormatError, ValueError, TypeError, OverflowError, RecursionError) as error:
-            flaw = str(error)
-        if not flaw and not isinstance(arguments.get("seed"), int):
-            flaw = "it has no seed"
-        if flaw:
+            what_is_wrong = str(error)
+        if not what_is_wrong and not isinstance(arguments.get("seed"), int):
+            what_is_wrong = "it has no seed"
+        if what_is_wrong:
             raise FormatError(
-                f"{path} does not hold runs of audit_mechanism ({flaw}): choose another file"
+                f"{path} does not hold runs of audit_mechanism ({what_is_wrong}): choose another "
+                "file"
             )
         return arguments
 
 
 def _all_same(outputs: list[Output]) -> bool:
     """Return whether runs all gave one output."""
-    return all(is_same(output, outputs[0]) for output in outputs)
+    return all(is_same(one_output, outputs[0]) for one_output in outputs)
 
 
 def _stored_arrays(outputs: list[Output]) -> dict[str, AnyArray]:
     """Return what a file holds of outputs: one array, if all are numbers of one shape."""
     if not outputs:
         return {"outputs": np.array([])}
-    table = together(outputs)
-    if isinstance(table, np.ndarray) and len({output.dtype for output in outputs}) == 1:
-        return {"outputs": table}
+    output_table = together(outputs)
+    if isinstance(output_table, np.ndarray) and len({output.dtype for output in outputs}) == 1:
+        return {"outputs": output_table}
     packed_outputs = [pack(output) for output in outputs]
-    sizes = [len(packed) for packed in packed_outputs]
+    packed_sizes = [len(packed) for packed in packed_outputs]
     return {
         "packed": np.frombuffer(b"".join(packed_outputs), dtype=np.uint8),
-        "sizes": np.array(sizes, dtype=np.int64),
+        "sizes": np.array(packed_sizes, dtype=np.int64),
     }
 
 
@@ -327,14 +334,14 @@ def _stored_outputs(content: Archive) -> Iterator[Output]:
         for output in content["outputs"]:
             yield np.asarray(output)
         return
-    packed_outputs = content["packed"].astype(np.uint8).tobytes()
-    stops = np.cumsum(content["sizes"].astype(np.int64))
-    if stops.size and stops[-1] != len(packed_outputs):
+    packed_bytes = content["packed"].astype(np.uint8).tobytes()
+    output_stops = np.cumsum(content["sizes"].astype(np.int64))
+    if output_stops.size and output_stops[-1] != len(packed_bytes):
         raise FormatError("outputs have another size")
-    start = 0
-    for stop in stops.tolist():
-        yield unpack(packed_outputs[start:stop])
-        start = stop
+    output_start = 0
+    for output_stop in output_stops.tolist():
+        yield unpack(packed_bytes[output_start:output_stop])
+        output_start = output_stop
 
 
 def identity(data: Output) -> str:
@@ -350,24 +357,26 @@ def identity(data: Output) -> str:
 def _value_digest(data: Output) -> bytes:
     """Return a digest of type and values, of sets and mappings in any order."""
     type_name = f"{type(data).__module__}.{type(data).__qualname__}"
-    parts: list[bytes]
-    columns = columns_of(data)
+    part_digests: list[bytes]
+    frame_columns = columns_of(data)
     if data is None or isinstance(data, bool | int | float | complex | str | bytes):
-        parts = [repr(data).encode("utf-8", "surrogatepass")]
+        part_digests = [repr(data).encode("utf-8", "surrogatepass")]
     elif isinstance(data, set | frozenset):
-        parts = sorted(_value_digest(element) for element in data)
+        part_digests = sorted(_value_digest(element) for element in data)
     elif isinstance(data, Mapping):
-        parts = sorted(_value_digest(key) + _value_digest(value) for key, value in data.items())
+        part_digests = sorted(
+            _value_digest(key) + _value_digest(value) for key, value in data.items()
+        )
     elif isinstance(data, list | tuple):
-        parts = [_value_digest(element) for element in data]
-    elif columns:
+        part_digests = [_value_digest(element) for element in data]
+    elif frame_columns:
         column_names = [str(name) for name in data.columns]
-        parts = [_value_digest(part) for part in (column_names, *columns)]
+        part_digests = [_value_digest(part) for part in (column_names, *frame_columns)]
     elif hasattr(data, "__array__"):
-        parts = [_array_digest(np.asarray(readable(data)))]
+        part_digests = [_array_digest(np.asarray(readable(data)))]
     else:
-        parts = [_value_digest(vars(data))]
-    return hashlib.sha256(b"".join([type_name.encode(), *parts])).digest()
+        part_digests = [_value_digest(vars(data))]
+    return hashlib.sha256(b"".join([type_name.encode(), *part_digests])).digest()
 
 
 def _array_digest(array: AnyArray) -> bytes:

@@ -87,10 +87,10 @@ def pack(value: Output) -> bytes:
         For anything but numbers, text, bytes, truth values, None, dates, lists, tuples, sets,
         dictionaries, arrays and frames of these.
     """
-    array_bytes: list[bytes] = []
-    header = _header(value, array_bytes, _MOST_LEVELS)
+    array_contents: list[bytes] = []
+    header = _header(value, array_contents, _MOST_LEVELS)
     header_bytes = json.dumps(header, separators=(",", ":")).encode()
-    return b"".join([_LENGTH.pack(len(header_bytes)), header_bytes, *array_bytes])
+    return b"".join([_LENGTH.pack(len(header_bytes)), header_bytes, *array_contents])
 
 
 def unpack(content: bytes) -> Output:
@@ -117,12 +117,12 @@ def together(outputs: Sequence[Output]) -> Output:
     return np.array(outputs)
 
 
-def _header(value: Output, array_bytes: list[bytes], levels: int) -> Header:
-    """Return the header of a value, and append the bytes of its arrays to `array_bytes`.
+def _header(value: Output, array_contents: list[bytes], levels_left: int) -> Header:
+    """Return the header of a value, and append the bytes of its arrays to `array_contents`.
 
-    `levels` says how many levels of lists in lists there may be.
+    `levels_left` says how many levels of lists in lists there may be.
     """
-    if levels == 0:
+    if levels_left == 0:
         raise TypeError("lists in lists, of more than 64 levels")
     if value is None or isinstance(value, bool):
         return value
@@ -130,25 +130,26 @@ def _header(value: Output, array_bytes: list[bytes], levels: int) -> Header:
         return None
     # Scalars of NumPy are numbers and words of Python, too: first come those that know their width
     for header_of_kind in (_array_header, _number_header, _text_or_time_header, _frame_header):
-        header = header_of_kind(value, array_bytes, levels)
+        header = header_of_kind(value, array_contents, levels_left)
         if header is not None:
             return header
     if isinstance(value, Failure):
         return ["failure", value.kind, value.name, value.message]
     for name, sequence_type in _SEQUENCES.items():
         if isinstance(value, sequence_type):
-            return _sequence_header(name, value, array_bytes, levels)
+            return _sequence_header(name, value, array_contents, levels_left)
     if isinstance(value, dict):
         pairs = []
         for key, element in value.items():
-            key_header = _header(key, array_bytes, levels - 1)
-            pairs.append([key_header, _header(element, array_bytes, levels - 1)])
+            key_header = _header(key, array_contents, levels_left - 1)
+            pairs.append([key_header, _header(element, array_contents, levels_left - 1)])
         return ["dict", pairs]
     unknown_type = type(value)
     raise TypeError(f"{unknown_type.__module__}.{unknown_type.__qualname__}")
 
 
-def _number_header(value: Output, _array_bytes: list[bytes], _levels: int) -> Header:
+def _number_header(value: Output, _array_contents: list[bytes], _levels_left: int) -> Header:
+    """Return the header of a number of Python, with all its digits."""
     if isinstance(value, int):
         return ["int", hex(value)]
     if isinstance(value, float):
@@ -162,7 +163,8 @@ def _number_header(value: Output, _array_bytes: list[bytes], _levels: int) -> He
     return None
 
 
-def _text_or_time_header(value: Output, array_bytes: list[bytes], levels: int) -> Header:
+def _text_or_time_header(value: Output, array_contents: list[bytes], levels_left: int) -> Header:
+    """Return the header of text, bytes, dates and times."""
     if isinstance(value, str):
         return ["str", value]
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -171,7 +173,7 @@ def _text_or_time_header(value: Output, array_bytes: list[bytes], levels: int) -
     if nanoseconds:  # of pandas: the standard library has microseconds
         for method in ("to_datetime64", "to_timedelta64"):
             if hasattr(value, method):
-                return _array_header(getattr(value, method)(), array_bytes, levels)
+                return _array_header(getattr(value, method)(), array_contents, levels_left)
     for name, time_type in _TIMES.items():
         if isinstance(value, time_type):
             return [name, str(value.isoformat())]
@@ -180,15 +182,19 @@ def _text_or_time_header(value: Output, array_bytes: list[bytes], levels: int) -
     return None
 
 
-def _sequence_header(name: str, value: Output, array_bytes: list[bytes], levels: int) -> Header:
-    if name in ("list", "tuple"):
-        return [name, [_header(element, array_bytes, levels - 1) for element in value]]
+def _sequence_header(
+    sequence_name: str, value: Output, array_contents: list[bytes], levels_left: int
+) -> Header:
+    """Return the header of lists, tuples and sets."""
+    if sequence_name in ("list", "tuple"):
+        element_headers = [_header(element, array_contents, levels_left - 1) for element in value]
+        return [sequence_name, element_headers]
     # Sets have another order in each process
     packed_elements = sorted(pack(element) for element in value)
-    return [name, [base64.b64encode(packed).decode() for packed in packed_elements]]
+    return [sequence_name, [base64.b64encode(packed).decode() for packed in packed_elements]]
 
 
-def _array_header(value: Output, array_bytes: list[bytes], levels: int) -> Header:
+def _array_header(value: Output, array_contents: list[bytes], levels_left: int) -> Header:
     """Return the header of arrays of NumPy, and of what becomes one, such as tensors."""
     is_tensor = hasattr(value, "detach") and hasattr(value, "cpu")
     if is_tensor:
@@ -201,36 +207,39 @@ def _array_header(value: Output, array_bytes: list[bytes], levels: int) -> Heade
     shape = list(array.shape)
     if array.dtype == object:
         elements = array.ravel().tolist()
-        return ["objects", shape, [_header(one, array_bytes, levels - 1) for one in elements]]
+        element_headers = [
+            _header(element, array_contents, levels_left - 1) for element in elements
+        ]
+        return ["objects", shape, element_headers]
     if array.dtype.kind not in _PLAIN_ARRAY_KINDS:
         raise TypeError(f"an array of {array.dtype}")
-    array_bytes.append(array.tobytes())
-    name = "array"
+    array_contents.append(array.tobytes())
+    array_name = "array"
     if isinstance(value, np.generic):
-        name = "scalar"
-    return [name, array.dtype.str, shape]
+        array_name = "scalar"
+    return [array_name, array.dtype.str, shape]
 
 
-def _frame_header(value: Output, array_bytes: list[bytes], levels: int) -> Header:
+def _frame_header(value: Output, array_contents: list[bytes], levels_left: int) -> Header:
     """Return the header of frames and columns of pandas, polars and Arrow."""
-    package = type(value).__module__.partition(".")[0]
-    if package == "pyarrow":
+    package_name = type(value).__module__.partition(".")[0]
+    if package_name == "pyarrow":
         for method in ("as_py", "to_pydict", "to_pylist"):
             if hasattr(value, method):
-                return _header(getattr(value, method)(), array_bytes, levels - 1)
+                return _header(getattr(value, method)(), array_contents, levels_left - 1)
     is_frame = hasattr(value, "columns") and len(getattr(value, "shape", ())) == 2
     is_column = hasattr(value, "to_list") and hasattr(value, "name")
-    if package not in ("pandas", "polars") or not (is_frame or is_column):
+    if package_name not in ("pandas", "polars") or not (is_frame or is_column):
         return None
-    index = None
-    if package == "pandas":
-        index = _cells(value.index)
+    index_cells = None
+    if package_name == "pandas":
+        index_cells = _cells(value.index)
     if is_column:
-        content = ["column", package, value.name, index, _cells(value)]
+        frame_parts = ["column", package_name, value.name, index_cells, _cells(value)]
     else:
-        cells = [_cells(column) for column in _columns(value)]
-        content = ["frame", package, list(value.columns), index, cells]
-    return ["frame", _header(content, array_bytes, levels - 1)]
+        cells_of_columns = [_cells(column) for column in _columns(value)]
+        frame_parts = ["frame", package_name, list(value.columns), index_cells, cells_of_columns]
+    return ["frame", _header(frame_parts, array_contents, levels_left - 1)]
 
 
 def _columns(frame: Output) -> list[Output]:
@@ -255,57 +264,59 @@ def _is_missing(value: Output) -> bool:
     return type(value).__name__ in ("NAType", "NaTType")
 
 
-def _unpacked(header: Header, content: bytes, start: int) -> tuple[Output, int]:
+def _unpacked(header: Header, content: bytes, arrays_start: int) -> tuple[Output, int]:
     """Return the value of a header, and where the bytes of later arrays begin."""
     if header is None or isinstance(header, bool):
-        return header, start
-    name, *parts = header
-    if name in ("array", "scalar"):
-        array, stop = _unpacked_array(parts[0], parts[1], content, start)
-        if name == "scalar":
-            return array[()], stop
-        return array, stop
-    if name == "objects":
-        elements, stop = _unpacked_all(parts[1], content, start)
-        return _object_array(elements).reshape(parts[0]), stop
-    if name in ("list", "tuple"):
-        elements, stop = _unpacked_all(parts[0], content, start)
-        return _SEQUENCES[name](elements), stop
-    if name in _SEQUENCES:
-        return _SEQUENCES[name](unpack(base64.b64decode(one)) for one in parts[0]), start
-    if name == "dict":
+        return header, arrays_start
+    kind_name, *parts = header
+    if kind_name in ("array", "scalar"):
+        array, arrays_stop = _unpacked_array(parts[0], parts[1], content, arrays_start)
+        if kind_name == "scalar":
+            return array[()], arrays_stop
+        return array, arrays_stop
+    if kind_name == "objects":
+        elements, arrays_stop = _unpacked_all(parts[1], content, arrays_start)
+        return _object_array(elements).reshape(parts[0]), arrays_stop
+    if kind_name in ("list", "tuple"):
+        elements, arrays_stop = _unpacked_all(parts[0], content, arrays_start)
+        return _SEQUENCES[kind_name](elements), arrays_stop
+    if kind_name in _SEQUENCES:
+        elements = [unpack(base64.b64decode(packed)) for packed in parts[0]]
+        return _SEQUENCES[kind_name](elements), arrays_start
+    if kind_name == "dict":
         pairs = []
         for pair in parts[0]:
-            (key, element), start = _unpacked_all(pair, content, start)
+            (key, element), arrays_start = _unpacked_all(pair, content, arrays_start)
             pairs.append((key, element))
-        return dict(pairs), start
-    if name == "frame":
-        frame_parts, stop = _unpacked(parts[0], content, start)
-        return _frame(*frame_parts), stop
-    return _ATOMS[name](*parts), start
+        return dict(pairs), arrays_start
+    if kind_name == "frame":
+        frame_parts, arrays_stop = _unpacked(parts[0], content, arrays_start)
+        return _frame(*frame_parts), arrays_stop
+    return _ATOMS[kind_name](*parts), arrays_start
 
 
 def _unpacked_array(
-    dtype_name: str, shape: list[int], content: bytes, start: int
+    dtype_name: str, shape: list[int], content: bytes, array_start: int
 ) -> tuple[np.ndarray[Any, Any], int]:
     """Return an array, and where the bytes of later ones begin."""
     dtype = np.dtype(dtype_name)
     if dtype.kind not in _PLAIN_ARRAY_KINDS:
         raise ValueError(f"an array of {dtype}")
     size = int(np.prod(shape, dtype=np.int64))
-    stop = start + size * dtype.itemsize
-    return np.frombuffer(content[start:stop], dtype=dtype).reshape(shape).copy(), stop
+    array_stop = array_start + size * dtype.itemsize
+    flat_array = np.frombuffer(content[array_start:array_stop], dtype=dtype)
+    return flat_array.reshape(shape).copy(), array_stop
 
 
 def _unpacked_all(
-    headers: Sequence[Header], content: bytes, start: int
+    headers: Sequence[Header], content: bytes, arrays_start: int
 ) -> tuple[list[Output], int]:
     """Return the values of headers, and where the bytes of later arrays begin."""
     values = []
     for header in headers:
-        value, start = _unpacked(header, content, start)
+        value, arrays_start = _unpacked(header, content, arrays_start)
         values.append(value)
-    return values, start
+    return values, arrays_start
 
 
 # Of kinds without parts: what makes a value of what the header holds
@@ -325,27 +336,37 @@ _ATOMS: dict[str, Callable[..., Output]] = {
 }
 
 
-def _frame(shape: str, package: str, names: Output, index: Output, cells: Output) -> Output:
+def _frame(
+    frame_kind: str,
+    package_name: str,
+    column_names: Output,
+    index_cells: Output,
+    cells_of_columns: Output,
+) -> Output:
     """Return a frame or a column of its package, or its parts where that is not installed."""
     try:
-        if package == "pandas":
-            return _pandas_frame(shape, names, index, cells)
+        if package_name == "pandas":
+            return _pandas_frame(frame_kind, column_names, index_cells, cells_of_columns)
         import polars as pl
     except ImportError:
-        return {"columns": names, "index": index, "cells": cells}
-    if shape == "column":
-        return pl.Series(names, cells)
-    return pl.DataFrame(dict(zip(names, cells)))  # noqa: B905 (of 3.10)
+        return {"columns": column_names, "index": index_cells, "cells": cells_of_columns}
+    if frame_kind == "column":
+        return pl.Series(column_names, cells_of_columns)
+    return pl.DataFrame(dict(zip(column_names, cells_of_columns)))  # noqa: B905 (of 3.10)
 
 
-def _pandas_frame(shape: str, names: Output, index: Output, cells: Output) -> Output:
+def _pandas_frame(
+    frame_kind: str, column_names: Output, index_cells: Output, cells_of_columns: Output
+) -> Output:
+    """Return a frame or a column of pandas."""
     import pandas as pd
 
-    if shape == "column":
-        return pd.Series(_unchanged_by_pandas(cells), index=index, name=names)
-    columns = [_unchanged_by_pandas(column_cells) for column_cells in cells]
-    frame = pd.DataFrame(dict(enumerate(columns)), index=index)
-    frame.columns = names
+    if frame_kind == "column":
+        column = _unchanged_by_pandas(cells_of_columns)
+        return pd.Series(column, index=index_cells, name=column_names)
+    columns = [_unchanged_by_pandas(column_cells) for column_cells in cells_of_columns]
+    frame = pd.DataFrame(dict(enumerate(columns)), index=index_cells)
+    frame.columns = column_names
     return frame
 
 
@@ -420,16 +441,16 @@ class _Case:
 
     def _identity(self) -> str:
         """Return a digest of the case, of files beside it that it imports, and of its packages."""
-        parts = [self._source, sys.version.encode(), "\n".join(_package_versions()).encode()]
+        hashed_parts = [self._source, sys.version.encode(), "\n".join(_package_versions()).encode()]
         for module_name in sorted(sys.modules):
             module_file = getattr(sys.modules[module_name], "__file__", None)
             if not module_file:
                 continue
             module_path = Path(module_file)
             if module_path.parent == self._folder and module_path.suffix == ".py":
-                parts.append(module_path.read_bytes())
-        digests = [hashlib.sha256(part).digest() for part in parts]
-        return hashlib.sha256(b"".join(digests)).hexdigest()
+                hashed_parts.append(module_path.read_bytes())
+        part_digests = [hashlib.sha256(part).digest() for part in hashed_parts]
+        return hashlib.sha256(b"".join(part_digests)).hexdigest()
 
     def run(self, coin: bool, seed: int) -> Output:  # noqa: FBT001 (a message, by position)
         """Run on one of the inputs, with all generators seeded."""
@@ -464,10 +485,10 @@ def _package_versions() -> list[str]:
     """Return names and versions of all packages of this environment."""
     from importlib.metadata import distributions
 
-    versions = set()
+    package_versions = set()
     for distribution in distributions():
-        versions.add(f"{distribution.metadata['Name']}=={distribution.version}")
-    return sorted(versions)
+        package_versions.add(f"{distribution.metadata['Name']}=={distribution.version}")
+    return sorted(package_versions)
 
 
 def send(file: IO[bytes], content: bytes) -> None:
@@ -481,13 +502,13 @@ def receive(file: IO[bytes]) -> Output:
     length_bytes = file.read(_LENGTH.size)
     if len(length_bytes) < _LENGTH.size:
         raise EOFError
-    content_length = _LENGTH.unpack(length_bytes)[0]
-    if content_length > _MOST_MESSAGE_BYTES:
+    message_length = _LENGTH.unpack(length_bytes)[0]
+    if message_length > _MOST_MESSAGE_BYTES:
         raise ValueError("not a message")
-    content = file.read(content_length)
-    if len(content) < content_length:
+    message_content = file.read(message_length)
+    if len(message_content) < message_length:
         raise EOFError
-    return unpack(content)
+    return unpack(message_content)
 
 
 def words_of(error: BaseException) -> str:
@@ -500,10 +521,10 @@ def words_of(error: BaseException) -> str:
 
 def _traceback_outside(error: BaseException) -> str:
     """Return the traceback of an exception from where this file called others."""
-    frame = error.__traceback__
-    while frame is not None and frame.tb_frame.f_code.co_filename == __file__:
-        frame = frame.tb_next
-    return "".join(traceback.format_exception(type(error), error, frame)).rstrip()
+    outside_frame = error.__traceback__
+    while outside_frame is not None and outside_frame.tb_frame.f_code.co_filename == __file__:
+        outside_frame = outside_frame.tb_next
+    return "".join(traceback.format_exception(type(error), error, outside_frame)).rstrip()
 
 
 def _answer(function: Callable[[], Output]) -> bytes:
@@ -523,8 +544,8 @@ def _answer(function: Callable[[], Output]) -> bytes:
 
 def main(path: str) -> None:
     """Answer requests until standard input ends."""
-    requests = os.fdopen(os.dup(0), "rb")
-    answers = os.fdopen(os.dup(1), "wb")
+    request_pipe = os.fdopen(os.dup(0), "rb")
+    answer_pipe = os.fdopen(os.dup(1), "wb")
     # What the mechanism prints or reads is no message
     empty_input = os.open(os.devnull, os.O_RDONLY)
     os.dup2(empty_input, 0)
@@ -539,24 +560,24 @@ def main(path: str) -> None:
         loaded_cases.append(case)
         return about
 
-    send(answers, _answer(load))
+    send(answer_pipe, _answer(load))
     if not loaded_cases:
         return
     case = loaded_cases[0]
-    functions: dict[str, Callable[..., Output]] = {"run": case.run, "score": case.score}
+    request_functions: dict[str, Callable[..., Output]] = {"run": case.run, "score": case.score}
     waiting_requests: queue.Queue[Output] = queue.Queue()
-    listener = threading.Thread(target=_listen, args=(requests, waiting_requests), daemon=True)
+    listener = threading.Thread(target=_listen, args=(request_pipe, waiting_requests), daemon=True)
     listener.start()
     while True:
-        for name, *arguments in waiting_requests.get():
-            send(answers, _answer(partial(functions[name], *arguments)))
+        for request_name, *arguments in waiting_requests.get():
+            send(answer_pipe, _answer(partial(request_functions[request_name], *arguments)))
 
 
-def _listen(requests: IO[bytes], waiting_requests: queue.Queue[Output]) -> None:
+def _listen(request_pipe: IO[bytes], waiting_requests: queue.Queue[Output]) -> None:
     """Pass on requests; where nobody asks any more, end what runs, and all that it started."""
     try:
         while True:
-            waiting_requests.put(receive(requests))
+            waiting_requests.put(receive(request_pipe))
     except EOFError:
         if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
             os.killpg(os.getpid(), signal.SIGKILL)

@@ -94,6 +94,7 @@ class LaplaceNoise(Mechanism):
 
     @property
     def _scale(self) -> float:
+        """The scale of the noise, half as large if it is at fault."""
         if self.fault:
             return 0.5 / self.epsilon
         return 1 / self.epsilon
@@ -133,12 +134,12 @@ class FloatLaplace(Mechanism):
         if not self.fault:
             # The difference of two geometric numbers has the discrete Laplace distribution.
             success_probability = -math.expm1(-self.epsilon)
-            first, second = rng.geometric(success_probability, size=2)
-            return data + int(first - second)
-        sign = -1.0
+            first_geometric, second_geometric = rng.geometric(success_probability, size=2)
+            return data + int(first_geometric - second_geometric)
+        noise_sign = -1.0
         if rng.random() < 0.5:
-            sign = 1.0
-        return float(self._output(data, sign=sign, uniform=1 - rng.random()))
+            noise_sign = 1.0
+        return float(self._output(data, sign=noise_sign, uniform=1 - rng.random()))
 
     def score(self, outputs: FloatArray) -> FloatArray:
         """Return 1 for outputs that `d1` alone can give, -1 for those of `d0` alone, and else 0."""
@@ -155,11 +156,13 @@ class FloatLaplace(Mechanism):
 
     def _can_give(self, outputs: FloatArray, data: int) -> BoolArray:
         """Return whether some uniform number leads from an input to each output."""
-        noise = (outputs - data)[:, None]
-        uniform = np.exp(-self.epsilon * np.abs(noise))
-        multiples = np.rint(uniform / _UNIFORM_GRID) + _NEARBY_MULTIPLES
-        uniform_candidates = np.clip(multiples, 1, 1 / _UNIFORM_GRID) * _UNIFORM_GRID
-        possible_outputs = self._output(data, sign=np.sign(noise), uniform=uniform_candidates)
+        needed_noise = (outputs - data)[:, None]
+        inverse_uniform = np.exp(-self.epsilon * np.abs(needed_noise))
+        nearby_multiples = np.rint(inverse_uniform / _UNIFORM_GRID) + _NEARBY_MULTIPLES
+        uniform_candidates = np.clip(nearby_multiples, 1, 1 / _UNIFORM_GRID) * _UNIFORM_GRID
+        possible_outputs = self._output(
+            data, sign=np.sign(needed_noise), uniform=uniform_candidates
+        )
         can_give: BoolArray = np.any(possible_outputs == outputs[:, None], axis=1)
         return can_give
 
@@ -204,19 +207,19 @@ class SparseVector(Mechanism):
 
     def run(self, data: FloatArray, rng: np.random.Generator) -> AnyArray:
         """Return what is said of each query."""
-        scales = _NOISE_SCALES[self.fault]
-        query_scale = scales.query_fixed + scales.query_per_above * self.above
+        noise_scales = _NOISE_SCALES[self.fault]
+        query_scale = noise_scales.query_fixed + noise_scales.query_per_above * self.above
         query_noise = rng.laplace(scale=query_scale / self.epsilon, size=len(data))
         noisy_queries = data + query_noise
-        noisy_threshold = 0.5 + rng.laplace(scale=scales.threshold / self.epsilon)
-        is_above = noisy_queries >= noisy_threshold
-        queries_above: IntArray = np.cumsum(is_above)
+        noisy_threshold = 0.5 + rng.laplace(scale=noise_scales.threshold / self.epsilon)
+        is_above_threshold = noisy_queries >= noisy_threshold
+        queries_above: IntArray = np.cumsum(is_above_threshold)
         has_cut_off = self.fault not in {"no_query_noise", "no_cut_off"}
-        is_unasked = has_cut_off & (queries_above - is_above >= self.above)
+        is_not_asked = has_cut_off & (queries_above - is_above_threshold >= self.above)
         if self.fault == "released_values":
-            released_values = np.where(is_above, noisy_queries, _BELOW_THRESHOLD)
-            return np.where(is_unasked, _NOT_ASKED, released_values)
-        return np.where(is_unasked, -1, is_above)
+            released_values = np.where(is_above_threshold, noisy_queries, _BELOW_THRESHOLD)
+            return np.where(is_not_asked, _NOT_ASKED, released_values)
+        return np.where(is_not_asked, -1, is_above_threshold)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,14 +245,14 @@ class NoisyMax(Mechanism):
 
     def run(self, data: FloatArray, rng: np.random.Generator) -> int | FloatArray:
         """Return the place of the larger count, and with "released_value" the noisy count."""
-        scale = 2 / self.epsilon
+        noise_scale = 2 / self.epsilon
         if self.fault == "half_noise":
-            scale = 1 / self.epsilon
-        noisy_counts = data + rng.exponential(scale, size=len(data))
-        largest = int(noisy_counts.argmax())
+            noise_scale = 1 / self.epsilon
+        noisy_counts = data + rng.exponential(noise_scale, size=len(data))
+        largest_place = int(noisy_counts.argmax())
         if self.fault == "released_value":
-            return np.array([largest, noisy_counts[largest]])
-        return largest
+            return np.array([largest_place, noisy_counts[largest_place]])
+        return largest_place
 
 
 def _whole_numbers(values: ArrayInput, name: str, most: int) -> IntArray:
@@ -286,9 +289,11 @@ class _LocalRandomizer:
         integer(other, name="other", least=0, most=self.k - 1)
         if value == other:
             raise OptionError(f"value and other must be different, got {value} twice")
-        supports_value = self._supports(reports, value)
-        supports_other = self._supports(reports, other)
-        return self.epsilon * np.subtract(supports_value, supports_other, dtype=np.float64)
+        supports_own_value = self._supports(reports, value)
+        supports_other_value = self._supports(reports, other)
+        return self.epsilon * np.subtract(
+            supports_own_value, supports_other_value, dtype=np.float64
+        )
 
     @abstractmethod
     def _drawn_reports(self, values: IntArray, rng: np.random.Generator) -> IntArray | BoolArray:
@@ -324,9 +329,9 @@ class GRR(_LocalRandomizer):
 
     def _drawn_reports(self, values: IntArray, rng: np.random.Generator) -> IntArray:
         truth_probability = 1 / (1 + (self.k - 1) * math.exp(-self.epsilon))
-        is_truth = rng.random(values.size) < truth_probability
+        reports_truth = rng.random(values.size) < truth_probability
         other_values = (values + rng.integers(1, self.k, values.size)) % self.k
-        return np.where(is_truth, values, other_values)
+        return np.where(reports_truth, values, other_values)
 
     def _supports(self, reports: ArrayInput, value: int) -> BoolArray:
         reports = vector(reports, name="reports")
@@ -344,17 +349,17 @@ class _UnaryEncoding(_LocalRandomizer):
 
     def _drawn_reports(self, values: IntArray, rng: np.random.Generator) -> BoolArray:
         own_probability, other_probability = self._one_probabilities
-        bits = np.empty((values.size, self.k), dtype=np.bool_)
+        reported_bits = np.empty((values.size, self.k), dtype=np.bool_)
         for value in range(self.k):
             one_probability = np.where(values == value, own_probability, other_probability)
-            bits[:, value] = rng.random(values.size) < one_probability
-        return bits
+            reported_bits[:, value] = rng.random(values.size) < one_probability
+        return reported_bits
 
     def _supports(self, reports: ArrayInput, value: int) -> BoolArray:
-        bits = _whole_numbers(reports, name="reports", most=1)
-        if bits.ndim != 2 or bits.shape[1] != self.k or not bits.size:
-            raise InputError(f"reports must have shape (n, {self.k}), got {bits.shape}")
-        return np.equal(bits[:, value], 1)
+        reported_bits = _whole_numbers(reports, name="reports", most=1)
+        if reported_bits.ndim != 2 or reported_bits.shape[1] != self.k or not reported_bits.size:
+            raise InputError(f"reports must have shape (n, {self.k}), got {reported_bits.shape}")
+        return np.equal(reported_bits[:, value], 1)
 
 
 class OUE(_UnaryEncoding):

@@ -19,18 +19,18 @@ Parameter: TypeAlias = Literal["epsilon", "mu", "inverse_noise"]
 Profile: TypeAlias = Callable[[float], float]
 
 # Beyond this ε all probabilities are 0 or out of reach of an exponent.
-_LARGEST = 500.0
+_LARGEST_EPSILON = 500.0
 # Relative precision of ε, found by bisection.
-_PRECISION = 1e-13
+_EPSILON_PRECISION = 1e-13
 # The least δ of a Gaussian, which is never 0.
 LEAST_DELTA = math.ulp(0.0)
 # Where curves of a family are compared with a game's: the largest ε, points, and rounding.
-_FARTHEST = 30.0
-_POINTS = 601
-_SLACK = 1e-12
+_LARGEST_COMPARED_EPSILON = 30.0
+_COMPARED_POINTS = 601
+_ROUNDING_SLACK = 1e-12
 _LARGEST_PARAMETER = 1e3
 # Relative precision of the parameter of a family.
-_WIDTH = 1e-6
+_PARAMETER_PRECISION = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -61,6 +61,7 @@ class Game:
 
     @property
     def _profile(self) -> Profile:
+        """The profile of the mechanism, or that of its parameter."""
         if self.profile is not None:
             return self.profile
         if self.parameter == "mu":
@@ -79,13 +80,17 @@ class Game:
         delta = real(delta, name="delta", least=0, below=1)
         if self._profile(0.0) <= delta:
             return 0.0
-        high = 1.0
-        while self._profile(high) > delta:
-            high *= 2
-            if high > _LARGEST:
+        upper_epsilon = 1.0
+        while self._profile(upper_epsilon) > delta:
+            upper_epsilon *= 2
+            if upper_epsilon > _LARGEST_EPSILON:
                 return math.inf
-        _, least = halved(0.0, high, lambda one: self._profile(one) > delta, width=_PRECISION)
-        return least
+
+        def is_too_small(epsilon: float) -> bool:
+            return self._profile(epsilon) > delta
+
+        _, smallest_epsilon = halved(0.0, upper_epsilon, is_too_small, width=_EPSILON_PRECISION)
+        return smallest_epsilon
 
     def least(self, claim: Claim) -> float:
         """Return the smallest parameter of a claim that is true: what no bound may exceed.
@@ -99,21 +104,23 @@ class Game:
             return self.epsilon(claim.delta)
         if isinstance(claim, GaussianDP) and self.parameter == "mu" and not claim.delta:
             return self.truth
-        epsilon = np.linspace(0, _FARTHEST, _POINTS)
-        leak = np.array([self.delta(one) for one in epsilon])
+        compared_epsilons = np.linspace(0, _LARGEST_COMPARED_EPSILON, _COMPARED_POINTS)
+        delta_of_game = np.array([self.delta(epsilon) for epsilon in compared_epsilons])
 
-        def is_false(theta: float) -> bool:
-            allowed = claim.curve(theta, "both").delta(epsilon)
-            return not (leak <= allowed + _SLACK).all()
+        def is_false_claim(parameter: float) -> bool:
+            delta_of_claim = claim.curve(parameter, "both").delta(compared_epsilons)
+            return not (delta_of_game <= delta_of_claim + _ROUNDING_SLACK).all()
 
-        low = claim.search[0]
-        high = min(claim.search[1], _LARGEST_PARAMETER)
-        if not is_false(low):
-            return low
-        if is_false(high):
+        smallest_parameter = claim.search[0]
+        largest_parameter = min(claim.search[1], _LARGEST_PARAMETER)
+        if not is_false_claim(smallest_parameter):
+            return smallest_parameter
+        if is_false_claim(largest_parameter):
             return math.inf
-        _, least = halved(low, high, is_false, width=_WIDTH)
-        return least
+        _, smallest_true = halved(
+            smallest_parameter, largest_parameter, is_false_claim, width=_PARAMETER_PRECISION
+        )
+        return smallest_true
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(m={self.member.size}, {self.parameter}={self.truth:g})"
@@ -121,8 +128,10 @@ class Game:
 
 def tossed(purpose: Purpose, m: int, seed: int) -> tuple[np.random.Generator, BoolArray]:
     """Return the generator of a game of m examples, and the fair coins that it tossed first."""
-    rng = purpose.rng(integer(seed, name="seed", least=0))
-    return rng, rng.random(integer(m, name="m", least=1, most=MOST_EXAMPLES)) < 0.5
+    game_rng = purpose.rng(integer(seed, name="seed", least=0))
+    m = integer(m, name="m", least=1, most=MOST_EXAMPLES)
+    member = game_rng.random(m) < 0.5
+    return game_rng, member
 
 
 def null(m: int, *, seed: int) -> Game:
@@ -138,8 +147,8 @@ def null(m: int, *, seed: int) -> Game:
     >>> null(1000, seed=0).truth
     0.0
     """
-    rng, member = tossed(Purpose.NULL_GAME, m=m, seed=seed)
-    return Game(scores=rng.normal(size=m), member=member, truth=0.0, parameter="epsilon")
+    game_rng, member = tossed(Purpose.NULL_GAME, m=m, seed=seed)
+    return Game(scores=game_rng.normal(size=m), member=member, truth=0.0, parameter="epsilon")
 
 
 def gaussian(m: int, mu: float, *, seed: int) -> Game:
@@ -170,14 +179,11 @@ def gaussian(m: int, mu: float, *, seed: int) -> Game:
     >>> round(game.epsilon(1e-5), 3)
     4.377
     """
-    rng, member = tossed(Purpose.GAUSSIAN_GAME, m=m, seed=seed)
+    game_rng, member = tossed(Purpose.GAUSSIAN_GAME, m=m, seed=seed)
     mu = real(mu, name="mu", least=0, below=math.inf)
-    return Game(
-        scores=np.where(member, mu / 2, -mu / 2) + rng.normal(size=m),
-        member=member,
-        truth=mu,
-        parameter="mu",
-    )
+    signal_means = np.where(member, mu / 2, -mu / 2)
+    scores = signal_means + game_rng.normal(size=m)
+    return Game(scores=scores, member=member, truth=mu, parameter="mu")
 
 
 def mixture(m: int, mu: float = 1.0, *, dependence: float = 0.95, seed: int) -> Game:
@@ -212,19 +218,17 @@ def mixture(m: int, mu: float = 1.0, *, dependence: float = 0.95, seed: int) -> 
     >>> game.truth, round(game.epsilon(1e-5), 3)
     (1.0, 4.377)
     """
-    rng, member = tossed(Purpose.MIXTURE_GAME, m=m, seed=seed)
+    game_rng, member = tossed(Purpose.MIXTURE_GAME, m=m, seed=seed)
     mu = real(mu, name="mu", least=0, below=math.inf)
-    share = real(dependence, name="dependence", least=0, most=1)
-    common = rng.normal()
-    own = rng.normal(size=m)
-    reliability = np.abs(mu / 2 + math.sqrt(share) * common + math.sqrt(1 - share) * own)
-    truthful = rng.random(m) * (1 + np.exp(-mu * reliability)) < 1
-    return Game(
-        scores=np.where(member == truthful, reliability, -reliability),
-        member=member,
-        truth=mu,
-        parameter="mu",
-    )
+    reliability_correlation = real(dependence, name="dependence", least=0, most=1)
+    common_normal = game_rng.normal()
+    independent_normals = game_rng.normal(size=m)
+    common_part = math.sqrt(reliability_correlation) * common_normal
+    own_parts = math.sqrt(1 - reliability_correlation) * independent_normals
+    reliabilities = np.abs(mu / 2 + common_part + own_parts)
+    is_truthful_report = game_rng.random(m) * (1 + np.exp(-mu * reliabilities)) < 1
+    scores = np.where(member == is_truthful_report, reliabilities, -reliabilities)
+    return Game(scores=scores, member=member, truth=mu, parameter="mu")
 
 
 def randomized_response(
@@ -260,33 +264,34 @@ def randomized_response(
     >>> game.truth, bool(abs(right.mean() - 1 / (1 + np.exp(-1.5))) < 0.05)
     (1.5, True)
     """
-    rng, member = tossed(Purpose.RESPONSE_GAME, m=m, seed=seed)
+    game_rng, member = tossed(Purpose.RESPONSE_GAME, m=m, seed=seed)
     epsilon = real(epsilon, name="epsilon", least=0, below=math.inf)
-    failure = real(delta, name="delta", least=0, below=1)
-    share = real(fraction, name="fraction", above=0, most=1)
-    answered = rng.permutation(m) < math.ceil(share * m)
-    plain = answered & (rng.random(m) < failure)
-    honest = rng.random(m) * (1 + math.exp(-epsilon)) < 1
-    noise = rng.random(m) < 0.5
-    said = np.where(plain, member, np.where(answered, member == honest, noise))
+    plain_truth_probability = real(delta, name="delta", least=0, below=1)
+    reported_share = real(fraction, name="fraction", above=0, most=1)
+    is_reported = game_rng.permutation(m) < math.ceil(reported_share * m)
+    is_plain_truth = is_reported & (game_rng.random(m) < plain_truth_probability)
+    is_truthful_report = game_rng.random(m) * (1 + math.exp(-epsilon)) < 1
+    noise_reports = game_rng.random(m) < 0.5
+    randomized_reports = np.where(is_reported, member == is_truthful_report, noise_reports)
+    reports = np.where(is_plain_truth, member, randomized_reports)
     # Sizes are in (0, 1] for noise, (1, 2] for reports and (2, 3] for the plain truth.
-    size = 1 - rng.random(m) + answered + plain
+    score_magnitudes = 1 - game_rng.random(m) + is_reported + is_plain_truth
 
     return Game(
-        scores=np.where(said, size, -size),
+        scores=np.where(reports, score_magnitudes, -score_magnitudes),
         member=member,
         truth=epsilon,
         parameter="epsilon",
-        profile=response_profile(epsilon, failure),
+        profile=response_profile(epsilon, plain_truth_probability),
     )
 
 
-def response_profile(epsilon: float, failure: float = 0.0) -> Profile:
+def response_profile(epsilon: float, plain_truth_probability: float = 0.0) -> Profile:
     """Return the profile of randomised response that tells the plain truth with some chance."""
 
     def delta(claimed: float) -> float:
-        excess = max(0.0, -math.expm1(claimed - epsilon)) / (1 + math.exp(-epsilon))
-        return failure + (1 - failure) * excess
+        randomized_delta = max(0.0, -math.expm1(claimed - epsilon)) / (1 + math.exp(-epsilon))
+        return plain_truth_probability + (1 - plain_truth_probability) * randomized_delta
 
     return delta
 
@@ -298,8 +303,13 @@ def gaussian_profile(mu: float) -> Profile:
         if mu == 0:
             return 0.0
         # As logarithms: far tails are 0 in doubles.
-        with_it = float(log_normal_cdf(mu / 2 - epsilon / mu))
-        without = epsilon + float(log_normal_cdf(-mu / 2 - epsilon / mu))
-        return max(LEAST_DELTA, -math.exp(with_it) * math.expm1(min(0.0, without - with_it)))
+        # δ = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ): Balle and Wang (2018), Theorem 8.
+        half_distance = mu / 2
+        threshold = epsilon / mu
+        log_tail_with_example = float(log_normal_cdf(half_distance - threshold))
+        log_tail_without_example = float(log_normal_cdf(-half_distance - threshold))
+        log_tail_ratio = epsilon + log_tail_without_example - log_tail_with_example
+        difference = -math.expm1(min(0.0, log_tail_ratio))
+        return max(LEAST_DELTA, math.exp(log_tail_with_example) * difference)
 
     return delta

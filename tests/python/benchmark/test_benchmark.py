@@ -20,7 +20,7 @@ import mechanisms
 import untidy
 from command_line import leakbound
 from leakbound import benchmark, simulate
-from leakbound.benchmark.running import label, words
+from leakbound.benchmark.running import game_label, name_and_options
 from leakbound.benchmark.table import KEY
 from leakbound.errors import FormatError, InputTypeError, OptionError
 from tightness import Scores
@@ -118,8 +118,8 @@ def test_rows_are_written_and_read(tmp_path: Path) -> None:
 
 
 def test_games_and_bounds_are_named_with_their_options() -> None:
-    assert label(partial(simulate.gaussian, mu=1)) == "gaussian(mu=1)"
-    assert words(partial(half, level=0.1)) == ("half", "level=0.1")
+    assert game_label(partial(simulate.gaussian, mu=1)) == "gaussian(mu=1)"
+    assert name_and_options(partial(half, level=0.1)) == ("half", "level=0.1")
 
 
 def test_false_claims_have_exact_limits() -> None:

@@ -20,7 +20,7 @@ from leakbound._base.odds import logit
 from leakbound._base.types import ArrayInput, PathOrder, Sides
 from leakbound._core import Path as Ranks
 from leakbound.audits import road
-from leakbound.benchmark.running import Named
+from leakbound.benchmark.running import NamedBound
 from leakbound.cuts.policy import Best
 from leakbound.errors import FormatError, InputTypeError, OptionError
 from leakbound.planning.protocol import build
@@ -350,5 +350,5 @@ def test_protocols_and_benchmarks_take_a_policy_from_outside() -> None:
     assert build(table, name="cuts", kinds={}) == Portion(share=0.2)
     with pytest.raises(OptionError, match="Portion: got an unexpected keyword argument 'part'"):
         build({**table, "part": 1}, name="cuts", kinds={})
-    named = Named.of(Portion(share=0.2))
+    named = NamedBound.of(Portion(share=0.2))
     assert (named.name, named.options) == ("Portion", "share=0.2")

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from leakbound._base.types import AnyArray, GenericArray
 from leakbound.errors import InputError
 
 _COARSE_PRECISIONS = (np.dtype(np.float16), np.dtype(np.float32))
+TableColumns: TypeAlias = Mapping[str, Column]
+"""The columns of a table, by name."""
+
 # What is where a column has no value.
 _BLANK_MOMENT = np.datetime64(0, "us")
 _BLANKS: Mapping[ColumnKind, object] = {
@@ -26,13 +30,13 @@ _BLANKS: Mapping[ColumnKind, object] = {
 _LEAST_P_VALUE = 1e-6
 
 
-def row_count(table: Mapping[str, Column]) -> int:
+def row_count(table: TableColumns) -> int:
     """Return how many rows a table has."""
     first_column = next(iter(table.values()))
     return first_column.missing.size
 
 
-def same_columns(tables: Mapping[str, Mapping[str, Column]]) -> tuple[str, ...]:
+def same_columns(tables: Mapping[str, TableColumns]) -> tuple[str, ...]:
     """Check that tables have the same columns, in any order, and return those of the first."""
     (first_table, first_columns), *other_tables = tables.items()
     for table, columns in other_tables:
@@ -52,59 +56,64 @@ def _check_none_missing(table: str, *, missing_names: Collection[str]) -> None:
     raise InputError(f"{table} {verb} no column {listed_names}: columns must match")
 
 
-def pooled(members: Column, nonmembers: Column, name: str, *, codes: bool = False) -> Column:
+def pooled(
+    member_column: Column, nonmember_column: Column, name: str, *, codes: bool = False
+) -> Column:
     """Put a column of the audited records together, so that values do not reveal their table."""
-    members, nonmembers = settled([members, nonmembers], name, codes=codes)
-    kinds = {members.kind, nonmembers.kind} - {"empty"}
+    member_column, nonmember_column = settled([member_column, nonmember_column], name, codes=codes)
+    kinds = {member_column.kind, nonmember_column.kind} - {"empty"}
     if len(kinds) > 1:
         raise InputError(
-            f"column {name!r} holds {NAMES[members.kind]} for members and "
-            f"{NAMES[nonmembers.kind]} for non-members: how a value is written must not "
+            f"column {name!r} holds {NAMES[member_column.kind]} for members and "
+            f"{NAMES[nonmember_column.kind]} for non-members: how a value is written must not "
             "reveal membership; read both tables in the same way"
         )
-    pooled_column = joined([members, nonmembers])
+    pooled_column = joined([member_column, nonmember_column])
     if pooled_column.kind != "number":
         return pooled_column
     # Both sides get the precision of the coarser one.
     coarser_precision = min(
-        members.precision, nonmembers.precision, key=lambda precision: precision.itemsize
+        member_column.precision,
+        nonmember_column.precision,
+        key=lambda precision: precision.itemsize,
     )
     if coarser_precision != DOUBLE:
         return _rounded(pooled_column, coarser_precision)
-    former_precision = _former_precision(members, nonmembers)
+    former_precision = _former_precision(member_column, nonmember_column)
     if former_precision is None:
-        former_precision = _double_beside_exact(members, nonmembers)
+        former_precision = _double_beside_exact(member_column, nonmember_column)
     if former_precision is None:
         return pooled_column
     return _rounded(pooled_column, former_precision)
 
 
-def _rounded(column: Column, precision: np.dtype[np.generic]) -> Column:
+def _rounded(number_column: Column, precision: np.dtype[np.generic]) -> Column:
     """Return numbers in a coarser precision, where it has them."""
     with np.errstate(over="ignore"):
-        rounded_numbers = column.values.astype(precision).astype(np.float64)
-    doubles = column.values.astype(np.float64)
+        rounded_numbers = number_column.values.astype(precision).astype(np.float64)
+    doubles = number_column.values.astype(np.float64)
     finite_numbers = np.where(np.isfinite(rounded_numbers), rounded_numbers, doubles)
-    return replace(column, values=finite_numbers, precision=precision)
+    return replace(number_column, values=finite_numbers, precision=precision)
 
 
 def _former_precision(members: Column, nonmembers: Column) -> np.dtype[np.generic] | None:
     """Return the precision that all numbers of one of the tables were once held in."""
     if not members.kind == nonmembers.kind == "number":
         return None
-    numbers_of_tables = [column.values[~column.missing] for column in (members, nonmembers)]
-    all_numbers = sum(numbers.size for numbers in numbers_of_tables)
+    numbers_by_table = [column.values[~column.missing] for column in (members, nonmembers)]
+    total_number_count = sum(numbers.size for numbers in numbers_by_table)
     for precision in (*_COARSE_PRECISIONS, DOUBLE):
         with np.errstate(over="ignore"):
-            finer_counts = [_count_finer(numbers, precision) for numbers in numbers_of_tables]
-        all_finer = max(finer_counts)
-        if all_finer == 0 or min(finer_counts) > 0:
+            finer_counts = [_count_finer(numbers, precision) for numbers in numbers_by_table]
+        total_finer_count = max(finer_counts)
+        if total_finer_count == 0 or min(finer_counts) > 0:
             continue
         # Numbers that all fit a coarser type on one side only came from there: all that do not
         # fit are on the other side, of all ways to place them (hypergeometric, for either side).
-        finer_table = numbers_of_tables[int(np.argmax(finer_counts))]
-        log_one_sided = log_choose(finer_table.size, all_finer) - log_choose(all_numbers, all_finer)
-        if 2 * math.exp(log_one_sided) < _LEAST_P_VALUE:
+        numbers_with_finer = numbers_by_table[int(np.argmax(finer_counts))]
+        log_placements_here = log_choose(numbers_with_finer.size, total_finer_count)
+        log_placements = log_choose(total_number_count, total_finer_count)
+        if 2 * math.exp(log_placements_here - log_placements) < _LEAST_P_VALUE:
             return precision
     return None
 
@@ -132,29 +141,31 @@ def _double_beside_exact(members: Column, nonmembers: Column) -> np.dtype[np.gen
     return DOUBLE
 
 
-def joined(columns: list[Column]) -> Column:
+def joined(columns_of_tables: list[Column]) -> Column:
     """Put one column of several tables under each other, as the kind that all have in common."""
-    if len(columns) == 1:
-        return columns[0]
-    kinds = {column.kind for column in columns} - {"empty"}
+    if len(columns_of_tables) == 1:
+        return columns_of_tables[0]
+    distinct_kinds = {column.kind for column in columns_of_tables} - {"empty"}
     # Dates with a time zone are those of UTC.
-    if kinds == {"date", "zoned"}:
-        kinds = {"date"}
-    missing = np.concatenate([column.missing for column in columns])
+    if distinct_kinds == {"date", "zoned"}:
+        distinct_kinds = {"date"}
+    is_missing = np.concatenate([column.missing for column in columns_of_tables])
     missing_marks = Counter[str]()
-    for column in columns:
+    for column in columns_of_tables:
         missing_marks.update(column.marks)
     # Words are the kind that any two others share.
-    if len(kinds) > 1:
-        words = np.concatenate([column.as_words() for column in columns])
-        return Column(words, missing, kind="word", marks=missing_marks)
+    if len(distinct_kinds) > 1:
+        joined_words = np.concatenate([column.as_words() for column in columns_of_tables])
+        return Column(joined_words, is_missing, kind="word", marks=missing_marks)
     common_kind: ColumnKind = "empty"
-    if kinds:
-        common_kind = kinds.pop()
-    any_exact = any(column.is_exact for column in columns)
-    values_of_tables = [_values_as(common_kind, column, exact=any_exact) for column in columns]
+    if distinct_kinds:
+        common_kind = distinct_kinds.pop()
+    any_column_exact = any(column.is_exact for column in columns_of_tables)
+    values_of_tables = [
+        _values_as(common_kind, column, exact=any_column_exact) for column in columns_of_tables
+    ]
     joined_values = np.concatenate(values_of_tables)
-    return Column(joined_values, missing, common_kind, marks=missing_marks)
+    return Column(joined_values, is_missing, common_kind, marks=missing_marks)
 
 
 def _values_as(kind: ColumnKind, column: Column, *, exact: bool) -> AnyArray:
@@ -162,11 +173,11 @@ def _values_as(kind: ColumnKind, column: Column, *, exact: bool) -> AnyArray:
     blank_value = _BLANKS.get(kind, np.str_(""))
     if exact:
         blank_value = 0
-    values: AnyArray = column.values
+    column_values: AnyArray = column.values
     if column.kind == "empty":
-        values = np.full(column.missing.size, blank_value)
+        column_values = np.full(column.missing.size, blank_value)
     elif exact:
-        values = column.as_exact()
+        column_values = column.as_exact()
     if exact:
-        return values.astype(object)
-    return values
+        return column_values.astype(object)
+    return column_values

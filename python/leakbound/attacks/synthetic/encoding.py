@@ -16,7 +16,7 @@ from leakbound._base.streams import Purpose
 from leakbound._base.tables import Column
 from leakbound._base.text import marked, settled, suspicion, taken_as_words
 from leakbound._base.types import BoolArray, FloatArray, IntArray
-from leakbound.attacks.synthetic.columns import joined, row_count
+from leakbound.attacks.synthetic.columns import TableColumns, joined, row_count
 from leakbound.errors import InputError
 
 MOST_ONE_HOT = 8  # words of a column with a coordinate each; of more, each has a random vector
@@ -57,7 +57,7 @@ class _KnownRows(NamedTuple):
 
 
 def coordinates(
-    tables: Sequence[Mapping[str, Column]], codes: Collection[str], seed: int, *, synthetic: bool
+    tables: Sequence[TableColumns], codes: Collection[str], seed: int, *, synthetic: bool
 ) -> Coordinates:
     """Encode columns of tables, the first of which has the audited records.
 
@@ -65,43 +65,45 @@ def coordinates(
     synthetic one: numbers are in units of their spread there, if they vary there, and columns of
     many words need a word that is also there.
     """
-    audited_size = row_count(tables[0])
-    synthetic_size = None
+    audited_row_count = row_count(tables[0])
+    synthetic_row_count = None
     if synthetic:
-        synthetic_size = row_count(tables[1])
-    column_coordinates: list[FloatArray] = []
-    column_codes: list[IntArray] = []
+        synthetic_row_count = row_count(tables[1])
+    coordinates_of_columns: list[FloatArray] = []
+    codes_of_columns: list[IntArray] = []
     sources: list[str] = []
     notes: list[str] = []
     missing_marks: dict[str, Mapping[str, int]] = {}
     ordered: set[str] = set()
     for place, name in enumerate(tables[0]):
-        columns = _column_of_tables(tables, name, codes)
-        column = joined(columns)
-        notes += _reading_notes(column, columns[0], name, coded=name in codes)
-        if column.marks:
-            missing_marks[name] = column.marks
+        column_of_tables = _read_column_of_tables(tables, name, codes)
+        joined_column = joined(column_of_tables)
+        notes += _reading_notes(joined_column, column_of_tables[0], name, coded=name in codes)
+        if joined_column.marks:
+            missing_marks[name] = joined_column.marks
         word_rng = Purpose.SYNTHETIC_WORDS.rng(seed, place)
-        encoded = _encode(column, audited_size, synthetic_size, word_rng)
-        if encoded.why_ignored:
-            notes.append(f"column {name!r} {encoded.why_ignored}: ignored")
+        encoded_column = _encode_column(
+            joined_column, audited_row_count, synthetic_row_count, word_rng
+        )
+        if encoded_column.why_ignored:
+            notes.append(f"column {name!r} {encoded_column.why_ignored}: ignored")
             continue
-        column_coordinates.append(encoded.coordinates)
-        column_codes.append(encoded.value_codes)
-        sources += [name] * encoded.coordinates.shape[1]
-        if _is_measured(column):
+        coordinates_of_columns.append(encoded_column.coordinates)
+        codes_of_columns.append(encoded_column.value_codes)
+        sources += [name] * encoded_column.coordinates.shape[1]
+        if _is_measured(joined_column):
             ordered.add(name)
     if missing_marks:
         named = all(column.writing.named for column in tables[0].values())
         notes.append(marked(missing_marks, named=named))
-    if not column_coordinates:
+    if not coordinates_of_columns:
         message = "all audited records are equal in every column: {notes}"
         raise InputError(Message(message, notes=Message.joined(notes)))
     return Coordinates(
-        rows=np.ascontiguousarray(np.concatenate(column_coordinates, axis=1)),
+        rows=np.ascontiguousarray(np.concatenate(coordinates_of_columns, axis=1)),
         sources=tuple(sources),
         notes=tuple(notes),
-        codes=np.column_stack(column_codes),
+        codes=np.column_stack(codes_of_columns),
         ordered=frozenset(ordered),
     )
 
@@ -112,7 +114,7 @@ def _is_measured(column: Column) -> bool:
 
 
 def digests(
-    tables: Sequence[Mapping[str, Column]],
+    tables: Sequence[TableColumns],
     codes: Collection[str],
     names: Collection[str] | None = None,
 ) -> NDArray[np.void]:
@@ -120,39 +122,39 @@ def digests(
 
     Without `names`, in all columns that vary among the records of the first table.
     """
-    audited_size = row_count(tables[0])
-    column_contents = list[NDArray[np.uint8]]()
+    audited_row_count = row_count(tables[0])
+    content_of_columns = list[NDArray[np.uint8]]()
     for name in tables[0]:
-        columns = _column_of_tables(tables, name, codes)
+        column_of_tables = _read_column_of_tables(tables, name, codes)
         if names is None:
-            is_compared = not _why_uninformative(columns[0], audited_size)
+            is_compared = not _why_uninformative(column_of_tables[0], audited_row_count)
         else:
             is_compared = name in names
         if not is_compared:
             continue
-        kinds = {(column.kind, column.is_exact) for column in columns}
-        if len(kinds) > 1:
-            columns = [joined(columns)]
-        column_contents.append(np.concatenate([column.content for column in columns]))
+        column_kinds = {(column.kind, column.is_exact) for column in column_of_tables}
+        if len(column_kinds) > 1:
+            column_of_tables = [joined(column_of_tables)]
+        content_of_columns.append(np.concatenate([column.content for column in column_of_tables]))
     row_digests = bytearray()
-    for row in np.column_stack(column_contents):
+    for row in np.column_stack(content_of_columns):
         row_digests += blake2b(row.tobytes(), digest_size=16).digest()
     return np.frombuffer(bytes(row_digests), dtype="V16")
 
 
-def _column_of_tables(
-    tables: Sequence[Mapping[str, Column]], name: str, codes: Collection[str]
+def _read_column_of_tables(
+    tables: Sequence[TableColumns], name: str, codes: Collection[str]
 ) -> list[Column]:
     """Return a column of each table; text is what it is among the audited records, or words."""
     audited, *others = (table[name] for table in tables)
     coded = name in codes
-    columns = settled([audited], name, codes=coded)
-    audited_kind = columns[0].kind
+    column_of_tables = settled([audited], name, codes=coded)
+    audited_kind = column_of_tables[0].kind
     for other in others:
-        columns += settled([other], name, kind=audited_kind, codes=coded)
+        column_of_tables += settled([other], name, kind=audited_kind, codes=coded)
     if coded:
-        return [column.as_codes() for column in columns]
-    return columns
+        return [column.as_codes() for column in column_of_tables]
+    return column_of_tables
 
 
 def _reading_notes(column: Column, audited: Column, name: str, *, coded: bool) -> list[str]:
@@ -169,30 +171,33 @@ def _reading_notes(column: Column, audited: Column, name: str, *, coded: bool) -
     return notes
 
 
-def _encode(
-    column: Column, audited_size: int, synthetic_size: int | None, rng: np.random.Generator
+def _encode_column(
+    column: Column,
+    audited_row_count: int,
+    synthetic_row_count: int | None,
+    word_rng: np.random.Generator,
 ) -> _EncodedColumn:
     """Return the coordinates of a column, or why it is ignored.
 
     Audited records are in its first rows; synthetic ones, if there are any, in those that follow.
     """
-    why_ignored = _why_uninformative(column, audited_size)
+    why_ignored = _why_uninformative(column, audited_row_count)
     if why_ignored:
         return _ignored(why_ignored)
-    known_rows = _known_rows(column, audited_size, synthetic_size)
+    known_rows = _known_rows(column, audited_row_count, synthetic_row_count)
     _, value_codes = np.unique(column.values, return_inverse=True)
     value_codes = value_codes.astype(np.int64)
     if column.kind in {"word", "flag"}:
         if not _shares_words(value_codes, known_rows):
             return _ignored("has no word in common with the synthetic table")
-        column_coordinates = _word_vectors(value_codes, column.missing, rng)
+        column_coordinates = _word_vectors(value_codes, column.missing, word_rng)
     else:
         column_coordinates = _scaled_numbers(column, known_rows)[:, None]
     if column.is_exact:
         # Integers this large are ids or moments: what copies one copies all of its digits.
         _, word_codes = np.unique(column.as_codes().values, return_inverse=True)
         if _shares_words(word_codes, known_rows):
-            word_vectors = _word_vectors(word_codes, column.missing, rng)
+            word_vectors = _word_vectors(word_codes, column.missing, word_rng)
             column_coordinates = np.column_stack([column_coordinates, word_vectors])
     if column.missing.any():
         column_coordinates = np.column_stack([column_coordinates, column.missing])
@@ -205,58 +210,60 @@ def _ignored(why_ignored: str) -> _EncodedColumn:
     return _EncodedColumn(np.empty((0, 0)), np.empty(0, np.int64), why_ignored)
 
 
-def _known_rows(column: Column, audited_size: int, synthetic_size: int | None) -> _KnownRows:
+def _known_rows(
+    column: Column, audited_row_count: int, synthetic_row_count: int | None
+) -> _KnownRows:
     """Return the audited rows where a column has a value, and the synthetic ones."""
-    audited_rows = np.flatnonzero(~column.missing[:audited_size])
-    if synthetic_size is None:
+    audited_rows = np.flatnonzero(~column.missing[:audited_row_count])
+    if synthetic_row_count is None:
         return _KnownRows(audited_rows, synthetic=None)
-    synthetic_missing = column.missing[audited_size:][:synthetic_size]
-    synthetic_rows = audited_size + np.flatnonzero(~synthetic_missing)
+    synthetic_missing = column.missing[audited_row_count:][:synthetic_row_count]
+    synthetic_rows = audited_row_count + np.flatnonzero(~synthetic_missing)
     return _KnownRows(audited_rows, synthetic_rows)
 
 
-def _why_uninformative(column: Column, audited_size: int) -> str:
+def _why_uninformative(column: Column, audited_row_count: int) -> str:
     """Return why a column says nothing: only what varies among audited records tells them apart."""
-    audited_missing = column.missing[:audited_size]
-    distinct_values = np.unique(column.values[:audited_size][~audited_missing])
-    if not distinct_values.size:
+    is_missing_when_audited = column.missing[:audited_row_count]
+    distinct_audited_values = np.unique(column.values[:audited_row_count][~is_missing_when_audited])
+    if not distinct_audited_values.size:
         return "is missing in all records"
-    if distinct_values.size == 1 and not audited_missing.any():
+    if distinct_audited_values.size == 1 and not is_missing_when_audited.any():
         return "is the same in all records"
     return ""
 
 
 def _scaled_numbers(column: Column, known_rows: _KnownRows) -> FloatArray:
     """Return numbers or dates in units of their spread; far ones grow as logarithms do."""
-    numbers = column.values
+    column_numbers = column.values
     if column.kind in {"date", "zoned"}:
-        days = (numbers - np.datetime64(0, "us")) / np.timedelta64(1, "D")
-        numbers = np.where(column.missing, 0.0, days)
+        days = (column_numbers - np.datetime64(0, "us")) / np.timedelta64(1, "D")
+        column_numbers = np.where(column.missing, 0.0, days)
     if column.is_exact:
         # Differences from one of them are small where they are near each other.
-        smallest_known = np.min(numbers[~column.missing])
-        numbers = np.where(column.missing, 0, numbers - smallest_known)
-    largest_magnitude = np.abs(numbers).max()
+        smallest_known_number = np.min(column_numbers[~column.missing])
+        column_numbers = np.where(column.missing, 0, column_numbers - smallest_known_number)
+    largest_magnitude = np.abs(column_numbers).max()
     if largest_magnitude > LARGEST_NUMBER:
-        numbers = numbers / largest_magnitude
-    numbers = numbers.astype(np.float64)
-    numbers_to_scale_by = numbers[known_rows.audited]
+        column_numbers = column_numbers / largest_magnitude
+    column_numbers = column_numbers.astype(np.float64)
+    reference_numbers = column_numbers[known_rows.audited]
     if known_rows.synthetic is not None:
-        synthetic_numbers = numbers[known_rows.synthetic]
-        if synthetic_numbers.size and np.ptp(synthetic_numbers) > 0:
-            numbers_to_scale_by = synthetic_numbers
-    median, robust_spread = _median_and_spread(numbers_to_scale_by)
-    scaled_numbers = np.arcsinh((numbers - median) / robust_spread)
+        known_synthetic_numbers = column_numbers[known_rows.synthetic]
+        if known_synthetic_numbers.size and np.ptp(known_synthetic_numbers) > 0:
+            reference_numbers = known_synthetic_numbers
+    reference_median, reference_spread = _median_and_spread(reference_numbers)
+    scaled_numbers = np.arcsinh((column_numbers - reference_median) / reference_spread)
     return np.asarray(np.where(column.missing, 0.0, scaled_numbers))
 
 
 def _median_and_spread(numbers: FloatArray) -> tuple[float, float]:
     """Return the median of numbers and their robust spread, 1 if they are all equal."""
-    increasing = np.sort(numbers)
-    lower_quartile, median, upper_quartile = np.quantile(increasing, [0.25, 0.5, 0.75])
+    sorted_numbers = np.sort(numbers)
+    lower_quartile, median, upper_quartile = np.quantile(sorted_numbers, [0.25, 0.5, 0.75])
     # The interquartile range of a normal distribution is 1.349 standard deviations.
     robust_spread = (upper_quartile - lower_quartile) / NORMAL_IQR
-    return float(median), float(robust_spread or increasing.std() or 1.0)
+    return float(median), float(robust_spread or sorted_numbers.std() or 1.0)
 
 
 def _shares_words(word_codes: NDArray[np.integer], known_rows: _KnownRows) -> bool:
@@ -268,21 +275,21 @@ def _shares_words(word_codes: NDArray[np.integer], known_rows: _KnownRows) -> bo
         return True
     if np.unique(word_codes).size <= MOST_ONE_HOT:
         return True
-    audited_words = word_codes[known_rows.audited]
-    synthetic_words = word_codes[known_rows.synthetic]
-    return bool(np.isin(audited_words, synthetic_words).any())
+    audited_word_codes = word_codes[known_rows.audited]
+    synthetic_word_codes = word_codes[known_rows.synthetic]
+    return bool(np.isin(audited_word_codes, synthetic_word_codes).any())
 
 
 def _word_vectors(
-    word_codes: NDArray[np.integer], missing: BoolArray, rng: np.random.Generator
+    word_codes: NDArray[np.integer], is_missing: BoolArray, rng: np.random.Generator
 ) -> FloatArray:
     """Return a coordinate for each word or, if there are many, a random vector for each."""
     word_count = np.unique(word_codes).size
     if word_count == 2:
-        vectors = np.array([[0.0], [1.0]])
+        word_vectors = np.array([[0.0], [1.0]])
     elif word_count <= MOST_ONE_HOT:
-        vectors = np.eye(word_count) / np.sqrt(2)
+        word_vectors = np.eye(word_count) / np.sqrt(2)
     else:
         random_signs = rng.choice([-1.0, 1.0], (word_count, RANDOM_DIMENSIONS))
-        vectors = random_signs / np.sqrt(2 * RANDOM_DIMENSIONS)
-    return np.where(missing[:, None], 0.0, vectors[word_codes])
+        word_vectors = random_signs / np.sqrt(2 * RANDOM_DIMENSIONS)
+    return np.where(is_missing[:, None], 0.0, word_vectors[word_codes])

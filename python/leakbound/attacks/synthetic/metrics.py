@@ -76,14 +76,16 @@ def similarity(tables: Tables, member: BoolArray) -> Similarity:
     copies_of_members = np.count_nonzero(members_at_point[copied_points])
     copies_of_nonmembers = np.count_nonzero(nonmembers_at_point[copied_points])
     rng = Purpose.SYNTHETIC_METRICS.rng(tables.seed)
-    synthetic = some(tables.synthetic, MOST_COMPARED_RECORDS, rng)
-    members = tables.points[tables.place[member]]
-    nonmembers = tables.points[tables.place[~member]]
+    compared_synthetic = some(tables.synthetic, MOST_COMPARED_RECORDS, rng)
+    member_coordinates = tables.points[tables.place[member]]
+    nonmember_coordinates = tables.points[tables.place[~member]]
     # As many members as non-members: the closest of more records is closer.
-    compared_size = min(len(members), len(nonmembers), MOST_COMPARED_RECORDS)
-    to_members = _closest_record(some(members, compared_size, rng), synthetic)
-    to_nonmembers = _closest_record(some(nonmembers, compared_size, rng), synthetic)
-    correlation_differences = _correlations(members) - _correlations(synthetic)
+    compared_size = min(len(member_coordinates), len(nonmember_coordinates), MOST_COMPARED_RECORDS)
+    to_members = _closest_record(some(member_coordinates, compared_size, rng), compared_synthetic)
+    to_nonmembers = _closest_record(
+        some(nonmember_coordinates, compared_size, rng), compared_synthetic
+    )
+    correlation_differences = _correlations(member_coordinates) - _correlations(compared_synthetic)
     return Similarity(
         copies_of_members=float(copies_of_members / len(tables.copied)),
         copies_of_nonmembers=float(copies_of_nonmembers / len(tables.copied)),
@@ -93,7 +95,7 @@ def similarity(tables: Tables, member: BoolArray) -> Similarity:
         distance_to_nonmembers=to_nonmembers.median_distance,
         ratio_to_members=to_members.median_ratio,
         ratio_to_nonmembers=to_nonmembers.median_ratio,
-        marginals=_marginals(members, tables.synthetic),
+        marginals=_marginals(member_coordinates, tables.synthetic),
         correlations=1 - float(np.abs(correlation_differences).mean()) / 2,
     )
 
@@ -105,9 +107,11 @@ def _share_closer_to_members(
 
     Synthetic records nearest to a record of the reference do not count.
     """
-    nearest_points = tables.of_synthetic.indices[:, 0]
+    points_nearest_to_synthetic = tables.of_synthetic.indices[:, 0]
     audited_at_point = members_at_point + nonmembers_at_point
-    nearest_audited_points = nearest_points[audited_at_point[nearest_points] > 0]
+    nearest_audited_points = points_nearest_to_synthetic[
+        audited_at_point[points_nearest_to_synthetic] > 0
+    ]
     if not nearest_audited_points.size:
         return 0.0
     member_shares = members_at_point / np.maximum(audited_at_point, 1)
@@ -127,30 +131,39 @@ def _closest_record(records: FloatArray, synthetic: FloatArray) -> _ClosestRecor
     The ratio is that of the distances of the closest and the second closest record.
     """
     neighbour_count = min(2, len(records))
-    neighbours = nearest(records, synthetic, neighbour_count, what="Distances", shown=False)
-    closest = neighbours.distances[:, 0]
-    second_closest = neighbours.distances[:, -1]
-    ones = np.ones(len(closest))
-    distance_ratios = np.divide(closest, second_closest, out=ones, where=second_closest > 0)
-    return _ClosestRecord(float(np.median(closest)), float(np.median(distance_ratios)))
+    nearest_records = nearest(records, synthetic, neighbour_count, what="Distances", shown=False)
+    closest_distances = nearest_records.distances[:, 0]
+    second_closest_distances = nearest_records.distances[:, -1]
+    ones = np.ones(len(closest_distances))
+    distance_ratios = np.divide(
+        closest_distances, second_closest_distances, out=ones, where=second_closest_distances > 0
+    )
+    return _ClosestRecord(float(np.median(closest_distances)), float(np.median(distance_ratios)))
 
 
-def _marginals(members: FloatArray, synthetic: FloatArray) -> float:
+def _marginals(member_coordinates: FloatArray, synthetic_coordinates: FloatArray) -> float:
     """Return 1 minus the mean Kolmogorov–Smirnov distance of coordinates."""
     with needs("ml", "similarity metrics"):
         from scipy.stats import ks_2samp
-    kolmogorov_smirnov_distances = ks_2samp(members, synthetic, method="asymp").statistic
+    kolmogorov_smirnov_distances = ks_2samp(
+        member_coordinates, synthetic_coordinates, method="asymp"
+    ).statistic
     return 1 - float(kolmogorov_smirnov_distances.mean())
 
 
-def _correlations(records: FloatArray) -> FloatArray:
+def _correlations(coordinates: FloatArray) -> FloatArray:
     """Return the correlations of different coordinates; 0 for those that do not vary."""
-    if records.shape[1] == 1:
+    if coordinates.shape[1] == 1:
         return np.zeros(1)
-    centred = records - records.mean(axis=0)
-    deviations = np.sqrt((centred**2).mean(axis=0))
-    zeros = np.zeros_like(centred)
-    standardized = np.divide(centred, deviations, out=zeros, where=deviations > LEAST_DEVIATION)
-    correlation_matrix = standardized.T @ standardized / len(records)
-    above_diagonal = np.triu_indices(records.shape[1], 1)
+    centred_coordinates = coordinates - coordinates.mean(axis=0)
+    standard_deviations = np.sqrt((centred_coordinates**2).mean(axis=0))
+    zeros = np.zeros_like(centred_coordinates)
+    standardized_coordinates = np.divide(
+        centred_coordinates,
+        standard_deviations,
+        out=zeros,
+        where=standard_deviations > LEAST_DEVIATION,
+    )
+    correlation_matrix = standardized_coordinates.T @ standardized_coordinates / len(coordinates)
+    above_diagonal = np.triu_indices(coordinates.shape[1], 1)
     return np.asarray(correlation_matrix[above_diagonal])

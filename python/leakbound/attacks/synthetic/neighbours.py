@@ -44,21 +44,21 @@ def nearest(
     nearest_distances: list[FloatArray] = []
     nearest_indices: list[IntArray] = []
     for start in track(block_starts, what, total=len(block_starts), shown=shown):
-        block = queries[start : start + QUERY_BLOCK]
-        candidates = np.empty((len(block), candidate_count), np.int64)
-        doubtful_queries = np.arange(len(block))
+        query_block = queries[start : start + QUERY_BLOCK]
+        candidate_indices = np.empty((len(query_block), candidate_count), np.int64)
+        doubtful_queries = np.arange(len(query_block))
         if not few_dimensions:
-            candidates, doubtful_queries = groups.candidates(block)
+            candidate_indices, doubtful_queries = groups.candidates(query_block)
         if doubtful_queries.size:
-            candidates[doubtful_queries] = exact_search.kneighbors(
-                block[doubtful_queries], return_distance=False
+            candidate_indices[doubtful_queries] = exact_search.kneighbors(
+                query_block[doubtful_queries], return_distance=False
             )
         # Products of matrices round, so that distances of candidates are computed again.
-        differences = block[:, None] - points[candidates]
-        distances = np.sqrt((differences**2).sum(axis=2))
-        nearest_first = np.lexsort((candidates, distances), axis=1)[:, :k]
-        nearest_distances.append(np.take_along_axis(distances, nearest_first, axis=1))
-        nearest_indices.append(np.take_along_axis(candidates, nearest_first, axis=1))
+        coordinate_differences = query_block[:, None] - points[candidate_indices]
+        exact_distances = np.sqrt((coordinate_differences**2).sum(axis=2))
+        nearest_first = np.lexsort((candidate_indices, exact_distances), axis=1)[:, :k]
+        nearest_distances.append(np.take_along_axis(exact_distances, nearest_first, axis=1))
+        nearest_indices.append(np.take_along_axis(candidate_indices, nearest_first, axis=1))
     return Neighbours(
         distances=np.concatenate(nearest_distances),
         indices=np.concatenate(nearest_indices).astype(np.int64),
@@ -89,12 +89,12 @@ class _PointGroups:
         group_count = -(-len(points) // GROUP_SIZE)
         row_length = points.shape[1] + 1
         grouped_rows = np.zeros((GROUP_SIZE, group_count, row_length), dtype=np.float32)
-        rows = grouped_rows.reshape(-1, row_length)
-        rows[: len(points)] = np.column_stack([-2 * points, squared_norms])
-        rows[len(points) :, -1] = np.finfo(np.float32).max
+        point_rows = grouped_rows.reshape(-1, row_length)
+        point_rows[: len(points)] = np.column_stack([-2 * points, squared_norms])
+        point_rows[len(points) :, -1] = np.finfo(np.float32).max
         return cls(
             grouped_rows,
-            rows,
+            point_rows,
             largest_norm=float(np.sqrt(squared_norms.max())),
             neighbour_count=neighbour_count,
             candidate_count=candidate_count,
@@ -108,39 +108,39 @@ class _PointGroups:
         query_parts = np.split(queries, range(CACHED_ROWS, len(queries), CACHED_ROWS))
         with threadpool_limits(1), ThreadPoolExecutor(os.cpu_count()) as pool:
             found_by_part = list(pool.map(self._candidates_of_few, query_parts))
-        candidates = np.concatenate([candidates for candidates, _ in found_by_part])
+        candidate_indices = np.concatenate([candidates for candidates, _ in found_by_part])
         is_doubtful = np.concatenate([is_doubtful for _, is_doubtful in found_by_part])
-        return candidates, np.flatnonzero(is_doubtful)
+        return candidate_indices, np.flatnonzero(is_doubtful)
 
     def _candidates_of_few(self, queries: FloatArray) -> tuple[IntArray, BoolArray]:
         """Return the nearest points of few queries, and whose k nearest are doubtful."""
         group_count, row_length = self.grouped_rows.shape[1:]
         query_rows = np.column_stack([queries, np.ones(len(queries))]).astype(np.float32)
         # 1. The groups whose nearest points are nearest.
-        least_products = []
+        least_products_of_groups = []
         for start in range(0, group_count, CACHED_ROWS):
             cached_groups = self.grouped_rows[:, start : start + CACHED_ROWS]
-            least_products.append((cached_groups @ query_rows.T).min(axis=0))
-        least_by_query = np.concatenate(least_products).T.copy()
+            least_products_of_groups.append((cached_groups @ query_rows.T).min(axis=0))
+        least_products_by_query = np.concatenate(least_products_of_groups).T.copy()
         searched_count = min(self.candidate_count, group_count)
-        nearest_groups = np.argpartition(least_by_query, searched_count - 1, axis=1)
+        nearest_groups = np.argpartition(least_products_by_query, searched_count - 1, axis=1)
         searched_groups = nearest_groups[:, :searched_count]
         # 2. The nearest points of these groups, which are `group_count` rows apart.
         searched_points = searched_groups[:, :, None] + group_count * np.arange(GROUP_SIZE)
         searched_points = searched_points.reshape(len(query_rows), -1)
-        products = np.empty(searched_points.shape, dtype=np.float32)
+        distance_products = np.empty(searched_points.shape, dtype=np.float32)
         for place, query_row in enumerate(query_rows):
-            products[place] = self.rows[searched_points[place]] @ query_row
-        nearest_first = np.argsort(products, axis=1)[:, : self.candidate_count]
-        candidates = np.take_along_axis(searched_points, nearest_first, axis=1)
-        candidate_products = np.take_along_axis(products, nearest_first, axis=1)
+            distance_products[place] = self.rows[searched_points[place]] @ query_row
+        nearest_first = np.argsort(distance_products, axis=1)[:, : self.candidate_count]
+        candidate_indices = np.take_along_axis(searched_points, nearest_first, axis=1)
+        candidate_products = np.take_along_axis(distance_products, nearest_first, axis=1)
         # 3. A product is wrong by less than this: what was not found may be nearer by 4 such
         #    errors.
         last_asked = candidate_products[:, min(self.neighbour_count, self.candidate_count) - 1]
         gap_to_last_candidate = candidate_products[:, -1] - last_asked
         query_norms = np.sqrt((queries**2).sum(axis=1))
         product_errors = row_length * SINGLE_EPSILON * (query_norms + self.largest_norm) ** 2
-        return candidates, gap_to_last_candidate < 4 * product_errors
+        return candidate_indices, gap_to_last_candidate < 4 * product_errors
 
 
 def some(rows: AnyArray, most: int, rng: np.random.Generator) -> AnyArray:

@@ -28,26 +28,28 @@ def isolated(tables: Tables, member: BoolArray) -> BoolArray:
     isolates_member = np.zeros(len(tables.points), dtype=np.bool_)
     isolates_other = isolates_member.copy()
     # 1. Synthetic records near to one member, and half as near to the next.
-    log_distances = log_distance(nearest_members.distances)
-    nearest_points = nearest_members.indices[:, 0]
-    is_isolating = log_distances[:, 1] - log_distances[:, 0] >= LOG_TWICE
-    is_isolating &= members_at_point[nearest_points] == 1
-    isolates_member[nearest_points[is_isolating]] = True
+    log_member_distances = log_distance(nearest_members.distances)
+    nearest_member_points = nearest_members.indices[:, 0]
+    isolates_nearest = log_member_distances[:, 1] - log_member_distances[:, 0] >= LOG_TWICE
+    isolates_nearest &= members_at_point[nearest_member_points] == 1
+    isolates_member[nearest_member_points[isolates_nearest]] = True
     # 2. Those near to somebody held out, and half as near to any member.
-    neighbours = tables.of_synthetic
-    to_nearest_member = log_distances[:, :1]
-    is_twice_as_near = to_nearest_member - log_distance(neighbours.distances) >= LOG_TWICE
-    isolates_other[neighbours.indices[is_twice_as_near]] = True
+    points_near_synthetic = tables.of_synthetic
+    to_nearest_member = log_member_distances[:, :1]
+    is_twice_as_near = (
+        to_nearest_member - log_distance(points_near_synthetic.distances) >= LOG_TWICE
+    )
+    isolates_other[points_near_synthetic.indices[is_twice_as_near]] = True
     # Where even the last of these neighbours is so near, perhaps others beyond them are too.
     for row in np.flatnonzero(is_twice_as_near[:, -1]):
-        differences = tables.points - tables.synthetic[row]
-        distances = np.sqrt((differences**2).sum(axis=1))
-        isolates_other |= log_distances[row, 0] - log_distance(distances) >= LOG_TWICE
+        coordinate_differences = tables.points - tables.synthetic[row]
+        point_distances = np.sqrt((coordinate_differences**2).sum(axis=1))
+        isolates_other |= log_member_distances[row, 0] - log_distance(point_distances) >= LOG_TWICE
     # 3. Values that nobody else has.
-    for column in identifying_columns(tables, members_at_point):
-        members_sharing = column.people_sharing(members_at_point)
-        isolates_member |= column.in_synthetic & (members_sharing == 1)
-        isolates_other |= column.in_synthetic & (members_sharing == 0)
+    for identifying_column in identifying_columns(tables, members_at_point):
+        members_sharing = identifying_column.people_sharing(members_at_point)
+        isolates_member |= identifying_column.in_synthetic & (members_sharing == 1)
+        isolates_other |= identifying_column.in_synthetic & (members_sharing == 0)
     return np.where(member, isolates_member[tables.place], isolates_other[tables.place])
 
 
@@ -56,20 +58,26 @@ def _two_nearest_members(tables: Tables, members_at_point: IntArray) -> Neighbou
 
     If all members are at one point, this point twice.
     """
-    neighbours = tables.of_synthetic
-    has_members = members_at_point[neighbours.indices] > 0
-    members_first = np.argsort(~has_members, axis=1, kind="stable")
-    two_places = members_first[:, [0, min(1, has_members.shape[1] - 1)]]
-    distances = np.take_along_axis(neighbours.distances, two_places, axis=1)
-    points = np.take_along_axis(neighbours.indices, two_places, axis=1)
-    too_few = np.flatnonzero(has_members.sum(axis=1) < 2)
-    if too_few.size:
+    points_near_synthetic = tables.of_synthetic
+    has_members = members_at_point[points_near_synthetic.indices] > 0
+    places_with_members_first = np.argsort(~has_members, axis=1, kind="stable")
+    two_places = places_with_members_first[:, [0, min(1, has_members.shape[1] - 1)]]
+    member_distances = np.take_along_axis(points_near_synthetic.distances, two_places, axis=1)
+    nearest_member_points = np.take_along_axis(points_near_synthetic.indices, two_places, axis=1)
+    rows_with_too_few = np.flatnonzero(has_members.sum(axis=1) < 2)
+    if rows_with_too_few.size:
         member_points = np.flatnonzero(members_at_point)
-        searched = nearest(
-            tables.points[member_points], tables.synthetic[too_few], 2, what="Data", shown=False
+        searched_members = nearest(
+            tables.points[member_points],
+            tables.synthetic[rows_with_too_few],
+            2,
+            what="Data",
+            shown=False,
         )
         # Of a single point with members, the last place is also the first.
         first_and_last = [0, -1]
-        distances[too_few] = searched.distances[:, first_and_last]
-        points[too_few] = member_points[searched.indices[:, first_and_last]]
-    return Neighbours(distances, points)
+        member_distances[rows_with_too_few] = searched_members.distances[:, first_and_last]
+        nearest_member_points[rows_with_too_few] = member_points[
+            searched_members.indices[:, first_and_last]
+        ]
+    return Neighbours(member_distances, nearest_member_points)

@@ -54,14 +54,14 @@ def singling_out(tables: Tables) -> Scores:
     """
     point_scores = np.zeros(len(tables.points))
     if len(tables.points) > 1:
-        neighbours = tables.of_synthetic
-        log_distances = log_distance(neighbours.distances)
-        log_distance_ratios = log_distances[:, 1] - log_distances[:, 0]
-        nearest_points = neighbours.indices[:, 0]
-        isolates = log_distance_ratios >= LOG_TWICE
-        isolates &= tables.counts[nearest_points] == 1
-        isolated_points = nearest_points[isolates]
-        np.maximum.at(point_scores, isolated_points, log_distance_ratios[isolates])
+        points_near_synthetic = tables.of_synthetic
+        log_neighbour_distances = log_distance(points_near_synthetic.distances)
+        log_distance_ratios = log_neighbour_distances[:, 1] - log_neighbour_distances[:, 0]
+        nearest_points = points_near_synthetic.indices[:, 0]
+        is_isolated = log_distance_ratios >= LOG_TWICE
+        is_isolated &= tables.counts[nearest_points] == 1
+        isolated_points = nearest_points[is_isolated]
+        np.maximum.at(point_scores, isolated_points, log_distance_ratios[is_isolated])
     for column in identifying_columns(tables, tables.counts):
         is_unique = column.people_sharing(tables.counts) == 1
         point_scores[is_unique & column.in_synthetic] += UNIQUE_VALUE_NATS
@@ -89,17 +89,19 @@ def identifying_columns(tables: Tables, people: IntArray) -> list[IdentifyingCol
 
     `people` says how many people stand at each point.
     """
-    identifying = []
-    for column_codes, synthetic_codes in zip(
+    columns_found = []
+    for point_codes, synthetic_codes in zip(
         tables.values.points.T, tables.values.synthetic.T, strict=True
     ):
-        is_known = column_codes != MISSING
-        _, values = np.unique(column_codes, return_inverse=True)
-        column = IdentifyingColumn(values, np.isin(column_codes, synthetic_codes) & is_known)
-        has_unique_value = is_known & (column.people_sharing(people) == 1)
+        has_value = point_codes != MISSING
+        _, value_numbers = np.unique(point_codes, return_inverse=True)
+        identifying_column = IdentifyingColumn(
+            value_numbers, np.isin(point_codes, synthetic_codes) & has_value
+        )
+        has_unique_value = has_value & (identifying_column.people_sharing(people) == 1)
         if people[has_unique_value].sum() >= UNIQUE_SHARE * people.sum():
-            identifying.append(column)
-    return identifying
+            columns_found.append(identifying_column)
+    return columns_found
 
 
 def linkability(tables: Tables) -> Scores:
@@ -130,14 +132,16 @@ def linkability(tables: Tables) -> Scores:
     """
     link_scores = np.zeros(tables.audited.size)
     if all(tables.halves) and tables.joined.size > 1:
-        first_half, second_half = tables.of_halves
-        is_linked = first_half.indices[:, 0] == second_half.indices[:, 0]
-        for half in (first_half, second_half):
-            nearest_distances = half.distances[:, 0]
-            second_distances = half.distances[:, 1]
+        neighbours_by_first_half, neighbours_by_second_half = tables.of_halves
+        is_linked = (
+            neighbours_by_first_half.indices[:, 0] == neighbours_by_second_half.indices[:, 0]
+        )
+        for neighbours_by_half in (neighbours_by_first_half, neighbours_by_second_half):
+            nearest_distances = neighbours_by_half.distances[:, 0]
+            second_distances = neighbours_by_half.distances[:, 1]
             is_linked &= second_distances > nearest_distances
-        first_closeness = closeness(first_half.distances)
-        second_closeness = closeness(second_half.distances)
+        first_closeness = closeness(neighbours_by_first_half.distances)
+        second_closeness = closeness(neighbours_by_second_half.distances)
         worse_closeness = np.minimum(first_closeness, second_closeness)
         worse_closeness = np.maximum(worse_closeness, CHANCE_LINK_SCORE)
         link_scores[is_linked] = worse_closeness[is_linked]
@@ -179,8 +183,8 @@ def inference(tables: Tables) -> Scores:
     if tables.secrets:
         for secret in tables.secrets:
             if secret in column_names:
-                neighbours = _nearest_without(tables, secret)
-                inference_scores += _secret_scores(tables, secret, neighbours)
+                nearest_synthetic = _nearest_without(tables, secret)
+                inference_scores += _secret_scores(tables, secret, nearest_synthetic)
     else:
         for known_half in (0, 1):
             inference_scores += _scores_of_other_half(tables, known_half)
@@ -198,22 +202,22 @@ def closeness(distances: FloatArray) -> FloatArray:
     distances : ndarray, shape (n, k)
         Distances of the nearest records of each query, increasing; of more than 10, the first 10.
     """
-    log_distances = log_distance(distances[:, :NEIGHBOURS])
-    if log_distances.shape[1] < 2:
-        return np.zeros(len(log_distances))
-    log_distance_ratios = log_distances[:, 1:] - log_distances[:, :1]
-    log_ranks = np.log(np.arange(1, log_distances.shape[1]))
-    nats = NATS_PER_LOG_RATIO * log_distance_ratios - log_ranks
-    return np.asarray(np.clip(nats.max(axis=1), 0.0, MOST_CLOSENESS_NATS))
+    log_neighbour_distances = log_distance(distances[:, :NEIGHBOURS])
+    if log_neighbour_distances.shape[1] < 2:
+        return np.zeros(len(log_neighbour_distances))
+    log_distance_ratios = log_neighbour_distances[:, 1:] - log_neighbour_distances[:, :1]
+    log_numbers_of_rivals = np.log(np.arange(1, log_neighbour_distances.shape[1]))
+    nats_by_rank = NATS_PER_LOG_RATIO * log_distance_ratios - log_numbers_of_rivals
+    return np.asarray(np.clip(nats_by_rank.max(axis=1), 0.0, MOST_CLOSENESS_NATS))
 
 
 def _nearest_without(tables: Tables, secret: str) -> Neighbours:
     """Return which of `joined` are nearest to each audited point, by all columns but a secret."""
     every_dimension = np.arange(len(tables.sources))
-    other_dimensions = np.setdiff1d(every_dimension, tables.dimensions(secret))
+    known_dimensions = np.setdiff1d(every_dimension, tables.dimensions(secret))
     return nearest(
-        tables.synthetic[tables.joined][:, other_dimensions],
-        tables.points[tables.audited][:, other_dimensions],
+        tables.synthetic[tables.joined][:, known_dimensions],
+        tables.points[tables.audited][:, known_dimensions],
         min(NEIGHBOURS, tables.joined.size),
         what="Inferences",
         shown=tables.progress,
@@ -225,44 +229,48 @@ def _scores_of_other_half(tables: Tables, known_half: int) -> FloatArray:
     inference_scores = np.zeros(tables.audited.size)
     if not tables.halves[known_half]:
         return inference_scores
-    candidates = tables.of_halves[known_half].indices
+    candidate_records = tables.of_halves[known_half].indices
     every_dimension = np.arange(len(tables.sources))
-    squared_distances = _squared_distances(tables, candidates, every_dimension)
+    squared_distances = _squared_distances(tables, candidate_records, every_dimension)
     for secret in tables.halves[1 - known_half]:
-        secret_part = _squared_distances(tables, candidates, tables.dimensions(secret))
-        other_part = np.maximum(squared_distances - secret_part, 0.0)
-        distances = np.sqrt(other_part)
-        order = np.argsort(distances, axis=1, kind="stable")[:, :NEIGHBOURS]
-        neighbours = Neighbours(
-            distances=np.take_along_axis(distances, order, axis=1),
-            indices=np.take_along_axis(candidates, order, axis=1),
+        squared_secret_distances = _squared_distances(
+            tables, candidate_records, tables.dimensions(secret)
         )
-        inference_scores += _secret_scores(tables, secret, neighbours)
+        squared_known_distances = np.maximum(squared_distances - squared_secret_distances, 0.0)
+        known_distances = np.sqrt(squared_known_distances)
+        nearest_first = np.argsort(known_distances, axis=1, kind="stable")[:, :NEIGHBOURS]
+        nearest_synthetic = Neighbours(
+            distances=np.take_along_axis(known_distances, nearest_first, axis=1),
+            indices=np.take_along_axis(candidate_records, nearest_first, axis=1),
+        )
+        inference_scores += _secret_scores(tables, secret, nearest_synthetic)
     return inference_scores
 
 
-def _squared_distances(tables: Tables, candidates: IntArray, dimensions: IntArray) -> FloatArray:
+def _squared_distances(
+    tables: Tables, candidate_records: IntArray, dimensions: IntArray
+) -> FloatArray:
     """Return squared distances of audited points from candidates, in some dimensions."""
-    audited_points = tables.points[tables.audited][:, dimensions]
-    synthetic_records = tables.synthetic[tables.joined][:, dimensions]
-    squared_distances = np.empty(candidates.shape)
-    differences_per_point = candidates.shape[1] * dimensions.size
+    audited_coordinates = tables.points[tables.audited][:, dimensions]
+    synthetic_coordinates = tables.synthetic[tables.joined][:, dimensions]
+    squared_distances = np.empty(candidate_records.shape)
+    differences_per_point = candidate_records.shape[1] * dimensions.size
     block_rows = max(1, BLOCK_SIZE // differences_per_point)
-    for start in range(0, len(audited_points), block_rows):
-        block = slice(start, start + block_rows)
-        candidate_records = synthetic_records[candidates[block]]
-        differences = audited_points[block, None] - candidate_records
-        squared_distances[block] = (differences**2).sum(axis=2)
+    for start in range(0, len(audited_coordinates), block_rows):
+        block_of_points = slice(start, start + block_rows)
+        candidate_coordinates = synthetic_coordinates[candidate_records[block_of_points]]
+        differences = audited_coordinates[block_of_points, None] - candidate_coordinates
+        squared_distances[block_of_points] = (differences**2).sum(axis=2)
     return squared_distances
 
 
-def _secret_scores(tables: Tables, secret: str, neighbours: Neighbours) -> FloatArray:
+def _secret_scores(tables: Tables, secret: str, nearest_synthetic: Neighbours) -> FloatArray:
     """Return what right guesses of a secret are worth beyond 7 nats, by the nearest record."""
-    nearest_records = tables.joined[neighbours.indices[:, 0]]
-    is_right, close_shares = _guesses(tables, secret, nearest_records)
+    guessed_from = tables.joined[nearest_synthetic.indices[:, 0]]
+    is_right_guess, close_shares = _guesses(tables, secret, guessed_from)
     surprise = -np.log(close_shares)
-    nats = closeness(neighbours.distances) + surprise
-    return np.where(is_right, np.maximum(nats - CHANCE_NATS, 0.0), 0.0)
+    closeness_and_surprise = closeness(nearest_synthetic.distances) + surprise
+    return np.where(is_right_guess, np.maximum(closeness_and_surprise - CHANCE_NATS, 0.0), 0.0)
 
 
 def _guesses(tables: Tables, secret: str, guessed_from: IntArray) -> tuple[BoolArray, FloatArray]:
@@ -270,27 +278,35 @@ def _guesses(tables: Tables, secret: str, guessed_from: IntArray) -> tuple[BoolA
 
     `guessed_from` has the synthetic record whose value is the guess for each audited point.
     """
-    column = tables.values.columns.index(secret)
-    true_codes = tables.values.points[tables.audited, column]
-    synthetic_codes = tables.values.synthetic[:, column]
-    guessed_codes = synthetic_codes[guessed_from]
-    is_right = guessed_codes == true_codes
+    secret_column = tables.values.columns.index(secret)
+    true_value_codes = tables.values.points[tables.audited, secret_column]
+    synthetic_value_codes = tables.values.synthetic[:, secret_column]
+    guessed_value_codes = synthetic_value_codes[guessed_from]
+    is_right_guess = guessed_value_codes == true_value_codes
     # Missing values come first, at code -1.
-    code_counts = np.bincount(synthetic_codes - MISSING)
-    values_as_close = code_counts[guessed_codes - MISSING]
+    synthetic_code_counts = np.bincount(synthetic_value_codes - MISSING)
+    values_as_close = synthetic_code_counts[guessed_value_codes - MISSING]
     if secret in tables.values.ordered:
-        both_known = (guessed_codes != MISSING) & (true_codes != MISSING)
-        dimension = tables.dimensions(secret)[0]
-        synthetic_numbers = tables.synthetic[:, dimension]
-        true_numbers = tables.points[tables.audited, dimension]
-        errors = np.abs(synthetic_numbers[guessed_from] - true_numbers)
-        increasing = np.sort(synthetic_numbers[synthetic_codes != MISSING])
-        below = np.searchsorted(increasing, true_numbers - errors, "left")
-        up_to = np.searchsorted(increasing, true_numbers + errors, "right")
-        values_as_close = np.where(both_known, up_to - below, code_counts[0])
-        is_right |= both_known & (values_as_close / synthetic_codes.size <= MOST_CLOSE_SHARE)
-    close_shares = values_as_close / synthetic_codes.size
-    return is_right, np.maximum(close_shares, 1 / synthetic_codes.size)
+        both_have_value = (guessed_value_codes != MISSING) & (true_value_codes != MISSING)
+        secret_dimension = tables.dimensions(secret)[0]
+        synthetic_coordinates = tables.synthetic[:, secret_dimension]
+        true_coordinates = tables.points[tables.audited, secret_dimension]
+        absolute_errors = np.abs(synthetic_coordinates[guessed_from] - true_coordinates)
+        sorted_coordinates = np.sort(synthetic_coordinates[synthetic_value_codes != MISSING])
+        records_below = np.searchsorted(
+            sorted_coordinates, true_coordinates - absolute_errors, "left"
+        )
+        records_up_to = np.searchsorted(
+            sorted_coordinates, true_coordinates + absolute_errors, "right"
+        )
+        values_as_close = np.where(
+            both_have_value, records_up_to - records_below, synthetic_code_counts[0]
+        )
+        is_right_guess |= both_have_value & (
+            values_as_close / synthetic_value_codes.size <= MOST_CLOSE_SHARE
+        )
+    close_shares = values_as_close / synthetic_value_codes.size
+    return is_right_guess, np.maximum(close_shares, 1 / synthetic_value_codes.size)
 
 
 def log_distance(distances: FloatArray) -> FloatArray:

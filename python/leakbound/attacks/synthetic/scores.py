@@ -105,12 +105,14 @@ def attribution(tables: Tables) -> Scores:
     """
     attributed_isolation = np.zeros(len(tables.points))
     if len(tables.points) > 1:
-        neighbours = tables.of_synthetic
-        two_distances = np.maximum(neighbours.distances[:, :2], SMALLEST_POSITIVE)
-        log_distances = np.log(two_distances)
+        points_near_synthetic = tables.of_synthetic
+        two_nearest_distances = np.maximum(
+            points_near_synthetic.distances[:, :2], SMALLEST_POSITIVE
+        )
+        log_nearest_distances = np.log(two_nearest_distances)
         # Logarithm of the nearest-neighbour distance ratio (NNDR).
-        log_distance_ratios = log_distances[:, 1] - log_distances[:, 0]
-        nearest_points = neighbours.indices[:, 0]
+        log_distance_ratios = log_nearest_distances[:, 1] - log_nearest_distances[:, 0]
+        nearest_points = points_near_synthetic.indices[:, 0]
         np.add.at(attributed_isolation, nearest_points, log_distance_ratios)
         # Of equal records each is as likely the one meant.
         attributed_isolation /= tables.counts
@@ -143,21 +145,26 @@ def local_likelihood(tables: Tables) -> Scores:
     [0.0, 27.63, 25.81]
     """
     log_likelihood_ratios = np.zeros(len(tables.points))
-    neighbours = tables.of_synthetic
-    if neighbours.distances.shape[1] > 1:
-        distances = np.maximum(neighbours.distances, SMALLEST_POSITIVE)
-        nearest_distances = distances[:, :1]
-        kernel = (nearest_distances / distances) ** KERNEL_POWER
+    points_near_synthetic = tables.of_synthetic
+    if points_near_synthetic.distances.shape[1] > 1:
+        neighbour_distances = np.maximum(points_near_synthetic.distances, SMALLEST_POSITIVE)
+        nearest_distances = neighbour_distances[:, :1]
+        kernel_weights = (nearest_distances / neighbour_distances) ** KERNEL_POWER
         # The last neighbour has no weight, so that nothing jumps where neighbours are equally far.
-        kernel -= kernel[:, -1:]
-        kernel = kernel[:, :-1]
-        neighbour_points = neighbours.indices[:, :-1]
+        kernel_weights -= kernel_weights[:, -1:]
+        kernel_weights = kernel_weights[:, :-1]
+        neighbour_points = points_near_synthetic.indices[:, :-1]
         # Kernel density at each synthetic record, and the share of it that one record has.
         multiplicities = tables.counts[neighbour_points]
-        densities = (kernel * multiplicities).sum(axis=1, keepdims=True)
-        shares = np.divide(kernel, densities, out=np.zeros_like(kernel), where=densities > 0)
-        shares_without = np.maximum(1 - shares, LEAST_SHARE_WITHOUT)
-        np.add.at(log_likelihood_ratios, neighbour_points, -np.log(shares_without))
+        kernel_densities = (kernel_weights * multiplicities).sum(axis=1, keepdims=True)
+        density_shares = np.divide(
+            kernel_weights,
+            kernel_densities,
+            out=np.zeros_like(kernel_weights),
+            where=kernel_densities > 0,
+        )
+        density_shares_without = np.maximum(1 - density_shares, LEAST_SHARE_WITHOUT)
+        np.add.at(log_likelihood_ratios, neighbour_points, -np.log(density_shares_without))
     return scored(tables, log_likelihood_ratios, "local_likelihood")
 
 
@@ -190,7 +197,7 @@ def density_ratio(tables: Tables) -> Scores:
     reference_rows = _density_rows(tables, size=len(tables.points), stream=0)
     synthetic_rows = _density_rows(tables, size=len(tables.synthetic), stream=1)
     neighbour_count = min(NEIGHBOURS + 1, reference_rows.size)
-    reference = nearest(
+    reference_neighbours = nearest(
         tables.points[reference_rows],
         audited_points,
         neighbour_count,
@@ -198,25 +205,25 @@ def density_ratio(tables: Tables) -> Scores:
         shown=tables.progress,
     )
     # A record never counts for itself.
-    reference_points = reference_rows[reference.indices]
+    reference_points = reference_rows[reference_neighbours.indices]
     is_itself = reference_points == tables.audited[:, None]
-    multiplicities = tables.counts[reference_points] - is_itself
-    bandwidth = _bandwidths(reference.distances, multiplicities)
+    record_multiplicities = tables.counts[reference_points] - is_itself
+    bandwidths = _bandwidths(reference_neighbours.distances, record_multiplicities)
     synthetic_distances = tables.of_audited.distances
     if synthetic_rows.size < len(tables.synthetic):
-        synthetic = nearest(
+        synthetic_neighbours = nearest(
             tables.synthetic[synthetic_rows],
             audited_points,
             NEIGHBOURS,
             what="Densities",
             shown=tables.progress,
         )
-        synthetic_distances = synthetic.distances
+        synthetic_distances = synthetic_neighbours.distances
     # Gaussian kernels
-    synthetic_kernels = np.exp(-((synthetic_distances / bandwidth) ** 2) / 2)
-    reference_kernels = np.exp(-((reference.distances / bandwidth) ** 2) / 2)
+    synthetic_kernels = np.exp(-((synthetic_distances / bandwidths) ** 2) / 2)
+    reference_kernels = np.exp(-((reference_neighbours.distances / bandwidths) ** 2) / 2)
     synthetic_density = synthetic_kernels.sum(axis=1)
-    reference_density = (multiplicities * reference_kernels).sum(axis=1)
+    reference_density = (record_multiplicities * reference_kernels).sum(axis=1)
     densities = np.stack([synthetic_density, reference_density])
     log_densities = np.log(np.maximum(densities, SMALLEST_POSITIVE))
     log_density_ratios = log_densities[0] - log_densities[1]
@@ -229,24 +236,24 @@ def _density_rows(tables: Tables, *, size: int, stream: int) -> IntArray:
     return some(np.arange(size), MOST_DENSITY_RECORDS, rng)
 
 
-def _bandwidths(distances: FloatArray, multiplicities: IntArray) -> FloatArray:
+def _bandwidths(distances: FloatArray, record_multiplicities: IntArray) -> FloatArray:
     """Return a column of bandwidths: each record's distance to the fifth nearest other record.
 
     Parameters
     ----------
-    distances, multiplicities : ndarray, shape (n, k)
+    distances, record_multiplicities : ndarray, shape (n, k)
         Distances of the nearest points of each record, increasing, and how many other records are
         at each of them.
     """
-    records_up_to = np.cumsum(multiplicities, axis=1)
-    places_before_fifth = (records_up_to < BANDWIDTH_NEIGHBOUR).sum(axis=1)
+    cumulative_records = np.cumsum(record_multiplicities, axis=1)
+    places_before_fifth = (cumulative_records < BANDWIDTH_NEIGHBOUR).sum(axis=1)
     fifth_place = np.minimum(places_before_fifth, distances.shape[1] - 1)
-    bandwidth = np.take_along_axis(distances, fifth_place[:, None], axis=1)
+    bandwidths = np.take_along_axis(distances, fifth_place[:, None], axis=1)
     # Where so many records are equal, the nearest one that differs; if all are, any will do.
     positive_distances = np.where(distances > 0, distances, np.inf)
     nearest_different = positive_distances.min(axis=1, keepdims=True)
-    bandwidth = np.where(bandwidth > 0, bandwidth, nearest_different)
-    return np.where(np.isfinite(bandwidth), bandwidth, 1.0)
+    bandwidths = np.where(bandwidths > 0, bandwidths, nearest_different)
+    return np.where(np.isfinite(bandwidths), bandwidths, 1.0)
 
 
 def classifier(tables: Tables, *, folds: int = 5) -> Scores:
@@ -291,13 +298,15 @@ def classifier(tables: Tables, *, folds: int = 5) -> Scores:
             if not training_points.size or not held_out_points.size:
                 continue
             # Equal records are repeated: with weights, each quantile of a column is another sort.
-            repeated = np.repeat(training_points, tables.counts[training_points])
-            reference_rows = some(repeated, MOST_TRAINING_RECORDS, rng)
-            synthetic_rows = some(np.arange(len(tables.synthetic)), MOST_TRAINING_RECORDS, rng)
-            training_records = np.concatenate(
-                [tables.points[reference_rows], tables.synthetic[synthetic_rows]]
+            repeated_training_points = np.repeat(training_points, tables.counts[training_points])
+            drawn_reference_points = some(repeated_training_points, MOST_TRAINING_RECORDS, rng)
+            drawn_synthetic_records = some(
+                np.arange(len(tables.synthetic)), MOST_TRAINING_RECORDS, rng
             )
-            is_synthetic = np.arange(len(training_records)) >= reference_rows.size
+            training_records = np.concatenate(
+                [tables.points[drawn_reference_points], tables.synthetic[drawn_synthetic_records]]
+            )
+            is_synthetic = np.arange(len(training_records)) >= drawn_reference_points.size
             boosted_trees = HistGradientBoostingClassifier(
                 max_iter=BOOSTING_ROUNDS,
                 early_stopping=False,

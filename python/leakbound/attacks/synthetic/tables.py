@@ -26,10 +26,10 @@ import numpy as np
 from leakbound._base.checks import flag, seed_of
 from leakbound._base.scores import Scores
 from leakbound._base.streams import Purpose
-from leakbound._base.tables import Column, TableInput, read_columns
+from leakbound._base.tables import TableInput, read_columns
 from leakbound._base.types import FloatArray, IntArray
 from leakbound.attacks.scores import as_scores
-from leakbound.attacks.synthetic.columns import row_count, same_columns
+from leakbound.attacks.synthetic.columns import TableColumns, row_count, same_columns
 from leakbound.attacks.synthetic.encoding import coordinates, digests
 from leakbound.attacks.synthetic.neighbours import Neighbours, nearest, some
 from leakbound.errors import OptionError
@@ -153,7 +153,7 @@ class Tables:
     @classmethod
     def of_columns(
         cls,
-        read: Mapping[str, Mapping[str, Column]],
+        read: Mapping[str, TableColumns],
         *,
         categorical: tuple[str, ...] = (),
         secrets: tuple[str, ...] = (),
