@@ -31,7 +31,7 @@ if find_spec("pytest"):
     pytest = import_module("pytest")
 
 # Verdicts, the most urgent last
-_URGENT = ("not refuted", "inconclusive", "refuted")
+_BY_URGENCY = ("not refuted", "inconclusive", "refuted")
 
 __all__ = ["InconclusiveError", "RefutedError", "assert_not_refuted"]
 
@@ -96,27 +96,36 @@ def assert_not_refuted(
     flag(strict, name="strict")
     choice(inconclusive, name="inconclusive", allowed=Literal["fail", "skip"])
     instance(result, name="result", types=Result)
-    given: dict[str, object] = {"epsilon": epsilon, "delta": delta, "parameter": parameter}
-    given |= {"relation": relation, "c": c}
-    claimed = {name: value for name, value in given.items() if value is not None}
-    counted = most_certified is not None
-    verdict, said, answer = "not refuted", result.summary(), ""
-    if claimed or not counted:
-        verdict, said, answer = _asked(result, claimed)
-    if counted:
-        risks = _counted(result, integer(most_certified, name="most_certified", least=0))
-        verdict = max(verdict, risks.verdict, key=_URGENT.index)
-        answer = " ".join(filter(None, (answer, risks.answer)))
+    guarantee: dict[str, object] = {
+        "epsilon": epsilon,
+        "delta": delta,
+        "parameter": parameter,
+        "relation": relation,
+        "c": c,
+    }
+    claim_options = {name: value for name, value in guarantee.items() if value is not None}
+    verdict: Verdict = "not refuted"
+    summary = result.summary()
+    answer = ""
+    if claim_options or most_certified is None:
+        verdict, summary, answer = _answer_to_claim(result, claim_options)
+    if most_certified is not None:
+        most = integer(most_certified, name="most_certified", least=0)
+        of_risks = _answer_to_most_certified(result, most)
+        verdict = max(verdict, of_risks.verdict, key=_BY_URGENCY.index)
+        answer = " ".join(filter(None, (answer, of_risks.answer)))
     if verdict == "refuted":
-        proved = ""
-        if claimed:
-            proved = said.headline  # with the bound, which the answer does not name
-        raise RefutedError(" ".join(dict.fromkeys(filter(None, (answer, proved)))))
-    doubts = [f"contradicted: {one.name}" for one in said.contradicted] + [*said.warnings]
-    if strict and doubts and verdict != "inconclusive":
+        sentences = [answer]
+        if claim_options:
+            sentences.append(summary.headline)  # with the bound, which the answer does not name
+        distinct_sentences = dict.fromkeys(filter(None, sentences))
+        raise RefutedError(" ".join(distinct_sentences))
+    if verdict == "not refuted":
+        contradicted = [f"contradicted: {assumption.name}" for assumption in summary.contradicted]
+        doubts = [*contradicted, *summary.warnings]
+        if not strict or not doubts:
+            return
         answer = f"{answer} But strict=True found: {'; '.join(doubts)}."
-    elif verdict != "inconclusive":
-        return
     if inconclusive == "skip":
         _skip(answer)
     raise InconclusiveError(answer)
@@ -126,25 +135,25 @@ class _Answer(NamedTuple):
     """What a result says about a claim."""
 
     verdict: Verdict
-    said: Description
+    summary: Description
     answer: str
 
 
-def _asked(result: Result, claimed: dict[str, object]) -> _Answer:
+def _answer_to_claim(result: Result, claim_options: dict[str, object]) -> _Answer:
     """Ask a result about a guarantee, or about the mechanism as it was stated."""
     try:
-        signature(result.check).bind(**claimed)
+        signature(result.check).bind(**claim_options)
     except TypeError as error:
         raise OptionError(f"a {type(result).__name__} cannot be asked this: {error}") from None
-    verdict = result.check(**claimed)
-    if not claimed:
-        said = result.summary()
-        return _Answer(verdict, said, said.headline)
-    said = result.with_check(**claimed).summary()
-    return _Answer(verdict, said, said.answer)
+    verdict = result.check(**claim_options)
+    if claim_options:
+        summary = result.with_check(**claim_options).summary()
+        return _Answer(verdict, summary, summary.answer)
+    summary = result.summary()
+    return _Answer(verdict, summary, summary.headline)
 
 
-def _counted(result: Result, most: int) -> _Answer:
+def _answer_to_most_certified(result: Result, most: int) -> _Answer:
     """Ask a result about hits that are certified."""
     risks = getattr(result, "risks", None)
     if not isinstance(risks, Risks):

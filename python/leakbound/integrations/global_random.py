@@ -16,7 +16,7 @@ from torch import Tensor
 _NumpyState = tuple[str, NDArray[np.uint32], int, int, float] | dict[str, object]
 
 
-class States(NamedTuple):
+class GeneratorStates(NamedTuple):
     """The states of all global generators."""
 
     torch: Tensor
@@ -25,30 +25,31 @@ class States(NamedTuple):
     python: tuple[object, ...]
 
 
-def states() -> States:
+def generator_states() -> GeneratorStates:
     """Return the states of all global generators."""
-    cuda: list[Tensor] = []
+    cuda_states: list[Tensor] = []
     if torch.cuda.is_available():
-        cuda = torch.cuda.get_rng_state_all()
-    numpy = np.random.get_state()  # noqa: NPY002
-    return States(torch.get_rng_state(), cuda, numpy, random.getstate())
+        cuda_states = torch.cuda.get_rng_state_all()
+    numpy_state = np.random.get_state()  # noqa: NPY002
+    return GeneratorStates(torch.get_rng_state(), cuda_states, numpy_state, random.getstate())
 
 
-def restore(before: States) -> None:
+def restore_generators(states: GeneratorStates) -> None:
     """Put the states of all global generators back."""
-    torch.set_rng_state(before.torch)
-    if before.devices:
-        torch.cuda.set_rng_state_all(before.devices)
-    np.random.set_state(before.numpy)  # noqa: NPY002
-    random.setstate(before.python)
+    torch.set_rng_state(states.torch)
+    if states.devices:
+        torch.cuda.set_rng_state_all(states.devices)
+    np.random.set_state(states.numpy)  # noqa: NPY002
+    random.setstate(states.python)
 
 
-def alike(one: States, other: States) -> bool:
+def same_torch_states(first: GeneratorStates, second: GeneratorStates) -> bool:
     """Return whether generators of PyTorch are in the same states."""
-    if len(one.devices) != len(other.devices):
+    if len(first.devices) != len(second.devices):
         return False
-    devices = zip(one.devices, other.devices, strict=True)
-    return torch.equal(one.torch, other.torch) and all(torch.equal(*two) for two in devices)
+    if not torch.equal(first.torch, second.torch):
+        return False
+    return all(map(torch.equal, first.devices, second.devices))
 
 
 def seed_torch(seed: int) -> None:

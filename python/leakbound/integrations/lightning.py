@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lightning.pytorch import LightningModule, Trainer
 
 # Strategies that leave a process only a part of the model.
-_SPREAD = ("DeepSpeedStrategy", "FSDPStrategy", "ModelParallelStrategy")
+_SHARDING_STRATEGIES = ("DeepSpeedStrategy", "FSDPStrategy", "ModelParallelStrategy")
 
 
 class AuditCallback(PlannedCallback, Callback):  # type: ignore[misc]
@@ -40,10 +40,10 @@ class AuditCallback(PlannedCallback, Callback):  # type: ignore[misc]
 
     def on_train_start(self, trainer: "Trainer", pl_module: "LightningModule") -> None:
         """Check that the canaries are where they should be."""
-        spread = type(trainer.strategy).__name__ in _SPREAD
-        self._begin(pl_module, trainer.train_dataloader, spread=spread)
+        is_spread = type(trainer.strategy).__name__ in _SHARDING_STRATEGIES
+        self._begin_training(pl_module, trainer.train_dataloader, is_spread=is_spread)
 
     def on_train_end(self, trainer: "Trainer", pl_module: "LightningModule") -> None:
         """Score the canaries, audit, and write; by one process only."""
         if trainer.is_global_zero:
-            self._end(pl_module, trainer.train_dataloader, trainer.default_root_dir)
+            self._end_training(pl_module, trainer.train_dataloader, trainer.default_root_dir)

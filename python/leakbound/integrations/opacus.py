@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from opacus.optimizers import AdaClipDPOptimizer, DPOptimizer, DPOptimizerFastGradientClipping
 from opacus.optimizers.ddp_perlayeroptimizer import DistributedPerLayerOptimizer
-from torch import nn
+from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from leakbound._base.checks import integer, shown
@@ -24,11 +24,11 @@ from leakbound.results.dp_step import DPStepAudit
 # Parameters that a canary's gradient is spread over: clipping each of them by itself then shows.
 PARAMETERS = 4
 # Norm of a canary's gradient, in clipping norms: far enough to be clipped whatever the rounding.
-_FAR = 1e3
+_CANARY_NORM = 1e3
 # The last bit of a canary's number that is read, which is never set.
-_BITS = 62
+_HIGHEST_BIT = 62
 # Attribute of an optimizer that is being watched: it cannot be watched twice at a time.
-_MARK = "_leakbound_watched"
+_WATCHED_ATTRIBUTE = "_leakbound_watched"
 
 
 def check_optimizer(optimizer: object, probe: DPStepAudit | None = None) -> None:
@@ -38,35 +38,41 @@ def check_optimizer(optimizer: object, probe: DPStepAudit | None = None) -> None
     """
     if not isinstance(optimizer, DPOptimizer):
         raise InputTypeError(f"optimizer must be an opacus DPOptimizer, got {shown(optimizer)}")
-    kinds = (AdaClipDPOptimizer, DistributedPerLayerOptimizer)
-    ghost = is_ghost(optimizer)
-    if isinstance(optimizer, kinds) or (ghost and probe is None):
-        other = ""
-        if ghost:
-            other = (
+    unsupported_types = (AdaClipDPOptimizer, DistributedPerLayerOptimizer)
+    is_ghost_clipping = is_ghost(optimizer)
+    if isinstance(optimizer, unsupported_types) or (is_ghost_clipping and probe is None):
+        advice = ""
+        if is_ghost_clipping:
+            advice = (
                 ", or probe the step first and pass its result, "
                 "probe=leakbound.probe_dp_step(step, …)"
             )
         raise InputTypeError(
             f"{type(optimizer).__name__} cannot be watched: it clips inside the backward pass, or "
             "at a norm that follows the data; use grad_sample_mode='hooks' and flat or per-layer "
-            f"clipping{other}"
+            f"clipping{advice}"
         )
     if probe is not None:
         _check_probe(optimizer, probe)
-    wrong = ""
-    if hasattr(optimizer, _MARK):
-        wrong = "is already being watched: exit the first watch before you start another"
+    flaw = ""
+    if hasattr(optimizer, _WATCHED_ATTRIBUTE):
+        flaw = "is already being watched: exit the first watch before you start another"
     elif not optimizer.params:
-        wrong = "has no parameter that takes gradients"
+        flaw = "has no parameter that takes gradients"
     elif not optimizer.noise_multiplier > 0:
-        wrong = "adds no noise, so it claims no privacy"
-    elif getattr(optimizer, "_is_last_step_skipped", False) and any(
-        getattr(p, "summed_grad", None) is not None for p in optimizer.params
-    ):
-        wrong = "is within a logical batch: start watching between two steps"
-    if wrong:
-        raise OptionError(f"the optimizer {wrong}")
+        flaw = "adds no noise, so it claims no privacy"
+    elif is_within_logical_batch(optimizer):
+        flaw = "is within a logical batch: start watching between two steps"
+    if flaw:
+        raise OptionError(f"the optimizer {flaw}")
+
+
+def is_within_logical_batch(optimizer: DPOptimizer) -> bool:
+    """Return whether a part of a batch has been added up, and more of it will come."""
+    if not getattr(optimizer, "_is_last_step_skipped", False):
+        return False
+    sums = [getattr(parameter, "summed_grad", None) for parameter in optimizer.params]
+    return any(summed is not None for summed in sums)
 
 
 def is_ghost(optimizer: object) -> bool:
@@ -78,14 +84,14 @@ def _check_probe(optimizer: DPOptimizer, probe: object) -> None:
     """Raise unless a probe of the step shows no fault at the optimizer's noise multiplier."""
     if not isinstance(probe, DPStepAudit):
         raise InputTypeError(f"probe must be a DPStepAudit, got {shown(probe)}")
-    noise = float(optimizer.noise_multiplier)
-    found = "inconclusive"
-    if noise > 0:
-        found = probe.check(noise_multiplier=noise)
-    if found != "not refuted":
+    noise_multiplier = float(optimizer.noise_multiplier)
+    verdict = "inconclusive"
+    if noise_multiplier > 0:
+        verdict = probe.check(noise_multiplier=noise_multiplier)
+    if verdict != "not refuted":
         raise OptionError(
-            f"the probe of the step is {found} at the optimizer's noise multiplier, {noise:g}, so "
-            "that it does not vouch for the clipping"
+            f"the probe of the step is {verdict} at the optimizer's noise multiplier, "
+            f"{noise_multiplier:g}, so that it does not vouch for the clipping"
         )
 
 
@@ -98,14 +104,15 @@ def number_of_examples(examples: object, optimizer: DPOptimizer) -> int:
                 f"the loader's {name} has no length: pass the number of training examples"
             )
         examples = len(examples.dataset)
-    total = integer(examples, "examples", least=1)
-    size = (optimizer.expected_batch_size or 0) * getattr(optimizer, "world_size", 1)
-    if total < size:
+    number = integer(examples, "examples", least=1)
+    processes = getattr(optimizer, "world_size", 1)
+    expected_batch_size = (optimizer.expected_batch_size or 0) * processes
+    if number < expected_batch_size:
         raise OptionError(
-            f"examples is {total:,}, and the optimizer expects batches of {size:g}: pass the "
-            "number of all, len(dataset)"
+            f"examples is {number:,}, and the optimizer expects batches of "
+            f"{expected_batch_size:g}: pass the number of all, len(dataset)"
         )
-    return total
+    return number
 
 
 class WatchedOptimizer:
@@ -120,21 +127,20 @@ class WatchedOptimizer:
     """
 
     def __init__(self, optimizer: DPOptimizer, design: CanaryDesign) -> None:
-        like = optimizer.params[0]
+        first_parameter = optimizer.params[0]
         self.optimizer = optimizer
         self.recorder = Recorder(design, float(optimizer.noise_multiplier))
         # Canaries ride on the first process of distributed training.
-        self.leads = getattr(optimizer, "rank", 0) == 0
-        self._waiting: IntArray | None = None
-        self._batches = 0
-        self._rows = list[int]()
-        self._clipped = False
-        exact = like.dtype in {torch.float32, torch.float64}
+        self.is_first_process = getattr(optimizer, "rank", 0) == 0
+        self._canaries_left: IntArray | None = None
+        self._physical_batches = 0
+        self._rows_of_passes = list[int]()
+        self._has_canaries = False
         dtype = torch.float32
-        if exact:
-            dtype = like.dtype
-        self._own = [
-            nn.Parameter(torch.zeros(design.size, dtype=dtype, device=like.device))
+        if first_parameter.dtype == torch.float64:
+            dtype = torch.float64
+        self._watcher_parameters = [
+            nn.Parameter(torch.zeros(design.size, dtype=dtype, device=first_parameter.device))
             for _ in range(PARAMETERS)
         ]
         # Signs that sum to zero: noise that repeats from parameter to parameter cancels.
@@ -143,190 +149,217 @@ class WatchedOptimizer:
         self._attach()
 
     @property
-    def _model(self) -> list[Any]:
+    def _model_parameters(self) -> list[Any]:
         """The parameters that are trained now: layers may be frozen or added in between."""
-        own = {id(parameter) for parameter in self._own}
-        return [one for one in self.optimizer.params if id(one) not in own]
+        watcher_ids = {id(parameter) for parameter in self._watcher_parameters}
+        parameters = self.optimizer.params
+        return [parameter for parameter in parameters if id(parameter) not in watcher_ids]
 
     @property
-    def ranks(self) -> int:
+    def processes(self) -> int:
         """Processes that train together."""
         return int(getattr(self.optimizer, "world_size", 1))
 
     @property
     def examples(self) -> tuple[int, int] | None:
         """The least and the most training examples N that give the expected batch size ⌊N q⌋."""
-        size = self.optimizer.expected_batch_size
-        rate = self.recorder.design.sampling_rate
-        if size:
-            return possible_examples(size, rate)
+        expected_batch_size = self.optimizer.expected_batch_size
+        sampling_rate = self.recorder.design.sampling_rate
+        if expected_batch_size:
+            return possible_examples(expected_batch_size, sampling_rate)
         return None
 
     def _attach(self) -> None:
         """Watch the two moments that matter: before clipping, and before the step."""
         optimizer = self.optimizer
-        for parameter in self._own:
+        for parameter in self._watcher_parameters:
             parameter.grad_sample = None  # type: ignore[attr-defined]
             parameter.summed_grad = None  # type: ignore[attr-defined]
-        self._clip = optimizer.pre_step
+        self._original_pre_step = optimizer.pre_step
         optimizer.pre_step = self._pre_step
-        setattr(optimizer, _MARK, True)
+        setattr(optimizer, _WATCHED_ATTRIBUTE, True)
         self._attached = True
-        self._joined = False
-        self._hook = optimizer.original_optimizer.register_step_pre_hook(self._released)
+        self._is_in_groups = False
+        inner_optimizer = optimizer.original_optimizer
+        self._inner_step_hook = inner_optimizer.register_step_pre_hook(self._on_inner_step)
 
     def detach(self) -> None:
         """Leave the optimizer as it was."""
         optimizer = self.optimizer
         self._attached = False
-        self._hook.remove()
-        self._leave()
+        self._inner_step_hook.remove()
+        self._remove_from_groups()
         if vars(optimizer).get("pre_step") == self._pre_step:
             del optimizer.pre_step
-        delattr(optimizer, _MARK)
+        delattr(optimizer, _WATCHED_ATTRIBUTE)
 
-    def _join(self) -> None:
+    def _add_to_groups(self) -> None:
         """Add the parameters to the last group, whatever schedules the groups' options have."""
-        self._leave()  # where the last step was not taken
+        self._remove_from_groups()  # where the last step was not taken
         optimizer = self.optimizer
         # What zero_grad has done to the parameters of the model, it has not done to these.
-        if all(getattr(one, "summed_grad", None) is None for one in self._model):
-            for parameter in self._own:
+        sums = [getattr(parameter, "summed_grad", None) for parameter in self._model_parameters]
+        if all(summed is None for summed in sums):
+            for parameter in self._watcher_parameters:
                 parameter.summed_grad = None  # type: ignore[attr-defined]
         group = optimizer.param_groups[-1]
-        group["params"] = [*group["params"], *self._own]
-        self._norms = getattr(optimizer, "max_grad_norms", None)
-        if self._norms is not None:
-            total = math.hypot(*(float(norm) for norm in self._norms))
-            share = total / math.sqrt(PARAMETERS)
-            optimizer.max_grad_norms = [*self._norms, *[share] * PARAMETERS]
-        self._joined = True
+        group["params"] = [*group["params"], *self._watcher_parameters]
+        self._max_grad_norms = getattr(optimizer, "max_grad_norms", None)
+        if self._max_grad_norms is not None:
+            norm_of_all = math.hypot(*(float(norm) for norm in self._max_grad_norms))
+            norm_of_each = norm_of_all / math.sqrt(PARAMETERS)
+            optimizer.max_grad_norms = [*self._max_grad_norms, *[norm_of_each] * PARAMETERS]
+        self._is_in_groups = True
 
-    def _leave(self) -> None:
+    def _remove_from_groups(self) -> None:
         """Take the parameters out of whichever group has them."""
-        if not self._joined:
+        if not self._is_in_groups:
             return
         optimizer = self.optimizer
-        own = {id(parameter) for parameter in self._own}
+        watcher_ids = {id(parameter) for parameter in self._watcher_parameters}
         for group in optimizer.param_groups:
-            group["params"] = [one for one in group["params"] if id(one) not in own]
-        for parameter in self._own:
+            parameters = group["params"]
+            group["params"] = [one for one in parameters if id(one) not in watcher_ids]
+        for parameter in self._watcher_parameters:
             parameter.grad_sample = None  # type: ignore[attr-defined]
-        if self._norms is not None:
-            optimizer.max_grad_norms = self._norms
-        self._joined = False
+        if self._max_grad_norms is not None:
+            optimizer.max_grad_norms = self._max_grad_norms
+        self._is_in_groups = False
 
     def _pre_step(self, closure: object = None) -> Any:
         """Add the canaries' rows to a physical batch, then clip and noise as the optimizer does."""
         if not self._attached:  # somebody kept the method
-            return self._clip(closure)
-        if not self._is_ready():
-            return self._clip(closure)  # which says what is wrong
-        self._join()
-        released = False
+            return self._original_pre_step(closure)
+        if not self._has_new_gradients():
+            return self._original_pre_step(closure)  # which says what is wrong
+        self._add_to_groups()
+        will_step = False
         try:
             self._add_canaries()
-            released = self._clip(closure)
+            will_step = self._original_pre_step(closure)
         finally:
-            if not released:  # nothing to read: a part of a batch, or an error
-                self._leave()
-        return released
+            if not will_step:  # nothing to read: a part of a batch, or an error
+                self._remove_from_groups()
+        return will_step
 
-    def _is_ready(self) -> bool:
+    def _has_new_gradients(self) -> bool:
         """Whether there are new gradients of examples to add canaries to."""
-        grads = [p.grad_sample for p in self._model if getattr(p, "grad_sample", None) is not None]
-        used = any(hasattr(_of_batches(one)[-1], "_processed") for one in grads)
-        return bool(grads) and not used
+        has_gradients = False
+        for parameter in self._model_parameters:
+            gradients = getattr(parameter, "grad_sample", None)
+            if gradients is None:
+                continue
+            has_gradients = True
+            *_, last_pass = _gradients_of_passes(gradients)
+            if hasattr(last_pass, "_processed"):
+                return False
+        return has_gradients
 
     def _add_canaries(self) -> None:
         """Add the rows of those canaries that are in this physical batch."""
-        if self._waiting is None:
-            self._waiting = self.recorder.included()
-            if not self.leads:
-                self._waiting = self._waiting[:0]
+        if self._canaries_left is None:
+            self._canaries_left = self.recorder.included()
+            if not self.is_first_process:
+                self._canaries_left = self._canaries_left[:0]
         # Half of those left are in this physical batch, and in the last one all. The half goes by
         # bits of the canary's number, so that it depends on no coin.
-        ends = not self.optimizer._check_skip_next_step(pop_next=False)  # noqa: SLF001 (no other way)
-        waiting = self._waiting
-        now = np.full(waiting.size, ends) | (waiting >> min(self._batches, _BITS) & 1 == 0)
-        self._waiting = waiting[~now]
-        self._batches += 1
+        skips_step = self.optimizer._check_skip_next_step(pop_next=False)  # noqa: SLF001 (no other way)
+        canaries_left = self._canaries_left
+        is_in_batch = np.ones(canaries_left.size, dtype=np.bool_)
+        if skips_step:
+            bit = min(self._physical_batches, _HIGHEST_BIT)
+            is_in_batch = canaries_left >> bit & 1 == 0
+        self._canaries_left = canaries_left[~is_in_batch]
+        self._physical_batches += 1
         # Of a split batch, rows of the same backward pass are put together.
-        parts = zip_longest(self._rows, self._append(waiting[now]), fillvalue=0)
-        self._rows = [before + added for before, added in parts]
-        self._clipped = True
+        added_rows = self._append_rows(canaries_left[is_in_batch])
+        both = zip_longest(self._rows_of_passes, added_rows, fillvalue=0)
+        self._rows_of_passes = [rows_before + rows for rows_before, rows in both]
+        self._has_canaries = True
 
-    def _append(self, due: IntArray) -> list[int]:
+    def _append_rows(self, canaries: IntArray) -> list[int]:
         """Append rows of canaries to the last batch accumulated; return the rows of each before."""
-        sizes = list[int]()
-        several = False
-        for parameter in self._model:
+        rows_of_passes = list[int]()
+        has_several_passes = False
+        for parameter in self._model_parameters:
             gradients = getattr(parameter, "grad_sample", None)
             if gradients is None:
                 continue  # opacus refuses it
-            several = isinstance(gradients, list)
-            *others, rows = _of_batches(gradients)
-            sizes = [len(batch) for batch in (*others, rows)]
-            if due.size:  # rows of zeros: canaries leave the model alone
-                zeros = rows.new_zeros((due.size, *rows.shape[1:]))
-                rows = torch.cat([rows, zeros])
-                parameter.grad_sample = rows
-                if several:
-                    parameter.grad_sample = [*others, rows]
+            has_several_passes = isinstance(gradients, list)
+            *earlier_passes, last_pass = _gradients_of_passes(gradients)
+            rows_of_passes = [len(rows) for rows in (*earlier_passes, last_pass)]
+            if canaries.size:  # rows of zeros: canaries leave the model alone
+                zeros = last_pass.new_zeros((canaries.size, *last_pass.shape[1:]))
+                last_pass = torch.cat([last_pass, zeros])
+                parameter.grad_sample = last_pass
+                if has_several_passes:
+                    parameter.grad_sample = [*earlier_passes, last_pass]
         # In each parameter of the watcher, zeros for the user's examples and one coordinate of its
         # own for each canary.
-        far = _FAR * float(self.optimizer.max_grad_norm)
-        columns = torch.as_tensor(due, device=self._own[0].device)
-        signs = torch.as_tensor(self.recorder.contributions[due]).to(self._own[0])
-        for parameter, share in zip(self._own, self._direction, strict=True):
-            own = [parameter.new_zeros((size, parameter.numel())) for size in sizes]
-            added = parameter.new_zeros((due.size, parameter.numel()))
-            added[torch.arange(due.size, device=added.device), columns] = share * far * signs
-            own[-1] = torch.cat([own[-1], added])
-            gradients = own
-            if not several:
-                (gradients,) = own
+        canary_norm = _CANARY_NORM * float(self.optimizer.max_grad_norm)
+        columns, contributions = self._columns_and_contributions(canaries)
+        directed_parameters = zip(self._watcher_parameters, self._direction, strict=True)
+        for parameter, component in directed_parameters:
+            width = parameter.numel()
+            own_gradients = [parameter.new_zeros((rows, width)) for rows in rows_of_passes]
+            canary_rows = parameter.new_zeros((canaries.size, width))
+            row_numbers = torch.arange(canaries.size, device=canary_rows.device)
+            canary_rows[row_numbers, columns] = component * canary_norm * contributions
+            own_gradients[-1] = torch.cat([own_gradients[-1], canary_rows])
+            gradients = own_gradients
+            if not has_several_passes:
+                (gradients,) = own_gradients
             parameter.grad_sample = gradients  # type: ignore[attr-defined]
-        return sizes
+        return rows_of_passes
 
-    def _released(self, *_: object) -> None:
+    def _columns_and_contributions(self, canaries: IntArray) -> tuple[Tensor, Tensor]:
+        """Return the coordinates of canaries, and what each adds, in clipping norms."""
+        first_parameter = self._watcher_parameters[0]
+        columns = torch.as_tensor(canaries, device=first_parameter.device)
+        contributions = torch.as_tensor(self.recorder.contributions[canaries])
+        return columns, contributions.to(first_parameter)
+
+    def _on_inner_step(self, *_: object) -> None:
         """Read the noisy gradient as the underlying optimizer gets it, and leave its groups."""
         try:
-            self._read()
+            self._record_release()
         finally:
-            self._leave()
+            self._remove_from_groups()
 
-    def _read(self) -> None:
+    def _record_release(self) -> None:
         """Record what is released of the canaries of a logical batch."""
-        if not self._clipped:
+        if not self._has_canaries:
             raise OptionError(
                 f"{type(self.optimizer).__name__} took a step without pre_step(), so that no "
                 "canary was in its batch"
             )
-        if self.leads:
-            noise = float(self.optimizer.noise_multiplier)
-            self.recorder.record(self._values(), noise, self._rows)
-        for parameter in self._own:
+        if self.is_first_process:
+            noise_multiplier = float(self.optimizer.noise_multiplier)
+            self.recorder.record(self._released_values(), noise_multiplier, self._rows_of_passes)
+        for parameter in self._watcher_parameters:
             if parameter.grad is not None:
                 parameter.grad.zero_()
-        self._waiting = None
-        self._batches = 0
-        self._rows = []
-        self._clipped = False
+        self._canaries_left = None
+        self._physical_batches = 0
+        self._rows_of_passes = []
+        self._has_canaries = False
 
-    def _values(self) -> FloatArray:
+    def _released_values(self) -> FloatArray:
         """Return the released gradient along each canary's own, in units of the clipping norm."""
-        grads = [p.grad for p in self._own]
-        if any(one is None for one in grads):
-            raise OptionError("the optimizer released no gradient of the watcher's parameters")
-        released = np.stack([np.asarray(one.detach().cpu(), dtype=np.float64) for one in grads])  # type: ignore[union-attr]
+        released_gradients = []
+        for parameter in self._watcher_parameters:
+            if parameter.grad is None:
+                raise OptionError("the optimizer released no gradient of the watcher's parameters")
+            gradient = parameter.grad.detach().cpu()
+            released_gradients.append(np.asarray(gradient, dtype=np.float64))
+        along_canaries = self._direction @ np.stack(released_gradients)
         optimizer = self.optimizer
         divisor = 1.0
         if optimizer.loss_reduction == "mean":  # the optimizer divides sums, by this number
             divisor = float(
-                optimizer.expected_batch_size * optimizer.accumulated_iterations * self.ranks
+                optimizer.expected_batch_size * optimizer.accumulated_iterations * self.processes
             )
-        return divisor / float(optimizer.max_grad_norm) * (self._direction @ released)
+        return divisor / float(optimizer.max_grad_norm) * along_canaries
 
 
 class WatchedGhost(WatchedOptimizer):
@@ -337,30 +370,33 @@ class WatchedGhost(WatchedOptimizer):
     optimizer's own code adds the noise and divides.
     """
 
-    _norms_seen: Any = None
+    _last_norms: Any = None
 
-    def _is_ready(self) -> bool:
+    def _has_new_gradients(self) -> bool:
         """See `WatchedOptimizer._is_ready`."""
-        return any(one.grad is not None for one in self._model)
+        return any(one.grad is not None for one in self._model_parameters)
 
-    def _append(self, due: IntArray) -> list[int]:
+    def _append_rows(self, canaries: IntArray) -> list[int]:
         """Add canaries to the clipped sums; return the examples of the backward pass."""
-        norm = float(self.optimizer.max_grad_norm)
-        columns = torch.as_tensor(due, device=self._own[0].device)
-        signs = torch.as_tensor(self.recorder.contributions[due]).to(self._own[0])
-        for parameter, share in zip(self._own, self._direction, strict=True):
-            added = torch.zeros_like(parameter)
-            added[columns] = share * norm * signs
-            parameter.grad = added
-        norms = [getattr(one, "_norm_sample", None) for one in self._model]
-        known = next((one for one in norms if one is not None), None)
-        if known is None or known is self._norms_seen:
-            return [0]  # of an empty batch no norms are kept
-        self._norms_seen = known
-        return [len(known)]
+        clipping_norm = float(self.optimizer.max_grad_norm)
+        columns, contributions = self._columns_and_contributions(canaries)
+        directed_parameters = zip(self._watcher_parameters, self._direction, strict=True)
+        for parameter, component in directed_parameters:
+            gradient = torch.zeros_like(parameter)
+            gradient[columns] = component * clipping_norm * contributions
+            parameter.grad = gradient
+        for parameter in self._model_parameters:
+            norms = getattr(parameter, "_norm_sample", None)
+            if norms is None:
+                continue
+            if norms is self._last_norms:
+                break
+            self._last_norms = norms
+            return [len(norms)]
+        return [0]  # of an empty batch no norms are kept
 
 
-def _of_batches(gradients: object) -> list[Any]:
+def _gradients_of_passes(gradients: object) -> list[Any]:
     """Return what opacus has kept of one backward pass, or of several, as a list."""
     if isinstance(gradients, list):
         return gradients

@@ -30,14 +30,14 @@ from leakbound.torch.signals import signal_name
 
 
 class PlannedCallback:
-    """What callbacks of all trainers share; they call `_begin` and `_end` of a training run."""
+    """What callbacks of all trainers share; they call `_begin_training` and `_end_training`."""
 
     scores: Scores | None = None
     """The scores of all canaries, once training has ended."""
     result: AuditResult | None = None
     """The audit, once training has ended."""
-    _training: "ConcatDataset[object] | None" = None
-    _before: FloatArray | None = None
+    _training_data: "ConcatDataset[object] | None" = None
+    _scores_before: FloatArray | None = None
 
     def __init__(
         self,
@@ -86,29 +86,30 @@ class PlannedCallback:
         dataset : map-style dataset or sequence
             The training data, without any canary.
         """
-        if isinstance(dataset, IterableDataset) or not (
-            hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")
-        ):
+        has_positions = hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")
+        if isinstance(dataset, IterableDataset) or not has_positions:
             raise InputTypeError(
                 "the training data must have a length and be indexed by position, so that "
                 f"canaries can be inserted, got {type(dataset).__name__}"
             )
-        rows = self._rows()
-        given = needed = _kind(rows[0])
+        rows = self._canary_rows()
+        canary_type = _row_type(rows[0])
+        example_type = canary_type
         if len(dataset):
-            needed = _kind(dataset[0])
-        if given != needed:
+            example_type = _row_type(dataset[0])
+        if canary_type != example_type:
             raise InputTypeError(
-                f"canaries must be rows as those of the training data, {needed}, got {given}"
+                f"canaries must be rows as those of the training data, {example_type}, got "
+                f"{canary_type}"
             )
         included = np.repeat(self._plan.indices, self._plan.copies)
         canaries: Subset[object] = Subset(rows, included.tolist())
-        self._training = ConcatDataset([dataset, canaries])
-        return self._training
+        self._training_data = ConcatDataset([dataset, canaries])
+        return self._training_data
 
-    def _begin(self, model: nn.Module, loader: object, *, spread: bool) -> None:
+    def _begin_training(self, model: nn.Module, loader: object, *, is_spread: bool) -> None:
         """Check that canaries are in the training data; score them where the signal needs it."""
-        if spread:  # no process has all parameters of the model
+        if is_spread:  # no process has all parameters of the model
             raise OptionError(
                 "the parameters of the model are spread over processes, so no single process can "
                 "score: gather them after training, and call leakbound.torch.score"
@@ -117,25 +118,27 @@ class PlannedCallback:
             raise OptionError(
                 "coins are tossed for one training run: make another plan and callback"
             )
-        inserted = getattr(loader, "dataset", None)
-        if self._training is None or inserted is not self._training:
+        dataset = getattr(loader, "dataset", None)
+        if self._training_data is None or dataset is not self._training_data:
             raise OptionError(
                 "the training data has no canaries: train on callback.insert(dataset) alone"
             )
         # What cannot be scored is refused now, and not after hours of training.
         if self._signal == "loss_drop":
-            self._before = self._score(model, loader=loader, signal="cross_entropy").values
+            scores = self._score_canaries(model, loader=loader, signal="cross_entropy")
+            self._scores_before = scores.values
         else:
-            self._score(model, loader=loader, signal=self._signal, first=1)
+            self._score_canaries(model, loader=loader, signal=self._signal, first=1)
 
-    def _end(self, model: nn.Module, loader: object, folder: PathInput) -> None:
+    def _end_training(self, model: nn.Module, loader: object, folder: PathInput) -> None:
         """Score all canaries, audit the scores, and write the result and its report."""
         # 1. Score, as the difference from the beginning where the signal is one.
-        if self._before is None:
-            scores = self._score(model, loader=loader, signal=self._signal)
+        if self._scores_before is None:
+            scores = self._score_canaries(model, loader=loader, signal=self._signal)
         else:
-            after = self._score(model, loader=loader, signal="cross_entropy")
-            scores = Scores(values=after.values - self._before, ids=after.ids, signal="loss_drop")
+            scores_after = self._score_canaries(model, loader=loader, signal="cross_entropy")
+            loss_drops = scores_after.values - self._scores_before
+            scores = Scores(values=loss_drops, ids=scores_after.ids, signal="loss_drop")
         self.scores = scores
         # 2. Audit, and put the accountant's claim beside the bound.
         accounted = self._accounted
@@ -158,34 +161,41 @@ class PlannedCallback:
             )
         # 3. Write the result and its report.
         self.result = result
-        place = Path(folder) / "audit"
+        audit_folder = Path(folder) / "audit"
         if self._out is not None:
-            place = Path(self._out)
-        place.mkdir(parents=True, exist_ok=True)
-        result.to_json(place / "result.json")
-        result.report(place / "report.html")
+            audit_folder = Path(self._out)
+        audit_folder.mkdir(parents=True, exist_ok=True)
+        result.to_json(audit_folder / "result.json")
+        result.report(audit_folder / "report.html")
 
-    def _score(
+    def _score_canaries(
         self, model: nn.Module, loader: object, signal: Signal, *, first: int | None = None
     ) -> Scores:
         """Score the canaries, or the first ones, in batches made as those of training are."""
         ids = self._plan.ids[:first]
         batches: DataLoader[object] = DataLoader(
-            Subset(self._rows(), range(len(ids))),
+            Subset(self._canary_rows(), range(len(ids))),
             batch_size=getattr(loader, "batch_size", None) or 32,
             collate_fn=getattr(loader, "collate_fn", None),
         )
         return score(model, batches, signal=signal, ids=ids, progress=False)
 
-    def _rows(self) -> Any:
+    def _canary_rows(self) -> Any:
         """Return the canaries one by one: columns under their names are cut into rows."""
         columns = self._canaries
         if not isinstance(columns, Mapping):
             return columns
-        return [{name: columns[name][i] for name in columns} for i in range(len(self._plan))]
+
+        def row_at(position: int) -> dict[str, Any]:
+            return {name: column[position] for name, column in columns.items()}
+
+        return [row_at(position) for position in range(len(self._plan))]
 
 
-def _kind(row: object) -> str:
+def _row_type(row: object) -> str:
     """Return the type of a row, as far as collators distinguish it."""
-    kinds = {"mappings": Mapping, "tuples": tuple | list}
-    return next((name for name, one in kinds.items() if isinstance(row, one)), type(row).__name__)
+    if isinstance(row, Mapping):
+        return "mappings"
+    if isinstance(row, tuple | list):
+        return "tuples"
+    return type(row).__name__

@@ -100,6 +100,6 @@ def opacus_step(
         size = integer(physical_batch_size, name="physical_batch_size", least=1)
     with needs("dp", "opacus_step"):
         from leakbound.integrations.recorder import OpacusStep
-    step = OpacusStep(model, optimizer, loss, collate=collate, physical=size)
+    step = OpacusStep(model, optimizer, loss, collate=collate, physical_batch_size=size)
     with step.recording():
         yield step

@@ -70,8 +70,8 @@ class AuditCallback(PlannedCallback, TrainerCallback):  # type: ignore[misc]
         **__: object,
     ) -> None:
         """Check that the canaries are where they should be."""
-        spread = bool(getattr(args, "deepspeed", None) or getattr(args, "fsdp", None))
-        self._begin(model, train_dataloader, spread=spread)
+        is_spread = bool(getattr(args, "deepspeed", None) or getattr(args, "fsdp", None))
+        self._begin_training(model, train_dataloader, is_spread=is_spread)
 
     def on_train_end(
         self,
@@ -84,4 +84,4 @@ class AuditCallback(PlannedCallback, TrainerCallback):  # type: ignore[misc]
     ) -> None:
         """Score the canaries, audit, and write; by one process only."""
         if state.is_world_process_zero:
-            self._end(model, train_dataloader, args.output_dir)
+            self._end_training(model, train_dataloader, args.output_dir)

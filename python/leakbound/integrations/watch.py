@@ -127,10 +127,10 @@ def watch_dp_sgd(
     with needs("dp", "watch_dp_sgd"):
         from leakbound.integrations.opacus import check_optimizer, number_of_examples
     check_optimizer(optimizer, probe)
-    size = None
+    number = None
     if examples is not None:
-        size = number_of_examples(examples, optimizer)
-    return DPSGDWatch(optimizer=optimizer, design=design, examples=size, probe=probe)
+        number = number_of_examples(examples, optimizer)
+    return DPSGDWatch(optimizer=optimizer, design=design, examples=number, probe=probe)
 
 
 class DPSGDWatch:
@@ -199,10 +199,11 @@ class DPSGDWatch:
         """
         if self._watched is None or self._observed is not None:
             raise OptionError("probe the step within the block of the watch")
-        noise = float(self._optimizer.noise_multiplier)
-        found = probe_dp_step(step, pairs, **({"noise_multiplier": noise} | options))
-        self._probes.append(found)
-        return found
+        noise_multiplier = float(self._optimizer.noise_multiplier)
+        options = {"noise_multiplier": noise_multiplier, **options}
+        audit = probe_dp_step(step, pairs, **options)
+        self._probes.append(audit)
+        return audit
 
     def audit(
         self,
@@ -225,21 +226,26 @@ class DPSGDWatch:
         """
         observed = self.observed
         assert self._watched is not None
-        if not self._watched.leads:
+        if not self._watched.is_first_process:
             raise OptionError(
                 "canaries are on the first process of distributed training: audit the run there"
             )
         # Each process of distributed training counts its own share of the examples.
-        population = self._watched.examples
+        limits_of_examples = self._watched.examples
         if self._examples is not None:
-            population = (-(-self._examples // self._watched.ranks),) * 2
-        found = audit_dp_sgd(
-            observed, accounted=accounted, claim=claim, confidence=confidence, examples=population
+            own_examples = -(-self._examples // self._watched.processes)
+            limits_of_examples = (own_examples, own_examples)
+        audit = audit_dp_sgd(
+            observed,
+            accounted=accounted,
+            claim=claim,
+            confidence=confidence,
+            examples=limits_of_examples,
         )
-        options = found.options
+        options = audit.options
         if self._is_ghost:
             options = options | {"clipping": "probed"}
-        return replace(found, options=options, probes=tuple(self._probes))
+        return replace(audit, options=options, probes=tuple(self._probes))
 
     @property
     def observed(self) -> Observed:
@@ -292,7 +298,7 @@ def accounted_by(engine: object, *, delta: float) -> Accounted:
     >>> accounted.source, accounted.steps, round(accounted.epsilon, 1)
     ('opacus prv', 100, 0.7)
     """
-    checked = real(delta, name="delta", above=0, below=1)
+    checked_delta = real(delta, name="delta", above=0, below=1)
     with needs("dp", "accounted_by"):
         from opacus import PrivacyEngine
     if not isinstance(engine, PrivacyEngine):
@@ -301,15 +307,15 @@ def accounted_by(engine: object, *, delta: float) -> Accounted:
     if not accountant.history:
         raise AbstentionError("the engine has counted no step: ask after training")
     # The history counts steps in runs of one noise multiplier and one rate each.
-    *varied, steps = zip(*accountant.history, strict=True)
-    noise, rate = map(_only_value, varied)
+    *values_of_runs, steps = zip(*accountant.history, strict=True)
+    noise_multiplier, sampling_rate = map(_only_value, values_of_runs)
     return Accounted(
-        epsilon=float(engine.get_epsilon(checked)),
-        delta=checked,
+        epsilon=float(engine.get_epsilon(checked_delta)),
+        delta=checked_delta,
         source=f"opacus {accountant.mechanism()}",
-        sampling_rate=rate,
+        sampling_rate=sampling_rate,
         steps=int(sum(steps)),
-        noise_multiplier=noise,
+        noise_multiplier=noise_multiplier,
     )
 
 

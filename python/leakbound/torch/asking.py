@@ -17,24 +17,24 @@ from leakbound.errors import InputError, LeakboundError, OptionError
 from leakbound.torch.columns import IGNORED
 from leakbound.torch.data import Batch
 
-_ROWS = 4  # rows that a model is tried on
+_TRIED_ROWS = 4  # rows that a model is tried on
 # How near two answers are that differ by rounding, as a share of the largest number.
-_EXACT = 1e-3
-_HALF = 2e-2
+_SINGLE_PRECISION_TOLERANCE = 1e-3
+_HALF_PRECISION_TOLERANCE = 2e-2
 # Whether models of transformers predict next tokens, where their own loss does not tell.
-_KINDS = {
+_NEXT_TOKEN_BY_CLASS = {
     "ForCausalLM": True,
     "LMHeadModel": True,
     "ForMaskedLM": False,
     "ForTokenClassification": False,
 }
-_CHOICE = (
+_NEXT_TOKEN_ADVICE = (
     "next_token=True if the outputs at a token predict the label to its right, as those of "
     "language models do, or next_token=False if they predict its own label"
 )
 
 
-class Asked:
+class ScoredModel:
     """A model, what it is given beside the data, and which labels its outputs predict.
 
     Parameters
@@ -44,26 +44,36 @@ class Asked:
     next_token : bool, optional
         Whether outputs of shape (batch, length, classes) predict the label to the right of their
         own place. If None, the model and the data are asked.
-    otherwise : bool, optional
+    default_next_token : bool, optional
         The answer where neither tells. If None, the user is asked.
     """
 
     def __init__(
-        self, model: nn.Module, *, next_token: bool | None = None, otherwise: bool | None = None
+        self,
+        model: nn.Module,
+        *,
+        next_token: bool | None = None,
+        default_next_token: bool | None = None,
     ) -> None:
         self.model = model
         self._next_token = next_token
-        self._otherwise = otherwise
-        self._by_data = False
-        self._needs_places: bool | None = None
-        self._own = [one for one in model.modules() if "labels" in _arguments(one)]
-        # Models such as T5 and BART, whose decoder reads the labels before each.
-        self._decoder = next((one for one in self._own if _decodes(one)), None)
+        self._default_next_token = default_next_token
+        self._known_by_data = False
+        self._needs_position_ids: bool | None = None
+        # Modules that compute a loss of their own.
+        self._modules_with_loss: list[nn.Module] = []
+        # A model such as T5 and BART, whose decoder reads the labels before each.
+        self._encoder_decoder: nn.Module | None = None
+        for module in model.modules():
+            if "labels" in _forward_arguments(module):
+                self._modules_with_loss.append(module)
+                if self._encoder_decoder is None and _is_encoder_decoder(module):
+                    self._encoder_decoder = module
 
     @property
-    def decodes(self) -> bool:
+    def is_encoder_decoder(self) -> bool:
         """Whether the model writes one sequence after reading another: masks are of the other."""
-        return self._decoder is not None
+        return self._encoder_decoder is not None
 
     @property
     def next_token(self) -> bool | None:
@@ -72,169 +82,200 @@ class Asked:
 
     def __call__(self, batch: Batch) -> object:
         """Return what the model answers about a batch."""
-        return self._answer(self._ready(batch))
+        return self._run_model(self._with_needed_inputs(batch))
 
     def predicts_next(self, batch: Batch, logits: Tensor) -> bool:
         """Return whether `logits` at a place predict the label to its right, or the one there."""
-        if self._next_token is None and self._decoder is not None:
+        if self._next_token is None and self._encoder_decoder is not None:
             self._next_token = False
         elif self._next_token is None:
-            self._next_token = self._settled(batch, logits)
-        elif self._by_data and self._next_token not in _read_off(batch):
-            raise self._ambiguous(logits)
+            self._next_token = self._find_next_token(batch, logits)
+        elif self._known_by_data and self._next_token not in _readings_of_labels(batch):
+            raise self._ambiguous_labels_error(logits)
         return self._next_token
 
-    def _answer(self, batch: Batch) -> object:
+    def _run_model(self, batch: Batch) -> object:
         """Return an answer, or say what the model could not take."""
         try:
-            return batch.through(self.model)
+            return batch.output_of(self.model)
         except (LeakboundError, torch.OutOfMemoryError):
             raise
         except Exception as error:  # of other people's models
-            named = {"inputs": batch.inputs, **batch.others}
-            given = ", ".join(
-                f"{name} of {str(part.dtype).removeprefix('torch.')} and shape {tuple(part.shape)}"
-                for name, part in named.items()
-            )
+            arguments = {"inputs": batch.inputs, **batch.arguments}
+            descriptions = []
+            for name, tensor in arguments.items():
+                dtype = str(tensor.dtype).removeprefix("torch.")
+                descriptions.append(f"{name} of {dtype} and shape {tuple(tensor.shape)}")
             raise InputError(
-                f"the model cannot take {given}: {type(error).__name__}: {one_line(error)}"
+                f"the model cannot take {', '.join(descriptions)}: {type(error).__name__}: "
+                f"{one_line(error)}"
             ) from error
 
-    def _ready(self, batch: Batch) -> Batch:
+    def _with_needed_inputs(self, batch: Batch) -> Batch:
         """Add what the model needs: labels to decode from, places of tokens behind padding."""
-        reads = batch.others.keys() & {"decoder_input_ids", "decoder_inputs_embeds"}
-        if self._decoder is not None and not reads:
-            if not batch.labelled:
-                raise InputError(
-                    f"{type(self._decoder).__name__} writes one sequence after reading another: "
-                    "pass what it should write as labels, beside input_ids"
-                )
-            if batch.targets.ndim == 2 and bool((batch.targets[:, 0] == IGNORED).any()):
-                raise InputError(
-                    "labels that begin with -100 give the decoder padding to read first: pad "
-                    "labels on the right, or pass decoder_input_ids"
-                )
-            batch = batch.given(labels=batch.targets)
+        decoder_inputs = batch.arguments.keys() & {"decoder_input_ids", "decoder_inputs_embeds"}
+        if self._encoder_decoder is not None and not decoder_inputs:
+            _check_decoder_labels(self._encoder_decoder, batch)
+            batch = batch.with_arguments(labels=batch.targets)
         padding = _left_padding(batch)
         if padding is None:
             return batch
-        if self._needs_places is None:
-            self._needs_places = self._tries_places(batch, padding)
-        if self._needs_places:
-            return batch.given(position_ids=_places(batch, padding))
+        if self._needs_position_ids is None:
+            self._needs_position_ids = self._finds_position_ids_needed(batch, padding)
+        if self._needs_position_ids:
+            return batch.with_arguments(position_ids=_position_ids(batch, padding))
         return batch
 
     # Padding on the left
 
-    def _tries_places(self, batch: Batch, padding: Tensor) -> bool:
+    def _finds_position_ids_needed(self, batch: Batch, padding: Tensor) -> bool:
         """Return whether a padded row needs places to be answered as without its padding."""
         row = int(padding.argmax())
-        one = batch.rows(slice(row, row + 1))
-        columns = int(padding[row])
-        alone = unwrapped(self._answer(one.without_first(columns)))
-        if not _is_logits(alone):
+        padded_row = batch.rows(slice(row, row + 1))
+        row_padding = int(padding[row])
+        unpadded_row = padded_row.without_first(row_padding)
+        unpadded_logits = unwrapped(self._run_model(unpadded_row))
+        if not _is_logits(unpadded_logits):
             return False  # of a function of the user's, who knows what it returns
 
-        def distance(padded: Batch) -> float:
-            found = unwrapped(self._answer(padded))
-            if _is_logits(found) and found.shape != alone.shape:
-                found = found[:, columns:]
-            return _distance(found, alone)
+        def difference_of(batch: Batch) -> float:
+            logits = unwrapped(self._run_model(batch))
+            if _is_logits(logits) and logits.shape != unpadded_logits.shape:
+                logits = logits[:, row_padding:]
+            return _relative_difference(logits, unpadded_logits)
 
-        without = distance(one)
-        if without <= _near(alone) / 100:
+        tolerance = _rounding_tolerance(unpadded_logits)
+        without_position_ids = difference_of(padded_row)
+        if without_position_ids <= tolerance / 100:
             return False
+        position_ids = _position_ids(padded_row, padding[row : row + 1])
         try:
-            given = distance(one.given(position_ids=_places(one, padding[row : row + 1])))
-        except InputError:  # it takes no places
-            given = math.inf
-        if min(without, given) > _near(alone):
+            with_position_ids = difference_of(padded_row.with_arguments(position_ids=position_ids))
+        except InputError:  # it takes no position_ids
+            with_position_ids = math.inf
+        if min(without_position_ids, with_position_ids) > tolerance:
             raise InputError(
                 "padding on the left changes what the model answers, with position_ids and "
                 "without: pad on the right, and check that the model uses attention_mask"
             )
-        return given < without
+        return with_position_ids < without_position_ids
 
     # Next labels
 
-    def _settled(self, batch: Batch, logits: Tensor) -> bool:
+    def _find_next_token(self, batch: Batch, logits: Tensor) -> bool:
         """Return which labels are predicted, by the model or by the data."""
-        known = self._by_model(batch)
-        if known or (known is not None and batch.labelled):
-            return known
-        possible = _read_off(batch)
-        if len(possible) == 1 and not (possible == {True} and self._sees_ahead(batch)):
-            self._by_data = known is None
-            return possible.pop()
+        next_token = self._next_token_by_loss(batch)
+        if next_token or (next_token is not None and batch.labelled):
+            return next_token
+        readings = _readings_of_labels(batch)
+        if readings == {False}:
+            self._known_by_data = next_token is None
+            return False
+        if readings == {True} and not self._depends_on_later_tokens(batch):
+            self._known_by_data = next_token is None
+            return True
         if not batch.labelled:
             raise InputError(
                 "what the model answers about a token depends on the tokens after it, so it does "
                 "not predict the next one: pass labels, -100 where a token does not count"
             )
-        if self._otherwise is None:
-            raise self._ambiguous(logits)
-        return self._otherwise
+        if self._default_next_token is None:
+            raise self._ambiguous_labels_error(logits)
+        return self._default_next_token
 
-    def _ambiguous(self, logits: Tensor) -> OptionError:
+    def _ambiguous_labels_error(self, logits: Tensor) -> OptionError:
         return OptionError(
             f"the outputs of {type(self.model).__name__}, of shape {tuple(logits.shape)}, may be "
             "of the label in their own place or of the next one: pass to leakbound.torch.score "
-            f"{_CHOICE}"
+            f"{_NEXT_TOKEN_ADVICE}"
         )
 
-    def _by_model(self, batch: Batch) -> bool | None:
+    def _next_token_by_loss(self, batch: Batch) -> bool | None:
         """Return which labels the model's own loss compares its outputs with; None if unknown."""
-        if not self._own:
+        if not self._modules_with_loss:
             return None
-        few = self._ready(batch.rows(slice(_ROWS)))
-        logits = unwrapped(self._answer(few))
-        if not _is_logits(logits) or logits.shape[:-1] != few.targets.shape:
+        few_rows = self._with_needed_inputs(batch.rows(slice(_TRIED_ROWS)))
+        logits = unwrapped(self._run_model(few_rows))
+        if not _is_logits(logits) or logits.shape[:-1] != few_rows.targets.shape:
             return None
-        told = (self._by_loss(one, few=few, logits=logits) for one in self._own)
-        return next((one for one in told if one is not None), None)
+        for module in self._modules_with_loss:
+            next_token = self._next_token_of_module(module, few_rows, logits)
+            if next_token is not None:
+                return next_token
+        return None
 
-    def _by_loss(self, own: nn.Module, few: Batch, logits: Tensor) -> bool | None:
+    def _next_token_of_module(
+        self, module: nn.Module, few_rows: Batch, logits: Tensor
+    ) -> bool | None:
         """Return which labels the loss of a module is of, if `logits` are the module's."""
-        labels = few.labels().to(torch.int64)
-        kinds = [kind for end, kind in _KINDS.items() if type(own).__name__.endswith(end)]
-        named = None
-        if kinds:
-            named = kinds[0]
+        labels = few_rows.labels().to(torch.int64)
+        by_name = _next_token_by_class_name(module)
         try:
-            answer = few.given(labels=labels).through(own)
+            output = few_rows.with_arguments(labels=labels).output_of(module)
         except Exception:  # of a model that another one calls in its own way
-            if own is self.model:
-                return named
+            if module is self.model:
+                return by_name
             return None
-        if _distance(unwrapped(answer), logits) > _near(logits):
+        tolerance = _rounding_tolerance(logits)
+        if _relative_difference(unwrapped(output), logits) > tolerance:
             return None
-        loss = getattr(answer, "loss", None)
+        loss = getattr(output, "loss", None)
         if not isinstance(loss, Tensor) or loss.numel() != 1:
-            return named
-        here = _mean_loss(logits, labels)
-        following = _mean_loss(logits[:, :-1], labels[:, 1:])
-        room = _near(logits) * (1 + abs(float(loss)))
-        fits = [abs(float(loss) - mean) <= room for mean in (here, following)]
-        if fits[0] == fits[1]:
-            return named
-        return fits[1]
+            return by_name
+        own_loss = float(loss)
+        loss_in_place = _mean_cross_entropy(logits, labels)
+        loss_of_next = _mean_cross_entropy(logits[:, :-1], labels[:, 1:])
+        loss_tolerance = tolerance * (1 + abs(own_loss))
+        is_in_place = abs(own_loss - loss_in_place) <= loss_tolerance
+        is_of_next = abs(own_loss - loss_of_next) <= loss_tolerance
+        if is_in_place == is_of_next:
+            return by_name
+        return is_of_next
 
-    def _sees_ahead(self, batch: Batch) -> bool:
+    def _depends_on_later_tokens(self, batch: Batch) -> bool:
         """Return whether the answer about the first token of a row changes with later tokens."""
-        real = batch.others.get("attention_mask", torch.ones_like(batch.inputs)).bool()
-        row = int(real.sum(1).argmax())
-        first = int(real[row].to(torch.int64).argmax())
-        one = self._ready(batch.rows(slice(row, row + 1)))
-        low = batch.inputs.min()
-        high = batch.inputs.max()
-        others = one.inputs.clone()
-        others[:, first + 1 :] = torch.where(others[:, first + 1 :] == low, high, low)
-        before = unwrapped(self._answer(one))
-        after = unwrapped(self._answer(one.of(others)))
-        if _is_logits(before) and _is_logits(after):
-            before = before[:, first]
-            after = after[:, first]
-        return isinstance(before, Tensor) and _distance(after, before) > _near(before)
+        every_token = torch.ones_like(batch.inputs)
+        is_token = batch.arguments.get("attention_mask", every_token).bool()
+        row = int(is_token.sum(1).argmax())
+        first_token = int(is_token[row].to(torch.int64).argmax())
+        one_row = self._with_needed_inputs(batch.rows(slice(row, row + 1)))
+        lowest = batch.inputs.min()
+        highest = batch.inputs.max()
+        changed_tokens = one_row.inputs.clone()
+        later_tokens = changed_tokens[:, first_token + 1 :]
+        later_tokens[:] = torch.where(later_tokens == lowest, highest, lowest)
+        logits_before = unwrapped(self._run_model(one_row))
+        logits_after = unwrapped(self._run_model(one_row.with_inputs(changed_tokens)))
+        if _is_logits(logits_before) and _is_logits(logits_after):
+            logits_before = logits_before[:, first_token]
+            logits_after = logits_after[:, first_token]
+        if not isinstance(logits_before, Tensor):
+            return False
+        change = _relative_difference(logits_after, logits_before)
+        return change > _rounding_tolerance(logits_before)
+
+
+def _check_decoder_labels(encoder_decoder: nn.Module, batch: Batch) -> None:
+    """Check that there are labels that a decoder can read."""
+    if not batch.labelled:
+        raise InputError(
+            f"{type(encoder_decoder).__name__} writes one sequence after reading another: pass "
+            "what it should write as labels, beside input_ids"
+        )
+    if batch.targets.ndim == 2 and bool((batch.targets[:, 0] == IGNORED).any()):
+        raise InputError(
+            "labels that begin with -100 give the decoder padding to read first: pad labels on "
+            "the right, or pass decoder_input_ids"
+        )
+
+
+def _next_token_by_class_name(module: nn.Module) -> bool | None:
+    """Return which labels a model of transformers predicts by the name of its class."""
+    class_name = type(module).__name__
+    for ending, next_token in _NEXT_TOKEN_BY_CLASS.items():
+        if class_name.endswith(ending):
+            return next_token
+    return None
 
 
 def unwrapped(output: object) -> Any:
@@ -242,7 +283,7 @@ def unwrapped(output: object) -> Any:
     return getattr(output, "logits", output)
 
 
-def _arguments(module: nn.Module) -> set[str]:
+def _forward_arguments(module: nn.Module) -> set[str]:
     """Return the names of what a module takes; those with labels compute a loss of their own."""
     try:
         return set(inspect.signature(type(module).forward).parameters)
@@ -250,21 +291,24 @@ def _arguments(module: nn.Module) -> set[str]:
         return set()
 
 
-def _decodes(module: nn.Module) -> bool:
+def _is_encoder_decoder(module: nn.Module) -> bool:
     """Return whether a module of transformers writes one sequence after reading another."""
-    generates = getattr(module, "can_generate", None)
-    if not callable(generates) or "decoder_input_ids" not in _arguments(module):
+    can_generate = getattr(module, "can_generate", None)
+    if not callable(can_generate) or "decoder_input_ids" not in _forward_arguments(module):
         return False
-    return bool(generates())
+    return bool(can_generate())
 
 
-def _mean_loss(logits: Tensor, labels: Tensor) -> float:
-    scores = logits.to(torch.promote_types(logits.dtype, torch.float32)).flatten(0, 1)
-    return float(functional.cross_entropy(scores, labels.flatten(), ignore_index=IGNORED))
+def _mean_cross_entropy(logits: Tensor, labels: Tensor) -> float:
+    """Return the mean loss of the labels that count, in float32 at least."""
+    precision = torch.promote_types(logits.dtype, torch.float32)
+    rows_of_logits = logits.to(precision).flatten(0, 1)
+    loss = functional.cross_entropy(rows_of_logits, labels.flatten(), ignore_index=IGNORED)
+    return float(loss)
 
 
-def _read_off(batch: Batch) -> set[bool]:
-    """Return what may be true of labels, given the tokens: that they are these or the next ones.
+def _readings_of_labels(batch: Batch) -> set[bool]:
+    """Return what `next_token` may be, given labels and tokens: True, False, or both or neither.
 
     Labels that are the tokens in their places are those of models that predict the next one; labels
     that are the next tokens already are predicted in their own places.
@@ -276,48 +320,61 @@ def _read_off(batch: Batch) -> set[bool]:
     if inputs.shape != labels.shape or inputs.is_floating_point() or inputs.is_complex():
         return set()
     inputs = inputs.to(labels.device)
-    counted = labels != IGNORED
-    predicted = counted[:, :-1]
-    are_tokens = (labels == inputs)[counted].all()
-    are_next = (labels[:, :-1] == inputs[:, 1:])[predicted].all()
-    holds = {True: bool(are_tokens), False: bool(predicted.any() and are_next)}
-    return {kind for kind in holds if holds[kind]}
+    is_counted = labels != IGNORED
+    has_next = is_counted[:, :-1]
+    readings = set()
+    are_own_tokens = (labels == inputs)[is_counted].all()
+    if are_own_tokens:
+        readings |= {True}
+    are_next_tokens = (labels[:, :-1] == inputs[:, 1:])[has_next].all()
+    if has_next.any() and are_next_tokens:
+        readings |= {False}
+    return readings
 
 
 def _left_padding(batch: Batch) -> Tensor | None:
-    """Return how much padding is on the left of each row; None where there is none, or places."""
-    mask = batch.others.get("attention_mask")
-    tokens = batch.inputs.ndim == 2 and mask is not None and mask.shape == batch.inputs.shape
-    if mask is None or not tokens or "position_ids" in batch.others:
+    """Return how much padding is on the left of each row.
+
+    None where there is no padding, and where the data has position_ids.
+    """
+    attention_mask = batch.arguments.get("attention_mask")
+    if attention_mask is None or "position_ids" in batch.arguments:
         return None
-    before = mask.bool().cumsum(1) == 0
-    padding = before.sum(1)
-    padding = padding.masked_fill(padding == mask.shape[1], 0)
-    if bool(padding.any()):
+    if batch.inputs.ndim != 2 or attention_mask.shape != batch.inputs.shape:
+        return None
+    is_before_text = attention_mask.bool().cumsum(1) == 0
+    padding = is_before_text.sum(1)
+    is_empty_row = padding == attention_mask.shape[1]
+    padding = padding.masked_fill(is_empty_row, 0)
+    if padding.any():
         return padding
     return None
 
 
-def _places(batch: Batch, padding: Tensor) -> Tensor:
-    """Return the places of tokens, counted from the first one behind padding."""
-    every = torch.arange(batch.inputs.shape[1], device=padding.device)
-    return (every.unsqueeze(0) - padding.unsqueeze(1)).clamp(min=0)
+def _position_ids(batch: Batch, padding: Tensor) -> Tensor:
+    """Return the positions of tokens, counted from the first one behind padding."""
+    columns = torch.arange(batch.inputs.shape[1], device=padding.device)
+    behind_padding = columns.unsqueeze(0) - padding.unsqueeze(1)
+    return behind_padding.clamp(min=0)
 
 
 def _is_logits(output: object) -> bool:
     return isinstance(output, Tensor) and output.is_floating_point() and output.ndim >= 2
 
 
-def _near(logits: Tensor) -> float:
+def _rounding_tolerance(logits: Tensor) -> float:
+    """Return how far apart the same answers may be, as a share of the largest number."""
     if logits.element_size() >= torch.float32.itemsize:
-        return _EXACT
-    return _HALF
+        return _SINGLE_PRECISION_TOLERANCE
+    return _HALF_PRECISION_TOLERANCE
 
 
-def _distance(found: object, expected: Tensor) -> float:
+def _relative_difference(logits: object, expected: Tensor) -> float:
     """Return the largest difference of two answers, as a share of the largest number."""
-    if not isinstance(found, Tensor) or found.shape != expected.shape:
+    if not isinstance(logits, Tensor) or logits.shape != expected.shape:
         return math.inf
-    apart = (found.float() - expected.float()).abs().nan_to_num()
-    scale = float(expected.float().abs().nan_to_num(posinf=0.0).max()) or 1.0
-    return float(apart.max()) / scale
+    expected = expected.float()
+    differences = (logits.float() - expected).abs().nan_to_num()
+    magnitudes = expected.abs().nan_to_num(posinf=0.0)
+    largest_magnitude = float(magnitudes.max()) or 1.0
+    return float(differences.max()) / largest_magnitude

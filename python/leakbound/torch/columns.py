@@ -18,57 +18,69 @@ Column: TypeAlias = Tensor | AnyArray
 
 def columns_of(data: Mapping[str, object]) -> dict[str, Column]:
     """Return columns under their names; those with a row of tokens for each example are padded."""
-    present = {name: values for name, values in data.items() if values is not None}
-    rows = {name: _tokens(values) for name, values in present.items()}
-    ragged = {name: one for name, one in rows.items() if one}
-    columns: dict[str, Column] = {
-        name: column(values, name) for name, values in present.items() if name not in ragged
-    }
-    if ragged:
-        columns |= _padded(ragged, masked="attention_mask" in columns)
+    columns: dict[str, Column] = {}
+    ragged_columns: dict[str, list[AnyArray]] = {}
+    for name, values in data.items():
+        if values is None:
+            continue
+        token_rows = _token_rows(values)
+        if token_rows:
+            ragged_columns[name] = token_rows
+        else:
+            columns[name] = number_column(values, name)
+    if ragged_columns:
+        columns |= _padded_columns(ragged_columns, has_mask="attention_mask" in columns)
     return columns
 
 
-def tensor_of(array: Column) -> Tensor:
+def column_tensor(array: Column) -> Tensor:
     """Return a part of a column as a tensor, in a type that torch computes with."""
     if isinstance(array, Tensor):
         return array
-    kind = array.dtype
-    wanted = kind.newbyteorder("=")
-    if kind.kind == "u" and kind.itemsize > 1:  # which models take as little as torch does
-        wanted = np.dtype(np.int64)
+    dtype = array.dtype
+    torch_dtype = dtype.newbyteorder("=")
+    if dtype.kind == "u" and dtype.itemsize > 1:  # which models take as little as torch does
+        torch_dtype = np.dtype(np.int64)
         if array.size and int(array.max()) > np.iinfo(np.int64).max:
             raise InputError("integers of data must be below 2^63")
-    elif kind.kind == "f" and kind.itemsize > np.dtype(np.float64).itemsize:
-        wanted = np.dtype(np.float64)
-    return torch.tensor(np.ascontiguousarray(array, dtype=wanted))
+    elif dtype.kind == "f" and dtype.itemsize > np.dtype(np.float64).itemsize:
+        torch_dtype = np.dtype(np.float64)
+    return torch.tensor(np.ascontiguousarray(array, dtype=torch_dtype))
 
 
-def dense(values: object, name: str) -> None:
+def check_dense(values: object, name: str) -> None:
     """Raise for tensors whose rows are not numbers at places: sparse and nested ones."""
-    if isinstance(values, Tensor) and (values.is_nested or values.layout != torch.strided):
-        kind = "nested"
-        if not values.is_nested:
-            kind = str(values.layout)
-        raise InputTypeError(f"{name} must be a dense tensor, got a {kind} one: pass to_dense()")
+    if not isinstance(values, Tensor):
+        return
+    layout = str(values.layout)
+    if values.is_nested:
+        layout = "nested"
+    if values.is_nested or values.layout != torch.strided:
+        raise InputTypeError(f"{name} must be a dense tensor, got a {layout} one: pass to_dense()")
 
 
-def together(rows: list[Any]) -> object:
+def collate_rows(rows: list[Any]) -> object:
     """Return a batch of rows, as torch makes them; tokens of several lengths are padded."""
-    if not (isinstance(rows[0], Mapping) and "input_ids" in rows[0]):
+    first_row = rows[0]
+    if not isinstance(first_row, Mapping) or "input_ids" not in first_row:
         return default_collate(rows)
-    columns = {}
-    for name in [name for name, value in rows[0].items() if value is not None]:
+    columns: dict[str, object] = {}
+    for name, first_value in first_row.items():
+        if first_value is None:
+            continue
         values = [row[name] for row in rows]
-        shapes = {one.shape if isinstance(one, Tensor) else None for one in values}
-        columns[name] = torch.stack(values) if len(shapes) == 1 and None not in shapes else values
+        columns[name] = values
+        if all(isinstance(value, Tensor) for value in values):
+            shapes = {value.shape for value in values}
+            if len(shapes) == 1:
+                columns[name] = torch.stack(values)
     return columns_of(columns)
 
 
-def column(values: object, name: str) -> Column:
+def number_column(values: object, name: str) -> Column:
     """Return numbers with a row for each example."""
     if isinstance(values, Tensor):
-        dense(values, name)
+        check_dense(values, name)
         return values
     if "numpy.ma" in sys.modules and np.ma.is_masked(values):
         raise InputTypeError(f"{name} has masked entries; drop them first")
@@ -84,23 +96,24 @@ def column(values: object, name: str) -> Column:
     return array
 
 
-def _tokens(values: object) -> list[AnyArray]:
+def _token_rows(values: object) -> list[AnyArray]:
     """Return rows of integers one by one, if that is what they are and NumPy does not see it."""
     if isinstance(values, Tensor) or getattr(values, "dtype", None) in (int, float, bool):
         return []
     if isinstance(values, np.ndarray) and values.dtype != object:
         return []
     try:
-        rows = [np.asarray(row) for row in _listed(values)]
+        rows = [np.asarray(row) for row in _row_list(values)]
     except (TypeError, ValueError, RuntimeError):
         return []
-    plain = all(row.ndim == 1 and (row.dtype.kind in "biu" or not row.size) for row in rows)
-    if plain:
-        return rows
-    return []
+    for row in rows:
+        is_integer = row.dtype.kind in "biu" or not row.size
+        if row.ndim != 1 or not is_integer:
+            return []
+    return rows
 
 
-def _listed(values: object) -> Sequence[object]:
+def _row_list(values: object) -> Sequence[object]:
     """Return rows as a list, whose elements are not objects of Arrow."""
     to_pylist: Callable[[], list[object]] | None = getattr(values, "to_pylist", None)
     if to_pylist is not None:
@@ -110,25 +123,32 @@ def _listed(values: object) -> Sequence[object]:
     raise TypeError
 
 
-def _padded(ragged: dict[str, list[AnyArray]], *, masked: bool) -> dict[str, AnyArray]:
+def _padded_columns(
+    ragged_columns: dict[str, list[AnyArray]], *, has_mask: bool
+) -> dict[str, AnyArray]:
     """Pad rows of tokens on the right, and say in an attention mask where they end."""
-    lengths = {name: [len(row) for row in rows] for name, rows in ragged.items()}
-    found: dict[str, AnyArray] = {}
-    for name, rows in ragged.items():
-        fill = 0
+    lengths_of_rows: dict[str, list[int]] = {}
+    padded_columns: dict[str, AnyArray] = {}
+    for name, rows in ragged_columns.items():
+        lengths = [len(row) for row in rows]
+        padding_value = 0
         if name == "labels":
-            fill = IGNORED
-        found[name] = np.full((len(rows), max(lengths[name])), fill, dtype=np.int64)
-        for row, tokens in zip(found[name], rows, strict=True):
-            row[: len(tokens)] = tokens
-    sizes = lengths.get("input_ids")
-    if sizes is None or len({*sizes}) == 1:
-        return found
-    if 0 in sizes:
-        raise InputError(f"input_ids has no token in row {sizes.index(0)}: leave out what is empty")
-    if lengths.get("attention_mask", sizes) != sizes:
+            padding_value = IGNORED
+        padded = np.full((len(rows), max(lengths)), padding_value, dtype=np.int64)
+        for padded_row, tokens in zip(padded, rows, strict=True):
+            padded_row[: len(tokens)] = tokens
+        lengths_of_rows[name] = lengths
+        padded_columns[name] = padded
+    text_lengths = lengths_of_rows.get("input_ids")
+    if text_lengths is None or len(set(text_lengths)) == 1:
+        return padded_columns
+    if 0 in text_lengths:
+        empty_row = text_lengths.index(0)
+        raise InputError(f"input_ids has no token in row {empty_row}: leave out what is empty")
+    if lengths_of_rows.get("attention_mask", text_lengths) != text_lengths:
         raise InputError("attention_mask must have one entry for each of input_ids in every row")
-    if not masked and "attention_mask" not in found:
-        real = np.arange(max(sizes)) < np.array(sizes)[:, None]
-        found["attention_mask"] = real.astype(np.int64)
-    return found
+    if not has_mask and "attention_mask" not in padded_columns:
+        positions = np.arange(max(text_lengths))
+        is_token = positions < np.array(text_lengths)[:, None]
+        padded_columns["attention_mask"] = is_token.astype(np.int64)
+    return padded_columns

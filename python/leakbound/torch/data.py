@@ -23,11 +23,19 @@ from leakbound._base.alignment import gathered
 from leakbound._base.console import one_line
 from leakbound._base.types import AnyArray, IntArray
 from leakbound.errors import InputError, InputTypeError, LeakboundError
-from leakbound.torch.columns import IGNORED, Column, column, columns_of, dense, tensor_of, together
+from leakbound.torch.columns import (
+    IGNORED,
+    Column,
+    check_dense,
+    collate_rows,
+    column_tensor,
+    columns_of,
+    number_column,
+)
 from leakbound.torch.placement import precision, to_device
 
 EMPTY = "data is empty: there is nothing to score"
-_PAIR = ("inputs", "targets")
+_PARTS_OF_PAIR = ("inputs", "targets")
 BATCH = 256  # examples at once where nothing else is said
 
 
@@ -36,10 +44,10 @@ class Batch:
     """Inputs, further arguments by name and targets, and which rows of the data they are."""
 
     inputs: Tensor
-    others: Mapping[str, Tensor]
+    arguments: Mapping[str, Tensor]
     targets: Tensor
     device: torch.device
-    first: int
+    first_row: int
     ids: AnyArray | None
     labelled: bool = True
     """Whether the targets came with the data, or are its tokens."""
@@ -47,42 +55,48 @@ class Batch:
     def __len__(self) -> int:
         return len(self.inputs)
 
-    def through(self, model: nn.Module) -> object:
+    def output_of(self, model: nn.Module) -> object:
         """Return what `model` answers; floats are given its precision."""
-        wanted = precision(model)
+        model_precision = precision(model)
 
-        def ready(tensor: Tensor) -> Tensor:
+        def prepared(tensor: Tensor) -> Tensor:
             if tensor.is_floating_point():
-                plain = tensor.dtype
-                if plain == torch.float64:
-                    plain = torch.get_default_dtype()
-                tensor = tensor.to(wanted or plain)
+                floating_type = tensor.dtype
+                if floating_type == torch.float64:
+                    floating_type = torch.get_default_dtype()
+                tensor = tensor.to(model_precision or floating_type)
             return to_device(tensor, self.device)
 
-        inputs = ready(self.inputs)
-        others = {name: ready(tensor) for name, tensor in self.others.items()}
-        return model(inputs, **others)
+        inputs = prepared(self.inputs)
+        arguments = {name: prepared(tensor) for name, tensor in self.arguments.items()}
+        return model(inputs, **arguments)
 
-    def given(self, **others: Tensor) -> Self:
+    def with_arguments(self, **arguments: Tensor) -> Self:
         """Return the batch with more arguments by name."""
-        return replace(self, others={**self.others, **others})
+        return replace(self, arguments={**self.arguments, **arguments})
 
-    def of(self, inputs: Tensor) -> Self:
+    def with_inputs(self, inputs: Tensor) -> Self:
         """Return the batch with other inputs."""
         return replace(self, inputs=inputs)
 
-    def rows(self, some: slice) -> Self:
+    def rows(self, selected: slice) -> Self:
         """Return some of the rows."""
-        others = {name: tensor[some] for name, tensor in self.others.items()}
-        return replace(self, inputs=self.inputs[some], others=others, targets=self.targets[some])
+        arguments = {name: tensor[selected] for name, tensor in self.arguments.items()}
+        return replace(
+            self,
+            inputs=self.inputs[selected],
+            arguments=arguments,
+            targets=self.targets[selected],
+        )
 
     def without_first(self, columns: int) -> Self:
         """Return the batch without the first columns of whatever has one for each input token."""
-        others = dict(self.others)
-        for name, tensor in self.others.items():
-            if tensor.shape == self.inputs.shape and not name.startswith(("decoder", "labels")):
-                others[name] = tensor[:, columns:]
-        return replace(self, inputs=self.inputs[:, columns:], others=others)
+        arguments = dict(self.arguments)
+        for name, tensor in self.arguments.items():
+            is_of_decoder = name.startswith(("decoder", "labels"))
+            if tensor.shape == self.inputs.shape and not is_of_decoder:
+                arguments[name] = tensor[:, columns:]
+        return replace(self, inputs=self.inputs[:, columns:], arguments=arguments)
 
     def labels(self) -> Tensor:
         """Return the targets, on the device."""
@@ -99,37 +113,37 @@ class Batches:
 
     def on(self, device: torch.device, ids: AnyArray | None = None) -> Iterator[Batch]:
         """Yield the batches, each with the rows that it has."""
-        first = 0
-        for item in _drawn(self.items):
-            inputs, others, targets, labelled = _parts(item)
+        first_row = 0
+        for item in _drawn_batches(self.items):
+            inputs, arguments, targets, labelled = _parts_of_batch(item)
             yield Batch(
                 inputs=inputs,
-                others=others,
+                arguments=arguments,
                 targets=targets,
                 device=device,
-                first=first,
+                first_row=first_row,
                 ids=ids,
                 labelled=labelled,
             )
-            first += len(inputs)
+            first_row += len(inputs)
 
 
 def read(data: object, *, batch_size: int = BATCH) -> Batches:
     """Prepare `data` for one pass in its own order."""
     if isinstance(data, Batches):
         return data
-    columns = _columns(data)
+    columns = _columns_of_data(data)
     if columns is not None:
-        batches = _cut([columns], batch_size)
+        batches = _batches_of_columns([columns], batch_size)
     elif isinstance(data, DataLoader):
-        batches = _from_loader(data)
+        batches = _batches_of_loader(data)
     elif isinstance(data, Dataset) or _is_indexed(data):
-        rows = cast("Dataset[object]", data)
-        batches = _from_loader(DataLoader(rows, batch_size, collate_fn=together))
+        dataset = cast("Dataset[object]", data)
+        batches = _batches_of_loader(DataLoader(dataset, batch_size, collate_fn=collate_rows))
     else:
         raise InputTypeError(
             "data must be a Dataset of pairs (x, y), a DataLoader, a pair of arrays, or a mapping "
-            f"with input_ids, got {_name(data)}"
+            f"with input_ids, got {_type_name(data)}"
         )
     if batches.examples == 0:
         raise InputError(EMPTY)
@@ -138,82 +152,104 @@ def read(data: object, *, batch_size: int = BATCH) -> Batches:
 
 def joined(parts: Sequence[object], order: IntArray) -> Batches:
     """Prepare the rows of several data, as if one was put below the other, in an order."""
-    tables = [columns for columns in map(_columns, parts) if columns is not None]
-    if len(tables) == len(parts) and all(one.keys() == tables[0].keys() for one in tables):
-        return _cut(tables, batch_size=BATCH, order=order)
+    columns_of_parts = [_columns_of_data(part) for part in parts]
+    column_tables = [columns for columns in columns_of_parts if columns is not None]
+    if len(column_tables) == len(parts):
+        names = column_tables[0].keys()
+        if all(columns.keys() == names for columns in column_tables):
+            return _batches_of_columns(column_tables, batch_size=BATCH, order=order)
     loaders = [part for part in parts if isinstance(part, DataLoader)]
-    alike = all(one.collate_fn == loaders[0].collate_fn for one in loaders)
-    if not alike or any(_columns(one) and not isinstance(one, Dataset) for one in parts):
-        listed = " and ".join(map(_name, parts))
+    has_one_form = all(loader.collate_fn == loaders[0].collate_fn for loader in loaders)
+    for part, columns in zip(parts, columns_of_parts, strict=True):
+        if columns and not isinstance(part, Dataset):
+            has_one_form = False
+    if not has_one_form:
+        type_names = " and ".join(map(_type_name, parts))
         raise InputError(
             "give both in one form: arrays with the same names, datasets, or loaders with the same "
-            f"collate_fn, got {listed}"
+            f"collate_fn, got {type_names}"
         )
-    rows: Dataset[object] = ConcatDataset([_dataset(part) for part in parts])
-    like: DataLoader[object] = DataLoader(rows, BATCH, collate_fn=together)
+    all_rows: Dataset[object] = ConcatDataset([_dataset_of(part) for part in parts])
+    settings: DataLoader[object] = DataLoader(all_rows, BATCH, collate_fn=collate_rows)
     if loaders:
-        like = loaders[0]
-    batch_size = getattr(like.batch_sampler, "batch_size", BATCH)
-    kept = {name: getattr(like, name) for name in ("collate_fn", "num_workers", "worker_init_fn")}
-    return _from_loader(DataLoader(Subset(rows, order.tolist()), batch_size, **kept))
+        settings = loaders[0]
+    ordered_loader = DataLoader(
+        Subset(all_rows, order.tolist()),
+        batch_size=getattr(settings.batch_sampler, "batch_size", BATCH),
+        collate_fn=settings.collate_fn,
+        num_workers=settings.num_workers,
+        worker_init_fn=settings.worker_init_fn,
+    )
+    return _batches_of_loader(ordered_loader)
 
 
-def _dataset(part: object) -> Any:
+def _dataset_of(part: object) -> Any:
     """Return the data set of a loader, or what is one."""
     if isinstance(part, DataLoader):
         return part.dataset
     return part
 
 
-def noting(batches: Batches, seen: list[Tensor], shown: list[AnyArray]) -> Batches:
+def noting(batches: Batches, targets_seen: list[Tensor], features_seen: list[AnyArray]) -> Batches:
     """Return the same batches, of which it lists what it can as they pass.
 
-    `seen` gets their targets, but for tokens; `shown` gets rows of numbers, and numbers of tokens.
+    `targets_seen` gets their targets, but for tokens; `features_seen` gets rows of numbers, and
+    numbers of tokens.
     """
 
-    def passing() -> Iterator[object]:
+    def noted_batches() -> Iterator[object]:
         for item in batches.items:
-            inputs, others, targets, _ = _parts(item)
-            if isinstance(item, Mapping):
-                shown.append(_lengths(inputs, others.get("attention_mask")))
-            elif inputs.ndim == 2 and inputs.is_floating_point():
-                shown.append(inputs.detach().to("cpu", torch.float64).numpy())
-            named = isinstance(item, Mapping) and not targets.is_floating_point()
-            tokens = targets.ndim > 1 and (
-                named or (targets.shape == inputs.shape and not inputs.is_floating_point())
-            )
-            if not tokens:
-                seen.append(targets)
+            inputs, arguments, targets, _ = _parts_of_batch(item)
+            has_names = isinstance(item, Mapping)
+            are_floats = inputs.is_floating_point()
+            if has_names:
+                features_seen.append(_text_lengths(inputs, arguments.get("attention_mask")))
+            elif inputs.ndim == 2 and are_floats:
+                features = inputs.detach().to("cpu", torch.float64)
+                features_seen.append(features.numpy())
+            is_label_of_each = targets.shape == inputs.shape and not are_floats
+            if has_names and not targets.is_floating_point():
+                is_label_of_each = True
+            if targets.ndim <= 1 or not is_label_of_each:
+                targets_seen.append(targets)
             yield item
 
-    return replace(batches, items=passing())
+    return replace(batches, items=noted_batches())
 
 
-def _lengths(tokens: Tensor, attention_mask: Tensor | None) -> AnyArray:
+def _text_lengths(tokens: Tensor, attention_mask: Tensor | None) -> AnyArray:
     """Return the number of tokens of each text, padding not counted where it is marked."""
     if attention_mask is None:
-        return np.full(len(tokens), math.prod(tokens.shape[1:]))
-    return attention_mask.flatten(1).sum(dim=1).to("cpu").numpy()
+        tokens_of_text = math.prod(tokens.shape[1:])
+        return np.full(len(tokens), tokens_of_text)
+    lengths = attention_mask.flatten(1).sum(dim=1)
+    return lengths.to("cpu").numpy()
 
 
-def _parts(item: object) -> tuple[Tensor, dict[str, Tensor], Tensor, bool]:
+def _parts_of_batch(item: object) -> tuple[Tensor, dict[str, Tensor], Tensor, bool]:
     """Take apart what the data yielded, a pair or tokens under their names; say if labels came."""
     if isinstance(item, Mapping) and "input_ids" in item:
-        named = {name: _as_tensor(part, name) for name, part in item.items() if part is not None}
-        labels = named.pop("labels", None)
-        inputs = named.pop("input_ids")
+        tensors = {}
+        for name, part in item.items():
+            if part is not None:
+                tensors[name] = _batch_tensor(part, name)
+        labels = tensors.pop("labels", None)
+        inputs = tensors.pop("input_ids")
         if labels is None:
-            return inputs, named, _next_tokens(inputs, named.get("attention_mask")), False
-        return inputs, named, labels, True
-    if not isinstance(item, tuple | list) or len(item) != 2:
-        parts = _name(item)
-        if isinstance(item, tuple | list):
-            parts = f"{len(item)} parts"
-        raise InputTypeError(
-            f"data must yield pairs (x, y), or mappings with input_ids, got {parts}: of texts, "
-            "pass token ids, such as tokenizer(texts, return_tensors='pt')"
-        )
-    return _as_tensor(item[0], "inputs"), {}, _as_tensor(item[1], "targets"), True
+            own_tokens = _next_tokens(inputs, tensors.get("attention_mask"))
+            return inputs, tensors, own_tokens, False
+        return inputs, tensors, labels, True
+    if not isinstance(item, tuple | list):
+        description = _type_name(item)
+    elif len(item) != 2:
+        description = f"{len(item)} parts"
+    else:
+        inputs, targets = item
+        return _batch_tensor(inputs, "inputs"), {}, _batch_tensor(targets, "targets"), True
+    raise InputTypeError(
+        f"data must yield pairs (x, y), or mappings with input_ids, got {description}: of texts, "
+        "pass token ids, such as tokenizer(texts, return_tensors='pt')"
+    )
 
 
 def _next_tokens(input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
@@ -226,32 +262,32 @@ def _next_tokens(input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
             f"attention_mask has shape {tuple(attention_mask.shape)} and input_ids "
             f"{tuple(labels.shape)}; pass labels with -100 at padding"
         )
-    real = attention_mask.bool()
+    is_token = attention_mask.bool()
     # A token after padding has nothing to be predicted from.
-    counted = real.clone()
-    counted[:, 1:] &= real[:, :-1]
-    return labels.masked_fill(~counted, IGNORED)
+    is_counted = is_token.clone()
+    is_counted[:, 1:] &= is_token[:, :-1]
+    return labels.masked_fill(~is_counted, IGNORED)
 
 
-def _as_tensor(part: object, name: str) -> Tensor:
+def _batch_tensor(part: object, name: str) -> Tensor:
     """Return a part of a batch as a tensor with one row for each example."""
     if not isinstance(part, Tensor | np.ndarray):
-        raise InputTypeError(f"{name} of a batch must be a tensor, got {_name(part)}")
-    dense(part, name)
-    tensor = tensor_of(part)
+        raise InputTypeError(f"{name} of a batch must be a tensor, got {_type_name(part)}")
+    check_dense(part, name)
+    tensor = column_tensor(part)
     if tensor.ndim == 0:
         raise InputError(f"{name} of a batch must have one row for each example, got a scalar")
-    narrow = not tensor.is_floating_point() and not tensor.is_complex()
+    is_integer = not tensor.is_floating_point() and not tensor.is_complex()
     # Embeddings take integers of 32 and 64 bits alone.
-    if name == "input_ids" and narrow:
+    if name == "input_ids" and is_integer:
         return tensor.long()
     return tensor
 
 
-def _drawn(items: Iterable[object]) -> Iterator[object]:
+def _drawn_batches(items: Iterable[object]) -> Iterator[object]:
     """Yield batches, or say which one the data could not make."""
     iterator = iter(items)
-    number = 0
+    batch_number = 0
     while True:
         try:
             item = next(iterator)
@@ -264,119 +300,128 @@ def _drawn(items: Iterable[object]) -> Iterator[object]:
             if "exited unexpectedly" in str(error):
                 advice = "a worker of the loader was killed, and num_workers=0 needs none"
             raise InputError(
-                f"batch {number} of the data cannot be made: {advice}; {type(error).__name__}: "
-                f"{one_line(error)}"
+                f"batch {batch_number} of the data cannot be made: {advice}; "
+                f"{type(error).__name__}: {one_line(error)}"
             ) from error
-        number += 1
+        batch_number += 1
         yield item
 
 
 def _is_indexed(data: object) -> bool:
     """Return whether rows can be taken from `data` by their position."""
-    frame = hasattr(data, "columns") and not hasattr(data, "features")  # not of datasets
-    indexed = hasattr(data, "__getitem__") and isinstance(data, Sized)
-    return indexed and not frame and not isinstance(data, Mapping | str | bytes)
+    is_frame = hasattr(data, "columns") and not hasattr(data, "features")  # not of datasets
+    has_positions = hasattr(data, "__getitem__") and isinstance(data, Sized)
+    return has_positions and not is_frame and not isinstance(data, Mapping | str | bytes)
 
 
-def _is_tokens(data: object) -> TypeGuard[Column]:
+def _is_token_table(data: object) -> TypeGuard[Column]:
     """Whether `data` is a table of token ids by itself."""
     if isinstance(data, Tensor):
         return data.ndim == 2 and not (data.is_floating_point() or data.is_complex())
     return isinstance(data, np.ndarray) and data.ndim == 2 and data.dtype.kind in "iu"
 
 
-def _from_loader(loader: DataLoader[object]) -> Batches:
+def _batches_of_loader(loader: DataLoader[object]) -> Batches:
+    """Return the batches of a loader, which must yield every example once and in order."""
     batch_sampler = loader.batch_sampler
-    streamed = isinstance(loader.dataset, IterableDataset)
+    is_stream = isinstance(loader.dataset, IterableDataset)
     # Without a batch sampler, batches come ready-made.
     sampler: object = loader.sampler
-    whole = True
+    has_every_example = True
     if batch_sampler is not None:
         sampler = getattr(batch_sampler, "sampler", None)
-        whole = type(batch_sampler) is BatchSampler and not batch_sampler.drop_last
-    ordered = whole and type(sampler) is SequentialSampler
-    if streamed:
-        ordered = whole and loader.num_workers == 0
-    if not (ordered and (streamed or loader.in_order)):
+        has_every_example = type(batch_sampler) is BatchSampler and not batch_sampler.drop_last
+    if is_stream:
+        is_in_order = loader.num_workers == 0
+    else:
+        is_in_order = type(sampler) is SequentialSampler and loader.in_order
+    if not has_every_example or not is_in_order:
         raise InputError(
             "the loader must return every example once and in order, without a custom sampler, "
             "drop_last, in_order=False, or workers that share a stream: pass DataLoader(dataset, "
             "shuffle=False), or the dataset"
         )
-    if streamed:
+    if is_stream:
         return Batches(items=loader, examples=None, batches=None)
-    rows = _length(loader.dataset)
+    row_count = _row_count(loader.dataset)
     examples = None
     if batch_sampler is not None:
-        examples = rows
+        examples = row_count
     return Batches(items=loader, examples=examples, batches=len(loader))
 
 
-def _length(rows: Any) -> int:
+def _row_count(dataset: Any) -> int:
     """Return the number of rows of what has a position for each."""
     try:
-        return len(rows)
+        return len(dataset)
     except Exception as error:  # of whatever class the data are
         raise InputTypeError(
-            f"the rows of data cannot be counted, which is of type {_name(rows)} "
+            f"the rows of data cannot be counted, which is of type {_type_name(dataset)} "
             f"({one_line(error)}): pass arrays, or a Dataset with __len__"
         ) from error
 
 
-def _columns(data: object) -> dict[str, Column] | None:
+def _columns_of_data(data: object) -> dict[str, Column] | None:
     """Return tensors or arrays with one row for each example; None for data of another form."""
     if type(data) is TensorDataset:
         data = data.tensors
-    if isinstance(data, tuple | list) and _has_columns(data):
+    if isinstance(data, tuple | list) and _is_pair_of_columns(data):
         if len(data) != 2:
             raise InputError(f"data must be a pair (inputs, targets), got {len(data)} arrays")
-        arrays = {name: column(one, name) for name, one in zip(_PAIR, data, strict=True)}
-    elif _is_tokens(data):
-        arrays = {"input_ids": data}
+        columns = {}
+        for name, values in zip(_PARTS_OF_PAIR, data, strict=True):
+            columns[name] = number_column(values, name)
+    elif _is_token_table(data):
+        columns = {"input_ids": data}
     elif isinstance(data, Mapping) and data.get("input_ids") is not None:
-        arrays = columns_of(data)
+        columns = columns_of(data)
     else:
         return None
-    sizes = {name: len(array) if array.ndim else 0 for name, array in arrays.items()}
-    if len(set(sizes.values())) > 1 or not all(array.ndim for array in arrays.values()):
+    sizes = {name: len(column) if column.ndim else 0 for name, column in columns.items()}
+    has_scalar = any(column.ndim == 0 for column in columns.values())
+    if has_scalar or len(set(sizes.values())) > 1:
         rows = " and ".join(f"{size} {name}" for name, size in sizes.items())
         raise InputError(f"data must have one row for each example in every part, got {rows}")
-    return arrays
+    return columns
 
 
-def _has_columns(data: Sequence[object]) -> bool:
+def _is_pair_of_columns(data: Sequence[object]) -> bool:
     """Return whether `data` is all inputs and all targets, and not a list of pairs."""
-    for name, one in zip(_PAIR, data, strict=False):
-        dense(one, name)
+    for name, values in zip(_PARTS_OF_PAIR, data, strict=False):
+        check_dense(values, name)
     if data and hasattr(data[0], "shape"):
         return True
     if not isinstance(data, tuple) or len(data) != 2:
         return False
-    return hasattr(data[1], "shape") or all(isinstance(one, list) for one in data)
+    inputs, targets = data
+    are_lists = isinstance(inputs, list) and isinstance(targets, list)
+    return are_lists or hasattr(targets, "shape")
 
 
-def _cut(
-    tables: list[dict[str, Column]], batch_size: int, order: IntArray | None = None
+def _batches_of_columns(
+    column_tables: list[dict[str, Column]], batch_size: int, order: IntArray | None = None
 ) -> Batches:
     """Cut columns into batches, in their order or in another one."""
-    examples = sum(len(next(iter(one.values()))) for one in tables)
-    starts = range(0, examples, batch_size)
+    examples = 0
+    for columns in column_tables:
+        first_column = next(iter(columns.values()))
+        examples += len(first_column)
+    names = column_tables[0].keys()
 
-    def batch(first: int) -> object:
-        rows = slice(first, first + batch_size)
-        if order is None:
-            columns = {name: whole[rows] for name, whole in tables[0].items()}
-        else:
-            columns = {
-                name: gathered([one[name] for one in tables], order[rows]) for name in tables[0]
-            }
-        tensors = {name: tensor_of(one) for name, one in columns.items()}
+    def batch_from(start: int) -> object:
+        rows = slice(start, start + batch_size)
+        tensors = {}
+        for name in names:
+            parts = [columns[name] for columns in column_tables]
+            values = parts[0][rows] if order is None else gathered(parts, order[rows])
+            tensors[name] = column_tensor(values)
         if "input_ids" in tensors:
             return tensors
         return tuple(tensors.values())
 
-    return Batches(items=map(batch, starts), examples=examples, batches=len(starts))
+    starts = range(0, examples, batch_size)
+    return Batches(items=map(batch_from, starts), examples=examples, batches=len(starts))
 
 
-def _name(value: object) -> str:
+def _type_name(value: object) -> str:
     return type(value).__name__

@@ -17,31 +17,32 @@ from leakbound.errors import OptionError
 def evaluating(model: nn.Module, device: str | torch.device) -> Iterator[torch.device]:
     """Put `model` on a device and into evaluation mode, without gradients; undo all of it after."""
     # A training run goes on after it as if nothing had happened: modes, devices, random state.
-    homes = list({tensor.device: None for tensor in chain(model.parameters(), model.buffers())})
-    target = choose(device, homes)
-    moved = len(homes) == 1 and homes != [target]
-    modes = [(module, module.training) for module in model.modules()]
+    tensors = chain(model.parameters(), model.buffers())
+    devices_of_model = list({tensor.device: None for tensor in tensors})
+    chosen_device = choose(device, devices_of_model)
+    is_moved = len(devices_of_model) == 1 and devices_of_model != [chosen_device]
+    training_modes = [(module, module.training) for module in model.modules()]
     # Not inference mode: what a model caches here stays usable in later training.
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         try:
             model.eval()
-            if moved:
-                model.to(target)
-            yield target
+            if is_moved:
+                model.to(chosen_device)
+            yield chosen_device
         finally:
-            for module, training in modes:
+            for module, training in training_modes:
                 module.training = training
-            if moved:
-                model.to(homes[0])
+            if is_moved:
+                model.to(devices_of_model[0])
 
 
 @contextmanager
 def seeded(purpose: Purpose, seed: int, device: str) -> Iterator[None]:
     """Draw what torch draws for a purpose, here and on a device; undo it after."""
-    devices = []
+    seeded_devices = []
     if device.startswith("cuda"):
-        devices.append(device)
-    with torch.random.fork_rng(devices=devices):
+        seeded_devices.append(device)
+    with torch.random.fork_rng(devices=seeded_devices):
         torch.manual_seed(purpose.derived(seed))
         yield
 
@@ -68,37 +69,41 @@ def descend(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
 
 def weights_digest(model: nn.Module) -> str:
     """Return a digest of a model's parameters and buffers."""
-    total = hashlib.sha256()
+    weights_hash = hashlib.sha256()
     for name, tensor in model.state_dict().items():
         if isinstance(tensor, Tensor):  # not what a module adds of another type
-            content = tensor.detach().cpu().contiguous().flatten().view(torch.uint8)
-            total.update(f"{name}{tensor.dtype}{tuple(tensor.shape)}".encode())
-            total.update(content.numpy().data)
-    return total.hexdigest()
+            values = tensor.detach().cpu().contiguous().flatten()
+            description = f"{name}{tensor.dtype}{tuple(tensor.shape)}"
+            weights_hash.update(description.encode())
+            weights_hash.update(values.view(torch.uint8).numpy().data)
+    return weights_hash.hexdigest()
 
 
 def to_device(tensor: Tensor, device: torch.device) -> Tensor:
     """Copy to `device`; to a GPU from pinned memory, so that the copy overlaps with computing."""
-    if device.type == "cuda" and tensor.device.type == "cpu" and not tensor.is_pinned():
+    is_copied_to_gpu = device.type == "cuda" and tensor.device.type == "cpu"
+    if is_copied_to_gpu and not tensor.is_pinned():
         tensor = tensor.pin_memory()
     return tensor.to(device, non_blocking=True)
 
 
 # What models compute in; types of 8 bits only store weights.
-_COMPUTED = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+_COMPUTING_TYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
 def precision(model: nn.Module) -> torch.dtype | None:
     """Return the floating dtype of a model: that of its first parameter which has one."""
-    dtypes = (parameter.dtype for parameter in model.parameters())
-    return next((dtype for dtype in dtypes if dtype in _COMPUTED), None)
+    for parameter in model.parameters():
+        if parameter.dtype in _COMPUTING_TYPES:
+            return parameter.dtype
+    return None
 
 
-def choose(device: str | torch.device, homes: list[torch.device]) -> torch.device:
+def choose(device: str | torch.device, devices_of_model: list[torch.device]) -> torch.device:
     """Return the device that was named; where none was, that of the model or an accelerator."""
     if isinstance(device, str) and device == "auto":  # an array compares with nothing
-        if len(homes) > 1 or (homes and homes[0].type != "cpu"):
-            return homes[0]
+        if len(devices_of_model) > 1 or (devices_of_model and devices_of_model[0].type != "cpu"):
+            return devices_of_model[0]
         accelerator = None
         if torch.accelerator.is_available():
             accelerator = torch.accelerator.current_accelerator()
@@ -111,8 +116,8 @@ def choose(device: str | torch.device, homes: list[torch.device]) -> torch.devic
         raise OptionError(
             f"device {shown(device)} cannot be used: {reason}; leave device='auto' or name another"
         ) from error
-    if len(homes) > 1:
+    if len(devices_of_model) > 1:
         raise OptionError(
-            f"the model is spread over {', '.join(map(str, homes))}: leave device='auto'"
+            f"the model is spread over {', '.join(map(str, devices_of_model))}: leave device='auto'"
         )
     return chosen

@@ -19,12 +19,12 @@ from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionE
 from leakbound.torch.data import Batches, read
 from leakbound.torch.loading import Loaded, load
 from leakbound.torch.placement import choose, seeded
-from leakbound.torch.scoring import compared, ready, together
+from leakbound.torch.scoring import evaluating_both, joined_scores, model_to_compare
 from leakbound.torch.signals import Signal, check_alone, check_nan, measure, signal_name
 
 # Rows that are scored twice, and how near single precision is to their scores among others.
-_LOOKS = 8
-_EXACT = 1e-4
+_CHECKED_ROWS = 8
+_SINGLE_PRECISION_TOLERANCE = 1e-4
 
 
 @dataclass(frozen=True)
@@ -109,216 +109,268 @@ class Scorer:
 
     def __call__(self, records: Any, *, first: int = 0) -> Any:
         """Score records; messages number their rows from `first` on."""
-        columns = {
-            name: arrow_column(records, name=name, first=first) for name in ("id", *self.keep)
-        }
-        named = enumerate(columns["id"].to_pylist(), first)
-        labels = np.array([f"{one} (row {row})" for row, one in named])
+        columns = {}
+        for name in ("id", *self.keep):
+            columns[name] = arrow_column(records, name=name, first=first)
+        numbered_ids = enumerate(columns["id"].to_pylist(), start=first)
+        row_names = np.array([f"{row_id} (row {row})" for row, row_id in numbered_ids])
         pa = arrow("scoring Arrow records")
-        values = np.empty(0)
-        tokens = None
-        if self._parts()[0].tokens:
-            tokens = np.empty(0, np.int64)
-        if labels.size:
-            values, order, tokens = self._scored(records, labels=labels, first=first)
+        model, _, _ = self._models_and_signal()
+        scores = np.empty(0)
+        text_lengths = None
+        if model.tokens:
+            text_lengths = np.empty(0, np.int64)
+        if row_names.size:
+            scores, order, text_lengths = self._score_records(records, row_names, first=first)
             if first == 0:
-                self._check_rows(records, labels=labels, values=values, order=order)
-        columns["score"] = pa.array(values)
+                self._check_batch_independence(records, row_names, scores, order)
+        columns["score"] = pa.array(scores)
         names = ["id", "score", *self.keep]
-        if tokens is not None:
-            columns[TOKENS] = pa.array(tokens)
+        if text_lengths is not None:
+            columns[TOKENS] = pa.array(text_lengths)
             names.append(TOKENS)
         return type(records).from_arrays([columns[name] for name in names], names=names)
 
     def columns(self) -> dict[str, bool]:
         """Return the columns that scores are computed from, and whether each holds numbers."""
-        model, _, _ = self._parts()
-        column = "features"
+        model, _, _ = self._models_and_signal()
+        default_column = "features"
         if model.tokens:
-            column = "text"
-        inputs = self.inputs or (column,)
-        columns = dict.fromkeys(inputs, not model.tokens)
+            default_column = "text"
+        input_columns = self.inputs or (default_column,)
+        columns = dict.fromkeys(input_columns, not model.tokens)
         if not model.causal:
             columns[self.label] = True
         return columns
 
     def made_of(self) -> dict[str, str]:
         """Return what scores depend on besides the records: digests of models, and options."""
-        model, _, signal = self._parts()
-        where = choose(self.device, [torch.device("cpu")])
-        device = where.type
-        if where.type == "cuda":
-            device = torch.cuda.get_device_name(where)
-        made = {name: str(value) for name, value in asdict(self).items()}
-        made |= {"model": model.digest(), "signal": signal_name(signal), "device": device}
+        model, _, signal = self._models_and_signal()
+        device = choose(self.device, [torch.device("cpu")])
+        device_name = device.type
+        if device.type == "cuda":
+            device_name = torch.cuda.get_device_name(device)
+        ingredients = {option: str(value) for option, value in asdict(self).items()}
+        ingredients["model"] = model.digest()
+        ingredients["signal"] = signal_name(signal)
+        ingredients["device"] = device_name
         if self.reference is not None:
-            made["reference"] = load(self.reference, dtype=self.dtype, device=self.device).digest()
-        return made | {"torch": torch.__version__}
+            reference = load(self.reference, dtype=self.dtype, device=self.device)
+            ingredients["reference"] = reference.digest()
+        ingredients["torch"] = torch.__version__
+        return ingredients
 
-    def _parts(self) -> tuple[Loaded, nn.Module, Signal]:
+    def _models_and_signal(self) -> tuple[Loaded, nn.Module, Signal]:
         """Return the model, the one to compare it with or itself, and the signal."""
         model = load(self.model, dtype=self.dtype, device=self.device)
-        other = None
-        usual: SignalName = "logit_margin"
+        reference = None
+        default_signal: SignalName = "logit_margin"
         if model.causal:
-            usual = "cross_entropy"
-        signal = self.signal or usual
+            default_signal = "cross_entropy"
+        signal = self.signal or default_signal
         if self.reference is not None:
-            other = load(self.reference, dtype=self.dtype, device=self.device).module
-        return model, compared(model.module, signal=signal, reference=other), signal
+            reference = load(self.reference, dtype=self.dtype, device=self.device).module
+        compared_model = model_to_compare(model.module, signal=signal, reference=reference)
+        return model, compared_model, signal
 
-    def _scored(
-        self, records: object, labels: NDArray[np.str_], first: int = 0
+    def _score_records(
+        self, records: object, row_names: NDArray[np.str_], first: int = 0
     ) -> tuple[FloatArray, IntArray, IntArray | None]:
         """Return scores, the order in which the model saw records, and tokens of texts."""
-        batches, order, tokens = self._batches(records, labels=labels, first=first)
-        values = np.empty(labels.size)
-        values[order], name = self._measured(batches, labels[order])
-        check_nan(values, ids=labels, name=name)
-        return values, order, tokens
+        batches, order, text_lengths = self._read_batches(records, row_names, first)
+        scores = np.empty(row_names.size)
+        scores[order] = self._score_batches(batches, row_names[order])
+        _, _, signal = self._models_and_signal()
+        check_nan(scores, ids=row_names, name=signal_name(signal))
+        return scores, order, text_lengths
 
-    def _check_rows(
-        self, records: Any, labels: NDArray[np.str_], values: FloatArray, order: IntArray
+    def _check_batch_independence(
+        self, records: Any, row_names: NDArray[np.str_], scores: FloatArray, order: IntArray
     ) -> None:
         """Check that last rows of batches, the most padded, are scored as in pairs of copies.
 
         By a model that draws at random, the first one is scored again among its own copies.
         """
-        ends = np.append(np.arange(0, order.size, self.batch_size)[1:], order.size) - 1
-        spread = order[ends[np.unique(np.linspace(0, ends.size - 1, _LOOKS, dtype=np.int64))]]
-        twice = np.repeat(spread, 2)
-        alone, *_ = replace(self, batch_size=2)._scored(records.take(twice), labels[twice])  # noqa: SLF001
-        if np.array_equal(alone[::2], alone[1::2]):
-            weight = next(self._parts()[1].parameters(), torch.empty(0))
-            if weight.element_size() >= torch.float32.itemsize:
-                return check_alone(values[spread], alone=alone[::2], near=_EXACT)
-            return check_alone(values[spread], alone[::2])
-        copies = np.repeat(order[:1], min(values.size, self.batch_size))
-        again, *_ = self._scored(records.take(copies), labels[copies])
-        return check_alone(values[order[0]], again[0])
+        later_batches = np.arange(0, order.size, self.batch_size)[1:]
+        last_positions = np.append(later_batches, order.size) - 1
+        spread = np.linspace(0, last_positions.size - 1, _CHECKED_ROWS, dtype=np.int64)
+        checked_rows = order[last_positions[np.unique(spread)]]
+        pairs = np.repeat(checked_rows, 2)
+        in_pairs = replace(self, batch_size=2)
+        pair_scores, _, _ = in_pairs._score_records(records.take(pairs), row_names[pairs])  # noqa: SLF001
+        first_scores = pair_scores[::2]
+        second_scores = pair_scores[1::2]
+        if not np.array_equal(first_scores, second_scores):
+            copies = np.repeat(order[:1], min(scores.size, self.batch_size))
+            copy_scores, _, _ = self._score_records(records.take(copies), row_names[copies])
+            check_alone(scores[order[0]], copy_scores[0])
+            return
+        _, compared_model, _ = self._models_and_signal()
+        parameter = _first_parameter(compared_model)
+        if parameter.element_size() >= torch.float32.itemsize:
+            check_alone(scores[checked_rows], first_scores, tolerance=_SINGLE_PRECISION_TOLERANCE)
+        else:
+            check_alone(scores[checked_rows], first_scores)
 
-    def _measured(self, batches: Batches, labels: NDArray[np.str_]) -> tuple[FloatArray, str]:
-        """Return the scores of batches, in their order, and the name of the signal."""
-        model, before, signal = self._parts()
-        weight = next(model.module.parameters(), torch.empty(0))
+    def _score_batches(self, batches: Batches, row_names: NDArray[np.str_]) -> FloatArray:
+        """Return the scores of batches, in their order."""
+        model, compared_model, signal = self._models_and_signal()
+        home = _first_parameter(model.module).device
         size = self.batch_size
         try:
             with (
-                ready(model.module, before, device=weight.device, batch_size=size) as device,
+                evaluating_both(
+                    model.module, compared_model, device=home, batch_size=size
+                ) as device,
                 seeded(Purpose.SCORING, seed=0, device=str(device)),
             ):
-                of_batch = measure(model.module, signal=signal, reference=before)
-                passing = track(batches.on(device, labels), "in batches", total=batches.batches)
-                return together(map(of_batch, passing))[0], signal_name(signal)
+                measure_batch = measure(model.module, signal=signal, reference=compared_model)
+                on_device = batches.on(device, row_names)
+                tracked_batches = track(on_device, "in batches", total=batches.batches)
+                scores, _ = joined_scores(map(measure_batch, tracked_batches))
+                return scores
         except LeakboundError:
             raise
         except Exception as error:  # of other people's models
-            said = f"{type(error).__name__}: {one_line(error)}"
+            reason = f"{type(error).__name__}: {one_line(error)}"
             raise InputError(
-                f"the model cannot take {', '.join(self.columns())}: {said}"
+                f"the model cannot take {', '.join(self.columns())}: {reason}"
             ) from error
 
-    def _batches(
-        self, records: object, labels: NDArray[np.str_], first: int
+    def _read_batches(
+        self, records: object, row_names: NDArray[np.str_], first: int
     ) -> tuple[Batches, IntArray, IntArray | None]:
         """Return batches, the longest texts first, rows in their order, and tokens of texts."""
-        columns = {name: arrow_column(records, name=name, first=first) for name in self.columns()}
-        model = self._parts()[0]
+        columns = {}
+        for name in self.columns():
+            columns[name] = arrow_column(records, name=name, first=first)
+        model, _, _ = self._models_and_signal()
         targets = None
         if not model.causal:
-            targets = _targets(columns.pop(self.label), self.label)
+            targets = _label_array(columns.pop(self.label), self.label)
         if not model.tokens:
-            arrays = [_array(column, name) for name, column in columns.items()]
-            inputs = arrays[0]
-            if len(arrays) > 1:
-                inputs = np.column_stack(arrays)
-            return read((inputs, targets), batch_size=self.batch_size), np.arange(len(labels)), None
-        ((name, column), *more) = columns.items()
-        if more:
+            inputs = _input_array(columns)
+            batches = read((inputs, targets), batch_size=self.batch_size)
+            return batches, np.arange(len(row_names)), None
+        ((name, column), *other_columns) = columns.items()
+        if other_columns:
             raise OptionError(f"the model takes one column of texts, got {', '.join(columns)}")
-        tokens = _tokens(column, name=name, model=model, longest=self.max_length or model.longest)
-        lengths = np.array([*map(len, tokens["input_ids"])])
-        _check_tokens(lengths, least=1 + model.causal, name=name, labels=labels)
-        order = np.argsort(-lengths, kind="stable")
-        filling = {"input_ids": model.padding}
+        most_tokens = self.max_length or model.longest
+        token_lists = _token_lists(column, name, model, most_tokens)
+        text_lengths = np.array([len(tokens) for tokens in token_lists["input_ids"]])
+        fewest_tokens = 1
+        if model.causal:
+            fewest_tokens = 2
+        _check_text_lengths(text_lengths, fewest_tokens, name, row_names)
+        order = np.argsort(-text_lengths, kind="stable")
+        padding_values = {"input_ids": model.padding}
 
-        def batch(start: int) -> dict[str, Tensor]:
+        def batch_from(start: int) -> dict[str, Tensor]:
             rows = order[start : start + self.batch_size]
-            made = {
-                part: _padded(lists, rows=rows, filling=filling.get(part, 0))
-                for part, lists in tokens.items()
-            }
+            batch = {}
+            for part, lists in token_lists.items():
+                batch[part] = _padded_rows(lists, rows, padding_values.get(part, 0))
             if targets is not None:
-                made["labels"] = torch.tensor(targets[rows])
-            return made
+                batch["labels"] = torch.tensor(targets[rows])
+            return batch
 
         starts = range(0, len(order), self.batch_size)
-        batches = Batches(items=map(batch, starts), examples=len(order), batches=len(starts))
-        return batches, order, lengths
+        batches = Batches(items=map(batch_from, starts), examples=len(order), batches=len(starts))
+        return batches, order, text_lengths
 
 
-def _targets(column: object, name: str) -> AnyArray:
+def _first_parameter(model: nn.Module) -> Tensor:
+    """Return the first parameter of a model; an empty tensor for one without parameters."""
+    return next(model.parameters(), torch.empty(0))
+
+
+def _input_array(columns: dict[str, Any]) -> AnyArray:
+    """Return one column of numbers or lists, or several of numbers side by side."""
+    arrays = [_number_array(column, name) for name, column in columns.items()]
+    if len(arrays) == 1:
+        return arrays[0]
+    return np.column_stack(arrays)
+
+
+def _label_array(arrow_values: object, name: str) -> AnyArray:
     """Return labels: whole numbers as integers, which are classes."""
-    targets = _array(column, name)
+    targets = _number_array(arrow_values, name)
     if targets.ndim == 1 and (targets == np.floor(targets)).all():
         return targets.astype(np.int64)
     return targets
 
 
-def _padded(lists: Any, rows: IntArray, filling: int) -> Tensor:
+def _padded_rows(token_lists: Any, rows: IntArray, padding_value: int) -> Tensor:
     """Return some of the lists as rows of one length."""
-    some = [torch.tensor(lists[row]) for row in rows]
-    return pad_sequence(some, batch_first=True, padding_value=filling)
+    tensors = [torch.tensor(token_lists[row]) for row in rows]
+    return pad_sequence(tensors, batch_first=True, padding_value=padding_value)
 
 
-def _check_tokens(lengths: IntArray, least: int, name: str, labels: NDArray[np.str_]) -> None:
+def _check_text_lengths(
+    text_lengths: IntArray, fewest_tokens: int, name: str, row_names: NDArray[np.str_]
+) -> None:
     """Check that no text has too few tokens to be scored."""
-    few = lengths < least
-    if few.any():
-        row = few.argmax()
+    is_too_short = text_lengths < fewest_tokens
+    if is_too_short.any():
+        row = is_too_short.argmax()
         raise InputError(
-            f"{name!r} of id {labels[row]} has too few tokens, {lengths[row]}: leave out "
-            f"what is shorter than {least}"
+            f"{name!r} of id {row_names[row]} has too few tokens, {text_lengths[row]}: leave out "
+            f"what is shorter than {fewest_tokens}"
         )
 
 
-def _tokens(column: Any, name: str, model: Loaded, longest: int | None) -> dict[str, Any]:
+def _token_lists(column: Any, name: str, model: Loaded, most_tokens: int | None) -> dict[str, Any]:
     """Return the tokens of texts, or those that are given, cut to the longest."""
     types = arrow("scoring Arrow records").types
-    kind = column.type
-    if types.is_string(kind) or types.is_large_string(kind):
+    arrow_type = column.type
+    if types.is_string(arrow_type) or types.is_large_string(arrow_type):
         if model.tokenizer is None:
             raise InputError(
                 f"the model has no tokenizer: column {name!r} must hold lists of tokens"
             )
-        cut = {"truncation": longest is not None, "max_length": longest}
-        return dict(model.tokenizer(column.to_pylist(), return_attention_mask=True, **cut))
-    if not (_is_list(kind) and types.is_integer(kind.value_type)):
-        raise InputTypeError(f"column {name!r} must hold texts, or lists of tokens, got {kind}")
-    rows = [row[:longest] for row in column.to_pylist()]
-    return {"input_ids": rows, "attention_mask": [[1] * len(row) for row in rows]}
+        token_lists = model.tokenizer(
+            column.to_pylist(),
+            return_attention_mask=True,
+            truncation=most_tokens is not None,
+            max_length=most_tokens,
+        )
+        return dict(token_lists)
+    has_lists = _is_list_type(arrow_type)
+    if not has_lists or not types.is_integer(arrow_type.value_type):
+        raise InputTypeError(
+            f"column {name!r} must hold texts, or lists of tokens, got {arrow_type}"
+        )
+    input_ids = [tokens[:most_tokens] for tokens in column.to_pylist()]
+    attention_mask = [[1] * len(tokens) for tokens in input_ids]
+    return {"input_ids": input_ids, "attention_mask": attention_mask}
 
 
-def _array(column: Any, name: str) -> AnyArray:
+def _number_array(column: Any, name: str) -> AnyArray:
     """Return numbers, or lists of numbers of one length, as an array with a row for each record."""
     pa = arrow("scoring Arrow records")
-    kind = column.type
+    arrow_type = column.type
     if hasattr(column, "to_numpy_ndarray"):  # tensors of Arrow
         return np.asarray(column.to_numpy_ndarray())
     values = getattr(column, "storage", column)
     shape = [len(column)]
-    while _is_list(values.type):
-        sizes = pa.compute.unique(pa.compute.list_value_length(values)).to_pylist()
-        if len(sizes) != 1 or sizes == [None]:
-            raise InputError(f"column {name!r} must hold lists of one length, got {sizes[:3]}")
-        shape = [*shape, sizes[0]]
+    while _is_list_type(values.type):
+        every_length = pa.compute.list_value_length(values)
+        list_lengths = pa.compute.unique(every_length).to_pylist()
+        if len(list_lengths) != 1 or list_lengths == [None]:
+            raise InputError(
+                f"column {name!r} must hold lists of one length, got {list_lengths[:3]}"
+            )
+        shape.append(list_lengths[0])
         values = values.flatten()
     array = np.asarray(values.to_numpy(zero_copy_only=False))
     if values.null_count or array.dtype.kind not in "biuf":
-        raise InputTypeError(f"column {name!r} must hold numbers, or lists of numbers, got {kind}")
+        raise InputTypeError(
+            f"column {name!r} must hold numbers, or lists of numbers, got {arrow_type}"
+        )
     return array.reshape(shape)
 
 
-def _is_list(kind: object) -> bool:
+def _is_list_type(arrow_type: object) -> bool:
     types = arrow("scoring Arrow records").types
-    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+    tests = (types.is_list, types.is_large_list, types.is_fixed_size_list)
+    return any(is_of_type(arrow_type) for is_of_type in tests)

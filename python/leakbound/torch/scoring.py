@@ -26,7 +26,7 @@ from leakbound._base.scores import Scores
 from leakbound._base.types import AnyArray, ArrayInput, FloatArray
 from leakbound.errors import DeviceMemoryError, InputError, OptionError
 from leakbound.torch import signals
-from leakbound.torch.asking import Asked
+from leakbound.torch.asking import ScoredModel
 from leakbound.torch.data import EMPTY, Batches, read
 from leakbound.torch.placement import evaluating
 
@@ -126,25 +126,30 @@ def score(
     if next_token is not None:
         flag(next_token, name="next_token")
     name = signals.signal_name(signal)
-    before = compared(model, signal=signal, reference=reference)
+    compared_model = model_to_compare(model, signal=signal, reference=reference)
     # 1. Whatever can be checked before the pass.
-    batches, labels = _read(model, data=data, batch_size=batch_size, ids=ids)
+    batches, example_ids = _checked_batches(model, data=data, batch_size=batch_size, ids=ids)
     # 2. The pass.
-    with ready(model, before, device=device, batch_size=batch_size) as where:
-        of_batch = signals.measure(model, signal=signal, reference=before, next_token=next_token)
-        passing = track(batches.on(where, labels), "scoring", total=batches.batches, shown=progress)
-        values, floating = together(map(of_batch, passing))
+    with evaluating_both(
+        model, compared_model, device=device, batch_size=batch_size
+    ) as chosen_device:
+        measure_batch = signals.measure(
+            model, signal=signal, reference=compared_model, next_token=next_token
+        )
+        on_device = batches.on(chosen_device, example_ids)
+        tracked_batches = track(on_device, "scoring", total=batches.batches, shown=progress)
+        values, are_floats = joined_scores(map(measure_batch, tracked_batches))
     # 3. What audits refuse, while the scores are at hand.
     if not values.size:
         raise InputError(EMPTY)
-    if labels is None:
-        labels = np.arange(values.size)
-    labels = np.array(labels)
-    check_ids(labels, np.zeros(values.size, dtype=np.bool_))
-    signals.check_nan(values, ids=labels, name=name)
-    if floating:
+    if example_ids is None:
+        example_ids = np.arange(values.size)
+    example_ids = np.array(example_ids)
+    check_ids(example_ids, np.zeros(values.size, dtype=np.bool_))
+    signals.check_nan(values, ids=example_ids, name=name)
+    if are_floats:
         signals.check_ties(values, name)
-    return Scores(values=values, ids=labels, signal=name)
+    return Scores(values=values, ids=example_ids, signal=name)
 
 
 def token_losses(
@@ -175,29 +180,36 @@ def token_losses(
         a token does not count, or a sequence is over.
     """
     flag(progress, name="progress")
-    batches, labels = _read(model, data=data, batch_size=batch_size, ids=None)
-    parts: list[NDArray[np.floating]] = []
-    asked = Asked(model, otherwise=True)
-    with ready(model, model, device=device, batch_size=batch_size) as where:
-        passing = batches.on(where, labels)
-        for batch in track(passing, "scoring", total=batches.batches, shown=progress):
-            losses, counted = signals.token_losses_of(asked, output=asked(batch), batch=batch)
-            if not asked.next_token:
+    batches, example_ids = _checked_batches(model, data=data, batch_size=batch_size, ids=None)
+    losses_of_batches: list[NDArray[np.floating]] = []
+    scored_model = ScoredModel(model, default_next_token=True)
+    with evaluating_both(model, model, device=device, batch_size=batch_size) as chosen_device:
+        on_device = batches.on(chosen_device, example_ids)
+        for batch in track(on_device, "scoring", total=batches.batches, shown=progress):
+            output = scored_model(batch)
+            losses, is_counted = signals.token_losses_of(scored_model, output=output, batch=batch)
+            if not scored_model.next_token:
                 raise InputError(
                     f"token_losses takes causal language models, and {type(model).__name__} "
                     "predicts labels in their own places: use score with signal='cross_entropy'"
                 )
-            parts.append(losses.cpu().masked_fill(~counted.cpu(), torch.nan)[:, :-1].numpy())
-    if not parts:
+            counted_losses = losses.cpu().masked_fill(~is_counted.cpu(), torch.nan)
+            # The last token predicts no label.
+            losses_of_batches.append(counted_losses[:, :-1].numpy())
+    if not losses_of_batches:
         raise InputError(EMPTY)
-    longest = max(part.shape[1] for part in parts)
-    ends = [((0, 0), (0, longest - part.shape[1])) for part in parts]
-    return np.concatenate(
-        [np.pad(part, end, constant_values=np.nan) for part, end in zip(parts, ends, strict=True)]
-    )
+    longest = max(losses.shape[1] for losses in losses_of_batches)
+    padded_losses = []
+    for batch_losses in losses_of_batches:
+        missing_columns = longest - batch_losses.shape[1]
+        widths = ((0, 0), (0, missing_columns))
+        padded_losses.append(np.pad(batch_losses, widths, constant_values=np.nan))
+    return np.concatenate(padded_losses)
 
 
-def compared(model: nn.Module, signal: signals.Signal, reference: nn.Module | None) -> nn.Module:
+def model_to_compare(
+    model: nn.Module, signal: signals.Signal, reference: nn.Module | None
+) -> nn.Module:
     """Return the model to compare with: itself, for signals that do not compare."""
     if signal != "loss_drop":
         if reference is not None:
@@ -214,42 +226,42 @@ def compared(model: nn.Module, signal: signals.Signal, reference: nn.Module | No
     return reference
 
 
-def _read(
+def _checked_batches(
     model: nn.Module, data: Data, batch_size: int, ids: ArrayInput | None
 ) -> tuple[Batches, AnyArray | None]:
     """Check what there is to check before the pass."""
     instance(model, name="model", types=nn.Module)
-    size = integer(batch_size, name="batch_size", least=1, most=MOST_BATCH)
-    batches = read(data, batch_size=size)
-    labels = None
-    if ids is not None:
-        labels = vector(ids, name="ids", kinds="biufSUOT")
-    if labels is not None and batches.examples is not None:
-        check_length(labels, examples=batches.examples, name="ids")
-    return batches, labels
+    checked_batch_size = integer(batch_size, name="batch_size", least=1, most=MOST_BATCH)
+    batches = read(data, batch_size=checked_batch_size)
+    if ids is None:
+        return batches, None
+    example_ids = vector(ids, name="ids", kinds="biufSUOT")
+    if batches.examples is not None:
+        check_length(example_ids, examples=batches.examples, name="ids")
+    return batches, example_ids
 
 
 @contextmanager
-def ready(
+def evaluating_both(
     model: nn.Module, reference: nn.Module, *, device: str | torch.device, batch_size: int
 ) -> Iterator[torch.device]:
     """Make both models ready to be scored, and say what to do where memory runs out."""
     try:
         with ExitStack() as stack:
-            where = stack.enter_context(evaluating(model, device))
+            chosen_device = stack.enter_context(evaluating(model, device))
             if reference is not model:
-                stack.enter_context(evaluating(reference, where))
-            yield where
+                stack.enter_context(evaluating(reference, chosen_device))
+            yield chosen_device
     except torch.OutOfMemoryError as error:
-        fewer = Option("batch_size", math.ceil(batch_size / 4))
-        message = "out of memory: pass {fewer} or less, or {device='cpu'}"
-        raise DeviceMemoryError(Message(message, fewer=fewer)) from error
+        smaller_batch = Option("batch_size", math.ceil(batch_size / 4))
+        message = "out of memory: pass {smaller_batch} or less, or {device='cpu'}"
+        raise DeviceMemoryError(Message(message, smaller_batch=smaller_batch)) from error
 
 
-def together(parts: Iterable[Tensor]) -> tuple[FloatArray, bool]:
+def joined_scores(scores_of_batches: Iterable[Tensor]) -> tuple[FloatArray, bool]:
     """Return all scores, and whether they are floats; the device is waited for once, at the end."""
-    listed = list(parts)
-    if not listed:
+    tensors = list(scores_of_batches)
+    if not tensors:
         return np.empty(0), True
-    values: FloatArray = signals.float64(torch.cat(listed)).cpu().numpy()
-    return values, listed[0].is_floating_point()
+    values: FloatArray = signals.float64(torch.cat(tensors)).cpu().numpy()
+    return values, tensors[0].is_floating_point()

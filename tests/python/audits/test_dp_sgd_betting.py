@@ -12,8 +12,8 @@ from scipy.stats import norm
 
 from leakbound.audits.dp_sgd.betting import (
     correct_guesses,
+    largest_mean_correct_share,
     largest_refuted,
-    most_correct,
     plan_bet,
 )
 from leakbound.audits.dp_sgd.canaries import CanaryDesign, Observed
@@ -34,15 +34,15 @@ def test_most_correct_guesses_solve_their_equation_from_above(mu: float, share: 
 
     wrong = brentq(excess, 1e-300, share, xtol=1e-300, rtol=1e-14, maxiter=5000)
     exact = float(norm.sf(norm.isf(wrong) - mu))
-    assert most_correct(mu, share) == pytest.approx(min(exact, share), rel=1e-7)
-    assert most_correct(mu, share) >= min(exact, share) * (1 - 1e-12)
+    assert largest_mean_correct_share(mu, share) == pytest.approx(min(exact, share), rel=1e-7)
+    assert largest_mean_correct_share(mu, share) >= min(exact, share) * (1 - 1e-12)
 
 
 @pytest.mark.parametrize("share", [1e-3, 0.3, 1.0])
 def test_no_noise_and_no_leak_are_the_ends(share: float) -> None:
-    assert most_correct(0.0, share) == pytest.approx(share / 2)
-    assert most_correct(1e3, share) == share
-    assert most_correct(1.0, 1.0) == pytest.approx(norm.cdf(0.5))
+    assert largest_mean_correct_share(0.0, share) == pytest.approx(share / 2)
+    assert largest_mean_correct_share(1e3, share) == share
+    assert largest_mean_correct_share(1.0, 1.0) == pytest.approx(norm.cdf(0.5))
 
 
 def all_or_nothing(seed: int, mu: float, *, steps: int, coins: int, guesses: int) -> Observed:
@@ -57,7 +57,9 @@ def all_or_nothing(seed: int, mu: float, *, steps: int, coins: int, guesses: int
     )
     signs = np.where(design.step_coins(), 1.0, -1.0)
     shown = rng.permuted(np.broadcast_to(np.arange(coins) < guesses, signs.shape), axis=1)
-    right = rng.random((steps, 1)) < most_correct(mu, guesses / coins) * coins / guesses
+    right = (
+        rng.random((steps, 1)) < largest_mean_correct_share(mu, guesses / coins) * coins / guesses
+    )
     noise = 1e-3 * rng.normal(size=signs.shape)
     values = 0.5 + np.where(shown, 10 * signs * np.where(right, 1, -1), noise)
     return Observed(
@@ -123,7 +125,7 @@ def test_guesses_of_a_step_depend_on_no_other(monkeypatch: pytest.MonkeyPatch) -
     """Long runs are ranked in parts: other parts, and other values later, change nothing."""
     seen = play(2, steps=40, step_canaries=30, canaries=2)
     whole = correct_guesses(seen, 7)
-    monkeypatch.setattr("leakbound.audits.dp_sgd.betting._CHUNK", 70)
+    monkeypatch.setattr("leakbound.audits.dp_sgd.betting._MOST_COINS_AT_ONCE", 70)
     later = seen.released.copy()
     later[30:] = -3.0
     assert np.array_equal(whole[:30], correct_guesses(replace(seen, released=later), 7)[:30])

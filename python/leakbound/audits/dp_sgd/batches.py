@@ -26,14 +26,14 @@ from leakbound.results.batches import BATCH_TESTS, BatchesAudit
 
 # Batches, and batches times examples, that are compared at most
 _MOST_BATCHES = 300
-_MOST_CELLS = 200_000
+_MOST_MEMBERSHIPS = 200_000
 # Sets of batches that are drawn, at least and at most, and as a multiple of one over the level
-_GAMES = (399, 9_999)
-_PER_LEVEL = 20
+_DRAWN_SETS_LIMITS = (399, 9_999)
+_DRAWN_SETS_PER_LEVEL = 20
 # Numbers of drawn sets in memory
-_NUMBERS = 4_000_000
+_MOST_NUMBERS_IN_MEMORY = 4_000_000
 # Pairs of batches with an example in common, of which fewer tell nothing
-_FEWEST = 30.0
+_FEWEST_COMMON_EXAMPLES = 30.0
 
 
 def audit_batches(
@@ -105,38 +105,46 @@ def audit_batches(
     'not refuted'
     """
     level = complement(confidence)
-    number = integer(examples, name="examples", least=1)
+    example_count = integer(examples, name="examples", least=1)
     choice(sampling, name="sampling", allowed=Batches)
-    epoch = _epoch(sampling, batches_per_epoch)
-    chosen = seed_of(seed)
-    drawn = _read(batches, number)
-    if epoch is not None:
-        found = _of_epochs(drawn, epoch, number)
+    epoch_length = _checked_batches_per_epoch(sampling, batches_per_epoch)
+    chosen_seed = seed_of(seed)
+    recorded_batches = _checked_batches(batches, example_count)
+    if epoch_length is not None:
+        tests = _test_epochs(recorded_batches, epoch_length, example_count)
     else:
-        found = _of_subsets(drawn, number, level, Purpose.DP_SGD_INDICES.rng(chosen))
-    sizes = np.array([one.size for one in drawn])
+        tests = _test_uniform_subsets(
+            recorded_batches, example_count, level, Purpose.DP_SGD_INDICES.rng(chosen_seed)
+        )
+    sizes = np.array([one.size for one in recorded_batches])
     if sampling == "fixed_size":
-        found.p_values["sizes"] = float(bool((sizes == sizes[0]).all()))
-    options: dict[str, Any] = {"examples": number, "confidence": float(confidence), "seed": chosen}
+        tests.p_values["sizes"] = float(bool((sizes == sizes[0]).all()))
+    options: dict[str, Any] = {
+        "examples": example_count,
+        "confidence": float(confidence),
+        "seed": chosen_seed,
+    }
     if sampling != "poisson":
         options["sampling"] = sampling
-    if epoch is not None:
-        options["batches_per_epoch"] = epoch
+    if epoch_length is not None:
+        options["batches_per_epoch"] = epoch_length
     return BatchesAudit(
-        batches=found.batches,
-        examples=number,
-        examples_tested=found.examples,
+        batches=tests.batches,
+        examples=example_count,
+        examples_tested=tests.examples,
         mean=float(sizes.mean()),
-        p_values=found.p_values,
+        p_values=tests.p_values,
         confidence=float(confidence),
         options=options,
-        warnings=found.warnings,
-        provenance=Provenance.of(chosen, sizes=sizes, batches=np.concatenate(drawn)),
+        warnings=tests.warnings,
+        provenance=Provenance.of(
+            chosen_seed, sizes=sizes, batches=np.concatenate(recorded_batches)
+        ),
         sampling=sampling,
     )
 
 
-def _epoch(sampling: Batches, batches_per_epoch: int | None) -> int | None:
+def _checked_batches_per_epoch(sampling: Batches, batches_per_epoch: int | None) -> int | None:
     """Return how many batches an epoch has, if there are epochs."""
     if sampling == "epochs":
         if batches_per_epoch is None:
@@ -152,7 +160,7 @@ def _epoch(sampling: Batches, batches_per_epoch: int | None) -> int | None:
     return None
 
 
-class _Found(NamedTuple):
+class _BatchTests(NamedTuple):
     """What the tests of some batches found."""
 
     batches: int
@@ -161,157 +169,185 @@ class _Found(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def _of_epochs(drawn: list[IntArray], epoch: int, examples: int) -> _Found:
+def _test_epochs(batches: list[IntArray], epoch_length: int, examples: int) -> _BatchTests:
     """Look up whether an example is in an epoch twice, which needs no chance."""
-    parts = [np.concatenate(drawn[first : first + epoch]) for first in range(0, len(drawn), epoch)]
-    twice = any(np.unique(one).size < one.size for one in parts)
-    said: tuple[str, ...] = ()
-    if len(drawn) < epoch:
-        few = (
-            f"{len(drawn):,} batches are recorded, and an epoch has {epoch:,}: record all batches "
-            "of an epoch at least"
+    has_repeated_example = False
+    for start in range(0, len(batches), epoch_length):
+        indices = np.concatenate(batches[start : start + epoch_length])
+        if np.unique(indices).size < indices.size:
+            has_repeated_example = True
+    warnings: tuple[str, ...] = ()
+    if len(batches) < epoch_length:
+        warning = (
+            f"{len(batches):,} batches are recorded, and an epoch has {epoch_length:,}: record all "
+            "batches of an epoch at least"
         )
-        said = (few,)
-    return _Found(len(drawn), examples, {"epochs": float(not twice)}, said)
+        warnings = (warning,)
+    return _BatchTests(
+        len(batches), examples, {"epochs": float(not has_repeated_example)}, warnings
+    )
 
 
-def _of_subsets(
-    drawn: list[IntArray], examples: int, level: float, rng: np.random.Generator
-) -> _Found:
+def _test_uniform_subsets(
+    batches: list[IntArray], examples: int, level: float, rng: np.random.Generator
+) -> _BatchTests:
     """Compare batches with independent uniform subsets of the same sizes."""
-    kept = drawn[:_MOST_BATCHES]
-    tested = min(examples, max(1, _MOST_CELLS // len(kept)))
-    places = np.arange(examples)
-    if tested < examples:
-        places = np.sort(rng.choice(examples, size=tested, replace=False))
-    inside = np.zeros((len(kept), tested), dtype=np.float32)
-    for row, one in zip(inside, kept, strict=True):
-        row[np.isin(places, one, assume_unique=False)] = 1.0
-    repeats = any(np.unique(one).size < one.size for one in drawn)
-    p_values = {"repeats": float(not repeats), **_p_values(inside, level, rng)}
-    return _Found(len(kept), tested, p_values, (*_warnings(inside), *_out_of_reach(level)))
+    tested_batches = batches[:_MOST_BATCHES]
+    tested_examples = min(examples, max(1, _MOST_MEMBERSHIPS // len(tested_batches)))
+    tested_indices = np.arange(examples)
+    if tested_examples < examples:
+        tested_indices = np.sort(rng.choice(examples, size=tested_examples, replace=False))
+    is_in_batch = np.zeros((len(tested_batches), tested_examples), dtype=np.float32)
+    for row, one in zip(is_in_batch, tested_batches, strict=True):
+        row[np.isin(tested_indices, one, assume_unique=False)] = 1.0
+    has_repeated_example = any(np.unique(one).size < one.size for one in batches)
+    p_values = {
+        "repeats": float(not has_repeated_example),
+        **_subset_p_values(is_in_batch, level, rng),
+    }
+    return _BatchTests(
+        len(tested_batches),
+        tested_examples,
+        p_values,
+        (*_warnings_of_few_common(is_in_batch), *_warnings_of_weak_draws(level)),
+    )
 
 
-def _read(batches: Iterable[ArrayInput], examples: int) -> list[IntArray]:
+def _checked_batches(batches: Iterable[ArrayInput], examples: int) -> list[IntArray]:
     """Return batches as vectors of indices within the data."""
     if not is_list(batches):
         raise InputTypeError(f"batches must be a list of lists of indices, got {shown(batches)}")
-    read = [_indices(one, place, examples) for place, one in enumerate(batches)]
-    if not read:
+    checked = [_checked_indices(one, number, examples) for number, one in enumerate(batches)]
+    if not checked:
         raise InputError("batches is empty: record the indices of each step's batch")
-    return read
+    return checked
 
 
-def _indices(batch: ArrayInput, place: int, examples: int) -> IntArray:
+def _checked_indices(batch: ArrayInput, number: int, examples: int) -> IntArray:
     """Return one batch as a vector of indices within the data."""
-    name = f"batch {place}"
+    name = f"batch {number}"
     values = array_of(batch, name=name)
     if not values.size:
         return np.zeros(0, dtype=np.int64)
     if values.ndim != 1 or values.dtype.kind not in "iuf" or (values != np.floor(values)).any():
         raise InputTypeError(f"{name} must be a list of indices, got {shown(batch)}")
-    wrong = (values < 0) | (values >= examples)
-    if wrong.any():
+    is_outside = (values < 0) | (values >= examples)
+    if is_outside.any():
         raise InputError(
-            f"{name} has the index {values[wrong][0]:g}, outside 0 to {examples - 1}: pass "
+            f"{name} has the index {values[is_outside][0]:g}, outside 0 to {examples - 1}: pass "
             "examples as the number of all examples, and indices from 0"
         )
     return values.astype(np.int64)
 
 
-def _p_values(
-    inside: NDArray[np.float32], level: float, rng: np.random.Generator
+def _subset_p_values(
+    is_in_batch: NDArray[np.float32], level: float, rng: np.random.Generator
 ) -> dict[str, float]:
     """Return p-values of overlaps and counts, by drawing uniform subsets of the same sizes."""
-    sizes = inside.sum(1, dtype=np.float64)
-    moments = _overlaps(sizes, inside.shape[1])
-    seen = _statistics(inside[None], moments)[0]
-    games = _games(level)
-    chunk = max(1, _NUMBERS // inside.size)
-    less = more = np.zeros(3)
-    for start in range(0, games, chunk):
-        count = min(chunk, games - start)
-        found = _statistics(_subsets(sizes.astype(int), inside.shape[1], count, rng), moments)
-        less = less + (found <= seen).sum(0)
-        more = more + (found >= seen).sum(0)
-    low, high = (1 + less) / (games + 1), (1 + more) / (games + 1)
-    two_sided = shares.COUNT_SIDES.price(2) * min(low[2], high[2])
+    sizes = is_in_batch.sum(1, dtype=np.float64)
+    moments = _overlap_moments(sizes, is_in_batch.shape[1])
+    observed = _batch_statistics(is_in_batch[None], moments)[0]
+    drawn_sets = _drawn_sets(level)
+    sets_at_once = max(1, _MOST_NUMBERS_IN_MEMORY // is_in_batch.size)
+    at_most_observed = np.zeros(3)
+    at_least_observed = np.zeros(3)
+    for start in range(0, drawn_sets, sets_at_once):
+        sets = min(sets_at_once, drawn_sets - start)
+        subsets = _draw_uniform_subsets(sizes.astype(int), is_in_batch.shape[1], sets, rng)
+        drawn = _batch_statistics(subsets, moments)
+        at_most_observed += (drawn <= observed).sum(axis=0)
+        at_least_observed += (drawn >= observed).sum(axis=0)
+    low_p_values = (1 + at_most_observed) / (drawn_sets + 1)
+    high_p_values = (1 + at_least_observed) / (drawn_sets + 1)
+    p_counts = shares.COUNT_SIDES.price(2) * min(low_p_values[2], high_p_values[2])
     return {
-        "few in common": float(low[0]),
-        "many in common": float(high[1]),
-        "counts": float(min(1.0, two_sided)),
+        "few in common": float(low_p_values[0]),
+        "many in common": float(high_p_values[1]),
+        "counts": float(min(1.0, p_counts)),
     }
 
 
-def _games(level: float) -> int:
+def _drawn_sets(level: float) -> int:
     """Return how many sets of batches are drawn."""
-    return min(max(math.ceil(_PER_LEVEL / level), _GAMES[0]), _GAMES[1])
+    fewest_sets, most_sets = _DRAWN_SETS_LIMITS
+    wanted_sets = math.ceil(_DRAWN_SETS_PER_LEVEL / level)
+    return min(max(wanted_sets, fewest_sets), most_sets)
 
 
-def _subsets(
-    sizes: NDArray[np.int_], examples: int, games: int, rng: np.random.Generator
+def _draw_uniform_subsets(
+    sizes: NDArray[np.int_], examples: int, sets: int, rng: np.random.Generator
 ) -> NDArray[np.float32]:
     """Draw sets of uniform subsets of some sizes."""
-    drawn = np.zeros((games, len(sizes), examples), dtype=np.float32)
-    rows = np.arange(games)[:, None]
+    is_in_batch = np.zeros((sets, len(sizes), examples), dtype=np.float32)
+    all_sets = np.arange(sets)[:, None]
     for batch, size in enumerate(sizes.tolist()):
-        keys = rng.random((games, examples), dtype=np.float32)
-        first = np.argpartition(keys, min(size, examples - 1), axis=1)[:, :size]
-        drawn[rows, batch, first] = 1.0
-    return drawn
+        random_keys = rng.random((sets, examples), dtype=np.float32)
+        smallest_keys = np.argpartition(random_keys, min(size, examples - 1), axis=1)[:, :size]
+        is_in_batch[all_sets, batch, smallest_keys] = 1.0
+    return is_in_batch
 
 
-def _overlaps(sizes: FloatArray, examples: int) -> tuple[FloatArray, FloatArray]:
+def _overlap_moments(sizes: FloatArray, examples: int) -> tuple[FloatArray, FloatArray]:
     """Return mean and standard deviation of what batches some steps apart have in common.
 
     Two independent subsets of n and m of N have a hypergeometric number in common; pairs at one
     distance are uncorrelated.
     """
-    lags = range(1, max(2, len(sizes) * 3 // 4))
-    first = [sizes[:-lag] for lag in lags]
-    second = [sizes[lag:] for lag in lags]
-    mean = [float((n * m / examples).sum()) for n, m in zip(first, second, strict=True)]
-    variance = [
-        float((n * m / examples * (1 - n / examples) * (examples - m)).sum()) / max(1, examples - 1)
-        for n, m in zip(first, second, strict=True)
-    ]
-    return np.array(mean), np.sqrt(np.maximum(variance, 1e-12))
+    means = []
+    variances = []
+    for lag in range(1, max(2, len(sizes) * 3 // 4)):
+        n = sizes[:-lag]
+        m = sizes[lag:]
+        mean = n * m / examples
+        numerator = mean * (1 - n / examples) * (examples - m)
+        means.append(float(mean.sum()))
+        variances.append(float(numerator.sum()) / max(1, examples - 1))
+    return np.array(means), np.sqrt(np.maximum(variances, 1e-12))
 
 
-def _statistics(inside: NDArray[np.float32], moments: tuple[FloatArray, FloatArray]) -> FloatArray:
+def _batch_statistics(
+    is_in_batch: NDArray[np.float32], moments: tuple[FloatArray, FloatArray]
+) -> FloatArray:
     """Return the least and the largest standardized overlap of all lags, and squared counts."""
-    mean, deviation = moments
-    common = inside @ inside.transpose(0, 2, 1)
-    sums = [np.trace(common, offset=lag, axis1=1, axis2=2) for lag in range(1, len(mean) + 1)]
-    overlaps = (np.stack(sums, axis=1) - mean) / deviation
-    squares = (inside.sum(1) ** 2).sum(1)
-    return np.stack([overlaps.min(1), overlaps.max(1), squares], axis=1)
+    means, deviations = moments
+    common_examples = is_in_batch @ is_in_batch.transpose(0, 2, 1)
+    lags = range(1, len(means) + 1)
+    overlaps = [np.trace(common_examples, offset=lag, axis1=1, axis2=2) for lag in lags]
+    standardized_overlaps = (np.stack(overlaps, axis=1) - means) / deviations
+    counts_of_examples = is_in_batch.sum(axis=1)
+    squared_counts = (counts_of_examples**2).sum(axis=1)
+    least_overlap = standardized_overlaps.min(axis=1)
+    largest_overlap = standardized_overlaps.max(axis=1)
+    return np.stack([least_overlap, largest_overlap, squared_counts], axis=1)
 
 
-def _warnings(inside: NDArray[np.float32]) -> list[str]:
+def _warnings_of_few_common(is_in_batch: NDArray[np.float32]) -> list[str]:
     """Say if batches have too little in common to tell anything."""
-    total = float(inside.sum())
-    expected = (total**2 - float((inside.sum(1) ** 2).sum())) / (2 * inside.shape[1])
-    if expected >= _FEWEST:
+    sizes = is_in_batch.sum(axis=1)
+    memberships = float(is_in_batch.sum())
+    products_of_pairs = (memberships**2 - float((sizes**2).sum())) / 2
+    expected_common = products_of_pairs / is_in_batch.shape[1]
+    if expected_common >= _FEWEST_COMMON_EXAMPLES:
         return []
-    few = (
-        f"independent samples of these sizes have about {expected:.1f} examples in common, of all "
-        "pairs of batches together: too few to tell how they were drawn, so give more batches"
+    warning = (
+        f"independent samples of these sizes have about {expected_common:.1f} examples in common, "
+        "of all pairs of batches together: too few to tell how they were drawn, so give more "
+        "batches"
     )
-    return [few]
+    return [warning]
 
 
-def _out_of_reach(level: float) -> list[str]:
+def _warnings_of_weak_draws(level: float) -> list[str]:
     """Say if the smallest p-value that draws can give does not refute."""
-    games = _games(level)
-    one_sided = shares.BATCHES.price(BATCH_TESTS) / (games + 1)
-    if one_sided * shares.COUNT_SIDES.price(2) <= level:
+    drawn_sets = _drawn_sets(level)
+    smallest_p_value = shares.BATCHES.price(BATCH_TESTS) / (drawn_sets + 1)
+    if smallest_p_value * shares.COUNT_SIDES.price(2) <= level:
         return []
-    cannot = "no test but that of repeats can"
-    if one_sided <= level:
-        cannot = "the test of counts cannot"
-    said = (
-        f"with {games:,} drawn sets of batches {cannot} refute at {percent(1 - level)} confidence: "
-        "set a lower confidence"
+    weak_tests = "no test but that of repeats can"
+    if smallest_p_value <= level:
+        weak_tests = "the test of counts cannot"
+    warning = (
+        f"with {drawn_sets:,} drawn sets of batches {weak_tests} refute at {percent(1 - level)} "
+        "confidence: set a lower confidence"
     )
-    return [said]
+    return [warning]

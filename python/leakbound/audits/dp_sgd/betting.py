@@ -22,40 +22,40 @@ from leakbound.audits.dp_sgd.canaries import Observed
 from leakbound.stats import normal_quantile
 
 # Shares of a step's coins that planning considers guessing.
-_SHARES = np.array([1, 0.7, 0.5, 0.35, 0.2, 0.1, 0.05, 0.02, 0.01])
+_PLANNED_SHARES = np.array([1, 0.7, 0.5, 0.35, 0.2, 0.1, 0.05, 0.02, 0.01])
 # Stakes that planning considers: from all down to half a percent of what there is.
-_STAKES = 0.5 ** np.arange(0, 8, 0.5)
+_PLANNED_STAKES = 0.5 ** np.arange(0, 8, 0.5)
 # Of the μ planned for: how much of it planning asks whether a bet proves.
-_FRACTIONS = np.linspace(0.0, 1.0, 201)[:-1]
+_PLANNED_FRACTIONS_OF_MU = np.linspace(0.0, 1.0, 201)[:-1]
 # Standard scores of the counts over which planning averages.
-_SCORES = normal_quantile((np.arange(9) + 0.5) / 9)
+_STANDARD_SCORES = normal_quantile((np.arange(9) + 0.5) / 9)
 # Halvings of a bracket: after so many its ends hardly differ as doubles.
 _HALVINGS = 55
 # Coins that are ranked at a time.
-_CHUNK = 1 << 21
+_MOST_COINS_AT_ONCE = 1 << 21
 # Relative allowance for rounding: in the largest mean, and in the logarithm of what was won.
-_SLACK = 1e-9
+_ROUNDING_ALLOWANCE = 1e-9
 
 
-def most_correct(mu: float, share: float) -> float:
+def largest_mean_correct_share(mu: float, share: float) -> float:
     """Return w/m, the largest mean share of coins guessed right if a share of them is guessed."""
-    low = mu / 2
-    high = mu + 1 - normal_quantile(share / 2)
+    least_threshold = mu / 2
+    largest_threshold = mu + 1 - normal_quantile(share / 2)
 
     def is_guessed(threshold: float) -> bool:
-        return _below(-threshold) + _below(mu - threshold) >= share
+        return _normal_cdf(-threshold) + _normal_cdf(mu - threshold) >= share
 
-    low, _ = halved(low, high, is_guessed, most=_HALVINGS)
-    return min(share, _below(mu - low) * (1 + _SLACK))
+    least_threshold, _ = halved(least_threshold, largest_threshold, is_guessed, most=_HALVINGS)
+    return min(share, _normal_cdf(mu - least_threshold) * (1 + _ROUNDING_ALLOWANCE))
 
 
-def _below(x: float) -> float:
+def _normal_cdf(x: float) -> float:
     """Return Φ(x)."""
     return 0.5 * math.erfc(-x / math.sqrt(2))
 
 
 @dataclass(frozen=True)
-class Plan:
+class BetPlan:
     """Guesses and stake that prove most of a run as stated, and the μ that they prove."""
 
     guesses: int
@@ -64,70 +64,86 @@ class Plan:
 
 
 @lru_cache(maxsize=64)
-def plan_bet(mu: float, coins: int, steps: int, level: float) -> Plan:
+def plan_bet(mu: float, coins: int, steps: int, level: float) -> BetPlan:
     """Choose guesses and stake from what is declared; the number of coins is of each step."""
-    guesses = np.unique(np.maximum(1, np.rint(_SHARES * coins)))
-    proved = (_FRACTIONS * mu).tolist()
-    shares = (guesses / coins).tolist()
-    limit = coins * np.array([[most_correct(one, part) for part in shares] for one in proved])
-    right = coins * np.array([most_correct(mu, part) for part in shares])
-    spread = np.sqrt(right * (1 - right / guesses))
-    counts = np.clip(right + spread * _SCORES[:, None], 0, guesses)
-    best = Plan(guesses=int(guesses[0]), stake=1.0, proves=0.0)
-    promise = (-1.0, -math.inf)
-    for stake in _STAKES:
+    guesses = np.unique(np.maximum(1, np.rint(_PLANNED_SHARES * coins)))
+    proved_mus = (_PLANNED_FRACTIONS_OF_MU * mu).tolist()
+    guessed_shares = (guesses / coins).tolist()
+
+    def largest_mean_counts(mu: float) -> FloatArray:
+        mean_shares = [largest_mean_correct_share(mu, share) for share in guessed_shares]
+        return coins * np.array(mean_shares)
+
+    largest_means = np.array([largest_mean_counts(proved_mu) for proved_mu in proved_mus])
+    expected_correct = largest_mean_counts(mu)
+    deviations = np.sqrt(expected_correct * (1 - expected_correct / guesses))
+    likely_counts = expected_correct + deviations * _STANDARD_SCORES[:, None]
+    likely_counts = np.clip(likely_counts, 0, guesses)
+    best_plan = BetPlan(guesses=int(guesses[0]), stake=1.0, proves=0.0)
+    best_promise = (-1.0, -math.inf)
+    for stake in _PLANNED_STAKES:
         with np.errstate(divide="ignore"):
-            won = np.log1p(stake * (counts[:, None, :] / limit - 1)).mean(axis=0)
-        enough = steps * won >= -math.log(level)
-        for number, (column, growth) in enumerate(zip(enough.T, won[0], strict=True)):
-            reached = -1.0
-            if column.any():
-                reached = proved[int(column.nonzero()[0][-1])]
-            if (reached, growth) > promise:
-                best = Plan(
-                    guesses=int(guesses[number]), stake=float(stake), proves=max(reached, 0.0)
+            gains = likely_counts[:, None, :] / largest_means - 1
+            log_growth = np.log1p(stake * gains).mean(axis=0)
+        is_refuted = steps * log_growth >= -math.log(level)
+        for position, growth_at_zero in enumerate(log_growth[0]):
+            largest_proved = -1.0
+            refuted_positions = np.flatnonzero(is_refuted[:, position])
+            if refuted_positions.size:
+                largest_proved = proved_mus[int(refuted_positions[-1])]
+            if (largest_proved, growth_at_zero) > best_promise:
+                best_plan = BetPlan(
+                    guesses=int(guesses[position]),
+                    stake=float(stake),
+                    proves=max(largest_proved, 0.0),
                 )
-                promise = (reached, float(growth))
-    return best
+                best_promise = (largest_proved, float(growth_at_zero))
+    return best_plan
 
 
 def correct_guesses(observed: Observed, guesses: int) -> IntArray:
     """Return how many of so many guesses about the coins of a step were right, in each step."""
     coins = observed.design.step_coins()
-    counts = list[IntArray]()
-    rows = max(1, _CHUNK // observed.design.step_canaries)
-    for start in range(0, observed.steps, rows):
-        scores = observed.released[start : start + rows].astype(np.float64) - 0.5
-        right = (scores > 0) == coins[start : start + len(scores)]
-        counts.append(np.count_nonzero(_furthest(np.abs(scores), guesses) & right, axis=1))
-    return np.concatenate(counts)
+    counts_of_chunks = list[IntArray]()
+    steps_at_once = max(1, _MOST_COINS_AT_ONCE // observed.design.step_canaries)
+    for start in range(0, observed.steps, steps_at_once):
+        released = observed.released[start : start + steps_at_once]
+        centred_scores = released.astype(np.float64) - 0.5
+        is_correct = (centred_scores > 0) == coins[start : start + len(released)]
+        is_guessed = _is_among_largest(np.abs(centred_scores), guesses)
+        counts_of_chunks.append(np.count_nonzero(is_guessed & is_correct, axis=1))
+    return np.concatenate(counts_of_chunks)
 
 
-def _furthest(far: FloatArray, number: int) -> BoolArray:
+def _is_among_largest(distances: FloatArray, number: int) -> BoolArray:
     """Return which entries of each row are its largest, the first of equal ones."""
-    least = np.partition(far, -number, axis=1)[:, -number, None]
-    above = far > least
-    equal = far == least
-    missing = number - np.count_nonzero(above, axis=1, keepdims=True)
-    furthest: BoolArray = above | (equal & (np.cumsum(equal, axis=1) <= missing))
-    return furthest
+    partitioned = np.partition(distances, -number, axis=1)
+    smallest_of_largest = partitioned[:, -number, None]
+    is_larger = distances > smallest_of_largest
+    is_tied = distances == smallest_of_largest
+    tied_needed = number - np.count_nonzero(is_larger, axis=1, keepdims=True)
+    is_first_tied = is_tied & (np.cumsum(is_tied, axis=1) <= tied_needed)
+    is_among_largest: BoolArray = is_larger | is_first_tied
+    return is_among_largest
 
 
-def largest_refuted(plan: Plan, correct: IntArray, coins: int, level: float) -> float:
+def largest_refuted(plan: BetPlan, correct: IntArray, coins: int, level: float) -> float:
     """Return the largest μ that what was won refutes, for steps of so many coins; 0 if none."""
 
     def refuted(mu: float) -> bool:
         """Whether what there was ever came to 1/level."""
-        limit = most_correct(mu, plan.guesses / coins) * coins
+        largest_mean = largest_mean_correct_share(mu, plan.guesses / coins) * coins
         with np.errstate(divide="ignore"):
-            won = np.cumsum(np.log1p(plan.stake * (correct / limit - 1)))
-        return bool(np.max(won) * (1 - _SLACK) >= -math.log(level))
+            log_factors = np.log1p(plan.stake * (correct / largest_mean - 1))
+        log_capital = np.cumsum(log_factors)
+        return bool(np.max(log_capital) * (1 - _ROUNDING_ALLOWANCE) >= -math.log(level))
 
     if not refuted(0.0):
         return 0.0
-    low = 0.0
-    high = 1.0
-    while refuted(high):
-        low = high
-        high = 2 * high
-    return halved(low, high, refuted, most=_HALVINGS)[0]
+    refuted_mu = 0.0
+    unrefuted_mu = 1.0
+    while refuted(unrefuted_mu):
+        refuted_mu = unrefuted_mu
+        unrefuted_mu = 2 * unrefuted_mu
+    refuted_mu, _ = halved(refuted_mu, unrefuted_mu, refuted, most=_HALVINGS)
+    return refuted_mu

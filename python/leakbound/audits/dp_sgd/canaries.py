@@ -17,7 +17,7 @@ from leakbound.claims.training import StatedRun
 from leakbound.errors import InputError, OptionError
 
 # Coins of steps that are tossed where nobody says how many: bets need few more.
-_COINS = 200_000
+_DEFAULT_COINS = 200_000
 # Coins of short runs, which are one game: the more the better.
 _FEWEST_COINS = 20_000
 # Step canaries, at most, of long and short runs: half of them are rows of every batch.
@@ -73,8 +73,8 @@ class CanaryDesign:
         """Check the options, and fill in the ones that were left out."""
         steps = integer(max_steps, name="max_steps", least=1, most=_MOST_STEPS)
         if step_canaries is None:
-            long = min(_STEP_CANARIES, -(-_COINS // steps))
-            step_canaries = min(_MOST_STEP_CANARIES, max(long, -(-_FEWEST_COINS // steps)))
+            for_long_runs = min(_STEP_CANARIES, -(-_DEFAULT_COINS // steps))
+            step_canaries = min(_MOST_STEP_CANARIES, max(for_long_runs, -(-_FEWEST_COINS // steps)))
         stated = StatedRun.checked(sampling, relation, sampling_rate)
         design = cls(
             canaries=integer(canaries, name="canaries", least=2, most=MOST_EXAMPLES),
@@ -112,12 +112,12 @@ class CanaryDesign:
 
     def contributions(self) -> FloatArray:
         """Return what each canary adds to a batch it is in, in clipping norms: shape (size,)."""
-        without = 0.0
+        contribution_without = 0.0
         if self.stated.is_replaced:
-            without = -1.0
-        added = np.ones(self.size)
-        added[: self.canaries] = np.where(self.member(), 1.0, without)
-        return added
+            contribution_without = -1.0
+        contributions = np.ones(self.size)
+        contributions[: self.canaries] = np.where(self.member(), 1.0, contribution_without)
+        return contributions
 
     def member(self) -> BoolArray:
         """Return which membership canaries are in training: shape (canaries,).
@@ -176,26 +176,29 @@ class Predictor:
     """
 
     def __init__(self, size: int, noise: float) -> None:
-        self._last = np.zeros(size)
-        self._total = np.zeros(size)
-        self._steps = 0
-        self._before = np.maximum(1, np.arange(size))
+        self._last_noise = np.zeros(size)
+        self._total_noise = np.zeros(size)
+        self._steps_before = 0
+        self._smaller_canaries = np.maximum(1, np.arange(size))
         # As much as one step says pulls coefficients to 0.
-        self._gram = size * noise**2 * np.eye(3)
-        self._cross = np.zeros(3)
+        self._gram_matrix = size * noise**2 * np.eye(3)
+        self._cross_products = np.zeros(3)
 
     def squares(self, noise: FloatArray) -> float:
         """Return the sum of squares of what is left of a step's noise, and learn from it."""
-        mean = self._total / max(1, self._steps)
-        earlier = (np.cumsum(noise) - noise) / self._before
-        known = np.stack([self._last, mean, earlier])
-        left = noise - np.linalg.lstsq(self._gram, self._cross, rcond=None)[0] @ known
-        self._gram = self._gram + known @ known.T
-        self._cross = self._cross + known @ noise
-        self._last = noise
-        self._total = self._total + noise
-        self._steps = self._steps + 1
-        return float(left @ left)
+        mean_noise = self._total_noise / max(1, self._steps_before)
+        mean_of_smaller = (np.cumsum(noise) - noise) / self._smaller_canaries
+        predictors = np.stack([self._last_noise, mean_noise, mean_of_smaller])
+        residuals = (
+            noise
+            - np.linalg.lstsq(self._gram_matrix, self._cross_products, rcond=None)[0] @ predictors
+        )
+        self._gram_matrix = self._gram_matrix + predictors @ predictors.T
+        self._cross_products = self._cross_products + predictors @ noise
+        self._last_noise = noise
+        self._total_noise = self._total_noise + noise
+        self._steps_before = self._steps_before + 1
+        return float(residuals @ residuals)
 
 
 class Recorder:
@@ -206,26 +209,26 @@ class Recorder:
         self.planned_noise = planned_noise
         self.contributions = design.contributions()
         """What each canary adds to a batch that it is in, in clipping norms."""
-        self._listed = np.ones(design.canaries, dtype=np.bool_)
+        self._may_have_row = np.ones(design.canaries, dtype=np.bool_)
         if design.relation == "add_remove":
-            self._listed = design.member()
-        self._coins = design.step_coins()
-        self._batches = np.zeros(0, dtype=np.int64)
-        self._sampling = Purpose.DP_SGD_SAMPLING.rng(design.seed)
+            self._may_have_row = design.member()
+        self._step_coins = design.step_coins()
+        self._batch_of_epoch = np.zeros(0, dtype=np.int64)
+        self._sampling_rng = Purpose.DP_SGD_SAMPLING.rng(design.seed)
         self._log_odds = np.zeros(design.canaries)
         self._released: list[np.ndarray[tuple[int, ...], np.dtype[np.float32]]] = []
-        self._noise: list[float] = []
-        self._present = np.zeros(0, dtype=np.int64)
-        self._sampled = np.zeros(design.canaries, dtype=np.bool_)
+        self._noise_multipliers: list[float] = []
+        self._canaries_with_row = np.zeros(0, dtype=np.int64)
+        self._is_sampled = np.zeros(design.canaries, dtype=np.bool_)
         self._predictor = Predictor(size=design.size, noise=planned_noise)
         self._squares: list[float] = []
-        self._sizes: list[list[int]] = []
+        self._pass_sizes: list[list[int]] = []
         self.beyond = 0
 
     @property
     def steps(self) -> int:
         """Steps recorded."""
-        return len(self._sizes)
+        return len(self._pass_sizes)
 
     @property
     def is_full(self) -> bool:
@@ -240,24 +243,28 @@ class Recorder:
         """
         if self.is_full:
             return np.zeros(0, dtype=np.int64)
-        self._sampled = self._draw()
-        listed = self._listed & self._sampled
-        self._present = np.flatnonzero(np.append(listed, self._coins[self.steps]))
-        return self._present
+        self._is_sampled = self._draw_sampled()
+        has_row = self._may_have_row & self._is_sampled
+        self._canaries_with_row = np.flatnonzero(np.append(has_row, self._step_coins[self.steps]))
+        return self._canaries_with_row
 
-    def _draw(self) -> BoolArray:
+    def _draw_sampled(self) -> BoolArray:
         """Draw which membership canaries have a place in the next step's batch."""
         design = self.design
         if design.sampling != "epochs":
-            sampled: BoolArray = self._sampling.random(design.canaries) < design.sampling_rate
-            return sampled
-        of_epoch = self.steps % design.stated.epoch
-        if not of_epoch:
-            self._batches = self._sampling.integers(design.stated.epoch, size=design.canaries)
-        placed: BoolArray = self._batches == of_epoch
-        return placed
+            is_sampled: BoolArray = (
+                self._sampling_rng.random(design.canaries) < design.sampling_rate
+            )
+            return is_sampled
+        step_of_epoch = self.steps % design.stated.epoch
+        if not step_of_epoch:
+            self._batch_of_epoch = self._sampling_rng.integers(
+                design.stated.epoch, size=design.canaries
+            )
+        is_placed: BoolArray = self._batch_of_epoch == step_of_epoch
+        return is_placed
 
-    def _evidence(self, values: FloatArray, noise_multiplier: float) -> FloatArray:
+    def _log_odds_of_step(self, values: FloatArray, noise_multiplier: float) -> FloatArray:
         """Return ln dP/dQ of what a step released about each membership canary."""
         design = self.design
         if design.sampling == "epochs":
@@ -265,7 +272,7 @@ class Recorder:
             shift = 2 * values
             if not design.stated.is_replaced:
                 shift = values - 0.5
-            return self._sampled * shift / noise_multiplier**2
+            return self._is_sampled * shift / noise_multiplier**2
 
         def against_none(x: FloatArray) -> FloatArray:
             return privacy_loss(
@@ -292,28 +299,28 @@ class Recorder:
                 f"{np.count_nonzero(~np.isfinite(values))} of {values.size} canaries: look for an "
                 "example whose gradient is NaN or infinite"
             )
-        first = self.design.canaries
-        self._log_odds += self._evidence(values[:first], noise_multiplier)
+        membership_canaries = self.design.canaries
+        self._log_odds += self._log_odds_of_step(values[:membership_canaries], noise_multiplier)
         with np.errstate(over="ignore"):
-            self._released.append(values[first:].astype(np.float32))
+            self._released.append(values[membership_canaries:].astype(np.float32))
         noise = np.clip(values, -LARGEST, LARGEST)
-        noise[self._present] -= self.contributions[self._present]
+        noise[self._canaries_with_row] -= self.contributions[self._canaries_with_row]
         self._squares.append(self._predictor.squares(noise))
-        self._noise.append(noise_multiplier)
+        self._noise_multipliers.append(noise_multiplier)
         if isinstance(batch_size, Sequence):
-            self._sizes.append(list(batch_size))
+            self._pass_sizes.append(list(batch_size))
         else:
-            self._sizes.append([batch_size])
+            self._pass_sizes.append([batch_size])
 
     def observed(self) -> Observed:
         """Return all that was recorded."""
-        passes = max([1, *map(len, self._sizes)])
-        sizes = np.zeros((self.steps, passes), dtype=np.int64)
-        for step, of_passes in enumerate(self._sizes):
-            sizes[step, : len(of_passes)] = of_passes
+        passes = max([1, *map(len, self._pass_sizes)])
+        pass_sizes_of_steps = np.zeros((self.steps, passes), dtype=np.int64)
+        for step, sizes in enumerate(self._pass_sizes):
+            pass_sizes_of_steps[step, : len(sizes)] = sizes
         pass_sizes = None
         if passes > 1:
-            pass_sizes = sizes
+            pass_sizes = pass_sizes_of_steps
         return Observed(
             design=self.design,
             log_odds=self._log_odds,
@@ -321,9 +328,9 @@ class Recorder:
                 self.steps, self.design.step_canaries
             ),
             squares=np.array(self._squares),
-            noise_multipliers=np.array(self._noise),
+            noise_multipliers=np.array(self._noise_multipliers),
             planned_noise=self.planned_noise,
-            batch_sizes=sizes.sum(axis=1),
+            batch_sizes=pass_sizes_of_steps.sum(axis=1),
             steps_beyond=self.beyond,
             pass_sizes=pass_sizes,
         )

@@ -17,9 +17,9 @@ from leakbound.audits.dp_sgd.canaries import LARGEST, Observed
 from leakbound.results.dp_sgd import NoiseResult
 
 # Relative allowance for rounding of what is released, in single precision, and of its squares.
-_SLACK = 1e-6
+_ROUNDING_ALLOWANCE = 1e-6
 # Standard errors by which what canaries add may be short of the clipping norm.
-_SHORT = 3.0
+_ALLOWED_STANDARD_ERRORS = 3.0
 
 
 def audit_noise(observed: Observed, level: float) -> NoiseResult:
@@ -28,39 +28,45 @@ def audit_noise(observed: Observed, level: float) -> NoiseResult:
     evidence = -math.log(level)
     steps = np.arange(1, observed.steps + 1)
     # For many values 2 (evidence / values)^(1/2) is the best, of noise as planned.
-    tilt = min(1.0, 2 * math.sqrt(evidence / (design.size * design.max_steps)))
-    penalty = tilt / (2 * observed.planned_noise**2)
-    squares = np.cumsum(observed.squares)
+    planned_values = design.size * design.max_steps
+    relative_penalty = min(1.0, 2 * math.sqrt(evidence / planned_values))
+    penalty = relative_penalty / (2 * observed.planned_noise**2)
+    sums_of_squares = np.cumsum(observed.squares)
     with np.errstate(over="ignore"):
-        logs = (evidence + penalty * squares * (1 + _SLACK)) * 2 / (design.size * steps)
-        bounds = np.sqrt(np.expm1(logs) / (2 * penalty))
-    deviation = math.sqrt(float(squares[-1]) / (design.size * observed.steps))
-    added, error = _added(observed)
+        penalties = penalty * sums_of_squares * (1 + _ROUNDING_ALLOWANCE)
+        log_bounds = (evidence + penalties) * 2 / (design.size * steps)
+        bounds = np.sqrt(np.expm1(log_bounds) / (2 * penalty))
+    released_values = design.size * observed.steps
+    deviation = math.sqrt(float(sums_of_squares[-1]) / released_values)
+    contribution, standard_error = _mean_contribution(observed)
     reason = ""
-    if not added >= 1 - _SHORT * error:
+    if not contribution >= 1 - _ALLOWED_STANDARD_ERRORS * standard_error:
         reason = (
-            f"canaries add {added:.3g} clipping norms to what is released, not 1: the scale "
+            f"canaries add {contribution:.3g} clipping norms to what is released, not 1: the scale "
             "differs from the optimizer's, or canaries were clipped with other examples"
         )
     return NoiseResult(
         bound=math.inf if reason else float(bounds.min()),
-        values=design.size * observed.steps,
+        values=released_values,
         penalty=penalty,
         deviation=deviation,
-        added=added,
+        added=contribution,
         reason=reason,
         confidence=1 - level,
     )
 
 
-def _added(observed: Observed) -> tuple[float, float]:
+def _mean_contribution(observed: Observed) -> tuple[float, float]:
     """Return what step canaries add on average, in clipping norms, and its standard error."""
     coins = observed.design.step_coins()[: observed.steps]
-    heads = int(np.count_nonzero(coins))
-    if heads in {0, coins.size}:
+    included = int(np.count_nonzero(coins))
+    if included in {0, coins.size}:
         return 1.0, 0.0
     noise = np.clip(observed.released, -LARGEST, LARGEST) - coins
-    within = noise.mean(where=coins, dtype=np.float64)
-    others = noise.mean(where=~coins, dtype=np.float64)
-    square = float(np.einsum("ij,ij->", noise, noise, dtype=np.float64)) / coins.size
-    return float(1 + within - others), math.sqrt(square / heads + square / (coins.size - heads))
+    mean_with = noise.mean(where=coins, dtype=np.float64)
+    mean_without = noise.mean(where=~coins, dtype=np.float64)
+    mean_square = float(np.einsum("ij,ij->", noise, noise, dtype=np.float64)) / coins.size
+    contribution = float(1 + mean_with - mean_without)
+    excluded = coins.size - included
+    standard_error = math.sqrt(mean_square / included + mean_square / excluded)
+    return contribution, standard_error

@@ -14,11 +14,11 @@ from leakbound.results.dp_sgd import SamplingResult
 from leakbound.stats import binomial_tail, clopper_pearson
 
 # Sets of sizes drawn to compare with: the smallest p-value of the variance is 1/1000.
-_GAMES = 1999
+_DRAWN_SETS = 1999
 # Batches that are compared, at most.
 _MOST_BATCHES = 2000
 # Examples times batches of that comparison, at most: a limit of NumPy's generator.
-_MOST_ROWS = 10**9
+_MOST_DRAWN_EXAMPLES = 10**9
 
 
 def audit_batch_sizes(
@@ -37,48 +37,53 @@ def audit_batch_sizes(
     be the sample either; where they could, nothing is decided, and the reason says so.
     """
     if examples is None:
-        return _untested(observed, confidence=confidence, reason=_UNKNOWN)
+        return _result_without_test(observed, confidence=confidence, reason=_UNKNOWN_EXAMPLES)
     if observed.design.sampling != "poisson":
-        return _counted(observed, examples=examples, confidence=confidence)
+        return _test_sizes_without_chance(observed, examples=examples, confidence=confidence)
     # Only where no reading of the rows is right are samples refuted, so the largest p-value counts.
     design = observed.design
     passes = observed.passes
-    together = [_Sizes(sizes=observed.batch_sizes, design=design, examples=examples)]
+    readings = [_PoissonSizes(sizes=observed.batch_sizes, design=design, examples=examples)]
     if examples[0] < examples[1] and passes > 1:
         # The batch that an optimizer expects may be that of one pass
         least, most = (passes * limit for limit in examples)
-        together.append(_Sizes(sizes=observed.batch_sizes, design=design, examples=(least, most)))
-    likeliest = max((one.tested(confidence) for one in together), key=lambda one: one.p_value)
-    if observed.pass_sizes is None or not likeliest.refutes:
-        return likeliest
-    of_pass = 0
-    for number, rows in enumerate(observed.pass_sizes.T, start=1):
-        alone = _Sizes(sizes=rows, design=design, examples=examples)
+        readings.append(
+            _PoissonSizes(sizes=observed.batch_sizes, design=design, examples=(least, most))
+        )
+    results = [reading.result(confidence) for reading in readings]
+    likeliest_result = max(results, key=lambda result: result.p_value)
+    if observed.pass_sizes is None or not likeliest_result.refutes:
+        return likeliest_result
+    likeliest_pass = 0
+    for pass_number, pass_sizes in enumerate(observed.pass_sizes.T, start=1):
+        sizes_of_pass = _PoissonSizes(sizes=pass_sizes, design=design, examples=examples)
         # Whatever else is tested, the p-value is no larger than that of the mean.
-        if shares.SIZES.price(2) * alone.p_mean > likeliest.p_value:
-            found = replace(alone.tested(confidence), lower_rate=None, upper_rate=None)
-            if found.p_value > likeliest.p_value:
-                likeliest = found
-                of_pass = number
-    if likeliest.refutes:
-        return likeliest
-    return _untested(
+        if shares.SIZES.price(2) * sizes_of_pass.p_mean > likeliest_result.p_value:
+            result_of_pass = replace(
+                sizes_of_pass.result(confidence), lower_rate=None, upper_rate=None
+            )
+            if result_of_pass.p_value > likeliest_result.p_value:
+                likeliest_result = result_of_pass
+                likeliest_pass = pass_number
+    if likeliest_result.refutes:
+        return likeliest_result
+    return _result_without_test(
         observed,
         confidence=confidence,
         reason=f"a step accumulates up to {observed.passes} backward passes, whose rows together "
-        f"are not a Poisson sample, while those of pass {of_pass} alone may be one. If the rows of "
-        "other passes are training examples, too, and not generated ones as in a GAN, then the run "
-        "is not the stated mechanism",
+        f"are not a Poisson sample, while those of pass {likeliest_pass} alone may be one. If the "
+        "rows of other passes are training examples, too, and not generated ones as in a GAN, then "
+        "the run is not the stated mechanism",
     )
 
 
-_UNKNOWN = (
+_UNKNOWN_EXAMPLES = (
     "the number of training examples is not known: pass examples to watch_dp_sgd, or an "
     "optimizer that divides by an expected batch size"
 )
 
 
-def _untested(observed: Observed, confidence: float, reason: str) -> SamplingResult:
+def _result_without_test(observed: Observed, confidence: float, reason: str) -> SamplingResult:
     sizes = observed.batch_sizes
     rate = observed.design.sampling_rate
     mean = float(sizes.mean())
@@ -99,7 +104,9 @@ def _untested(observed: Observed, confidence: float, reason: str) -> SamplingRes
     )
 
 
-def _counted(observed: Observed, examples: tuple[int, int], confidence: float) -> SamplingResult:
+def _test_sizes_without_chance(
+    observed: Observed, examples: tuple[int, int], confidence: float
+) -> SamplingResult:
     """Compare sizes with those of batches of a fixed size, or of epochs: both need no chance.
 
     A batch of a fixed size has q N examples, and an epoch has each of N examples once at most.
@@ -109,14 +116,16 @@ def _counted(observed: Observed, examples: tuple[int, int], confidence: float) -
     least, most = examples
     mean = float(sizes.mean())
     if design.sampling == "fixed_size":
-        constant = bool((sizes == sizes[0]).all())
+        is_constant = bool((sizes == sizes[0]).all())
         rate = design.sampling_rate
-        right = least * rate - 1 < mean < most * rate + 1
+        is_possible = least * rate - 1 < mean < most * rate + 1
     else:
-        constant = True
-        epoch = design.stated.epoch
-        totals = np.convolve(sizes, np.ones(min(epoch, sizes.size), dtype=np.int64), mode="valid")
-        right = int(totals.max()) <= most
+        is_constant = True
+        epoch_length = design.stated.epoch
+        sizes_of_epochs = np.convolve(
+            sizes, np.ones(min(epoch_length, sizes.size), dtype=np.int64), mode="valid"
+        )
+        is_possible = int(sizes_of_epochs.max()) <= most
     return SamplingResult(
         sampling=design.sampling,
         sampling_rate=design.sampling_rate,
@@ -127,14 +136,14 @@ def _counted(observed: Observed, examples: tuple[int, int], confidence: float) -
         mean=mean,
         variance=float(sizes.var()),
         expected_variance=0.0,
-        p_mean=float(right),
-        p_variance=float(constant),
+        p_mean=float(is_possible),
+        p_variance=float(is_constant),
         confidence=float(confidence),
         reason="",
     )
 
 
-class _Sizes:
+class _PoissonSizes:
     """Sizes of batches, of examples whose number is known between limits."""
 
     def __init__(self, sizes: IntArray, design: CanaryDesign, examples: tuple[int, int]) -> None:
@@ -152,32 +161,34 @@ class _Sizes:
             return 0.0  # which no sampling without repetition gives
         batches = self.sizes.size
         rate = self.design.sampling_rate
-        absent = self.least * batches - self.total
-        fewer = float(binomial_tail(absent, n=self.least * batches, p=1 - rate))
+        absent_examples = self.least * batches - self.total
+        fewer = float(binomial_tail(absent_examples, n=self.least * batches, p=1 - rate))
         more = float(binomial_tail(self.total, n=self.most * batches, p=rate))
         return min(1.0, shares.MEAN_SIDES.price(2) * min(fewer, more))
 
-    def tested(self, confidence: float) -> SamplingResult:
+    def result(self, confidence: float) -> SamplingResult:
         """Test mean and variance."""
         sizes = self.sizes
         rate = self.design.sampling_rate
         mean = float(sizes.mean())
         variance = float(sizes.var())
-        lower = None
-        upper = None
+        lower_rate = None
+        upper_rate = None
         p_distinct = None
         p_variance = 1.0
         least = self.given
         most = self.most
-        expected = mean * (1 - rate)
+        expected_variance = mean * (1 - rate)
         if self.largest <= most:
             if self.given == most:
-                lower, upper = rate_limits(sizes, examples=most, confidence=confidence)
+                lower_rate, upper_rate = rate_limits(sizes, examples=most, confidence=confidence)
             least = self.least
-            p_variance, p_distinct = _tests_given_the_sum(
+            p_variance, p_distinct = _p_values_given_sum(
                 sizes, least=least, most=most, seed=self.design.seed
             )
-            expected = min(max(variance, mean * (1 - mean / least)), mean * (1 - mean / most))
+            expected_variance = min(
+                max(variance, mean * (1 - mean / least)), mean * (1 - mean / most)
+            )
         return SamplingResult(
             sampling_rate=rate,
             batches=sizes.size,
@@ -186,12 +197,12 @@ class _Sizes:
             largest=self.largest,
             mean=mean,
             variance=variance,
-            expected_variance=expected,
+            expected_variance=expected_variance,
             p_mean=self.p_mean,
             p_variance=p_variance,
             p_distinct=p_distinct,
-            lower_rate=lower,
-            upper_rate=upper,
+            lower_rate=lower_rate,
+            upper_rate=upper_rate,
             confidence=float(confidence),
             reason="",
         )
@@ -206,12 +217,12 @@ def rate_limits(sizes: IntArray, examples: int, confidence: float) -> tuple[floa
     """Return exact limits of the rate under Poisson sampling, each at half of the error."""
     level = shares.RATE_SIDES.of(complement(confidence), 2)
     total = int(sizes.sum())
-    rows = examples * sizes.size
-    lower = float(clopper_pearson(total, rows, beta=level))
-    return lower, 1 - float(clopper_pearson(rows - total, rows, beta=level))
+    chances = examples * sizes.size
+    lower_rate = float(clopper_pearson(total, chances, beta=level))
+    return lower_rate, 1 - float(clopper_pearson(chances - total, chances, beta=level))
 
 
-def _tests_given_the_sum(
+def _p_values_given_sum(
     sizes: IntArray, least: int, most: int, seed: int
 ) -> tuple[float, float | None]:
     """Return Monte Carlo p-values given the sum: of the variance, and of the distinct sizes.
@@ -219,32 +230,45 @@ def _tests_given_the_sum(
     That of the variance is two-sided. Few sizes are distinct where batches are of a fixed size but
     for the last of an epoch, whatever their variance is. That is compared at both limits of N.
     """
-    batches = min(sizes.size, _MOST_BATCHES, _MOST_ROWS // most)
+    batches = min(sizes.size, _MOST_BATCHES, _MOST_DRAWN_EXAMPLES // most)
     if batches < 2:
         return 1.0, None
-    kept = sizes[np.linspace(0, sizes.size - 1, batches).round().astype(int)]
+    positions = np.linspace(0, sizes.size - 1, batches).round().astype(int)
+    compared_sizes = sizes[positions]
     rng = Purpose.DP_SGD_BATCHES.rng(seed)
 
-    def drawn(examples: int) -> IntArray:
+    def draw_sizes(examples: int) -> IntArray:
         sets: IntArray = rng.multivariate_hypergeometric(
-            np.full(batches, examples), int(kept.sum()), size=_GAMES, method="marginals"
+            np.full(batches, examples),
+            int(compared_sizes.sum()),
+            size=_DRAWN_SETS,
+            method="marginals",
         )
         return sets
 
-    def distinct(sets: IntArray) -> IntArray:
-        counted: IntArray = 1 + np.count_nonzero(np.diff(np.sort(sets, axis=1), axis=1), axis=1)
-        return counted
+    def count_distinct(sets: IntArray) -> IntArray:
+        differences = np.diff(np.sort(sets, axis=1), axis=1)
+        counts: IntArray = 1 + np.count_nonzero(differences, axis=1)
+        return counts
 
-    fewest = greatest = drawn(least)
+    drawn_at_least = drawn_at_most = draw_sizes(least)
     if least < most:
-        greatest = drawn(most)
+        drawn_at_most = draw_sizes(most)
     # 1. Squares, low ones at the least number of examples and high ones at the most.
-    seen = int(kept @ kept)
-    low = 1 + np.count_nonzero(np.einsum("ij,ij->i", fewest, fewest) <= seen)
-    high = 1 + np.count_nonzero(np.einsum("ij,ij->i", greatest, greatest) >= seen)
+    observed_squares = int(compared_sizes @ compared_sizes)
+    lower_squares = 1 + np.count_nonzero(
+        np.einsum("ij,ij->i", drawn_at_least, drawn_at_least) <= observed_squares
+    )
+    higher_squares = 1 + np.count_nonzero(
+        np.einsum("ij,ij->i", drawn_at_most, drawn_at_most) >= observed_squares
+    )
     # 2. How many sizes there are, at either.
-    sizes_seen = np.unique(kept).size
-    as_few = [1 + np.count_nonzero(distinct(sets) <= sizes_seen) for sets in (fewest, greatest)]
-    games = _GAMES + 1
-    two_sided = min(1.0, shares.VARIANCE_SIDES.price(2) * min(low, high) / games)
-    return float(two_sided), float(max(as_few) / games)
+    distinct_sizes = np.unique(compared_sizes).size
+    fewer_distinct = [
+        1 + np.count_nonzero(count_distinct(sets) <= distinct_sizes)
+        for sets in (drawn_at_least, drawn_at_most)
+    ]
+    all_sets = _DRAWN_SETS + 1
+    p_one_sided = min(lower_squares, higher_squares) / all_sets
+    p_variance = min(1.0, shares.VARIANCE_SIDES.price(2) * p_one_sided)
+    return float(p_variance), float(max(fewer_distinct) / all_sets)
