@@ -160,8 +160,13 @@ class _Words:
             kind = reading.kind
             if is_missing[rows].all():
                 kind = "empty"
-            marks = self._counts_of_marks(self.word_of_cell[rows])
-            columns.append(Column(values[rows], is_missing[rows], kind, marks=marks))
+            column = Column(
+                values=values[rows],
+                missing=is_missing[rows],
+                kind=kind,
+                marks=self._counts_of_marks(self.word_of_cell[rows]),
+            )
+            columns.append(column)
         return columns
 
     def refuse_thousands(self) -> None:
