@@ -20,7 +20,7 @@ from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 import leakbound as lb
-from leakbound.audits.pairing import hashes, matched
+from leakbound.audits.pairing import hashes_of_ids, matched_by_hash
 
 if TYPE_CHECKING:
     from docutils.nodes import Node
@@ -526,8 +526,8 @@ def matching(plt: Any) -> Any:
     rng = np.random.default_rng(3)
     pairing = lb.Pairing(seed=6, centre=0, spread=1, buckets=2)
     ids, member = np.arange(22), rng.permutation(22) < 13
-    place = hashes(pairing, ids) / 2**64 + 0.5
-    members, others, left = matched(pairing, ids, hashes(pairing, ids), member)
+    place = hashes_of_ids(pairing, ids) / 2**64 + 0.5
+    members, others, left = matched_by_hash(pairing, ids, hashes_of_ids(pairing, ids), member)
     figure, ax = plt.subplots(figsize=(5.6, 1.8))
     for one, other in zip(members, others, strict=True):
         ax.plot([place[one], place[other]], [1, 0], color="grey", linewidth=0.8)

@@ -64,14 +64,14 @@ class ExampleOrder:
     """
 
     def __init__(self, ids: ArrayInput | None = None, name: str = _IDS) -> None:
-        self._named = ids is not None
-        self._moved = False
-        self._scored: _Ids | None = None
+        self._has_given_ids = ids is not None
+        self._differs_from_membership = False
+        self._ids_of_scores: _Ids | None = None
         self.rows: IntArray | None = None
         """Which rows of the scores are the examples, if these `follow` another order."""
-        self._known: list[_Ids] = []
+        self._known_ids: list[_Ids] = []
         if ids is not None:
-            self._known = _told(ids, name)
+            self._known_ids = _given_ids(ids, name)
 
     @classmethod
     def of_tables(cls, tables: Sequence[object], name: str) -> Self:
@@ -80,34 +80,32 @@ class ExampleOrder:
         Tables that all number their rows from 0, or of which one has no index, name no rows.
         """
         order = cls()
-        parts = [_own(table, name) for table in tables]
-        indices = [part.values for part in parts if part is not None and part.kind == "index"]
-        if len(indices) == len(parts) and not all(map(_is_range, indices)):
-            alike = len({one.dtype.kind for one in indices}) == 1
-            together = indices
-            if not alike:
-                together = [one.astype(object) for one in indices]
-            order._known.append(
-                _Ids(values=whole_numbers(np.concatenate(together)), kind="index", of=name)
-            )
+        ids_of_tables = [_carried_ids(table, name) for table in tables]
+        indices = [ids.values for ids in ids_of_tables if ids is not None and ids.kind == "index"]
+        if len(indices) == len(ids_of_tables) and not all(map(_is_range, indices)):
+            types = {index.dtype.kind for index in indices}
+            if len(types) > 1:
+                indices = [index.astype(object) for index in indices]
+            index = whole_numbers(np.concatenate(indices))
+            order._known_ids.append(_Ids(values=index, kind="index", of=name))
         return order
 
     def scores(self, values: Data, name: str) -> Data:
         """Return scores in the order of the examples; the first ones set it."""
-        own = _own(values, name)
-        if own is None:
+        ids = _carried_ids(values, name)
+        if ids is None:
             return values
-        return self._scores_of(own, values, name)
+        return self._scores_with_ids(ids, values, name)
 
-    def _scores_of(self, own: _Ids, values: Data, name: str) -> Data:
+    def _scores_with_ids(self, ids: _Ids, values: Data, name: str) -> Data:
         """Return scores that carry ids in the order of the examples."""
-        if not self._named:
-            self._scored = own
+        if not self._has_given_ids:
+            self._ids_of_scores = ids
             return self.placed(values, name)
-        if own.kind == "ids" and _is_range(own.values):
+        if ids.kind == "ids" and _is_range(ids.values):
             return values
-        if own.kind == "index" and all(known.kind == "ids" for known in self._known):
-            self._known.append(own)
+        if ids.kind == "index" and all(known.kind == "ids" for known in self._known_ids):
+            self._known_ids.append(ids)
             return values
         return self.placed(values, name)
 
@@ -116,14 +114,16 @@ class ExampleOrder:
 
         So nothing that a seed draws depends on the order in which scores come.
         """
-        own = _own(plan, name)
-        there = None
-        if own is not None:
-            there = self._joined(own)
-        if there is not None:
-            self.rows = np.argsort(there)
-            self._moved = not _is_range(there)
-            self._known = [replace(one, values=one.values[self.rows]) for one in self._known]
+        ids_of_plan = _carried_ids(plan, name)
+        rows_of_plan = None
+        if ids_of_plan is not None:
+            rows_of_plan = self._joining_rows(ids_of_plan)
+        if rows_of_plan is not None:
+            self.rows = np.argsort(rows_of_plan)
+            self._differs_from_membership = not _is_range(rows_of_plan)
+            self._known_ids = [
+                replace(known, values=known.values[self.rows]) for known in self._known_ids
+            ]
         return self.rows
 
     def member(self, member: MemberInput, examples: int, *, copies: bool = False) -> BoolArray:
@@ -133,22 +133,22 @@ class ExampleOrder:
         """
         if not copies:
             refuse_copies(member)
-        own = _own(member, "member")
-        if own is None:
-            if self._scored is not None:
-                _refuse_shuffled(self._scored)
+        ids = _carried_ids(member, "member")
+        if ids is None:
+            if self._ids_of_scores is not None:
+                _refuse_shuffled_index(self._ids_of_scores)
             return check_membership(member, examples)
-        return self._member_of(own, member, examples)
+        return self._member_with_ids(ids, member, examples)
 
-    def _member_of(self, own: _Ids, member: MemberInput, examples: int) -> BoolArray:
+    def _member_with_ids(self, ids: _Ids, member: MemberInput, examples: int) -> BoolArray:
         """Return membership that carries ids in the order of the examples."""
-        rows = self._rows_of(own)
+        rows = self._rows_with_ids(ids)
         if rows is None:
             return check_membership(member, examples)
-        values = membership_vector(member)
-        check_length(values, examples=examples, name="member")
-        self._moved = not _is_range(rows)
-        return check_membership(values[rows], examples)
+        membership = membership_vector(member)
+        check_length(membership, examples=examples, name="member")
+        self._differs_from_membership = not _is_range(rows)
+        return check_membership(membership[rows], examples)
 
     def placed(self, values: Data, name: str, *, across: bool = False) -> Data:
         """Return data about the examples in their order."""
@@ -163,13 +163,16 @@ class ExampleOrder:
 
     def rows_of(self, values: Data, name: str, *, across: bool = False) -> IntArray | None:
         """Return which rows of data about the examples to take, in order; None for all as given."""
-        if self._moved and _has_rows(values) and not self._tells(_own(values, name, across=across)):
+        ids = _carried_ids(values, name, across=across)
+        if self._differs_from_membership and _has_rows(values) and not self._tell_order(ids):
             raise InputError(
                 f"scores and membership list the examples in different orders, and {name} has no "
                 "ids that tell its order: put all in one order, or give it the same ids (a pandas "
                 "index)"
             )
-        return self._rows(values, name, across=across)
+        if ids is None:
+            return None
+        return self._rows_with_ids(ids)
 
     @property
     def ids(self) -> AnyArray | None:
@@ -178,10 +181,12 @@ class ExampleOrder:
         Those passed as `ids`, or numbers and text that an argument carries. Not the numbers
         0, 1, …, n - 1 in any order, which every batch may have.
         """
-        if self._named:
-            return self._known[0].values
-        carried = (known.values for known in self._known if _are_names(known.values, "iufSUT"))
-        return next((values for values in carried if not _is_range(np.sort(values))), None)
+        if self._has_given_ids:
+            return self._known_ids[0].values
+        for known in self._known_ids:
+            if _are_names(known.values, "iufSUT") and not _is_range(np.sort(known.values)):
+                return known.values
+        return None
 
     @property
     def distinct_ids(self) -> AnyArray | None:
@@ -190,73 +195,73 @@ class ExampleOrder:
         An index repeats where tables were put together that each count their rows: it names none.
         """
         ids = self.ids
-        distinct = self._named or ids is None or np.unique(ids).size == ids.size
-        if distinct:
+        if self._has_given_ids or ids is None:
+            return ids
+        if np.unique(ids).size == ids.size:
             return ids
         return None
 
     @property
     def told_ids(self) -> AnyArray | None:
         """Ids passed as `ids`, or carried by scores or a plan; an index does not count."""
-        told = (known.values for known in self._known if known.kind == "ids")
-        return next((values for values in told if not _is_range(values)), None)
+        for known in self._known_ids:
+            if known.kind == "ids" and not _is_range(known.values):
+                return known.values
+        return None
 
-    def _rows(self, values: object, name: str, *, across: bool = False) -> IntArray | None:
-        """Return which rows of `values` to take, in order; None for all as they are."""
-        own = _own(values, name, across=across)
-        if own is None:
-            return None
-        return self._rows_of(own)
-
-    def _rows_of(self, own: _Ids) -> IntArray | None:
-        """Return the same of values that carry ids, which are known from then on."""
-        rows = self._joined(own)
+    def _rows_with_ids(self, ids: _Ids) -> IntArray | None:
+        """Return which rows of values with ids to take, None for all; the ids are known then."""
+        rows = self._joining_rows(ids)
         if rows is not None:
-            own = replace(own, values=own.values[rows])
-        self._known.append(own)
+            ids = replace(ids, values=ids.values[rows])
+        self._known_ids.append(ids)
         return rows
 
-    def _tells(self, own: _Ids | None) -> bool:
+    def _tell_order(self, ids: _Ids | None) -> bool:
         """Return whether ids tell an order: a plain index does where these numbers are ids."""
-        if own is None or not own.plain:
-            return own is not None
-        return any(_order(known, own) is not None for known in self._known)
+        if ids is None or not ids.plain:
+            return ids is not None
+        return any(_rows_in_order_of(known, ids) is not None for known in self._known_ids)
 
-    def _joined(self, own: _Ids) -> IntArray | None:
-        """Return the rows that put `own` in order, from the ids of its own kind if it can be.
+    def _joining_rows(self, ids: _Ids) -> IntArray | None:
+        """Return the rows that put ids in order, from the ids of their own kind if it can be.
 
         A plain index is compared with plain ones first, and other ids with other ids.
         """
-        listed = sorted(
-            self._known, key=lambda known: (known.plain != own.plain, known.kind != own.kind)
+        alike_first = sorted(
+            self._known_ids,
+            key=lambda known: (known.plain != ids.plain, known.kind != ids.kind),
         )
-        for known in listed:
-            if np.array_equal(known.values, own.values):
+        for known in alike_first:
+            if np.array_equal(known.values, ids.values):
                 return None
-            rows = _order(known, own)
+            rows = _rows_in_order_of(known, ids)
             if rows is not None:
                 return rows
-        others = []
-        if not own.plain:
-            others = [known for known in listed if not known.plain]
-        if others:
-            raise InputError(_unmatched(others[0], own))
+        if ids.plain:
+            return None
+        for known in alike_first:
+            if not known.plain:
+                raise InputError(_unmatched(known, ids))
         return None
 
 
-def _told(ids: ArrayInput, name: str) -> list[_Ids]:
+def _given_ids(ids: ArrayInput, name: str) -> list[_Ids]:
     """Return ids that were passed as such, and the index that they have if they are a column."""
     values = whole_numbers(vector(ids, name="ids", kinds=_KINDS))
-    named = _Ids(values=values, kind="ids", of=name)
-    return [one for one in (named, _own(ids, "ids")) if one is not None]
+    known_ids = [_Ids(values=values, kind="ids", of=name)]
+    index = _carried_ids(ids, "ids")
+    if index is not None:
+        known_ids.append(index)
+    return known_ids
 
 
-def _refuse_shuffled(own: _Ids) -> None:
+def _refuse_shuffled_index(ids: _Ids) -> None:
     """Refuse scores that count from 0 in another order, whose membership may be in either."""
-    if own.kind != "index" or own.plain or not _is_range(np.sort(own.values)):
+    if ids.kind != "index" or ids.plain or not _is_range(np.sort(ids.values)):
         return
     raise InputError(
-        f"{own.of} lists 0 to {own.values.size - 1:,} in another order, and member has no "
+        f"{ids.of} lists 0 to {ids.values.size - 1:,} in another order, and member has no "
         "index: give member as a Series with this index or, if rows match as they stand, "
         "scores as .to_numpy()"
     )
@@ -266,17 +271,19 @@ def row_numbers(size: int) -> IntArray:
     """Return 0, 1, …, size - 1, in four bytes each where they can be, to spare memory."""
     if size > np.iinfo(np.uint32).max:
         return np.arange(size)
-    narrow: AnyArray = np.arange(size, dtype=np.uint32)
-    return narrow
+    narrow_numbers: AnyArray = np.arange(size, dtype=np.uint32)
+    return narrow_numbers
 
 
 def row_names(values: object) -> AnyArray | None:
     """Return the index of a pandas object if it names rows: whole numbers or text, each once."""
-    own = _own(values, "the rows")
-    if own is None or own.kind != "index" or own.plain or not _are_names(own.values, "iuSUT"):
+    ids = _carried_ids(values, "the rows")
+    if ids is None or ids.kind != "index" or ids.plain:
         return None
-    if np.unique(own.values).size == own.values.size:
-        return own.values
+    if not _are_names(ids.values, "iuSUT"):
+        return None
+    if np.unique(ids.values).size == ids.values.size:
+        return ids.values
     return None
 
 
@@ -284,7 +291,7 @@ def picked(items: Data, rows: IntArray) -> Data:
     """Return rows of an array, tensor, sparse matrix, frame or sequence, which becomes a list."""
     if hasattr(items, "iloc"):
         return items.iloc[rows]
-    if _package(items) == "pyarrow":
+    if _package_of(items) == "pyarrow":
         return items.take(rows)
     if hasattr(items, "tocsr"):
         items = items.tocsr()
@@ -296,15 +303,14 @@ def picked(items: Data, rows: IntArray) -> Data:
 def size_of(items: Data) -> int:
     """Return the number of rows."""
     refuse_masked(items, name="it")
-    words = isinstance(items, str | bytes | bytearray | Mapping)
+    is_single = isinstance(items, str | bytes | bytearray | Mapping)
     shape = getattr(items, "shape", None)
-    rows = hasattr(items, "__len__") and hasattr(items, "__getitem__") and shape != ()
-    if words or not rows:
-        lazy = hasattr(items, "collect")  # a query of polars, or data of a cluster
-        hint = "pass an array, a frame or a list"
-        if lazy:
-            hint = "pass its .collect()"
-        raise InputTypeError(f"{type(items).__name__} has no rows: {hint}")
+    is_sequence = hasattr(items, "__len__") and hasattr(items, "__getitem__") and shape != ()
+    if is_single or not is_sequence:
+        advice = "pass an array, a frame or a list"
+        if hasattr(items, "collect"):  # a query of polars, or data of a cluster
+            advice = "pass its .collect()"
+        raise InputTypeError(f"{type(items).__name__} has no rows: {advice}")
     if shape:
         return int(shape[0])
     return len(items)
@@ -313,61 +319,73 @@ def size_of(items: Data) -> int:
 def gathered(parts: Sequence[Data], rows: IntArray) -> Data:
     """Return rows of several data of one kind, as if one was put below the other."""
     ends = np.cumsum([0, *map(size_of, parts)])
-    which = np.searchsorted(ends, rows, side="right") - 1
+    part_of_row = np.searchsorted(ends, rows, side="right") - 1
     try:
         # No name for the parts, which are large: they are gone once they are stacked.
         stacked = _stacked(
-            [picked(part, rows[which == i] - ends[i]) for i, part in enumerate(parts)]
+            [
+                picked(part, rows[part_of_row == number] - ends[number])
+                for number, part in enumerate(parts)
+            ]
         )
-        together = picked(stacked, np.argsort(np.argsort(which, kind="stable")))
+        rows_by_part = np.argsort(part_of_row, kind="stable")
+        together = picked(stacked, np.argsort(rows_by_part))
     except (LeakboundError, MemoryError):
         raise
     except Exception as error:  # of whatever package the data are
-        listed = " and ".join(type(part).__name__ for part in parts)
+        types = " and ".join(type(part).__name__ for part in parts)
         raise InputError(
-            f"rows of {listed} cannot be put in one order ({type(error).__name__}: "
+            f"rows of {types} cannot be put in one order ({type(error).__name__}: "
             f"{one_line(error)}): pass arrays, or frames with the same columns and types"
         ) from error
     # An index that counts the rows of each part would tell the parts.
-    plain = hasattr(together, "iloc") and not together.index.is_unique
-    if plain:
+    if hasattr(together, "iloc") and not together.index.is_unique:
         return together.reset_index(drop=True)
     return together
 
 
-def _package(items: Data) -> str:
+def _package_of(items: Data) -> str:
     """Return the package of a container, NumPy for what is no array of another."""
-    roots = (one.__module__.partition(".")[0] for one in type(items).__mro__)
-    return next((root for root in roots if root in _STACKED), "numpy")
+    for base in type(items).__mro__:
+        package, _, _ = base.__module__.partition(".")
+        if package in _STACKED:
+            return package
+    return "numpy"
 
 
 def _stacked(parts: list[Data]) -> Data:
     """Put arrays, tensors, sparse matrices, frames or lists below one another."""
-    kinds = {_package(part) for part in parts}
-    shapes = [tuple(getattr(part, "shape", ()))[1:] for part in parts]
-    if len(kinds) > 1 or len({*shapes}) > 1:
-        pairs = zip(parts, shapes, strict=True)
-        listed = " and ".join(f"{type(part).__name__} with rows of shape {s}" for part, s in pairs)
+    packages = {_package_of(part) for part in parts}
+    row_shapes = [tuple(getattr(part, "shape", ()))[1:] for part in parts]
+    if len(packages) > 1 or len({*row_shapes}) > 1:
+        types_and_shapes = [
+            f"{type(part).__name__} with rows of shape {row_shape}"
+            for part, row_shape in zip(parts, row_shapes, strict=True)
+        ]
+        listed = " and ".join(types_and_shapes)
         raise InputError(f"rows must be of one type and shape, got {listed}")
     if all(isinstance(part, list) for part in parts):
         return list(chain(*parts))
-    kind = kinds.pop()
-    names = [column_names(part) for part in parts]
-    if any({*one} != {*names[0]} for one in names):
-        raise InputError(f"tables must have the same columns, got {' and '.join(map(str, names))}")
-    module = sys.modules[kind]
-    if kind == "scipy":
+    (package,) = packages
+    names_of_parts = [column_names(part) for part in parts]
+    if any({*names} != {*names_of_parts[0]} for names in names_of_parts):
+        listed = " and ".join(map(str, names_of_parts))
+        raise InputError(f"tables must have the same columns, got {listed}")
+    module = sys.modules[package]
+    if package == "scipy":
         return module.sparse.vstack(parts, format="csr")
-    if kind == "pyarrow":
-        return _arrow_stacked(parts, module)
-    if kind == "numpy":
+    if package == "pyarrow":
+        return _stacked_in_arrow(parts, module)
+    if package == "numpy":
         parts = [np.asarray(part) for part in parts]
-        if len({part.dtype.kind in "SU" for part in parts}) > 1:  # 1 and "1" are two values
+        are_text = {part.dtype.kind in "SU" for part in parts}
+        if len(are_text) > 1:  # 1 and "1" are two values
             parts = [part.astype(object) for part in parts]
     options = {}
-    if kind == "pandas":
+    if package == "pandas":
         options = {"join": "inner"}
-    return (getattr(module, "concatenate", None) or module.concat)(parts, **options)
+    concatenate = getattr(module, "concatenate", None) or module.concat
+    return concatenate(parts, **options)
 
 
 def column_names(table: object) -> list[Data]:
@@ -378,18 +396,20 @@ def column_names(table: object) -> list[Data]:
     return list(names)
 
 
-def _arrow_stacked(parts: list[Data], arrow: Data) -> Data:
+def _stacked_in_arrow(parts: list[Data], arrow: Data) -> Data:
     """Put tables or columns of Arrow below one another."""
     if hasattr(parts[0], "column_names"):
         return arrow.concat_tables([arrow.table(part) for part in parts])
-    chunks = chain(*(getattr(part, "chunks", [part]) for part in parts))
-    return arrow.chunked_array(list(chunks), type=parts[0].type)
+    chunks: list[Data] = []
+    for part in parts:
+        chunks += getattr(part, "chunks", [part])
+    return arrow.chunked_array(chunks, type=parts[0].type)
 
 
-def _own(values: object, name: str, *, across: bool = False) -> _Ids | None:
+def _carried_ids(values: object, name: str, *, across: bool = False) -> _Ids | None:
     """Return the ids that an argument carries, if any."""
     if hasattr(values, "iloc"):
-        return _index_of(values, name, across=across)
+        return _pandas_index(values, name, across=across)
     ids = None
     if not across:
         ids = getattr(values, "ids", None)
@@ -400,21 +420,25 @@ def _own(values: object, name: str, *, across: bool = False) -> _Ids | None:
 
 def _has_rows(values: Data) -> bool:
     """Return whether data has rows: a table, a mapping of columns, or an array, but no number."""
-    table = isinstance(values, Mapping) or hasattr(type(values), "columns")
-    return table or np.ndim(values) > 0
+    is_table = isinstance(values, Mapping) or hasattr(type(values), "columns")
+    return is_table or np.ndim(values) > 0
 
 
-def _index_of(values: object, name: str, *, across: bool) -> _Ids | None:
+def _pandas_index(values: object, name: str, *, across: bool) -> _Ids | None:
     """Return the ids that a pandas object carries: its index, or its columns across."""
-    along = "index"
+    attribute = "index"
     if across:
-        along = "columns"
-    index = getattr(values, along, None)
+        attribute = "columns"
+    index = getattr(values, attribute, None)
     if index is None:
         return None
-    numbers = whole_numbers(np.asarray(index))
-    of = f"the {along} of {name}"
-    return _Ids(values=numbers, kind="index", of=of, plain=_is_range(numbers))
+    index_values = whole_numbers(np.asarray(index))
+    return _Ids(
+        values=index_values,
+        kind="index",
+        of=f"the {attribute} of {name}",
+        plain=_is_range(index_values),
+    )
 
 
 def _is_range(values: AnyArray) -> bool:
@@ -432,79 +456,92 @@ def _are_text(ids: _Ids) -> bool:
     return ids.values.dtype.kind in "SUT"
 
 
-def _order(known: _Ids, own: _Ids) -> IntArray | None:
+def _rows_in_order_of(known: _Ids, own: _Ids) -> IntArray | None:
     """Return the rows of `own` in the order of `known`; None if they are not the same set."""
     if known.values.size != own.values.size or _are_text(known) != _are_text(own):
         return None
     try:
-        there, here = (np.argsort(ids.values, kind="stable") for ids in (known, own))
+        rows_of_known = np.argsort(known.values, kind="stable")
+        rows_of_own = np.argsort(own.values, kind="stable")
     except TypeError:
         message = "ids of {known} and of {own} must be all numbers or all text"
         raise InputTypeError(Message(message, known=known.of, own=own.of)) from None
-    listed = own.values[here]
-    if not np.array_equal(listed, known.values[there]):
+    sorted_ids = own.values[rows_of_own]
+    if not np.array_equal(sorted_ids, known.values[rows_of_known]):
         return None
-    twice = np.flatnonzero(listed[1:] == listed[:-1])
-    if twice.size:
+    repeated = np.flatnonzero(sorted_ids[1:] == sorted_ids[:-1])
+    if repeated.size:
         message = (
             "{own} and {known} list the same ids in different orders, and id {first!s} occurs "
             "twice, so rows cannot be joined: give each example a different id"
         )
-        first = listed[twice[0]]
-        raise InputError(Message(message, own=own.of, known=known.of, first=first))
-    rows = np.empty(here.size, dtype=np.int64)
-    rows[there] = here
+        first_repeated = sorted_ids[repeated[0]]
+        raise InputError(Message(message, own=own.of, known=known.of, first=first_repeated))
+    rows = np.empty(rows_of_own.size, dtype=np.int64)
+    rows[rows_of_known] = rows_of_own
     return rows
 
 
 def _unmatched(known: _Ids, own: _Ids) -> Message:
     """Return a message about ids that occur only once, and what to do."""
     if _are_text(known) != _are_text(own):
-        message = (
+        return Message(
             "ids are numbers in one and text in the other: {some} of {known}, {others} of {own}; "
-            "give both the same ids"
+            "give both the same ids",
+            some=_first_ids(known.values),
+            known=known.of,
+            others=_first_ids(own.values),
+            own=own.of,
         )
-        some = _first(known.values)
-        return Message(message, some=some, known=known.of, others=_first(own.values), own=own.of)
-    sides = [
-        (one.of, other.of, one.values[~np.isin(one.values, other.values)])
-        for one, other in ((known, own), (own, known))
-    ]
-    if _are_text(known) and _same_letters(known.values, own.values):
+    if _are_text(known) and _have_same_letters(known.values, own.values):
         message = (
             "ids of {known} and of {own} differ only in how letters such as é are composed (NFC, "
             "NFD): bring all to one form, unicodedata.normalize('NFC', id)"
         )
         return Message(message, known=known.of, own=own.of)
-    missing = "{count} of {one} are not in {other} ({first})"
-    differing = [
-        Message(missing, count=left.size, one=one, other=other, first=_first(left))
-        for one, other, left in sides
-        if left.size
-    ]
-    if not differing:
+    missing_ids = [*_missing_ids(known, own), *_missing_ids(own, known)]
+    if not missing_ids:
         message = "ids of {known} and of {own} repeat: give each example a different id"
         return Message(message, known=known.of, own=own.of)
-    listed = differing[0]
-    if len(differing) > 1:
-        listed = Message("{one} and {other}", one=differing[0], other=differing[1])
-    message = (
-        "ids do not match: {listed}; score all examples of the plan, or use the same ids{remark}"
-    )
+    listed = missing_ids[0]
+    if len(missing_ids) > 1:
+        listed = Message("{one} and {other}", one=missing_ids[0], other=missing_ids[1])
     remark = ""
     if "index" in {known.kind, own.kind}:
         remark = " (.to_numpy() of a pandas object is read by position)"
-    return Message(message, listed=listed, remark=remark)
+    return Message(
+        "ids do not match: {listed}; score all examples of the plan, or use the same ids{remark}",
+        listed=listed,
+        remark=remark,
+    )
 
 
-def _same_letters(one: AnyArray, other: AnyArray) -> bool:
+def _missing_ids(ids: _Ids, other: _Ids) -> list[Message]:
+    """Say which ids the other rows lack, if they lack any."""
+    is_missing = ~np.isin(ids.values, other.values)
+    missing_ids = ids.values[is_missing]
+    if not missing_ids.size:
+        return []
+    return [
+        Message(
+            "{count} of {one} are not in {other} ({first})",
+            count=missing_ids.size,
+            one=ids.of,
+            other=other.of,
+            first=_first_ids(missing_ids),
+        )
+    ]
+
+
+def _have_same_letters(ids: AnyArray, other_ids: AnyArray) -> bool:
     """Return whether two sets of text are the same once letters are composed alike."""
-    sets = [{normalize("NFC", str(id_)) for id_ in ids.tolist()} for ids in (one, other)]
-    return sets[0] == sets[1] and len(sets[0]) == one.size
+    composed_ids = {normalize("NFC", str(id_)) for id_ in ids.tolist()}
+    other_composed_ids = {normalize("NFC", str(id_)) for id_ in other_ids.tolist()}
+    return composed_ids == other_composed_ids and len(composed_ids) == ids.size
 
 
-def _first(values: AnyArray) -> str:
-    listed = ", ".join(str(one) for one in values[:_LISTED].tolist())
-    if values.size > _LISTED:
-        listed += ", …"
-    return listed
+def _first_ids(ids: AnyArray) -> str:
+    listed_ids = ", ".join(str(id_) for id_ in ids[:_LISTED].tolist())
+    if ids.size > _LISTED:
+        listed_ids += ", …"
+    return listed_ids

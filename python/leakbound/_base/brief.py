@@ -24,27 +24,30 @@ def brief(self: "DataclassInstance") -> str:
     >>> Trials(np.arange(400) % 2)
     Trials(member=<array of 400 int64>, fixed=False)
     """
-    shown = [(one.name, getattr(self, one.name)) for one in fields(self) if one.repr]
-    parts = (f"{name}={_part(value)}" for name, value in shown if value is not None)
+    parts = list[str]()
+    for field in fields(self):
+        value = getattr(self, field.name)
+        if field.repr and value is not None:
+            parts.append(f"{field.name}={_brief_value(value)}")
     return f"{type(self).__name__}({', '.join(parts)})"
 
 
-def _part(value: object) -> str:
+def _brief_value(value: object) -> str:
     """Return a value in a few words."""
-    kind = type(value).__name__
+    type_name = type(value).__name__
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and shape:
         sizes = " x ".join(map(str, shape))
         if isinstance(value, np.ndarray):
             return f"<array of {sizes} {value.dtype}>"
-        return f"<{kind} of {sizes}>"
+        return f"<{type_name} of {sizes}>"
     if isinstance(value, Mapping):
-        inner = ", ".join(f"{key!r}: {_part(one)}" for key, one in value.items())
-        return f"{{{inner}}}"
+        items = [f"{key!r}: {_brief_value(element)}" for key, element in value.items()]
+        return f"{{{', '.join(items)}}}"
     if isinstance(value, str | bytes):
         return repr(value)
     if isinstance(value, Sized) and len(value) > _FEW:
-        return f"<{kind} of {len(value)}>"
-    if isinstance(value, tuple | list) and any(hasattr(one, "shape") for one in value):
-        return f"({', '.join(map(_part, value))})"
+        return f"<{type_name} of {len(value)}>"
+    if isinstance(value, tuple | list) and any(hasattr(element, "shape") for element in value):
+        return f"({', '.join(map(_brief_value, value))})"
     return repr(value)

@@ -11,7 +11,7 @@ import re
 from types import NoneType
 from typing import IO, Any, cast
 
-from leakbound._base.types import JsonValue
+from leakbound._base.types import JsonObject, JsonValue
 from leakbound.errors import InputTypeError, OptionError
 
 # Of the longest integer, which is a seed from the system's entropy.
@@ -50,29 +50,39 @@ def digest(file: IO[bytes]) -> str:
 def plain(value: object, name: str, depth: int = 0) -> JsonValue:
     """Check that a value is made of text, finite numbers, booleans, lists and tables; copy it."""
     if depth > _DEEPEST:
-        raise OptionError(f"{name.partition('.')[0]} is nested more than {_DEEPEST} deep")
+        option, _, _ = name.partition(".")
+        raise OptionError(f"{option} is nested more than {_DEEPEST} deep")
     if isinstance(value, dict):
-        wrong = next((key for key in value if not isinstance(key, str)), None)
-        if wrong is not None:
-            raise InputTypeError(f"{name} has the name {wrong!r:.60}, which is not text")
-        return {
-            str(plain(key, name)): plain(part, name=f"{name}.{key:.60}", depth=depth + 1)
-            for key, part in value.items()
-        }
+        table: JsonObject = {}
+        for key in value:
+            if not isinstance(key, str):
+                raise InputTypeError(f"{name} has the name {key!r:.60}, which is not text")
+        for key, element in value.items():
+            plain_key = str(plain(key, name))
+            table[plain_key] = plain(element, name=f"{name}.{key:.60}", depth=depth + 1)
+        return table
     if isinstance(value, list | tuple):
-        return [plain(part, name=f"{name}[{i}]", depth=depth + 1) for i, part in enumerate(value)]
+        elements: list[JsonValue] = []
+        for position, element in enumerate(value):
+            elements.append(plain(element, name=f"{name}[{position}]", depth=depth + 1))
+        return elements
     if not isinstance(value, _PLAIN) or type(value) not in _PLAIN:
         raise InputTypeError(
             f"{name} is of type {type(value).__name__}: give text, a number, true or false, a "
             "list or a table (a date goes as text)"
         )
-    flaw = ""
-    if isinstance(value, float) and not math.isfinite(value):
-        flaw = f"is {value}: a protocol can only have finite numbers"
-    elif type(value) is int and value.bit_length() > _BITS:
-        flaw = f"is an integer of {value.bit_length()} bits; at most {_BITS} are allowed"
-    elif isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
-        flaw = f"has text that UTF-8 cannot encode: {value!r:.60}"
+    flaw = _flaw_of(value)
     if flaw:
         raise OptionError(f"{name} {flaw}")
     return value
+
+
+def _flaw_of(value: object) -> str:
+    """Return what keeps a number or a text out of JSON; nothing for all others."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"is {value}: a protocol can only have finite numbers"
+    if type(value) is int and value.bit_length() > _BITS:
+        return f"is an integer of {value.bit_length()} bits; at most {_BITS} are allowed"
+    if isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
+        return f"has text that UTF-8 cannot encode: {value!r:.60}"
+    return ""

@@ -15,9 +15,10 @@ def by_first_row(
 
     They are in the order of these rows, so that names have no part in what a seed draws.
     """
-    names, first, code = np.unique(codes, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    return names[order], first[order], np.argsort(order)[code]
+    names, first_rows, code_of_row = np.unique(codes, return_index=True, return_inverse=True)
+    order = np.argsort(first_rows)
+    place_in_order = np.argsort(order)
+    return names[order], first_rows[order], place_in_order[code_of_row]
 
 
 def check_codes(

@@ -12,15 +12,17 @@ def derived(kind: type[object], name: str) -> Any:
     Its name is its attribute `name`, if that is a text, and else that of the class. It is found
     once the module that defines it was imported; the last definition counts. None if there is none.
     """
-    return dict(_below(kind)).get(name)
+    classes_by_name = dict(_named_subclasses(kind))
+    return classes_by_name.get(name)
 
 
-def _below(kind: type[object]) -> Iterator[tuple[str, type[object]]]:
+def _named_subclasses(kind: type[object]) -> Iterator[tuple[str, type[object]]]:
     """Yield classes below another with how files call them."""
-    for one in kind.__subclasses__():
-        if one.__module__.partition(".")[0] != _PACKAGE:
-            name = vars(one).get("name")
+    for subclass in kind.__subclasses__():
+        package, _, _ = subclass.__module__.partition(".")
+        if package != _PACKAGE:
+            name = vars(subclass).get("name")
             if not isinstance(name, str):
-                name = one.__name__
-            yield name, one
-        yield from _below(one)
+                name = subclass.__name__
+            yield name, subclass
+        yield from _named_subclasses(subclass)

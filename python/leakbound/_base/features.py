@@ -53,7 +53,7 @@ class FeatureTable:
         """How a table was converted, for assumptions; nothing for an array."""
         if self.encoding is None:
             return ""
-        return self.encoding.said
+        return self.encoding.sentences
 
     @property
     def warnings(self) -> Strings:
@@ -115,28 +115,28 @@ class _Rule:
         return tuple(names)
 
     @property
-    def needless(self) -> str:
+    def why_no_columns(self) -> str:
         """Why no number comes of the column, if none does."""
         if self.kind == "empty":
             return "missing in all rows"
         return "the same in nearly all rows"
 
-    def apart(self, column: Column) -> BoolArray:
+    def has_no_indicator(self, column: Column) -> BoolArray:
         """Return which rows have a word without an indicator of its own."""
-        known = np.isin(column.values, [*self.words, self.usual])
-        return np.asarray(~known & ~column.missing)
+        has_indicator = np.isin(column.values, [*self.words, self.usual])
+        return np.asarray(~has_indicator & ~column.missing)
 
     def columns(self, column: Column) -> list[FloatArray]:
         """Return the columns of numbers of a column of the same kind."""
-        found = [(column.values == word).astype(np.float64) for word in self.words]
+        columns = [(column.values == word).astype(np.float64) for word in self.words]
         if self.kind not in {"word", "empty"}:
             numbers = _as_numbers(column, self.origin)
-            found = [np.where(column.missing, self.middle, numbers)]
+            columns = [np.where(column.missing, self.middle, numbers)]
         if self.rare:
-            found.append(self.apart(column).astype(np.float64))
+            columns.append(self.has_no_indicator(column).astype(np.float64))
         if self.gap:
-            found.append(column.missing.astype(np.float64))
-        return found
+            columns.append(column.missing.astype(np.float64))
+        return columns
 
 
 @dataclass(frozen=True)
@@ -157,55 +157,65 @@ class Encoding:
     @property
     def left_out(self) -> Strings:
         """Columns of the table of which no number comes, and why."""
-        return tuple(f"{rule.name!r} ({rule.needless})" for rule in self.rules if not rule.names)
+        return tuple(
+            f"{rule.name!r} ({rule.why_no_columns})" for rule in self.rules if not rule.names
+        )
 
     @property
-    def said(self) -> str:
+    def sentences(self) -> str:
         """How the table was converted, for assumptions; nothing where all columns are numbers."""
-        plain = {"number", "flag"}
-        if all(rule.kind in plain and not (rule.gap or rule.filled) for rule in self.rules):
+        are_plain_numbers = all(
+            rule.kind in {"number", "flag"} and not rule.gap and not rule.filled
+            for rule in self.rules
+        )
+        if are_plain_numbers:
             return ""
         kinds = kinds_of({rule.name: rule.kind for rule in self.rules})
         details = [CONVERTED, *self.unmarked]
-        marks = {rule.name: rule.marks for rule in self.rules if rule.marks}
-        if marks:
-            details.append(marked(marks, named=False))
-        told = f" Columns were read {kinds}. {'; '.join(details)}."
+        marks_of_columns = {rule.name: rule.marks for rule in self.rules if rule.marks}
+        if marks_of_columns:
+            details.append(marked(marks_of_columns, named=False))
+        sentences = f" Columns were read {kinds}. {'; '.join(details)}."
         if self.unmarked:
-            told += " Rows with a rare word or gap are not audited."
-        return told
+            sentences += " Rows with a rare word or gap are not audited."
+        return sentences
 
     @property
     def unmarked(self) -> Strings:
         """Which words and missing values have no indicator of their own, column by column."""
-        words = [_pooling(rule) for rule in self.rules if rule.pooled]
-        gaps = [_filling(rule) for rule in self.rules if rule.filled]
-        return (*words, *gaps)
+        about_words = [_about_pooled_words(rule) for rule in self.rules if rule.pooled]
+        about_gaps = [_about_filled_values(rule) for rule in self.rules if rule.filled]
+        return (*about_words, *about_gaps)
 
     @classmethod
     def of(cls, table: Mapping[str, Column], name: str) -> Self:
         """Settle how the columns of a table are converted, and say which are in doubt."""
         rules = list[_Rule]()
         doubts = list[str]()
-        for label, column in table.items():
-            read = _settled(column, label)
-            meant = ""
-            if not column.categorical:
-                meant = suspicion(read, label)
-            if meant:
-                done = taken_as_words(read, label)
-                said = "column {label!r} of {name} {meant}: {done}"
-                doubts.append(Message(said, label=label, name=name, meant=meant, done=done))
-            rules.append(_rule(label, read, name, coded=column.categorical))
-        found = cls(tuple(rules))
-        if not found.names:
+        for label, stored_column in table.items():
+            column = _settled_column(stored_column, label)
+            suspected = ""
+            if not stored_column.categorical:
+                suspected = suspicion(column, label)
+            if suspected:
+                doubt = Message(
+                    "column {label!r} of {name} {meant}: {done}",
+                    label=label,
+                    name=name,
+                    meant=suspected,
+                    done=taken_as_words(column, label),
+                )
+                doubts.append(doubt)
+            rules.append(_rule_of(label, column, name, coded=stored_column.categorical))
+        encoding = cls(tuple(rules))
+        if not encoding.names:
             raise InputError(
-                f"no column of {name} says anything: {', '.join(found.left_out)}. Pass columns in "
-                "which members and non-members may differ"
+                f"no column of {name} says anything: {', '.join(encoding.left_out)}. Pass columns "
+                "in which members and non-members may differ"
             )
-        if found.left_out:
-            doubts.append(f"columns of {name} left out: {', '.join(found.left_out)}")
-        return replace(found, doubts=tuple(doubts))
+        if encoding.left_out:
+            doubts.append(f"columns of {name} left out: {', '.join(encoding.left_out)}")
+        return replace(encoding, doubts=tuple(doubts))
 
     def rows(self, table: Mapping[str, Column], name: str) -> tuple[FloatArray, BoolArray]:
         """Convert a table with the same columns, and say which rows have what no number tells.
@@ -214,64 +224,71 @@ class Encoding:
         """
         self._check_names(table, name)
         columns = list[FloatArray]()
-        filled = list[BoolArray]()
-        strange = list[BoolArray]()
+        filled_rows = list[BoolArray]()
+        rows_of_rare_words = list[BoolArray]()
         for rule in self.rules:
-            column = self._alike(table[rule.name], rule, name)
+            column = self._as_settled(table[rule.name], rule, name)
             columns += rule.columns(column)
             if not rule.gap and rule.names:
-                filled.append(column.missing)
+                filled_rows.append(column.missing)
             if rule.kind == "word":
-                strange.append(rule.apart(column))
-        _check_filled(filled, name)
+                rows_of_rare_words.append(rule.has_no_indicator(column))
+        _check_filled(filled_rows, name)
         rows = np.ascontiguousarray(np.column_stack(columns))
-        unmarked = np.zeros(len(rows), dtype=np.bool_)
-        for part in (*filled, *strange):
-            unmarked |= part
-        return rows, unmarked
+        is_unmarked = np.zeros(len(rows), dtype=np.bool_)
+        for unmarked_rows in (*filled_rows, *rows_of_rare_words):
+            is_unmarked |= unmarked_rows
+        return rows, is_unmarked
 
     def _check_names(self, table: Mapping[str, Column], name: str) -> None:
-        known = [rule.name for rule in self.rules]
-        lacking = [one for one in known if one not in table]
-        extra = [one for one in table if one not in known]
-        if lacking or extra:
-            words = f"lacks {', '.join(map(repr, lacking))}"
-            if not lacking:
-                words = f"has {', '.join(map(repr, extra))} besides"
+        known_names = [rule.name for rule in self.rules]
+        lacking_names = [known for known in known_names if known not in table]
+        extra_names = [label for label in table if label not in known_names]
+        if lacking_names or extra_names:
+            difference = f"lacks {', '.join(map(repr, lacking_names))}"
+            if not lacking_names:
+                difference = f"has {', '.join(map(repr, extra_names))} besides"
             raise InputError(
-                f"{name} {words}: the model was fitted to the columns "
-                f"{', '.join(map(repr, known))}, and needs the same ones"
+                f"{name} {difference}: the model was fitted to the columns "
+                f"{', '.join(map(repr, known_names))}, and needs the same ones"
             )
 
-    def _alike(self, column: Column, rule: _Rule, name: str) -> Column:
+    def _as_settled(self, stored_column: Column, rule: _Rule, name: str) -> Column:
         """Return a column as what it was where the rule was settled."""
-        read = column
         if rule.coded:
-            read = column.as_codes()
-        read = settled([read], rule.name, kind=rule.kind, codes=rule.coded)[0]
-        if read.kind == "empty" and rule.kind != "empty":
-            read = replace(read, kind=rule.kind, values=_blanks(rule, read.missing.size))
-        if read.kind != rule.kind:
+            stored_column = stored_column.as_codes()
+        (column,) = settled([stored_column], rule.name, kind=rule.kind, codes=rule.coded)
+        if column.kind == "empty" and rule.kind != "empty":
+            fillings = _fillings(rule, column.missing.size)
+            column = replace(column, kind=rule.kind, values=fillings)
+        if column.kind != rule.kind:
             raise InputError(
-                f"column {rule.name!r} of {name} holds {NAMES[read.kind]}, and the model was "
+                f"column {rule.name!r} of {name} holds {NAMES[column.kind]}, and the model was "
                 f"fitted to {NAMES[rule.kind]}: give both the same type"
             )
         if rule.kind == "word":
-            self._check_words(read, rule, name)
-        return read
+            self._check_words(column, rule, name)
+        return column
 
     def _check_words(self, column: Column, rule: _Rule, name: str) -> None:
         """Refuse words that are frequent here and were not there, by themselves or together."""
-        known = [*rule.words, rule.usual, *rule.pooled]
-        strange = ~np.isin(column.values, known) & ~column.missing
-        if not strange.any() or (rule.rare and strange.sum() < FEW):
-            _check_pooled(column, rule, name, FEW, " of those that the model was fitted to")
+        known_words = [*rule.words, rule.usual, *rule.pooled]
+        is_unknown = ~np.isin(column.values, known_words) & ~column.missing
+        unknown_rows = int(is_unknown.sum())
+        if not unknown_rows or (rule.rare and unknown_rows < FEW):
+            _check_pooled(
+                column,
+                rule,
+                name,
+                least=FEW,
+                where=" of those that the model was fitted to",
+            )
             return
-        row = int(strange.argmax())
+        first_row = int(is_unknown.argmax())
         raise InputError(
-            f"column {rule.name!r} of {name} has {shown(str(column.values[row]))} at row {row} "
-            f"({int(strange.sum()):,} such rows), a word that the model was not fitted to: leave "
-            "these rows out, or fit the model to records that have it"
+            f"column {rule.name!r} of {name} has {shown(str(column.values[first_row]))} at row "
+            f"{first_row} ({unknown_rows:,} such rows), a word that the model was not fitted to: "
+            "leave these rows out, or fit the model to records that have it"
         )
 
 
@@ -312,31 +329,35 @@ def table_of(values: Data, name: str) -> dict[str, Column] | None:
 
 def _columns_of(values: Data, name: str) -> dict[str, Column] | None:
     """Return the columns of a table, or of an array of objects; None if it holds numbers only."""
-    given = values
-    records = isinstance(given, list | tuple) and bool(given)
-    fields = getattr(getattr(given, "dtype", None), "names", None)
-    _refuse_several(given, name)
+    table = values
+    _refuse_several_tables(table, name)
+    are_records = (
+        isinstance(table, list | tuple)
+        and bool(table)
+        and all(isinstance(record, Mapping) for record in table)
+    )
+    field_names = getattr(getattr(table, "dtype", None), "names", None)
     # Asked of the type: a lazy frame would run its query.
-    named = isinstance(given, Mapping) or hasattr(type(given), "columns") or bool(fields)
-    if not named and not (records and all(isinstance(one, Mapping) for one in given)):
-        given = array_of(values, name, exact=True)
-        if given.ndim == 1 and given.dtype.kind in "OSU":
+    has_columns = isinstance(table, Mapping) or hasattr(type(table), "columns") or field_names
+    if not has_columns and not are_records:
+        table = array_of(values, name, exact=True)
+        if table.ndim == 1 and table.dtype.kind in "OSU":
             raise InputTypeError(
                 f"{name} must have a column for each feature: for one column of words pass a "
                 "frame, such as series.to_frame()"
             )
-        if given.dtype.kind in "biufc" or given.ndim != 2:
+        if table.dtype.kind in "biufc" or table.ndim != 2:
             return None
-    return read_columns(given, name, _IN_FRAMES)
+    return read_columns(table, name, _IN_FRAMES)
 
 
-def _refuse_several(given: Data, name: str) -> None:
+def _refuse_several_tables(table: Data, name: str) -> None:
     """Refuse a table for members and another one for the others."""
     parts: list[Data] = []
-    if isinstance(given, list | tuple):
-        parts = list(given)
-    elif isinstance(given, Mapping):
-        parts = list(given.values())
+    if isinstance(table, list | tuple):
+        parts = list(table)
+    elif isinstance(table, Mapping):
+        parts = list(table.values())
     if parts and all(getattr(part, "ndim", 0) == 2 for part in parts):
         raise InputError(
             f"{name} must be one table with a row for each example, in the order of the scores, "
@@ -345,57 +366,64 @@ def _refuse_several(given: Data, name: str) -> None:
         )
 
 
-def _settled(column: Column, name: str) -> Column:
+def _settled_column(column: Column, name: str) -> Column:
     """Return a column as numbers, dates, booleans or words."""
     if column.categorical:
         return column.as_codes()
-    return settled([column], name)[0]
+    (settled_column,) = settled([column], name)
+    return settled_column
 
 
-def _rule(name: str, column: Column, table: str, *, coded: bool) -> _Rule:
+def _rule_of(name: str, column: Column, table: str, *, coded: bool) -> _Rule:
     """Return how a column is converted."""
-    gap = _is_frequent(column.missing)
-    filled = 0
-    if not gap and column.kind != "empty":
-        filled = int(column.missing.sum())
-    rule = _Rule(name, column.kind, coded, gap=gap, filled=filled, marks=column.marks)
+    has_indicator_of_gaps = _is_frequent(column.missing)
+    filled_rows = 0
+    if not has_indicator_of_gaps and column.kind != "empty":
+        filled_rows = int(column.missing.sum())
+    rule = _Rule(
+        name=name,
+        kind=column.kind,
+        coded=coded,
+        gap=has_indicator_of_gaps,
+        filled=filled_rows,
+        marks=column.marks,
+    )
     if column.kind == "word":
-        return _of_words(rule, column, table)
+        return _rule_of_words(rule, column, table)
     if column.kind == "empty":
         return rule
-    known = column.values[~column.missing]
+    is_known = ~column.missing
     origin: Data = 0
     if column.kind in {"date", "zoned"} or column.is_exact:
-        origin = known.min()
-    middle = float(np.median(_as_numbers(column, origin)[~column.missing]))
-    return replace(rule, origin=origin, middle=middle)
+        origin = column.values[is_known].min()
+    known_numbers = _as_numbers(column, origin)[is_known]
+    return replace(rule, origin=origin, middle=float(np.median(known_numbers)))
 
 
-def _of_words(rule: _Rule, column: Column, table: str) -> _Rule:
+def _rule_of_words(rule: _Rule, column: Column, table: str) -> _Rule:
     """Give indicators to words that are frequent enough, but for the most frequent one."""
     words, counts = np.unique(column.values[~column.missing], return_counts=True)
-    usual = int(counts.argmax())  # of equally frequent ones, the first in the alphabet
-    if words.size > 2 and counts[usual] < FEW:
+    most_frequent = int(counts.argmax())  # of equally frequent ones, the first in the alphabet
+    if words.size > 2 and counts[most_frequent] < FEW:
         raise InputError(
             f"column {rule.name!r} of {table} has {words.size:,} different words, none of them in "
-            f"{FEW} rows or more, such as {shown(str(words[usual]))}. Leave names, ids and texts "
-            "out of the features (ids may be the index of the frame), and put other words into "
-            "fewer groups, such as towns into regions"
+            f"{FEW} rows or more, such as {shown(str(words[most_frequent]))}. Leave names, ids and "
+            "texts out of the features (ids may be the index of the frame), and put other words "
+            "into fewer groups, such as towns into regions"
         )
-    frequent = (counts >= FEW) | (words.size == 2)  # of two words, one is an indicator
-    others = ~frequent
-    for chosen in (frequent, others):
-        chosen[usual] = False
-    pooled = tuple(words[others].tolist())
-    found = replace(
+    has_indicator = (counts >= FEW) | (words.size == 2)  # of two words, one is an indicator
+    is_pooled = ~has_indicator
+    has_indicator[most_frequent] = False
+    is_pooled[most_frequent] = False
+    rule = replace(
         rule,
-        words=tuple(words[frequent].tolist()),
-        usual=str(words[usual]),
-        pooled=pooled,
-        rare=bool(counts[others].sum() >= FEW),
+        words=tuple(words[has_indicator].tolist()),
+        usual=str(words[most_frequent]),
+        pooled=tuple(words[is_pooled].tolist()),
+        rare=bool(counts[is_pooled].sum() >= FEW),
     )
-    _check_pooled(column, found, table)
-    return found
+    _check_pooled(column, rule, table)
+    return rule
 
 
 def _check_pooled(column: Column, rule: _Rule, table: str, least: int = 1, where: str = "") -> None:
@@ -403,44 +431,44 @@ def _check_pooled(column: Column, rule: _Rule, table: str, least: int = 1, where
 
     Fewer rows than `least` are not counted. `where` says in which rows they are rare.
     """
-    apart = rule.apart(column)
-    rows = int(apart.sum())
-    share = rows / max(1, apart.size)
-    if rows < least or share <= POOLED:
+    is_pooled = rule.has_no_indicator(column)
+    pooled_rows = int(is_pooled.sum())
+    share = pooled_rows / max(1, is_pooled.size)
+    if pooled_rows < least or share <= POOLED:
         return
-    words = np.unique(column.values[apart])
+    words = np.unique(column.values[is_pooled])
     raise InputError(
         f"words of column {rule.name!r} of {table} that are in fewer than {FEW} rows each{where} "
         f"({words.size:,}, such as {shown(str(words[0]))}) are together {100 * share:.3g} % of the "
-        f"rows ({rows:,} of {apart.size:,}). As one word they would be another feature, and what "
-        "they say about membership would be taken for leakage: put rare words into groups by a "
-        "rule without membership, such as towns into regions, or pass indicators as columns of "
-        f"numbers (up to {100 * POOLED:g} % of the rows may hold such words)"
+        f"rows ({pooled_rows:,} of {is_pooled.size:,}). As one word they would be another feature, "
+        "and what they say about membership would be taken for leakage: put rare words into groups "
+        "by a rule without membership, such as towns into regions, or pass indicators as columns "
+        f"of numbers (up to {100 * POOLED:g} % of the rows may hold such words)"
     )
 
 
-def _check_filled(columns: Sequence[BoolArray], table: str) -> None:
+def _check_filled(missing_in_columns: Sequence[BoolArray], table: str) -> None:
     """Refuse missing values without an indicator in many rows, of whatever columns they are."""
-    if not columns:
+    if not missing_in_columns:
         return
-    rows = np.logical_or.reduce(columns)
-    count = int(rows.sum())
-    if count < FEW or count <= POOLED * rows.size:
+    is_filled = np.logical_or.reduce(missing_in_columns)
+    filled_rows = int(is_filled.sum())
+    if filled_rows < FEW or filled_rows <= POOLED * is_filled.size:
         return
     raise InputError(
-        f"{count:,} of {rows.size:,} rows of {table} have values that are missing in fewer than "
-        f"{FEW} rows of their column. Filled in, what their absence says about membership would be "
-        "taken for leakage: leave out these columns, drop these rows by a rule without membership, "
-        f"or pass indicators as columns of numbers (up to {100 * POOLED:g} % of the rows may have "
-        "such values)"
+        f"{filled_rows:,} of {is_filled.size:,} rows of {table} have values that are missing in "
+        f"fewer than {FEW} rows of their column. Filled in, what their absence says about "
+        "membership would be taken for leakage: leave out these columns, drop these rows by a rule "
+        "without membership, or pass indicators as columns of numbers (up to "
+        f"{100 * POOLED:g} % of the rows may have such values)"
     )
 
 
-def _filling(rule: _Rule) -> str:
+def _about_filled_values(rule: _Rule) -> str:
     """Say how many missing values have no indicator."""
-    usual = "the median"
+    filling = "the median"
     if rule.kind == "word":
-        usual = "the most frequent word"
+        filling = "the most frequent word"
     rows = "row"
     verb = "counts"
     if rule.filled > 1:
@@ -448,32 +476,34 @@ def _filling(rule: _Rule) -> str:
         verb = "count"
     return (
         f"column {rule.name!r} is missing in {rule.filled:,} {rows}, too few for an indicator, "
-        f"which {verb} as {usual}"
+        f"which {verb} as {filling}"
     )
 
 
-def _pooling(rule: _Rule) -> str:
+def _about_pooled_words(rule: _Rule) -> str:
     """Say which words have no indicator of their own."""
-    first = ", ".join(repr(word) for word in rule.pooled[:3])
+    first_words = ", ".join(repr(word) for word in rule.pooled[:3])
     if len(rule.pooled) > 3:
-        first += ", …"
-    joined = f"count as {rule.usual!r}, the most frequent word"
-    if rule.rare:
-        joined = "count as one word"
-    verb = "words"
+        first_words += ", …"
+    noun = "words"
+    verb = "count"
     if len(rule.pooled) == 1:
-        verb = "word"
-        joined = joined.replace("count", "counts")
+        noun = "word"
+        verb = "counts"
+    counted_as = f"{rule.usual!r}, the most frequent word"
+    if rule.rare:
+        counted_as = "one word"
     return (
-        f"column {rule.name!r} has {len(rule.pooled):,} {verb} in fewer than {FEW} rows "
-        f"({first}), which {joined}"
+        f"column {rule.name!r} has {len(rule.pooled):,} {noun} in fewer than {FEW} rows "
+        f"({first_words}), which {verb} as {counted_as}"
     )
 
 
-def _is_frequent(marked: BoolArray) -> bool:
+def _is_frequent(is_marked: BoolArray) -> bool:
     """Return whether rows that are marked, and others, are enough for an indicator."""
-    count = int(marked.sum())
-    return min(count, marked.size - count) >= FEW
+    marked_rows = int(is_marked.sum())
+    other_rows = is_marked.size - marked_rows
+    return min(marked_rows, other_rows) >= FEW
 
 
 def _as_numbers(column: Column, origin: Data) -> FloatArray:
@@ -489,7 +519,7 @@ def _as_numbers(column: Column, origin: Data) -> FloatArray:
     return numbers
 
 
-def _blanks(rule: _Rule, size: int) -> Data:
+def _fillings(rule: _Rule, size: int) -> Data:
     """Return values of a column that is missing in all rows."""
     if rule.kind == "word":
         return np.full(size, "", dtype=np.str_)

@@ -22,7 +22,8 @@ def number(value: float) -> str:
         return "∞"
     exact = Decimal(repr(float(value)))
     if 0 < exact < _STEP:
-        return str(exact.quantize(Decimal(1).scaleb(exact.adjusted()), rounding=ROUND_FLOOR))
+        first_digit = Decimal(1).scaleb(exact.adjusted())
+        return str(exact.quantize(first_digit, rounding=ROUND_FLOOR))
     return _rounded(exact, ROUND_FLOOR)
 
 
@@ -44,22 +45,24 @@ def percent(share: float) -> str:
     >>> percent(1 - 0.95), percent(1 - 0.05 / 3), percent(0.05 / 3)
     ('5 %', '98.333 %', '1.667 %')
     """
-    value = 100 * share
-    exact = f"{value:.10g}"
-    near = 1e-3 * min(abs(value), abs(100 - value))
-    short = (f"{value:.{digits}g}" for digits in range(4, 10))
-    if len(exact) > _SPURIOUS:
-        exact = next((text for text in short if abs(float(text) - value) <= near), exact)
-    return f"{exact} %"
+    percentage = 100 * share
+    shortest = f"{percentage:.10g}"
+    largest_error = 1e-3 * min(abs(percentage), abs(100 - percentage))
+    if len(shortest) > _SPURIOUS:
+        for digits in range(9, 3, -1):
+            rounded = f"{percentage:.{digits}g}"
+            if abs(float(rounded) - percentage) <= largest_error:
+                shortest = rounded
+    return f"{shortest} %"
 
 
 def share(part: float, *, up: bool = False) -> str:
     """Format a share as a percentage with one decimal, rounded down unless `up`."""
-    tenths = round(1_000 * part, 6)
-    whole = math.floor(tenths)
+    tenths_of_percent = round(1_000 * part, 6)
+    rounded = math.floor(tenths_of_percent)
     if up:
-        whole = math.ceil(tenths)
-    return f"{whole / 10:.1f} %"
+        rounded = math.ceil(tenths_of_percent)
+    return f"{rounded / 10:.1f} %"
 
 
 def down(value: float, direction: str = ROUND_FLOOR) -> str:
@@ -84,7 +87,8 @@ def plural(word: str) -> str:
     """
     if word.endswith(("s", "x", "z", "ch", "sh")):
         return f"{word}es"
-    if word.endswith("y") and word[-2:-1] not in {*"aeiou"}:
+    letter_before_last = word[-2:-1]
+    if word.endswith("y") and letter_before_last not in {*"aeiou"}:
         return f"{word[:-1]}ies"
     return f"{word}s"
 
@@ -93,7 +97,7 @@ def plural(word: str) -> str:
 _LONGEST = 2000
 
 
-def _escaped(character: str) -> str:
+def _escaped_character(character: str) -> str:
     if character.isprintable() or character == "\xa0":
         return character
     return ascii(character)[1:-1]
@@ -114,7 +118,7 @@ def printable(text: str, *, lines: bool = False) -> str:
     if lines:
         return "\n".join(map(printable, text.split("\n")))
     if not text.isprintable():
-        text = "".join(map(_escaped, text))
+        text = "".join(map(_escaped_character, text))
     if len(text) <= _LONGEST:
         return text
     return text[: _LONGEST - 1] + "…"

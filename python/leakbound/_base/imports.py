@@ -27,38 +27,44 @@ def lazy_attributes(package: str, file: str) -> tuple[Get, Dir, list[str]]:
     an extra.
     """
     stub = Path(file).with_suffix(".pyi").read_text(encoding="utf-8")
-    listed = re.findall(r"from (\S+) import [(\s]*(\w+) as", stub)
-    home = {name: module for module, name in listed}
+    module_of_name = dict[str, str]()
+    for module, name in re.findall(r"from (\S+) import [(\s]*(\w+) as", stub):
+        module_of_name[name] = module
 
     def get(name: str) -> object:
-        if name not in home:
+        if name not in module_of_name:
             message = f"module {package!r} has no attribute {name!r}"
-            elsewhere = _homes(Path(file).parent, name)
-            if elsewhere:
-                message += f": it is {package}.{elsewhere[0]}.{name}"
+            packages = _packages_with(name, Path(file).parent)
+            if packages:
+                message += f": it is {package}.{packages[0]}.{name}"
             raise AttributeError(message, name=name, obj=sys.modules[package])
-        if home[name] != package:
-            value = getattr(import_module(home[name]), name)
-            setattr(sys.modules[package], name, value)
-            return value
+        module = module_of_name[name]
+        if module != package:
+            attribute = getattr(import_module(module), name)
+            setattr(sys.modules[package], name, attribute)
+            return attribute
         try:
             return import_module(f"{package}.{name}")
         except MissingExtraError as error:
             raise AttributeError(str(error)) from error
 
     def directory() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *home})
+        return sorted({*vars(sys.modules[package]), *module_of_name})
 
-    return get, directory, sorted(name for name in home if home[name] != package)
+    public_names = [name for name, module in module_of_name.items() if module != package]
+    return get, directory, sorted(public_names)
 
 
-def _homes(folder: Path, name: str) -> list[str]:
+def _packages_with(name: str, folder: Path) -> list[str]:
     """Return the packages in a folder whose stubs list a name, as their own or another's."""
     if name.startswith("_"):  # asked for by tools, about any object
         return []
-    listed = re.compile(rf"import [(\s]*{re.escape(name)} as")
-    stubs = sorted(folder.glob("*/__init__.pyi"))
-    return [one.parent.name for one in stubs if listed.search(one.read_text(encoding="utf-8"))]
+    import_of_name = re.compile(rf"import [(\s]*{re.escape(name)} as")
+    packages = list[str]()
+    for stub in sorted(folder.glob("*/__init__.pyi")):
+        if import_of_name.search(stub.read_text(encoding="utf-8")):
+            packages.append(stub.parent.name)
+    return packages
 
 
 def provide(name: str, module: str) -> None:

@@ -22,48 +22,48 @@ def labels_of(values: Data, name: str) -> AnyArray:
 
     Dates are text then, whatever their unit was.
     """
-    array = targets_of(values, name=name)
-    if array.ndim != 1:
-        hint = ""
-        if array.ndim == 2:
-            hint = "; of one-hot rows pass their argmax(1)"
+    labels = targets_of(values, name=name)
+    if labels.ndim != 1:
+        advice = ""
+        if labels.ndim == 2:
+            advice = "; of one-hot rows pass their argmax(1)"
         raise InputError(
-            f"{name} must be one class for each example, got shape {array.shape}: pass one "
-            f"column{hint}"
+            f"{name} must be one class for each example, got shape {labels.shape}: pass one "
+            f"column{advice}"
         )
-    if array.dtype.kind not in _LABELS:
+    if labels.dtype.kind not in _LABELS:
         raise InputTypeError(
-            f"{name} must hold classes, as numbers or text, got dtype {array.dtype}: pass codes, "
+            f"{name} must hold classes, as numbers or text, got dtype {labels.dtype}: pass codes, "
             f"{_CODES}"
         )
-    missing = missing_of(array, name=name)
-    if missing.any():
+    is_missing = missing_of(labels, name=name)
+    if is_missing.any():
+        first_row = int(is_missing.argmax())
         raise InputError(
-            f"{name} is missing at index {int(missing.argmax())} ({int(missing.sum())} such rows): "
+            f"{name} is missing at index {first_row} ({int(is_missing.sum())} such rows): "
             "drop these examples, or give them a class of their own before training"
         )
-    if array.dtype.kind == "M":
-        return np.datetime_as_string(array, unit="ns")
-    return array
+    if labels.dtype.kind == "M":
+        return np.datetime_as_string(labels, unit="ns")
+    return labels
 
 
 def targets_of(values: Data, name: str) -> AnyArray:
     """Read what is known of each example, of whatever type: flat, if it is one column."""
     refuse_masked(values, name=name)
-    dense = values
+    dense_values = values
     if hasattr(values, "tocsr"):
-        dense = values.toarray()
+        dense_values = values.toarray()
     # The column of a frame has a type of its own, where the frame's rows have one for all.
-    columns = columns_of(dense)
-    column = dense
+    columns = columns_of(dense_values)
     if len(columns) == 1:
-        column = columns[0]
-    array = array_of(column, name=name, exact=True)
-    if array.dtype.kind not in _READ:
-        raise InputTypeError(f"{name} must hold numbers or text, got dtype {array.dtype}")
-    if array.ndim == 2 and array.shape[1] == 1:
-        return array[:, 0]
-    return array
+        dense_values = columns[0]
+    targets = array_of(dense_values, name=name, exact=True)
+    if targets.dtype.kind not in _READ:
+        raise InputTypeError(f"{name} must hold numbers or text, got dtype {targets.dtype}")
+    if targets.ndim == 2 and targets.shape[1] == 1:
+        return targets[:, 0]
+    return targets
 
 
 def positions_of(labels: AnyArray, classes: AnyArray) -> IntArray:
@@ -71,12 +71,16 @@ def positions_of(labels: AnyArray, classes: AnyArray) -> IntArray:
 
     Integers are compared exactly, whatever their types; a number is no text.
     """
-    places = {one: place for place, one in enumerate(classes.tolist())}
+    position_of_class = {label: position for position, label in enumerate(classes.tolist())}
+
+    def positions(some_labels: AnyArray) -> IntArray:
+        listed = [position_of_class.get(label, -1) for label in some_labels.tolist()]
+        return np.array(listed, dtype=np.int64)
+
     if labels.dtype == object:
-        return np.array([places.get(one, -1) for one in labels.tolist()], dtype=np.int64)
-    names, code = np.unique(labels, return_inverse=True)
-    found = np.array([places.get(one, -1) for one in names.tolist()], dtype=np.int64)
-    return found[code]
+        return positions(labels)
+    distinct_labels, places = np.unique(labels, return_inverse=True)
+    return positions(distinct_labels)[places]
 
 
 def row_codes(table: AnyArray) -> IntArray | None:
@@ -85,34 +89,39 @@ def row_codes(table: AnyArray) -> IntArray | None:
     A missing value is like any other: rows without a class are compared with each other.
     """
     rows = table.reshape(len(table), -1)
-    if rows.shape[1] == 1 and rows.dtype != object:
-        code: IntArray = np.unique(rows[:, 0], return_inverse=True)[1].astype(np.int64)
-        return code
-    if rows.shape[1] > _WIDEST:
+    columns = rows.shape[1]
+    if columns == 1 and rows.dtype != object:
+        _, codes = np.unique(rows[:, 0], return_inverse=True)
+        return codes.astype(np.int64)
+    if columns > _WIDEST:
         return None
-    numbers: dict[object, int] = {}
+    code_of_row: dict[object, int] = {}
+    codes_of_rows = list[int]()
     try:
-        known = rows.astype(object)
-        known[missing_of(rows.ravel(), name="y").reshape(rows.shape)] = None
-        listed = [numbers.setdefault(tuple(row), len(numbers)) for row in known.tolist()]
+        is_missing = missing_of(rows.ravel(), name="y").reshape(rows.shape)
+        rows_or_none = rows.astype(object)
+        rows_or_none[is_missing] = None
+        for row in rows_or_none.tolist():
+            codes_of_rows.append(code_of_row.setdefault(tuple(row), len(code_of_row)))
     except TypeError:  # of what cannot be compared, such as lists
         return None
-    return np.array(listed, dtype=np.int64)
+    return np.array(codes_of_rows, dtype=np.int64)
 
 
 def missing_of(array: AnyArray, name: str) -> NDArray[np.bool_]:
     """Return which labels are None, NaN or what other packages have in their place."""
     if array.dtype != object:
         return np.asarray(array != array)
-    missing = np.zeros(array.size, dtype=np.bool_)
-    for row, one in enumerate(array.tolist()):
+    is_missing = np.zeros(array.size, dtype=np.bool_)
+    for row, label in enumerate(array.tolist()):
         try:
-            hash(one)
-            missing[row] = one is None or bool(one != one)
+            hash(label)
+            is_missing[row] = label is None or bool(label != label)
         except (TypeError, ArithmeticError):  # what cannot be compared with itself: pandas' NA
-            if isinstance(one, list | dict | set | np.ndarray | bytearray):
+            if isinstance(label, list | dict | set | np.ndarray | bytearray):
                 raise InputTypeError(
-                    f"{name} must hold one class for each example, got {shown(one)} at index {row}"
+                    f"{name} must hold one class for each example, got {shown(label)} at index "
+                    f"{row}"
                 ) from None
-            missing[row] = True
-    return missing
+            is_missing[row] = True
+    return is_missing

@@ -63,7 +63,7 @@ class Message(str):
     values: Mapping[str, object]
 
     def __new__(cls, template: str, /, **values: object) -> Self:
-        message = super().__new__(cls, _filled(template, values, spell=str))
+        message = super().__new__(cls, _filled_template(template, values, spell=str))
         message.template = template
         message.values = values
         return message
@@ -75,36 +75,38 @@ class Message(str):
     @classmethod
     def joined(cls, texts: Iterable[str]) -> Self:
         """Return texts one after the other, with the parts of those that have some."""
-        listed = {f"text{place}": text for place, text in enumerate(texts)}
-        return cls("; ".join(f"{{{name}}}" for name in listed), **listed)
+        values = {f"text{number}": text for number, text in enumerate(texts)}
+        template = "; ".join(f"{{{name}}}" for name in values)
+        return cls(template, **values)
 
     def spelled(self, spell: Spell) -> str:
         """Return the sentence with each part as `spell` writes it."""
-        return _filled(self.template, self.values, spell)
+        return _filled_template(self.template, self.values, spell=spell)
 
 
 class _Fields(dict[str, object]):
     """Values of a template, and the spelling of names that have none."""
 
     def __init__(self, values: Mapping[str, object], spell: Spell) -> None:
-        super().__init__({name: _spelled(value, spell) for name, value in values.items()})
+        spelled_values = {name: _spelled_value(value, spell) for name, value in values.items()}
+        super().__init__(spelled_values)
         self._spell = spell
 
     def __missing__(self, name: str) -> str:
         return self._spell(name)
 
 
-def _filled(template: str, values: Mapping[str, object], spell: Spell) -> str:
+def _filled_template(template: str, values: Mapping[str, object], spell: Spell) -> str:
     """Return a template with its values, and its parts as they are spelled."""
     return template.format_map(_Fields(values, spell))
 
 
-def _spelled(value: object, spell: Spell) -> object:
+def _spelled_value(value: object, spell: Spell) -> object:
     """Return the value of a field: an option or a message as it is spelled, or what it is."""
     if isinstance(value, Option | Ways):
         return spell(value)
     if isinstance(value, Message):
         return value.spelled(spell)
     if isinstance(value, BaseException) and value.args:
-        return _spelled(value.args[0], spell)
+        return _spelled_value(value.args[0], spell)
     return value

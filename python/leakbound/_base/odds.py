@@ -11,8 +11,8 @@ from leakbound._base.types import FloatArray, GenericArray
 def expit(log_odds: FloatArray) -> FloatArray:
     """Return 1/(1 + e^-λ) of log-odds λ; 0 and 1 of infinite ones."""
     with np.errstate(over="ignore"):
-        p: FloatArray = 1.0 / (1.0 + np.exp(-log_odds))
-    return p
+        probabilities: FloatArray = 1.0 / (1.0 + np.exp(-log_odds))
+    return probabilities
 
 
 @overload
@@ -23,12 +23,13 @@ def logit(p: float | GenericArray) -> float | FloatArray:
     """Return ln(p/(1 - p)) of probabilities; infinite for 0 and 1 in an array."""
     if isinstance(p, float):
         return math.log(p) - math.log1p(-p)
-    shares = p.astype(np.float64)
+    probabilities = p.astype(np.float64)
     with np.errstate(divide="ignore"):
-        log_odds: FloatArray = np.log(shares) - np.log1p(-shares)
+        log_odds: FloatArray = np.log(probabilities) - np.log1p(-probabilities)
     return log_odds
 
 
 def log_choose(size: int, count: int) -> float:
     """Return the logarithm of the binomial coefficient, the ways to choose `count` of `size`."""
-    return math.lgamma(size + 1) - math.lgamma(count + 1) - math.lgamma(size - count + 1)
+    log_permutations = math.lgamma(size + 1)
+    return log_permutations - math.lgamma(count + 1) - math.lgamma(size - count + 1)

@@ -27,8 +27,8 @@ def readable(values: Data) -> Data:
         return values
     tensor = values.detach().cpu()
     # bfloat16 and float8 have no type of NumPy; float32 holds all of their values.
-    narrow = tensor.is_floating_point() and not hasattr(np, str(tensor.dtype).split(".")[1])
-    if narrow:
+    _, type_name = str(tensor.dtype).split(".")
+    if tensor.is_floating_point() and not hasattr(np, type_name):
         return tensor.float()
     return tensor
 
@@ -52,20 +52,22 @@ def array_of(values: Data, name: str, *, exact: bool = False) -> AnyArray:
     """
     refuse_unread(values, name=name)
     try:
-        listed = isinstance(values, Sequence) and not isinstance(values, _ONE)
-        if listed and len(values) > 0 and hasattr(values[0], "as_py"):
-            values = [one.as_py() for one in values]  # scalars of Arrow
+        is_sequence = isinstance(values, Sequence) and not isinstance(values, _ONE)
+        if is_sequence and len(values) > 0 and hasattr(values[0], "as_py"):
+            values = [scalar.as_py() for scalar in values]  # of Arrow
         array = np.asarray(readable(values))
-        if exact and listed and array.dtype.kind in _MIXED:
-            array = _of_one_type(values, array)
+        if exact and is_sequence and array.dtype.kind in _MIXED:
+            array = _unchanged_by_numpy(values, array)
     except Exception as error:  # of whatever package the values are
         raise InputTypeError(f"{name} cannot be read as an array: {error}") from error
     if array.dtype != object or (array.ndim and not _is_frame(values)):
         return array
     if array.ndim == 0 and not isinstance(values, _ONE):
-        kind = type(values).__name__
-        raise InputTypeError(f"{name} must be an array, a column, a frame or a list, got {kind}")
-    return _of_columns(values, array)
+        type_name = type(values).__name__
+        raise InputTypeError(
+            f"{name} must be an array, a column, a frame or a list, got {type_name}"
+        )
+    return _numbers_of_frame(values, array)
 
 
 def columns_of(frame: Data) -> list[Data]:
@@ -92,54 +94,56 @@ def refuse_masked(values: Data, name: str) -> None:
 
 def refuse_unread(values: Data, name: str) -> None:
     """Refuse what NumPy reads as one object, or not as what it is, and say what to pass."""
-    hint = _way_out(values)
-    if hint:
-        raise InputTypeError(f"{name} cannot be read as an array: it is {hint}")
+    problem = _why_unread(values)
+    if problem:
+        raise InputTypeError(f"{name} cannot be read as an array: it is {problem}")
 
 
 def _is_frame(values: Data) -> bool:
     return hasattr(values, "columns") and len(getattr(values, "shape", ())) == 2
 
 
-def _way_out(values: Data) -> str:
+def _why_unread(values: Data) -> str:
     """Return what a container is that holds no array yet, and what to do; empty for all others."""
-    kind = type(values).__name__
+    type_name = type(values).__name__
     if hasattr(values, "collect") and hasattr(values, "lazy"):
-        return f"a {kind}, which has no rows yet: pass its .collect()"
+        return f"a {type_name}, which has no rows yet: pass its .collect()"
     if hasattr(values, "tocsr"):
-        return f"a sparse {kind}: pass its .toarray()"
+        return f"a sparse {type_name}: pass its .toarray()"
     if isinstance(values, Mapping):
-        return f"a mapping ({kind}): pass an array of its values, or a frame"
-    sets = isinstance(values, set | frozenset)
-    if sets or (isinstance(values, Iterator) and not hasattr(values, "__array__")):
-        return f"of type {kind}, whose values have no order or pass only once: pass a list"
+        return f"a mapping ({type_name}): pass an array of its values, or a frame"
+    is_set = isinstance(values, set | frozenset)
+    if is_set or (isinstance(values, Iterator) and not hasattr(values, "__array__")):
+        return f"of type {type_name}, whose values have no order or pass only once: pass a list"
     if getattr(values, "is_nested", False) is True:
-        return f"a nested {kind}: pad its rows to one length"
-    data = sys.modules.get("torch.utils.data")
-    if data is not None and isinstance(values, data.Dataset | data.DataLoader):
-        return f"a {kind}: pass an array of what it yields"
+        return f"a nested {type_name}: pad its rows to one length"
+    torch_data = sys.modules.get("torch.utils.data")
+    if torch_data is None:
+        return ""
+    if isinstance(values, torch_data.Dataset | torch_data.DataLoader):
+        return f"a {type_name}: pass an array of what it yields"
     return ""
 
 
-def _of_one_type(values: Sequence[Data], array: AnyArray) -> AnyArray:
+def _unchanged_by_numpy(values: Sequence[Data], array: AnyArray) -> AnyArray:
     """Return a list as NumPy reads it, or as objects if this changed some of its values."""
     objects = np.array(values, dtype=object)
     if objects.shape != array.shape:
         return array
-    listed = objects.ravel().tolist()
+    elements = objects.ravel().tolist()
     if array.dtype.kind == "f":
-        changed = any(isinstance(one, Integral) and int(float(one)) != one for one in listed)
+        integers = [element for element in elements if isinstance(element, Integral)]
+        is_changed = any(int(float(integer)) != integer for integer in integers)
     else:
-        changed = any(not isinstance(one, str | bytes) for one in listed)
-    if changed:
+        is_changed = not all(isinstance(element, str | bytes) for element in elements)
+    if is_changed:
         return objects
     return array
 
 
-def _of_columns(frame: Data, array: AnyArray) -> AnyArray:
+def _numbers_of_frame(frame: Data, array: AnyArray) -> AnyArray:
     """Return a frame as objects, or as numbers if each of its columns holds numbers."""
     columns = [np.asarray(readable(column)) for column in columns_of(frame)]
-    numeric = columns and all(column.dtype.kind in "biuf" for column in columns)
-    if numeric:
+    if columns and all(column.dtype.kind in "biuf" for column in columns):
         return np.column_stack(columns)
     return array

@@ -17,18 +17,21 @@ def robust_scale(values: FloatArray) -> tuple[float, float]:
     centre = float(np.median(values))
     distances = values - centre
     np.abs(distances, out=distances)
-    return centre, _NORMAL * float(np.median(distances, overwrite_input=True))
+    median_distance = float(np.median(distances, overwrite_input=True))
+    return centre, _NORMAL * median_distance
 
 
 def robust_scale_of_counts(values: FloatArray, counts: IntArray) -> tuple[float, float]:
     """Return `robust_scale` of values that occur so often, by lower medians."""
     centre = _lower_median(values, counts)
-    return centre, _NORMAL * _lower_median(np.abs(values - centre), counts)
+    median_distance = _lower_median(np.abs(values - centre), counts)
+    return centre, _NORMAL * median_distance
 
 
 def _lower_median(values: FloatArray, counts: IntArray) -> float:
+    """Return the median of values that occur so often, of two middle ones the lower."""
     order = np.argsort(values, kind="stable")
-    ends = np.cumsum(counts[order])
-    half = (ends[-1] + 1) // 2
-    middle = order[np.searchsorted(ends, half)]
-    return float(values[middle])
+    counts_up_to = np.cumsum(counts[order])
+    rank_of_median = (counts_up_to[-1] + 1) // 2
+    place_of_median = np.searchsorted(counts_up_to, rank_of_median)
+    return float(values[order[place_of_median]])

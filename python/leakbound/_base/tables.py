@@ -108,9 +108,9 @@ class Column:
         if self.kind != "number":
             words = self.values.astype(np.str_)
         else:
-            distinct_numbers, places = np.unique(self.values, return_inverse=True)
-            distinct_words = [_as_text(number) for number in distinct_numbers.tolist()]
-            words = np.array(distinct_words, dtype=np.str_)[places]
+            distinct_numbers, number_of_row = np.unique(self.values, return_inverse=True)
+            distinct_words = [_in_one_spelling(number) for number in distinct_numbers.tolist()]
+            words = np.array(distinct_words, dtype=np.str_)[number_of_row]
         return np.where(self.missing, "", words)
 
     def as_codes(self) -> "Column":
@@ -128,12 +128,12 @@ class Column:
         if self.is_exact:
             values = self.as_words()
         if values.dtype.kind == "U":
-            distinct_words, places = np.unique(values, return_inverse=True)
-            digests = bytearray()
+            distinct_words, word_of_row = np.unique(values, return_inverse=True)
+            word_digests = bytearray()
             for word in distinct_words.tolist():
                 encoded_word = word.encode("utf-8", "surrogatepass")
-                digests += blake2b(encoded_word, digest_size=8).digest()
-            values = np.frombuffer(digests, dtype=np.uint64)[places]
+                word_digests += blake2b(encoded_word, digest_size=8).digest()
+            values = np.frombuffer(word_digests, dtype=np.uint64)[word_of_row]
         elif self.kind == "number":
             values = values + 0.0  # -0.0 becomes 0.0
         bit_patterns = np.where(self.missing, np.uint64(0), values.view(np.uint64))
@@ -276,13 +276,17 @@ def _read_column(stored_column: Data, label: str, table: str, writing: Writing) 
     else:
         column = _column_of_array(values, missing, name)
     if writing.missing:
-        missing = column.missing | _is_missing_mark(column, writing)
-        column = replace(column, missing=missing)
+        is_missing_mark = _is_missing_mark(column, writing)
+        column = replace(column, missing=column.missing | is_missing_mark)
     if column.missing.all():
-        no_words = np.full(values.size, "", dtype=np.str_)
-        return Column(no_words, column.missing, kind="empty")
+        return Column(
+            values=np.full(values.size, "", dtype=np.str_),
+            missing=column.missing,
+            kind="empty",
+        )
     if column.kind in {"text", "flag"}:
-        column = replace(column, values=np.where(column.missing, "", column.values))
+        known_or_empty = np.where(column.missing, "", column.values)
+        column = replace(column, values=known_or_empty)
     column = replace(column, categorical=_is_categorical(stored_column))
     if has_time_zone:
         return replace(column, kind="zoned")
@@ -404,13 +408,16 @@ def _column_of_array(values: AnyArray, missing: BoolArray, name: str) -> Column:
     """Read an array of one type."""
     type_code = values.dtype.kind
     if type_code == "M":
-        missing = missing | np.isnat(values)
-        return Column(values.astype("datetime64[us]"), missing, kind="date")
+        return Column(
+            values=values.astype("datetime64[us]"),
+            missing=missing | np.isnat(values),
+            kind="date",
+        )
     if type_code == "m":
         seconds = values / np.timedelta64(1, "s")
         return _column_of_floats(seconds, missing | np.isnat(values), name)
     if type_code == "b":
-        return Column(values.astype(np.str_), missing, kind="flag")
+        return Column(values=values.astype(np.str_), missing=missing, kind="flag")
     if type_code in "ST":
         return _column_of_objects(values.astype(object), missing, name)
     if type_code == "U":
@@ -421,10 +428,10 @@ def _column_of_array(values: AnyArray, missing: BoolArray, name: str) -> Column:
         number_type: type = np.float64
         if max(-least, most) >= WHOLE:
             number_type = object
-        return Column(values.astype(number_type), missing, kind="number")
+        return Column(values=values.astype(number_type), missing=missing, kind="number")
     if type_code == "f":
         precision = _least_precise_type([values.dtype])
-        return _column_of_floats(values, missing, name, precision)
+        return _column_of_floats(values, missing, name, precision=precision)
     raise InputError(
         f"{name} holds {values.dtype}, which is neither numbers, dates nor words: convert it, or "
         "leave the column out of all tables"
@@ -435,7 +442,7 @@ def _column_of_text(words: TextArray, missing: BoolArray) -> Column:
     """Read text without the blanks around it; empty text is missing."""
     stripped_words = np.char.strip(words)
     is_empty = stripped_words == ""
-    return Column(stripped_words, missing | is_empty, kind="text")
+    return Column(values=stripped_words, missing=missing | is_empty, kind="text")
 
 
 def _column_of_floats(
@@ -451,33 +458,36 @@ def _column_of_floats(
             f"{name} is infinite in {infinite_rows.size:,} rows, the first being row "
             f"{infinite_rows[0]}: leave these rows out of all tables, or mark the values as missing"
         )
-    at_most_double = precision
     if precision.itemsize > DOUBLE.itemsize:
-        at_most_double = DOUBLE
-    numbers = np.where(missing, 0.0, doubles)
-    return Column(numbers, missing, kind="number", precision=at_most_double)
+        precision = DOUBLE
+    return Column(
+        values=np.where(missing, 0.0, doubles),
+        missing=missing,
+        kind="number",
+        precision=precision,
+    )
 
 
 def _column_of_objects(values: AnyArray, missing: BoolArray, name: str) -> Column:
     """Read Python objects: all numbers, all dates, or else words."""
-    is_missing = np.fromiter(map(_is_missing, values), np.bool_, values.size)
-    missing = missing | is_missing
-    values_present = values[~missing]
-    types = {type(value) for value in values_present}
-    _check_types(types, values_present, name)
+    is_missing_value = np.fromiter(map(_is_missing, values), np.bool_, values.size)
+    missing = missing | is_missing_value
+    known_values = values[~missing]
+    types = {type(value) for value in known_values}
+    _check_types(types, known_values, name)
     if _are_all(types, bool | np.bool_):
         words = np.where(missing, "", values)
-        return Column(words.astype(np.str_), missing, kind="flag")
+        return Column(values=words.astype(np.str_), missing=missing, kind="flag")
     if _are_all(types, dt.timedelta | np.timedelta64):
         durations = np.full(values.size, np.timedelta64("NaT", "us"))
-        durations[~missing] = values_present.astype("timedelta64[us]")
+        durations[~missing] = known_values.astype("timedelta64[us]")
         return _column_of_array(durations, missing, name)
     if _are_all(types, Real | np.number | Decimal):
         return _column_of_reals(values, missing, types, name)
     if _are_all(types, dt.date | np.datetime64):
         return _column_of_dates(values, missing, name)
     words = np.full(values.size, "", dtype=object)
-    words[~missing] = list(map(_as_text, values_present))
+    words[~missing] = list(map(_in_one_spelling, known_values))
     return _column_of_text(words.astype(np.str_), missing)
 
 
@@ -521,8 +531,8 @@ def _column_of_reals(values: AnyArray, missing: BoolArray, types: set[type], nam
 
 def _column_of_dates(values: AnyArray, missing: BoolArray, name: str) -> Column:
     """Read dates, all of them with a time zone or none: those that have one as UTC."""
-    dates = values[~missing].tolist()
-    have_time_zone = {getattr(date, "tzinfo", None) is not None for date in dates}
+    known_dates = values[~missing].tolist()
+    have_time_zone = {getattr(date, "tzinfo", None) is not None for date in known_dates}
     if len(have_time_zone) > 1:
         raise InputError(
             f"{name} holds dates with a time zone and dates without: give all one, or none"
@@ -530,10 +540,10 @@ def _column_of_dates(values: AnyArray, missing: BoolArray, name: str) -> Column:
     kind: ColumnKind = "date"
     if True in have_time_zone:
         kind = "zoned"
-        dates = [date.astimezone(dt.UTC).replace(tzinfo=None) for date in dates]
+        known_dates = [date.astimezone(dt.UTC).replace(tzinfo=None) for date in known_dates]
     dates_or_nat = np.full(values.size, np.datetime64("NaT", "us"))
-    dates_or_nat[~missing] = np.array(dates, dtype="datetime64[us]")
-    return Column(dates_or_nat, missing, kind)
+    dates_or_nat[~missing] = np.array(known_dates, dtype="datetime64[us]")
+    return Column(values=dates_or_nat, missing=missing, kind=kind)
 
 
 def _least_precise_type(types: Iterable[Any]) -> np.dtype[np.generic]:
@@ -560,7 +570,7 @@ def exact_number(value: Data) -> int | float:
     return float(value)
 
 
-def _as_text(value: object) -> str:
+def _in_one_spelling(value: object) -> str:
     """Return a value as text, the same for equal numbers of any type."""
     if isinstance(value, float | np.floating):
         double = float(value)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from leakbound._base.checks import WHOLE, shown
 from leakbound._base.messages import Message, Option, Ways
+from leakbound._base.odds import log_choose
 from leakbound._base.tables import NAMES, Column, ColumnKind, Writing, exact_number, objects
 from leakbound._base.types import AnyArray, BoolArray, TextArray
 from leakbound.errors import InputError
@@ -73,207 +74,243 @@ def settled(
     Nine numbers or dates in ten cells are no words: the other words are refused, unless the column
     holds `codes`.
     """
-    texts = [column for column in columns if column.kind == "text"]
-    if not texts:
+    text_columns = [column for column in columns if column.kind == "text"]
+    if not text_columns:
         return [*columns]
-    others = {column.kind for column in columns if column.kind not in {"text", "empty"}}
+    other_kinds = {column.kind for column in columns if column.kind not in {"text", "empty"}}
     if kind is not None:
-        others = {kind}
-    tried = [*_READINGS]
-    if others:
-        tried = [one for one in _READINGS if {one.kind} == others]
-    words = _Words.of(texts, name)
-    if not codes and _NUMBER in tried:
+        other_kinds = {kind}
+    readings = [*_READINGS]
+    if other_kinds:
+        readings = [reading for reading in _READINGS if {reading.kind} == other_kinds]
+    words = _Words.of(text_columns, name)
+    if not codes and _NUMBER in readings:
         words.refuse_thousands()
-    read = next(filter(None, map(words.read, tried)), None)
-    if read is None:
+    read_columns = next(filter(None, map(words.read, readings)), None)
+    if read_columns is None:
         if not codes:
-            for reading in tried:
+            for reading in readings:
                 words.refuse_few_others(reading)
-        read = [replace(column, kind="word") for column in texts]
-        if len(texts) == len(columns) == 2 and kind is None:
-            _check_alike(texts, name)
-    turn = iter(read)
-    return [next(turn) if column.kind == "text" else column for column in columns]
+        read_columns = [replace(column, kind="word") for column in text_columns]
+        if len(text_columns) == len(columns) == 2 and kind is None:
+            _check_same_format(text_columns, name)
+    remaining_columns = iter(read_columns)
+    return [next(remaining_columns) if column.kind == "text" else column for column in columns]
 
 
 @dataclass(frozen=True, eq=False)
 class _Words:
     """The distinct words of a column of text, in one or more tables.
 
-    `which` has the word of each cell, table by table, and `counts` how many cells have each word;
-    `known` are words that do not mark missing values.
+    `word_of_cell` has the word of each cell, table by table, and `counts` how many cells have each
+    word; `is_known` says which words do not mark missing values.
     """
 
     columns: Sequence[Column]
     name: str
     distinct: TextArray
-    which: NDArray[np.intp]
+    word_of_cell: NDArray[np.intp]
     counts: NDArray[np.int64]
-    known: BoolArray
+    is_known: BoolArray
 
     @classmethod
     def of(cls, columns: Sequence[Column], name: str) -> Self:
         """Count the words of some columns."""
         cells = np.concatenate([column.values for column in columns])
-        distinct, which, counts = np.unique(cells, return_inverse=True, return_counts=True)
-        known = np.array([not is_mark(word) for word in distinct.tolist()], dtype=np.bool_)
+        words, word_of_cell, counts = np.unique(cells, return_inverse=True, return_counts=True)
+        is_known = [not is_mark(word) for word in words.tolist()]
         return cls(
             columns=columns,
             name=name,
-            distinct=distinct,
-            which=which.reshape(-1),
+            distinct=words,
+            word_of_cell=word_of_cell.reshape(-1),
             counts=counts,
-            known=known,
+            is_known=np.array(is_known, dtype=np.bool_),
         )
+
+    @property
+    def known(self) -> list[str]:
+        """The words that do not mark missing values."""
+        known_words: list[str] = self.distinct[self.is_known].tolist()
+        return known_words
+
+    @property
+    def writing(self) -> Writing:
+        """How values of the column are written, in all tables alike."""
+        return self.columns[0].writing
 
     def read(self, reading: "_Reading") -> list[Column] | None:
         """Read all words as one kind of values; None if some cannot be read."""
-        known = self.distinct[self.known]
-        writing = self.columns[0].writing
         try:
-            reading.values(self._few().tolist(), writing, self.name)
-            values = reading.values(known.tolist(), writing, self.name)
+            reading.values(self._sampled_words(), self.writing, self.name)
+            known_values = reading.values(self.known, self.writing, self.name)
         except InputError:
             raise
         except (ValueError, OverflowError):
             return None
-        place = np.maximum(np.cumsum(self.known) - 1, 0)[self.which]
-        missing = ~self.known[self.which]
-        read = self.distinct[self.which]
-        if values.size:
-            read = values[place]
-        if read.dtype.kind == "U":
-            read = np.where(missing, "", read)
+        is_missing = ~self.is_known[self.word_of_cell]
+        values = self.distinct[self.word_of_cell]
+        if known_values.size:
+            number_of_known = np.maximum(np.cumsum(self.is_known) - 1, 0)
+            values = known_values[number_of_known[self.word_of_cell]]
+        if values.dtype.kind == "U":
+            values = np.where(is_missing, "", values)
         columns = []
-        of_tables = self._split(read), self._split(missing), self._split(self.which)
-        for one, gone, cells in zip(*of_tables, strict=True):
+        for rows in self._rows_of_tables():
             kind = reading.kind
-            if gone.all():
+            if is_missing[rows].all():
                 kind = "empty"
-            columns.append(Column(one, gone, kind, marks=self._marks(cells)))
+            column = Column(
+                values=values[rows],
+                missing=is_missing[rows],
+                kind=kind,
+                marks=self._counts_of_marks(self.word_of_cell[rows]),
+            )
+            columns.append(column)
         return columns
 
     def refuse_thousands(self) -> None:
         """Refuse numbers with thousands separators that are not named."""
-        writing = self.columns[0].writing
-        few = [typed(word) for word in self._few().tolist()]
+        sampled_words = [typed(word) for word in self._sampled_words()]
         for sign in (",", ".", "'", " "):
-            if sign == writing.thousands or not any(sign in word for word in few):
+            if sign == self.writing.thousands or not any(sign in word for word in sampled_words):
                 continue
-            words = self.distinct[self.known].tolist()
-            if sign == writing.decimal:
-                found = thousands_in(words, sign=sign, decimal=sign)
+            if sign == self.writing.decimal:
+                grouped_number = thousands_in(self.known, sign=sign, decimal=sign)
             else:
-                form = grouped(sign, writing.decimal)
-                with_sign = [word for word in words if form.fullmatch(typed(word))]
-                read = [form.fullmatch(typed(one)) or self._is_read(one, _NUMBER) for one in words]
-                share = self.counts[self.known][np.array(read, dtype=np.bool_)].sum()
-                enough = share >= _SHARE * self.counts[self.known].sum()
-                found = ""
-                if with_sign and enough:
-                    found = with_sign[0]
-            if found:
-                table, row = self._place(int((self.distinct[self.which] == found).argmax()))
+                grouped_number = self._number_with_thousands(sign)
+            if grouped_number:
+                is_grouped_number = self.distinct[self.word_of_cell] == grouped_number
+                table, row = self._table_and_row(int(is_grouped_number.argmax()))
                 raise InputError(
                     f"column {self.name!r} of {table} has thousands separators, such as "
-                    f"{shown(found)} at row {row} (rows count from 0): remove them, or name them "
-                    f"with --thousands, or thousands={sign!r} of pandas.read_csv; if they are "
-                    "decimal signs, write points"
+                    f"{shown(grouped_number)} at row {row} (rows count from 0): remove them, or "
+                    f"name them with --thousands, or thousands={sign!r} of pandas.read_csv; if "
+                    "they are decimal signs, write points"
                 )
+
+    def _number_with_thousands(self, sign: str) -> str:
+        """Return a number with a separator, if nearly all cells are numbers with or without it."""
+        with_thousands = grouped(sign, self.writing.decimal)
+        grouped_numbers = list[str]()
+        is_number = list[bool]()
+        for word in self.known:
+            is_grouped = with_thousands.fullmatch(typed(word)) is not None
+            if is_grouped:
+                grouped_numbers.append(word)
+            is_number.append(is_grouped or self._is_read(word, _NUMBER))
+        known_counts = self.counts[self.is_known]
+        cells_of_numbers = known_counts[np.array(is_number, dtype=np.bool_)].sum()
+        if grouped_numbers and cells_of_numbers >= _SHARE * known_counts.sum():
+            return grouped_numbers[0]
+        return ""
 
     def refuse_few_others(self, reading: "_Reading") -> None:
         """Refuse a column of numbers or dates in which few cells have other words."""
         if reading.kind == "flag":  # beside true and false, "unknown" is a third category
             return
-        few = self._few().tolist()
-        near = sum(self._is_near(word, reading) for word in few)
-        if 2 * near < len(few):
+        sampled_words = self._sampled_words()
+        near_words = sum(self._is_near(word, reading) for word in sampled_words)
+        if 2 * near_words < len(sampled_words):
             return
-        strange = self._strange(reading)
-        others = self.distinct[strange].tolist()
-        far = [not self._is_near(one, reading) for one in others]
-        cells_far = self.counts[strange][far].sum()
-        share = 1 - cells_far / self.counts[self.known].sum()
-        if share < _SHARE or any(map(_is_code, others)):
+        is_unread = self._is_unread(reading)
+        unread_words = self.distinct[is_unread].tolist()
+        is_far = [not self._is_near(word, reading) for word in unread_words]
+        far_cells = self.counts[is_unread][is_far].sum()
+        near_share = 1 - far_cells / self.counts[self.is_known].sum()
+        if near_share < _SHARE or any(map(_is_code, unread_words)):
             return
-        cell = int(strange[self.which].argmax())
-        first = str(self.distinct[self.which[cell]])
-        table, row = self._place(cell)
+        cell = int(is_unread[self.word_of_cell].argmax())
+        first_word = str(self.distinct[self.word_of_cell[cell]])
+        table, row = self._table_and_row(cell)
         kind = NAMES[reading.kind]
-        remedy = self._remedy(kind, [first, *(one for one in others if one != first)])
-        message = (
+        other_words = [word for word in unread_words if word != first_word]
+        message = Message(
             "column {name!r} of {table} holds {kind}, but {first} at row {row} (rows count from "
-            "0): {remedy}"
+            "0): {remedy}",
+            name=self.name,
+            table=table,
+            kind=kind,
+            first=shown(first_word),
+            row=row,
+            remedy=self._remedy(kind, [first_word, *other_words]),
         )
-        where = {"name": self.name, "table": table, "kind": kind, "first": shown(first)}
-        raise InputError(Message(message, row=row, remedy=remedy, **where))
+        raise InputError(message)
 
     def _remedy(self, kind: str, words: list[str]) -> Message:
         """Return what to do about a few words in a column of another kind, such as numbers."""
-        listed = words[:_OTHERS]
+        listed_words = words[:_OTHERS]
         more = ""
         if len(words) > _OTHERS:
             more = f" and {len(words) - _OTHERS} more"
-        if self.columns[0].writing.named:
+        if self.writing.named:
             return Message(
                 "if such words mark missing values, pass {missing}{more}; if {kind} are codes "
                 "here, {columns}",
-                missing=Option("missing", listed),
+                missing=Option("missing", listed_words),
                 more=more,
                 kind=kind,
                 columns=Option("columns", {self.name: "codes"}),
             )
-        named = f"({', '.join(map(repr, listed))}{more})"
+        words_in_brackets = f"({', '.join(map(repr, listed_words))}{more})"
         replaced = Ways(
-            f"replace such words {named} by missing values, as "
+            f"replace such words {words_in_brackets} by missing values, as "
             "pandas.to_numeric(column, errors='coerce') does",
-            shell=f"name such words {named} in --missing",
+            shell=f"name such words {words_in_brackets} in --missing",
         )
         coded = Ways(f"{_CATEGORICAL.python}: .astype('category')", _CATEGORICAL.shell)
-        said = "{replaced}; if {kind} are codes here, {coded}"
-        return Message(said, replaced=replaced, kind=kind, coded=coded)
+        return Message(
+            "{replaced}; if {kind} are codes here, {coded}",
+            replaced=replaced,
+            kind=kind,
+            coded=coded,
+        )
 
     def suspicion(self) -> str:
         """Say what tells that a column of words was meant to hold numbers or dates, if it was."""
-        cells = self._few(_SAMPLE).tolist()
-        if any(map(_is_code, cells)):
+        sampled_words = self._sampled_words(_SAMPLE)
+        if any(map(_is_code, sampled_words)):
             return ""
         for reading in _READINGS:
-            others = [word for word in cells if not self._is_read(word, reading)]
-            share = 1 - len(others) / max(len(cells), 1)
-            if others and reading.kind != "flag" and share >= _NOTED:
-                word = max(others, key=others.count)
-                return f"has {NAMES[reading.kind]} in {share:.0%} of its cells, and {shown(word)}"
-        forms = Counter(filter(None, map(_form, cells)))
-        if not forms or self.known.sum() <= _FEW:
+            unread_words = [word for word in sampled_words if not self._is_read(word, reading)]
+            share_read = 1 - len(unread_words) / max(len(sampled_words), 1)
+            if unread_words and reading.kind != "flag" and share_read >= _NOTED:
+                word = max(unread_words, key=unread_words.count)
+                return (
+                    f"has {NAMES[reading.kind]} in {share_read:.0%} of its cells, and {shown(word)}"
+                )
+        forms = Counter(filter(None, map(_form_of, sampled_words)))
+        if not forms or self.is_known.sum() <= _FEW:
             return ""
-        form, count = forms.most_common(1)[0]
-        if count < _SHARE * len(cells):
+        [(commonest_form, count)] = forms.most_common(1)
+        if count < _SHARE * len(sampled_words):
             return ""
-        word = next(word for word in cells if _form(word) == form)
-        written = "numbers"
-        if form == _DATE:
-            written = "dates"
-        return f"has {written} such as {shown(word)}"
+        word = next(word for word in sampled_words if _form_of(word) == commonest_form)
+        kind = "numbers"
+        if commonest_form == _DATE:
+            kind = "dates"
+        return f"has {kind} such as {shown(word)}"
 
-    def _strange(self, reading: "_Reading") -> BoolArray:
+    def _is_unread(self, reading: "_Reading") -> BoolArray:
         """Return which words are neither marks of missing values nor of a kind."""
-        strange = self.known.copy()
-        strange[strange] = [not self._is_read(one, reading) for one in self.distinct[self.known]]
-        return strange
+        is_unread = self.is_known.copy()
+        is_unread[self.is_known] = [not self._is_read(word, reading) for word in self.known]
+        return is_unread
 
-    def _few(self, most: int = _TRIED) -> TextArray:
+    def _sampled_words(self, most: int = _TRIED) -> list[str]:
         """Return the words of a few cells, at even steps of their order."""
-        ends = np.cumsum(np.where(self.known, self.counts, 0))
-        if not ends[-1]:
-            return self.distinct[:0]
-        steps = np.linspace(0, ends[-1] - 1, most).astype(np.int64)
-        which = np.searchsorted(ends, np.unique(steps), side="right")
-        return self.distinct[which]
+        known_counts = np.where(self.is_known, self.counts, 0)
+        cells_up_to = np.cumsum(known_counts)
+        known_cells = cells_up_to[-1]
+        if not known_cells:
+            return []
+        cells = np.linspace(0, known_cells - 1, most).astype(np.int64)
+        places = np.searchsorted(cells_up_to, np.unique(cells), side="right")
+        sampled_words: list[str] = self.distinct[places].tolist()
+        return sampled_words
 
     def _is_read(self, word: str, reading: "_Reading") -> bool:
-        return _reads(word, lambda one: reading.values([one], self.columns[0].writing, self.name))
+        return _can_read(word, lambda one: reading.values([one], self.writing, self.name))
 
     def _is_near(self, word: str, reading: "_Reading") -> bool:
         """Return whether a word is a value, or a number beyond a limit of detection."""
@@ -281,22 +318,27 @@ class _Words:
             word = _LIMITED.sub("", word, count=1)
         return self._is_read(word, reading)
 
-    def _split(self, cells: AnyArray) -> list[AnyArray]:
-        """Return what belongs to the cells of each table."""
-        return np.split(cells, np.cumsum([one.values.size for one in self.columns])[:-1])
+    def _rows_of_tables(self) -> Iterator[slice]:
+        """Yield which cells belong to each table."""
+        start = 0
+        for column in self.columns:
+            stop = start + column.values.size
+            yield slice(start, stop)
+            start = stop
 
-    def _marks(self, cells: NDArray[np.intp]) -> dict[str, int]:
+    def _counts_of_marks(self, word_of_cell: NDArray[np.intp]) -> dict[str, int]:
         """Count the cells of a table that have a mark of missing values, by the mark."""
-        counts = np.bincount(cells, minlength=self.distinct.size)
-        marks = np.flatnonzero(~self.known & (self.distinct != "") & (counts > 0))
-        return {str(self.distinct[one]): int(counts[one]) for one in marks}
+        counts = np.bincount(word_of_cell, minlength=self.distinct.size)
+        is_mark_here = ~self.is_known & (self.distinct != "") & (counts > 0)
+        marks = self.distinct[is_mark_here].tolist()
+        return dict(zip(marks, counts[is_mark_here].tolist(), strict=True))
 
-    def _place(self, cell: int) -> tuple[str, int]:
+    def _table_and_row(self, cell: int) -> tuple[str, int]:
         """Return the table and the row of a cell."""
-        ends = np.cumsum([column.values.size for column in self.columns])
-        which = int(np.searchsorted(ends, cell, side="right"))
-        column = self.columns[which]
-        return column.table, int(cell - ends[which] + column.values.size)
+        rows_of_tables = zip(self.columns, self._rows_of_tables(), strict=True)
+        return next(
+            (column.table, cell - rows.start) for column, rows in rows_of_tables if cell < rows.stop
+        )
 
 
 def suspicion(column: Column, name: str) -> str:
@@ -319,16 +361,16 @@ def marked(columns: Mapping[str, Mapping[str, int]], *, named: bool) -> str:
 
     `named` is as `Writing` has it.
     """
-    counts = {
-        name: " and ".join(f"{mark!r} in {count:,} cells" for mark, count in marks.items())
-        for name, marks in columns.items()
-    }
-    listed = "; ".join(f"column {name!r} has {said}" for name, said in counts.items())
-    note = f"{listed}: read as missing values"
+    sentences = list[str]()
+    known_marks = set[str]()
+    for name, marks in columns.items():
+        counts = " and ".join(f"{mark!r} in {count:,} cells" for mark, count in marks.items())
+        sentences.append(f"column {name!r} has {counts}")
+        known_marks |= marks.keys()
+    note = f"{'; '.join(sentences)}: read as missing values"
     if not named:
         return note
-    known = sorted({mark for marks in columns.values() for mark in marks})
-    missing = Option("missing", known)
+    missing = Option("missing", sorted(known_marks))
     return Message("{note}; {missing} says so without a warning", note=note, missing=missing)
 
 
@@ -336,16 +378,16 @@ _CATEGORICAL = Ways("make the column categorical", shell="name the column in --c
 _DATE = "a date"
 
 
-def _form(word: str) -> str:
+def _form_of(word: str) -> str:
     """Return what is around a number, or that a word is a date; empty for other words."""
     if _DATED.fullmatch(word):
         return _DATE
-    found = _UNITS.fullmatch(word)
-    if not found:
+    number_in_units = _UNITS.fullmatch(word)
+    if not number_in_units:
         return ""
-    before, _, after = found.groups(default="")
-    alone = not before and not after
-    if alone and not _SIGNED.fullmatch(word):
+    before, _, after = number_in_units.groups(default="")
+    has_no_unit = not before and not after
+    if has_no_unit and not _SIGNED.fullmatch(word):
         return ""
     return f"{before}#{after}"
 
@@ -362,8 +404,9 @@ def typed(word: str) -> str:
 
 def grouped(sign: str, decimal: str) -> re.Pattern[str]:
     """Return how numbers with thousands separators are written: 1,234 or -12,345.67."""
-    one = re.escape(sign)
-    return re.compile(rf"\s*[+-]?[1-9]\d{{0,2}}({one}\d{{3}})+({re.escape(decimal)}\d*)?\s*")
+    thousands = rf"[1-9]\d{{0,2}}({re.escape(sign)}\d{{3}})+"
+    decimals = rf"({re.escape(decimal)}\d*)?"
+    return re.compile(rf"\s*[+-]?{thousands}{decimals}\s*")
 
 
 def ungrouped(word: str, sign: str, decimal: str) -> str:
@@ -381,43 +424,39 @@ def thousands_in(words: Iterable[str], sign: str, decimal: str) -> str:
     every number that has it, and other numbers have at most three digits, such as 1,234 and 950.
     Few different ones beside many of three decimals are codes, such as -9 for a missing value.
     """
-    other = decimal
+    other_sign = decimal
     if sign == decimal:
-        other = {",": "."}.get(sign, ",")
-    form = grouped(sign, other)
-    small = re.compile(r"\s*[+-]?\d{1,3}\s*")
-    found = ""
-    count = 0
-    several = False
-    others = set[str]()
+        other_sign = {",": "."}.get(sign, ",")
+    with_thousands = grouped(sign, other_sign)
+    below_thousand = re.compile(r"\s*[+-]?\d{1,3}\s*")
+    first_grouped = ""
+    grouped_numbers = 0
+    has_several_signs = False
+    small_numbers = set[str]()
     for word in words:
         if not any(map(str.isdigit, word)):  # such as inf
             continue
-        if sign in word and not form.fullmatch(word):
-            return ""
         if sign in word:
-            found = found or word
-            count += 1
-            several = several or word.count(sign) > 1
-        elif sign == decimal:
-            if not small.fullmatch(word):
+            if not with_thousands.fullmatch(word):
                 return ""
-            others.add(word)
+            first_grouped = first_grouped or word
+            grouped_numbers += 1
+            has_several_signs = has_several_signs or word.count(sign) > 1
+        elif sign == decimal:
+            if not below_thousand.fullmatch(word):
+                return ""
+            small_numbers.add(word)
     if sign != decimal:
-        return found
+        return first_grouped
     # Three decimals in every number are as likely: in either reading numbers have one order.
-    many = count >= _GROUPED
+    are_many = grouped_numbers >= _GROUPED
     most_codes = 0
-    if many:
+    if are_many:
         most_codes = _CODES
-    told = several or len(others) > most_codes
-    if told and (decimal == "," or many):
-        return found
+    are_thousands = has_several_signs or len(small_numbers) > most_codes
+    if are_thousands and (decimal == "," or are_many):
+        return first_grouped
     return ""
-
-
-def _there(words: Iterable[str]) -> Iterator[str]:
-    return (word for word in words if not is_mark(word))
 
 
 def is_mark(word: str) -> bool:
@@ -442,7 +481,7 @@ def _numbers(words: Sequence[str], writing: Writing, _: str) -> AnyArray:
     numbers = [
         _number(word, decimal=writing.decimal, thousands=writing.thousands) for word in words
     ]
-    if any(isinstance(value, int) for value in numbers):
+    if any(isinstance(number, int) for number in numbers):
         return objects(numbers)
     return np.array(numbers, dtype=np.float64)
 
@@ -451,52 +490,57 @@ def _number(word: str, decimal: str = ".", thousands: str = "") -> int | float:
     """Read a number: beyond 2^53 a whole one as an integer, with all of its digits."""
     if thousands and thousands in typed(word):
         word = ungrouped(word, sign=thousands, decimal=decimal)
-    if "_" in word or _CODE.match(word) or (decimal == "," and "." in word):
+    has_other_point = decimal == "," and "." in word
+    if "_" in word or _CODE.match(word) or has_other_point:
         raise ValueError(word)
-    pointed = word.replace(decimal, ".")
-    value = float(pointed)
-    if not math.isfinite(value):  # a name such as Infinity, or a code such as 1e999
+    word_with_point = word.replace(decimal, ".")
+    double = float(word_with_point)
+    if not math.isfinite(double):  # a name such as Infinity, or a code such as 1e999
         raise ValueError(word)
-    if abs(value) < WHOLE:
-        return value
+    if abs(double) < WHOLE:
+        return double
     # A double is written so that no other one is nearer; what is not is written more exactly.
-    written = Decimal(pointed)
-    if not pointed.lstrip("+-").isdigit() and written == Decimal(repr(value)):
-        return value
-    return exact_number(written)
+    exact = Decimal(word_with_point)
+    is_integer = word_with_point.lstrip("+-").isdigit()
+    if not is_integer and exact == Decimal(repr(double)):
+        return double
+    return exact_number(exact)
 
 
 def _flags(words: Sequence[str], _: Writing, __: str) -> TextArray:
-    lowered = [word.lower() for word in words]
-    if not {"true", "false"}.issuperset(lowered):
+    lowered_words = [word.lower() for word in words]
+    if not {"true", "false"}.issuperset(lowered_words):
         raise ValueError(words)
-    return np.array([word.capitalize() for word in lowered], dtype=np.str_)
+    return np.array([word.capitalize() for word in lowered_words], dtype=np.str_)
 
 
 def _dates(words: Sequence[str], _: Writing, name: str) -> AnyArray:
     """Read dates of ISO 8601: those with a time zone as UTC."""
-    moments = [dt.datetime.fromisoformat(word) for word in words]
-    zoned = {moment.tzinfo is not None for moment in moments}
-    if len(zoned) > 1:
+    dates = [dt.datetime.fromisoformat(word) for word in words]
+    have_time_zone = {date.tzinfo is not None for date in dates}
+    if len(have_time_zone) > 1:
         raise InputError(
             f"column {name!r} has dates with a time zone and dates without one: the format would "
             "reveal who is a member; write all dates with a time zone, or none"
         )
-    if True in zoned:
-        moments = [moment.astimezone(dt.UTC).replace(tzinfo=None) for moment in moments]
-    return np.array(moments, dtype="datetime64[us]")
+    if True in have_time_zone:
+        dates = [date.astimezone(dt.UTC).replace(tzinfo=None) for date in dates]
+    return np.array(dates, dtype="datetime64[us]")
 
 
 _NUMBER = _Reading(kind="number", values=_numbers)
 _READINGS = (_NUMBER, _Reading(kind="flag", values=_flags), _Reading(kind="date", values=_dates))
 
 
-def _check_alike(columns: Sequence[Column], name: str) -> None:
+def _check_same_format(columns: Sequence[Column], name: str) -> None:
     """Check that two tables do not write a column in two formats, one of them readable."""
-    tables = [[*_there(column.values[~column.missing].tolist())] for column in columns]
-    sizes = [len(one) for one in tables]
-    splits = math.lgamma(sum(sizes) + 1) - sum(math.lgamma(size + 1) for size in sizes)
-    if splits < -math.log(_BY_CHANCE):
+    words_of_tables = list[list[str]]()
+    for column in columns:
+        words = column.values[~column.missing].tolist()
+        words_of_tables.append([word for word in words if not is_mark(word)])
+    first_words, second_words = words_of_tables
+    log_splits = log_choose(len(first_words) + len(second_words), len(first_words))
+    if log_splits < -math.log(_BY_CHANCE):
         return
     # Members and non-members may have been exported by different tools.
     readers: dict[Callable[[str], object], str] = {
@@ -505,18 +549,17 @@ def _check_alike(columns: Sequence[Column], name: str) -> None:
         dt.datetime.fromisoformat: "dates",
     }
     for reader, kind in readers.items():
-        for one, other in (tables, tables[::-1]):
-            if all(_reads(word, reader) for word in one) and not any(
-                _reads(word, reader) for word in other
-            ):
+        for words, other_words in ((first_words, second_words), (second_words, first_words)):
+            reads_all = all(_can_read(word, reader) for word in words)
+            if reads_all and not any(_can_read(word, reader) for word in other_words):
                 raise InputError(
                     f"column {name!r} holds {kind} in one of the tables of members and non-members "
-                    f"({shown(one[0])}) and text in the other ({shown(other[0])}): the format "
-                    "would reveal who is a member; write both in the same format"
+                    f"({shown(words[0])}) and text in the other ({shown(other_words[0])}): the "
+                    "format would reveal who is a member; write both in the same format"
                 )
 
 
-def _reads(word: str, reader: Callable[[str], object]) -> bool:
+def _can_read(word: str, reader: Callable[[str], object]) -> bool:
     try:
         reader(word)
     except (ValueError, OverflowError):

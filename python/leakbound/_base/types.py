@@ -32,16 +32,16 @@ class InWords:
         self._words = words
 
     def __or__(self, other: object) -> "InWords":
-        return InWords(f"{self} | {_annotated(other)}")
+        return InWords(f"{self} | {_annotation_in_words(other)}")
 
     def __ror__(self, other: object) -> "InWords":
-        return InWords(f"{_annotated(other)} | {self}")
+        return InWords(f"{_annotation_in_words(other)} | {self}")
 
     def __repr__(self) -> str:
         return self._words
 
 
-def _annotated(kind: object) -> str:
+def _annotation_in_words(kind: object) -> str:
     """Return an annotation as signatures print it, of names without their modules."""
     if kind is None:
         return "None"

@@ -53,59 +53,63 @@ def counted(scores: AnyArray, member: BoolArray, bits: int) -> Counts:
 
 def counted_pieces(pieces: Iterable[tuple[AnyArray, BoolArray]], bits: int) -> Counts:
     """Count pieces of scores and membership by key; messages number rows from the first piece."""
-    counts = KeyCounts(bits)
-    first = 0
+    key_counts = KeyCounts(bits)
+    first_row = 0
     for scores, member in pieces:
-        with np.errstate(over="ignore"):
-            read = scores
-            if scores.dtype not in _READ:
-                read = scores.astype(np.float32)
-        row = counts.add(read, member)
-        if row is not None:
+        readable_scores = scores
+        if scores.dtype not in _READ:
+            with np.errstate(over="ignore"):
+                readable_scores = scores.astype(np.float32)
+        nan_row = key_counts.add(readable_scores, member)
+        if nan_row is not None:
             raise InputError(
-                f"scores must not be NaN, but that at row {first + row} is; drop or repair this "
-                "example"
+                f"scores must not be NaN, but that at row {first_row + nan_row} is; drop or repair "
+                "this example"
             )
-        first += scores.size
-    return counts.counts()
+        first_row += scores.size
+    return key_counts.counts()
 
 
 def added(parts: Iterable[Counts]) -> Counts:
     """Add up counts of equal keys, holding little more than the sum."""
-    held: list[Counts] = []
-    for part in parts:
-        held.append(part)
-        if sum(keys.size for keys, _, _ in held) > max(_HELD, 4 * held[0][0].size):
-            held = [_merged(held)]
-    if held:
-        return _merged(held)
+    held_counts: list[Counts] = []
+    for counts in parts:
+        held_counts.append(counts)
+        held_keys = sum(keys.size for keys, _, _ in held_counts)
+        first_keys, _, _ = held_counts[0]
+        if held_keys > max(_HELD, 4 * first_keys.size):
+            held_counts = [_merged_counts(held_counts)]
+    if held_counts:
+        return _merged_counts(held_counts)
     return (_NONE, _NONE, _NONE)
 
 
 def lowest_scores(keys: IntArray, bits: int) -> FloatArray:
     """Return the lowest score of each key."""
-    ordered = keys.astype(np.uint32) << np.uint32(_MOST - bits)
-    ordered = np.maximum(ordered, np.uint32(_LEAST_KEY))
-    words = np.where(ordered & _SIGN, ordered ^ _SIGN, ~ordered)
-    values: FloatArray = words.view(np.float32).astype(np.float64)
-    return values
+    lowest_words = keys.astype(np.uint32) << np.uint32(_MOST - bits)
+    lowest_words = np.maximum(lowest_words, np.uint32(_LEAST_KEY))
+    is_positive = lowest_words & _SIGN
+    float_words = np.where(is_positive, lowest_words ^ _SIGN, ~lowest_words)
+    scores: FloatArray = float_words.view(np.float32).astype(np.float64)
+    return scores
 
 
 def check_counts(keys: IntArray, examples: IntArray, members: IntArray, bits: int) -> None:
     """Check that keys are those of numbers, and that counts can be."""
-    least = _LEAST_KEY >> (_MOST - bits)
-    most = _LARGEST_KEY >> (_MOST - bits)
-    wrong = (
-        ((keys < least) | (keys > most), f"is not the key of a number, with {bits} bits"),
-        (examples < 0, "has a negative number of examples"),
-        (members < 0, "has a negative number of members"),
-        (members > examples, "has more members than examples"),
-    )
-    for where, what in wrong:
-        if where.any():
-            row = int(where.argmax())
+    least_key = _LEAST_KEY >> (_MOST - bits)
+    largest_key = _LARGEST_KEY >> (_MOST - bits)
+    is_no_number = (keys < least_key) | (keys > largest_key)
+    flaws = {
+        f"is not the key of a number, with {bits} bits": is_no_number,
+        "has a negative number of examples": examples < 0,
+        "has a negative number of members": members < 0,
+        "has more members than examples": members > examples,
+    }
+    for flaw, has_flaw in flaws.items():
+        if has_flaw.any():
+            row = int(has_flaw.argmax())
             raise InputError(
-                f"key {keys[row]} at row {row} {what} ({examples[row]} examples, "
+                f"key {keys[row]} at row {row} {flaw} ({examples[row]} examples, "
                 f"{members[row]} members)"
             )
     _check_total(examples)
@@ -124,18 +128,19 @@ def whole(values: object, name: str) -> IntArray:
 
 def labelled(batch: "Records", score: str, member: str) -> tuple[AnyArray, BoolArray]:
     """Return scores and membership of Arrow records."""
-    scores, labels = arrow_columns(batch, (score, member))
-    if labels.dtype.kind not in "biuf":
-        kind = batch.column(member).type
+    scores, membership = arrow_columns(batch, (score, member))
+    if membership.dtype.kind not in "biuf":
+        arrow_type = batch.column(member).type
         raise InputTypeError(
-            f"column {member!r} must hold booleans, 0 and 1, or -1 and +1, got {kind}"
+            f"column {member!r} must hold booleans, 0 and 1, or -1 and +1, got {arrow_type}"
         )
     if scores.dtype.kind not in "iuf":
-        raise InputTypeError(f"column {score!r} must hold numbers, got {batch.column(score).type}")
+        arrow_type = batch.column(score).type
+        raise InputTypeError(f"column {score!r} must hold numbers, got {arrow_type}")
     if not scores.size:
         return scores, np.empty(0, dtype=np.bool_)
     try:
-        return scores, check_membership(labels, labels.size)
+        return scores, check_membership(membership, membership.size)
     except InputError as error:
         raise InputError(f"column {member!r}: {error}") from error
 
@@ -159,12 +164,16 @@ def arrow_column(batch: object, name: str, first: int = 0) -> "pa.Array":
     if not isinstance(batch, pa.RecordBatch | pa.Table):
         raise InputTypeError(f"records must be a pyarrow.RecordBatch, got {type(batch).__name__}")
     if batch.schema.get_field_index(name) < 0:
-        seen = ", ".join(map(repr, batch.schema.names))
-        raise InputTypeError(f"there must be exactly one column {name!r}; the columns are {seen}")
+        listed_names = ", ".join(map(repr, batch.schema.names))
+        raise InputTypeError(
+            f"there must be exactly one column {name!r}; the columns are {listed_names}"
+        )
     column = batch.column(name)
     if column.null_count:
-        row = first + column.is_null().to_pylist().index(True)
-        raise InputTypeError(f"column {name!r} is null at row {row}: every example needs a value")
+        null_row = first + column.is_null().to_pylist().index(True)
+        raise InputTypeError(
+            f"column {name!r} is null at row {null_row}: every example needs a value"
+        )
     if pa.types.is_decimal(column.type):
         column = column.cast("float64")
     if isinstance(batch, pa.Table):
@@ -175,24 +184,34 @@ def arrow_column(batch: object, name: str, first: int = 0) -> "pa.Array":
 def recorded(counts: Counts, names: Sequence[str], like: object = None) -> "Records":
     """Return counts as a pyarrow.RecordBatch with columns of these names, for a Table a Table."""
     pa = arrow("a tally in Arrow's form")
-    columns = [pa.array(column, type=pa.int64()) for column in counts]
-    kind = pa.RecordBatch
+    arrow_arrays = [pa.array(column, type=pa.int64()) for column in counts]
+    record_type = pa.RecordBatch
     if isinstance(like, pa.Table):
-        kind = pa.Table
-    return kind.from_arrays(columns, names=list(names))
+        record_type = pa.Table
+    return record_type.from_arrays(arrow_arrays, names=list(names))
 
 
-def _merged(parts: Sequence[Counts]) -> Counts:
-    if len(parts) == 1 and (np.diff(parts[0][0]) > 0).all() and parts[0][1].all():
-        return parts[0]  # as every piece is, but not what others counted
-    keys, examples, members = (np.concatenate(part) for part in zip(*parts, strict=True))
-    _check_total(examples)
-    keys, place = np.unique(keys, return_inverse=True)
-    totals = np.zeros((2, keys.size), dtype=np.int64)
-    for total, column in zip(totals, (examples, members), strict=True):
-        np.add.at(total, place, column)
-    present = totals[0] > 0
-    return keys[present], totals[0][present], totals[1][present]
+def _merged_counts(parts: Sequence[Counts]) -> Counts:
+    """Return the sums of counts at each key, in increasing order, none of them 0."""
+    if len(parts) == 1 and _is_merged(parts[0]):
+        return parts[0]
+    all_keys, all_examples, all_members = (
+        np.concatenate(column) for column in zip(*parts, strict=True)
+    )
+    _check_total(all_examples)
+    keys, places = np.unique(all_keys, return_inverse=True)
+    examples = np.zeros(keys.size, dtype=np.int64)
+    members = np.zeros(keys.size, dtype=np.int64)
+    np.add.at(examples, places, all_examples)
+    np.add.at(members, places, all_members)
+    has_examples = examples > 0
+    return keys[has_examples], examples[has_examples], members[has_examples]
+
+
+def _is_merged(counts: Counts) -> bool:
+    """Return whether keys increase and have examples, as every piece does, but not all tallies."""
+    keys, examples, _ = counts
+    return bool((np.diff(keys) > 0).all() and examples.all())
 
 
 def _check_total(examples: IntArray) -> None:

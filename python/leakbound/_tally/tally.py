@@ -50,16 +50,16 @@ class AnyTally(ABC):
     keys: IntArray
 
     def __post_init__(self) -> None:
-        for name, given in self.named_counts.items():
-            values = counting.whole(given, name)
-            check_length(values, examples=len(self.keys), name=name)
-            values.flags.writeable = False
-            object.__setattr__(self, name, values)
-        keys, counts, _ = self._counts
+        for name, values in self.named_counts.items():
+            whole_numbers = counting.whole(values, name)
+            check_length(whole_numbers, examples=len(self.keys), name=name)
+            whole_numbers.flags.writeable = False
+            object.__setattr__(self, name, whole_numbers)
+        keys, examples, _ = self._counts
         if not keys.size:
             raise InputError("there are no examples to count: give at least one")
         self._check()
-        if (np.diff(keys) <= 0).any() or not counts.all():
+        if (np.diff(keys) <= 0).any() or not examples.all():
             raise InputError(
                 "keys must be increasing, each with an example: sort them and add up equal keys"
             )
@@ -86,8 +86,9 @@ class AnyTally(ABC):
     @property
     def named_counts(self) -> dict[str, IntArray]:
         """Keys and counts, by the name of their attribute."""
-        names = ("keys", *(f"{name}_at" for name in self._columns[1:]))
-        return {name: getattr(self, name) for name in names}
+        _, *counted_names = self._columns
+        attributes = ["keys", *(f"{name}_at" for name in counted_names)]
+        return {attribute: getattr(self, attribute) for attribute in attributes}
 
     @property
     def _counts(self) -> counting.Counts:
@@ -107,8 +108,10 @@ class AnyTally(ABC):
     @property
     def digest(self) -> str:
         """SHA-256 of bits, keys and counts, and of how pairs were made: 64 hexadecimal digits."""
-        described = {name: one for name, one in self._described.items() if name != "shards"}
-        hashed = hashlib.sha256(f"leakbound/tally/{_VERSION}/{json.dumps(described)}:".encode())
+        digested = dict(self._described)
+        digested.pop("shards", None)
+        preamble = f"leakbound/tally/{_VERSION}/{json.dumps(digested)}:"
+        hashed = hashlib.sha256(preamble.encode())
         for column in self._counts:
             hashed.update(np.ascontiguousarray(column, dtype="<i8").data)
         return hashed.hexdigest()
@@ -131,14 +134,15 @@ class AnyTally(ABC):
     def to_arrow(self) -> "pa.RecordBatch":
         """Return a pyarrow.RecordBatch of the counts, with all else as metadata."""
         described = {"version": _VERSION, "kind": self._kind, **self._described}
-        columns = counting.recorded(self._counts, self._columns)
+        columns = counting.recorded(self._counts, names=self._columns)
         return columns.replace_schema_metadata({METADATA: json.dumps(described)})
 
     def to_parquet(self, path: PathInput) -> None:
         """Write what `to_arrow` returns to a parquet file."""
         pa = counting.arrow("writing a tally")
         with replacing(path) as file:
-            pa.parquet.write_table(pa.Table.from_batches([self.to_arrow()]), file)
+            table = pa.Table.from_batches([self.to_arrow()])
+            pa.parquet.write_table(table, file)
 
     @classmethod
     def from_parquet(cls, path: PathInput) -> Self:
@@ -176,15 +180,17 @@ class AnyTally(ABC):
         if not isinstance(data, pa.RecordBatchReader):
             stream = pa.RecordBatchReader.from_stream(data)
 
-        def counts() -> Iterator[counting.Counts]:
+        def counts_of_batches() -> Iterator[counting.Counts]:
             for batch in stream:
-                columns = zip(
-                    counting.arrow_columns(batch, cls._columns), cls._columns, strict=True
+                columns = counting.arrow_columns(batch, cls._columns)
+                keys, examples, members = (
+                    counting.whole(values, name)
+                    for values, name in zip(columns, cls._columns, strict=True)
                 )
-                keys, first, second = (counting.whole(values, name) for values, name in columns)
-                yield keys, first, second
+                yield keys, examples, members
 
-        return _read(stream.schema.metadata, cls._kind), counts()
+        described = _described_by(stream.schema.metadata, kind=cls._kind)
+        return described, counts_of_batches()
 
 
 T = TypeVar("T", bound=AnyTally)
@@ -255,11 +261,12 @@ class Tally(AnyTally):
         bits = counting.check_bits(bits)
         order = ExampleOrder()
         values = vector(order.scores(scores, "scores"), name="scores")
-        included = order.member(member, values.size)
+        is_member = order.member(member, values.size)
         ids = order.told_ids
         if ids is not None:
-            check_ids(ids, included)
-        return cls(*counting.counted(values, member=included, bits=bits), bits)
+            check_ids(ids, is_member)
+        counts = counting.counted(values, member=is_member, bits=bits)
+        return cls(*counts, bits)
 
     @classmethod
     def sum(cls, tallies: Iterable["Tally"]) -> "Tally":
@@ -271,7 +278,7 @@ class Tally(AnyTally):
         bits: set[int] = set()
         shards: set[str] = set()
 
-        def counts() -> Iterator[counting.Counts]:
+        def counts_of_tallies() -> Iterator[counting.Counts]:
             for tally in tallies:
                 instance(tally, name="each of the tallies", types=cls)
                 bits.add(tally.bits)
@@ -280,18 +287,19 @@ class Tally(AnyTally):
                         f"keys of {max(bits)} and {min(bits)} bits cannot be added: count all "
                         "shards with the same number of bits"
                     )
-                again = sorted(shards & tally.shards)
-                if again:
+                repeated_shards = sorted(shards & tally.shards)
+                if repeated_shards:
                     raise InputError(
-                        f"{len(again)} of these shards were added before, the first with the "
-                        f"digest {again[0][:12]}…: no example may be counted twice; if small "
-                        "shards have equal counts by chance, count them as one shard"
+                        f"{len(repeated_shards)} of these shards were added before, the first with "
+                        f"the digest {repeated_shards[0][:12]}…: no example may be counted twice; "
+                        "if small shards have equal counts by chance, count them as one shard"
                     )
                 shards.update(tally.shards)
                 yield tally.keys, tally.examples_at, tally.members_at
 
-        total = counting.added(counts())
-        return cls(*total, next(iter(bits), counting.TALLY_BITS), frozenset(shards))
+        counts = counting.added(counts_of_tallies())
+        bits_of_all = next(iter(bits), counting.TALLY_BITS)
+        return cls(*counts, bits_of_all, frozenset(shards))
 
     def __add__(self, other: "Tally") -> "Tally":
         return Tally.sum([self, other])
@@ -365,9 +373,8 @@ class Tally(AnyTally):
         bits : int
             As for `Tally`.
         """
-        counts = counting.counted(
-            *counting.labelled(records, score=score, member=member), counting.check_bits(bits)
-        )
+        scores, is_member = counting.labelled(records, score=score, member=member)
+        counts = counting.counted(scores, member=is_member, bits=counting.check_bits(bits))
         return counting.recorded(counts, names=counting.COLUMNS, like=records)
 
     @classmethod
@@ -382,64 +389,71 @@ class Tally(AnyTally):
         bits : int, optional
             Bits of a key. If None those of the metadata, or 20 without metadata.
         """
-        described, parts = cls._streamed(data)
+        described, counts_of_batches = cls._streamed(data)
         if described is None:
             described = {"bits": counting.TALLY_BITS, "shards": ()}
             if bits is not None:
                 described["bits"] = bits
         with reading():
-            width = counting.check_bits(described["bits"])
+            bits_of_keys = counting.check_bits(described["bits"])
             shards = frozenset(map(str, described["shards"]))
-        if bits not in {None, width}:
-            raise InputError(f"the tally has keys of {width} bits, but bits={bits} was given")
+        if bits not in {None, bits_of_keys}:
+            raise InputError(
+                f"the tally has keys of {bits_of_keys} bits, but bits={bits} was given"
+            )
 
-        def counts() -> Iterator[counting.Counts]:
-            for part in parts:
-                counting.check_counts(*part, width)
-                yield part
+        def checked_counts() -> Iterator[counting.Counts]:
+            for counts in counts_of_batches:
+                counting.check_counts(*counts, bits_of_keys)
+                yield counts
 
-        return cls(*counting.added(counts()), width, shards)
+        return cls(*counting.added(checked_counts()), bits_of_keys, shards)
 
 
 def by_attack(scores: object, kind: type[T]) -> dict[str, T] | None:
     """Return tallies of one attack, named "", or of several; None if scores are listed."""
     if isinstance(scores, AnyTally):
-        return _named({"": scores}, kind)
+        return _tallies_of_kind({"": scores}, kind)
     if isinstance(scores, Mapping) and scores:
-        return _named(scores, kind)
+        return _tallies_of_kind(scores, kind)
     return None
 
 
-def _named(tallies: Mapping[str, object], kind: type[T]) -> dict[str, T] | None:
+def _tallies_of_kind(scores: Mapping[str, object], kind: type[T]) -> dict[str, T] | None:
     """Return tallies of the same examples by name; None if some are none."""
-    for one in tallies.values():
-        if isinstance(one, AnyTally) and not isinstance(one, kind):
-            raise OptionError(one.refusal)
-    named = {name: one for name, one in tallies.items() if isinstance(one, kind)}
-    if len(named) < len(tallies):
+    tallies = dict[str, T]()
+    for name, values in scores.items():
+        if isinstance(values, kind):
+            tallies[name] = values
+        elif isinstance(values, AnyTally):
+            raise OptionError(values.refusal)
+    if len(tallies) < len(scores):
         return None
-    (first, tally), *others = named.items()
-    for name, other in others:
-        for what, value in tally.audited.items():
-            differing = other.audited[what]
-            if value != differing:
+    (first_name, first_tally), *others = tallies.items()
+    for name, tally in others:
+        for quantity, value in first_tally.audited.items():
+            other_value = tally.audited[quantity]
+            if value != other_value:
                 raise InputError(
-                    f"{what} is {value} in the tally of {first!r} and {differing} in that of "
-                    f"{name!r}: all attacks must score the same examples"
+                    f"{quantity} is {value} in the tally of {first_name!r} and {other_value} in "
+                    f"that of {name!r}: all attacks must score the same examples"
                 )
-    return named
+    return tallies
 
 
 def recorded(
     tallies: Mapping[str, AnyTally],
 ) -> tuple[JsonObject, dict[str, NDArray[np.generic]]]:
     """Return what options record of tallies, and their counts under the names of their digests."""
-    sizes: JsonObject = {name: one.size for name, one in tallies.items()}
-    inputs: dict[str, NDArray[np.generic]] = {
-        f"tally {column.removesuffix('_at')}{name and f' of {name}'}": values
-        for name, one in tallies.items()
-        for column, values in one.named_counts.items()
-    }
+    sizes: JsonObject = {}
+    inputs: dict[str, NDArray[np.generic]] = {}
+    for name, tally in tallies.items():
+        sizes[name] = tally.size
+        of_attack = ""
+        if name:
+            of_attack = f" of {name}"
+        for attribute, counts in tally.named_counts.items():
+            inputs[f"tally {attribute.removesuffix('_at')}{of_attack}"] = counts
     if list(sizes) == [""]:
         return {"tally": sizes[""]}, inputs
     return {"tally": sizes}, inputs
@@ -454,7 +468,7 @@ def reading() -> Iterator[None]:
         raise InputError(f"the metadata of the tally cannot be read: {error}") from error
 
 
-def _read(metadata: dict[bytes, bytes] | None, kind: str) -> Named | None:
+def _described_by(metadata: dict[bytes, bytes] | None, kind: str) -> Named | None:
     """Return what metadata of a kind describe; None without metadata of a tally."""
     if not metadata or METADATA not in metadata:
         return None
@@ -465,8 +479,8 @@ def _read(metadata: dict[bytes, bytes] | None, kind: str) -> Named | None:
             raise InputError(
                 f"schema version {version}; this version of leakbound reads {_VERSION}"
             )
-        found = _KINDS[described.pop("kind")]
-    if found != _KINDS[kind]:
+        described_kind = _KINDS[described.pop("kind")]
+    if described_kind != _KINDS[kind]:
         message = "these are the counts of {found}, and not of {wanted}"
-        raise InputError(Message(message, found=found, wanted=_KINDS[kind]))
+        raise InputError(Message(message, found=described_kind, wanted=_KINDS[kind]))
     return described

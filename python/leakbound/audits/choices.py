@@ -75,15 +75,15 @@ class Choices(road.Design[road.Listed, AuditResult]):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "copies", copies_of(self.chosen, self.copies))
-        planned = getattr(self.chosen, "k", 0)  # of the plan of coins 0, too
-        given = integer(self.k, name="k", least=0, most=MOST_K)
-        if not (given or planned):
+        k_of_plan = getattr(self.chosen, "k", 0)  # of the plan of coins 0, too
+        given_k = integer(self.k, name="k", least=0, most=MOST_K)
+        if not (given_k or k_of_plan):
             message = "k is missing: give {Choices(chosen, k)} the number of candidates, or a plan"
             raise OptionError(Message(message))
-        k = integer(given or planned, name="k", least=2, most=MOST_K)
-        if planned not in {0, k}:
+        k = integer(given_k or k_of_plan, name="k", least=2, most=MOST_K)
+        if k_of_plan not in {0, k}:
             raise OptionError(
-                f"k is {k}, and the plan drew one of {planned} candidates: leave k out"
+                f"k is {k}, and the plan drew one of {k_of_plan} candidates: leave k out"
             )
         object.__setattr__(self, "k", k)
 
@@ -94,7 +94,7 @@ class Choices(road.Design[road.Listed, AuditResult]):
 
     def audit(self, scores: road.Listed, request: road.Request, /) -> AuditResult:
         """See `Design.audit`."""
-        claim = premises.of_replacing(request.claim)
+        claim = premises.claim_of_replacing(request.claim)
         if claim is not request.claim:
             request = replace(request, claim=claim)
         # 1. Scores of all candidates and the chosen ones, in one order.
@@ -103,18 +103,20 @@ class Choices(road.Design[road.Listed, AuditResult]):
         if not isinstance(scores, Mapping):
             named = {"": scores}
         attacks = road.Attacks.named(
-            named, order, lambda raw, name: _table(raw, name=name, k=self.k)
+            named, order, lambda raw, name: _scores_of_candidates(raw, name=name, k=self.k)
         )
         attacks = attacks.taken(order.follow(self.chosen, "chosen"))
         secrets = attacks.examples
         placed = vector(order.placed(self.chosen, "chosen"), name="chosen")
         check_length(placed, examples=secrets, name="chosen")
-        chosen = _data(placed, "chosen", least=0, most=self.k - 1, whole=True).astype(np.int64)
+        chosen = _numbers_as_data(placed, "chosen", least=0, most=self.k - 1, whole=True).astype(
+            np.int64
+        )
         if request.ids is not None:
             check_ids(request.ids, np.ones(secrets, dtype=np.bool_))
         premises.refuse_repeated(chosen, what="the choice", cure=_UNITS)
         # 2. Could uniform draws have given these? Candidates listed by the truth cannot.
-        count = MemberCount.of_choices(chosen, self.k)
+        member_count = MemberCount.of_choices(chosen, self.k)
         claim = request.claim
         words = GuessWords(
             given="the trained model and all other draws",
@@ -127,12 +129,12 @@ class Choices(road.Design[road.Listed, AuditResult]):
         return road.Examples(
             attacks=attacks,
             game=lambda values: game_of(values, chosen=chosen, seed=request.seed),
-            count=count,
+            count=member_count,
             copies=self.copies or 1,
             theorem=claim.theorem(words),
             assumptions=_assumptions(claim, attacks=attacks, k=self.k, copies=self.copies or 1),
             options={"k": self.k, "secrets": secrets, "relation": "replace", "unit": "candidate"},
-            warnings=(*count.warnings(), *premises.delta_warnings(claim.delta, secrets)),
+            warnings=(*member_count.warnings(), *premises.delta_warnings(claim.delta, secrets)),
             filled=premises.filled_choices(attacks.scores, chosen=chosen, k=self.k),
             inputs={**attacks.digested, "chosen": chosen},
         ).audit(request, self)
@@ -144,32 +146,34 @@ def game_of(scores: FloatArray, chosen: IntArray, seed: int) -> ChoiceGame:
         raise AbstentionError(
             f"all {scores.size} scores are equal: use a score that differs between candidates"
         )
-    k = scores.shape[1]
+    _, k = scores.shape
     # 1. The guess: among several best ones a draw that knows neither the truth nor the order.
-    guess = scores.argmax(axis=1)
-    best = scores.max(axis=1)
-    tied = scores == best[:, None]
-    several = np.flatnonzero(tied.sum(axis=1) > 1)
-    drawn = Purpose.CHOICE_TIES.rng(seed).random((several.size, k))
-    guess[several] = np.where(tied[several], drawn, -1.0).argmax(axis=1)
+    guessed_candidates = scores.argmax(axis=1)
+    best_scores = scores.max(axis=1)
+    is_best = scores == best_scores[:, None]
+    tied_secrets = np.flatnonzero(is_best.sum(axis=1) > 1)
+    draws = Purpose.CHOICE_TIES.rng(seed).random((tied_secrets.size, k))
+    draws_of_best = np.where(is_best[tied_secrets], draws, -1.0)
+    guessed_candidates[tied_secrets] = draws_of_best.argmax(axis=1)
     # 2. Its margin over the second; equal infinities are a tie, as equal numbers are.
-    second = np.partition(scores, k - 2, axis=1)[:, k - 2]
+    second_scores = np.partition(scores, k - 2, axis=1)[:, k - 2]
     with np.errstate(invalid="ignore", over="ignore"):
-        margin = np.where(best == second, 0.0, best - second)
+        are_equal = best_scores == second_scores
+        margins = np.where(are_equal, 0.0, best_scores - second_scores)
     rows = row_numbers(scores.size)
-    others = (np.arange(k) != chosen[:, None]).ravel()
+    is_other = (np.arange(k) != chosen[:, None]).ravel()
     return ChoiceGame(
-        scores=margin,
-        member=guess == chosen,
+        scores=margins,
+        member=guessed_candidates == chosen,
         given=scores.ravel(),
-        members=rows[~others],
-        others=rows[others],
+        members=rows[~is_other],
+        others=rows[is_other],
         seed=seed,
         k=k,
     )
 
 
-def _data(values: Any, name: str, **limits: Any) -> GenericArray:
+def _numbers_as_data(values: Any, name: str, **limits: Any) -> GenericArray:
     """Read numbers within limits, which are data and no options."""
     try:
         return numbers(values, name=name, **limits)
@@ -177,9 +181,9 @@ def _data(values: Any, name: str, **limits: Any) -> GenericArray:
         raise InputError(str(error)) from error
 
 
-def _table(scores: object, name: str, k: int) -> FloatArray:
+def _scores_of_candidates(scores: object, name: str, k: int) -> FloatArray:
     """Read scores of k candidates of each secret."""
-    table = _data(scores, name)
+    table = _numbers_as_data(scores, name)
     if table.ndim != 2 or table.shape[1] != k or not table.size:
         raise InputError(
             f"{name} must have shape (m, k), a row for each secret and a column for each of its "
@@ -205,7 +209,7 @@ def _assumptions(claim: Claim, attacks: road.Attacks, k: int, copies: int) -> As
             f"may reach 2ε here.{about_copies}",
             status="declared",
         ),
-        *premises.assumed(
+        *premises.assumptions_on_scores(
             claim,
             attacks.others,
             "trained model",

@@ -134,7 +134,7 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
         if isinstance(scores, Mapping | AnyTally):
             tallies = by_attack(scores, Tally)
             if tallies is not None:
-                return self._counted(tallies, request).audit(request, self)
+                return self._counted_examples(tallies, request).audit(request, self)
         return self.listed(scores, request).audit(request, self)
 
     def audit_by(
@@ -145,23 +145,23 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
         /,
     ) -> dict[Any, AuditResult]:
         """See `Design.audit_by`."""
-        given = membership_of_single_examples(self.member, scores, Tally)
-        order, attacks, member, groups = self._read(scores, given, request)
+        single_members = membership_of_single_examples(self.member, scores, Tally)
+        order, attacks, member, groups = self._read(scores, single_members, request)
         rowwise: Named = {"groups": groups}
         if not isinstance(self.prior, float | int | np.floating | np.integer):
             prior = vector(order.placed(self.prior, "prior"), name="prior")
             check_length(prior, examples=member.size, name="prior")
             rowwise["prior"] = prior
-        read = road.AlignedScores(order, attacks, member)
-        return audit_each(self, read, request, by, rowwise)
+        aligned_scores = road.AlignedScores(order, attacks, member)
+        return audit_each(self, aligned_scores, request, by, rowwise)
 
     def listed(self, scores: Any, request: road.Request) -> road.Examples[FloatArray]:
         """Read scores and membership in one order."""
         if self.member is None:
             message = "member is missing: give {Coins(member)}, or audit a Tally, which has members"
             raise OptionError(Message(message))
-        read = self._read(scores, self.member, request)
-        _, attacks, member, groups = read
+        rows = self._read(scores, self.member, request)
+        _, attacks, member, groups = rows
         units = None
         if groups is not None:
             units = Units.of(member, None, groups=groups, aggregate=self.aggregate)
@@ -169,22 +169,28 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
         premises.refuse_repeated(member, what="membership", cure=_UNITS)
         prior = None
         if not self._fair:
-            prior = self._prior_of(read, request.claim)
-        grounds = self._grounds(request, attacks, int(member.sum()), member.size, prior)
-        words = self.wording
+            prior = self._prior_of(rows, request.claim)
+        grounds = self._grounds(
+            request,
+            attacks,
+            members=int(member.sum()),
+            examples=member.size,
+            prior=prior,
+        )
+        wording = self.wording
 
-        def game(values: FloatArray) -> ScoreGame:
+        def game_of(values: FloatArray) -> ScoreGame:
             if units is not None:
                 values = units.scores(values)
             return ScoreGame(
                 scores=values,
                 member=member,
-                named=words.units,
+                named=wording.units,
                 sides=request.sides,
                 seed=request.seed,
             )
 
-        inputs: dict[str, GenericArray] = {**attacks.digested, "member": read.member}
+        inputs: dict[str, GenericArray] = {**attacks.digested, "member": rows.member}
         if units is not None and groups is not None:
             grounds["options"] |= {"groups": units.count, "aggregate": self.aggregate}
             inputs |= {"groups": groups}
@@ -192,40 +198,44 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
             inputs |= {"prior": prior}
         return road.Examples(
             attacks=attacks,
-            game=game,
+            game=game_of,
             **grounds,
-            exposed=read.exposed,
-            filled=premises.filled(attacks.scores, read.member),
+            exposed=rows.exposed,
+            filled=premises.filled(attacks.scores, rows.member),
             inputs=inputs,
         )
 
-    def _read(self, scores: object, given: MemberInput, request: road.Request) -> "_Rows":
+    def _read(self, scores: object, member: MemberInput, request: road.Request) -> "_Rows":
         """Read scores, membership and groups of the rows in one order."""
         if self.groups is None:
-            return _Rows(*road.read(scores, given, request.ids, copies=True), None)
-        return self._read_groups(scores, given, request)
+            aligned_scores = road.read(scores, member, request.ids, copies=True)
+            return _Rows(*aligned_scores, groups=None)
+        return self._read_groups(scores, member, request)
 
-    def _read_groups(self, scores: Any, given: MemberInput, request: road.Request) -> "_Rows":
+    def _read_groups(self, scores: Any, member: MemberInput, request: road.Request) -> "_Rows":
         """Read the same of rows that have groups."""
-        if not isinstance(given, HasMember):
-            order, attacks, member = road.read(scores, given, request.ids)
-            groups = self._groups(order, attacks.examples)
-            self._check_whole(groups, member)
-            return _Rows(order, attacks, member, groups)
+        if not isinstance(member, HasMember):
+            order, attacks, member_of_rows = road.read(scores, member, request.ids)
+            groups = self._groups_of_rows(order, attacks.examples)
+            self._check_groups_have_one_coin(groups, member_of_rows)
+            return _Rows(order, attacks, member_of_rows, groups)
         # A plan has the coins of the groups, by their names.
         order = ExampleOrder(request.ids)
         attacks = road.Attacks.read(scores, order)
-        groups = self._groups(order, attacks.examples)
-        names, _, group = by_first_row(groups)
-        coins = ExampleOrder(names, name="groups").member(given, names.size, copies=True)
+        groups = self._groups_of_rows(order, attacks.examples)
+        names, _, group_of_row = by_first_row(groups)
+        order_of_groups = ExampleOrder(names, name="groups")
+        coins_of_groups = order_of_groups.member(member, names.size, copies=True)
+        coins_of_rows = coins_of_groups[group_of_row]
         if request.ids is not None:
-            check_ids(request.ids, coins[group])
-        return _Rows(order, attacks, coins[group], groups)
+            check_ids(request.ids, coins_of_rows)
+        return _Rows(order, attacks, coins_of_rows, groups)
 
-    def _groups(self, order: ExampleOrder, rows: int) -> GenericArray:
+    def _groups_of_rows(self, order: ExampleOrder, rows: int) -> GenericArray:
         """Read the group of each row; one group alone is refused."""
         assert self.groups is not None
-        groups = check_codes(order.placed(self.groups, "groups"), examples=rows, name="groups")
+        placed_groups = order.placed(self.groups, "groups")
+        groups = check_codes(placed_groups, examples=rows, name="groups")
         if rows and (groups == groups[0]).all():
             raise DesignError(
                 f"all {rows:,} rows are of one {self.unit}, {groups[0]!s:.60}: an audit needs the "
@@ -233,21 +243,25 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
             )
         return groups
 
-    def _check_whole(self, groups: GenericArray, member: BoolArray) -> None:
+    def _check_groups_have_one_coin(self, groups: GenericArray, member: BoolArray) -> None:
         """Refuse groups that have both coins."""
         torn = torn_group(groups, member)
         if torn is None:
             return
-        units = self.wording.units
-        message = (
+        message = Message(
             "{torn.torn:,} of {torn.of:,} {units} are members in some rows and not in others, the "
             "first being {torn.name!s:.60} (rows {torn.first} and {torn.other}). With {groups=}, "
             "one coin decides on all rows of a {unit}: correct groups or member, or leave "
-            "groups out if each row had a separate coin"
+            "groups out if each row had a separate coin",
+            torn=torn,
+            units=self.wording.units,
+            unit=self.unit,
         )
-        raise DesignError(Message(message, torn=torn, units=units, unit=self.unit))
+        raise DesignError(message)
 
-    def _counted(self, tallies: dict[str, Tally], request: road.Request) -> road.Examples[Tally]:
+    def _counted_examples(
+        self, tallies: dict[str, Tally], request: road.Request
+    ) -> road.Examples[Tally]:
         """Read examples that are counted."""
         if self.member is not None:
             raise OptionError("a tally already has the counts of members: leave out member")
@@ -257,22 +271,31 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
                 "they are counted, and leave out groups"
             )
         if request.ids is not None or not self._fair:
-            given = "a prior other than 1/2"
+            option = "a prior other than 1/2"
             if self._fair:
-                given = "ids="
+                option = "ids="
             raise OptionError(
-                f"{given} needs single examples, and a tally only has counts: pass scores"
+                f"{option} needs single examples, and a tally only has counts: pass scores"
             )
         attacks = road.AnyAttacks(tallies)
-        tally = next(iter(tallies.values()))
-        grounds = self._grounds(request, attacks, tally.members, tally.m, None)
+        first_tally = next(iter(tallies.values()))
+        grounds = self._grounds(
+            request,
+            attacks,
+            members=first_tally.members,
+            examples=first_tally.m,
+            prior=None,
+        )
         options, inputs = recorded(tallies)
         grounds["options"] |= options
-        grounds["assumptions"] += (Assumption(*tally.assumed, "declared"),)
+        grounds["assumptions"] += (Assumption(*first_tally.assumed, "declared"),)
         return road.Examples(
             attacks=attacks,
             game=lambda tally: TallyGame(
-                tally=tally, sides=request.sides, seed=request.seed, name="keys of the tally"
+                tally=tally,
+                sides=request.sides,
+                seed=request.seed,
+                name="keys of the tally",
             ),
             **grounds,
             filled=premises.filled_tallies(tallies),
@@ -293,40 +316,42 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
         wording = self.wording
         unit = wording.unit
         copies = self.copies or 1
-        count = MemberCount.of_coins(members, examples, prior, are=f"{wording.units} are members")
-        warnings = count.warnings()
+        member_count = MemberCount.of_coins(
+            members, examples, prior, are=f"{wording.units} are members"
+        )
+        warnings = member_count.warnings()
         if getattr(self.member, "seed", None) is None:
             # Coins of a plan are known: by chance half of them may be members.
-            warnings += count.halved()
+            warnings += member_count.halved()
         theorem = claim.theorem(GuessWords(others=f"the coins of the other {wording.units}"))
         coins = "fair coin"
         odds = "fair coins"
-        described: JsonValue = _HALF
+        prior_in_options: JsonValue = _HALF
         if prior is not None:
             theorem = _PRIOR_THEOREM.format(unit=unit)
             coins = "coin, of the probability given,"
             odds = "coins of known odds"
-            described = _described(prior)
-        whole = ""
+            prior_in_options = _prior_in_options(prior)
+        all_rows = ""
         if self.groups is not None:
-            whole = ", with all its rows,"
-        options: JsonObject = {"sides": request.sides, "prior": described}
+            all_rows = ", with all its rows,"
+        options: JsonObject = {"sides": request.sides, "prior": prior_in_options}
         if wording is not COINS:
             options["unit"] = unit
         assumptions = (
-            count.assumption(
+            member_count.assumption(
                 f"independent {odds}",
-                f"Each {unit} was trained on{whole} if and only if its own {coins} decided so. The "
-                "random parts are the coins, training and the audit.",
+                f"Each {unit} was trained on{all_rows} if and only if its own {coins} decided so. "
+                "The random parts are the coins, training and the audit.",
             ),
             Assumption(
                 name=f"add or remove one {unit}",
                 statement=f"{claim.subject} refers to adding or removing one training "
-                f"{unit}{whole or ','} including audited ones."
+                f"{unit}{all_rows or ','} including audited ones."
                 + grouping.sentences_on_copies_and_delta(copies, unit, claim.delta),
                 status="declared",
             ),
-            *premises.assumed(
+            *premises.assumptions_on_scores(
                 claim,
                 attacks.others,
                 "trained model",
@@ -338,7 +363,7 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
         return {
             "prior": prior,
             "copies": copies,
-            "count": count,
+            "count": member_count,
             "theorem": theorem,
             "assumptions": assumptions,
             "options": options,
@@ -350,46 +375,47 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
         """Whether nothing was said of the coins, or that they are fair."""
         return isinstance(self.prior, float) and self.prior == _HALF
 
-    def _prior_of(self, read: "_Rows", claim: Claim) -> FloatArray | None:
+    def _prior_of(self, rows: "_Rows", claim: Claim) -> FloatArray | None:
         """Read probabilities of membership, one for all or one each; None if all are ½.
 
         Those of all rows of a group are one.
         """
-        examples = read.member.size
+        examples = rows.member.size
         if isinstance(self.prior, float | int | np.floating | np.integer):
-            values = np.full(examples, real(self.prior, name="prior", above=0, below=1))
+            single_prior = real(self.prior, name="prior", above=0, below=1)
+            prior = np.full(examples, single_prior)
         else:
-            placed = read.order.placed(self.prior, "prior")
-            check_length(vector(placed, name="prior"), examples=examples, name="prior")
-            values = numbers(vector(placed, name="prior"), name="prior", least=0, most=1).astype(
-                np.float64
-            )
-        certain = np.flatnonzero((values <= 0) | (values >= 1))
-        if certain.size:
-            row = certain[0]
+            placed_prior = vector(rows.order.placed(self.prior, "prior"), name="prior")
+            check_length(placed_prior, examples=examples, name="prior")
+            probabilities = numbers(placed_prior, name="prior", least=0, most=1)
+            prior = probabilities.astype(np.float64)
+        certain_rows = np.flatnonzero((prior <= 0) | (prior >= 1))
+        if certain_rows.size:
+            row = certain_rows[0]
             raise OptionError(
-                f"prior must be strictly between 0 and 1, got {values[row]:g} at row {row}: drop "
+                f"prior must be strictly between 0 and 1, got {prior[row]:g} at row {row}: drop "
                 "examples whose membership was certain",
                 option="prior",
             )
-        if (values == _HALF).all():
+        if (prior == _HALF).all():
             return None
         if not isinstance(claim, PureDP):
             message = (
                 "prior other than 1/2 is for {PureDP()}: under {claim}, the bounds need fair coins"
             )
             raise OptionError(Message(message, claim=claim.name))
-        groups = read.groups
+        groups = rows.groups
         if groups is None:
-            return values
-        torn = torn_group(groups, values)
+            return prior
+        torn = torn_group(groups, prior)
         if torn is not None:
             raise DesignError(
                 f"prior has several values for {self.unit} {torn.name!s:.60} (rows {torn.first} "
                 f"and {torn.other}): one coin decided on all rows of a {self.unit}",
                 option="prior",
             )
-        return values[by_first_row(groups)[1]]
+        _, first_rows, _ = by_first_row(groups)
+        return prior[first_rows]
 
 
 class _Rows(NamedTuple):
@@ -403,27 +429,35 @@ class _Rows(NamedTuple):
     def exposed(self, game: Any, attacks: int) -> Exposed:
         """List the most exposed members of a game, by their rows of the scores as passed."""
         ids = self.order.told_ids
-        given = self.order.rows
+        rows_as_passed = self.order.rows
         if self.groups is not None:
-            ids, first, _ = by_first_row(self.groups)
-            given = first if given is None else given[first]
-        return exposed(game.scores, member=game.member, ids=ids, attacks=attacks, given=given)
+            ids, first_rows, _ = by_first_row(self.groups)
+            if rows_as_passed is not None:
+                first_rows = rows_as_passed[first_rows]
+            rows_as_passed = first_rows
+        return exposed(
+            game.scores,
+            member=game.member,
+            ids=ids,
+            attacks=attacks,
+            given=rows_as_passed,
+        )
 
 
 def _about_ties(request: road.Request, prior: FloatArray | None) -> str:
     """Return what is done with ties by the policy that the claim, coins and sides have."""
-    broken = request.sides == "auto"
+    are_broken = request.sides == "auto"
     if request.cuts:
-        broken = request.cuts.ties == "broken"
-    if broken or prior is not None or not isinstance(request.claim, PureDP):
+        are_broken = request.cuts.ties == "broken"
+    if are_broken or prior is not None or not isinstance(request.claim, PureDP):
         return "are broken by the seed."
     return "stay together."
 
 
-def _described(prior: FloatArray) -> JsonValue:
+def _prior_in_options(prior: FloatArray) -> JsonValue:
     """Return prior probabilities as options show them: the one value, or the range and the mean."""
-    low = float(prior.min())
-    high = float(prior.max())
-    if low == high:
-        return low
-    return {"least": low, "most": high, "mean": float(prior.mean())}
+    least = float(prior.min())
+    most = float(prior.max())
+    if least == most:
+        return least
+    return {"least": least, "most": most, "mean": float(prior.mean())}

@@ -65,12 +65,18 @@ class MemberCount:
     def of_choices(cls, chosen: IntArray, k: int) -> "MemberCount":
         """Count the secrets that have the candidate chosen whose number is the strangest of k."""
         counts = np.bincount(chosen, minlength=k)
-        chance = np.full(chosen.size, 1 / k)
-        value = int(np.abs(counts - chosen.size / k).argmax())
-        count = cls._of(int(counts[value]), chance, chance, f"draws of {k} candidates", _CHOICES)
-        are = f"secrets have candidate {value} chosen"
-        log_p = count.log_p + math.log(shares.CANDIDATES.price(k))
-        return replace(count, log_p=min(0.0, log_p), are=are)
+        uniform = np.full(chosen.size, 1 / k)
+        strangest = int(np.abs(counts - chosen.size / k).argmax())
+        member_count = cls._within_limits(
+            int(counts[strangest]),
+            low=uniform,
+            high=uniform,
+            given_by=f"draws of {k} candidates",
+            ways_out=_CHOICES,
+        )
+        log_p = member_count.log_p + math.log(shares.CANDIDATES.price(k))
+        are = f"secrets have candidate {strangest} chosen"
+        return replace(member_count, log_p=min(0.0, log_p), are=are)
 
     @classmethod
     def of_coins(
@@ -85,9 +91,10 @@ class MemberCount:
         """Count the members that coins gave; of pairs, they decide which of two is shown."""
         if prior is not None:
             given_by = "coins of these probabilities"
-            return replace(cls._of(members, prior, prior, given_by, _COINS), are=are)
-        spread = math.sqrt(examples) / 2
-        side = max(members, examples - members)
+            member_count = cls._within_limits(members, prior, prior, given_by, _COINS)
+            return replace(member_count, are=are)
+        larger_side = max(members, examples - members)
+        log_tail = _log_binomial_tail(larger_side, examples, _HALF)
         ways_out = _COINS
         if pairs:
             ways_out = _PAIRS
@@ -95,8 +102,8 @@ class MemberCount:
             members=members,
             examples=examples,
             expected=examples / 2,
-            spread=spread,
-            log_p=min(0.0, _doubled(_binomial_tail(side, examples, _HALF))),
+            spread=math.sqrt(examples) / 2,
+            log_p=min(0.0, _log_two_sided(log_tail)),
             given_by=_FAIR,
             ways_out=ways_out,
             are=are,
@@ -105,31 +112,36 @@ class MemberCount:
     @classmethod
     def of_propensities(cls, member: BoolArray, low: FloatArray, high: FloatArray) -> "MemberCount":
         """Count members, given limits for their log-odds: those count that explain it best."""
-        return cls._of(
-            int(member.sum()), expit(low), expit(high), "the propensities", _PROPENSITIES
+        return cls._within_limits(
+            int(member.sum()),
+            low=expit(low),
+            high=expit(high),
+            given_by="the propensities",
+            ways_out=_PROPENSITIES,
         )
 
     @classmethod
-    def _of(
+    def _within_limits(
         cls, members: int, low: FloatArray, high: FloatArray, given_by: str, ways_out: str
     ) -> "MemberCount":
         """Hold the number against the ends of the ranges that are nearest to it."""
-        above = members > low.sum()
-        chance = low
-        if above:
-            chance = high
-        expected = float(chance.sum())
+        is_above = members > low.sum()
+        probabilities = low
+        if is_above:
+            probabilities = high
+        expected = float(probabilities.sum())
         log_tail = 0.0
-        if above and expected < members:
-            log_tail = _tail(members, chance)
-        elif not above and expected > members:
-            log_tail = _tail(low.size - members, 1 - chance)
+        if is_above and expected < members:
+            log_tail = _log_tail(members, probabilities)
+        elif not is_above and expected > members:
+            log_tail = _log_tail(low.size - members, 1 - probabilities)
+        variance = float((probabilities * (1 - probabilities)).sum())
         return cls(
             members=members,
             examples=low.size,
             expected=expected,
-            spread=math.sqrt(float((chance * (1 - chance)).sum())),
-            log_p=min(0.0, _doubled(log_tail)),
+            spread=math.sqrt(variance),
+            log_p=min(0.0, _log_two_sided(log_tail)),
             given_by=given_by,
             ways_out=ways_out,
         )
@@ -155,7 +167,7 @@ class MemberCount:
         """The numbers, in words."""
         return (
             f"{self.members:,} of {self.examples:,} {self.are}, where {self.given_by} "
-            f"give {self.expected:,.10g} ± {self.spread:,.1f} (p = {_power(self.log_p)})"
+            f"give {self.expected:,.10g} ± {self.spread:,.1f} (p = {_p_in_words(self.log_p)})"
         )
 
     def assumption(self, name: str, text: str, status: Status = "declared") -> Assumption:
@@ -179,43 +191,51 @@ class MemberCount:
         """
         if 2 * self.members != self.examples or self.given_by != _FAIR:
             return ()
-        return self._halved()
+        return self._warning_of_half()
 
-    def _halved(self) -> Strings:
+    def _warning_of_half(self) -> Strings:
         """Return a warning of exactly half, if fair coins seldom give that."""
         # both tails have the middle in common
-        log_tail = _binomial_tail(self.members, self.examples, _HALF)
-        chance = 2 * math.exp(log_tail) - 1
-        if chance >= _HALVED:
+        log_tail = _log_binomial_tail(self.members, self.examples, _HALF)
+        probability_of_half = 2 * math.exp(log_tail) - 1
+        if probability_of_half >= _HALVED:
             return ()
-        said = (
+        warning = Message(
             "exactly half of the {examples:,} {are}, as after an equal split; this happens in "
             "{percent:.2g} % of audits with coins: if a random split decided, this bound does not "
-            "hold: use {RandomSplit}; if coins did, pass the InclusionPlan that has their seed"
+            "hold: use {RandomSplit}; if coins did, pass the InclusionPlan that has their seed",
+            examples=self.examples,
+            are=self.are,
+            percent=100 * probability_of_half,
         )
-        return (Message(said, examples=self.examples, are=self.are, percent=100 * chance),)
+        return (warning,)
 
 
-def _tail(count: int, chance: FloatArray) -> float:
+def _log_tail(count: int, probabilities: FloatArray) -> float:
     """Return ln P(at least so many), by the binomial tail where all have one probability."""
-    if chance.min() == chance.max():
-        return _binomial_tail(max(count, 0), chance.size, float(chance[0]))
-    return float(poisson_binomial_tail(count, chance, log=True))
+    if probabilities.min() == probabilities.max():
+        trials = probabilities.size
+        return _log_binomial_tail(max(count, 0), trials, float(probabilities[0]))
+    return float(poisson_binomial_tail(count, probabilities, log=True))
 
 
-def _binomial_tail(count: int, coins: int, chance: float) -> float:
+def _log_binomial_tail(count: int, trials: int, probability: float) -> float:
     """Return ln P(at least so many) of coins that have one probability."""
-    made = np.array([count], dtype=np.uint64)
-    size = np.array([coins], dtype=np.uint64)
-    return float(_core.binomial_tail(made, size, np.array([chance]), log=True)[0])
+    (log_tail,) = _core.binomial_tail(
+        np.array([count], dtype=np.uint64),
+        np.array([trials], dtype=np.uint64),
+        np.array([probability]),
+        log=True,
+    )
+    return float(log_tail)
 
 
-def _doubled(log_tail: float) -> float:
+def _log_two_sided(log_tail: float) -> float:
     """Return the logarithm of a p-value from that of the tail on one side."""
     return log_tail + math.log(shares.MEMBER_SIDES.price(2))
 
 
-def _power(log_p: float) -> str:
+def _p_in_words(log_p: float) -> str:
     """Return a probability that a double may not hold."""
     if log_p == -math.inf:
         return "0"

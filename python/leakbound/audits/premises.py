@@ -30,71 +30,78 @@ _SHARED = 1
 
 def refuse_repeated(drawn: GenericArray, what: str, cure: str) -> None:
     """Refuse draws that are those of fewer units, repeated or tiled as copied rows are."""
-    found = repeated(drawn)
-    if found is not None:
-        raise DesignError(_of_fewer(drawn.size, found, what, cure))
+    repetition = repetition_of(drawn)
+    if repetition is not None:
+        raise DesignError(_message_on_repetition(drawn.size, repetition, what=what, cure=cure))
 
 
-def _of_fewer(rows: int, found: tuple[str, int, int], what: str, cure: str) -> str:
+def _message_on_repetition(
+    rows: int, repetition: tuple[str, int, int], what: str, cure: str
+) -> Message:
     """Say that the draws of some rows are those of fewer units, and what to do."""
-    word, units, times = found
-    message = (
+    word, units, times = repetition
+    return Message(
         "{what} of these {rows:,} rows is that of {units:,}, {word} {times:,} times: separate "
-        "draws for each row cannot give this. Several rows of one unit share its draw: {cure}"
+        "draws for each row cannot give this. Several rows of one unit share its draw: {cure}",
+        what=what,
+        rows=rows,
+        units=units,
+        word=word,
+        times=times,
+        cure=cure,
     )
-    counts = {"rows": rows, "units": units, "times": times}
-    return Message(message, what=what, word=word, cure=cure, **counts)
 
 
-def repeated(drawn: GenericArray) -> tuple[str, int, int] | None:
+def repetition_of(drawn: GenericArray) -> tuple[str, int, int] | None:
     """Return whether draws are shorter ones "repeated" or "tiled", how many, and how often.
 
     As by ``numpy.repeat``, where each draw stands several times in a row, or by ``numpy.tile``,
     where all stand one behind the other again. The shorter ones must look like draws: rows that are
     sorted by class and part are no copies.
     """
-    size = drawn.size
-    times = _common(drawn[:_HEAD], size)
-    if times > 1 and size > _HEAD:  # hardly ever: all changes of large data take memory
-        times = _common(drawn, size)
+    rows = drawn.size
+    times = _common_run_length(drawn[:_HEAD], rows)
+    if times > 1 and rows > _HEAD:  # hardly ever: all changes of large data take memory
+        times = _common_run_length(drawn, rows)
     period = _period(drawn)
     for how, shorter in (("repeated", drawn[::times]), ("tiled", drawn[:period])):
-        if size - shorter.size >= _AGREEING and looks_drawn(shorter):
-            return how, shorter.size, size // shorter.size
+        if rows - shorter.size >= _AGREEING and looks_drawn(shorter):
+            return how, shorter.size, rows // shorter.size
     return None
 
 
-def _common(drawn: GenericArray, size: int) -> int:
+def _common_run_length(drawn: GenericArray, rows: int) -> int:
     """Return the largest length of which all runs of one value are multiples, and all rows."""
-    of_changes = np.gcd.reduce(_changes(drawn), initial=0)
-    return math.gcd(size, int(of_changes))
+    divisor_of_changes = np.gcd.reduce(_rows_of_changes(drawn), initial=0)
+    return math.gcd(rows, int(divisor_of_changes))
 
 
-def _changes(drawn: GenericArray) -> IntArray:
+def _rows_of_changes(drawn: GenericArray) -> IntArray:
     """Return where another value begins."""
-    places: IntArray = np.flatnonzero(drawn[1:] != drawn[:-1]) + 1
-    return places
+    rows: IntArray = np.flatnonzero(drawn[1:] != drawn[:-1]) + 1
+    return rows
 
 
 def looks_drawn(drawn: GenericArray) -> bool:
     """Return whether values change as draws do, and are not a short pattern."""
     pattern = drawn[: _period(drawn)]
-    runs = _changes(pattern).size + 1
+    runs = _rows_of_changes(pattern).size + 1
     return runs >= _RUNS
 
 
 def _period(drawn: GenericArray) -> int:
     """Return the shortest length whose copies make all values; that of all if none does."""
-    size = drawn.size
-    parts = [part for part in range(1, math.isqrt(size) + 1) if size % part == 0]
-    for period in sorted({*parts, *(size // part for part in parts)}):
-        rest = drawn[period:]
-        first = rest[:_FIRST]
-        if not np.array_equal(first, drawn[: first.size]):
+    rows = drawn.size
+    small_divisors = [part for part in range(1, math.isqrt(rows) + 1) if rows % part == 0]
+    large_divisors = [rows // divisor for divisor in small_divisors]
+    for period in sorted({*small_divisors, *large_divisors}):
+        after_first_period = drawn[period:]
+        first_values = after_first_period[:_FIRST]
+        if not np.array_equal(first_values, drawn[: first_values.size]):
             continue
-        if np.array_equal(rest, drawn[: rest.size]):
+        if np.array_equal(after_first_period, drawn[: after_first_period.size]):
             return period
-    return size
+    return rows
 
 
 def filled(
@@ -106,91 +113,108 @@ def filled(
 
     `parts` are the words for one member and for one non-member.
     """
-    said = {}
-    for name, values in attacks.items():
-        for inside, called, other in ((~member, *parts[::-1]), (member, *parts)):
-            value = values[int(np.argmax(inside))]
-            if _told_apart(values, value=value, inside=inside):
-                found = _of_one_value(values, inside, called=called, other=other)
-                if found:
-                    said[name] = found
+    warnings = {}
+    one_member, one_other = parts
+    for name, scores in attacks.items():
+        for in_part, called, other in (
+            (~member, one_other, one_member),
+            (member, one_member, one_other),
+        ):
+            first_score = scores[int(np.argmax(in_part))]
+            if _is_score_of_part(scores, score=first_score, in_part=in_part):
+                warning = _warning_of_part(scores, in_part, called=called, other=other)
+                if warning:
+                    warnings[name] = warning
                     break
-    return said
+    return warnings
 
 
-def _of_one_value(values: FloatArray, inside: BoolArray, called: str, other: str) -> str:
+def _warning_of_part(scores: FloatArray, in_part: BoolArray, called: str, other: str) -> str:
     """Say that all of one part have a value; "" of few, or if others have one value, too."""
-    size = int(np.count_nonzero(inside))
-    others = values[~inside]
+    examples = int(np.count_nonzero(in_part))
+    other_scores = scores[~in_part]
     # of two values in all, the score may be a guess, and a right one
-    if size < _MANY or not others.size or others.min() == others.max():
+    if examples < _MANY or not other_scores.size or other_scores.min() == other_scores.max():
         return ""
-    value = values[int(np.argmax(inside))]
-    shared = int(np.count_nonzero(others == value))
-    return _words(size, called=called, value=f"{value:g}", other=other, shared=shared)
+    score = scores[int(np.argmax(in_part))]
+    return _warning_in_words(
+        examples,
+        called=called,
+        score=f"{score:g}",
+        other=other,
+        shared_by=int(np.count_nonzero(other_scores == score)),
+    )
 
 
 def filled_choices(attacks: Mapping[str, FloatArray], chosen: IntArray, k: int) -> dict[str, str]:
     """Return the same of scores of candidates: those that were drawn, and all others."""
-    drawn = (np.arange(k) == chosen[:, None]).ravel()
-    listed = {name: values.ravel() for name, values in attacks.items()}
-    return filled(listed, member=drawn, parts=("drawn candidate", "other candidate"))
+    is_drawn = (np.arange(k) == chosen[:, None]).ravel()
+    scores_of_candidates = {name: scores.ravel() for name, scores in attacks.items()}
+    parts = ("drawn candidate", "other candidate")
+    return filled(scores_of_candidates, member=is_drawn, parts=parts)
 
 
 def filled_tallies(tallies: Mapping[str, Tally]) -> dict[str, str]:
     """Return the same of scores that are counted: all of one part have one key."""
-    said = {}
+    warnings = {}
     for name, tally in tallies.items():
-        members = tally.members_at
-        others = tally.examples_at - tally.members_at
-        for here, there, called, other in (
-            (others, members, "non-member", "member"),
-            (members, others, "member", "non-member"),
+        members_at = tally.members_at
+        others_at = tally.examples_at - tally.members_at
+        for counts, other_counts, called, other in (
+            (others_at, members_at, "non-member", "member"),
+            (members_at, others_at, "member", "non-member"),
         ):
-            keys = np.flatnonzero(here)
-            size = int(here.sum())
-            among = np.count_nonzero(there)
-            if keys.size != 1 or size < _MANY or among <= 1 or there[keys[0]] > _SHARED:
+            keys = np.flatnonzero(counts)
+            examples = int(counts.sum())
+            if keys.size != 1 or examples < _MANY or np.count_nonzero(other_counts) <= 1:
                 continue
-            value = f"{tally.values[keys[0]]:.4g}, or nearly"
-            said[name] = _words(
-                size, called=called, value=value, other=other, shared=int(there[keys[0]])
+            (key,) = keys
+            shared_by = int(other_counts[key])
+            if shared_by > _SHARED:
+                continue
+            warnings[name] = _warning_in_words(
+                examples,
+                called=called,
+                score=f"{tally.values[key]:.4g}, or nearly",
+                other=other,
+                shared_by=shared_by,
             )
             break
-    return said
+    return warnings
 
 
 def with_filled(filled: str, warnings: Strings) -> Strings:
     """Return warnings with that of one attack, if any: its bound is then near nothing."""
     if not filled:
         return warnings
-    return (filled, *(text for text in warnings if not text.startswith(NEAR_CEILING)))
+    other_warnings = [text for text in warnings if not text.startswith(NEAR_CEILING)]
+    return (filled, *other_warnings)
 
 
-def _words(size: int, called: str, value: str, other: str, shared: int) -> str:
-    who = f"no {other} has it"
-    if shared:
-        who = f"only one {other} has it"
+def _warning_in_words(examples: int, called: str, score: str, other: str, shared_by: int) -> str:
+    who_shares = f"no {other} has it"
+    if shared_by:
+        who_shares = f"only one {other} has it"
     return (
-        f"all {size:,} {called}s have the score {value}, and {who}: {FILLED}, the bound says "
-        "nothing; score all records in the same way"
+        f"all {examples:,} {called}s have the score {score}, and {who_shares}: {FILLED}, the bound "
+        "says nothing; score all records in the same way"
     )
 
 
-def _told_apart(values: FloatArray, value: float, inside: BoolArray) -> bool:
+def _is_score_of_part(scores: FloatArray, score: float, in_part: BoolArray) -> bool:
     """Return whether all of one part have a value, and almost none of the other.
 
     Some are looked at before all are.
     """
-    for end in (_FIRST, values.size):
-        equal = values[:end] == value
-        part = inside[:end]
-        if not equal[part].all() or np.count_nonzero(equal & ~part) > _SHARED:
+    for rows in (_FIRST, scores.size):
+        is_equal = scores[:rows] == score
+        part = in_part[:rows]
+        if not is_equal[part].all() or np.count_nonzero(is_equal & ~part) > _SHARED:
             return False
     return True
 
 
-def assumed(
+def assumptions_on_scores(
     claim: Claim,
     others: str,
     output: str,
@@ -237,7 +261,7 @@ def family_assumption(claim: Claim, of: str = "training") -> Assumptions:
     )
 
 
-def of_replacing(claim: Claim) -> Claim:
+def claim_of_replacing(claim: Claim) -> Claim:
     """Return a claim about replacing an example, where it can be about either."""
     if isinstance(claim, EventFamily) and claim.relation == "add_remove":
         raise OptionError(

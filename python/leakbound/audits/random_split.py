@@ -134,11 +134,11 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
 
         Classifiers that challenge the split bet on `most_bets` pairs at most, if that is a number.
         """
-        request = _of_replacing(request)
+        request = _request_of_replacing(request)
         if isinstance(scores, Mapping | AnyTally):
             tallies = by_attack(scores, PairTally)
             if tallies is not None:
-                return self._counted(tallies, request).audit(request, self)
+                return self._counted_pairs(tallies, request).audit(request, self)
         if self.member is None:
             message = (
                 "member is missing: give {RandomSplit(member)}, or audit a PairTally, which has "
@@ -157,27 +157,28 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
         units = Units.of(member, strata, groups=codes.get("groups"), aggregate=self.aggregate)
         # 2. Pairs of a member and a non-member: which is which was a fair coin.
         pairs = Pairs.drawn(units, request.seed)
-        found = None
+        outcome = None
         if self.features is not None:
-            read = self._features(aligned, request)
+            features = self._features(aligned, request)
             label = "stratum"
             if self.labels is not None:
                 label = "label"
-            found = challenge(
+            outcome = challenge(
                 pairs,
                 units,
-                read.rows,
+                features.rows,
                 request.seed,
                 labels=codes.get("labels", strata),
                 label=label,
-                names=words.columns or read.names,
+                names=words.columns or features.names,
                 most_bets=most_bets,
             )
         # 3. What the pairs prove, withheld where features show a split that was not random.
-        result = self._paired(aligned, units, pairs, words, request).audit(request, self)
-        if found is None:
+        examples = self._paired_examples(aligned, units, pairs, words, request)
+        result = examples.audit(request, self)
+        if outcome is None:
             return result
-        return challenged(result, replace(found, notes=read.notes))
+        return challenged(result, replace(outcome, notes=features.notes))
 
     def audit_by(
         self,
@@ -188,29 +189,32 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
     ) -> dict[Any, AuditResult]:
         """See `Design.audit_by`: pairs are within subgroups."""
         member = membership_of_single_examples(self.member, scores, PairTally)
-        read = road.read(scores, member, request.ids)
-        rowwise: Named = {**self._codes(read)}
+        aligned = road.read(scores, member, request.ids)
+        rowwise: Named = {**self._codes(aligned)}
         if self.features is not None:
-            rowwise["features"] = self._features(read, request)
-        return audit_each(self, read, request, by, rowwise)
+            rowwise["features"] = self._features(aligned, request)
+        return audit_each(self, aligned, request, by, rowwise)
 
-    def _codes(self, read: road.AlignedScores) -> dict[str, GenericArray]:
+    def _codes(self, aligned: road.AlignedScores) -> dict[str, GenericArray]:
         """Return strata, groups and labels, those that were given, in the order of the examples."""
-        given = {"strata": self.strata, "groups": self.groups, "labels": self.labels}
+        options = {"strata": self.strata, "groups": self.groups, "labels": self.labels}
+        examples = aligned.member.size
         return {
-            name: check_codes(read.order.placed(values, name), read.member.size, name=name)
-            for name, values in given.items()
+            name: check_codes(aligned.order.placed(values, name), examples, name=name)
+            for name, values in options.items()
             if values is not None
         }
 
-    def _features(self, read: road.AlignedScores, request: road.Request) -> model_features.Features:
+    def _features(
+        self, aligned: road.AlignedScores, request: road.Request
+    ) -> model_features.Features:
         """Return features in the order of the examples."""
         assert self.features is not None
-        found = model_features.features_in_order(self.features, read.order, request.seed)
-        check_length(found.rows[:, 0], examples=read.member.size, name="features")
-        return found
+        features = model_features.features_in_order(self.features, aligned.order, request.seed)
+        check_length(features.rows[:, 0], examples=aligned.member.size, name="features")
+        return features
 
-    def _paired(
+    def _paired_examples(
         self,
         aligned: road.AlignedScores,
         units: Units,
@@ -224,7 +228,8 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
             request.claim,
             attacks=attacks,
             words=words,
-            pairs=(pairs.count, units.count - 2 * pairs.count),
+            pairs=pairs.count,
+            left_over=units.count - 2 * pairs.count,
             stratified=self.strata is not None,
             whole=self.groups is not None,
         )
@@ -249,49 +254,54 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
             inputs=inputs,
         )
 
-    def _counted(
+    def _counted_pairs(
         self, tallies: dict[str, PairTally], request: road.Request
     ) -> road.Examples[PairTallyGame]:
         """Read pairs that are counted."""
-        given = {"ids": request.ids, **{one.name: getattr(self, one.name) for one in fields(self)}}
-        for name, value in given.items():
+        options_of_examples = {"ids": request.ids}
+        for option in fields(self):
+            options_of_examples[option.name] = getattr(self, option.name)
+        for name, value in options_of_examples.items():
             if value is not None and name != "aggregate":
                 raise OptionError(f"a PairTally has counts, not single examples: leave out {name}")
-        attacks = road.AnyAttacks({name: one.game(request.seed) for name, one in tallies.items()})
+        games = {name: tally.game(request.seed) for name, tally in tallies.items()}
+        scores = {name: tally.scores for name, tally in tallies.items()}
+        attacks = road.AnyAttacks(games)
         options, inputs = recorded(tallies)
-        tally = next(iter(tallies.values()))
-        pairing = tally.pairing
+        first_tally = next(iter(tallies.values()))
+        pairing = first_tally.pairing
         words = replace(_MODEL, unit=pairing.unit)
         grounds = _grounds(
             request.claim,
             attacks=attacks,
             words=words,
-            pairs=(tally.pairs, tally.left_over),
+            pairs=first_tally.pairs,
+            left_over=first_tally.left_over,
             stratified=pairing.stratum is not None,
             whole=pairing.unit != "example",
             seed="the hash",
         )
         grounds["options"] |= options
-        grounds["assumptions"] += (Assumption(*tally.assumed, "declared"),)
-        missing = pairing.buckets - tally.counted_buckets
-        if missing:
-            note = (
-                f"{missing:,} of {pairing.buckets:,} buckets were not counted: no {pairing.unit} "
-                "is in them, or a part was not added"
+        grounds["assumptions"] += (Assumption(*first_tally.assumed, "declared"),)
+        uncounted_buckets = pairing.buckets - first_tally.counted_buckets
+        if uncounted_buckets:
+            warning = (
+                f"{uncounted_buckets:,} of {pairing.buckets:,} buckets were not counted: no "
+                f"{pairing.unit} is in them, or a part was not added"
             )
-            grounds["warnings"] += (note,)
+            grounds["warnings"] += (warning,)
         return road.Examples(
             attacks=attacks,
             game=lambda game: game,
             **grounds,
-            filled=premises.filled_tallies({name: one.scores for name, one in tallies.items()}),
+            filled=premises.filled_tallies(scores),
             inputs=inputs,
         )
 
 
-def _of_replacing(request: road.Request) -> road.Request:
+def _request_of_replacing(request: road.Request) -> road.Request:
     """Return a request whose claim is about replacing an example."""
-    claim = premises.of_replacing(request.claim)
+    claim = premises.claim_of_replacing(request.claim)
     if claim is request.claim:
         return request
     return replace(request, claim=claim)
@@ -302,7 +312,8 @@ def _grounds(
     attacks: road.AnyAttacks[Any],
     words: SplitWords,
     *,
-    pairs: tuple[int, int],
+    pairs: int,
+    left_over: int,
     stratified: bool,
     whole: bool,
     seed: str = "the seed",
@@ -342,7 +353,7 @@ def _grounds(
             f"reach 2ε here.{at_delta}",
             status="declared",
         ),
-        *premises.assumed(
+        *premises.assumptions_on_scores(
             claim,
             attacks.others,
             words.output,
@@ -357,12 +368,12 @@ def _grounds(
         "options": {
             "relation": "replace",
             "unit": unit,
-            "pairs": pairs[0],
-            "left_over": pairs[1],
+            "pairs": pairs,
+            "left_over": left_over,
             "transform": "stretched",
         },
         "wording": wording,
-        "warnings": premises.delta_warnings(claim.delta, pairs[0], unit),
+        "warnings": premises.delta_warnings(claim.delta, pairs, unit),
     }
 
 

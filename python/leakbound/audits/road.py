@@ -233,7 +233,7 @@ def audit(
     """
     # 1. Options; what the design decides is filled in.
     if not isinstance(design, Design):
-        raise InputTypeError(_no_design(design))
+        raise InputTypeError(_not_a_design(design))
     if claim is None:
         claim = design.claim
     request = Request(
@@ -257,25 +257,28 @@ def _sides_of(design: AnyDesign, sides: CoinSides) -> CoinSides:
         return sides
     if sides == "auto":
         return "both"
-    message = "{sides} does not apply to {design}: leave it out"
-    kind = type(design).__name__
-    raise OptionError(Message(message, sides=Option("sides", sides), design=kind))
+    message = Message(
+        "{sides} does not apply to {design}: leave it out",
+        sides=Option("sides", sides),
+        design=type(design).__name__,
+    )
+    raise OptionError(message)
 
 
-def _no_design(design: object) -> str:
+def _not_a_design(design: object) -> str:
     """Return what to pass in the place of membership, or of a class."""
     if isinstance(design, type) and issubclass(design, Design):
         name = design.__name__
         return (
             f"design is the class {name}: call it, for example lb.audit(scores, lb.{name}(member))"
         )
-    ways = (
+    designs = (
         "lb.Coins(member) if a coin decided on each example, lb.RandomSplit(member) if they were "
         "split at random"
     )
     if _are_scores(design):
-        ways += f". If these are scores of two parts, {TWO_PARTS.format('RandomSplit')}"
-    return f"design must say how members were chosen, got {type(design).__name__}: pass {ways}"
+        designs += f". If these are scores of two parts, {TWO_PARTS.format('RandomSplit')}"
+    return f"design must say how members were chosen, got {type(design).__name__}: pass {designs}"
 
 
 def _are_scores(values: Any) -> bool:
@@ -284,7 +287,8 @@ def _are_scores(values: Any) -> bool:
         numbers = checks.check_scores(values)
     except LeakboundError:
         return False
-    return not {*np.unique(numbers).tolist()} <= {-1.0, 0.0, 1.0}
+    distinct_numbers = {*np.unique(numbers).tolist()}
+    return not distinct_numbers <= {-1.0, 0.0, 1.0}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -342,14 +346,15 @@ class Examples(Grounds, Generic[S]):
             fields |= grouping.fields_of_one_record(fields, self.copies, proof.game.sides)
         fields["options"] |= {"design": design.name, "seed": request.seed, **asked(request.cuts)}
         fields["wording"] = self.wording or design.wording
-        filled = self.filled.get(str(proof.options.get("attack", "")), "")
+        winning_attack = str(proof.options.get("attack", ""))
+        filled = self.filled.get(winning_attack, "")
         fields["warnings"] = premises.with_filled(filled, fields["warnings"])
-        return AuditResult(**fields, _exposed=Lazy(lambda: self._exposed(proof.game)))
+        return AuditResult(**fields, _exposed=Lazy(lambda: self._exposed_members(proof.game)))
 
-    def _exposed(self, game: Game) -> Exposed | None:
+    def _exposed_members(self, game: Game) -> Exposed | None:
         """List the most exposed members, unless fair coins may not have decided who was one."""
-        doubted = self.count is not None and self.count.doubtful
-        if self.exposed is None or self.prior is not None or doubted:
+        is_doubtful = self.count is not None and self.count.doubtful
+        if self.exposed is None or self.prior is not None or is_doubtful:
             return None
         return self.exposed(game, len(self.attacks.scores))
 
@@ -426,7 +431,14 @@ def prove(request: Request, game: Game, level: float, prior: FloatArray | None =
         return prior_policy(request.cuts, game, prior).audit(game, level)
     if isinstance(game, TrialGame):
         return of_trials(request.claim, game.examples).audit(game, level)
-    policy = policy_of(request.claim, request.cuts, game.examples, game.sides, level, game.k)
+    policy = policy_of(
+        request.claim,
+        request.cuts,
+        examples=game.examples,
+        sides=game.sides,
+        level=level,
+        k=game.k,
+    )
     return policy.audit(game, level)
 
 
@@ -482,10 +494,10 @@ class AnyAttacks(Generic[S]):
     @property
     def others(self) -> str:
         """What is assumed of attacks that are not here, but for its verb's object."""
-        several = len(self.scores)
-        if several == 1:
+        attacks = len(self.scores)
+        if attacks == 1:
             return "no other attack was"
-        return f"no attack but these {several} was"
+        return f"no attack but these {attacks} was"
 
     def prove(self, beta: float, prove: Callable[[S, float], P]) -> P:
         """Audit every attack at its share of the level and keep the best; on equality the first.
@@ -494,21 +506,27 @@ class AnyAttacks(Generic[S]):
         """
         if self.alone:
             return prove(self.scores[""], beta)
-        return self._best(beta, prove)
+        return self._best_proof(beta, prove)
 
-    def _best(self, beta: float, prove: Callable[[S, float], P]) -> P:
+    def _best_proof(self, beta: float, prove: Callable[[S, float], P]) -> P:
         """Return the best proof of several attacks."""
-        share = shares.ATTACKS.of(beta, len(self.scores))
-        proofs = {name: prove(values, share) for name, values in self.scores.items()}
+        attack_level = shares.ATTACKS.of(beta, len(self.scores))
+        proofs = {name: prove(scores, attack_level) for name, scores in self.scores.items()}
         bounds: JsonObject = {name: proof.bound for name, proof in proofs.items()}
-        best = max(proofs, key=lambda name: proofs[name].bound)
+        best_attack = max(proofs, key=lambda name: proofs[name].bound)
+        best_proof = proofs[best_attack]
         # What the others cost is what the best one proves alone, at the whole level.
         cost = 0.0
         if len(proofs) > 1:
-            alone = prove(self.scores[best], beta).bound
-            cost = max(0.0, alone - proofs[best].bound)
-        return proofs[best].with_options(
-            {"attack": best, "attacks": bounds, "attacks_level": share, "attacks_cost": cost}
+            proof_at_whole_level = prove(self.scores[best_attack], beta)
+            cost = max(0.0, proof_at_whole_level.bound - best_proof.bound)
+        return best_proof.with_options(
+            {
+                "attack": best_attack,
+                "attacks": bounds,
+                "attacks_level": attack_level,
+                "attacks_cost": cost,
+            }
         )
 
 
@@ -519,10 +537,10 @@ class Attacks(AnyAttacks[FloatArray]):
     @classmethod
     def read(cls, scores: object, order: ExampleOrder) -> "Attacks":
         """Read one vector of scores, rows of them, or a mapping from names; ids are joined."""
-        named = scores_by_attack(scores)
-        if named is None:
+        scores_by_name = scores_by_attack(scores)
+        if scores_by_name is None:
             return cls({"": checks.check_scores(order.scores(scores, "scores"))})
-        return cls.named(named, order, checks.check_scores)
+        return cls.named(scores_by_name, order, checks.check_scores)
 
     @classmethod
     def named(
@@ -534,22 +552,22 @@ class Attacks(AnyAttacks[FloatArray]):
         """Read scores of several attacks by a check; ids are joined."""
         if not named:
             raise InputError("scores is empty: at least one attack is needed")
-        read: dict[str, FloatArray] = {}
-        for name, raw in named.items():
-            called = "scores"
+        scores_by_name: dict[str, FloatArray] = {}
+        for name, stored_scores in named.items():
+            label = "scores"
             if name:
-                called = f"scores of {name!r}"
-            values = check(order.scores(raw, called), called)
-            examples = len(next(iter(read.values()), values))
-            checks.check_length(values, examples, called)
-            read[name] = values
-        return cls(read)
+                label = f"scores of {name!r}"
+            scores = check(order.scores(stored_scores, label), label)
+            examples = len(next(iter(scores_by_name.values()), scores))
+            checks.check_length(scores, examples, label)
+            scores_by_name[name] = scores
+        return cls(scores_by_name)
 
     def taken(self, rows: IntArray | None) -> "Attacks":
         """Return the same attacks with some rows of the scores; None for all as they are."""
         if rows is None:
             return self
-        return Attacks({name: values[rows] for name, values in self.scores.items()})
+        return Attacks({name: scores[rows] for name, scores in self.scores.items()})
 
     @property
     def examples(self) -> int:
@@ -559,7 +577,7 @@ class Attacks(AnyAttacks[FloatArray]):
     @property
     def digested(self) -> dict[str, FloatArray]:
         """The scores under the names of their digests."""
-        alone = self.scores.get("")
-        if alone is not None:
-            return {"scores": alone}
-        return {f"scores of {name}": values for name, values in self.scores.items()}
+        scores_alone = self.scores.get("")
+        if scores_alone is not None:
+            return {"scores": scores_alone}
+        return {f"scores of {name}": scores for name, scores in self.scores.items()}

@@ -24,7 +24,7 @@ from leakbound._base.types import (
 from leakbound.audits.coins import Coins
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.policies.trials import LEAST_LEVEL
-from leakbound.audits.premises import assumed
+from leakbound.audits.premises import assumptions_on_scores
 from leakbound.audits.road import Attacks, Design, Examples, Listed, Request
 from leakbound.claims import FAMILIES, ApproxDP
 from leakbound.cuts.games import ScoreGame, TrialGame
@@ -155,66 +155,74 @@ class Trials(Design[Listed, AuditResult]):
     def audit(self, scores: Listed, request: Request, /) -> AuditResult:
         """See `Design.audit`."""
         examples = Coins(self.member).listed(scores, request)
-        used = self._used(examples, request.seed)
-        member = used.member
-        count = MemberCount.of_coins(int(member.sum()), member.size)
+        runs = self._audited_runs(examples, request.seed)
+        member = runs.member
+        member_count = MemberCount.of_coins(int(member.sum()), member.size)
         options = dict(examples.options)
-        independent = INDEPENDENT
+        independence = INDEPENDENT
         if self.fixed:
             options |= {"fixed": True, "runs": examples.inputs["member"].size}
-            independent = _FIXED
-        test = self._test(examples, used, request)
-        scored = assumed(
-            request.claim, used.attacks.others, "outputs of the runs", "examples", _ORDER, "a trial"
+            independence = _FIXED
+        test = self._test(examples, runs, request)
+        on_scores = assumptions_on_scores(
+            request.claim,
+            others=runs.attacks.others,
+            output="outputs of the runs",
+            units="examples",
+            order=_ORDER,
+            of="a trial",
         )
         return replace(
             examples,
             game=lambda values: test.game(
-                scores=values, member=member, sides=test.sides, seed=request.seed
+                scores=values,
+                member=member,
+                sides=test.sides,
+                seed=request.seed,
             ),
-            attacks=used.attacks,
-            count=replace(count, ways_out=_COINS),
-            share=used.share,
+            attacks=runs.attacks,
+            count=replace(member_count, ways_out=_COINS),
+            share=runs.share,
             exposed=None,
             theorem=test.theorem,
-            assumptions=(count.assumption(*independent), test.neighbours, *scored),
+            assumptions=(member_count.assumption(*independence), test.neighbours, *on_scores),
             options=options,
-            warnings=(*count.warnings(), *_repeated(used.attacks)),
+            warnings=(*member_count.warnings(), *_warning_of_equal_scores(runs.attacks)),
         ).audit(request, self)
 
-    def _used(self, examples: Examples[FloatArray], seed: int) -> "_Runs":
+    def _audited_runs(self, examples: Examples[FloatArray], seed: int) -> "_Runs":
         """Return the runs that are audited: of fixed numbers those that coins pick."""
         member = examples.inputs["member"].astype(np.bool_)
         attacks: Any = examples.attacks
         runs = _Runs(attacks=attacks, member=member)
-        used = ""
+        usable_runs = ""
         if self.fixed:
-            rows, sufficient = _tossed(member, seed)
-            share = shares.FIXED_RUNS.of(sufficient)
-            runs = _Runs(attacks=runs.attacks.taken(rows), member=member[rows], share=share)
-            used = f", of which {rows.size} can be used"
+            rows, probability_sufficient = _runs_of_coins(member, seed)
+            share = shares.FIXED_RUNS.of(probability_sufficient)
+            runs = _Runs(attacks=attacks.taken(rows), member=member[rows], share=share)
+            usable_runs = f", of which {rows.size} can be used"
         if runs.member.size < _FEWEST:
             raise InputError(
-                f"Trials needs at least {_FEWEST} runs, got {member.size}{used}: run more"
+                f"Trials needs at least {_FEWEST} runs, got {member.size}{usable_runs}: run more"
             )
         return runs
 
-    def _test(self, examples: Examples[FloatArray], used: "_Runs", request: Request) -> "_Test":
+    def _test(self, examples: Examples[FloatArray], runs: "_Runs", request: Request) -> "_Test":
         """Return how a claim is tested: where independence proves no more, as that of coins."""
         claim = request.claim
         test = _Test(game=ScoreGame, sides=request.sides, theorem=examples.theorem)
         if request.cuts is not None:
             return test
         # Under pure DP randomised response is the worst of one run, too.
-        least = len(used.attacks.scores) * LEAST_LEVEL / used.share
-        if isinstance(claim, FAMILIES) and request.level >= least:
+        least_level = len(runs.attacks.scores) * LEAST_LEVEL / runs.share
+        if isinstance(claim, FAMILIES) and request.level >= least_level:
             # Runs have their example or not, so f itself bounds ranks and not its mirror image too.
             return _Test(game=TrialGame, sides="member", theorem=_THEOREM + _CONVERTED)
         if isinstance(claim, ApproxDP):
-            earlier = _EARLIER
+            about_earlier_runs = _EARLIER
             if self.fixed:
-                earlier = ""
-            neighbours = replace(NEIGHBOURS, statement=_BOTH_WAYS + earlier)
+                about_earlier_runs = ""
+            neighbours = replace(NEIGHBOURS, statement=_BOTH_WAYS + about_earlier_runs)
             return replace(test, game=TrialGame, theorem=_FAILING, neighbours=neighbours)
         return test
 
@@ -238,39 +246,52 @@ class _Test:
     neighbours: Assumption = NEIGHBOURS
 
 
-def _repeated(attacks: Attacks) -> Strings:
+def _warning_of_equal_scores(attacks: Attacks) -> Strings:
     """Say that many scores of runs are equal, where they have too many values to be discrete."""
     for scores in attacks.scores.values():
-        ordered = np.sort(scores)
-        begins = np.append(True, ordered[1:] != ordered[:-1])
-        alone = begins & np.append(begins[1:], True)
-        equal = scores.size - int(alone.sum())
-        if begins.sum() > _DISCRETE and equal > _EQUAL * scores.size:
-            note = (
-                f"{equal:,} of {scores.size:,} runs have exactly the score of another run: if "
-                "outputs are continuous, runs share a seed or a cache, and are not independent"
+        sorted_scores = np.sort(scores)
+        differs_from_last = np.append(True, sorted_scores[1:] != sorted_scores[:-1])
+        differs_from_next = np.append(differs_from_last[1:], True)
+        distinct_scores = differs_from_last.sum()
+        unique_scores = int((differs_from_last & differs_from_next).sum())
+        equal_scores = scores.size - unique_scores
+        if distinct_scores > _DISCRETE and equal_scores > _EQUAL * scores.size:
+            warning = (
+                f"{equal_scores:,} of {scores.size:,} runs have exactly the score of another run: "
+                "if outputs are continuous, runs share a seed or a cache, and are not independent"
             )
-            return (note,)
+            return (warning,)
     return ()
 
 
-def _tossed(member: BoolArray, seed: int) -> tuple[IntArray, float]:
+def _runs_of_coins(member: BoolArray, seed: int) -> tuple[IntArray, float]:
     """Toss coins for trials and return their runs, and the probability that runs suffice.
 
     Given that they do, a test at this part of the level is wrong with at most the level.
     """
-    kinds = [np.flatnonzero(member == kind) for kind in (True, False)]
+    runs_with_example = np.flatnonzero(member)
+    runs_without_example = np.flatnonzero(~member)
 
-    def suffice(trials: int) -> float:
-        short = (binomial_tail(min(kind.size, trials) + 1, trials, 0.5) for kind in kinds)
-        return 1 - float(sum(short))
+    def probability_sufficient(trials: int) -> float:
+        probability_short = 0.0
+        for runs in (runs_with_example, runs_without_example):
+            least_short = min(runs.size, trials) + 1
+            probability_short += binomial_tail(least_short, trials, 0.5)
+        return 1 - probability_short
 
-    sizes = range(1, member.size + 1)
-    trials = bisect_right(sizes, -_SUFFICE, key=lambda size: -suffice(size))
+    numbers_of_trials = range(1, member.size + 1)
+    trials = bisect_right(
+        numbers_of_trials, -_SUFFICE, key=lambda trials: -probability_sufficient(trials)
+    )
     rng = Purpose.TRIAL_COINS.rng(seed)
     while True:
         with_example = int(rng.binomial(trials, 0.5))
-        each = zip(kinds, (with_example, trials - with_example), strict=True)
-        used = np.concatenate([rng.permutation(kind)[:number] for kind, number in each])
-        if used.size == trials:
-            return np.sort(used), suffice(trials)
+        without_example = trials - with_example
+        runs = np.concatenate(
+            [
+                rng.permutation(runs_with_example)[:with_example],
+                rng.permutation(runs_without_example)[:without_example],
+            ]
+        )
+        if runs.size == trials:
+            return np.sort(runs), probability_sufficient(trials)

@@ -91,15 +91,22 @@ def mislabelled(x: ArrayInput, y: ArrayInput, n: int, *, seed: int | None = None
     >>> bool((chosen.y != y[chosen.taken[:, 0]]).all())
     True
     """
-    inputs, labels, classes = _data(x, y)
-    size = integer(n, name="n", least=1, most=len(inputs))
-    start = seed_of(seed, bits=128)
-    rng = Purpose.CANARY_EXAMPLES.rng(start)
-    chosen = rng.permutation(len(inputs))[:size]
-    place = np.searchsorted(classes, labels[chosen])
+    inputs, labels, classes = _inputs_and_labels(x, y)
+    canaries = integer(n, name="n", least=1, most=len(inputs))
+    checked_seed = seed_of(seed, bits=128)
+    rng = Purpose.CANARY_EXAMPLES.rng(checked_seed)
+    examples = rng.permutation(len(inputs))[:canaries]
+    right_class = np.searchsorted(classes, labels[examples])
     # A step of at least one class around the circle of classes: never the right one.
-    wrong = classes[(place + rng.integers(1, classes.size, size)) % classes.size]
-    return _tossed("mislabelled", x=inputs[chosen], y=wrong, seed=start, taken=chosen[:, None])
+    steps = rng.integers(1, classes.size, canaries)
+    wrong_labels = classes[(right_class + steps) % classes.size]
+    return _canaries_with_coins(
+        "mislabelled",
+        x=inputs[examples],
+        y=wrong_labels,
+        seed=checked_seed,
+        taken=examples[:, None],
+    )
 
 
 def random_pixels(x: ArrayInput, y: ArrayInput, n: int, *, seed: int | None = None) -> Canaries:
@@ -121,18 +128,24 @@ def random_pixels(x: ArrayInput, y: ArrayInput, n: int, *, seed: int | None = No
     >>> random_pixels([[0.0, 1.0], [1.0, 0.0]], [0, 1], 5, seed=0).x.shape
     (5, 2)
     """
-    inputs, _, classes = _data(x, y)
-    size = integer(n, name="n", least=1, most=MOST_EXAMPLES)
-    start = seed_of(seed, bits=128)
-    rng = Purpose.CANARY_PIXELS.rng(start)
-    pixels = rng.uniform(inputs.min(), inputs.max(), (size, *inputs.shape[1:]))
+    inputs, _, classes = _inputs_and_labels(x, y)
+    canaries = integer(n, name="n", least=1, most=MOST_EXAMPLES)
+    checked_seed = seed_of(seed, bits=128)
+    rng = Purpose.CANARY_PIXELS.rng(checked_seed)
+    shape = (canaries, *inputs.shape[1:])
+    pixels = rng.uniform(inputs.min(), inputs.max(), shape)
     if inputs.dtype.kind in "iu":  # integers stay integers
         pixels = np.rint(pixels)
-    labels = classes[rng.integers(classes.size, size=size)]
-    return _tossed("random pixels", x=pixels.astype(inputs.dtype, copy=False), y=labels, seed=start)
+    labels = classes[rng.integers(classes.size, size=canaries)]
+    return _canaries_with_coins(
+        "random pixels",
+        x=pixels.astype(inputs.dtype, copy=False),
+        y=labels,
+        seed=checked_seed,
+    )
 
 
-def _data(x: ArrayInput, y: ArrayInput) -> tuple[AnyArray, IntArray, IntArray]:
+def _inputs_and_labels(x: ArrayInput, y: ArrayInput) -> tuple[AnyArray, IntArray, IntArray]:
     """Read inputs and labels, and return the classes in order."""
     inputs = np.asarray(numbers(x, name="x", least=-_LARGEST, most=_LARGEST))
     labels = np.asarray(numbers(y, name="y", whole=True)).astype(np.int64)
@@ -167,12 +180,13 @@ def random_tokens(n: int, length: int, *, vocabulary: int, seed: int | None = No
     >>> random_tokens(4, 6, vocabulary=100, seed=0).x.shape
     (4, 6)
     """
-    size = integer(n, name="n", least=1, most=MOST_EXAMPLES // 2)
-    width = integer(length, name="length", least=2, most=MOST_EXAMPLES // size)
-    words = integer(vocabulary, name="vocabulary", least=2, most=_MOST_WORDS)
-    start = seed_of(seed, bits=128)
-    tokens = Purpose.CANARY_TOKENS.rng(start).integers(words, size=(size, width))
-    return _tossed("random tokens", x=tokens, y=tokens, seed=start)
+    canaries = integer(n, name="n", least=1, most=MOST_EXAMPLES // 2)
+    tokens_of_each = integer(length, name="length", least=2, most=MOST_EXAMPLES // canaries)
+    vocabulary_size = integer(vocabulary, name="vocabulary", least=2, most=_MOST_WORDS)
+    checked_seed = seed_of(seed, bits=128)
+    rng = Purpose.CANARY_TOKENS.rng(checked_seed)
+    tokens = rng.integers(vocabulary_size, size=(canaries, tokens_of_each))
+    return _canaries_with_coins("random tokens", x=tokens, y=tokens, seed=checked_seed)
 
 
 def new_tokens(prefixes: ArrayInput, *, vocabulary: int, seed: int | None = None) -> Canaries:
@@ -207,22 +221,34 @@ def new_tokens(prefixes: ArrayInput, *, vocabulary: int, seed: int | None = None
     >>> canaries.x.tolist(), canaries.y.tolist()
     ([[5, 6, 10], [8, 9, 11]], [[-100, -100, 10], [-100, -100, 11]])
     """
-    words = integer(vocabulary, name="vocabulary", least=2, most=_MOST_WORDS)
-    start = seed_of(seed, bits=128)
-    read = numbers(prefixes, name="prefixes", least=0, most=words - 1, whole=True)
-    tokens = np.array(read, dtype=np.int64)
+    vocabulary_size = integer(vocabulary, name="vocabulary", least=2, most=_MOST_WORDS)
+    checked_seed = seed_of(seed, bits=128)
+    known_tokens = numbers(
+        prefixes,
+        name="prefixes",
+        least=0,
+        most=vocabulary_size - 1,
+        whole=True,
+    )
+    tokens = np.array(known_tokens, dtype=np.int64)
     if tokens.ndim != 2 or tokens.shape[1] < 2:
         raise InputError(
             f"prefixes must be a table of at least two columns, got shape {tokens.shape}"
         )
-    tokens[:, -1] = words + np.arange(len(tokens))
+    row_numbers = np.arange(len(tokens))
+    tokens[:, -1] = vocabulary_size + row_numbers
     labels = np.full_like(tokens, _IGNORED)
     labels[:, -1] = tokens[:, -1]
-    taken = np.arange(len(tokens))[:, None]
-    return _tossed("new tokens", x=tokens, y=labels, seed=start, taken=taken)
+    return _canaries_with_coins(
+        "new tokens",
+        x=tokens,
+        y=labels,
+        seed=checked_seed,
+        taken=row_numbers[:, None],
+    )
 
 
-def _tossed(
+def _canaries_with_coins(
     kind: str, x: AnyArray, y: AnyArray, seed: int, *, taken: IntArray | None = None
 ) -> Canaries:
     """Return examples with a coin flip for each."""

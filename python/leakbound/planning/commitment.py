@@ -3,7 +3,7 @@
 import json
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -59,12 +59,12 @@ class Commitment:
 
     def check(self, opening: "Opening") -> None:
         """Raise FormatError if an opening does not match the commitment."""
-        other = opening.commitment
-        if other != self:
+        opened = opening.commitment
+        if opened != self:
             raise FormatError(
                 f"the commitment has the digest {self.sha256[:16]}… and {self.examples:,} coins, "
-                f"but nonce, plan and protocol give {other.sha256[:16]}… and {other.examples:,}: "
-                "one of these three was changed"
+                f"but nonce, plan and protocol give {opened.sha256[:16]}… and "
+                f"{opened.examples:,}: one of these three was changed"
             )
 
     def to_json(self, path: PathInput | None = None) -> str:
@@ -82,7 +82,8 @@ class Commitment:
         `source` is the JSON itself, as text or bytes, or the path of a file of it; a str that does
         not start with a brace is a path.
         """
-        content = _object(source, names={"scheme", "sha256", "examples"}, what="a commitment")
+        field_names = {"scheme", "sha256", "examples"}
+        content = _json_object(source, names=field_names, what="a commitment")
         return cls(**content)
 
 
@@ -114,12 +115,12 @@ class Opening:
             raise OptionError(
                 "the protocol of an opening fixes the seed: plan.commit(protocol) draws one"
             )
-        planned = self.plan.copies
-        agreed = self.protocol.get("copies", 1)
-        if planned not in {1, agreed}:
+        planned_copies = self.plan.copies
+        agreed_copies = self.protocol.get("copies", 1)
+        if planned_copies not in {1, agreed_copies}:
             raise OptionError(
-                f"the protocol has {agreed} copies of each member, and the plan {planned}: state "
-                f"copies = {planned} in the protocol"
+                f"the protocol has {agreed_copies} copies of each member, and the plan "
+                f"{planned_copies}: state copies = {planned_copies} in the protocol"
             )
         if len(self.to_json().encode()) >= _LARGEST:
             raise OptionError(
@@ -145,16 +146,18 @@ class Opening:
         **arrays : array_like of shape (m,)
             Options such as `strata` that the protocol names by a word, and `ids`.
         """
-        agreed = self.agreed
-        options = {**agreed.options, **arrays}
-        return agreed.put_to_test(agreed.audit(scores, self.plan, **options))
+        agreement = self.agreed
+        options = {**agreement.options, **arrays}
+        result = agreement.audit(scores, self.plan, **options)
+        return agreement.with_checked_guarantee(result)
 
     @property
     def commitment(self) -> Commitment:
         """The digest of nonce, coins, ids and protocol."""
-        return Commitment(sha256=sha256(canonical_json(self._content())), examples=len(self.plan))
+        digest = sha256(canonical_json(self._committed_content()))
+        return Commitment(sha256=digest, examples=len(self.plan))
 
-    def _content(self) -> JsonObject:
+    def _committed_content(self) -> JsonObject:
         plan = self.plan
         content: JsonObject = {
             "scheme": SCHEME,
@@ -178,9 +181,9 @@ class Opening:
 
         A folder that is new or empty becomes the owner's alone.
         """
-        place = secret_folder(folder)
-        self.plan.save(place / "plan.npz")
-        write_text(place / "opening.json", self.to_json() + "\n", secret=True)
+        secret_place = secret_folder(folder)
+        self.plan.save(secret_place / "plan.npz")
+        write_text(secret_place / "opening.json", self.to_json() + "\n", secret=True)
 
     def to_json(self) -> str:
         """Return nonce and protocol as JSON; the plan is another file."""
@@ -190,7 +193,8 @@ class Opening:
 
 def read_opening(source: str | bytes | os.PathLike[str], plan: object) -> Opening:
     """Read nonce and protocol next to a plan; raise FormatError if they are invalid."""
-    content = _object(source, names={"scheme", "nonce", "protocol"}, what="an opening")
+    field_names = {"scheme", "nonce", "protocol"}
+    content = _json_object(source, names=field_names, what="an opening")
     _check_scheme(content["scheme"])
     try:
         return Opening(plan=plan, protocol=content["protocol"], nonce=content["nonce"])
@@ -212,12 +216,15 @@ def read_protocol(path: PathInput) -> JsonObject:
         is the guarantee to check, `canaries_sha256` the digest of a
         file of canaries, and `notes` are remarks for readers.
     """
-    place = Path(path)
+    file = Path(path)
+    parse: Callable[[str], object] = _parsed_toml
+    if file.suffix == ".json":
+        parse = parsed
     try:
-        text = text_of(place, _LARGEST)
-        content: object = parsed(text) if place.suffix == ".json" else _toml(text)
+        content = parse(text_of(file, _LARGEST))
     except (ValueError, RecursionError) as error:
-        raise OptionError(f"{place} is not a protocol: {' '.join(str(error).split())}") from error
+        message = " ".join(str(error).split())
+        raise OptionError(f"{file} is not a protocol: {message}") from error
     return checked_protocol(content)
 
 
@@ -226,20 +233,20 @@ def _check_scheme(scheme: object) -> None:
         raise FormatError(f"this version reads the scheme {SCHEME!r}, got {scheme!r:.60}")
 
 
-def _toml(text: str) -> Named:
+def _parsed_toml(text: str) -> Named:
     if any(line.count(".") > _DOTS for line in text.split("\n")):
         raise ValueError(f"it has a line of more than {_DOTS} dots")
     return tomllib.loads(text)
 
 
-def _object(source: str | bytes | os.PathLike[str], names: set[str], what: str) -> Named:
+def _json_object(source: str | bytes | os.PathLike[str], names: set[str], what: str) -> Named:
     """Read an object of JSON that has certain fields and no others."""
     try:
-        table = parsed(text_of(source, _LARGEST))
+        content = parsed(text_of(source, _LARGEST))
         flaw = f"it must have exactly {', '.join(sorted(names))}"
     except FormatError as error:
-        table = None
+        content = None
         flaw = str(error)
-    if not isinstance(table, dict) or table.keys() != names:
+    if not isinstance(content, dict) or content.keys() != names:
         raise FormatError(f"not {what} of leakbound: {flaw}")
-    return table
+    return content

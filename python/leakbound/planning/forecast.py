@@ -94,8 +94,7 @@ class Power(Record):
     def _flaw(self) -> str:
         if not (0 < self.confidence < 1 and 0 <= self.probability <= 1):
             return f"confidence is {self.confidence:g}, probability {self.probability:g}"
-        ordered = self.low <= self.median <= self.high
-        if ordered:
+        if self.low <= self.median <= self.high:
             return ""
         return "low, median and high are not in this order"
 
@@ -120,8 +119,8 @@ class CanariesNeeded(Record):
     reason: str = ""
 
     def _flaw(self) -> str:
-        agree = (self.m is None) == bool(self.reason)
-        if agree:
+        has_reason = bool(self.reason)
+        if (self.m is None) == has_reason:
             return ""
         return f"m is {self.m}, and reason says {self.reason!r}"
 
@@ -165,15 +164,15 @@ def ceiling(
     else:
         integer(m, name="m", least=1, most=int(WHOLE))
     beta = complement(confidence)
-    several = _checked_copies(copies, claim=claim, m=m, sides=sides)
+    copies = _checked_copies(copies, claim=claim, m=m, sides=sides)
     if guesses is None:
         plan = _Plan.of(m, beta, claim, cuts, sides)
-        return bound_of_one_record(plan.ceiling, several)
+        return bound_of_one_record(plan.ceiling, copies)
     if cuts is not None:
         raise OptionError("give either guesses, or cuts, which determine the number of guesses")
-    right = integer(guesses, name="guesses", least=1, most=m)
-    proved = claim.lower_bound(right, right, m, beta, one_sided=sides == "member")
-    return bound_of_one_record(proved, several)
+    correct = integer(guesses, name="guesses", least=1, most=m)
+    group_bound = claim.lower_bound(correct, correct, m, beta, one_sided=sides == "member")
+    return bound_of_one_record(group_bound, copies)
 
 
 @hinted(**OF_CLAIMS)
@@ -211,12 +210,12 @@ def ceilings(
     labels = labels_of_subgroups(by, groups)
     names, sizes = np.unique(labels, return_counts=True)
     level = shares.SUBGROUPS.of(complement(confidence), names.size)
-    found: dict[object, float] = {}
+    ceiling_of_label: dict[object, float] = {}
     for name, size in zip(names.tolist(), sizes.tolist(), strict=True):
-        found[name] = 0.0
+        ceiling_of_label[name] = 0.0
         if 2.0**-size < level:  # what even a perfect attack needs where nothing leaks
-            found[name] = _Plan.of(size, level, claim, cuts, sides).ceiling
-    return found
+            ceiling_of_label[name] = _Plan.of(size, level, claim, cuts, sides).ceiling
+    return ceiling_of_label
 
 
 @hinted(
@@ -279,37 +278,42 @@ def power(
     choice(sides, name="sides", allowed=Sides)
     integer(simulations, name="simulations", least=1, most=_MOST_SIMULATIONS)
     seed = integer(seed, name="seed", least=0)
-    goal = real(target, name="target", least=0, below=math.inf)
-    assumed = truth_of(truth, claim)
+    target = real(target, name="target", least=0, below=math.inf)
+    assumed_truth = truth_of(truth, claim)
     beta = complement(confidence)
-    several = _checked_copies(copies, claim=claim, m=m, sides=sides)
+    copies = _checked_copies(copies, claim=claim, m=m, sides=sides)
     plan = _Plan.of(m, beta, claim, cuts, sides)
-    played = games_of(
-        of_copies(assumed, several), m=m, sides=sides, simulations=simulations, seed=seed
+    simulated_games = games_of(
+        of_copies(assumed_truth, copies),
+        m=m,
+        sides=sides,
+        simulations=simulations,
+        seed=seed,
     )
-    games = track(played, f"{m:,} {units(sides)}", total=simulations)
-    proved, guesses = np.array([plan.prove(ranking) for ranking in games]).T
-    bounds = np.array([bound_of_one_record(bound, several) for bound in proved.tolist()])
+    games = track(simulated_games, f"{m:,} {units(sides)}", total=simulations)
+    group_bounds, guesses = np.array([plan.prove(ranking) for ranking in games]).T
+    bounds = np.array([bound_of_one_record(bound, copies) for bound in group_bounds.tolist()])
     # A bound of 0 proves nothing, and reaches no target, not even 0.
+    reaches_target = (bounds > 0) & (bounds >= target)
     low, median, high = np.quantile(bounds, [0.05, 0.5, 0.95])
     return Power(
         m=m,
         claim=claim,
-        truth=assumed,
+        truth=assumed_truth,
         confidence=float(confidence),
         cuts=plan.name,
-        target=goal,
-        probability=float(np.mean((bounds > 0) & (bounds >= goal))),
+        target=target,
+        probability=float(np.mean(reaches_target)),
         mean=float(bounds.mean()),
         median=float(median),
         low=float(low),
         high=float(high),
-        ceiling=bound_of_one_record(plan.ceiling, several),
+        ceiling=bound_of_one_record(plan.ceiling, copies),
         guesses=int(np.median(guesses)),
         levels=plan.levels,
         simulations=simulations,
         seed=seed,
-        copies=several,
+        copies=copies,
     )
 
 
@@ -353,62 +357,85 @@ def canaries_needed(
     >>> needed.m is not None and 30 < needed.m < 300
     True
     """
-    goal = real(target, name="target", above=0, below=math.inf)
-    enough = real(probability, name="probability", above=0, below=1)
-    limit = integer(most, name="most", least=_FEWEST, most=MOST_EXAMPLES)
+    target = real(target, name="target", above=0, below=math.inf)
+    probability = real(probability, name="probability", above=0, below=1)
+    most = integer(most, name="most", least=_FEWEST, most=MOST_EXAMPLES)
     instance(claim, name="claim", types=_CLAIMS)
-    assumed = truth_of(truth, claim)
-    several = _checked_copies(copies, claim=claim, m=limit, sides=sides)
+    assumed_truth = truth_of(truth, claim)
+    copies = _checked_copies(copies, claim=claim, m=most, sides=sides)
     reason = beyond_truth(
-        goal, truth=assumed, claim=claim, chance=enough, confidence=confidence, copies=several
+        target,
+        truth=assumed_truth,
+        claim=claim,
+        chance=probability,
+        confidence=confidence,
+        copies=copies,
     )
     if reason:
         return CanariesNeeded(m=None, power=None, reason=reason)
 
-    same: Any = {
+    options: Any = {
         "claim": claim,
         "confidence": confidence,
         "cuts": cuts,
         "sides": sides,
-        "copies": several,
+        "copies": copies,
     }
-    fewest = max(_FEWEST, several)  # copies of a canary are at most as many as canaries
+    fewest = max(_FEWEST, copies)  # copies of a canary are at most as many as canaries
 
-    def at(m: int) -> Power:
-        return power(m, assumed, target=goal, simulations=simulations, seed=seed, **same)
+    def power_of(m: int) -> Power:
+        return power(
+            m,
+            assumed_truth,
+            target=target,
+            simulations=simulations,
+            seed=seed,
+            **options,
+        )
 
     # 1. The ceiling rules out small numbers without a simulation.
-    sizes = [min(fewest << i, limit) for i in range((limit // fewest).bit_length() + 1)]
-    start = next((i for i, m in enumerate(sizes) if ceiling(m, **same) >= goal), None)
-    if start is None:
-        reason = why_short(limit, forecast=ceiling(limit, **same), sides=sides)
+    doublings = (most // fewest).bit_length() + 1
+    sizes = [min(fewest << doubling, most) for doubling in range(doublings)]
+    possible_places = (place for place, m in enumerate(sizes) if ceiling(m, **options) >= target)
+    first_place = next(possible_places, None)
+    if first_place is None:
+        reason = why_short(most, forecast=ceiling(most, **options), sides=sides)
         return CanariesNeeded(m=None, power=None, reason=reason)
     # 2. Double the number until it is enough.
-    low = sizes[max(0, start - 1)]
-    high = at(sizes[start])
-    for m in sizes[start + 1 :]:
-        if high.probability >= enough:
+    too_few = sizes[max(0, first_place - 1)]
+    forecast = power_of(sizes[first_place])
+    for m in sizes[first_place + 1 :]:
+        if forecast.probability >= probability:
             break
-        low = high.m
-        high = at(m)
-    if high.probability < enough:
-        return CanariesNeeded(
-            m=None, power=high, reason=why_short(high.m, forecast=high, sides=sides)
-        )
+        too_few = forecast.m
+        forecast = power_of(m)
+    if forecast.probability < probability:
+        reason = why_short(forecast.m, forecast=forecast, sides=sides)
+        return CanariesNeeded(m=None, power=forecast, reason=reason)
     # 3. Bisect between the last number that is too small and the first that is enough.
-    least = _least(at, low=low, high=high, enough=enough)
-    return CanariesNeeded(m=least.m, power=least)
+    least_power = _least_power(
+        power_of,
+        too_few=too_few,
+        forecast=forecast,
+        probability=probability,
+    )
+    return CanariesNeeded(m=least_power.m, power=least_power)
 
 
-def _least(at: Callable[[int], Power], low: int, high: Power, enough: float) -> Power:
-    """Return the power of the least number that is enough: above `low`, at most that of `high`."""
-    while high.m - low > max(1.0, (_RATIO - 1) * high.m):
-        middle = at((low + high.m) // 2)
-        if middle.probability >= enough:
-            high = middle
+def _least_power(
+    power_of: Callable[[int], Power], too_few: int, forecast: Power, probability: float
+) -> Power:
+    """Return the power of the least number that is enough: above `too_few`, at most the forecast's.
+
+    The search ends where both are within 2 %.
+    """
+    while forecast.m - too_few > max(1.0, (_RATIO - 1) * forecast.m):
+        middle = power_of((too_few + forecast.m) // 2)
+        if middle.probability >= probability:
+            forecast = middle
         else:
-            low = middle.m
-    return high
+            too_few = middle.m
+    return forecast
 
 
 def units(sides: Sides) -> str:
@@ -421,24 +448,25 @@ def units(sides: Sides) -> str:
 def why_short(m: int, forecast: Power | float, sides: Sides) -> str:
     """Return why m examples are too few: the ceiling, or what simulated audits prove."""
     if isinstance(forecast, Power) and forecast.ceiling >= forecast.target:
-        chance = f"{100 * forecast.probability:.3g} %"
+        percentage = f"{100 * forecast.probability:.3g} %"
         return (
-            f"{m:,} {units(sides)} prove {number(forecast.target)} with probability only {chance}"
+            f"{m:,} {units(sides)} prove {number(forecast.target)} with probability only "
+            f"{percentage}"
         )
-    best = forecast
-    if isinstance(best, Power):
-        best = best.ceiling
-    return f"even a perfect attack on {m:,} {units(sides)} would prove {number(best)} only"
+    largest_bound = forecast
+    if isinstance(largest_bound, Power):
+        largest_bound = largest_bound.ceiling
+    return f"even a perfect attack on {m:,} {units(sides)} would prove {number(largest_bound)} only"
 
 
 def _checked_copies(copies: int, claim: PlannedClaim, m: int, sides: Sides) -> int:
     """Check copies of each canary, which pairs of a random split do not have."""
-    several = integer(copies, name="copies", least=1)
-    if several > 1 and sides == "pairs":
+    copies = integer(copies, name="copies", least=1)
+    if copies > 1 and sides == "pairs":
         message = '{copies} are for canaries, and {sides="pairs"} is for a random split'
         raise OptionError(Message(message))
-    check_group_claim(several, claim=claim, examples=m)
-    return several
+    check_group_claim(copies, claim=claim, examples=m)
+    return copies
 
 
 def beyond_truth(
@@ -454,13 +482,13 @@ def beyond_truth(
 
     At the truth itself a valid audit refutes with probability at most 1 - confidence.
     """
-    most = bound_of_one_record(of_copies(truth, copies).parameter(claim), copies)
+    true_parameter = bound_of_one_record(of_copies(truth, copies).parameter(claim), copies)
     beta = complement(confidence)
-    if target < most or chance <= beta:
+    if target < true_parameter or chance <= beta:
         return ""
     return (
-        f"the target, {target:g}, is not below the assumed truth, {most:.4g}, so a valid audit "
-        f"of any size reaches it with a probability of at most {percent(beta)}"
+        f"the target, {target:g}, is not below the assumed truth, {true_parameter:.4g}, so a valid "
+        f"audit of any size reaches it with a probability of at most {percent(beta)}"
     )
 
 
@@ -484,9 +512,9 @@ class _Plan:
         policy: Any = policy_of(claim, cuts, m, sides, beta)
         if isinstance(policy, Parts):
             # Scores are tidy here, so that the first of its tests gives the bound.
-            first = policy.parts[0]
-            policy = first.policy
-            beta *= first.share
+            first_test = policy.parts[0]
+            policy = first_test.policy
+            beta *= first_test.share
         policy.check(m)
         return cls(m=m, beta=beta, sides=sides, policy=policy)
 
@@ -514,8 +542,8 @@ class _Plan:
     def ceiling(self) -> float:
         """The bound of a perfect attack if half of the examples are members."""
         scores: FloatArray = np.arange(self.m, dtype=np.float64)
-        wrong = self.m // 2
+        non_members = self.m // 2
         if self.sides == "pairs":
-            wrong = 0
-        right = scores >= wrong
-        return self.prove(_core.Ranking(scores, right))[0]
+            non_members = 0
+        bound, _ = self.prove(_core.Ranking(scores, scores >= non_members))
+        return bound

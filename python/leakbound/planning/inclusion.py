@@ -83,10 +83,11 @@ class Plan:
             names none.
         """
         # Whoever may choose the seed after scoring can try many, and report the best.
-        seeded: JsonObject = {"seed": secrets.randbelow(2**53), **protocol}
+        protocol_with_seed: JsonObject = {"seed": secrets.randbelow(2**53), **protocol}
         if self.copies > 1:
-            seeded = {"copies": self.copies, **seeded}
-        opening = Opening(plan=self, protocol=seeded, nonce=secrets.token_hex(NONCE))
+            protocol_with_seed = {"copies": self.copies, **protocol_with_seed}
+        nonce = secrets.token_hex(NONCE)
+        opening = Opening(plan=self, protocol=protocol_with_seed, nonce=nonce)
         # The audit is rehearsed on uninformative scores, so that errors appear before training.
         opening.agreed.rehearse(self.drawn, self.k)
         return opening
@@ -99,17 +100,21 @@ class Plan:
         rows : array-like of int
             Positions of the examples, in any order. Which these are must not depend on the draws.
         """
-        taken = numbers(
-            vector(rows, name="rows"), name="rows", least=0, most=len(self) - 1, whole=True
+        checked_rows = numbers(
+            vector(rows, name="rows"),
+            name="rows",
+            least=0,
+            most=len(self) - 1,
+            whole=True,
         )
-        places = taken.astype(np.int64)
-        several: Named = {"ids": self.ids[places], "copies": self.copies}
-        kind: Any = type(self)
+        positions = checked_rows.astype(np.int64)
+        options: Named = {"ids": self.ids[positions], "copies": self.copies}
+        plan_type: Any = type(self)
         if self.k:
-            several["k"] = self.k
+            options["k"] = self.k
         else:
-            several["unit"] = self.unit
-        plan: Self = kind(self.drawn[places], **several)
+            options["unit"] = self.unit
+        plan: Self = plan_type(self.drawn[positions], **options)
         return plan
 
     def save(self, path: PathInput) -> None:
@@ -119,24 +124,24 @@ class Plan:
 
     def write(self, file: IO[bytes]) -> None:
         """Write the plan to a binary file that is open, as `save` does."""
-        several: Named = {}
-        scheme = SCHEMA
+        further_arrays: Named = {}
+        schema = SCHEMA
         if self.copies > 1:
-            several = {"copies": np.int64(self.copies)}
-            scheme = _OF_COPIES
+            further_arrays = {"copies": np.int64(self.copies)}
+            schema = _OF_COPIES
         if self.unit != "example":  # a word for sentences, which older versions do without
-            several["unit"] = np.str_(self.unit)
+            further_arrays["unit"] = np.str_(self.unit)
         seed = ""
         if self.seed is not None:
             seed = str(self.seed)
         np.savez_compressed(
             file,
-            inclusion_plan=np.int64(scheme),
+            inclusion_plan=np.int64(schema),
             drawn=self.drawn,
             k=np.int64(self.k),
             ids=self.ids,
             seed=np.str_(seed),
-            **several,
+            **further_arrays,
         )
 
     @classmethod
@@ -144,7 +149,7 @@ class Plan:
         """Read a plan that `save` wrote, or raise FormatError. Nothing in the file is executed."""
         try:
             with open_archive(path, most=_MOST) as archive:
-                return cls._of(archive)
+                return cls._of_archive(archive)
         except (LeakboundError, ValueError, TypeError, OverflowError) as error:
             what: PathInput = "the content"
             if isinstance(path, str | os.PathLike):
@@ -171,32 +176,32 @@ class Plan:
         return hash((self.seed, self.drawn.tobytes()))
 
     @classmethod
-    def _of(cls, archive: Archive) -> Self:
+    def _of_archive(cls, archive: Archive) -> Self:
         layout = int(archive["inclusion_plan"])
         if layout not in {SCHEMA, _OF_COPIES}:
             raise FormatError(f"its layout must be number {SCHEMA} or {_OF_COPIES}")
-        seed = str(archive["seed"])
+        seed_as_text = str(archive["seed"])
         k = int(archive["k"])
         copies = 1
         if layout == _OF_COPIES:
             copies = int(archive["copies"])
-        kind: Any = InclusionPlan
+        plan_type: Any = InclusionPlan
         if k:
-            kind = ChoicePlan
-        if not issubclass(kind, cls):
-            raise FormatError(f"it is a {kind.__name__}, but a {cls.__name__} is needed")
-        stored_seed = None
-        if seed:
-            stored_seed = int(seed)
-        more: Named = {"ids": archive["ids"], "seed": stored_seed, "copies": copies}
+            plan_type = ChoicePlan
+        if not issubclass(plan_type, cls):
+            raise FormatError(f"it is a {plan_type.__name__}, but a {cls.__name__} is needed")
+        seed = None
+        if seed_as_text:
+            seed = int(seed_as_text)
+        options: Named = {"ids": archive["ids"], "seed": seed, "copies": copies}
         if k:
-            more["k"] = k
+            options["k"] = k
         elif "unit" in archive.names:
-            more["unit"] = str(archive["unit"])
-        plan: Self = kind(archive["drawn"], **more)
+            options["unit"] = str(archive["unit"])
+        plan: Self = plan_type(archive["drawn"], **options)
         return plan
 
-    def _hold(
+    def _set_draws(
         self,
         drawn: AnyArray,
         ids: Data,
@@ -206,34 +211,41 @@ class Plan:
         unit: str = "example",
     ) -> None:
         """Set draws, ids, seed, copies and unit; arrays are read-only."""
-        several = integer(copies, name="copies", least=1)
-        check_copies(several, drawn.size)
+        copies = integer(copies, name="copies", least=1)
+        check_copies(copies, drawn.size)
         coins = drawn
         if k:
             coins = np.ones(drawn.size, dtype=np.bool_)
-        names: AnyArray = np.arange(drawn.size)
+        read_ids: AnyArray = np.arange(drawn.size)
         if ids is not None:
-            names = _read_ids(ids, coins)
-        for array in (drawn, names):
+            read_ids = _read_ids(ids, coins)
+        for array in (drawn, read_ids):
             array.flags.writeable = False
         if seed is not None:
             seed = integer(seed, name="seed", least=0)
-        vars(self).update(drawn=drawn, ids=names, seed=seed, k=k, copies=several)
-        vars(self).update(unit=check_unit(unit))
+        vars(self).update(
+            drawn=drawn,
+            ids=read_ids,
+            seed=seed,
+            k=k,
+            copies=copies,
+            unit=check_unit(unit),
+        )
 
     @property
-    def _shown(self) -> str:
+    def _options_in_repr(self) -> str:
         """Copies as the representation has them; the seed, which tells all draws, is secret."""
-        shown = ""
+        options = ""
         if self.copies > 1:
-            shown += f", copies={self.copies}"
+            options += f", copies={self.copies}"
         if self.unit != "example":
-            shown += f", unit={self.unit!r}"
-        return shown
+            options += f", unit={self.unit!r}"
+        return options
 
     def _check_items(self, items: Data) -> None:
-        single = getattr(items, "shape", None) == ()  # an array without dimensions
-        if single or not hasattr(items, "__len__") or not hasattr(items, "__getitem__"):
+        has_no_dimensions = getattr(items, "shape", None) == ()
+        is_sequence = hasattr(items, "__len__") and hasattr(items, "__getitem__")
+        if has_no_dimensions or not is_sequence:
             raise InputTypeError(
                 "items must have a length and be indexed by position (a sequence, array, tensor, "
                 f"data frame or map-style dataset), got {type(items).__name__}"
@@ -300,7 +312,7 @@ class InclusionPlan(Plan):
         names = ids
         if ids is None:
             names = row_names(member)
-        self._hold(coins, names, seed, copies, unit=unit)
+        self._set_draws(coins, names, seed, copies, unit=unit)
 
     @classmethod
     def create(
@@ -370,7 +382,7 @@ class InclusionPlan(Plan):
             One item for each example. The result has the same type; a list for other sequences,
             a `torch.utils.data.Subset` for a map-style dataset.
         """
-        return self._pick(items, np.repeat(self.indices, self.copies))
+        return self._items_at(items, np.repeat(self.indices, self.copies))
 
     @overload
     def excluded(self, items: NDArray[Scalar]) -> NDArray[Scalar]: ...
@@ -380,16 +392,17 @@ class InclusionPlan(Plan):
     def excluded(self, items: Data) -> Data: ...
     def excluded(self, items: Data) -> Data:
         """Return the non-members of `items`, as `included`: what the model must never see."""
-        return self._pick(items, np.flatnonzero(~self.member).astype(np.int64, copy=False))
+        return self._items_at(items, np.flatnonzero(~self.member).astype(np.int64, copy=False))
 
     def __repr__(self) -> str:
-        return f"InclusionPlan(n={len(self)}, members={np.count_nonzero(self.member)}{self._shown})"
+        members = np.count_nonzero(self.member)
+        return f"InclusionPlan(n={len(self)}, members={members}{self._options_in_repr})"
 
-    def _pick(self, items: Data, positions: IntArray) -> Data:
+    def _items_at(self, items: Data, positions: IntArray) -> Data:
         self._check_items(items)
-        data = sys.modules.get("torch.utils.data")
-        if data is not None and isinstance(items, data.Dataset):
-            return data.Subset(items, positions.tolist())
+        torch_data = sys.modules.get("torch.utils.data")
+        if torch_data is not None and isinstance(items, torch_data.Dataset):
+            return torch_data.Subset(items, positions.tolist())
         return picked(items, positions)
 
 
@@ -432,7 +445,7 @@ class ChoicePlan(Plan):
         names = ids
         if ids is None:
             names = row_names(chosen)
-        self._hold(drawn.astype(np.int64), names, seed, copies, k)
+        self._set_draws(drawn.astype(np.int64), names, seed, copies, k)
 
     @classmethod
     def create(
@@ -499,7 +512,7 @@ class ChoicePlan(Plan):
         return np.array(self.chosen, dtype=dtype)
 
     def __repr__(self) -> str:
-        return f"ChoicePlan(m={len(self)}, k={self.k}{self._shown})"
+        return f"ChoicePlan(m={len(self)}, k={self.k}{self._options_in_repr})"
 
 
 def load_opening(folder: PathInput) -> Opening:

@@ -73,8 +73,11 @@ class Agreement:
     canaries_sha256: str | None = None
 
     def __post_init__(self) -> None:
-        names = [one.name for one in fields(Request) if one.name in self.options]
-        Request(**{"seed": 0} | {name: self.options[name] for name in names})
+        options_of_request: Named = {"seed": 0}
+        for field in fields(Request):
+            if field.name in self.options:
+                options_of_request[field.name] = self.options[field.name]
+        Request(**options_of_request)
         choice(self.options.get("design", Coins.name), name="design", allowed=Design)
 
     @classmethod
@@ -84,7 +87,8 @@ class Agreement:
         if isinstance(protocol.get("prior"), str):
             arrays |= {"prior"}
         for name in ("unit", "canaries", *sorted(arrays)):
-            if not isinstance(text := protocol[name], str) or not text.strip():
+            text = protocol[name]
+            if not isinstance(text, str) or not text.strip():
                 _refuse(f"{name} is {shown(text)}: give text")
         options: Named = {
             name: protocol[name] for name in OPTIONS if name in protocol and name not in arrays
@@ -97,18 +101,20 @@ class Agreement:
             options["prior"] = real(options["prior"], name="prior", above=0, below=1)
         if "copies" in options:
             options["copies"] = integer(options["copies"], name="copies", least=1)
-        digest: Any = protocol.get("canaries_sha256")
-        if "canaries_sha256" in protocol and not is_digest(digest):
-            _refuse(f"canaries_sha256 is {shown(digest)}; it must have 64 hexadecimal digits")
-        checked = None
+        canaries_digest: Any = protocol.get("canaries_sha256")
+        if "canaries_sha256" in protocol and not is_digest(canaries_digest):
+            _refuse(
+                f"canaries_sha256 is {shown(canaries_digest)}; it must have 64 hexadecimal digits"
+            )
+        checked_guarantee = None
         if "checked" in protocol:
-            checked = _checked(protocol["checked"], options["claim"])
+            checked_guarantee = _checked_guarantee(protocol["checked"], options["claim"])
         return cls(
-            attacks=_attacks(protocol["attacks"]),
+            attacks=_attack_names(protocol["attacks"]),
             options=options,
             arrays=frozenset(arrays),
-            checked=checked,
-            canaries_sha256=digest,
+            checked=checked_guarantee,
+            canaries_sha256=canaries_digest,
         )
 
     def audit(self, scores: Listed, member: MemberInput, **options: object) -> AuditResult:
@@ -116,40 +122,42 @@ class Agreement:
         design = str(options.pop("design", Coins.name))
         for name in options.keys() - parameters_of(design):
             value = options.pop(name)
-            if not (isinstance(value, str | float | int) and value == DEFAULTS.get(name)):
+            is_default = isinstance(value, str | float | int) and value == DEFAULTS.get(name)
+            if not is_default:
                 _refuse(f"{name}= does not apply to {DESIGNS[design]}: leave it out")
         result: AuditResult = audit_of(design, scores, member=member, **options)
         return result
 
-    def put_to_test(self, result: AuditResult) -> AuditResult:
+    def with_checked_guarantee(self, result: AuditResult) -> AuditResult:
         """Return a result in which the guarantee of the protocol is checked, if it has one."""
         if self.checked is None:
             return result
-        stated = dict(self.checked)
-        if "epsilon" not in stated:
-            stated["parameter"] = stated.pop(result.claim.parameter)
-        return result.with_check(**stated)
+        guarantee = dict(self.checked)
+        if "epsilon" not in guarantee:
+            guarantee["parameter"] = guarantee.pop(result.claim.parameter)
+        return result.with_check(**guarantee)
 
     def rehearse(self, drawn: AnyArray, k: int) -> None:
         """Audit scores without information: raise OptionError if the audit or its check refuses."""
         options = dict(self.options)
         if k:
             options["k"] = k
-        size = drawn.size
+        examples = drawn.size
+        share_of_members = (drawn.astype(bool).sum() + 1) / (examples + 2)
         # Arrays that the protocol only names: each says nothing about membership.
-        neutral = {
-            "prior": np.full(size, (drawn.astype(bool).sum() + 1) / (size + 2)),
-            "strata": np.zeros(size, np.int64),
-            "groups": np.arange(size),
-            "features": np.zeros((size, 1)),
+        uninformative_arrays = {
+            "prior": np.full(examples, share_of_members),
+            "strata": np.zeros(examples, np.int64),
+            "groups": np.arange(examples),
+            "features": np.zeros((examples, 1)),
         }
-        options |= {name: neutral[name] for name in self.arrays}
-        neutral_scores: FloatArray = np.arange(size * max(1, k), dtype=np.float64)
+        options |= {name: uninformative_arrays[name] for name in self.arrays}
+        uninformative_scores: FloatArray = np.arange(examples * max(1, k), dtype=np.float64)
         if k:
-            neutral_scores = neutral_scores.reshape(size, k)
-        scores = dict.fromkeys(self.attacks, neutral_scores)
+            uninformative_scores = uninformative_scores.reshape(examples, k)
+        scores = dict.fromkeys(self.attacks, uninformative_scores)
         try:
-            self.put_to_test(self.audit(scores, drawn, **options))
+            self.with_checked_guarantee(self.audit(scores, drawn, **options))
         except MissingExtraError:
             raise
         except LeakboundError as error:
@@ -157,7 +165,7 @@ class Agreement:
                 "the protocol cannot be kept: its audit of these {size:,} examples is refused: "
                 "{error}"
             )
-            raise OptionError(Message(message, size=size, error=error)) from error
+            raise OptionError(Message(message, size=examples, error=error)) from error
 
 
 def checked_protocol(protocol: object) -> JsonObject:
@@ -166,22 +174,16 @@ def checked_protocol(protocol: object) -> JsonObject:
         _refuse(f"a protocol must be a table, got {type(protocol).__name__}")
     content = plain(dict(protocol), "protocol")
     assert isinstance(content, dict)
-    missing = [name for name in PROTOCOL if name not in content]
-    if missing:
+    missing_names = [name for name in PROTOCOL if name not in content]
+    if missing_names:
         _refuse(
-            f"the protocol must also set {', '.join(missing)}: otherwise they could be chosen "
-            "after training"
+            f"the protocol must also set {', '.join(missing_names)}: otherwise they could be "
+            "chosen after training"
         )
-    known = (*PROTOCOL, *OPTIONS, *_MORE)
-    for name in (one for one in content if one not in known):
-        near = difflib.get_close_matches(name[:60], known, n=1)
-        hint = ""
-        if near:
-            hint = f" (did you mean {near[0]!r}?)"
-        _refuse(
-            f"the protocol has {name!r:.60}, which is not an option of this audit{hint}; "
-            "put remarks for readers under notes"
-        )
+    known_names = (*PROTOCOL, *OPTIONS, *_MORE)
+    for name in content:
+        if name not in known_names:
+            _refuse_name(name, known_names)
     try:
         Agreement.of(content)
     except LeakboundError as error:
@@ -189,16 +191,29 @@ def checked_protocol(protocol: object) -> JsonObject:
     return content
 
 
+def _refuse_name(name: str, known_names: Strings) -> NoReturn:
+    """Refuse a name that is not an option of the audit, and say which was perhaps meant."""
+    close_names = difflib.get_close_matches(name[:60], known_names, n=1)
+    hint = ""
+    if close_names:
+        hint = f" (did you mean {close_names[0]!r}?)"
+    _refuse(
+        f"the protocol has {name!r:.60}, which is not an option of this audit{hint}; "
+        "put remarks for readers under notes"
+    )
+
+
 def build(value: object, name: str, kinds: Mapping[str, type[object]]) -> object:
     """Build a claim or a policy from its table: its type, and its fields by name."""
-    kind = None
+    built_type = None
     options: Named = {}
     if isinstance(value, dict) and "type" in value:
-        options = {key: part for key, part in value.items() if key != "type"}
-        kind = kinds.get(str(value["type"]))
-        if kind is None and name == "cuts":
-            kind = derived(Policy, str(value["type"]))
-    if kind is None:
+        options = {key: option for key, option in value.items() if key != "type"}
+        type_name = str(value["type"])
+        built_type = kinds.get(type_name)
+        if built_type is None and name == "cuts":
+            built_type = derived(Policy, type_name)
+    if built_type is None:
         example = '"auto" or { type = "KLScan" }'
         if name == "claim":
             example = '{ type = "PureDP" }'
@@ -207,30 +222,30 @@ def build(value: object, name: str, kinds: Mapping[str, type[object]]) -> object
             f"{example}, its type one of {', '.join(kinds)}"
         )
     try:
-        signature(kind).bind(**options)
-        return kind(**options)
+        signature(built_type).bind(**options)
+        return built_type(**options)
     except LeakboundError as error:
         message: str = Message("{name}: {error}", name=name, error=error)
     except TypeError as error:
-        message = f"{name}: {kind.__name__}: {error}"
+        message = f"{name}: {built_type.__name__}: {error}"
     raise OptionError(message)
 
 
-_CLAIMS = {one.__name__: one for one in CLAIMS if one is not TradeOffFamily}
-_CUTS = {one.__name__: one for one in CUT_POLICIES}
+_CLAIMS = {claim.__name__: claim for claim in CLAIMS if claim is not TradeOffFamily}
+_CUTS = {policy.__name__: policy for policy in CUT_POLICIES}
 
 
 def _refuse(message: str) -> NoReturn:
     raise OptionError(message)
 
 
-def _attacks(names: object) -> Strings:
+def _attack_names(names: object) -> Strings:
     """Check the names of attacks: those of columns of a table."""
     if not isinstance(names, list) or not names:
         _refuse(f"attacks is {shown(names)}: list the names of the scores that will be audited")
     for name in names:
-        word = isinstance(name, str) and name == name.strip() and name.isprintable()
-        if not word or not name or "," in name or name in _RESERVED:
+        is_plain = isinstance(name, str) and name == name.strip() and name.isprintable()
+        if not is_plain or not name or "," in name or name in _RESERVED:
             _refuse(
                 f"attacks has {shown(name)}, which cannot be the name of a column of scores: use a "
                 f"word without a comma, other than {', '.join(sorted(_RESERVED))}"
@@ -240,27 +255,27 @@ def _attacks(names: object) -> Strings:
     return tuple(names)
 
 
-def _checked(stated: object, claim: Claim) -> Named:
+def _checked_guarantee(guarantee: object, claim: Claim) -> Named:
     """Check the guarantee to check: ε and δ, or the claim's own parameter."""
-    own = claim.parameter
-    known = {"epsilon", "delta", "relation", own}
+    parameter = claim.parameter
+    known_names = {"epsilon", "delta", "relation", parameter}
     if (
-        not isinstance(stated, dict)
-        or stated.keys() - known
-        or len({"epsilon", own} & stated.keys()) != 1
-        or ("delta" in stated and "epsilon" not in stated)
+        not isinstance(guarantee, dict)
+        or guarantee.keys() - known_names
+        or len({"epsilon", parameter} & guarantee.keys()) != 1
+        or ("delta" in guarantee and "epsilon" not in guarantee)
     ):
-        other = ""
-        if own != "epsilon":
-            other = f", or {own} alone"
+        alternative = ""
+        if parameter != "epsilon":
+            alternative = f", or {parameter} alone"
         _refuse(
-            f"checked is {shown(stated)}: give epsilon and delta{other}, and relation for a "
-            "random split"
+            f"checked is {shown(guarantee)}: give epsilon and delta{alternative}, and relation for "
+            "a random split"
         )
-    for name in stated.keys() - {"relation"}:
-        real(stated[name], name=f"checked: {name}", least=0)
-    if "relation" in stated:
-        choice(stated["relation"], name="checked: relation", allowed=Relation)
-    if "epsilon" in stated:
-        check_epsilon_at(claim, stated.get("delta", 0.0))
-    return dict(stated)
+    for name in guarantee.keys() - {"relation"}:
+        real(guarantee[name], name=f"checked: {name}", least=0)
+    if "relation" in guarantee:
+        choice(guarantee["relation"], name="checked: relation", allowed=Relation)
+    if "epsilon" in guarantee:
+        check_epsilon_at(claim, guarantee.get("delta", 0.0))
+    return dict(guarantee)

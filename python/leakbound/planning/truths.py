@@ -50,8 +50,8 @@ class Gaussian:
 
     def pairs(self, pairs: int, rng: np.random.Generator) -> tuple[FloatArray, BoolArray]:
         """Return the confidence of guesses about pairs, and which are right."""
-        apart = self.mu / 2 + rng.normal(size=pairs)
-        return np.abs(apart), apart > 0
+        differences = self.mu / 2 + rng.normal(size=pairs)
+        return np.abs(differences), differences > 0
 
 
 @dataclass(frozen=True)
@@ -76,21 +76,24 @@ class Response:
         object.__setattr__(self, "fraction", fraction)
 
     @property
-    def _chance(self) -> float:
+    def _accuracy(self) -> float:
         """The probability that a guess about a leaking example is right."""
         return 1 / (1 + math.exp(-self.epsilon))
 
     def parameter(self, claim: PlannedClaim) -> float:
         """Return the smallest parameter of a claim that is true."""
         if isinstance(claim, GaussianDP):  # the curve whose fixed point is that of the response
-            return 2 * float(normal_quantile(self._chance))
-        return randomized_response(1, self.epsilon, seed=0).epsilon(claim.delta)
+            return 2 * float(normal_quantile(self._accuracy))
+        response = randomized_response(1, self.epsilon, seed=0)
+        return response.epsilon(claim.delta)
 
     def pairs(self, pairs: int, rng: np.random.Generator) -> tuple[FloatArray, BoolArray]:
         """Return the confidence of guesses about pairs, and which are right."""
-        leaks = rng.random(pairs) < self.fraction
-        chance = np.where(leaks, self._chance, 0.5)
-        return leaks + rng.random(pairs), rng.random(pairs) < chance
+        is_leaking = rng.random(pairs) < self.fraction
+        accuracy = np.where(is_leaking, self._accuracy, 0.5)
+        confidence = is_leaking + rng.random(pairs)
+        is_correct = rng.random(pairs) < accuracy
+        return confidence, is_correct
 
 
 Truth: TypeAlias = Gaussian | Response
@@ -109,15 +112,15 @@ def truth_of(truth: float | Truth, claim: PlannedClaim) -> Truth:
     """Return the truth for a number, which is a value of the claim's parameter."""
     if isinstance(truth, Gaussian | Response):
         return truth
-    value = real(truth, name="truth", least=0, below=math.inf)
+    parameter = real(truth, name="truth", least=0, below=math.inf)
     if isinstance(claim, PureDP):
-        return Response(value)
+        return Response(parameter)
     if isinstance(claim, ApproxDP):
-        return Gaussian(_gaussian_mu(value, claim.delta))
-    return Gaussian(value)
+        return Gaussian(_largest_gaussian_mu(epsilon=parameter, delta=claim.delta))
+    return Gaussian(parameter)
 
 
-def _gaussian_mu(epsilon: float, delta: float) -> float:
+def _largest_gaussian_mu(epsilon: float, delta: float) -> float:
     """Return the largest μ whose mechanism is (ε, δ)-DP."""
 
     def is_within(mu: float) -> bool:
@@ -128,7 +131,8 @@ def _gaussian_mu(epsilon: float, delta: float) -> float:
     while is_within(high):
         low = high
         high = 2 * high
-    return halved(low, high, is_within, width=_PRECISION)[0]
+    largest_within, _ = halved(low, high, is_within, width=_PRECISION)
+    return largest_within
 
 
 def games_of(
@@ -136,19 +140,25 @@ def games_of(
 ) -> Iterator[_core.Ranking]:
     """Yield rankings of simulated games; of pairs, by confidence, with right ones as members."""
     if sides == "pairs":
-        for number in range(simulations):
-            yield _core.Ranking(*truth.pairs(m, Purpose.POWER_OF_PAIRS.rng(seed, number)))
+        for game in range(simulations):
+            rng = Purpose.POWER_OF_PAIRS.rng(seed, game)
+            confidence, is_correct = truth.pairs(m, rng)
+            yield _core.Ranking(confidence, is_correct)
         return
-    stream = Purpose.POWER.derived(seed)
-    step = max(1, _CHUNK // m)
+    derived_seed = Purpose.POWER.derived(seed)
+    games_at_once = max(1, _CHUNK // m)
     if isinstance(truth, Gaussian):
         strength = truth.mu
         fraction = None
     else:
         strength = truth.epsilon
         fraction = truth.fraction
-    for first in range(0, simulations, step):
-        count = min(step, simulations - first)
+    for first_game in range(0, simulations, games_at_once):
         yield from _core.play(
-            strength, fraction=fraction, examples=m, seed=stream, first=first, count=count
+            strength,
+            fraction=fraction,
+            examples=m,
+            seed=derived_seed,
+            first=first_game,
+            count=min(games_at_once, simulations - first_game),
         )

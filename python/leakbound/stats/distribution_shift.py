@@ -52,14 +52,19 @@ def match(member: ArrayInput | HasMember, log_odds: ArrayInput, uniforms: ArrayI
     [True, False, True]
     """
     order = ExampleOrder()
-    odds = _log_odds(order.placed(log_odds, "log_odds"))
-    sign = np.where(order.member(member, odds.size), 1.0, -1.0)
-    drawn = checks.numbers(
-        checks.vector(uniforms, name="uniforms"), name="uniforms", least=0, most=1
+    odds = _read_log_odds(order.placed(log_odds, "log_odds"))
+    is_member = order.member(member, odds.size)
+    signs = np.where(is_member, 1.0, -1.0)
+    uniform_numbers = checks.numbers(
+        checks.vector(uniforms, name="uniforms"),
+        name="uniforms",
+        least=0,
+        most=1,
     )
-    checks.check_length(drawn, examples=odds.size, name="uniforms")
-    kept: BoolArray = drawn < np.exp(np.minimum(0.0, -sign * odds))
-    return kept
+    checks.check_length(uniform_numbers, examples=odds.size, name="uniforms")
+    probabilities = np.exp(np.minimum(0.0, -signs * odds))
+    is_matched: BoolArray = uniform_numbers < probabilities
+    return is_matched
 
 
 def tamper_probability(
@@ -97,29 +102,33 @@ def tamper_probability(
     [0.6839, 1.0]
     """
     order = ExampleOrder()
-    given = checks.vector(order.placed(guesses, "guesses"), name="guesses")
-    made = checks.numbers(given, name="guesses", least=-1, most=1, whole=True).astype(np.int64)
-    odds = _log_odds(order.placed(log_odds, "log_odds"))
-    checks.check_length(made, examples=odds.size, name="guesses")
+    placed_guesses = checks.vector(order.placed(guesses, "guesses"), name="guesses")
+    checked_guesses = checks.numbers(placed_guesses, name="guesses", least=-1, most=1, whole=True)
+    whole_guesses = checked_guesses.astype(np.int64)
+    odds = _read_log_odds(order.placed(log_odds, "log_odds"))
+    checks.check_length(whole_guesses, examples=odds.size, name="guesses")
     checks.choice(variant, name="variant", allowed=TamperVariant)
-    claimed = 0.0
+    tested_epsilon = 0.0
     if epsilon is not None:
-        claimed = checks.real(epsilon, name="epsilon", least=0)
+        tested_epsilon = checks.real(epsilon, name="epsilon", least=0)
     if variant == "paper":
-        size = np.abs(odds)
+        sizes = np.abs(odds)
         if epsilon is None:
-            return np.exp(-size)
-        return survival(size, np.array(claimed))
+            return np.exp(-sizes)
+        return survival(sizes, np.array(tested_epsilon))
     # by cases: 0 · ±inf is NaN
-    towards_guess = np.where(made > 0, odds, np.where(made < 0, -odds, 0.0))
+    against_non_members = np.where(whole_guesses < 0, -odds, 0.0)
+    towards_guess = np.where(whole_guesses > 0, odds, against_non_members)
     excess = np.maximum(towards_guess, 0.0)
-    return survival(excess, np.array(claimed))
+    return survival(excess, np.array(tested_epsilon))
 
 
 def survival(excess: FloatArray, epsilon: FloatArray) -> FloatArray:
     """Return (1 + e^(-ε-s)) / (1 + e^-ε)."""
-    kept: FloatArray = (1.0 + np.exp(-epsilon - excess)) / (1.0 + np.exp(-epsilon))
-    return kept
+    with_shift = 1.0 + np.exp(-epsilon - excess)
+    without_shift = 1.0 + np.exp(-epsilon)
+    probabilities: FloatArray = with_shift / without_shift
+    return probabilities
 
 
 def surviving_guesses(probabilities: FloatArray, share: float) -> int:
@@ -130,15 +139,19 @@ def surviving_guesses(probabilities: FloatArray, share: float) -> int:
     """
 
     def too_many(survivors: int) -> bool:
-        number = np.array([survivors], dtype=np.int64)
         tails, _, _ = _core.poisson_binomial_tail(
-            probabilities, number, np.zeros(1), counts=None, offsets=False
+            probabilities,
+            np.array([survivors], dtype=np.int64),
+            np.zeros(1),
+            counts=None,
+            offsets=False,
         )
         # a tail may come out 1e-15 too small
         return bool(tails[0] < share - 1e-14)
 
     # The tail falls with v. Position k has the number k + 1, and too many begin at the result.
-    return bisect_left(range(1, probabilities.size + 1), 1, key=too_many)
+    numbers_of_survivors = range(1, probabilities.size + 1)
+    return bisect_left(numbers_of_survivors, 1, key=too_many)
 
 
 def residual_scores(
@@ -167,58 +180,62 @@ def residual_scores(
     """
     order = ExampleOrder()
     values = checks.check_scores(order.placed(scores, "scores"))
-    shift = _log_odds(order.placed(log_odds, "log_odds"))
-    checks.numbers(shift, name="log_odds", least=-1e300, most=1e300)
-    checks.check_length(shift, examples=values.size, name="log_odds")
+    odds = _read_log_odds(order.placed(log_odds, "log_odds"))
+    checks.numbers(odds, name="log_odds", least=-1e300, most=1e300)
+    checks.check_length(odds, examples=values.size, name="log_odds")
     if prior is None:
-        share = expit(shift)
+        propensities = expit(odds)
     else:
-        share = np.full(values.size, checks.real(prior, name="prior", above=0, below=1))
-    finite = np.isfinite(values)
-    if not finite.any():
+        fixed_propensity = checks.real(prior, name="prior", above=0, below=1)
+        propensities = np.full(values.size, fixed_propensity)
+    is_finite = np.isfinite(values)
+    if not is_finite.any():
         raise AbstentionError(
             "no score is finite, so there is nothing to fit: use a score of finite values"
         )
-    known: BoolArray | slice = finite
-    if finite.all():
-        known = slice(None)  # a view: at a million examples copies take longer than the fit
+    fitted_rows: BoolArray | slice = is_finite
+    if is_finite.all():
+        fitted_rows = slice(None)  # a view: at a million examples copies take longer than the fit
     # In units in which no square overflows; the unit is 1 for any but enormous scores.
-    unit = _unit(values[known])
+    unit = _unit_without_overflow(values[fitted_rows])
     values = values / unit
-    share = share / unit
+    propensities = propensities / unit
     # The fit is to Y - π, so that no membership is looked at; its residual is about Y.
-    residual = values - _line(shift / _unit(shift), y=values - share, known=known)
-    spread = np.mean((residual - share)[known] ** 2)
-    spread -= np.mean((share * (1 / unit - share))[known])
-    least = max(_LEAST_VARIANCE / unit / unit, sys.float_info.min)
-    return (residual - 0.5 / unit) / max(least, float(spread)) / unit
+    scaled_odds = odds / _unit_without_overflow(odds)
+    line = _least_squares_line(scaled_odds, y=values - propensities, fitted_rows=fitted_rows)
+    residuals = values - line
+    mean_square = np.mean((residuals - propensities)[fitted_rows] ** 2)
+    bernoulli_variances = propensities * (1 / unit - propensities)
+    variance = float(mean_square - np.mean(bernoulli_variances[fitted_rows]))
+    least_variance = max(_LEAST_VARIANCE / unit / unit, sys.float_info.min)
+    return (residuals - 0.5 / unit) / max(least_variance, variance) / unit
 
 
-def _unit(values: FloatArray) -> float:
+def _unit_without_overflow(values: FloatArray) -> float:
     """Return the largest size of some numbers if their squares may overflow, else 1."""
-    largest = float(np.abs(values).max())
-    if largest > _ENORMOUS:
-        return largest
+    largest_size = float(np.abs(values).max())
+    if largest_size > _ENORMOUS:
+        return largest_size
     return 1.0
 
 
-def _line(x: FloatArray, y: FloatArray, known: BoolArray | slice) -> FloatArray:
+def _least_squares_line(x: FloatArray, y: FloatArray, fitted_rows: BoolArray | slice) -> FloatArray:
     """Return the least-squares line of y on x, a constant where x is constant."""
-    centre = x[known].mean()
-    level = y[known].mean()
-    apart = x[known] - centre
-    if np.ptp(apart) < 1e-12:
-        return np.full(x.size, level)
-    slope = np.dot(apart, y[known] - level) / np.dot(apart, apart)
-    line: FloatArray = level + slope * (x - centre)
+    mean_x = x[fitted_rows].mean()
+    mean_y = y[fitted_rows].mean()
+    centred_x = x[fitted_rows] - mean_x
+    if np.ptp(centred_x) < 1e-12:
+        return np.full(x.size, mean_y)
+    covariance = np.dot(centred_x, y[fitted_rows] - mean_y)
+    slope = covariance / np.dot(centred_x, centred_x)
+    line: FloatArray = mean_y + slope * (x - mean_x)
     return line
 
 
-def _log_odds(values: ArrayInput) -> FloatArray:
-    odds: FloatArray = checks.numbers(
-        checks.vector(values, name="log_odds"), name="log_odds"
-    ).astype(np.float64)
-    return odds
+def _read_log_odds(values: ArrayInput) -> FloatArray:
+    numbers = checks.numbers(checks.vector(values, name="log_odds"), name="log_odds")
+    log_odds: FloatArray = numbers.astype(np.float64)
+    return log_odds
 
 
 def bootstrap_quantile(values: ArrayInput, *, p: float) -> float:
@@ -242,17 +259,20 @@ def bootstrap_quantile(values: ArrayInput, *, p: float) -> float:
     """
     bounds = checks.check_scores(values, name="values")
     rank = bootstrap_rank(bounds.size, checks.real(p, name="p", above=0, below=1))
-    return float(np.partition(bounds, rank - 1)[rank - 1])
+    smallest_first = np.partition(bounds, rank - 1)
+    return float(smallest_first[rank - 1])
 
 
 def bootstrap_rank(size: int, p: float) -> int:
     """Return the rank, from 1 upwards, of the percentile of so many bootstrapped bounds."""
     # p as it is written: ⌊0.29 · 100⌋ of doubles is 28
-    share = Decimal(repr(p))
-    rank = int(share * (size + 1))
+    exact_p = Decimal(repr(p))
+    rank = int(exact_p * (size + 1))
     if rank == 0:
-        needed = math.ceil(1 / share) - 1
-        raise OptionError(f"p = {p:g} needs at least {needed} bootstrap resamples, got {size}")
+        needed_resamples = math.ceil(1 / exact_p) - 1
+        raise OptionError(
+            f"p = {p:g} needs at least {needed_resamples} bootstrap resamples, got {size}"
+        )
     return rank
 
 
@@ -302,29 +322,34 @@ def composition_bound(
     1.6724
     """
     checks.instance(claim, name="claim", types=(PureDP, ApproxDP, GaussianDP))
-    failures = checks.real(delta_ds, name="delta_ds", least=0, below=1)
+    failures_of_features = checks.real(delta_ds, name="delta_ds", least=0, below=1)
     if (epsilon_ds is None) == (mu_ds is None):
         raise OptionError("give either epsilon_ds or mu_ds, the worst leakage of features")
     # Either may fail: the model, or the limit on what features say.
-    delta = 1 - (1 - claim.delta) * (1 - failures)
+    delta = 1 - (1 - claim.delta) * (1 - failures_of_features)
     if isinstance(claim, GaussianDP):
-        family = GaussianDP(delta=delta)
-        together = fdp_lower_bound(correct, guesses=guesses, m=m, claim=family, tau=tau, test=test)
+        joint_mu = fdp_lower_bound(
+            correct,
+            guesses=guesses,
+            m=m,
+            claim=GaussianDP(delta=delta),
+            tau=tau,
+            test=test,
+        )
         if epsilon_ds is not None:
-            return _apart(together, shift_mu(epsilon_ds))
-        return _apart(together, checks.real(mu_ds, name="mu_ds", least=0))
+            return _remaining_mu(joint_mu, shift_mu(epsilon_ds))
+        return _remaining_mu(joint_mu, checks.real(mu_ds, name="mu_ds", least=0))
     if epsilon_ds is None:
         raise OptionError(f"mu_ds is for GaussianDP(), got {claim!r}: give epsilon_ds")
-    together = one_run_epsilon(correct, guesses=guesses, m=m, delta=delta, beta=tau)
-    return remaining_leakage(
-        together, epsilon_ds=checks.real(epsilon_ds, name="epsilon_ds", least=0), claim=claim
-    )
+    joint_epsilon = one_run_epsilon(correct, guesses=guesses, m=m, delta=delta, beta=tau)
+    epsilon_of_features = checks.real(epsilon_ds, name="epsilon_ds", least=0)
+    return remaining_leakage(joint_epsilon, epsilon_ds=epsilon_of_features, claim=claim)
 
 
 def remaining_leakage(together: float, epsilon_ds: float, claim: ComposableClaim) -> float:
     """Take the leakage of features off that of features and model."""
     if isinstance(claim, GaussianDP):
-        return _apart(together, shift_mu(epsilon_ds))
+        return _remaining_mu(together, shift_mu(epsilon_ds))
     return max(0.0, together - epsilon_ds)
 
 
@@ -348,8 +373,9 @@ def shift_mu(epsilon_ds: float) -> float:
         return math.inf
     # the chance of a wrong guess, as that of a right one rounds to 1
     odds = math.exp(-epsilon)
-    wrong = np.array([odds / (1 + odds)])
-    return float(-2 * _core.normal_quantile(wrong)[0] * (1 + 1e-15))
+    wrong_probability = np.array([odds / (1 + odds)])
+    (quantile,) = _core.normal_quantile(wrong_probability)
+    return float(-2 * quantile * (1 + 1e-15))
 
 
 def shift_delta(log_odds: ArrayInput, member: ArrayInput | HasMember, epsilon: float) -> float:
@@ -370,18 +396,22 @@ def shift_delta(log_odds: ArrayInput, member: ArrayInput | HasMember, epsilon: f
     >>> round(shift_delta([2.0, 0.0, -2.0, 0.0], [1, 1, 0, 0], 1.0), 6)
     0.31606
     """
-    claimed = checks.real(epsilon, name="epsilon", least=0)
+    tested_epsilon = checks.real(epsilon, name="epsilon", least=0)
     order = ExampleOrder()
-    odds = _log_odds(order.placed(log_odds, "log_odds"))
-    included = order.member(member, odds.size)
-    loss = np.where(included, odds, -odds)
-    beyond = loss > claimed  # by cases: inf - inf is NaN
-    excess = -np.expm1(np.subtract(claimed, loss, out=np.zeros(loss.size), where=beyond))
-    return float(max(excess[kind].mean() for kind in (included, ~included) if kind.any()))
+    odds = _read_log_odds(order.placed(log_odds, "log_odds"))
+    is_member = order.member(member, odds.size)
+    losses = np.where(is_member, odds, -odds)
+    is_beyond = losses > tested_epsilon  # by cases: inf - inf is NaN
+    epsilon_minus_loss = np.subtract(
+        tested_epsilon, losses, out=np.zeros(losses.size), where=is_beyond
+    )
+    hockey_stick = -np.expm1(epsilon_minus_loss)
+    sides = (is_member, ~is_member)
+    return float(max(hockey_stick[side].mean() for side in sides if side.any()))
 
 
-def _apart(together: float, shift: float) -> float:
+def _remaining_mu(joint_mu: float, mu_of_features: float) -> float:
     """Return √(μ² - μ_DS²), or 0: μ composes by squares."""
-    if together <= shift:
+    if joint_mu <= mu_of_features:
         return 0.0
-    return math.sqrt((together - shift) * (together + shift))
+    return math.sqrt((joint_mu - mu_of_features) * (joint_mu + mu_of_features))

@@ -48,36 +48,37 @@ def log_evidence(right: IntArray, wrong: IntArray) -> FloatArray:
         Counts, from 0 on. Where no more guesses are right than wrong, there is no evidence, and the
         logarithm is -inf (e is at most 1 there).
     """
-    found = np.full(right.size, -np.inf)
-    known = np.flatnonzero(right > wrong)
-    for start in range(0, known.size, _BLOCK):
-        part = known[start : start + _BLOCK]
-        found[part] = _log_integral(right[part].astype(float), wrong[part].astype(float))
-    return found
+    log_ratios = np.full(right.size, -np.inf)
+    has_evidence = np.flatnonzero(right > wrong)
+    for start in range(0, has_evidence.size, _BLOCK):
+        block = has_evidence[start : start + _BLOCK]
+        log_ratios[block] = _log_integral(right[block].astype(float), wrong[block].astype(float))
+    return log_ratios
 
 
 def _log_integral(right: FloatArray, wrong: FloatArray) -> FloatArray:
     """Integrate around the mode, by Gauss and Legendre's rule: what is left out is positive."""
-    made = right + wrong
-    mode = np.sqrt(2 * wrong / made)
-    deviation = np.sqrt(right) / made
+    guesses = right + wrong
+    mode = np.sqrt(2 * wrong / guesses)
+    deviation = np.sqrt(right) / guesses
     low = np.maximum(mode - _REACH * deviation, 0.0)
     high = np.minimum(mode + _REACH * deviation, 1.0)
-    half = (high - low)[:, None] / 2
-    t = low[:, None] + half * (1 + _NODES)
+    half_widths = (high - low)[:, None] / 2
+    t = low[:, None] + half_widths * (1 + _NODES)
     # ln of the integrand (2 - t²)^w t^2i
-    of_right = right[:, None] * np.log(2 - t**2)
-    of_wrong = 2 * wrong[:, None] * np.log(t)
-    logs = of_right + of_wrong
-    largest = logs.max(axis=1, keepdims=True)
-    integral = (np.exp(logs - largest) * _WEIGHTS * half).sum(axis=1)
-    log = largest.ravel() + np.log(integral)
-    return np.asarray(log - _ROUNDING - _ROUNDING_OF_ONE * made)
+    log_of_right = right[:, None] * np.log(2 - t**2)
+    log_of_wrong = 2 * wrong[:, None] * np.log(t)
+    log_integrand = log_of_right + log_of_wrong
+    largest = log_integrand.max(axis=1, keepdims=True)
+    weighted_integrand = np.exp(log_integrand - largest) * _WEIGHTS * half_widths
+    scaled_integral = weighted_integrand.sum(axis=1)
+    log_integral = largest.ravel() + np.log(scaled_integral)
+    return np.asarray(log_integral - _ROUNDING - _ROUNDING_OF_ONE * guesses)
 
 
-def _chance(log: FloatArray) -> FloatArray:
-    """Return 1/e, by Ville's inequality the most chance of evidence so large; it is not 0."""
-    return np.maximum(np.exp(-log), _SMALLEST)
+def _p_value_of_evidence(log_evidence: FloatArray) -> FloatArray:
+    """Return 1/e, by Ville's inequality the largest probability of that evidence; never 0."""
+    return np.maximum(np.exp(-log_evidence), _SMALLEST)
 
 
 def surely_seen_from(level: float) -> int:
@@ -88,10 +89,11 @@ def surely_seen_from(level: float) -> int:
     level : float
         Probability β of a false count, in (0, 1).
     """
-    most = int(-np.log2(level)) + 64  # e(w, 0) is 2^w / (2w + 2) at least
-    right = np.arange(1, most)
-    enough = _chance(log_evidence(right, np.zeros_like(right))) <= level
-    return int(right[enough][0])
+    most_needed = int(-np.log2(level)) + 64  # e(w, 0) is 2^w / (2w + 2) at least
+    right = np.arange(1, most_needed)
+    wrong = np.zeros_like(right)
+    p_values = _p_value_of_evidence(log_evidence(right, wrong))
+    return int(right[p_values <= level][0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,12 +120,17 @@ class PairGuesses:
             The score of the one used minus that of the other: 0 is no guess. Sizes may not depend
             on which of the two was used.
         """
-        order = np.argsort(-np.abs(apart), kind="stable")
-        order = order[apart[order] != 0]
-        sizes = np.abs(apart[order])
-        differs = sizes[1:] != sizes[:-1]
-        last = np.append(differs, True)[: order.size]
-        return cls(order.astype(np.int64), apart[order] > 0, np.flatnonzero(last))
+        most_confident_first = np.argsort(-np.abs(apart), kind="stable")
+        is_guess = apart[most_confident_first] != 0
+        pairs = most_confident_first[is_guess]
+        confidences = np.abs(apart[pairs])
+        differs_from_next = confidences[1:] != confidences[:-1]
+        is_last_of_ties = np.append(differs_from_next, True)[: pairs.size]
+        return cls(
+            pairs=pairs.astype(np.int64),
+            hits=apart[pairs] > 0,
+            ends=np.flatnonzero(is_last_of_ties),
+        )
 
     @property
     def right(self) -> IntArray:
@@ -138,8 +145,8 @@ class PairGuesses:
     @property
     def p_value(self) -> float:
         """One over the largest evidence at any threshold, at most 1, rounded up."""
-        least = _chance(log_evidence(self.right, self.wrong)).min(initial=1.0)
-        return float(least)
+        p_values = _p_value_of_evidence(log_evidence(self.right, self.wrong))
+        return float(p_values.min(initial=1.0))
 
     def certified(self, level: float) -> int:
         """Return how many right guesses are exposed, at least, with probability 1 - level.
@@ -148,19 +155,20 @@ class PairGuesses:
         """
         right = self.right
         wrong = self.wrong
-        low = 0
-        high = int(right.max(initial=0)) + 1
-        while high - low > 1:
-            count = (low + high) // 2
+        certified = 0
+        too_many = int(right.max(initial=0)) + 1
+        while too_many - certified > 1:
+            count = (certified + too_many) // 2
             # W - f(I) is at least this count where e(W - count + 1, I) is at least 1/β.
-            reached = _chance(log_evidence(right - count + 1, wrong)) <= level
-            if reached.any():
-                low = count
-                right = right[reached]
-                wrong = wrong[reached]
+            p_values = _p_value_of_evidence(log_evidence(right - count + 1, wrong))
+            is_certified = p_values <= level
+            if is_certified.any():
+                certified = count
+                right = right[is_certified]
+                wrong = wrong[is_certified]
             else:
-                high = count
-        return low
+                too_many = count
+        return certified
 
     def listed(self, rate: float) -> IntArray:
         """Return pairs guessed right, such that a share of at most `rate` is false, on average.
@@ -170,8 +178,9 @@ class PairGuesses:
         makes it no likelier than not. (Barber, Candès and Samworth 2020, Theorem 1, as in
         `leakbound.results.Exposed`.)
         """
-        stops = np.flatnonzero(1 + self.wrong <= rate * self.right)
-        if not stops.size:
+        thresholds = np.flatnonzero(1 + self.wrong <= rate * self.right)
+        if not thresholds.size:
             return self.pairs[:0]
-        guessed = slice(self.ends[stops[-1]] + 1)
-        return self.pairs[guessed][self.hits[guessed]]
+        last_guess = self.ends[thresholds[-1]]
+        guesses = slice(last_guess + 1)
+        return self.pairs[guesses][self.hits[guesses]]

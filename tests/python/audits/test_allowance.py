@@ -20,7 +20,7 @@ from allowance import OF_COINS, OF_RANKS, RANKS, rows
 from leakbound import _core
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.audits.policies.allowance import TrialsOutsideIn
-from leakbound.audits.trials import _tossed
+from leakbound.audits.trials import _runs_of_coins
 from leakbound.cuts import OutsideIn, SecondLook
 from leakbound.errors import AbstentionError, InputError, LeakboundError
 
@@ -355,7 +355,7 @@ def test_fixed_numbers_of_runs_have_the_level_given_that_they_suffice() -> None:
     scores, member = game(400, 5)
     design = lb.Trials(member, fixed=True)
     found: Any = lb.audit(scores, design, claim=lb.ApproxDP(delta=1e-3), seed=0)
-    _, suffice = _tossed(member, 0)
+    _, suffice = _runs_of_coins(member, 0)
     assert 0.9 < suffice < 0.99
     each = [part["level"] for part in found.options["parts"]]
     assert each == pytest.approx([0.95 * 0.05 * suffice, 0.05 * 0.05 * suffice])

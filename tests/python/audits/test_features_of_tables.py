@@ -85,7 +85,7 @@ def test_columns_of_numbers_stay_as_they_are() -> None:
     read = read_features(table)
     np.testing.assert_array_equal(read.rows, table.to_numpy(np.float64))
     assert read.encoding is not None
-    assert read.encoding.said == ""
+    assert read.encoding.sentences == ""
 
 
 def test_the_order_of_rows_and_membership_have_no_part() -> None:
@@ -105,13 +105,24 @@ def test_rare_words_are_one_and_categories_of_numbers_are_words() -> None:
     assert read.names == ("town = other town", "town = other", "code = 1", "code = 2")
     assert read.rows[:, 1].sum() == FEW
     assert read.encoding is not None
-    assert f"has {FEW} words in fewer than {FEW} rows ('rare 0', " in read.encoding.said
+    assert f"has {FEW} words in fewer than {FEW} rows ('rare 0', " in read.encoding.sentences
     ward = ["a"] * (50 * FEW - 3) + ["b", "c"]
     few = read_features(table.iloc[1:].assign(ward=ward, none=None))
     assert few.encoding is not None
     (said,) = few.encoding.doubts
     assert said.endswith("'ward' (the same in nearly all rows), 'none' (missing in all rows)")
     assert few.names == ("town = other town", "code = 1", "code = 2")
+
+
+def test_one_rare_word_counts_as_the_most_frequent_one_as_that_is_written() -> None:
+    places = ["county"] * (50 * FEW) + ["town"] * FEW + ["hamlet"]
+    read = read_features(pd.DataFrame({"place": places}))
+    assert read.encoding is not None
+    (sentence,) = read.encoding.unmarked
+    assert sentence == (
+        f"column 'place' has 1 word in fewer than {FEW} rows ('hamlet'), which counts as 'county', "
+        "the most frequent word"
+    )
 
 
 def of_towns(rare: int, m: int = 1000, seed: int = 0) -> tuple[pd.DataFrame, Any, Any]:

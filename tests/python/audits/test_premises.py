@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import leakbound as lb
-from leakbound.audits.premises import repeated
+from leakbound.audits.premises import repetition_of
 from leakbound.errors import DesignError, LeakboundError
 from leakbound.results import AuditResult
 from leakbound.results.base import Result
@@ -49,14 +49,14 @@ LAYOUTS = {
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_rows_in_an_order_of_their_own_are_no_copies(layout: str) -> None:
-    assert repeated(LAYOUTS[layout]) is None
+    assert repetition_of(LAYOUTS[layout]) is None
 
 
 def test_fair_coins_and_permutations_are_never_refused() -> None:
     for size in (32, 60, 64, 240):
         for _ in range(2_000):
-            assert repeated(RNG.random(size) < 0.5) is None
-            assert repeated(RNG.permutation(size) < size // 2) is None
+            assert repetition_of(RNG.random(size) < 0.5) is None
+            assert repetition_of(RNG.permutation(size) < size // 2) is None
 
 
 @pytest.mark.parametrize("value", [-9999.0, -np.inf, 0.0])

@@ -12,7 +12,7 @@ import leakbound._core as _core
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.audits.policies import ladder
 from leakbound.audits.policies.trials import TrialsPolicy, pooled
-from leakbound.audits.trials import _tossed
+from leakbound.audits.trials import _runs_of_coins
 from leakbound.claims.tradeoff import convex_hull
 from leakbound.errors import AbstentionError, DesignError, InputError, OptionError
 from leakbound.stats import binomial_tail
@@ -312,7 +312,7 @@ def test_runs_of_fixed_numbers_are_taken_at_random_and_none_twice() -> None:
     used = np.zeros(60, dtype=int)
     members = []
     for seed in range(2_000):
-        rows, share = _tossed(member, seed)
+        rows, share = _runs_of_coins(member, seed)
         assert np.unique(rows).size == rows.size
         used[rows] += 1
         members.append(member[rows].sum())

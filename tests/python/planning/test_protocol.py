@@ -144,7 +144,7 @@ def test_protocols_that_were_tampered_with(count: int) -> None:
         agreed = commit(content)
         if not agreed.arrays:
             given = dict.fromkeys(agreed.attacks, scores)
-            agreed.put_to_test(flat.coins(given, PLAN, **agreed.options))
+            agreed.with_checked_guarantee(flat.coins(given, PLAN, **agreed.options))
 
     kept = refused = 0
     for content in cases():
