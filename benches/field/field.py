@@ -40,7 +40,8 @@ RELEASED = HERE / "released.json"
 PAGE = HERE.parents[1] / "docs" / "audits" / "released-libraries.md"
 FAULTY_SEEDS = 3
 MENDED_SEEDS = 20
-FAULTY_CONFIDENCE, MENDED_CONFIDENCE = 0.95, 0.999
+FAULTY_CONFIDENCE = 0.95
+MENDED_CONFIDENCE = 0.999
 MOST_FAULTY_RUNS = 20_000
 WORKERS = min(2, os.cpu_count() or 1)  # results do not depend on it
 RUNS_OF_ONE_WORKER = 1000  # made before another worker has imported its packages
@@ -64,38 +65,48 @@ class Environment:
 
     def build(self) -> str:
         """Make the environment unless it is there; return why that was not possible, or ""."""
-        ready = BUILT / self.name / "built"
-        if ready.exists():
+        folder = BUILT / self.name
+        finished_mark = folder / "built"
+        if finished_mark.exists():
             return ""
-        shutil.rmtree(BUILT / self.name, ignore_errors=True)
-        wrong = self._make()
-        if not wrong:
-            ready.touch()
-        return wrong
+        shutil.rmtree(folder, ignore_errors=True)
+        obstacle = self._make(folder)
+        if not obstacle:
+            finished_mark.touch()
+        return obstacle
 
-    def _make(self) -> str:
-        lock = HERE / "locks" / f"{self.lock}.txt"
-        beside = str(Path(sys.executable).parent)
-        uv = shutil.which("uv", path=os.pathsep.join([beside, os.environ.get("PATH", "")]))
-        own = ".".join(map(str, sys.version_info[:2]))
+    def _make(self, folder: Path) -> str:
+        """Make the environment in a folder by uv, or by venv and pip where uv is not installed."""
+        lock = str(HERE / "locks" / f"{self.lock}.txt")
+        beside_this_python = str(Path(sys.executable).parent)
+        search_path = os.pathsep.join([beside_this_python, os.environ.get("PATH", "")])
+        uv = shutil.which("uv", path=search_path)
         if uv is not None:
-            made = [uv, "venv", "--quiet", "--python", self.python, str(BUILT / self.name)]
-            quiet = ["--quiet", "--python", str(self.program)]
-            filled = [uv, "pip", "install", *quiet, "--no-deps", "-r", str(lock)]
+            create = [uv, "venv", "--quiet", "--python", self.python, str(folder)]
+            install = [uv, "pip", "install", "--quiet", "--python", str(self.program)]
         else:
-            base = sys.executable if own == self.python else shutil.which(f"python{self.python}")
-            if base is None:
+            base_python = self._base_python()
+            if base_python is None:
                 return f"Python {self.python} is not on this machine, and neither is uv"
-            made = [base, "-m", "venv", str(BUILT / self.name)]
-            quiet = ["--quiet", "--disable-pip-version-check"]
-            pip = [str(self.program), "-m", "pip"]
-            filled = [*pip, "install", *quiet, "--no-deps", "-r", str(lock)]
-        for step, command in (("no Python " + self.python, made), ("not installed", filled)):
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode:
-                said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-                return f"{step}: {said[-1] if said else done.returncode}"
+            create = [base_python, "-m", "venv", str(folder)]
+            pip = [str(self.program), "-m", "pip", "install"]
+            install = [*pip, "--quiet", "--disable-pip-version-check"]
+        steps = (
+            (f"no Python {self.python}", create),
+            ("not installed", [*install, "--no-deps", "-r", lock]),
+        )
+        for failure, command in steps:
+            process = subprocess.run(command, capture_output=True, text=True, check=False)
+            if process.returncode:
+                return f"{failure}: {last_line(process.stderr) or process.returncode}"
         return self._patch()
+
+    def _base_python(self) -> str | None:
+        """Return a Python of the version of the environment, if there is one here."""
+        own_version = ".".join(map(str, sys.version_info[:2]))
+        if own_version == self.python:
+            return sys.executable
+        return shutil.which(f"python{self.python}")
 
     def _patch(self) -> str:
         """Write what a proposed change says into the installed package."""
@@ -108,6 +119,14 @@ class Environment:
         target.unlink()  # uv links files of its cache, which other environments share
         target.write_text(text.replace(self.old, self.new), encoding="utf-8")
         return ""
+
+
+def last_line(text: str) -> str:
+    """Return the last line of a text that is not blank, or ""."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not lines:
+        return ""
+    return lines[-1]
 
 
 @dataclass
@@ -133,21 +152,22 @@ class Sample:
 
 def audited(case: Path, program: Path, sample: Sample, *, is_release: bool) -> Audited:
     """Audit a case with several seeds."""
-    found = Audited()
+    audits = Audited()
     with load_case(case, python=program, workers=sample.workers, timeout=600) as loaded:
-        found.claimed = promise(loaded)
+        audits.claimed = promise(loaded)
         for seed in range(sample.seeds):
             start = time.perf_counter()
             if is_release:
-                result, runs = audit_release(loaded, sample.confidence, seed), 1
+                result = audit_release(loaded, sample.confidence, seed)
+                runs = 1
             else:
                 result = audited_once(loaded, sample, seed)
                 runs = int(result.options["runs"])
-            found.seconds.append(time.perf_counter() - start)
-            found.bounds.append(result.bound)
-            found.runs.append(runs)
-            found.refuted += result.check(parameter=loaded.parameter) == "refuted"
-    return found
+            audits.seconds.append(time.perf_counter() - start)
+            audits.bounds.append(result.bound)
+            audits.runs.append(runs)
+            audits.refuted += result.check(parameter=loaded.parameter) == "refuted"
+    return audits
 
 
 def promise(case: Case) -> str:
@@ -173,31 +193,43 @@ def audited_once(case: Case, sample: Sample, seed: int) -> AuditResult:
     )
 
 
-def play(row: dict[str, Any], places: dict[str, Environment], mended_seeds: int) -> dict[str, Any]:
+def play(
+    row: dict[str, Any], environments: dict[str, Environment], mended_seeds: int
+) -> dict[str, Any]:
     """Audit both versions of a row."""
     Console(stderr=True).print(row["case"])
     played = {**row, "skipped": ""}
     case = HERE / "cases" / f"{row['case']}.py"
-    seeds = min(mended_seeds, row.get("mended_seeds", MENDED_SEEDS))
     workers = 1
     if row["runs"] > RUNS_OF_ONE_WORKER:
         workers = WORKERS
     samples = {
-        "faulty": Sample(FAULTY_CONFIDENCE, FAULTY_SEEDS, MOST_FAULTY_RUNS, workers),
-        "mended": Sample(MENDED_CONFIDENCE, seeds, 4 * row["runs"], workers),
+        "faulty": Sample(
+            confidence=FAULTY_CONFIDENCE,
+            seeds=FAULTY_SEEDS,
+            most_runs=MOST_FAULTY_RUNS,
+            workers=workers,
+        ),
+        "mended": Sample(
+            confidence=MENDED_CONFIDENCE,
+            seeds=min(mended_seeds, row.get("mended_seeds", MENDED_SEEDS)),
+            most_runs=4 * row["runs"],
+            workers=workers,
+        ),
     }
     for version, sample in samples.items():
         if version not in row:
             continue
-        place = places[row[version]]
-        wrong = place.build()
-        if wrong:
-            played["skipped"] = f"{place.name}: {wrong}"
+        environment = environments[row[version]]
+        obstacle = environment.build()
+        if obstacle:
+            played["skipped"] = f"{environment.name}: {obstacle}"
             return played
         if version == "mended":
             case = right_setting(case, row)
         is_release = row.get("release", False)
-        played[version] = vars(audited(case, place.program, sample, is_release=is_release))
+        audits = audited(case, environment.program, sample, is_release=is_release)
+        played[version] = vars(audits)
     return played
 
 
@@ -205,12 +237,12 @@ def surprises(row: dict[str, Any]) -> list[str]:
     """Name what a row shows that the page does not say."""
     if row["skipped"]:
         return []
-    found = []
+    sentences = []
     if row["faulty"]["refuted"] < row.get("least", FAULTY_SEEDS):
-        found.append(f"{row['released']} was not refuted ({row['case']})")
+        sentences.append(f"{row['released']} was not refuted ({row['case']})")
     if "mended" in row and row["mended"]["refuted"]:
-        found.append(f"{row['without']} was refuted ({row['case']})")
-    return found
+        sentences.append(f"{row['without']} was refuted ({row['case']})")
+    return sentences
 
 
 def right_setting(case: Path, row: dict[str, Any]) -> Path:
@@ -225,7 +257,17 @@ def right_setting(case: Path, row: dict[str, Any]) -> Path:
     return right
 
 
-def shown(rows: list[dict[str, Any]]) -> Table:
+def median_of(numbers: list[Any]) -> Any:
+    """Return the median of numbers, of two in the middle the larger one."""
+    return sorted(numbers)[len(numbers) // 2]
+
+
+def refuted_of(audits: dict[str, Any]) -> str:
+    """Return how many audits of a version refuted its claim, such as "3 of 3"."""
+    return f"{audits['refuted']} of {len(audits['bounds'])}"
+
+
+def printed_table(rows: list[dict[str, Any]]) -> Table:
     """Return the table of all rows."""
     table = Table("released", "fault", "claim", "bound", "runs", "s", "refuted", "mended", "report")
     for row in rows:
@@ -233,18 +275,19 @@ def shown(rows: list[dict[str, Any]]) -> Table:
             table.add_row(row["released"], row["fault"], f"skipped: {row['skipped']}")
             continue
         faulty = row["faulty"]
+        smallest = min(faulty["bounds"])
+        largest = max(faulty["bounds"])
         mended = "none"
         if "mended" in row:
-            found = row["mended"]
-            mended = f"{row['without']}: {found['refuted']} of {len(found['bounds'])}"
+            mended = f"{row['without']}: {refuted_of(row['mended'])}"
         table.add_row(
             row["released"],
             row["fault"],
             faulty["claimed"],
-            f"{min(faulty['bounds']):.2f} to {max(faulty['bounds']):.2f}",
-            f"{sorted(faulty['runs'])[len(faulty['runs']) // 2]:,}",
-            f"{sorted(faulty['seconds'])[len(faulty['seconds']) // 2]:.1f}",
-            f"{faulty['refuted']} of {len(faulty['bounds'])}",
+            f"{smallest:.2f} to {largest:.2f}",
+            f"{median_of(faulty['runs']):,}",
+            f"{median_of(faulty['seconds']):.1f}",
+            refuted_of(faulty),
             mended,
             row["report"],
         )
@@ -253,23 +296,31 @@ def shown(rows: list[dict[str, Any]]) -> Table:
 
 def page_table(stored: list[dict[str, Any]], rows: list[dict[str, Any]]) -> str:
     """Return the table of the page: what was measured, with the words of the rows as they are."""
-    found = {one["case"]: one for one in stored if not one["skipped"]}
+    measured = {row["case"]: row for row in stored if not row["skipped"]}
     lines = [
         "| released | fault | claim | bound | runs | report | refuted without the fault |",
         "|---|---|---|---|---|---|---|",
     ]
     for row in rows:
-        if row["case"] not in found:
+        if row["case"] not in measured:
             continue
-        faulty = found[row["case"]]["faulty"]
-        bounds = f"{floored(min(faulty['bounds']))} to {floored(max(faulty['bounds']))}"
-        runs = f"{sorted(faulty['runs'])[len(faulty['runs']) // 2]:,}"
-        without = "–"  # noqa: RUF001 (as in other tables of the pages)
+        faulty = measured[row["case"]]["faulty"]
+        smallest = floored(min(faulty["bounds"]))
+        largest = floored(max(faulty["bounds"]))
+        without_fault = "–"  # noqa: RUF001 (as in other tables of the pages)
         if "mended" in row:
-            mended = found[row["case"]]["mended"]
-            without = f"{row['without']}: {mended['refuted']} of {len(mended['bounds'])}"
-        cells = [row["released"], row["fault"], faulty["claimed"], bounds, runs, row["report"]]
-        lines.append(f"| {' | '.join([*cells, without])} |")
+            mended = measured[row["case"]]["mended"]
+            without_fault = f"{row['without']}: {refuted_of(mended)}"
+        cells = [
+            row["released"],
+            row["fault"],
+            faulty["claimed"],
+            f"{smallest} to {largest}",
+            f"{median_of(faulty['runs']):,}",
+            row["report"],
+            without_fault,
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -281,8 +332,25 @@ def floored(bound: float) -> str:
 def write_page(stored: list[dict[str, Any]], rows: list[dict[str, Any]]) -> None:
     """Put the table into the page."""
     text = PAGE.read_text(encoding="utf-8")
-    changed = re.sub(r"(?m)^\| released \|.*\n(\|.*\n)+", lambda _: page_table(stored, rows), text)
+    table = page_table(stored, rows)
+    changed = re.sub(r"(?m)^\| released \|.*\n(\|.*\n)+", lambda _: table, text)
     PAGE.write_text(changed, encoding="utf-8")
+
+
+def with_stored_rows(
+    played: list[dict[str, Any]], file: Path, rows: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return all rows: those that were played now, and of the others what a file has of them.
+
+    A row that was skipped now does not replace one that is stored.
+    """
+    by_case = {}
+    if file.exists():
+        stored = json.loads(file.read_text("utf-8"))
+        by_case = {row["case"]: row for row in stored["rows"]}
+    replacing = [row for row in played if not row["skipped"] or row["case"] not in by_case]
+    by_case |= {row["case"]: row for row in replacing}
+    return [by_case[row["case"]] for row in rows if row["case"] in by_case]
 
 
 def main() -> None:
@@ -293,30 +361,28 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RELEASED)
     given = parser.parse_args()
     content = tomllib.loads((HERE / "field.toml").read_text(encoding="utf-8"))
-    places = {name: Environment(name, **one) for name, one in content["environments"].items()}
+    environments = {}
+    for name, fields in content["environments"].items():
+        environments[name] = Environment(name, **fields)
     rows = [row for row in content["rows"] if row["quick"] or not given.quick]
     if given.rows:
         rows = [row for row in rows if row["case"] in given.rows]
-    seeds = MENDED_SEEDS
+    mended_seeds = MENDED_SEEDS
     if given.quick:
-        seeds = FAULTY_SEEDS
-    played = [play(row, places, seeds) for row in rows]
-    table = shown(played)
+        mended_seeds = FAULTY_SEEDS
+    played = [play(row, environments, mended_seeds) for row in rows]
+    table = printed_table(played)
     machine = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
     table.title = f"Released libraries, {datetime.now(UTC):%Y-%m-%d}, {machine}"
     Console(width=200).print(table)
-    kept = {}
-    if given.out.exists():
-        kept = {row["case"]: row for row in json.loads(given.out.read_text("utf-8"))["rows"]}
-    kept |= {row["case"]: row for row in played if not row["skipped"] or row["case"] not in kept}
-    every = [kept[row["case"]] for row in content["rows"] if row["case"] in kept]
-    stored = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "machine": machine, "rows": every}
+    all_rows = with_stored_rows(played, given.out, content["rows"])
+    stored = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "machine": machine, "rows": all_rows}
     if given.out == RELEASED:
-        write_page(every, content["rows"])
+        write_page(all_rows, content["rows"])
     given.out.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
-    surprising = [one for row in played for one in surprises(row)]
-    if surprising:
-        sys.exit("Not as the page says: " + "; ".join(surprising))
+    sentences = [sentence for row in played for sentence in surprises(row)]
+    if sentences:
+        sys.exit("Not as the page says: " + "; ".join(sentences))
 
 
 if __name__ == "__main__":

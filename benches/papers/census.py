@@ -21,11 +21,11 @@ CATEGORICAL = (2, 3)
 """Positions of the columns that hold codes."""
 OCCUPATIONS = (0.25, 0.2, 0.2, 0.15, 0.1, 0.1)
 """Share of each occupation."""
-PAY = (0.0, 0.1, 0.5, 0.0, -0.6, 0.0)
+LOG_ODDS_OF_OCCUPATION = (0.0, 0.1, 0.5, 0.0, -0.6, 0.0)
 """What each occupation adds to the log-odds of a high income."""
-SOME_GAINS = 0.08
+SHARE_WITH_GAINS = 0.08
 """Share of people with capital gains."""
-FLIPPED = 0.15
+FLIPPED_SHARE = 0.15
 """Share of labels that are turned round: what a target can only memorise."""
 
 
@@ -60,24 +60,28 @@ class Census:
         occupation = rng.choice(len(OCCUPATIONS), n, p=OCCUPATIONS)
         hours = np.clip(rng.normal(38 + 0.4 * (schooling - 10), 9), 1, 99).round()
         weight = 1000 * np.exp(rng.normal(0, 0.4, n))
-        amount = 500 + 9500 * rng.beta(2, 5, n)
-        gains = np.where(rng.random(n) < SOME_GAINS, amount.round(-1), 0)
-        odds = (
+        gains_if_any = 500 + 9500 * rng.beta(2, 5, n)
+        has_gains = rng.random(n) < SHARE_WITH_GAINS
+        gains = np.where(has_gains, gains_if_any.round(-1), 0)
+        log_odds = (
             0.08 * (age - 42)
             + 0.5 * (schooling - 10)
             + 0.07 * (hours - 38)
             + 0.5 * (sex - 0.5)
-            + np.array(PAY)[occupation]
+            + np.array(LOG_ODDS_OF_OCCUPATION)[occupation]
             + np.minimum(gains, 10_000) / 4000
         )
-        high = (rng.random(n) < expit(odds)) ^ (rng.random(n) < FLIPPED)
-        table = np.column_stack([age, schooling, sex, occupation, hours, weight, gains])
-        return Samples(values=table, labels=high.astype(np.int64))
+        has_high_income = rng.random(n) < expit(log_odds)
+        is_flipped = rng.random(n) < FLIPPED_SHARE
+        labels = has_high_income ^ is_flipped
+        columns = [age, schooling, sex, occupation, hours, weight, gains]
+        return Samples(values=np.column_stack(columns), labels=labels.astype(np.int64))
 
 
 def features(table: FloatArray) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
     """Return what a network is trained on: columns of about unit size, occupations one by one."""
     age, schooling, sex, occupation, hours, weight, gains = table.T
+    occupation_codes = np.arange(len(OCCUPATIONS))[:, None]
     columns = [
         (age - 42) / 13,
         (schooling - 10) / 2.6,
@@ -85,6 +89,6 @@ def features(table: FloatArray) -> np.ndarray[tuple[int, int], np.dtype[np.float
         (hours - 38) / 9,
         np.log(weight / 1000) / 0.4,
         np.log1p(gains) / 4,
-        *(occupation == np.arange(len(OCCUPATIONS))[:, None]),
+        *(occupation == occupation_codes),
     ]
     return np.stack(columns, axis=1, dtype=np.float32, casting="same_kind")

@@ -20,22 +20,24 @@ __all__ = ["main"]
 def play(name: str, case: Case, seeds: range) -> int:
     """Probe a step with some seeds, print what was found, and return how many were refuted."""
     bounds: list[float] = []
-    by: Counter[str] = Counter()
-    refuted = 0
-    longest = 0.0
+    refutations_by_part: Counter[str] = Counter()
+    refuted_seeds = 0
+    longest_seconds = 0.0
     for seed in seeds:
         start = time.process_time()
         audit = probed(case, seed)
-        longest = max(longest, time.process_time() - start)
+        seconds = time.process_time() - start
+        longest_seconds = max(longest_seconds, seconds)
         bounds.append(audit.bound)
-        by.update(audit.refuted_by)
-        refuted += audit.check() == "refuted"
-    told = ", ".join(f"{part} {times}" for part, times in by.items()) or "nothing"
+        refutations_by_part.update(audit.refuted_by)
+        refuted_seeds += audit.check() == "refuted"
+    counts = [f"{part} {times}" for part, times in refutations_by_part.items()]
+    refuted_by = ", ".join(counts) or "nothing"
     write(
-        f"{name}: {refuted} of {len(seeds)} refuted, μ ≥ {min(bounds):.4g} to {max(bounds):.4g}, "
-        f"by {told}; {longest:.1f} s"
+        f"{name}: {refuted_seeds} of {len(seeds)} refuted, "
+        f"μ ≥ {min(bounds):.4g} to {max(bounds):.4g}, by {refuted_by}; {longest_seconds:.1f} s"
     )
-    return refuted
+    return refuted_seeds
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -49,13 +51,15 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     seeds = range(given.first, given.first + given.seeds)
     for kind, cases in (("faults", STEP_FAULTS), ("right steps", RIGHT)):
-        chosen = {
-            name: case
-            for name, case in cases.items()
-            if not given.words or any(word in name for word in given.words)
-        }
+        chosen = {name: case for name, case in cases.items() if is_chosen(name, given.words)}
         refuted = sum(play(name, case, seeds) for name, case in chosen.items())
-        write(f"{kind}: {refuted} of {len(chosen) * len(seeds)} refuted, claim μ = {1 / NOISE:.4g}")
+        probes = len(chosen) * len(seeds)
+        write(f"{kind}: {refuted} of {probes} refuted, claim μ = {1 / NOISE:.4g}")
+
+
+def is_chosen(step: str, words: list[str]) -> bool:
+    """Return whether the name of a step has one of the words; all are chosen if there are none."""
+    return not words or any(word in step for word in words)
 
 
 def write(line: str) -> None:

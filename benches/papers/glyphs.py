@@ -20,22 +20,22 @@ from streams import generator
 __all__ = ["FONTS", "Glyphs", "noisy_labels", "photographs"]
 
 FONTS = ("DejaVuSans", "DejaVuSans-Bold", "DejaVuSerif", "DejaVuSansMono", "STIXGeneral")
-CANVAS = 64
+CANVAS_PIXELS = 64
 """Pixels across the drawing that an image is taken from."""
-POINTS = 48
+FONT_SIZE = 48
 """Size of the font, for a digit about half as high as the canvas."""
-PIXELS = 8
-RAYS = 4
+IMAGE_PIXELS = 8
+RAYS_OF_PIXEL = 4
 """Each pixel is the mean over so many points across and down."""
-TILT = 7.0
+TILT_DEVIATION = 7.0
 """Standard deviation of the angle, in degrees."""
-SHIFT = 2.4
+SHIFT_DEVIATION = 2.4
 """Standard deviation of the shift across and down, in pixels of the canvas."""
-NOISE = 0.08
+NOISE_DEVIATION = 0.08
 """Standard deviation of what is added to every pixel; ink is 1 and paper 0."""
-RELABELLED = 0.15
+RELABELLED_SHARE = 0.15
 """Share of labels that are replaced at random: a target can only memorise them."""
-BATCH = 4096
+IMAGES_OF_BATCH = 4096
 """Images drawn at a time, to bound memory."""
 
 
@@ -60,66 +60,73 @@ class Glyphs:
         """Draw images."""
         rng = generator("demos/glyphs", seed)
         digits = rng.integers(0, 10, n)
-        images = photographs(digits, fonts=rng.integers(0, len(FONTS), n), rng=rng)
+        fonts = rng.integers(0, len(FONTS), n)
+        images = photographs(digits, fonts=fonts, rng=rng)
         labels = noisy_labels(digits, rng)
         return Samples(values=images, labels=labels)
 
 
 def photographs(digits: IntArray, fonts: IntArray, rng: np.random.Generator) -> NDArray[np.float32]:
     """Draw an image of each digit in its font: tilted, shifted, reduced and covered with noise."""
-    n = digits.size
-    drawings = digits * len(FONTS) + fonts
-    tilts = np.deg2rad(rng.normal(0, TILT, n))
-    shifts = rng.normal(0, SHIFT, (n, 2))
-    noise = rng.normal(0, NOISE, (n, PIXELS, PIXELS))
-    images = np.concatenate(
-        [
-            _photograph(_drawings()[drawings[part]], tilts=tilts[part], shifts=shifts[part])
-            for part in (slice(start, start + BATCH) for start in range(0, n, BATCH))
-        ]
-    )
+    number = digits.size
+    drawing_numbers = digits * len(FONTS) + fonts
+    tilts = np.deg2rad(rng.normal(0, TILT_DEVIATION, number))
+    shifts = rng.normal(0, SHIFT_DEVIATION, (number, 2))
+    noise = rng.normal(0, NOISE_DEVIATION, (number, IMAGE_PIXELS, IMAGE_PIXELS))
+    all_drawings = _drawings()
+    batches = []
+    for start in range(0, number, IMAGES_OF_BATCH):
+        batch = slice(start, start + IMAGES_OF_BATCH)
+        drawings = all_drawings[drawing_numbers[batch]]
+        batches.append(_photograph(drawings, tilts=tilts[batch], shifts=shifts[batch]))
+    images = np.concatenate(batches)
     return (images + noise).astype(np.float32)
 
 
 def noisy_labels(digits: IntArray, rng: np.random.Generator) -> IntArray:
     """Return the digits, some of them replaced at random."""
-    replaced = rng.random(digits.size) < RELABELLED
-    return np.where(replaced, rng.integers(0, 10, digits.size), digits)
+    is_replaced = rng.random(digits.size) < RELABELLED_SHARE
+    random_digits = rng.integers(0, 10, digits.size)
+    return np.where(is_replaced, random_digits, digits)
 
 
 @cache
 def _drawings() -> NDArray[np.float32]:
-    """Return every digit in every font, centred: shape (digits * fonts, CANVAS, CANVAS)."""
+    """Return every digit in every font, centred: shape (digits * fonts, 64, 64)."""
     folder = Path(mpl.get_data_path()) / "fonts" / "ttf"
     fonts = [FT2Font(str(folder / f"{name}.ttf")) for name in FONTS]
-    drawings = np.zeros((10 * len(FONTS), CANVAS, CANVAS), np.float32)
-    for drawing, (digit, font) in zip(drawings, product("0123456789", fonts), strict=True):
-        font.set_size(POINTS, 72)
+    drawings = np.zeros((10 * len(FONTS), CANVAS_PIXELS, CANVAS_PIXELS), np.float32)
+    digits_and_fonts = product("0123456789", fonts)
+    for drawing, (digit, font) in zip(drawings, digits_and_fonts, strict=True):
+        font.set_size(FONT_SIZE, 72)
         font.set_text(digit, 0.0)
         font.draw_glyphs_to_bitmap()
         ink = np.asarray(font.get_image(), np.float32) / 255
-        top = (CANVAS - ink.shape[0]) // 2
-        left = (CANVAS - ink.shape[1]) // 2
-        drawing[top : top + ink.shape[0], left : left + ink.shape[1]] = ink
+        height, width = ink.shape
+        top = (CANVAS_PIXELS - height) // 2
+        left = (CANVAS_PIXELS - width) // 2
+        drawing[top : top + height, left : left + width] = ink
     return drawings
 
 
-def _between(drawings: NDArray[np.float32], y: FloatArray, x: FloatArray) -> NDArray[np.float32]:
+def _interpolated(
+    drawings: NDArray[np.float32], rows: FloatArray, columns: FloatArray
+) -> NDArray[np.float32]:
     """Return the drawings at places between their points, by bilinear interpolation."""
-    y = np.clip(y, 0, CANVAS - 1.001)
-    x = np.clip(x, 0, CANVAS - 1.001)
-    row = y.astype(np.intp)
-    column = x.astype(np.intp)
-    lower = (y - row).astype(np.float32)
-    upper = (x - column).astype(np.float32)
-    which = np.arange(len(drawings))[:, None, None]
-    above_left = drawings[which, row, column]
-    above_right = drawings[which, row, column + 1]
-    below_left = drawings[which, row + 1, column]
-    below_right = drawings[which, row + 1, column + 1]
-    above = (1 - upper) * above_left + upper * above_right
-    below = (1 - upper) * below_left + upper * below_right
-    rays: NDArray[np.float32] = (1 - lower) * above + lower * below
+    rows = np.clip(rows, 0, CANVAS_PIXELS - 1.001)
+    columns = np.clip(columns, 0, CANVAS_PIXELS - 1.001)
+    row_above = rows.astype(np.intp)
+    column_left = columns.astype(np.intp)
+    weight_below = (rows - row_above).astype(np.float32)
+    weight_right = (columns - column_left).astype(np.float32)
+    drawing = np.arange(len(drawings))[:, None, None]
+    above_left = drawings[drawing, row_above, column_left]
+    above_right = drawings[drawing, row_above, column_left + 1]
+    below_left = drawings[drawing, row_above + 1, column_left]
+    below_right = drawings[drawing, row_above + 1, column_left + 1]
+    above = (1 - weight_right) * above_left + weight_right * above_right
+    below = (1 - weight_right) * below_left + weight_right * below_right
+    rays: NDArray[np.float32] = (1 - weight_below) * above + weight_below * below
     return rays
 
 
@@ -127,13 +134,19 @@ def _photograph(
     drawings: NDArray[np.float32], tilts: FloatArray, shifts: FloatArray
 ) -> NDArray[np.float32]:
     """Return the drawings tilted, shifted and averaged down to 8 × 8 pixels."""
-    across = np.linspace(-0.5, 0.5, PIXELS * RAYS, endpoint=False) + 0.5 / (PIXELS * RAYS)
-    down, right = np.meshgrid(across * CANVAS, across * CANVAS, indexing="ij")
+    rays_across = IMAGE_PIXELS * RAYS_OF_PIXEL
+    places = np.linspace(-0.5, 0.5, rays_across, endpoint=False) + 0.5 / rays_across
+    places_on_canvas = places * CANVAS_PIXELS
+    down, right = np.meshgrid(places_on_canvas, places_on_canvas, indexing="ij")
     cosine = np.cos(tilts)[:, None, None]
     sine = np.sin(tilts)[:, None, None]
-    middle = (CANVAS - 1) / 2
-    y = middle + cosine * down - sine * right + shifts[:, 0, None, None]
-    x = middle + sine * down + cosine * right + shifts[:, 1, None, None]
-    rays = _between(drawings, y, x)
-    pixels: NDArray[np.float32] = rays.reshape(-1, PIXELS, RAYS, PIXELS, RAYS).mean((2, 4))
+    centre = (CANVAS_PIXELS - 1) / 2
+    shifts_down = shifts[:, 0, None, None]
+    shifts_right = shifts[:, 1, None, None]
+    # Rotation by the tilt about the centre, then the shift.
+    rows = centre + cosine * down - sine * right + shifts_down
+    columns = centre + sine * down + cosine * right + shifts_right
+    rays = _interpolated(drawings, rows, columns)
+    rays_of_pixels = rays.reshape(-1, IMAGE_PIXELS, RAYS_OF_PIXEL, IMAGE_PIXELS, RAYS_OF_PIXEL)
+    pixels: NDArray[np.float32] = rays_of_pixels.mean((2, 4))
     return pixels

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -28,13 +28,14 @@ from leakbound.mechanisms import (
 )
 
 AUDITS = 50
-MOST = 5000
-SMALL = lb.ApproxDP(delta=1e-5)
-Score = Callable[[Any], Any] | None
+MOST_RUNS = {"faults": 5000, "means": 5000, "right": 1000, "hard": 50_000}
+"""Of each audit, by table."""
+APPROXIMATE = lb.ApproxDP(delta=1e-5)
+Score: TypeAlias = Callable[[Any], Any] | None
 CLIPPED = partial(np.clip, a_min=0, a_max=1)
-BOTH: tuple[Score, Score] = (None, CLIPPED)
-NORMAL: tuple[Score, Score] = (None, np.asarray)
-Row = tuple[str, Any, Claim, float, Score]
+LAPLACE_SCORES: tuple[Score, Score] = (None, CLIPPED)
+GAUSSIAN_SCORES: tuple[Score, Score] = (None, np.asarray)
+Row: TypeAlias = tuple[str, Any, Claim, float, Score]
 """Name, mechanism, claim, parameter, and the score or None for the classifier."""
 
 
@@ -52,11 +53,13 @@ class NoisyMean:
     d1 = np.array([0.0, 1.0])
 
     def run(self, data: FloatArray, rng: np.random.Generator) -> float:
-        draw = getattr(rng, self.noise)
-        n = float(data.size)
+        draw_noise = getattr(rng, self.noise)
+        count = float(data.size)
         if not self.fault:
-            n = max(1e-12, n + draw(scale=2 / self.epsilon))
-        return float(data.sum() / n + draw(scale=2 / (n * self.epsilon)))
+            noise_of_count = draw_noise(scale=2 / self.epsilon)
+            count = max(1e-12, count + noise_of_count)
+        noise_of_mean = draw_noise(scale=2 / (count * self.epsilon))
+        return float(data.sum() / count + noise_of_mean)
 
 
 def log_ratio(vector: SparseVector, nodes: int = 1000) -> Callable[[FloatArray], FloatArray]:
@@ -64,44 +67,58 @@ def log_ratio(vector: SparseVector, nodes: int = 1000) -> Callable[[FloatArray],
 
     It is averaged over equally likely values of the threshold.
     """
-    uniform = (np.arange(nodes) + 0.5) / nodes - 0.5
-    threshold = 0.5 - 2 / vector.epsilon * np.sign(uniform) * np.log1p(-2 * np.abs(uniform))
-    scale = 2 * vector.above / vector.epsilon
+    # Quantiles of Laplace noise with scale 2/ε, about the threshold 0.5.
+    uniforms = (np.arange(nodes) + 0.5) / nodes - 0.5
+    standard_laplace = -np.sign(uniforms) * np.log1p(-2 * np.abs(uniforms))
+    thresholds = 0.5 + 2 / vector.epsilon * standard_laplace
+    query_noise_scale = 2 * vector.above / vector.epsilon
+    refused_output = -1000
 
-    def likelihood(outputs: FloatArray, data: FloatArray) -> FloatArray:
-        z = (threshold[:, None] - data) / scale
-        far = math.log(0.5) - np.abs(z)
-        below = np.where(z < 0, far, np.log1p(-np.exp(far)))
-        released = outputs > -1000
-        logs = (outputs == -1000) @ below.T
-        logs += np.where(released, -np.abs(outputs - data) / scale, 0).sum(axis=1)[:, None]
-        least = np.where(released, outputs, np.inf).min(axis=1)
-        total: FloatArray = np.logaddexp.reduce(
-            np.where(least[:, None] >= threshold, logs, -1e6), axis=1
-        )
-        return total
+    def log_likelihood(outputs: FloatArray, answers: FloatArray) -> FloatArray:
+        """Return the log-likelihood of outputs, rows of queries, but for a constant."""
+        # 1. P(answer + noise < threshold), for each threshold and query.
+        deviations = (thresholds[:, None] - answers) / query_noise_scale
+        log_outer_tails = math.log(0.5) - np.abs(deviations)
+        log_inner_tails = np.log1p(-np.exp(log_outer_tails))
+        log_refusals = np.where(deviations < 0, log_outer_tails, log_inner_tails)
+        is_refused = (outputs == refused_output).astype(np.float64)
+        log_likelihoods = is_refused @ log_refusals.T
 
-    return lambda outputs: likelihood(outputs, vector.d1) - likelihood(outputs, vector.d0)
+        # 2. Densities of released values, none of which may be below the threshold.
+        is_released = outputs > refused_output
+        log_densities = -np.abs(outputs - answers) / query_noise_scale
+        log_likelihoods += np.where(is_released, log_densities, 0).sum(axis=1)[:, None]
+        smallest_released = np.where(is_released, outputs, np.inf).min(axis=1)
+        is_possible = smallest_released[:, None] >= thresholds
+        possible_log_likelihoods = np.where(is_possible, log_likelihoods, -1e6)
+        over_thresholds: FloatArray = np.logaddexp.reduce(possible_log_likelihoods, axis=1)
+        return over_thresholds
+
+    def ratio(outputs: FloatArray) -> FloatArray:
+        return log_likelihood(outputs, vector.d1) - log_likelihood(outputs, vector.d0)
+
+    return ratio
 
 
 def faults() -> Iterator[Row]:
     """Faults of the zoo, at ε = 1 or μ = 1."""
     pure = lb.PureDP()
-    wrong = LaplaceNoise(fault="half_noise")
-    for score in BOTH:
-        yield "Laplace, half the noise", wrong, pure, 1, score
-        yield "Laplace, half the noise", wrong, SMALL, 1, score
-    wrong_normal = GaussianNoise(fault="half_noise")
-    for score in NORMAL:
-        yield "Gaussian, half the noise", wrong_normal, lb.GaussianDP(), 1, score
-    for times in (4, 8):
+    laplace = LaplaceNoise(fault="half_noise")
+    for score in LAPLACE_SCORES:
+        yield "Laplace, half the noise", laplace, pure, 1, score
+        yield "Laplace, half the noise", laplace, APPROXIMATE, 1, score
+    gaussian = GaussianNoise(fault="half_noise")
+    for score in GAUSSIAN_SCORES:
+        yield "Gaussian, half the noise", gaussian, lb.GaussianDP(), 1, score
+    for factor in (4, 8):
         # (1, 1e-5)-DP takes a standard deviation of 3.73, so 1/3.73 is the right parameter
-        loud = GaussianNoise(epsilon=0.268 * times)
-        yield f"Gaussian, sensitivity {times} times larger", loud, SMALL, 1, None
+        too_little_noise = GaussianNoise(epsilon=0.268 * factor)
+        name = f"Gaussian, sensitivity {factor} times larger"
+        yield name, too_little_noise, APPROXIMATE, 1, None
     for fault in ("no_query_noise", "no_cut_off", "quarter_noise"):
         yield f"sparse vector, {fault}", SparseVector(fault=fault), pure, 1, None
-    public = SparseVector(fault="no_threshold_noise", above=1)
-    yield "sparse vector, no_threshold_noise, c = 1", public, pure, 1, None
+    public_threshold = SparseVector(fault="no_threshold_noise", above=1)
+    yield "sparse vector, no_threshold_noise, c = 1", public_threshold, pure, 1, None
     yield "sparse vector, unscaled_noise", SparseVector(fault="unscaled_noise"), pure, 1, None
     yield "noisy max, half_noise", NoisyMax(fault="half_noise"), pure, 1, None
     yield "noisy max, released_value", NoisyMax(fault="released_value"), pure, 1, None
@@ -111,11 +128,11 @@ def faults() -> Iterator[Row]:
 
 def hard() -> Iterator[Row]:
     """The fault that shows only in rare outputs: values released with 80 queries, and c = 1."""
-    vector = _Long(fault="released_values", above=1)
+    vector = _LongSparseVector(fault="released_values", above=1)
     yield "sparse vector, released_values, c = 1", vector, lb.PureDP(), 1, log_ratio(vector)
 
 
-class _Long(SparseVector):
+class _LongSparseVector(SparseVector):
     """With more queries, all of them changed but for the last."""
 
     d0 = np.append(np.zeros(80), 1.0)
@@ -127,49 +144,62 @@ def means() -> Iterator[Row]:
     for epsilon in (0.01, 0.1):
         yield f"mean, Laplace, ε = {epsilon}", NoisyMean(epsilon), lb.PureDP(), epsilon, None
         normal = NoisyMean(epsilon=epsilon, noise="normal")
-        yield f"mean, Gaussian, ε = {epsilon}", normal, SMALL, epsilon, None
+        yield f"mean, Gaussian, ε = {epsilon}", normal, APPROXIMATE, epsilon, None
 
 
 def right() -> Iterator[Row]:
     """Right mechanisms, at what they satisfy."""
-    for claim in (lb.PureDP(), lb.LaplaceDP(), SMALL):
-        for score in BOTH:
+    for claim in (lb.PureDP(), lb.LaplaceDP(), APPROXIMATE):
+        for score in LAPLACE_SCORES:
             yield f"Laplace, {claim.name}", LaplaceNoise(), claim, 1, score
-    for score in NORMAL:
+    for score in GAUSSIAN_SCORES:
         yield "Gaussian", GaussianNoise(), lb.GaussianDP(), 1, score
     for mechanism in (FloatLaplace(), SparseVector(), NoisyMax(), NoisyMean(0.1, fault=False)):
         yield type(mechanism).__name__, mechanism, lb.PureDP(), mechanism.epsilon, None
 
 
-def runs_of(row: Row, seed: int, most: int) -> float:
+def runs_of(row: Row, seed: int, most_runs: int) -> float:
     """Return how many runs refute a claim, inf if none of as many as are allowed."""
     _, mechanism, claim, parameter, score = row
     calls = count()
 
-    def run(data: Any, rng: np.random.Generator) -> Any:
+    def counted_run(data: Any, rng: np.random.Generator) -> Any:
         next(calls)
         return mechanism.run(data, rng)
 
-    how: dict[str, Any] = {"score": score, "most_runs": most, "seed": seed}
-    pair = mechanism.d0, mechanism.d1
-    result = audit_mechanism(run, *pair, claim, parameter=parameter, **how)
+    result = audit_mechanism(
+        counted_run,
+        mechanism.d0,
+        mechanism.d1,
+        claim,
+        parameter=parameter,
+        score=score,
+        most_runs=most_runs,
+        seed=seed,
+    )
     if result.bound > parameter:
         return next(calls)
     return math.inf
 
 
-TABLES = {one.__name__: one for one in (faults, means, right, hard)}
+def line(row: Row, most_runs: int) -> str:
+    """Return a line of a table: quantiles of runs, and how many audits refute."""
+    name, _, claim, _, score = row
+    runs = np.sort([runs_of(row, seed=seed, most_runs=most_runs) for seed in range(AUDITS)])
+    median = runs[AUDITS // 2]
+    ninth_decile = runs[9 * AUDITS // 10]
+    refuted = np.isfinite(runs).sum()
+    kind_of_score = "learnt"
+    if score:
+        kind_of_score = "given"
+    quantiles = f"{median} | {ninth_decile}"
+    return f"{name} | {claim.name} | {kind_of_score} | {quantiles} | {refuted} of {AUDITS}"
+
+
+TABLES = {"faults": faults, "means": means, "right": right, "hard": hard}
 
 if __name__ == "__main__":
     for table in sys.argv[1:] or TABLES:
         print(f"\n{table}: claim | score | median | 90 % | refuted")  # noqa: T201
         for row in TABLES[table]():
-            most = {"right": 1000, "hard": 50_000}.get(table, MOST)
-            runs = np.sort([runs_of(row, seed=seed, most=most) for seed in range(AUDITS)])
-            median = runs[AUDITS // 2]
-            late = runs[9 * AUDITS // 10]
-            refuted = f"{np.isfinite(runs).sum()} of {AUDITS}"
-            score = "learnt"
-            if row[4]:
-                score = "given"
-            print(row[0], row[2].name, score, median, late, refuted, sep=" | ", flush=True)  # noqa: T201
+            print(line(row, MOST_RUNS[table]), flush=True)  # noqa: T201

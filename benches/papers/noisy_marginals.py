@@ -20,7 +20,7 @@ from functools import partial
 
 import numpy as np
 
-from leakbound._base.types import ArrayInput, FloatArray
+from leakbound._base.types import ArrayInput, FloatArray, IntArray
 from leakbound.errors import OptionError
 from leakbound.generators.protocol import FittedGenerator, Samples
 from leakbound.generators.tables import read_table
@@ -70,59 +70,83 @@ class NoisyMarginals:
             raise OptionError(
                 f"members have {count}; give the range of each, and labels as a column"
             )
-        edges = tuple(self._edges(column) for column in range(len(self.domain)))
+        edges = tuple(self._interval_edges(column) for column in range(len(self.domain)))
         cells = [
-            np.clip(np.searchsorted(edge, x, side="right") - 1, 0, edge.size - 2)
-            for edge, x in zip(edges, rows.T, strict=True)
+            _intervals_of(values, edges_of_column)
+            for values, edges_of_column in zip(rows.T, edges, strict=True)
         ]
-        others = [column for column in range(len(cells)) if column != self.centre] or [self.centre]
+        columns_with_table = [column for column in range(len(cells)) if column != self.centre]
+        if not columns_with_table:
+            columns_with_table = [self.centre]
         rng = generator("generators/marginals", self.seed)
         # Replacing one member moves two cells of each table by one.
-        rate = self.epsilon / (2 * len(others))
-        stop = -math.expm1(-rate)
-        counts = {}
-        for column in others:
-            shape = edges[self.centre].size - 1, edges[column].size - 1
-            table = np.zeros(shape, np.int64)
-            np.add.at(table, (cells[self.centre], cells[column]), 1)
+        decay_rate = self.epsilon / (2 * len(columns_with_table))
+        stop_probability = -math.expm1(-decay_rate)
+        noisy_counts = {}
+        for column in columns_with_table:
+            shape = (edges[self.centre].size - 1, edges[column].size - 1)
+            counts = np.zeros(shape, np.int64)
+            np.add.at(counts, (cells[self.centre], cells[column]), 1)
             # The difference of two geometric numbers is the two-sided geometric noise.
-            noise = rng.geometric(stop, shape) - rng.geometric(stop, shape)
-            counts[column] = np.maximum(table + noise, 0).astype(np.float64)
-        return FittedGenerator(draw=partial(self._draw, edges, counts), learnt=counts)
+            first_geometric = rng.geometric(stop_probability, shape)
+            second_geometric = rng.geometric(stop_probability, shape)
+            noisy = counts + (first_geometric - second_geometric)
+            noisy_counts[column] = np.maximum(noisy, 0).astype(np.float64)
+        draw = partial(self._draw_rows, edges, noisy_counts)
+        return FittedGenerator(draw=draw, learnt=noisy_counts)
 
-    def _draw(
-        self, edges: tuple[FloatArray, ...], counts: dict[int, FloatArray], n: int, seed: int
+    def _draw_rows(
+        self,
+        edges: tuple[FloatArray, ...],
+        noisy_counts: dict[int, FloatArray],
+        n: int,
+        seed: int,
     ) -> Samples:
         """Draw rows from noisy counts: the centre, then each column given the centre."""
         rng = generator("generators/marginal-samples", seed)
         # Each table has counts of the centre; their mean has the least noise.
-        centre = _shares(np.mean([table.sum(axis=1) for table in counts.values()], axis=0))
-        first = rng.choice(centre.size, n, p=centre)
+        counts_of_centre = [table.sum(axis=1) for table in noisy_counts.values()]
+        centre_probabilities = _probabilities(np.mean(counts_of_centre, axis=0))
+        centre_cells = rng.choice(centre_probabilities.size, n, p=centre_probabilities)
         cells = np.empty((n, len(edges)), np.int64)
-        cells[:, self.centre] = first
-        for column, table in counts.items():
-            if column != self.centre:
-                below = np.cumsum(np.apply_along_axis(_shares, 1, table), axis=1)
-                cells[:, column] = (rng.random(n)[:, None] >= below[first, :-1]).sum(axis=1)
+        cells[:, self.centre] = centre_cells
+        for column, table in noisy_counts.items():
+            if column == self.centre:
+                continue
+            probabilities_given_centre = np.apply_along_axis(_probabilities, 1, table)
+            cumulative = np.cumsum(probabilities_given_centre, axis=1)
+            # Inversion of the distribution function.
+            uniforms = rng.random(n)[:, None]
+            cells[:, column] = (uniforms >= cumulative[centre_cells, :-1]).sum(axis=1)
         values = np.empty(cells.shape)
-        for column, edge in enumerate(edges):
-            low = edge[cells[:, column]]
-            high = edge[cells[:, column] + 1]
-            within: float | FloatArray = 0.0
+        for column, edges_of_column in enumerate(edges):
+            lower_edges = edges_of_column[cells[:, column]]
+            upper_edges = edges_of_column[cells[:, column] + 1]
+            share_of_interval: float | FloatArray = 0.0
             if column not in self.categorical:
-                within = rng.random(n)
-            values[:, column] = low + within * (high - low)
+                share_of_interval = rng.random(n)
+            values[:, column] = lower_edges + share_of_interval * (upper_edges - lower_edges)
         return Samples(values)
 
-    def _edges(self, column: int) -> FloatArray:
-        low, high = self.domain[column]
+    def _interval_edges(self, column: int) -> FloatArray:
+        lowest, highest = self.domain[column]
         if column in self.categorical:
-            return np.arange(math.floor(low), math.floor(high) + 2, dtype=np.float64)
-        return np.linspace(low, high, self.intervals + 1)
+            first = math.floor(lowest)
+            last = math.floor(highest)
+            return np.arange(first, last + 2, dtype=np.float64)
+        return np.linspace(lowest, highest, self.intervals + 1)
 
 
-def _shares(counts: FloatArray) -> FloatArray:
+def _intervals_of(values: FloatArray, edges: FloatArray) -> IntArray:
+    """Return the interval that each value is in; those beyond the domain are in the last ones."""
+    numbers = np.searchsorted(edges, values, side="right") - 1
+    intervals: IntArray = np.clip(numbers, 0, edges.size - 2)
+    return intervals
+
+
+def _probabilities(counts: FloatArray) -> FloatArray:
+    """Return shares of counts, all equal if there are none."""
     if not counts.any():
         return np.full(counts.size, 1 / counts.size)
-    shares: FloatArray = counts / counts.sum()
-    return shares
+    probabilities: FloatArray = counts / counts.sum()
+    return probabilities

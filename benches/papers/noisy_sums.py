@@ -14,13 +14,13 @@ from streams import generator
 __all__ = ["NoisySum", "noisy_sum"]
 
 # Coordinates of members that are drawn at a time: 32 MiB in single precision.
-_BLOCK = 2**23
+_COORDINATES_OF_BLOCK = 2**23
 # Points where λ is integrated, and the degree of the polynomial between them.
-_NODES = 200
-_DEGREE = 24
+_INTERPOLATION_NODES = 200
+_POLYNOMIAL_DEGREE = 24
 # Half-width of the integration in deviations, and its points.
-_WIDTHS = 40.0
-_STEPS = 801
+_INTEGRATION_HALF_WIDTH = 40.0
+_INTEGRATION_POINTS = 801
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -63,16 +63,20 @@ class _Population:
         # Only the first coordinates, the component along the rest of θ and the length matter; given
         # θ all three are independent: a normal vector, a normal number and a χ².
         size = member.size
-        first = rng.normal(size=(size, self.features))
-        first[:, 0] += np.where(member, self.bias, self.ratio * self.bias)
-        along = rng.normal(size=size)
-        rest = rng.chisquare(self.dimension - self.features - 1, size)
-        length = np.sqrt((first**2).sum(axis=1) + along**2 + rest)
+        first_coordinates = rng.normal(size=(size, self.features))
+        first_coordinates[:, 0] += np.where(member, self.bias, self.ratio * self.bias)
+        along_theta = rng.normal(size=size)
+        remaining_dimensions = self.dimension - self.features - 1
+        remaining_squares = rng.chisquare(remaining_dimensions, size)
+        squared_lengths = (first_coordinates**2).sum(axis=1) + along_theta**2 + remaining_squares
+        lengths = np.sqrt(squared_lengths)
         scores = np.zeros(size)
         if theta is not None:
-            beyond = math.sqrt(float((theta[self.features :] ** 2).sum()))
-            scores = (first @ theta[: self.features] + beyond * along) / length
-        return first / length[:, None], scores
+            rest_of_theta = theta[self.features :]
+            length_of_rest = math.sqrt(float((rest_of_theta**2).sum()))
+            of_first_coordinates = first_coordinates @ theta[: self.features]
+            scores = (of_first_coordinates + length_of_rest * along_theta) / lengths
+        return first_coordinates / lengths[:, None], scores
 
     def train(
         self, rng: np.random.Generator, members: int, sigma: float
@@ -80,31 +84,31 @@ class _Population:
         """Draw the members; return their first coordinates, their scores and the noisy sum θ."""
         # Blocks of members are drawn again from the same seeds once θ is known, so that memory does
         # not grow with their number times the dimension.
-        step = max(1, _BLOCK // self.dimension)
-        sizes = [min(step, members - start) for start in range(0, members, step)]
-        seed = int(rng.integers(2**63))
-        first = np.empty((members, self.features))
+        largest_block = max(1, _COORDINATES_OF_BLOCK // self.dimension)
+        seed_of_members = int(rng.integers(2**63))
+        first_coordinates = np.empty((members, self.features))
         theta = sigma * rng.normal(size=self.dimension)
-        start = 0
-        for number, size in enumerate(sizes):
-            block = self._members(seed, number=number, size=size)
-            first[start : start + size] = block[:, : self.features]
+        for block_number, start in enumerate(range(0, members, largest_block)):
+            size = min(largest_block, members - start)
+            block = self._member_block(seed_of_members, block_number=block_number, size=size)
+            first_coordinates[start : start + size] = block[:, : self.features]
             theta += block.sum(axis=0, dtype=np.float64)
-            start += size
-        single = theta.astype(np.float32)
-        parts = [
-            self._members(seed, number=number, size=size) @ single
-            for number, size in enumerate(sizes)
-        ]
-        scores = np.concatenate([*parts, np.empty(0)]).astype(np.float64)
-        return first, scores, theta
+        theta_in_single_precision = theta.astype(np.float32)
+        scores = np.empty(members)
+        for block_number, start in enumerate(range(0, members, largest_block)):
+            size = min(largest_block, members - start)
+            block = self._member_block(seed_of_members, block_number=block_number, size=size)
+            scores[start : start + size] = block @ theta_in_single_precision
+        return first_coordinates, scores, theta
 
-    def _members(self, seed: int, number: int, size: int) -> NDArray[np.float32]:
-        rng = generator("simulate/noisy-sum-members", seed, number)
+    def _member_block(self, seed: int, block_number: int, size: int) -> NDArray[np.float32]:
+        """Draw some members: unit vectors in d dimensions, shape (size, d)."""
+        rng = generator("simulate/noisy-sum-members", seed, block_number)
         block = rng.standard_normal((size, self.dimension), dtype=np.float32)
         block[:, 0] += np.float32(self.bias)
-        length = np.sqrt(np.einsum("ij,ij->i", block, block, dtype=np.float64))
-        block /= length[:, None].astype(np.float32)
+        squared_lengths = np.einsum("ij,ij->i", block, block, dtype=np.float64)
+        lengths = np.sqrt(squared_lengths)
+        block /= lengths[:, None].astype(np.float32)
         return block
 
     def log_odds(self, cosine: FloatArray) -> FloatArray:
@@ -115,31 +119,35 @@ class _Population:
         """
         if self.ratio == 1 or self.bias == 0:
             return np.zeros(cosine.size)
-        low = float(cosine.min())
-        high = float(cosine.max())
-        nodes = np.array([low])
-        if high > low:
-            nodes = np.linspace(low, high, _NODES)
-        other = self.ratio * self.bias
-        values = (
-            self._log_lengths(self.bias * nodes)
-            - self._log_lengths(other * nodes)
-            - (self.bias**2 - other**2) / 2
-        )
+        lowest = float(cosine.min())
+        highest = float(cosine.max())
+        nodes = np.array([lowest])
+        if highest > lowest:
+            nodes = np.linspace(lowest, highest, _INTERPOLATION_NODES)
+        nonmember_bias = self.ratio * self.bias
+        member_log_densities = self._log_length_integral(self.bias * nodes)
+        nonmember_log_densities = self._log_length_integral(nonmember_bias * nodes)
+        log_ratio_of_constants = (self.bias**2 - nonmember_bias**2) / 2
+        log_odds = member_log_densities - nonmember_log_densities - log_ratio_of_constants
         if nodes.size == 1:
-            return np.full(cosine.size, values[0])
+            return np.full(cosine.size, log_odds[0])
         # λ is analytic and smooth: a polynomial between the nodes is exact to 1e-8.
-        return np.asarray(np.polynomial.Chebyshev.fit(nodes, values, _DEGREE)(cosine))
+        polynomial = np.polynomial.Chebyshev.fit(nodes, log_odds, _POLYNOMIAL_DEGREE)
+        return np.asarray(polynomial(cosine))
 
-    def _log_lengths(self, pull: FloatArray) -> FloatArray:
+    def _log_length_integral(self, pull: FloatArray) -> FloatArray:
         """Return ln ∫ r^(d-1) exp(-r²/2 + r s) dr at each s, by the trapezoid rule in ln r."""
         mode = (pull + np.sqrt(pull**2 + 4 * self.dimension)) / 2
-        width = 1 / np.sqrt(2 * mode**2 - pull * mode)
-        steps = np.linspace(-_WIDTHS, _WIDTHS, _STEPS)
-        log_r = np.log(mode)[:, None] + steps * width[:, None]
-        exponent = self.dimension * log_r - np.exp(2 * log_r) / 2 + pull[:, None] * np.exp(log_r)
-        total: FloatArray = np.logaddexp.reduce(exponent, axis=1)
-        return total + np.log(width)
+        deviation = 1 / np.sqrt(2 * mode**2 - pull * mode)
+        deviations = np.linspace(
+            -_INTEGRATION_HALF_WIDTH, _INTEGRATION_HALF_WIDTH, _INTEGRATION_POINTS
+        )
+        log_lengths = np.log(mode)[:, None] + deviations * deviation[:, None]
+        lengths = np.exp(log_lengths)
+        gaussian_term = np.exp(2 * log_lengths) / 2
+        log_integrand = self.dimension * log_lengths - gaussian_term + pull[:, None] * lengths
+        log_sum: FloatArray = np.logaddexp.reduce(log_integrand, axis=1)
+        return log_sum + np.log(deviation)
 
 
 def noisy_sum(
@@ -199,14 +207,15 @@ def noisy_sum(
     population = _Population(dimension=dimension, features=features, bias=bias, ratio=shift)
     # 2. Members are in the sum; non-members are scored by it.
     member = rng.random(m) < 0.5
-    first = np.empty((m, features))
+    members = int(member.sum())
+    first_coordinates = np.empty((m, features))
     scores = np.empty(m)
-    first[member], scores[member], theta = population.train(rng, int(member.sum()), 1 / mu)
-    first[~member], scores[~member] = population.draw(rng, member[~member], theta)
+    first_coordinates[member], scores[member], theta = population.train(rng, members, 1 / mu)
+    first_coordinates[~member], scores[~member] = population.draw(rng, member[~member], theta)
     # 3. Other examples of both populations, and the exact odds of the audited ones.
-    others = np.arange(holdout) % 2 == 0
-    holdout_features, _ = population.draw(rng, others)
-    log_odds = population.log_odds(first[:, 0])
+    holdout_member = np.arange(holdout) % 2 == 0
+    holdout_coordinates, _ = population.draw(rng, holdout_member)
+    log_odds = population.log_odds(first_coordinates[:, 0])
     return NoisySum(
         scores=scores,
         member=member,
@@ -214,7 +223,7 @@ def noisy_sum(
         parameter="mu",
         log_odds=log_odds,
         propensity=expit(log_odds),
-        features=first * math.sqrt(dimension),
-        holdout_features=holdout_features * math.sqrt(dimension),
-        holdout_member=others,
+        features=first_coordinates * math.sqrt(dimension),
+        holdout_features=holdout_coordinates * math.sqrt(dimension),
+        holdout_member=holdout_member,
     )

@@ -6,6 +6,7 @@
 
 import sys
 from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 import numpy as np
 
@@ -13,32 +14,36 @@ import leakbound as lb
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.claims import Claim
 
-Play = Callable[[np.random.Generator, BoolArray], FloatArray]
+Play: TypeAlias = Callable[[np.random.Generator, BoolArray], FloatArray]
+"""A leak: scores of members and non-members."""
 
 
-def shifted(mu: float) -> Play:
+def gaussian_shift(mu: float) -> Play:
     """Scores of a Gaussian mechanism."""
     return lambda rng, member: rng.normal(size=member.size) + mu * member
 
 
-def told(members: float, others: float) -> Play:
+def revealed_shares(member_share: float, nonmember_share: float) -> Play:
     """Scores that give shares of members and of others away, and are noise for the rest."""
 
     def play(rng: np.random.Generator, member: BoolArray) -> FloatArray:
-        known = rng.random(member.size) < np.where(member, members, others)
-        return rng.normal(size=member.size) + np.where(known, np.where(member, 8, -8), 0)
+        probability = np.where(member, member_share, nonmember_share)
+        is_revealed = rng.random(member.size) < probability
+        noise = rng.normal(size=member.size)
+        shifts_if_revealed = np.where(member, 8, -8)
+        return noise + np.where(is_revealed, shifts_if_revealed, 0)
 
     return play
 
 
 SHAPES: dict[str, Play] = {
-    "μ = 0.3": shifted(0.3),
-    "μ = 1": shifted(1),
-    "μ = 2": shifted(2),
-    "μ = 4": shifted(4),
-    "5 % of members told": told(0.05, 0),
-    "5 % of others told": told(0, 0.05),
-    "5 % of both told": told(0.05, 0.05),
+    "μ = 0.3": gaussian_shift(0.3),
+    "μ = 1": gaussian_shift(1),
+    "μ = 2": gaussian_shift(2),
+    "μ = 4": gaussian_shift(4),
+    "5 % of members told": revealed_shares(member_share=0.05, nonmember_share=0),
+    "5 % of others told": revealed_shares(member_share=0, nonmember_share=0.05),
+    "5 % of both told": revealed_shares(member_share=0.05, nonmember_share=0.05),
 }
 
 
@@ -46,29 +51,29 @@ def audited(
     scores: FloatArray, member: BoolArray, claim: Claim, seed: int
 ) -> tuple[lb.AuditResult, lb.AuditResult]:
     """Audit scores as trials, and as coins."""
-    return (
-        lb.audit(scores, lb.Trials(member), claim=claim, seed=seed),
-        lb.audit(scores, lb.Coins(member), claim=claim, seed=seed),
-    )
+    trials = lb.audit(scores, lb.Trials(member), claim=claim, seed=seed)
+    coins = lb.audit(scores, lb.Coins(member), claim=claim, seed=seed)
+    return trials, coins
 
 
 def mean(play: Play, m: int, claim: Claim, games: int) -> tuple[float, float]:
     """Return the mean bound of trials and of coins, of families as ε at 1e-5."""
-    found = []
+    delta = claim.delta or 1e-5
+    epsilons = []
     for seed in range(games):
         rng = np.random.default_rng(seed)
         member = rng.random(m) < 0.5
         scores = play(rng, member)
-        results = audited(scores, member=member, claim=claim, seed=seed)
-        found.append([one.epsilon(claim.delta or 1e-5) for one in results])
-    trials, coins = np.mean(found, axis=0).tolist()
-    return trials, coins
+        trials, coins = audited(scores, member=member, claim=claim, seed=seed)
+        epsilons.append([trials.epsilon(delta), coins.epsilon(delta)])
+    mean_of_trials, mean_of_coins = np.mean(epsilons, axis=0).tolist()
+    return mean_of_trials, mean_of_coins
 
 
 def gaussian() -> Iterator[str]:
     """Yield what is proved of the Gaussian mechanism, by the number of runs."""
     for m in (1_000, 10_000, 100_000):
-        trials, coins = mean(shifted(1), m=m, claim=lb.GaussianDP(), games=40)
+        trials, coins = mean(gaussian_shift(1), m=m, claim=lb.GaussianDP(), games=40)
         yield f"{m:,} | {coins:.2f} | {trials:.2f}"
 
 
@@ -83,15 +88,19 @@ def wrong() -> Iterator[str]:
     """Yield false claims about a mechanism that is 1-GDP, where coins of one run pass as trials."""
     games = 200
     for m in (400, 1_000):
-        false = [0, 0]
+        false_trials = 0
+        false_coins = 0
         for seed in range(games):
             game = lb.simulate.mixture(m, 1.0, seed=seed)
-            found = audited(game.scores, member=game.member, claim=lb.GaussianDP(), seed=seed)
-            false = [n + (one.bound > game.truth) for n, one in zip(false, found, strict=True)]
-        yield f"{m:,} | {false[1]} of {games} | {false[0]} of {games}"
+            trials, coins = audited(
+                game.scores, member=game.member, claim=lb.GaussianDP(), seed=seed
+            )
+            false_trials += trials.bound > game.truth
+            false_coins += coins.bound > game.truth
+        yield f"{m:,} | {false_coins} of {games} | {false_trials} of {games}"
 
 
-TABLES = {one.__name__: one for one in (gaussian, shapes, wrong)}
+TABLES = {"gaussian": gaussian, "shapes": shapes, "wrong": wrong}
 
 if __name__ == "__main__":
     for table in sys.argv[1:] or TABLES:

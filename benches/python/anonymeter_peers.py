@@ -30,10 +30,13 @@ def visits(rng: np.random.Generator, people: int) -> pd.DataFrame:
     """Return invented hospital visits: numbers with heavy tails, days, words, missing values."""
     age = np.clip(rng.gamma(9, 6, people), 18, 99).round()
     ward = rng.choice(7, people, p=[0.3, 0.2, 0.15, 0.12, 0.1, 0.08, 0.05])
-    stay = np.ceil(rng.lognormal(0.8 + 0.15 * ward + 0.01 * (age - 50), 0.7))
-    cost = (np.exp(rng.normal(6.5 + 0.05 * ward, 0.4, people)) * stay**0.8).round(2)
+    mean_log_stay = 0.8 + 0.15 * ward + 0.01 * (age - 50)
+    stay = np.ceil(rng.lognormal(mean_log_stay, 0.7))
+    cost_per_day = np.exp(rng.normal(6.5 + 0.05 * ward, 0.4, people))
+    cost = (cost_per_day * stay**0.8).round(2)
     cholesterol = (3.5 + 0.02 * age + rng.normal(0, 0.8, people)).round(2)
-    codes = (age // 12 + ward * 3 + rng.integers(0, 4, people)).astype(int) % 40
+    diagnosis_group = age // 12 + ward * 3 + rng.integers(0, 4, people)
+    diagnosis_codes = diagnosis_group.astype(int) % 40
     return pd.DataFrame(
         {
             "age": age,
@@ -44,35 +47,52 @@ def visits(rng: np.random.Generator, people: int) -> pd.DataFrame:
             "cost": cost,
             "pressure": (110 + 0.4 * age + rng.normal(0, 12, people)).round(),
             "cholesterol": np.where(rng.random(people) < 0.15, np.nan, cholesterol),
-            "diagnosis": [f"I{code:02d}" for code in codes],
-            "region": [f"R{place:02d}" for place in rng.integers(0, 25, people)],
+            "diagnosis": [f"I{code:02d}" for code in diagnosis_codes],
+            "region": [f"R{code:02d}" for code in rng.integers(0, 25, people)],
         }
     )
 
 
-def noisy(rows: pd.DataFrame, spread: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+def with_noise(
+    rows: pd.DataFrame, population: pd.DataFrame, rng: np.random.Generator
+) -> pd.DataFrame:
     """Return rows whose numbers have noise of 2 % of their standard deviation, rounded alike."""
-    found = rows.copy()
-    for name in found.select_dtypes("number"):
-        noise = 0.02 * spread[name].std() * rng.normal(size=len(rows))
-        digits = 2 if name in {"cost", "cholesterol"} else 0
-        found[name] = (found[name] + noise).round(digits)
-    return found
+    noisy_rows = rows.copy()
+    for name in noisy_rows.select_dtypes("number"):
+        standard_deviation = population[name].std()
+        noise = 0.02 * standard_deviation * rng.normal(size=len(rows))
+        decimals = 0
+        if name in {"cost", "cholesterol"}:
+            decimals = 2
+        noisy_rows[name] = (noisy_rows[name] + noise).round(decimals)
+    return noisy_rows
 
 
-def copying(share: float) -> Callable[[pd.DataFrame, np.random.Generator], pd.DataFrame]:
+def copying_generator(
+    copied_share: float,
+) -> Callable[[pd.DataFrame, np.random.Generator], pd.DataFrame]:
     """Return a generator of fresh people, a share of whom are members with a little noise."""
 
-    def make(members: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
-        copies = round(share * PEOPLE)
-        picked = members.iloc[rng.choice(PEOPLE, copies, replace=False)]
-        fresh = visits(rng, PEOPLE - copies)
-        return pd.concat([fresh, noisy(picked, members, rng)], ignore_index=True)
+    def synthesise(members: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+        copies = round(copied_share * PEOPLE)
+        copied_rows = rng.choice(PEOPLE, copies, replace=False)
+        fresh_people = visits(rng, PEOPLE - copies)
+        copied_people = with_noise(members.iloc[copied_rows], members, rng)
+        return pd.concat([fresh_people, copied_people], ignore_index=True)
 
-    return make
+    return synthesise
 
 
-GENERATORS = {"nothing": copying(0.0), "5 % copies": copying(0.05), "1 % copies": copying(0.01)}
+GENERATORS = {
+    "nothing": copying_generator(0.0),
+    "5 % copies": copying_generator(0.05),
+    "1 % copies": copying_generator(0.01),
+}
+
+
+def table_path(folder: Path, generator: int, file: int, table: str) -> Path:
+    """Return where a table is: "members", "others" or "made", of a generator."""
+    return folder / f"{generator}-{file}-{table}.csv"
 
 
 def write(folder: Path) -> None:
@@ -81,19 +101,25 @@ def write(folder: Path) -> None:
     from leakbound.attacks.synthetic import Tables
 
     halves: Any = None
-    for number, (title, make) in enumerate(GENERATORS.items()):
-        counts = []
+    for number, (title, synthesise) in enumerate(GENERATORS.items()):
+        certified_counts = []
         for file in range(FILES):
             rng = np.random.default_rng([number, file])
-            members, others = visits(rng, PEOPLE), visits(rng, PEOPLE)
-            made = make(members, rng)
-            for name, table in (("members", members), ("others", others), ("made", made)):
-                table.to_csv(folder / f"{number}-{file}-{name}.csv", index=False)
-            result = lb.audit_synthetic(members, others, made, challenge=False, seed=file)
-            counts.append([risk.certified or 0 for _, risk in result.risks or ()])
-            halves = halves or Tables.of(pd.concat([members, others]), made, seed=file).halves
-        above = (np.array(counts) > 0).sum(axis=0).tolist()
-        sys.stdout.write(f"{title}: certified in {above} of {FILES}, mean {np.mean(counts, 0)}\n")
+            members = visits(rng, PEOPLE)
+            others = visits(rng, PEOPLE)
+            synthetic = synthesise(members, rng)
+            tables = {"members": members, "others": others, "made": synthetic}
+            for name, table in tables.items():
+                table.to_csv(table_path(folder, number, file, name), index=False)
+            result = lb.audit_synthetic(members, others, synthetic, challenge=False, seed=file)
+            risks = result.risks or ()
+            certified_counts.append([risk.certified or 0 for _, risk in risks])
+            if halves is None:
+                real_people = pd.concat([members, others])
+                halves = Tables.of(real_people, synthetic, seed=file).halves
+        files_above_0 = (np.array(certified_counts) > 0).sum(axis=0).tolist()
+        mean_counts = np.mean(certified_counts, axis=0)
+        sys.stdout.write(f"{title}: certified in {files_above_0} of {FILES}, mean {mean_counts}\n")
     (folder / "halves.json").write_text(json.dumps(halves), encoding="utf-8")
 
 
@@ -101,55 +127,61 @@ def evaluators(
     tables: dict[str, pd.DataFrame], halves: Any
 ) -> Iterator[tuple[str, Any, dict[str, Any]]]:
     """Yield Anonymeter's attacks on a file, and the options of their evaluation."""
-    peers = import_module("anonymeter.evaluators")
+    anonymeter = import_module("anonymeter.evaluators")
 
-    given = {"ori": tables["members"], "syn": tables["made"], "control": tables["others"]}
+    options = {
+        "ori": tables["members"],
+        "syn": tables["made"],
+        "control": tables["others"],
+        "n_attacks": ATTACKS,
+    }
     for mode in ("univariate", "multivariate"):
-        options = {**given, "n_attacks": ATTACKS, "max_attempts": ATTEMPTS}
-        yield f"singling out, {mode}", peers.SinglingOutEvaluator(**options), {"mode": mode}
-    linked = peers.LinkabilityEvaluator(**given, n_attacks=ATTACKS, aux_cols=halves, n_neighbors=1)
-    yield "linkability", linked, {"n_jobs": 1}
+        singling_out = anonymeter.SinglingOutEvaluator(**options, max_attempts=ATTEMPTS)
+        yield f"singling out, {mode}", singling_out, {"mode": mode}
+    linkability = anonymeter.LinkabilityEvaluator(**options, aux_cols=halves, n_neighbors=1)
+    yield "linkability", linkability, {"n_jobs": 1}
     for secret in SECRETS:
-        known = [name for name in tables["made"] if name != secret]
-        inferred = peers.InferenceEvaluator(
-            **given, n_attacks=ATTACKS, aux_cols=known, secret=secret
-        )
-        yield f"inference of {secret}", inferred, {"n_jobs": 1}
+        known_columns = [name for name in tables["made"] if name != secret]
+        inference = anonymeter.InferenceEvaluator(**options, aux_cols=known_columns, secret=secret)
+        yield f"inference of {secret}", inference, {"n_jobs": 1}
 
 
 def read(folder: Path) -> None:
     """Print in how many files the 95 % interval of each of Anonymeter's risks is above 0."""
     halves = json.loads((folder / "halves.json").read_text(encoding="utf-8"))
     for number, title in enumerate(GENERATORS):
-        above: dict[str, int] = {}
+        files_above_0: dict[str, int] = {}
         for file in range(FILES):
-            names = ("members", "others", "made")
-            tables = {one: pd.read_csv(folder / f"{number}-{file}-{one}.csv") for one in names}
-            for name, peer, options in evaluators(tables, halves):
-                above.setdefault(name, 0)
+            tables = {}
+            for name in ("members", "others", "made"):
+                tables[name] = pd.read_csv(table_path(folder, number, file, name))
+            for attack, evaluator, options in evaluators(tables, halves):
+                files_above_0.setdefault(attack, 0)
                 try:
-                    peer.evaluate(**options)
-                    above[name] += peer.risk(confidence_level=0.95).ci[0] > 0
+                    evaluator.evaluate(**options)
+                    lower_limit, _ = evaluator.risk(confidence_level=0.95).ci
+                    files_above_0[attack] += lower_limit > 0
                 except RuntimeError:  # it found no query
                     continue
-        sys.stdout.write(f"{title}: {above} of {FILES}\n")
+        sys.stdout.write(f"{title}: {files_above_0} of {FILES}\n")
 
 
 def guess() -> None:
     """Print whether Anonymeter counts a guess of -1 as right where the secret is 50."""
-    peer = import_module("anonymeter.evaluators.inference_evaluator")
-    right = peer.evaluate_inference_guesses(
+    anonymeter = import_module("anonymeter.evaluators.inference_evaluator")
+    is_right = anonymeter.evaluate_inference_guesses(
         guesses=pd.Series([-1.0]), secrets=pd.Series([50.0]), regression=True
     )
-    sys.stdout.write(f"a guess of -1 where the secret is 50 counts as right: {bool(right[0])}\n")
+    sys.stdout.write(f"a guess of -1 where the secret is 50 counts as right: {bool(is_right[0])}\n")
 
 
 if __name__ == "__main__":
     warnings.filterwarnings("ignore")
-    job, *places = sys.argv[1:]
-    if job == "guess":
+    command, *folders = sys.argv[1:]
+    if command == "guess":
         guess()
     else:
-        place = Path(places[0])
-        place.mkdir(parents=True, exist_ok=True)
-        {"write": write, "read": read}[job](place)
+        folder = Path(folders[0])
+        folder.mkdir(parents=True, exist_ok=True)
+        commands = {"write": write, "read": read}
+        commands[command](folder)

@@ -9,57 +9,71 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = ["PEERS", "law"]
 
-Peer = Callable[[int, NDArray[np.float64]], float]
-SLOWEST = {"scipy": 100_000, "fast-poibin": 1_000_000}
+Probabilities: TypeAlias = NDArray[np.float64]
+Peer: TypeAlias = Callable[[int, Probabilities], float]
+"""From a threshold and probabilities to the probability of at least so many successes."""
+LARGEST_SIZE = {"scipy": 100_000, "fast-poibin": 1_000_000}
 """Beyond these sizes a peer takes minutes."""
 
 
-def law(size: int) -> tuple[NDArray[np.float64], int]:
+def law(size: int) -> tuple[Probabilities, int]:
     """Probabilities spread over (0.05, 0.95) in a fixed order, and a v three deviations out."""
-    steps = np.arange(size) * 0.6180339887498949 % 1.0
-    p = np.asarray(0.05 + 0.9 * steps, dtype=np.float64)
-    return p, int(p.sum() + 3.0 * np.sqrt((p * (1 - p)).sum()))
+    # The fractional parts of multiples of the golden ratio are spread evenly.
+    places = np.arange(size) * 0.6180339887498949 % 1.0
+    probabilities = np.asarray(0.05 + 0.9 * places, dtype=np.float64)
+    variances = probabilities * (1 - probabilities)
+    threshold = probabilities.sum() + 3.0 * np.sqrt(variances.sum())
+    return probabilities, int(threshold)
 
 
-def scipy_tail(v: int, p: NDArray[np.float64]) -> float:
+def scipy_tail(threshold: int, probabilities: Probabilities) -> float:
     from scipy.stats import poisson_binom
 
-    return float(poisson_binom.sf(v - 1, p))
+    return float(poisson_binom.sf(threshold - 1, probabilities))
 
 
-def fast_poibin_tail(v: int, p: NDArray[np.float64]) -> float:
+def fast_poibin_tail(threshold: int, probabilities: Probabilities) -> float:
     package = importlib.import_module("fast_poibin")
-    return float(package.PoiBin(p).pmf[v:].sum())
+    mass = package.PoiBin(probabilities).pmf
+    return float(mass[threshold:].sum())
 
 
 PEERS: dict[str, Peer] = {"scipy": scipy_tail, "fast-poibin": fast_poibin_tail}
 
 
+def median_seconds(work: Callable[[], object]) -> float:
+    """Return the median time of 3 to 50 rounds, of two seconds together if that is fewer."""
+    seconds: list[float] = []
+    while len(seconds) < 3 or (sum(seconds) < 2 and len(seconds) < 50):
+        start = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds)
+
+
 def main() -> None:
+    sizes = [int(word) for word in sys.argv[1:]]
     for name, tail in PEERS.items():
-        for size in map(int, sys.argv[1:]):
-            if size > SLOWEST[name]:
+        for size in sizes:
+            if size > LARGEST_SIZE[name]:
                 continue
-            p, v = law(size)
+            probabilities, threshold = law(size)
             try:
-                value = tail(v, p)
+                value = tail(threshold, probabilities)
             except ImportError:
                 break
-            seconds: list[float] = []
-            while len(seconds) < 3 or (sum(seconds) < 2 and len(seconds) < 50):
-                start = time.perf_counter()
-                tail(v, p)
-                seconds.append(time.perf_counter() - start)
             line = {
                 "peer": name,
                 "size": size,
-                "seconds": statistics.median(seconds),
+                "seconds": median_seconds(partial(tail, threshold, probabilities)),
                 "tail": value,
             }
             sys.stdout.write(json.dumps(line) + "\n")

@@ -33,14 +33,14 @@ from leakbound import _core
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "guides" / "engines.md").read_text(encoding="utf-8")
-PLACE = "'shards/*.parquet'"
+FILES_OF_PAGE = "'shards/*.parquet'"
 """Where queries of the page read from."""
-ROWS = 10**7
+ROWS_OF_FILE = 10**7
 """Most rows of a file."""
 IN_MEMORY = 10**8
 """Most scores that are held in memory, and most examples that are paired."""
 THREADS = 2
-TOLD = """
+MEASURED_COMMAND_LINE = """
 import atexit, sys
 from pathlib import Path
 from leakbound.cli import main
@@ -58,116 +58,146 @@ def drawn(rows: int, seed: int) -> tuple[Any, Any]:
     """Fair coins, and scores that tell a little about them."""
     rng = np.random.default_rng(seed)
     member = rng.random(rows) < 0.5
-    return rng.normal(size=rows) + 0.2 * member, member
+    scores = rng.normal(size=rows) + 0.2 * member
+    return scores, member
 
 
 def shards(folder: Path, size: int) -> list[Path]:
     """Files with this number of rows together; more rows are in more files."""
-    files = []
-    rows = min(size, ROWS)
-    for index in range(size // rows):
-        files.append(folder / f"{rows}-{index:03d}.parquet")
-        if not files[-1].exists():
-            scores, member = drawn(rows, index)
-            ids = np.arange(index * rows, (index + 1) * rows)
-            parquet.write_table(
-                pa.table({"id": ids, "score": scores, "member": member.astype(np.int8)}),
-                files[-1],
-                use_dictionary=["member"],
-                column_encoding={"id": "DELTA_BINARY_PACKED", "score": "PLAIN"},
-            )
-    return files
+    paths = []
+    rows = min(size, ROWS_OF_FILE)
+    for shard in range(size // rows):
+        path = folder / f"{rows}-{shard:03d}.parquet"
+        paths.append(path)
+        if path.exists():
+            continue
+        scores, member = drawn(rows, shard)
+        ids = np.arange(shard * rows, (shard + 1) * rows)
+        parquet.write_table(
+            pa.table({"id": ids, "score": scores, "member": member.astype(np.int8)}),
+            path,
+            use_dictionary=["member"],
+            column_encoding={"id": "DELTA_BINARY_PACKED", "score": "PLAIN"},
+        )
+    return paths
 
 
 def timed(run: Work) -> tuple[float, float]:
     """Seconds by the clock, and of processors."""
 
-    def processors() -> float:
-        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return time.process_time() + ended.ru_utime + ended.ru_stime
+    def processor_seconds() -> float:
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return time.process_time() + children.ru_utime + children.ru_stime
 
-    start = time.perf_counter()
-    used = processors()
+    clock_start = time.perf_counter()
+    processor_start = processor_seconds()
     run()
-    return time.perf_counter() - start, processors() - used
+    clock_end = time.perf_counter()
+    return clock_end - clock_start, processor_seconds() - processor_start
 
 
-def read(files: list[Path]) -> str:
-    return "read_parquet([" + ", ".join(f"'{file}'" for file in files) + "])"
+def read_parquet(paths: list[Path]) -> str:
+    """The rows of some files, in SQL."""
+    quoted_paths = ", ".join(f"'{path}'" for path in paths)
+    return f"read_parquet([{quoted_paths}])"
 
 
-def query(name: str, files: list[Path]) -> str:
+def query(name: str, paths: list[Path]) -> str:
     """A query of the page, on other files."""
-    rows = f"(SELECT id, score, member = 1 AS member, 0 AS stratum FROM {read(files)})"
+    rows = f"(SELECT id, score, member = 1 AS member, 0 AS stratum FROM {read_parquet(paths)})"
     found = re.search(f'{name} = """(.*?)"""', PAGE, re.S)
     assert found
-    return found[1].replace(PLACE, rows)
+    return found[1].replace(FILES_OF_PAGE, rows)
 
 
 def counted(size: int, folder: Path, duckdb: Any) -> Iterator[dict[str, Any]]:
     """Coins: scores in memory, in files, and their tally."""
-    files = shards(folder, size)
-    out = folder / "tally.parquet"
-    peak = 0
-    floor = f"SELECT sum(score) FROM {read(files)}"
-    duckdb.execute(query("MACROS", files))
-    tally = lb.Tally.from_arrow(duckdb.sql(query("COUNT", files)))
+    paths = shards(folder, size)
+    tally_path = folder / "tally.parquet"
+    peak_bytes = 0
+    sum_of_scores = f"SELECT sum(score) FROM {read_parquet(paths)}"
+    count_query = query("COUNT", paths)
+    duckdb.execute(query("MACROS", paths))
+    tally = lb.Tally.from_arrow(duckdb.sql(count_query))
 
-    def count() -> None:
-        nonlocal peak
-        words = [sys.executable, "-c", TOLD, "tally", *map(str, files), "--out", str(out)]
-        told = subprocess.run(words, check=True, capture_output=True, text=True).stderr
-        peak = max(peak, 1024 * int(told.split()[-2]))
+    def run_tally() -> None:
+        nonlocal peak_bytes
+        command = [sys.executable, "-c", MEASURED_COMMAND_LINE]
+        words = ["tally", *map(str, paths), "--out", str(tally_path)]
+        process = subprocess.run([*command, *words], check=True, capture_output=True, text=True)
+        _, kibibytes, _ = process.stderr.rsplit(maxsplit=2)
+        peak_bytes = max(peak_bytes, 1024 * int(kibibytes))
 
     works: dict[str, Work] = {
-        "DuckDB: sum(score)": lambda: duckdb.sql(floor).fetchall(),
-        "leakbound tally": count,
+        "DuckDB: sum(score)": lambda: duckdb.sql(sum_of_scores).fetchall(),
+        "leakbound tally": run_tally,
         "audit of the tally": lambda: lb.audit(tally, lb.Coins()),
     }
     if size <= IN_MEMORY:
         scores, member = drawn(size, 0)
         works["numpy.sort"] = lambda: np.sort(scores)
         works["Tally.of and audit"] = lambda: lb.audit(lb.Tally.of(scores, member), lb.Coins())
+    repetitions = 7
     if size >= IN_MEMORY:
-        works["DuckDB: plain SQL"] = lambda: duckdb.sql(query("COUNT", files)).fetchall()
-    for row in rounds(works, 3 if size >= IN_MEMORY else 7):
-        yield {"m": size, **row} | ({"bytes": peak} if row["work"] == "leakbound tally" else {})
-    assert lb.Tally.from_parquet(out) == tally
+        works["DuckDB: plain SQL"] = lambda: duckdb.sql(count_query).fetchall()
+        repetitions = 3
+    for row in median_times(works, repetitions):
+        measured = {"m": size, **row}
+        if row["work"] == "leakbound tally":
+            measured["bytes"] = peak_bytes
+        yield measured
+    assert lb.Tally.from_parquet(tally_path) == tally
 
 
 def paired(size: int, folder: Path, duckdb: Any) -> Iterator[dict[str, Any]]:
     """A random split: pairs, and the shuffle alone."""
-    files = shards(folder, size)
-    scale = lb.Tally.from_arrow(duckdb.sql(query("COUNT", files)))
-    pairing = lb.Pairing.of(scale, seed=0, buckets=16)
-    asked = query("PAIR", files).format(centre=pairing.centre, spread=pairing.spread, seed=0)
-    floor = f"SELECT md5(concat('0:', id)) AS h FROM {read(files)} GROUP BY h"
+    paths = shards(folder, size)
+    tally = lb.Tally.from_arrow(duckdb.sql(query("COUNT", paths)))
+    pairing = lb.Pairing.of(tally, seed=0, buckets=16)
+    pair_query = query("PAIR", paths).format(centre=pairing.centre, spread=pairing.spread, seed=0)
+    hashes = f"SELECT md5(concat('0:', id)) AS h FROM {read_parquet(paths)} GROUP BY h"
+    hash_query = f"SELECT count(*) FROM ({hashes})"
 
-    def of() -> None:
-        rows = parquet.read_table(list(map(str, files)))
-        ids, scores, member = (rows[name].to_numpy() for name in ("id", "score", "member"))
-        lb.PairTally.of(scores, member, ids, pairing=pairing)
+    def pair_in_memory() -> None:
+        rows = parquet.read_table(list(map(str, paths)))
+        lb.PairTally.of(
+            rows["score"].to_numpy(),
+            rows["member"].to_numpy(),
+            rows["id"].to_numpy(),
+            pairing=pairing,
+        )
 
     works: dict[str, Work] = {
-        "PairTally.of": of,
-        "DuckDB: GROUP BY hash": lambda: duckdb.sql(f"SELECT count(*) FROM ({floor})").fetchall(),
-        "DuckDB: pairs": lambda: lb.PairTally.from_arrow(duckdb.sql(asked), pairing=pairing),
+        "PairTally.of": pair_in_memory,
+        "DuckDB: GROUP BY hash": lambda: duckdb.sql(hash_query).fetchall(),
+        "DuckDB: pairs": lambda: lb.PairTally.from_arrow(duckdb.sql(pair_query), pairing=pairing),
     }
-    for row in rounds(works, 1 if size >= IN_MEMORY else 3):
+    repetitions = 3
+    if size >= IN_MEMORY:
+        repetitions = 1
+    for row in median_times(works, repetitions):
         yield {"m": size, **row}
 
 
-def rounds(works: dict[str, Work], count: int) -> Iterator[dict[str, Any]]:
+def median_times(works: dict[str, Work], repetitions: int) -> Iterator[dict[str, Any]]:
     """Median seconds of rounds in which all take turns; a round before them fills caches."""
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
-    for turn in range(count + 1):
+    for turn in range(repetitions + 1):
         for name, run in works.items():
-            took = timed(run)
+            clock_and_processor = timed(run)
             if turn:
-                times[name].append(took)
-    for name, each in times.items():
-        seconds, cpu = (float(f"{median(column):.3g}") for column in zip(*each, strict=True))
-        yield {"work": name, "seconds": seconds, "cpu": cpu}
+                times[name].append(clock_and_processor)
+    for name, times_of_work in times.items():
+        clock_seconds, processor_seconds = zip(*times_of_work, strict=True)
+        yield {
+            "work": name,
+            "seconds": three_digits(median(clock_seconds)),
+            "cpu": three_digits(median(processor_seconds)),
+        }
+
+
+def three_digits(number: float) -> float:
+    return float(f"{number:.3g}")
 
 
 def main() -> None:
@@ -177,15 +207,20 @@ def main() -> None:
     given = parser.parse_args()
     os.environ["RAYON_NUM_THREADS"] = str(THREADS)
     _core.set_threads(THREADS)
+    sizes = [10**power for power in range(3, 10) if 10**power <= given.most]
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as temporary:
-        limits = {"threads": THREADS, "memory_limit": "8GB", "temp_directory": f"{temporary}/spill"}
+        folder = Path(temporary)
+        limits = {
+            "threads": THREADS,
+            "memory_limit": "8GB",
+            "temp_directory": f"{temporary}/spill",
+        }
         duckdb = import_module("duckdb").connect(config=limits)
-        sizes = [10**power for power in range(3, 10) if 10**power <= given.most]
         for size in sizes:
-            rows += counted(size, folder=Path(temporary), duckdb=duckdb)
-            if ROWS <= size <= IN_MEMORY:
-                rows += paired(size, folder=Path(temporary), duckdb=duckdb)
+            rows += counted(size, folder=folder, duckdb=duckdb)
+            if ROWS_OF_FILE <= size <= IN_MEMORY:
+                rows += paired(size, folder=folder, duckdb=duckdb)
             lines = ",\n".join(map(json.dumps, rows))
             given.out.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
 

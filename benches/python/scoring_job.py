@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -30,10 +30,11 @@ from leakbound.cli.commands import program
 
 HERE = Path(__file__).parent
 PROGRAM = [sys.executable, "-m", "leakbound", "score"]
-BATCH = 64
-ROWS = 4096
+BATCH_SIZE = 64
+ROWS_OF_CHUNK = 4096
 ROUNDS = 5
 SIDE = 32
+"""Pixels of a side of an image."""
 CLASSES = 10
 
 
@@ -43,13 +44,14 @@ class Images(nn.Module):
     def __init__(self, widths: tuple[int, ...]) -> None:
         super().__init__()
         torch.manual_seed(0)
-        layers = [
-            layer
-            for ins, outs in pairwise((3, *widths))
-            for layer in (nn.Conv2d(ins, outs, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
-        ]
-        size = widths[-1] * (SIDE >> len(widths)) ** 2
-        self.layers = nn.Sequential(*layers, nn.Flatten(), nn.Linear(size, CLASSES))
+        layers: list[nn.Module] = []
+        for in_channels, out_channels in pairwise((3, *widths)):
+            convolution = nn.Conv2d(in_channels, out_channels, 3, padding=1)
+            layers += [convolution, nn.ReLU(), nn.MaxPool2d(2)]
+        # Each layer halves the sides.
+        final_side = SIDE >> len(widths)
+        final_size = widths[-1] * final_side**2
+        self.layers = nn.Sequential(*layers, nn.Flatten(), nn.Linear(final_size, CLASSES))
 
     def forward(self, pixels: Tensor) -> Any:
         return self.layers(pixels.to(torch.float32) / 255 - 0.5)
@@ -69,16 +71,18 @@ def images(folder: Path, number: int) -> Path:
     """Write images of random bytes, and labels."""
     rng = np.random.default_rng(0)
     path = folder / "images.parquet"
-    kind = pa.list_(pa.list_(pa.list_(pa.uint8(), SIDE), SIDE), 3)
-    schema = pa.schema({"id": pa.int64(), "features": kind, "label": pa.int64()})
+    image_type = pa.list_(pa.list_(pa.list_(pa.uint8(), SIDE), SIDE), 3)
+    schema = pa.schema({"id": pa.int64(), "features": image_type, "label": pa.int64()})
     with parquet.ParquetWriter(path, schema) as file:
-        for first in range(0, number, ROWS):
-            ids = np.arange(first, min(first + ROWS, number))
-            nested: Any = pa.array(rng.integers(256, size=ids.size * 3 * SIDE**2, dtype=np.uint8))
-            for size in (SIDE, SIDE, 3):
-                nested = pa.FixedSizeListArray.from_arrays(nested, size)
+        for first in range(0, number, ROWS_OF_CHUNK):
+            last = min(first + ROWS_OF_CHUNK, number)
+            ids = np.arange(first, last)
+            bytes_of_chunk = ids.size * 3 * SIDE**2
+            pixels: Any = pa.array(rng.integers(256, size=bytes_of_chunk, dtype=np.uint8))
+            for length in (SIDE, SIDE, 3):
+                pixels = pa.FixedSizeListArray.from_arrays(pixels, length)
             labels = rng.integers(CLASSES, size=ids.size)
-            file.write_table(pa.table([ids, nested, labels], schema=schema))
+            file.write_table(pa.table([ids, pixels, labels], schema=schema))
     return path
 
 
@@ -86,37 +90,43 @@ def documents(folder: Path, number: int, longest: int) -> Path:
     """Write texts of random words, and coins."""
     rng = np.random.default_rng(0)
     path = folder / "documents.parquet"
-    words = np.array(["".join(rng.choice([*"abcdefgh"], size)) for size in rng.integers(1, 9, 500)])
-    texts = [" ".join(rng.choice(words, size)) for size in rng.integers(2, longest // 4, number)]
+    letters = [*"abcdefgh"]
+    word_lengths = rng.integers(1, 9, 500)
+    vocabulary = np.array(["".join(rng.choice(letters, length)) for length in word_lengths])
+    text_lengths = rng.integers(2, longest // 4, number)
+    texts = [" ".join(rng.choice(vocabulary, length)) for length in text_lengths]
     member = rng.random(number) < 0.5
-    parquet.write_table(pa.table({"id": np.arange(number), "text": texts, "member": member}), path)
+    table = pa.table({"id": np.arange(number), "text": texts, "member": member})
+    parquet.write_table(table, path)
     return path
 
 
-def language(folder: Path, longest: int, width: int, layers: int) -> Path:
+def language_model(folder: Path, longest: int, width: int, layers: int) -> Path:
     """Write a language model with random weights and a tokenizer of words and letters."""
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
-    letters = pre_tokenizers.ByteLevel.alphabet()
-    vocabulary = {letter: token for token, letter in enumerate(sorted(letters))}
-    rules = Tokenizer(models.BPE(vocab=vocabulary | {"<end>": len(letters)}, merges=[]))
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {letter: token for token, letter in enumerate(letters)}
+    end_token = len(letters)
+    vocabulary["<end>"] = end_token
+    rules = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
     rules.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    end = len(letters)
     config = GPT2Config(
-        vocab_size=end + 1,
+        vocab_size=end_token + 1,
         n_positions=longest,
         n_embd=width,
         n_layer=layers,
         n_head=width // 32,
-        bos_token_id=end,
-        eos_token_id=end,
+        bos_token_id=end_token,
+        eos_token_id=end_token,
     )
     torch.manual_seed(0)
-    GPT2LMHeadModel(config).save_pretrained(folder / "language")
-    words = PreTrainedTokenizerFast(tokenizer_object=rules, eos_token="<end>")
-    words.save_pretrained(folder / "language")
-    return folder / "language"
+    model_folder = folder / "language"
+    GPT2LMHeadModel(config).save_pretrained(model_folder)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=rules, eos_token="<end>")
+    tokenizer.save_pretrained(model_folder)
+    return model_folder
 
 
 def seconds(run: Callable[[], object]) -> float:
@@ -124,39 +134,44 @@ def seconds(run: Callable[[], object]) -> float:
     clock = time.process_time
     if torch.cuda.is_available():
         clock = time.perf_counter
-    begun = clock()
+    start = clock()
     run()
     if torch.cuda.is_available():
         torch.cuda.synchronize()
-    return clock() - begun
+    return clock() - start
 
 
-def compare(what: str, command: list[str], run: Callable[[], None], number: int) -> None:
+def compare(what: str, command: list[str], forward_pass: Callable[[], None], number: int) -> None:
     """Time the command and a plain forward pass in turn, and print the medians."""
     rounds = []
     for _ in range(ROUNDS):
-        with TemporaryDirectory() as name:
-            words = ["score", *command, "--batch-size", str(BATCH), "--out", name]
-            ours = seconds(partial(program("score"), words, standalone_mode=False))
-        theirs = seconds(run)
-        rounds.append((ours / theirs, ours, theirs))
-    ratios = sorted(ratio for ratio, _, _ in rounds)
-    ratio, ours, theirs = sorted(rounds)[ROUNDS // 2]
-    on = "CPU, processor's time"
+        with TemporaryDirectory() as folder:
+            words = ["score", *command, "--batch-size", str(BATCH_SIZE), "--out", folder]
+            score = partial(program("score"), words, standalone_mode=False)
+            command_seconds = seconds(score)
+        pass_seconds = seconds(forward_pass)
+        ratio = command_seconds / pass_seconds
+        rounds.append((ratio, command_seconds, pass_seconds))
+    rounds.sort()
+    least_ratio, _, _ = rounds[0]
+    largest_ratio, _, _ = rounds[-1]
+    ratio, command_seconds, pass_seconds = rounds[ROUNDS // 2]
+    device = "CPU, processor's time"
     if torch.cuda.is_available():
-        on = torch.cuda.get_device_name()
+        device = torch.cuda.get_device_name()
     sys.stdout.write(
-        f"{number:,} {what} ({on}): {ours:.1f} s, {number / ours:,.0f}/s; a plain forward pass "
-        f"{theirs:.1f} s; ratio {ratio:.3f} "
-        f"({ratios[0]:.3f} to {ratios[-1]:.3f})\n"
+        f"{number:,} {what} ({device}): {command_seconds:.1f} s, "
+        f"{number / command_seconds:,.0f}/s; a plain forward pass {pass_seconds:.1f} s; "
+        f"ratio {ratio:.3f} ({least_ratio:.3f} to {largest_ratio:.3f})\n"
     )
 
 
-def plain(model: nn.Module, device: str, batches: Iterator[dict[str, Tensor]]) -> None:
+def run_forward(model: nn.Module, device: str, batches: Iterable[dict[str, Tensor]]) -> None:
     """Run a model over batches."""
     with torch.inference_mode():
         for batch in batches:
-            model(**{name: tensor.to(device) for name, tensor in batch.items()})
+            on_device = {name: tensor.to(device) for name, tensor in batch.items()}
+            model(**on_device)
 
 
 def compare_images(folder: Path, number: int, device: str, *, full: bool) -> None:
@@ -168,17 +183,18 @@ def compare_images(folder: Path, number: int, device: str, *, full: bool) -> Non
         name = "large"
         build = large
     model = build().to(device).eval()
-    pixels = torch.randint(256, (ROWS, 3, SIDE, SIDE), dtype=torch.uint8)
+    pixels = torch.randint(256, (ROWS_OF_CHUNK, 3, SIDE, SIDE), dtype=torch.uint8)
 
     def batches() -> Iterator[dict[str, Tensor]]:
-        for first in range(0, number, BATCH):
-            yield {"pixels": pixels[first % ROWS :][: min(BATCH, number - first)]}
+        for first in range(0, number, BATCH_SIZE):
+            size = min(BATCH_SIZE, number - first)
+            begin = first % ROWS_OF_CHUNK
+            yield {"pixels": pixels[begin : begin + size]}
 
-    words = [f"scoring_job:{name}", str(path), "--device", device]
     compare(
         "images",
-        command=words,
-        run=lambda: plain(model, device=device, batches=batches()),
+        command=[f"scoring_job:{name}", str(path), "--device", device],
+        forward_pass=lambda: run_forward(model, device=device, batches=batches()),
         number=number,
     )
 
@@ -195,59 +211,70 @@ def compare_sequences(folder: Path, number: int, device: str, *, full: bool) -> 
         width = 768
         layers = 12
     path = documents(folder, number=number, longest=longest)
-    place = language(folder, longest=longest, width=width, layers=layers)
-    tokenizer = AutoTokenizer.from_pretrained(place)
-    model: Any = GPT2LMHeadModel.from_pretrained(place)
+    model_folder = language_model(folder, longest=longest, width=width, layers=layers)
+    tokenizer = AutoTokenizer.from_pretrained(model_folder)
+    model: Any = GPT2LMHeadModel.from_pretrained(model_folder)
     model = model.to(device).eval()
     model.config.use_cache = False
     texts = parquet.read_table(path)["text"].to_pylist()
-    tokens = tokenizer(texts, truncation=True, max_length=longest)["input_ids"]
-    ready: list[dict[str, Tensor]] = []
-    for first in range(0, number, ROWS):
-        rows = sorted(tokens[first : first + ROWS], key=len, reverse=True)
-        for start in range(0, len(rows), BATCH):
-            lists = [torch.tensor(row) for row in rows[start : start + BATCH]]
-            padded = nn.utils.rnn.pad_sequence(lists, batch_first=True)
-            mask = nn.utils.rnn.pad_sequence(
-                [torch.ones_like(row) for row in lists], batch_first=True
-            )
-            ready.append({"input_ids": padded, "attention_mask": mask})
-    words = [str(place), str(path), "--device", device]
+    encoded = tokenizer(texts, truncation=True, max_length=longest)
+    batches = list(padded_batches(encoded["input_ids"]))
     compare(
         "sequences",
-        command=words,
-        run=lambda: plain(model, device=device, batches=iter(ready)),
+        command=[str(model_folder), str(path), "--device", device],
+        forward_pass=lambda: run_forward(model, device=device, batches=batches),
         number=number,
     )
+
+
+def padded_batches(sequences: list[list[int]]) -> Iterator[dict[str, Tensor]]:
+    """Yield batches as the command makes them: of a chunk the longest sequences first."""
+    pad = partial(nn.utils.rnn.pad_sequence, batch_first=True)
+    for first in range(0, len(sequences), ROWS_OF_CHUNK):
+        chunk = sequences[first : first + ROWS_OF_CHUNK]
+        longest_first = sorted(chunk, key=len, reverse=True)
+        for begin in range(0, len(longest_first), BATCH_SIZE):
+            batch = longest_first[begin : begin + BATCH_SIZE]
+            tokens = [torch.tensor(sequence) for sequence in batch]
+            masks = [torch.ones_like(sequence) for sequence in tokens]
+            yield {"input_ids": pad(tokens), "attention_mask": pad(masks)}
 
 
 def kill(folder: Path, number: int) -> None:
     """Kill a run twice, let it go on, and compare its shards with those of another run."""
     path = documents(folder, number=number, longest=128)
-    place = language(folder, longest=128, width=64, layers=2)
-    command = [*PROGRAM, str(place), str(path), "--batch-size", str(BATCH), "--out"]
-    whole = folder / "whole"
-    out = folder / "killed"
-    begun = time.perf_counter()
-    subprocess.run([*command, str(whole)], check=True)
-    spent = time.perf_counter() - begun
-    expected = {one.name: one.read_bytes() for one in whole.glob("*.parquet")}
-    left = []
-    for share in (3, 1.5):
-        process = subprocess.Popen([*command, str(out)])
-        while len([*out.glob("*.parquet")]) < len(expected) / share:
+    model_folder = language_model(folder, longest=128, width=64, layers=2)
+    batch_size = str(BATCH_SIZE)
+    command = [*PROGRAM, str(model_folder), str(path), "--batch-size", batch_size, "--out"]
+    uninterrupted = folder / "whole"
+    killed = folder / "killed"
+    start = time.perf_counter()
+    subprocess.run([*command, str(uninterrupted)], check=True)
+    uninterrupted_seconds = time.perf_counter() - start
+    expected_shards = shards_of(uninterrupted)
+    shards_when_killed = []
+    for divisor in (3, 1.5):
+        process = subprocess.Popen([*command, str(killed)])
+        while len(shards_of(killed)) < len(expected_shards) / divisor:
             time.sleep(0.01)
         os.kill(process.pid, signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
-        left.append(len([*out.glob("*.parquet")]))
-    begun = time.perf_counter()
-    subprocess.run([*command, str(out)], check=True)
-    rest = time.perf_counter() - begun
-    assert {one.name: one.read_bytes() for one in out.glob("*.parquet")} == expected
+        shards_when_killed.append(len(shards_of(killed)))
+    start = time.perf_counter()
+    subprocess.run([*command, str(killed)], check=True)
+    resumed_seconds = time.perf_counter() - start
+    assert shards_of(killed) == expected_shards
+    first_kill, second_kill = shards_when_killed
     sys.stdout.write(
-        f"{number:,} documents in {len(expected)} shards: {spent:.1f} s uninterrupted; killed "
-        f"after {left[0]} and {left[1]} shards, the rest took {rest:.1f} s; equal to the bit\n"
+        f"{number:,} documents in {len(expected_shards)} shards: {uninterrupted_seconds:.1f} s "
+        f"uninterrupted; killed after {first_kill} and {second_kill} shards, the rest took "
+        f"{resumed_seconds:.1f} s; equal to the bit\n"
     )
+
+
+def shards_of(folder: Path) -> dict[str, bytes]:
+    """Return the shards in a folder, by name."""
+    return {path.name: path.read_bytes() for path in folder.glob("*.parquet")}
 
 
 def main() -> None:
@@ -260,15 +287,18 @@ def main() -> None:
     device = "cpu"
     if torch.cuda.is_available():
         device = "cuda"
-    sizes = (20_000, 10_000)
+    image_count = 20_000
+    sequence_count = 10_000
     if chosen.full:
-        sizes = (1_000_000, 100_000)
+        image_count = 1_000_000
+        sequence_count = 100_000
     with TemporaryDirectory() as name:
+        folder = Path(name)
         if chosen.kill:
-            kill(Path(name), chosen.kill)
+            kill(folder, chosen.kill)
             return
-        compare_images(Path(name), number=sizes[0], device=device, full=chosen.full)
-        compare_sequences(Path(name), number=sizes[1], device=device, full=chosen.full)
+        compare_images(folder, number=image_count, device=device, full=chosen.full)
+        compare_sequences(folder, number=sequence_count, device=device, full=chosen.full)
 
 
 if __name__ == "__main__":

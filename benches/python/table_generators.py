@@ -24,34 +24,38 @@ from real_data import adult
 MEMBERS = 16_000
 OTHERS = 12_000
 EPOCHS = 20
-BATCH = 128
+BATCH_SIZE = 128
 PEOPLE = adult()
-MEAN = PEOPLE.values.mean(axis=0)
-SPREAD = PEOPLE.values.std(axis=0)
+COLUMN_MEANS = PEOPLE.values.mean(axis=0)
+COLUMN_DEVIATIONS = PEOPLE.values.std(axis=0)
 
 
 def features(rows: FloatArray) -> NDArray[np.float32]:
     """Return numbers standardised, and categories one column each."""
     columns = []
-    for i, name in enumerate(PEOPLE.columns):
+    for number, name in enumerate(PEOPLE.columns):
+        values = rows[:, [number]]
         if name in PEOPLE.categories:
             one_hot = np.eye(len(PEOPLE.categories[name]))
-            columns.append(one_hot[rows[:, i].astype(np.int64)])
+            codes = values[:, 0].astype(np.int64)
+            columns.append(one_hot[codes])
         else:
-            columns.append((rows[:, [i]] - MEAN[i]) / SPREAD[i])
+            columns.append((values - COLUMN_MEANS[number]) / COLUMN_DEVIATIONS[number])
     return np.concatenate(columns, axis=1).astype(np.float32)
 
 
 def trained(rows: IntArray) -> nn.Module:
     """Return a network that learnt some of the people."""
     torch.manual_seed(0)
-    x = torch.tensor(features(PEOPLE.values[rows]))
-    y = torch.tensor(PEOPLE.labels[rows])
-    network = nn.Sequential(nn.Linear(x.shape[1], 256), nn.ReLU(), nn.Linear(256, 2))
+    inputs = torch.tensor(features(PEOPLE.values[rows]))
+    labels = torch.tensor(PEOPLE.labels[rows])
+    network = nn.Sequential(nn.Linear(inputs.shape[1], 256), nn.ReLU(), nn.Linear(256, 2))
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
     for _ in range(EPOCHS):
-        for batch in torch.split(torch.randperm(len(x)), BATCH):
-            descend(optimizer, nn.functional.cross_entropy(network(x[batch]), y[batch]))
+        shuffled_rows = torch.randperm(len(inputs))
+        for batch in torch.split(shuffled_rows, BATCH_SIZE):
+            loss = nn.functional.cross_entropy(network(inputs[batch]), labels[batch])
+            descend(optimizer, loss)
     return network.eval()
 
 
@@ -59,19 +63,19 @@ def main() -> None:
     """Print c, and what is put down to each network, over three seeds."""
     order = np.random.default_rng(0).permutation(len(PEOPLE.labels))
     members, others, held_out = np.split(order, [MEMBERS, MEMBERS + OTHERS])
-    helpers = tuple(Helper(lesson, epochs=10) for lesson in ("generated", "members"))
+    helpers = (Helper("generated", epochs=10), Helper("members", epochs=10))
     options = Options(inputs=features, helper=helpers, seeds=(0, 1, 2), saturation=())
     with reproducible():
         networks = {"other people": trained(others), "the members": trained(members)}
-        for kind in (SequentialCART, ChowLiuTree):
+        for generator in (SequentialCART, ChowLiuTree):
             report = run(
                 networks,
                 members=(PEOPLE.values[members], PEOPLE.labels[members]),
-                generator=kind(categorical=PEOPLE.categorical),
+                generator=generator(categorical=PEOPLE.categorical),
                 nonmembers=(PEOPLE.values[held_out], PEOPLE.labels[held_out]),
                 options=options,
             )
-            sys.stdout.write(f"{kind.__name__}\n{report}\n")
+            sys.stdout.write(f"{generator.__name__}\n{report}\n")
 
 
 if __name__ == "__main__":

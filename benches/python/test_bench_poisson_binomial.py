@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from leakbound import stats
-from poisson_binomial_peers import PEERS, SLOWEST, law
+from poisson_binomial_peers import LARGEST_SIZE, PEERS, law
 from ratios import Ratio, measure
 
 Record: TypeAlias = Callable[[Ratio, Callable[[], object]], None]
@@ -15,7 +15,7 @@ Record: TypeAlias = Callable[[Ratio, Callable[[], object]], None]
 MODULES = {"scipy": "scipy.stats", "fast-poibin": "fast_poibin"}
 ROUNDS = {1_000: 51, 10_000: 21, 100_000: 3, 1_000_000: 3}
 # Beyond its largest size a peer takes minutes.
-CASES = [(peer, size) for peer in PEERS for size in ROUNDS if size <= SLOWEST[peer]]
+CASES = [(peer, size) for peer in PEERS for size in ROUNDS if size <= LARGEST_SIZE[peer]]
 
 
 @pytest.mark.parametrize(("peer", "size"), CASES)

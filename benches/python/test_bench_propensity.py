@@ -27,57 +27,63 @@ def fitted(rows: int) -> tuple[PropensityFit, _Floats]:
     """A model of `rows` rows of 50 features, and as many rows to predict."""
     rng = np.random.default_rng(rows)
     features = rng.standard_normal((2 * rows, COLUMNS))
-    slopes = np.r_[0.5, rng.normal(0, 0.15, COLUMNS - 1)]
-    member = rng.random(2 * rows) < 1 / (1 + np.exp(-features @ slopes))
-    return LogisticPropensity().fit(features[:rows], member[:rows]), features[rows:]
+    weak_slopes = rng.normal(0, 0.15, COLUMNS - 1)
+    log_odds = features @ np.r_[0.5, weak_slopes]
+    member = rng.random(2 * rows) < 1 / (1 + np.exp(-log_odds))
+    fit = LogisticPropensity().fit(features[:rows], member[:rows])
+    return fit, features[rows:]
 
 
-def refit(fit: PropensityFit, counts: NDArray[np.uint32], audit: _Floats) -> _Floats:
+def scikit_learn_refit(
+    fit: PropensityFit, copies_of_rows: NDArray[np.uint32], audited_features: _Floats
+) -> _Floats:
     """One refit and its predictions, by scikit-learn."""
-    model: Any = CalibratedClassifierCV(
-        LogisticRegression(), cv=PredefinedSplit(fit.rows.folds), ensemble=False
-    )
-    model.fit(fit.rows.features, fit.rows.member, sample_weight=counts)
-    chances: _Floats = model.predict_proba(audit)[:, 1]
-    return chances
+    folds = PredefinedSplit(fit.rows.folds)
+    model: Any = CalibratedClassifierCV(LogisticRegression(), cv=folds, ensemble=False)
+    model.fit(fit.rows.features, fit.rows.member, sample_weight=copies_of_rows)
+    propensities: _Floats = model.predict_proba(audited_features)[:, 1]
+    return propensities
 
 
 def test_refits_beside_scikit_learn(record: Record) -> None:
-    fit, audit = fitted(10_000)
+    fit, audited_features = fitted(10_000)
     rows = _core.PropensityRows(fit.rows.features, fit.rows.member, folds=fit.rows.folds, l2=1.0)
     resamples = rows.resamples(seed=0, first=0, count=TIMED)
-    draws = fit.bootstrap(audit, K=600)
-    for k in (0, TIMED - 1):
-        np.testing.assert_allclose(
-            1 / (1 + np.exp(-draws[k])), refit(fit, counts=resamples[k], audit=audit), atol=1e-3
-        )
+    log_odds = fit.bootstrap(audited_features, K=600)
+    for replicate in (0, TIMED - 1):
+        propensities = 1 / (1 + np.exp(-log_odds[replicate]))
+        of_scikit_learn = scikit_learn_refit(fit, resamples[replicate], audited_features)
+        np.testing.assert_allclose(propensities, of_scikit_learn, atol=1e-3)
     ratio = measure(
         "600 calibrated refits, 50 features",
-        lambda: fit.bootstrap(audit, K=600),
+        lambda: fit.bootstrap(audited_features, K=600),
         peer=f"a scikit-learn loop ({TIMED} refits timed, scaled)",
-        run_peer=lambda: [refit(fit, counts=counts, audit=audit) for counts in resamples],
+        run_peer=lambda: [
+            scikit_learn_refit(fit, copies_of_rows, audited_features)
+            for copies_of_rows in resamples
+        ],
         size=10_000,
         rounds=3,
     )
     scale = TIMED / 600
     scaled = replace(ratio, ratio=ratio.ratio * scale, spread=ratio.spread * scale)
-    record(scaled, lambda: fit.bootstrap(audit, K=600))
+    record(scaled, lambda: fit.bootstrap(audited_features, K=600))
 
 
 @pytest.mark.parametrize(("rows", "replicates"), [(10_000, 150), (10_000, 1200), (40_000, 150)])
 def test_scaling(record: Record, rows: int, replicates: int) -> None:
-    fit, audit = fitted(rows)
+    fit, audited_features = fitted(rows)
     usual, _ = fitted(10_000)
-    assert fit.bootstrap(audit[:10], K=replicates).shape == (replicates, 10)
+    assert fit.bootstrap(audited_features[:10], K=replicates).shape == (replicates, 10)
     ratio = measure(
         f"refits, K = {replicates:,}",
-        lambda: fit.bootstrap(audit[:10], K=replicates),
+        lambda: fit.bootstrap(audited_features[:10], K=replicates),
         peer="10,000 rows, K = 600",
-        run_peer=lambda: usual.bootstrap(audit[:10], K=600),
+        run_peer=lambda: usual.bootstrap(audited_features[:10], K=600),
         size=rows,
         rounds=3,
     )
-    record(ratio, lambda: fit.bootstrap(audit[:10], K=replicates))
+    record(ratio, lambda: fit.bootstrap(audited_features[:10], K=replicates))
 
 
 @pytest.fixture
@@ -89,11 +95,11 @@ def threads() -> Iterator[None]:
 
 @pytest.mark.usefixtures("threads")
 def test_threads(record: Record) -> None:
-    fit, audit = fitted(10_000)
+    fit, audited_features = fitted(10_000)
 
     def run(count: int) -> _Floats:
         _core.set_threads(count)
-        return fit.bootstrap(audit[:10], K=600)
+        return fit.bootstrap(audited_features[:10], K=600)
 
     np.testing.assert_array_equal(run(1), run(2))
     ratio = measure(

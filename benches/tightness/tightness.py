@@ -11,6 +11,7 @@ not, or take seconds for each game, the quick form shows the stored rows of the 
 """
 
 import argparse
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -43,11 +44,11 @@ BASELINE = Path(__file__).with_name("baseline.parquet")
 PAGE = datasets.path("benchmark")
 CORPUS = Path(__file__).parents[1] / "corpus"
 DELTA = peers.DELTA
-_LEAST = 1e-6
+_ROUNDING = 1e-6
 """Losses of a mean bound below this are rounding."""
-_NOTHING = 0.2
+_LEAST_ORACLE = 0.2
 """Oracles below this prove next to nothing, and their shares say nothing."""
-_SLOW = "opake GDP"
+_SLOW_PEER = "opake GDP"
 """What takes seconds for each game; it plays few of them, at one size."""
 
 _COINS = mechanisms.Noise()
@@ -116,7 +117,7 @@ class Peer:
 
     def audit(self, game: Game, claim: Claim, level: float, seed: int) -> float:
         """Return what the package returns."""
-        if claim != _CLAIMS[1] or abs(level - peers.BETA) > _LEAST:
+        if claim != _CLAIMS[1] or abs(level - peers.BETA) > _ROUNDING:
             raise OptionError(f"of approximate DP at δ = {DELTA:g} and level {peers.BETA:g} alone")
         return installed()[self.__name__](game, seed)
 
@@ -141,15 +142,21 @@ def play(games: Sequence[Any], *what: Any, store: Path | None = None, **options:
     """
     if store is None:
         return benchmark.run(games, *what, **options)
-    tables = []
+    tables_of_games = []
     for game in games:
-        asked = {name: options.get(name) for name in ("m", "seeds", "reference")}
-        played = game_label((game, *what, asked)).encode()  # without addresses of functions
-        file = store / f"{sha256(played).hexdigest()}.parquet"
+        options_of_rows = {name: options.get(name) for name in ("m", "seeds", "reference")}
+        # A label is without addresses of functions.
+        name_of_rows = game_label((game, *what, options_of_rows)).encode()
+        file = store / f"{sha256(name_of_rows).hexdigest()}.parquet"
         if not file.exists():
             benchmark.run([game], *what, **options).to_parquet(file)
-        tables.append(Table.read(file))
-    return joined(tables)
+        tables_of_games.append(Table.read(file))
+    return joined(tables_of_games)
+
+
+def quick_peers() -> list[Peer]:
+    """Return the audits of other packages that do not take seconds for each game."""
+    return [Peer(name) for name in installed() if name != _SLOW_PEER]
 
 
 def tables(
@@ -157,19 +164,19 @@ def tables(
 ) -> Iterator[Table]:
     """Yield the rows of pure and approximate DP, those of other packages, and of Gaussian DP."""
     corpus = [Scores(file.stem) for file in sorted(CORPUS.glob("*.parquet"))]
+    games = (*GAMES, *corpus)
     options |= {"seeds": range(seeds), "progress": True}
-    yield play((*GAMES, *corpus), (*OURS, *FORMS), claims, m, **options)
-    quick = [Peer(name) for name in installed() if name != _SLOW]
-    if quick:
-        yield play((*GAMES, *corpus), quick, _CLAIMS[1:], [1000], **options)
+    yield play(games, (*OURS, *FORMS), claims, m, **options)
+    others = quick_peers()
+    if others:
+        yield play(games, others, _CLAIMS[1:], [1000], **options)
     yield play(GAUSSIAN, (*_FAMILY, *_FOR_GAUSSIAN), [lb.GaussianDP()], m, **options)
 
 
 def counted(**options: Any) -> Iterator[Table]:
     """Yield rows of a few games, so many that false claims of everything can be judged."""
     options |= {"m": [1000], "seeds": range(100), "progress": True}
-    quick = [Peer(name) for name in installed() if name != _SLOW]
-    yield play(JUDGED, (*OURS, *FORMS, *quick), _CLAIMS[1:], **options)
+    yield play(JUDGED, (*OURS, *FORMS, *quick_peers()), _CLAIMS[1:], **options)
     options["reference"] = False
     yield play(JUDGED[:3], (*_FAMILY, *_FOR_GAUSSIAN), [lb.GaussianDP()], **options)
 
@@ -177,25 +184,26 @@ def counted(**options: Any) -> Iterator[Table]:
 def slow(**options: Any) -> Iterator[Table]:
     """Yield rows of what takes seconds for each game, on the same ones."""
     options |= {"m": [1000], "seeds": range(20), "progress": True, "reference": False}
-    if _SLOW in installed():
-        yield play(JUDGED, [Peer(_SLOW)], _CLAIMS[1:], **options)
+    if _SLOW_PEER in installed():
+        yield play(JUDGED, [Peer(_SLOW_PEER)], _CLAIMS[1:], **options)
 
 
 def known(**options: Any) -> Iterator[Table]:
     """Yield rows of bounds that are not valid, on the games that show it."""
     options |= {"m": [1000], "seeds": range(200), "reference": False}
-    sweeps = (forms.uncorrected_sweep, forms.clopper_pearson_uncorrected)
-    yield play(JUDGED, sweeps, _CLAIMS[1:], **options)
+    invalid_forms = (forms.uncorrected_sweep, forms.clopper_pearson_uncorrected)
+    yield play(JUDGED, invalid_forms, _CLAIMS[1:], **options)
     yield play(JUDGED[:3], [forms.product_channel], [lb.GaussianDP()], **options)
 
 
 def baseline(m: Sequence[int] = (10**3, 10**4)) -> Table:
     """Return the rows of ours that a commit is held to."""
     options: dict[str, Any] = {"m": m, "seeds": range(2), "reference": False}
-    held = (*GAMES, *untidy.GAMES, mechanisms.OneSidedTail(share=0.2, shift=3.0))
-    first = play(held, OURS, _CLAIMS, **options)
-    family = (*GAUSSIAN, *untidy.GAMES)
-    return joined([first, play(family, _FAMILY, [lb.GaussianDP()], **options)])
+    games = (*GAMES, *untidy.GAMES, mechanisms.OneSidedTail(share=0.2, shift=3.0))
+    rows_of_dp = play(games, OURS, _CLAIMS, **options)
+    gaussian_games = (*GAUSSIAN, *untidy.GAMES)
+    rows_of_gaussian_dp = play(gaussian_games, _FAMILY, [lb.GaussianDP()], **options)
+    return joined([rows_of_dp, rows_of_gaussian_dp])
 
 
 def matrix(table: Table, m: int, claim: str) -> str:
@@ -203,80 +211,112 @@ def matrix(table: Table, m: int, claim: str) -> str:
 
     Games in which fixed cuts prove next to nothing are left out.
     """
-    shares: dict[str, dict[str, str]] = {}
-    games: dict[str, str] = {}
+    shares_of_oracle: dict[str, dict[str, str]] = {}
+    short_names: dict[str, str] = {}
     for line in table.summary().lines:
-        if (line["m"], line["claim"]) == (m, claim) and line["oracle"] > _NOTHING:
-            star = ""
-            if line["judged"] and line["low"] > peers.BETA:
-                star = "\\*"
-            shares.setdefault(method(line), {})[line["game"]] = f"{line['of_oracle']:.2f}{star}"
-            games[line["game"]] = line["game"].replace("source='fashion-mnist', column=", "")
-    rows = [f"| bound | {' | '.join(games.values())} |", f"|---|{'--:|' * len(games)}"]
-    for name, row in shares.items():
-        rows.append(f"| {name} | {' | '.join(row.get(game, '-') for game in games)} |")
-    return "\n".join(rows)
+        is_asked = (line["m"], line["claim"]) == (m, claim)
+        # The oracle may be NaN.
+        if not (is_asked and line["oracle"] > _LEAST_ORACLE):
+            continue
+        star = ""
+        if line["judged"] and line["low"] > peers.BETA:
+            star = "\\*"
+        game = line["game"]
+        row = shares_of_oracle.setdefault(method(line), {})
+        row[game] = f"{line['of_oracle']:.2f}{star}"
+        short_names[game] = game.replace("source='fashion-mnist', column=", "")
+    return "\n".join(
+        [
+            f"| bound | {' | '.join(short_names.values())} |",
+            f"|---|{'--:|' * len(short_names)}",
+            *markdown_rows(shares_of_oracle, list(short_names)),
+        ]
+    )
+
+
+def markdown_rows(cells: dict[str, dict[str, str]], games: list[str]) -> Iterator[str]:
+    """Yield a row of Markdown for each bound, with a cell for each game."""
+    for bound, cells_of_bound in cells.items():
+        row = " | ".join(cells_of_bound.get(game, "-") for game in games)
+        yield f"| {bound} | {row} |"
 
 
 def false_claims(table: Table) -> str:
     """Return bounds with too many false claims at m = 1,000 as Markdown, by game."""
     games = [game_label(game) for game in JUDGED]
-    told: dict[str, dict[str, str]] = {}
+    counts_by_bound: dict[str, dict[str, str]] = {}
+    too_often_false = set[str]()
     for line in table.summary().lines:
-        if line["m"] == 1000 and line["game"] in games and line["judged"]:
-            share = f"{line['low']:.1%} to {line['high']:.1%}".replace("%", " %")
-            count = f"{line['false_claims']} of {line['judged']} ({share})"
-            name = method(line)
-            if line["claim"] == "Gaussian DP":
-                name += " (Gaussian DP)"
-            wrong = count
-            if line["low"] > peers.BETA:
-                wrong = f"**{count}**"
-            told.setdefault(name, {})[line["game"]] = wrong
-    rows = [f"| bound | {' | '.join(games)} |", f"|---|{'--:|' * len(games)}"]
-    for name, row in told.items():
-        if any(count.startswith("**") for count in row.values()):
-            rows.append(f"| {name} | {' | '.join(row.get(game, '-') for game in games)} |")
-    return "\n".join(rows)
+        if line["m"] != 1000 or line["game"] not in games or not line["judged"]:
+            continue
+        limits = f"{line['low']:.1%} to {line['high']:.1%}".replace("%", " %")
+        count = f"{line['false_claims']} of {line['judged']} ({limits})"
+        bound = method(line)
+        if line["claim"] == "Gaussian DP":
+            bound += " (Gaussian DP)"
+        if line["low"] > peers.BETA:
+            too_often_false.add(bound)
+            count = f"**{count}**"
+        counts_by_bound.setdefault(bound, {})[line["game"]] = count
+    shown_bounds = {
+        bound: counts for bound, counts in counts_by_bound.items() if bound in too_often_false
+    }
+    return "\n".join(
+        [
+            f"| bound | {' | '.join(games)} |",
+            f"|---|{'--:|' * len(games)}",
+            *markdown_rows(shown_bounds, games),
+        ]
+    )
 
 
 def joined(tables: Iterable[Table]) -> Table:
     """Return the rows of several tables as one, each of them once."""
-    rows = (row for table in tables for row in table.to_arrow().to_pylist())
-    return Table.of({tuple(row[name] for name in KEY): row for row in rows}.values())
+    rows_by_key = {}
+    for table in tables:
+        for row in table.to_arrow().to_pylist():
+            key = tuple(row[name] for name in KEY)
+            rows_by_key[key] = row
+    return Table.of(rows_by_key.values())
 
 
 def shown(table: Table) -> str:
     """Return the summary of a table without bounds that are not for its claim."""
-    lines = (one for one in table.summary().lines if one["errors"] < one["games"])
+    lines = (line for line in table.summary().lines if line["errors"] < line["games"])
     return str(benchmark.Summary(tuple(lines)))
 
 
 def stored() -> Table:
     """Return the stored rows of other packages that are not played."""
     rows = Table.read(PAGE).to_arrow()
-    others = compute.match_substring_regex(rows["method"], "^(jax-privacy|opake)")
-    played = pa.array([name for name in installed() if name != _SLOW], "string")
-    return Table(rows.filter(compute.and_not(others, compute.is_in(rows["method"], played))))
+    is_other_package = compute.match_substring_regex(rows["method"], "^(jax-privacy|opake)")
+    played_names = [name for name in installed() if name != _SLOW_PEER]
+    is_played = compute.is_in(rows["method"], pa.array(played_names, "string"))
+    return Table(rows.filter(compute.and_not(is_other_package, is_played)))
 
 
 def lost(before: Table, after: Table) -> list[str]:
     """Return what mean bounds have lost, in words, the largest loss first."""
     names = ("game", "m", "claim", "method", "options")
-    now = {tuple(line[name] for name in names): line for line in after.summary().lines}
+    lines_after = {}
+    for line in after.summary().lines:
+        key = tuple(line[name] for name in names)
+        lines_after[key] = line
     losses = []
     for line in before.summary().lines:
-        game, m, claim, _, _ = key = tuple(line[name] for name in names)
-        words = f"at m = {m:,} on {game}, {claim}, by {method(line)}"
-        if key not in now:
-            losses.append((float("inf"), f"no more rows {words}"))
+        key = tuple(line[name] for name in names)
+        where = f"at m = {line['m']:,} on {line['game']}, {line['claim']}, by {method(line)}"
+        if key not in lines_after:
+            losses.append((math.inf, f"no more rows {where}"))
             continue
         loss = 0.0
         if line["games"] > line["errors"]:
-            loss = line["bound"] - now[key]["bound"]
-        if not loss <= _LEAST:
-            losses.append((loss, f"lost {loss:.3g} {words}"))
-    return [words for _, words in sorted(losses, key=lambda one: -one[0])]
+            loss = line["bound"] - lines_after[key]["bound"]
+        # A loss of NaN is one, too.
+        if not loss <= _ROUNDING:
+            losses.append((loss, f"lost {loss:.3g} {where}"))
+    losses.sort(key=lambda loss_and_words: -loss_and_words[0])
+    return [words for _, words in losses]
 
 
 def main() -> None:
@@ -299,25 +339,32 @@ def main() -> None:
         given.out.mkdir(parents=True, exist_ok=True)
         options["store"] = given.out
     if given.page:
-        every = tables([300, 10**3, 3000], seeds=given.seeds or 20, claims=_CLAIMS[1:], **options)
-        joined(chain(counted(**options), every, slow(**options))).to_parquet(PAGE)
+        rows_of_tables = tables(
+            [300, 10**3, 3000],
+            seeds=given.seeds or 20,
+            claims=_CLAIMS[1:],
+            **options,
+        )
+        rows_of_page = chain(counted(**options), rows_of_tables, slow(**options))
+        joined(rows_of_page).to_parquet(PAGE)
         return
     sizes = [10**3]
     seeds = 20
+    claims = _CLAIMS[1:]
     if given.whole:
         sizes = [10**3, 10**4, 10**5]
         seeds = 200
-    for table in tables(
-        sizes, seeds=given.seeds or seeds, claims=_CLAIMS[not given.whole :], **options
-    ):
+        claims = _CLAIMS
+    for table in tables(sizes, seeds=given.seeds or seeds, claims=claims, **options):
         peers.say(shown(table))
     if given.whole:
-        peers.say(false_claims(joined(chain(counted(**options), slow(**options)))))
+        judged_rows = chain(counted(**options), slow(**options))
+        peers.say(false_claims(joined(judged_rows)))
         return
-    rest = stored()
-    peers.say(f"Stored rows of other packages:\n\n{shown(rest)}")
+    stored_rows = stored()
+    peers.say(f"Stored rows of other packages:\n\n{shown(stored_rows)}")
     peers.say("False claims, at 95 % confidence, so 5 % at most; exact limits:\n")
-    peers.say(false_claims(joined([*known(**options), rest])))
+    peers.say(false_claims(joined([*known(**options), stored_rows])))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import argparse
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -36,14 +37,14 @@ _GAMES: dict[str, Any] = {
 _LARGE = 10**6
 
 
-def spent(work: Callable[[], object]) -> float:
+def processor_milliseconds(work: Callable[[], object]) -> float:
     """Return milliseconds of processor time that work takes."""
     start = time.process_time()
     work()
     return 1e3 * (time.process_time() - start)
 
 
-def row(game: Any, m: int, seeds: int) -> list[float]:
+def median_times(game: Any, m: int, seeds: int) -> list[float]:
     """Return medians of sorting, and for each claim of the default and of `OutsideIn` alone.
 
     Games of other seeds have new counts; the plan for their number is made before, once.
@@ -51,17 +52,17 @@ def row(game: Any, m: int, seeds: int) -> list[float]:
     times: dict[str, list[float]] = {}
     for seed in range(-1, seeds):
         played = game(m, seed=seed + 1)
-        scores, design = played.scores, lb.Coins(played.member)
-        works: dict[str, Callable[[], object]] = {"sort": lambda s=scores: np.argsort(s)}  # type: ignore[misc]
+        design = lb.Coins(played.member)
+        works: dict[str, Callable[[], object]] = {"sort": partial(np.argsort, played.scores)}
         for name, claim in _CLAIMS.items():
-            for cuts in (None, lb.OutsideIn()):
-                options = {"claim": claim, "cuts": cuts, "seed": 0}
-                works[f"{name} {cuts}"] = lambda o=options, s=scores, d=design: lb.audit(s, d, **o)  # type: ignore[misc]
+            audit = partial(lb.audit, played.scores, design, claim=claim, seed=0)
+            works[f"{name}, default"] = audit
+            works[f"{name}, outside-in"] = partial(audit, cuts=lb.OutsideIn())
         for name, work in works.items():
-            needed = spent(work)
+            milliseconds = processor_milliseconds(work)
             if seed >= 0:
-                times.setdefault(name, []).append(needed)
-    return [float(np.median(each)) for each in times.values()]
+                times.setdefault(name, []).append(milliseconds)
+    return [float(np.median(times_of_work)) for times_of_work in times.values()]
 
 
 def main() -> None:
@@ -80,10 +81,11 @@ def main() -> None:
             seeds = given.seeds
             if m >= _LARGE:
                 seeds = 1
-            sort, *each = row(game, m, seeds)
-            pairs = zip(each[::2], each[1::2], strict=True)
-            said = " | ".join(f"{one:,.1f} ({alone:,.1f})" for one, alone in pairs)
-            peers.say(f"| {name} | {m:,} | {sort:,.1f} | {said} |")
+            sorting, *of_audits = median_times(game, m, seeds)
+            cells = []
+            for default, outside_in in zip(of_audits[::2], of_audits[1::2], strict=True):
+                cells.append(f"{default:,.1f} ({outside_in:,.1f})")
+            peers.say(f"| {name} | {m:,} | {sorting:,.1f} | {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":

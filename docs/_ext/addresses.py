@@ -11,8 +11,10 @@ DOCS = Path(__file__).parents[1]
 
 def repository() -> str:
     """Return the address of the repository in `pyproject.toml`, or nothing before a release."""
-    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return str(project.get("urls", {}).get("repository", ""))
+    text = (DOCS.parent / "pyproject.toml").read_text(encoding="utf-8")
+    project = tomllib.loads(text)["project"]
+    urls = project.get("urls", {})
+    return str(urls.get("repository", ""))
 
 
 def icons(address: str) -> list[dict[str, str]]:
@@ -26,7 +28,7 @@ def notebooks(address: str) -> dict[str, Any]:
     """Return the setting of sphinx-gallery that gives each tutorial a button of Binder."""
     if not address:
         return {}
-    owner, name = address.rstrip("/").split("/")[-2:]
+    *_, owner, name = address.rstrip("/").split("/")
     binder = {
         "org": owner,
         "repo": name,

@@ -16,24 +16,35 @@ if TYPE_CHECKING:
 
 TAG = re.compile(r"(?<!\\)\[(bold|dim|/)[^\]]*\]")
 BOLD = re.compile(r"\[bold\](.*?)\[/\]")
-SPECIAL = re.compile(r"([*_|\\])")
+BACKQUOTED = re.compile(r"(?<!`)`([^`]+)`(?!`)")
+SPECIAL_CHARACTERS = re.compile(r"([*_|\\])")
 LITERAL = re.compile(r"(``.*?``)")
 UNDERLINES = "-~"
 
 
 def plain(text: str) -> str:
     """Return text of the program's help as reStructuredText: what is bold there is code."""
-    text = re.sub(r"(?<!`)`([^`]+)`(?!`)", r"``\1``", BOLD.sub(r"``\1``", text))
-    parts = LITERAL.split(TAG.sub("", text).replace("\\[", "["))
-    return "".join(p if p.startswith("``") else SPECIAL.sub(r"\\\1", p) for p in parts)
+    with_code = BOLD.sub(r"``\1``", text)
+    with_code = BACKQUOTED.sub(r"``\1``", with_code)
+    without_tags = TAG.sub("", with_code)
+    parts = LITERAL.split(without_tags.replace("\\[", "["))
+    escaped_parts = []
+    for part in parts:
+        escaped = part
+        if not part.startswith("``"):
+            escaped = SPECIAL_CHARACTERS.sub(r"\\\1", part)
+        escaped_parts.append(escaped)
+    return "".join(escaped_parts)
 
 
 def paragraphs(text: str) -> Iterator[str]:
     """Yield the paragraphs of a help; examples, dimmed on a terminal, as code."""
     for paragraph in text.split("\n\n"):
         lines = [TAG.sub("", line) for line in paragraph.splitlines()]
-        if all(line.startswith("leakbound ") for line in lines):
-            yield ".. code-block:: console\n\n" + "\n".join(f"   $ {line}" for line in lines)
+        are_commands = all(line.startswith("leakbound ") for line in lines)
+        if are_commands:
+            commands = "\n".join(f"   $ {line}" for line in lines)
+            yield f".. code-block:: console\n\n{commands}"
         else:
             yield plain(paragraph)
 
@@ -41,22 +52,31 @@ def paragraphs(text: str) -> Iterator[str]:
 def described(name: str, command: Any, depth: int = 0) -> Iterator[str]:
     """Yield the section of a command, and those of the commands in it."""
     title = name.removeprefix("leakbound ")
+    anchor = title.replace(" ", "-")
+    underline = UNDERLINES[depth] * len(title)
     context = typer.Context(command, info_name=name)
-    pieces = " ".join([name, *command.collect_usage_pieces(context)])
-    yield f".. _command-{title.replace(' ', '-')}:\n\n{title}\n{UNDERLINES[depth] * len(title)}"
+    usage = " ".join([name, *command.collect_usage_pieces(context)])
+    yield f".. _command-{anchor}:\n\n{title}\n{underline}"
     yield from paragraphs(command.help or "")
-    yield f".. code-block:: text\n\n   {pieces}"
-    group = ""
-    for parameter in command.params:
+    yield f".. code-block:: text\n\n   {usage}"
+    yield from options(command.params, context)
+    for subcommand_name, subcommand in getattr(command, "commands", {}).items():
+        yield from described(f"{name} {subcommand_name}", subcommand, depth + 1)
+
+
+def options(parameters: list[Any], context: typer.Context) -> Iterator[str]:
+    """Yield the options of a command with their meanings, below the names of their groups."""
+    current_group = ""
+    for parameter in parameters:
         if getattr(parameter, "hidden", False) or parameter.is_eager:  # --help
             continue
-        if (panel := getattr(parameter, "rich_help_panel", None) or "") != group:
-            yield f"**{panel}**"
-            group = panel
-        words, meaning = parameter.get_help_record(context)
-        yield f"``{words}``\n    {plain(meaning.replace('  [', ' ['))}"
-    for inner, found in getattr(command, "commands", {}).items():
-        yield from described(f"{name} {inner}", found, depth + 1)
+        group = getattr(parameter, "rich_help_panel", None) or ""
+        if group != current_group:
+            yield f"**{group}**"
+            current_group = group
+        spelling, meaning = parameter.get_help_record(context)
+        meaning_in_rst = plain(meaning.replace("  [", " ["))
+        yield f"``{spelling}``\n    {meaning_in_rst}"
 
 
 class Commands(SphinxDirective):
@@ -66,11 +86,13 @@ class Commands(SphinxDirective):
         """Read the program and write its reference."""
         from leakbound.cli.commands import COMMANDS, program
 
-        text: list[str] = []
+        sections: list[str] = []
         for name in COMMANDS:
-            commands: Any = typer.main.get_command(program(name))
-            text += described(f"leakbound {name}", commands.commands[name])
-        return self.parse_text_to_nodes("\n\n".join(text), allow_section_headings=True)
+            main_program: Any = typer.main.get_command(program(name))
+            command = main_program.commands[name]
+            sections += described(f"leakbound {name}", command)
+        text = "\n\n".join(sections)
+        return self.parse_text_to_nodes(text, allow_section_headings=True)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

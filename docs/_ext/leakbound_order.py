@@ -9,8 +9,11 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 
 def by_index(name: str) -> int:
     """Return the position of an example in the `order.txt` of its folder."""
-    folder = next(EXAMPLES.glob(f"*/{Path(name).name}")).parent
-    return (folder / "order.txt").read_text(encoding="utf-8").split().index(Path(name).name)
+    file_name = Path(name).name
+    example = next(EXAMPLES.glob(f"*/{file_name}"))
+    order = example.parent / "order.txt"
+    names_in_order = order.read_text(encoding="utf-8").split()
+    return names_in_order.index(file_name)
 
 
 def reset(_gallery: dict[str, object], _name: str) -> None:

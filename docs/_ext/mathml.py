@@ -14,15 +14,18 @@ if TYPE_CHECKING:
 
 def inline(translator: Any, node: nodes.math) -> None:
     """Write a formula within a line."""
-    translator.body.append(tex2mathml(node.astext(), as_block=False))
+    formula = tex2mathml(node.astext(), as_block=False)
+    translator.body.append(formula)
     raise nodes.SkipNode
 
 
 def block(translator: Any, node: nodes.math_block) -> None:
     """Write a displayed formula."""
     if node.get("number"):
-        translator.body.append(f"<p>({get_node_equation_number(translator, node)})</p>")
-    translator.body.append(tex2mathml(node.astext(), as_block=True))
+        equation_number = get_node_equation_number(translator, node)
+        translator.body.append(f"<p>({equation_number})</p>")
+    formula = tex2mathml(node.astext(), as_block=True)
+    translator.body.append(formula)
     raise nodes.SkipNode
 
 

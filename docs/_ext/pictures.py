@@ -6,13 +6,8 @@ page.
 
 from __future__ import annotations
 
-import html
 import io
 import json
-import re
-from contextlib import chdir, redirect_stdout
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,30 +16,26 @@ from sphinx.util.docutils import SphinxDirective
 
 import leakbound as lb
 from leakbound.audits.pairing import hashes_of_ids, matched_by_hash
+from picture_parts import (
+    FAINT,
+    INK,
+    MEMBER,
+    OTHER,
+    PROVED,
+    ROOT,
+    STYLE,
+    WIDTH,
+    band,
+    example,
+    for_page,
+    histogram,
+    histogram_of_scores,
+    share_legend,
+)
 
 if TYPE_CHECKING:
     from docutils.nodes import Node
     from sphinx.application import Sphinx
-
-INK, FAINT = "#111111", "#888888"
-"""Text and thin lines; both are replaced by the colours of the page."""
-MEMBER, OTHER = "#2f80c8", "#cc6a1f"
-PROVED = OTHER
-"""The colours of plots and reports."""
-THEME = {INK: "var(--pst-color-text-base)", FAINT: "var(--pst-color-text-muted)"}
-STYLE = {
-    "svg.fonttype": "none",
-    "font.family": "sans-serif",
-    "text.color": INK,
-    "axes.edgecolor": FAINT,
-    "axes.labelcolor": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "legend.frameon": False,
-    "figure.constrained_layout.use": True,
-}
 
 
 class Picture(SphinxDirective):
@@ -56,9 +47,11 @@ class Picture(SphinxDirective):
     def run(self) -> list[Node]:
         """Draw, and put drawing and caption into a figure."""
         caption = " ".join(self.content)
-        drawn = nodes.raw("", drawing(self.arguments[0], caption), format="html")
+        (name,) = self.arguments
+        svg = nodes.raw("", drawing(name, caption), format="html")
         text, messages = self.state.inline_text(caption, self.lineno)
-        figure = nodes.figure("", drawn, nodes.caption("", "", *text), classes=["picture"])
+        caption_node = nodes.caption("", "", *text)
+        figure = nodes.figure("", svg, caption_node, classes=["picture"])
         return [figure, *messages]
 
 
@@ -72,49 +65,21 @@ def drawing(name: str, caption: str) -> str:
         figure = draw(plt)
         figure.savefig(file, format="svg", transparent=True)
         plt.close(figure)
-    svg = re.sub(r"<metadata>.*?</metadata>", "", file.getvalue(), flags=re.S)
-    svg = re.sub(r'<g id="[^"]*">', "<g>", svg[svg.index("<svg") :])
-    for colour, variable in THEME.items():
-        svg = svg.replace(colour, variable)
-    return svg.replace("<svg", f'<svg role="img" aria-label="{html.escape(caption)}"', 1)
-
-
-def example(page: str) -> dict[str, Any]:
-    """Run the first example of a page, in a temporary folder, and return its names."""
-    text = (Path(__file__).parents[1] / f"{page}.md").read_text(encoding="utf-8")
-    names: dict[str, Any] = {}
-    with TemporaryDirectory() as folder, chdir(folder), redirect_stdout(io.StringIO()):
-        exec(re.findall(r"```python\n(.*?)```", text, re.S)[0], names)
-    return names
-
-
-def band(ax: Any, bound: float, ceiling: float, end: float) -> None:
-    """Draw which ε are ruled out, which are not, and which are out of reach."""
-    ax.barh(0, bound, color=PROVED, height=0.6)
-    ax.barh(0, ceiling - bound, left=bound, color="none", edgecolor=FAINT, hatch="///", height=0.6)
-    ax.barh(0, end - ceiling, left=ceiling, color="none", edgecolor=FAINT, height=0.6)
-    ax.set(xlim=(0, end), ylim=(-0.4, 0.4), yticks=[])
-    ax.spines["left"].set_visible(False)
-
-
-def histogram(ax: Any, scores: Any, member: Any, names: tuple[str, str], bins: int = 30) -> None:
-    """Draw the scores of two groups."""
-    edges = np.linspace(np.min(scores), np.max(scores), bins + 1)
-    for one, name, colour in ((False, names[1], OTHER), (True, names[0], MEMBER)):
-        ax.hist(scores[member == one], edges, color=colour, alpha=0.65, label=name)
-    ax.set_yticks([])
-    ax.legend()
+    return for_page(file.getvalue(), caption)
 
 
 def gate(plt: Any) -> Any:
     """Three outcomes of a claim."""
-    rows = [(0.8, 4.0, "passes (exit code 0)"), (2.6, 4.0, "fails (exit code 1)")]
-    rows.append((0.2, 1.5, "inconclusive (exit code 3)"))
-    figure, axes = plt.subplots(3, 1, figsize=(5.6, 2.9), sharex=True)
-    for ax, (bound, ceiling, title) in zip(axes, rows, strict=True):
-        band(ax, bound, ceiling, 5.0)
+    rows = [
+        (0.8, 4.0, "passes (exit code 0)"),
+        (2.6, 4.0, "fails (exit code 1)"),
+        (0.2, 1.5, "inconclusive (exit code 3)"),
+    ]
+    figure, axes = plt.subplots(3, 1, figsize=(WIDTH, 2.9), sharex=True)
+    for ax, (bound, ceiling, outcome) in zip(axes, rows, strict=True):
+        band(ax, bound=bound, ceiling=ceiling, end=5.0)
         ax.axvline(2.0, color=INK, linestyle="--")
-        ax.set_title(title, loc="left", fontsize=10)
+        ax.set_title(outcome, loc="left", fontsize=10)
     axes[-1].set_xlabel("ε: ruled out (filled), not ruled out (hatched), out of reach (empty)")
     return figure
 
@@ -122,43 +87,54 @@ def gate(plt: Any) -> Any:
 def coins(plt: Any) -> Any:
     """Draw records, coins, and which of them the model saw."""
     plan = lb.InclusionPlan.create(16, seed=5)
-    figure, ax = plt.subplots(figsize=(5.6, 2.2))
-    for place, member in enumerate(plan.member):
-        colour, level = (MEMBER, 1.0) if member else (OTHER, -1.0)
-        ax.plot([place, place], [0, level], color=FAINT, linewidth=0.8)
-        ax.plot(place, 0, "o", color=FAINT, markersize=7)
-        ax.plot(place, level, "s", color=colour, markersize=10)
-    for level, text in ((1, "members:\nthe model is\ntrained on them"), (0, "a coin each")):
-        ax.text(16, level, text, va="center")
+    figure, ax = plt.subplots(figsize=(WIDTH, 2.2))
+    for record, is_member in enumerate(plan.member):
+        colour = OTHER
+        level = -1.0
+        if is_member:
+            colour = MEMBER
+            level = 1.0
+        ax.plot([record, record], [0, level], color=FAINT, linewidth=0.8)
+        ax.plot(record, 0, "o", color=FAINT, markersize=7)
+        ax.plot(record, level, "s", color=colour, markersize=10)
+    ax.text(16, 1, "members:\nthe model is\ntrained on them", va="center")
+    ax.text(16, 0, "a coin each", va="center")
     ax.text(16, -1, "others:\nleft out", va="center")
     ax.set(xlim=(-0.6, 22), ylim=(-1.5, 1.5))
     ax.axis("off")
     return figure
 
 
-def _game() -> tuple[Any, Any]:
+def _gaussian_game() -> tuple[Any, Any]:
+    """Return the scores and the membership of a game."""
     game = lb.simulate.gaussian(1_000, mu=1.5, seed=0)
     return game.scores, game.member
 
 
 def two_groups(plt: Any) -> Any:
     """Scores of members and of others."""
-    figure, ax = plt.subplots(figsize=(5.6, 2.4))
-    histogram(ax, *_game(), ("members", "others"))
-    ax.set(xlabel="score", ylabel="records")
-    return figure
+    scores, member = _gaussian_game()
+    return histogram_of_scores(
+        plt,
+        scores,
+        member,
+        groups=("members", "others"),
+        score="score",
+        counted="records",
+    )
 
 
 def guesses(plt: Any) -> Any:
     """Members and others in the order of scores, with both thresholds."""
-    scores, member = _game()
-    place = np.argsort(np.argsort(scores))
-    figure, ax = plt.subplots(figsize=(5.6, 1.9))
-    wrong = np.where(place < 50, member, ~member & (place >= 950))
-    for one, name, colour in ((True, "member", MEMBER), (False, "other", OTHER)):
-        rows = (member == one) & ~wrong
-        ax.vlines(place[rows], 0, 1, color=colour, linewidth=0.6, label=name)
-        ax.vlines(place[(member == one) & wrong], 0, 1.5, color=colour, linewidth=1.4)
+    scores, member = _gaussian_game()
+    ranks = np.argsort(np.argsort(scores))
+    is_wrong = np.where(ranks < 50, member, ~member & (ranks >= 950))
+    figure, ax = plt.subplots(figsize=(WIDTH, 1.9))
+    for group, name, colour in ((member, "member", MEMBER), (~member, "other", OTHER)):
+        right_ranks = ranks[group & ~is_wrong]
+        wrong_ranks = ranks[group & is_wrong]
+        ax.vlines(right_ranks, 0, 1, color=colour, linewidth=0.6, label=name)
+        ax.vlines(wrong_ranks, 0, 1.5, color=colour, linewidth=1.4)
     ax.vlines([49.5, 949.5], 0, 1.5, color=INK, linestyle="--")
     ax.text(25, 1.6, "“other”", ha="center")
     ax.text(500, 1.6, "no guess", ha="center")
@@ -171,14 +147,16 @@ def guesses(plt: Any) -> Any:
 
 def allowed(plt: Any) -> Any:
     """Draw the share of right guesses that ε allows, and what was found."""
-    result = lb.audit(_game()[0], lb.Coins(_game()[1]), cuts=lb.Fixed(100), sides="both")
-    epsilon = np.linspace(0, 5, 200)
-    least = 1 / (1 + np.exp(-result.bound))
-    figure, ax = plt.subplots(figsize=(5.6, 2.7))
-    ax.plot(epsilon, 100 / (1 + np.exp(-epsilon)), color=INK)
+    scores, member = _gaussian_game()
+    result = lb.audit(scores, lb.Coins(member), cuts=lb.Fixed(100), sides="both")
+    epsilons = np.linspace(0, 5, 200)
+    percent_allowed = 100 / (1 + np.exp(-epsilons))
+    percent_proved = 100 * (1 / (1 + np.exp(-result.bound)))
+    figure, ax = plt.subplots(figsize=(WIDTH, 2.7))
+    ax.plot(epsilons, percent_allowed, color=INK)
     ax.axvspan(0, result.bound, color=PROVED, alpha=0.3)
-    ax.hlines(100 * least, 0, result.bound, color=INK, linestyle="--")
-    ax.vlines(result.bound, 50, 100 * least, color=INK, linestyle="--")
+    ax.hlines(percent_proved, 0, result.bound, color=INK, linestyle="--")
+    ax.vlines(result.bound, 50, percent_proved, color=INK, linestyle="--")
     ax.text(0.1, 96.5, "right guesses: at least 93.8 %", va="center")
     ax.text(result.bound / 2, 55, "ruled out", ha="center")
     ax.text(3.8, 75, "not ruled out", ha="center")
@@ -189,16 +167,18 @@ def allowed(plt: Any) -> Any:
 def split(plt: Any) -> Any:
     """Draw log-odds of the right class in both parts."""
     names = example("audits/random-split")
-    parts = [
-        lb.attacks.score(names["model"], names[f"X_{part}"], names[f"y_{part}"]).values
-        for part in ("train", "test")
-    ]
-    scores = np.concatenate(parts)
-    figure, ax = plt.subplots(figsize=(5.6, 2.4))
-    member = np.arange(scores.size) < parts[0].size
-    histogram(ax, scores, member, ("training set", "test set"))
-    ax.set(xlabel="log-odds of the right diagnosis", ylabel="records")
-    return figure
+    model = names["model"]
+    training_scores = lb.attacks.score(model, names["X_train"], names["y_train"]).values
+    test_scores = lb.attacks.score(model, names["X_test"], names["y_test"]).values
+    scores = np.concatenate([training_scores, test_scores])
+    return histogram_of_scores(
+        plt,
+        scores,
+        np.arange(scores.size) < training_scores.size,
+        groups=("training set", "test set"),
+        score="log-odds of the right diagnosis",
+        counted="records",
+    )
 
 
 def canaries_in_and_out(plt: Any) -> Any:
@@ -206,51 +186,56 @@ def canaries_in_and_out(plt: Any) -> Any:
     from leakbound.torch import score
 
     names = example("audits/canaries")
-    figure, ax = plt.subplots(figsize=(5.6, 2.4))
     canaries = names["canaries"]
-    scores = score(names["model"], (canaries.x, canaries.y), progress=False).values
-    histogram(ax, scores, canaries.plan.member, ("trained on", "left out"))
-    ax.set(xlabel="log-odds of the canary's wrong label", ylabel="canaries")
-    return figure
+    inputs_and_labels = (canaries.x, canaries.y)
+    return histogram_of_scores(
+        plt,
+        score(names["model"], inputs_and_labels, progress=False).values,
+        canaries.plan.member,
+        groups=("trained on", "left out"),
+        score="log-odds of the canary's wrong label",
+        counted="canaries",
+    )
 
 
 def users(plt: Any) -> Any:
     """Draw scores of records, and their means for users."""
     names = example("guides/users")
-    scores, user, member = names["scores"], names["user"], names["member"]
-    coins = names["plan"].member
-    means = np.bincount(user, scores) / np.bincount(user)
-    figure, axes = plt.subplots(1, 2, figsize=(5.6, 2.2))
-    drawn = [(scores, member, "score of a record"), (means, coins, "mean score of a user")]
-    for ax, (values, inside, title) in zip(axes, drawn, strict=True):
-        histogram(ax, values, inside, ("trained on", "left out"))
-        ax.get_legend().remove()
-        ax.set(xlabel=title)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    scores = names["scores"]
+    user_of_record = names["user"]
+    mean_scores = np.bincount(user_of_record, scores) / np.bincount(user_of_record)
+    figure, axes = plt.subplots(1, 2, figsize=(WIDTH, 2.2))
+    of_records, of_users = axes
+    groups = ("trained on", "left out")
+    histogram(of_records, scores, names["member"], groups)
+    of_records.set(xlabel="score of a record")
+    histogram(of_users, mean_scores, names["plan"].member, groups)
+    of_users.set(xlabel="mean score of a user")
+    share_legend(figure, axes)
     return figure
 
 
 def forgotten(plt: Any) -> Any:
     """Draw scores of a deletion set before and after deletion."""
     names = example("audits/deletion")
-    figure, axes = plt.subplots(1, 2, figsize=(5.6, 2.4))
+    member = names["requests"].plan.member
+    figure, axes = plt.subplots(1, 2, figsize=(WIDTH, 2.4))
     for ax, time in zip(axes, ("before", "after"), strict=True):
-        member = names["requests"].plan.member
         histogram(ax, names[time], member, ("included, then deleted", "never included"))
         ax.set(title=f"{time} deletion", xlabel="log-odds of the label")
-        ax.get_legend().remove()
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    share_legend(figure, axes)
     return figure
 
 
 def versions(plt: Any) -> Any:
     """Draw the probabilities of all versions of some canaries."""
     names = example("audits/choices")
-    figure, axes = plt.subplots(1, 4, figsize=(5.6, 2.0), sharey=True)
-    for ax, secret in zip(axes, range(4), strict=True):
-        ax.bar(range(10), names["scores"][secret], color="none", edgecolor=OTHER)
-        chosen = names["plan"].chosen[secret]
-        ax.bar(chosen, names["scores"][secret, chosen], color=MEMBER)
+    figure, axes = plt.subplots(1, 4, figsize=(WIDTH, 2.0), sharey=True)
+    for secret, ax in enumerate(axes):
+        probabilities = names["scores"][secret]
+        chosen_version = names["plan"].chosen[secret]
+        ax.bar(range(10), probabilities, color="none", edgecolor=OTHER)
+        ax.bar(chosen_version, probabilities[chosen_version], color=MEMBER)
         ax.set(xticks=[0, 5, 9], title=f"image {secret + 1}")
     axes[0].set_ylabel("probability")
     figure.supxlabel("label", fontsize=10)
@@ -260,22 +245,29 @@ def versions(plt: Any) -> Any:
 def runs(plt: Any) -> Any:
     """Draw the outputs of runs of a mechanism."""
     names = example("audits/trials")
-    figure, ax = plt.subplots(figsize=(5.6, 2.4))
-    histogram(ax, names["outputs"], names["member"], ("with the record", "without it"))
-    ax.set(xlabel="published sum", ylabel="runs")
-    return figure
+    return histogram_of_scores(
+        plt,
+        names["outputs"],
+        names["member"],
+        groups=("with the record", "without it"),
+        score="published sum",
+        counted="runs",
+    )
 
 
 def reports(plt: Any) -> Any:
     """Draw how many reports of each value have each log ratio."""
     names = example("audits/local-dp")
-    figure, ax = plt.subplots(figsize=(5.6, 2.4))
-    levels = np.array([-1.0, 0.0, 1.0])
-    for shift, one, name, colour in ((0.15, True, "3", MEMBER), (-0.15, False, "0", OTHER)):
-        shown = names["scores"][names["member"] == one]
-        counts = [(shown == level).sum() for level in levels]
-        ax.bar(levels + shift, counts, 0.3, color=colour, label=f"value {name}")
-    ax.set(xlabel="log ratio of the report", ylabel="reports", xticks=levels, xlim=(-1.4, 2.1))
+    member = names["member"]
+    log_ratios = np.array([-1.0, 0.0, 1.0])
+    figure, ax = plt.subplots(figsize=(WIDTH, 2.4))
+    groups = ((0.15, member, "value 3", MEMBER), (-0.15, ~member, "value 0", OTHER))
+    for shift, group, name, colour in groups:
+        scores_of_group = names["scores"][group]
+        counts = [(scores_of_group == log_ratio).sum() for log_ratio in log_ratios]
+        ax.bar(log_ratios + shift, counts, 0.3, color=colour, label=name)
+    ax.set(xlabel="log ratio of the report", ylabel="reports")
+    ax.set(xticks=log_ratios, xlim=(-1.4, 2.1))
     ax.legend()
     return figure
 
@@ -283,9 +275,10 @@ def reports(plt: Any) -> Any:
 def contributions(plt: Any) -> Any:
     """Draw what one example adds in each pair of batches, in units of the claim."""
     audit = example("audits/dp-sgd-step")["audit"]
-    lengths = np.sort([one.length / audit.claimed for one in audit.pairs])
-    figure, ax = plt.subplots(figsize=(5.6, 2.4))
-    ax.plot(np.arange(1, len(lengths) + 1), lengths, ".", color=MEMBER)
+    lengths_in_claims = np.sort([pair.length / audit.claimed for pair in audit.pairs])
+    pair_numbers = np.arange(1, len(lengths_in_claims) + 1)
+    figure, ax = plt.subplots(figsize=(WIDTH, 2.4))
+    ax.plot(pair_numbers, lengths_in_claims, ".", color=MEMBER)
     ax.axhline(1.0, color=INK, linestyle="--")
     ax.text(1, 1.02, "claim", va="bottom")
     ax.set(xlabel="pair of batches", ylabel="clipping norms", ylim=(0, 1.25))
@@ -294,43 +287,61 @@ def contributions(plt: Any) -> Any:
 
 def mechanism(plt: Any) -> Any:
     """Draw what a noisy maximum releases on each of two inputs."""
-    names, rng = example("audits/mechanisms"), np.random.default_rng(0)
+    names = example("audits/mechanisms")
+    rng = np.random.default_rng(0)
     member = np.repeat([True, False], 500)
-    values = np.array([names["largest"](names["d1" if one else "d0"], rng)[1] for one in member])
-    seen = values < 14
-    figure, ax = plt.subplots(figsize=(5.6, 2.4))
-    histogram(ax, values[seen], member[seen], ("with the record", "without it"))
-    ax.set(xlabel="released count", ylabel="runs")
-    return figure
+    released_counts = []
+    for with_record in member:
+        data = names["d0"]
+        if with_record:
+            data = names["d1"]
+        _, count = names["largest"](data, rng)
+        released_counts.append(count)
+    counts = np.array(released_counts)
+    is_shown = counts < 14
+    return histogram_of_scores(
+        plt,
+        counts[is_shown],
+        member[is_shown],
+        groups=("with the record", "without it"),
+        score="released count",
+        counted="runs",
+    )
 
 
 def release(plt: Any) -> Any:
     """Draw the counts of one release, by the coins of their keys."""
     names = example("audits/one-release")
-    figure, ax = plt.subplots(figsize=(5.6, 2.4))
-    released, member = names["released"], names["plan"].member
-    near = np.abs(released - names["others"]) < 6
-    histogram(ax, released[near], member[near], ("heads", "tails"))
-    ax.set(xlabel="released count", ylabel="keys")
-    return figure
+    released_counts = names["released"]
+    is_shown = np.abs(released_counts - names["others"]) < 6
+    return histogram_of_scores(
+        plt,
+        released_counts[is_shown],
+        names["plan"].member[is_shown],
+        groups=("heads", "tails"),
+        score="released count",
+        counted="keys",
+    )
 
 
 def released(plt: Any) -> Any:
     """Draw the bounds of faults of released libraries, next to what was claimed."""
-    stored = Path(__file__).parents[2] / "benches" / "field" / "released.json"
-    listed = json.loads(stored.read_text(encoding="utf-8"))["rows"]
-    rows = [row for row in listed if not row["skipped"]]
-    figure, ax = plt.subplots(figsize=(5.6, 3.4))
-    for place, row in enumerate(reversed(rows)):
+    stored = ROOT / "benches" / "field" / "released.json"
+    all_rows = json.loads(stored.read_text(encoding="utf-8"))["rows"]
+    rows = [row for row in reversed(all_rows) if not row["skipped"]]
+    figure, ax = plt.subplots(figsize=(WIDTH, 3.4))
+    for height, row in enumerate(rows):
         # "ε = 1", or "ε = 1, δ = 1e-05"
-        claimed = float(row["faulty"]["claimed"].partition(",")[0].split("=")[1])
-        bounds = np.array(row["faulty"]["bounds"]) / claimed
-        ax.plot(bounds, np.full(bounds.size, place), "o", color=PROVED)
+        epsilon, _, _ = row["faulty"]["claimed"].partition(",")
+        _, claimed = epsilon.split("=")
+        multiples_of_claim = np.array(row["faulty"]["bounds"]) / float(claimed)
+        heights = np.full(multiples_of_claim.size, height)
+        ax.plot(multiples_of_claim, heights, "o", color=PROVED)
     ax.axvline(1.0, color=INK, linestyle="--")
-    names = [row["case"].replace("_", " ") for row in reversed(rows)]
+    names = [row["case"].replace("_", " ") for row in rows]
     ax.set(yticks=range(len(rows)), yticklabels=names, xscale="log", xlim=(0.9, None))
-    multiples = (1, 2, 5, 10, 20)
-    ax.set_xticks(multiples, labels=map(str, multiples))
+    ticks = (1, 2, 5, 10, 20)
+    ax.set_xticks(ticks, labels=map(str, ticks))
     ax.minorticks_off()
     ax.set_xlabel("bound as a multiple of the claim")
     return figure
@@ -339,13 +350,15 @@ def released(plt: Any) -> Any:
 def stream(plt: Any) -> Any:
     """Draw the bound after each batch, and where the audit stopped."""
     names = example("audits/streaming")
-    game, audit, seen = names["game"], lb.Stream(), np.arange(20, 1_001, 20)
-    bounds = [
-        audit.update(game.scores[rows], game.member[rows]).bound
-        for rows in np.split(np.arange(1_000), 50)
-    ]
-    figure, ax = plt.subplots(figsize=(5.6, 2.6))
-    ax.step(seen, bounds, where="post", color=PROVED)
+    game = names["game"]
+    audit = lb.Stream()
+    bounds = []
+    for batch in np.split(np.arange(1_000), 50):
+        updated = audit.update(game.scores[batch], game.member[batch])
+        bounds.append(updated.bound)
+    canaries_so_far = np.arange(20, 1_001, 20)
+    figure, ax = plt.subplots(figsize=(WIDTH, 2.6))
+    ax.step(canaries_so_far, bounds, where="post", color=PROVED)
     ax.plot(names["stream"].m, names["bound"], "o", color=PROVED)
     ax.axhline(3.0, color=INK, linestyle="--")
     ax.text(5, 3.05, "true ε", va="bottom")
@@ -356,12 +369,14 @@ def stream(plt: Any) -> Any:
 def table(plt: Any) -> Any:
     """Draw the first rows of a file, and all of its scores."""
     names = example("guides/from-a-file")
-    scores, member = names["scores"], names["plan"].member
-    rows = [[f"{one:.2f}", str(int(is_in))] for one, is_in in zip(scores[:6], member, strict=False)]
-    figure, (left, right) = plt.subplots(1, 2, figsize=(5.6, 2.4), width_ratios=[1, 2])
-    drawn = left.table([*rows, ["…", "…"]], colLabels=["score", "member"], loc="center")
-    drawn.scale(1, 1.4)
-    for cell in drawn.get_celld().values():
+    scores = names["scores"]
+    member = names["plan"].member
+    rows = [[f"{scores[row]:.2f}", str(int(member[row]))] for row in range(6)]
+    rows.append(["…", "…"])
+    figure, (left, right) = plt.subplots(1, 2, figsize=(WIDTH, 2.4), width_ratios=[1, 2])
+    drawn_table = left.table(rows, colLabels=["score", "member"], loc="center")
+    drawn_table.scale(1, 1.4)
+    for cell in drawn_table.get_celld().values():
         cell.set(facecolor="none", edgecolor=FAINT)
     left.axis("off")
     histogram(right, scores, member, ("member = 1", "member = 0"))
@@ -371,17 +386,24 @@ def table(plt: Any) -> Any:
 
 def questions(plt: Any) -> Any:
     """Draw on how many people attacks succeed, and what is certified."""
-    risks = [*example("audits/three-questions")["result"].risks]
-    figure, ax = plt.subplots(figsize=(5.6, 2.2))
-    for place, (_, risk) in enumerate(risks):
-        ends = [100 * risk.control_rate, 100 * risk.control_rate_upper]
-        first = place == 0
-        ax.barh(place, 100 * risk.rate, 0.5, color=MEMBER, alpha=0.65, label="members" * first)
-        ax.plot(ends, [place, place], color=OTHER, linewidth=1.5)
-        ax.plot(ends[:1], [place], "D", color=OTHER, label="others, up to their limit" * first)
-        ax.text(100 * risk.rate + 0.3, place, f"at least {risk.certified} certified", va="center")
+    risks = list(example("audits/three-questions")["result"].risks)
+    figure, ax = plt.subplots(figsize=(WIDTH, 2.2))
+    for height, (_, risk) in enumerate(risks):
+        member_percent = 100 * risk.rate
+        other_percent = 100 * risk.control_rate
+        other_limit = 100 * risk.control_rate_upper
+        label_of_members = ""
+        label_of_others = ""
+        if height == 0:
+            label_of_members = "members"
+            label_of_others = "others, up to their limit"
+        ax.barh(height, member_percent, 0.5, color=MEMBER, alpha=0.65, label=label_of_members)
+        ax.plot([other_percent, other_limit], [height, height], color=OTHER, linewidth=1.5)
+        ax.plot([other_percent], [height], "D", color=OTHER, label=label_of_others)
+        ax.text(member_percent + 0.3, height, f"at least {risk.certified} certified", va="center")
     ax.set_yticks(range(len(risks)), [name.replace("_", " ") for name, _ in risks])
-    ax.set(xlabel="attack succeeds, % of people", xlim=(0, 170 * max(r.rate for _, r in risks)))
+    largest_rate = max(risk.rate for _, risk in risks)
+    ax.set(xlabel="attack succeeds, % of people", xlim=(0, 170 * largest_rate))
     ax.invert_yaxis()
     figure.legend(loc="outside upper center", ncols=2)
     return figure
@@ -402,16 +424,19 @@ def thresholds(plt: Any) -> Any:
     )
     game = lb.simulate.gaussian(10_000, 1.5, seed=0)
     rng = np.random.default_rng(0)
-    ends = np.where(rng.random(10_000) < 0.5, np.inf, -np.inf)
-    noisy = np.where(rng.random(10_000) < 0.04, ends, game.scores)
-    policies = {"most confident only": lb.OutsideIn(), "with a second look": None}
-    for place, (name, cuts) in enumerate(policies.items()):
-        bounds = [
-            lb.audit(scores, lb.Coins(game.member), cuts=cuts, seed=0).bound
-            for scores in (game.scores, noisy)
-        ]
-        at = np.arange(2) + 0.4 * place - 0.2
-        right.bar(at, bounds, width=0.38, color=(FAINT, PROVED)[place], label=name)
+    infinite_scores = np.where(rng.random(10_000) < 0.5, np.inf, -np.inf)
+    is_noise = rng.random(10_000) < 0.04
+    noisy_scores = np.where(is_noise, infinite_scores, game.scores)
+    policies = (
+        ("most confident only", lb.OutsideIn(), FAINT, -0.2),
+        ("with a second look", None, PROVED, 0.2),
+    )
+    for name, cuts, colour, shift in policies:
+        bounds = []
+        for scores in (game.scores, noisy_scores):
+            audited = lb.audit(scores, lb.Coins(game.member), cuts=cuts, seed=0)
+            bounds.append(audited.bound)
+        right.bar(np.arange(2) + shift, bounds, width=0.38, color=colour, label=name)
     right.set(xticks=[0, 1], xticklabels=["surest\noutermost", "noise\noutermost"])
     right.margins(y=0.4)
     right.legend(fontsize="small", loc="upper center")
@@ -421,13 +446,16 @@ def thresholds(plt: Any) -> Any:
 def growth(plt: Any) -> Any:
     """Draw what audits prove of one truth as the number of canaries grows."""
     sizes = [50, 100, 200, 400, 800, 1_600]
-    found = [lb.planning.power(m, truth=2.0) for m in sizes]
-    figure, ax = plt.subplots(figsize=(5.6, 2.8))
-    ax.plot(sizes, [one.ceiling for one in found], color=FAINT, linestyle=":", label="ceiling")
+    powers = [lb.planning.power(size, truth=2.0) for size in sizes]
+    ceilings = [power.ceiling for power in powers]
+    mean_bounds = [power.mean for power in powers]
+    lowest_bounds = [power.low for power in powers]
+    highest_bounds = [power.high for power in powers]
+    figure, ax = plt.subplots(figsize=(WIDTH, 2.8))
+    ax.plot(sizes, ceilings, color=FAINT, linestyle=":", label="ceiling")
     ax.axhline(2.0, color=INK, linestyle="--", label="true ε")
-    ax.plot(sizes, [one.mean for one in found], "o-", color=PROVED, label="bound")
-    low, high = [one.low for one in found], [one.high for one in found]
-    ax.fill_between(sizes, low, high, color=PROVED, alpha=0.25)
+    ax.plot(sizes, mean_bounds, "o-", color=PROVED, label="bound")
+    ax.fill_between(sizes, lowest_bounds, highest_bounds, color=PROVED, alpha=0.25)
     ax.set(xscale="log", xlabel="canaries", ylabel="ε", xticks=sizes, xticklabels=sizes)
     ax.set(ylim=(0, None))
     ax.minorticks_off()
@@ -437,14 +465,14 @@ def growth(plt: Any) -> Any:
 
 def two_bounds(plt: Any) -> Any:
     """Draw two lower bounds, and truths where the model of the smaller one leaks more."""
-    figure, ax = plt.subplots(figsize=(5.6, 2.0))
-    for place, (bound, truth) in enumerate([(2.8, 3.3), (1.2, 5.4)]):
-        ax.barh(place, bound, color=PROVED, height=0.45)
-        ax.barh(
-            place, 7 - bound, left=bound, color="none", edgecolor=FAINT, hatch="///", height=0.45
-        )
-        ax.plot(truth, place, "D", color=INK)
-        ax.annotate(f"ε ≥ {bound}", (bound / 2, place), color="white", ha="center", va="center")
+    figure, ax = plt.subplots(figsize=(WIDTH, 2.0))
+    outline = {"color": "none", "edgecolor": FAINT, "height": 0.45}
+    for height, (bound, truth) in enumerate([(2.8, 3.3), (1.2, 5.4)]):
+        ax.barh(height, bound, color=PROVED, height=0.45)
+        ax.barh(height, 7 - bound, left=bound, hatch="///", **outline)
+        ax.plot(truth, height, "D", color=INK)
+        middle = (bound / 2, height)
+        ax.annotate(f"ε ≥ {bound}", middle, color="white", ha="center", va="center")
     ax.plot([], [], "D", color=INK, label="one possible true ε")
     ax.set(yticks=[0, 1], yticklabels=["model B", "model A"], xlabel="ε", xlim=(0, 7))
     figure.legend(loc="outside upper right")
@@ -456,15 +484,18 @@ def zero(plt: Any) -> Any:
     rng = np.random.default_rng(0)
     member = rng.random(2_000) < 0.5
     noise = rng.normal(size=2_000)
-    few = np.array([False, False, True, True])
-    drawn = [(noise, member), (noise - 1.5 * member, member), (np.array([-2, -1, 1, 2]), few)]
-    figure, axes = plt.subplots(1, 3, figsize=(5.6, 2.0))
-    titles = ("no information", "inverted", "too few")
-    for ax, (values, inside), title in zip(axes, drawn, titles, strict=True):
-        histogram(ax, values, inside, ("members", "others"), bins=20)
-        ax.get_legend().remove()
+    four_scores = np.array([-2, -1, 1, 2])
+    four_members = np.array([False, False, True, True])
+    panels = (
+        ("no information", noise, member),
+        ("inverted", noise - 1.5 * member, member),
+        ("too few", four_scores, four_members),
+    )
+    figure, axes = plt.subplots(1, 3, figsize=(WIDTH, 2.0))
+    for ax, (title, scores, is_member) in zip(axes, panels, strict=True):
+        histogram(ax, scores, is_member, ("members", "others"), bins=20)
         ax.set(title=title, xticks=[], xlabel="score")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    share_legend(figure, axes)
     return figure
 
 
@@ -473,13 +504,12 @@ def tally(plt: Any) -> Any:
     rng = np.random.default_rng(0)
     member = rng.random(10_000) < 0.5
     scores = rng.binomial(12, 0.45 + 0.1 * member)
-    figure, ax = plt.subplots(figsize=(5.6, 2.4))
-    for one, name, colour, shift in (
-        (False, "others", OTHER, -0.2),
-        (True, "members", MEMBER, 0.2),
-    ):
-        counts = np.bincount(scores[member == one], minlength=13)
-        ax.bar(np.arange(13) + shift, counts, 0.4, color=colour, label=name)
+    values = np.arange(13)
+    figure, ax = plt.subplots(figsize=(WIDTH, 2.4))
+    other_counts = np.bincount(scores[~member], minlength=13)
+    member_counts = np.bincount(scores[member], minlength=13)
+    ax.bar(values - 0.2, other_counts, 0.4, color=OTHER, label="others")
+    ax.bar(values + 0.2, member_counts, 0.4, color=MEMBER, label="members")
     ax.set(xlabel="score", ylabel="records")
     ax.legend()
     return figure
@@ -487,13 +517,14 @@ def tally(plt: Any) -> Any:
 
 def shards(plt: Any) -> Any:
     """Draw the shards of a run that was stopped twice, by the time when each was finished."""
-    figure, ax = plt.subplots(figsize=(5.6, 1.9))
-    runs = [(0, 5, MEMBER), (5, 9, OTHER), (9, 14, FAINT)]
-    for number, (first, stop, colour) in enumerate(runs):
+    figure, ax = plt.subplots(figsize=(WIDTH, 1.9))
+    shards_of_runs = [(0, 5, MEMBER), (5, 9, OTHER), (9, 14, FAINT)]
+    for run, (first, stop, colour) in enumerate(shards_of_runs):
         for shard in range(first, stop):
-            ax.add_patch(plt.Rectangle((shard + 0.1, 2.1 - number), 0.8, 0.8, color=colour))
-        if number < 2:
-            ax.text(stop + 0.2, 2.5 - number, "stopped", color=INK, va="center")
+            corner = (shard + 0.1, 2.1 - run)
+            ax.add_patch(plt.Rectangle(corner, 0.8, 0.8, color=colour))
+        if run < 2:
+            ax.text(stop + 0.2, 2.5 - run, "stopped", color=INK, va="center")
     ax.set(xlim=(0, 14), ylim=(0, 3), xlabel="shard", xticks=[])
     ax.set_yticks([2.5, 1.5, 0.5], ["first run", "second", "third"])
     return figure
@@ -501,22 +532,28 @@ def shards(plt: Any) -> Any:
 
 def served(plt: Any) -> Any:
     """Draw the scores that logs of a model and its base give."""
-    logs = Path(__file__).parents[2] / "tests" / "golden" / "logs"
-    model, base = (logs / f"lm-eval-rolling-{stage}.jsonl" for stage in ("model", "base"))
-    scores = lb.attacks.logged_scores(model, "lm-eval", "sum", reference=base)
-    figure, ax = plt.subplots(figsize=(5.6, 2.2))
-    names = ("trained on", "not trained on")
-    histogram(ax, scores.values, scores.kept["member"], names, bins=20)
-    ax.set(xlabel="log-probability under the model, less that under its base", ylabel="texts")
-    return figure
+    logs = ROOT / "tests" / "golden" / "logs"
+    log_of_model = logs / "lm-eval-rolling-model.jsonl"
+    log_of_base = logs / "lm-eval-rolling-base.jsonl"
+    scores = lb.attacks.logged_scores(log_of_model, "lm-eval", "sum", reference=log_of_base)
+    return histogram_of_scores(
+        plt,
+        scores.values,
+        scores.kept["member"],
+        groups=("trained on", "not trained on"),
+        score="log-probability under the model, less that under its base",
+        counted="texts",
+        height=2.2,
+        bins=20,
+    )
 
 
 def keys(plt: Any) -> Any:
     """Draw keys of 8 bits over scores."""
     scores = np.linspace(-4.5, 4.5, 4001)
-    figure, ax = plt.subplots(figsize=(5.6, 2.4))
-    found = [lb.Tally.of([score], [True], bits=8).keys[0] for score in scores]
-    ax.step(scores, found, color=MEMBER, where="mid")
+    keys_of_scores = [lb.Tally.of([score], [True], bits=8).keys[0] for score in scores]
+    figure, ax = plt.subplots(figsize=(WIDTH, 2.4))
+    ax.step(scores, keys_of_scores, color=MEMBER, where="mid")
     ax.set(xlabel="score", ylabel="key")
     return figure
 
@@ -525,15 +562,18 @@ def matching(plt: Any) -> Any:
     """Draw members and non-members of two buckets in the order of their hashes, and their pairs."""
     rng = np.random.default_rng(3)
     pairing = lb.Pairing(seed=6, centre=0, spread=1, buckets=2)
-    ids, member = np.arange(22), rng.permutation(22) < 13
-    place = hashes_of_ids(pairing, ids) / 2**64 + 0.5
-    members, others, left = matched_by_hash(pairing, ids, hashes_of_ids(pairing, ids), member)
-    figure, ax = plt.subplots(figsize=(5.6, 1.8))
-    for one, other in zip(members, others, strict=True):
-        ax.plot([place[one], place[other]], [1, 0], color="grey", linewidth=0.8)
-    for rows, height, colour in ((member, 1, MEMBER), (~member, 0, OTHER)):
-        ax.plot(place[rows], np.full(rows.sum(), height), "o", color=colour)
-    ax.plot(place[left], member[left] * 1.0, "o", color="white", markersize=3)
+    ids = np.arange(22)
+    member = rng.permutation(22) < 13
+    hash_of_id = hashes_of_ids(pairing, ids)
+    places = hash_of_id / 2**64 + 0.5
+    paired_members, paired_others, unpaired = matched_by_hash(pairing, ids, hash_of_id, member)
+    figure, ax = plt.subplots(figsize=(WIDTH, 1.8))
+    for one, other in zip(paired_members, paired_others, strict=True):
+        ax.plot([places[one], places[other]], [1, 0], color="grey", linewidth=0.8)
+    for group, height, colour in ((member, 1, MEMBER), (~member, 0, OTHER)):
+        heights = np.full(group.sum(), height)
+        ax.plot(places[group], heights, "o", color=colour)
+    ax.plot(places[unpaired], member[unpaired] * 1.0, "o", color="white", markersize=3)
     ax.axvline(0.5, color="grey", linestyle=":")
     ax.set(xlabel="hash of the id", xlim=(0, 1), ylim=(-0.4, 1.4), xticks=[])
     ax.set_yticks([0, 1], ["non-members", "members"])
@@ -542,9 +582,9 @@ def matching(plt: Any) -> Any:
 
 def speed(plt: Any) -> Any:
     """Draw seconds against examples, as `make scale` measured them."""
-    stored = Path(__file__).parents[2] / "benches" / "scale.json"
+    stored = ROOT / "benches" / "scale.json"
     rows = json.loads(stored.read_text(encoding="utf-8"))
-    figure, ax = plt.subplots(figsize=(5.6, 3.6))
+    figure, ax = plt.subplots(figsize=(WIDTH, 3.6))
     lines = (
         ("leakbound tally", MEMBER, "-"),
         ("DuckDB: sum(score)", MEMBER, ":"),
@@ -555,8 +595,10 @@ def speed(plt: Any) -> Any:
         ("DuckDB: GROUP BY hash", FAINT, ":"),
     )
     for work, colour, style in lines:
-        times = [(row["m"], row["seconds"]) for row in rows if row["work"] == work]
-        ax.plot(*zip(*times, strict=True), style, color=colour, marker=".", label=work)
+        rows_of_work = [row for row in rows if row["work"] == work]
+        examples = [row["m"] for row in rows_of_work]
+        seconds = [row["seconds"] for row in rows_of_work]
+        ax.plot(examples, seconds, style, color=colour, marker=".", label=work)
     ax.set(xscale="log", yscale="log", xlabel="examples", ylabel="seconds")
     figure.legend(loc="outside right upper")
     return figure

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import typer
 from rich.table import Table
@@ -27,7 +27,7 @@ from leakbound.results.base import Result
 OPTIONS: ContextVar[tuple[str, ...]] = ContextVar("OPTIONS", default=())
 """Arguments in Python that are options of the current command."""
 # What the command line calls objects of Python.
-_WORDS = {
+_WORDS_OF_OBJECTS = {
     "Choices": "leakbound choices",
     "Coins": "leakbound coins",
     "Panoramia": "leakbound panoramia",
@@ -52,7 +52,7 @@ def worded(error: LeakboundError) -> str:
     """Return the message of an error as the command line writes it, in one line."""
     message = spelled(error.args[0])
     if error.option in OPTIONS.get() and message.startswith(error.option):
-        message = f"{_flag_of(error.option)}{message.removeprefix(error.option)}"
+        message = f"{_option_name(error.option)}{message.removeprefix(error.option)}"
     return " ".join(message.split())
 
 
@@ -88,29 +88,28 @@ def _spelling(part: Part) -> str:
     if name == "delta":
         return f"--claim eps=E,delta={value}"
     if name not in OPTIONS.get():
-        return _word_of(str(part))
+        return _command_line_word(str(part))
     if value in {"", "True"}:
-        return _flag_of(name)
+        return _option_name(name)
     value = value.strip("'\"")
-    return f"{_flag_of(name)} {_word_of(value)}"
+    return f"{_option_name(name)} {_command_line_word(value)}"
 
 
-def _word_of(written: str) -> str:
+def _command_line_word(written: str) -> str:
     """Return what the command line calls an object that Python writes with its arguments."""
     kind, _, arguments = written.partition("(")
     guesses = arguments.removeprefix("guesses=").removesuffix(")")
     if kind == "Fixed" and guesses.isdecimal():
         return f"fixed:{guesses}"
-    return _WORDS.get(kind, written)
+    return _WORDS_OF_OBJECTS.get(kind, written)
 
 
-def _flag_of(option: str) -> str:
+def _option_name(option: str) -> str:
     return f"--{option.replace('_', '-')}"
 
 
-_CODES = {"not refuted": 0, "refuted": REFUTED, "inconclusive": INCONCLUSIVE}
-# Width of output to a file or another program.
-_PAGE = 160
+_CODE_OF_VERDICT = {"not refuted": 0, "refuted": REFUTED, "inconclusive": INCONCLUSIVE}
+_WIDTH_WITHOUT_TERMINAL = 160
 
 
 @contextmanager
@@ -140,45 +139,67 @@ def exit_code(result: Result, *, lenient: bool, further: Verdict | None = None) 
     refute nothing, however much the model leaks. Without a claim, a result is inconclusive
     only if its bound is withheld.
     """
-    code, doubts = _judged(result, lenient=lenient, further=further)
+    code, doubts = _code_and_doubts(result, lenient=lenient, further=further)
     if doubts:
         tell(f"leakbound: inconclusive (use --lenient to accept): {'; '.join(doubts)}")
     return code
 
 
-def _judged(result: Result, *, lenient: bool, further: Verdict | None) -> tuple[int, list[str]]:
+def _code_and_doubts(
+    result: Result, *, lenient: bool, further: Verdict | None
+) -> tuple[int, list[str]]:
     """Return the exit code, and what makes a result inconclusive that refutes nothing."""
-    claims = [further]
+    verdicts = list[Verdict]()
+    if further is not None:
+        verdicts.append(further)
     if result.checked is not None:
-        claims.append(result.checked.verdict)
-    codes = [_CODES[verdict] for verdict in claims if verdict is not None]
-    code = next((one for one in (REFUTED, INCONCLUSIVE) if one in codes), 0)
-    doubts = [f"contradicted: {one.name}" for one in result.summary().contradicted]
+        verdicts.append(result.checked.verdict)
+    codes = [_CODE_OF_VERDICT[verdict] for verdict in verdicts]
+    gravest_code = 0
+    if REFUTED in codes:
+        gravest_code = REFUTED
+    elif INCONCLUSIVE in codes:
+        gravest_code = INCONCLUSIVE
+    doubts = [f"contradicted: {assumption.name}" for assumption in result.summary().contradicted]
     if codes:
-        doubts += [spelled(text) for text in result.warnings]
+        doubts += [spelled(warning) for warning in result.warnings]
     elif not getattr(result, "is_withheld", False):
         doubts = []  # nothing was claimed, and a bound was given
-    if doubts and not lenient and code == 0:
+    if doubts and not lenient and gravest_code == 0:
         return INCONCLUSIVE, doubts
-    return code, []
+    return gravest_code, []
 
 
 def grid(columns: Iterable[tuple[str, bool]], rows: Iterable[Iterable[str]]) -> Table:
     """Return a table of text; each column has a heading, and whether it holds numbers."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table = Table(
+        box=None,
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+        header_style="dim",
+    )
     columns = list(columns)
     table.show_header = any(heading for heading, _ in columns)
-    for heading, numeric in columns:
-        table.add_column(heading, justify="right" if numeric else "left", no_wrap=numeric)
+    for heading, is_numeric in columns:
+        alignment: Literal["left", "right"] = "left"
+        if is_numeric:
+            alignment = "right"
+        table.add_column(heading, justify=alignment, no_wrap=is_numeric)
     for row in rows:
         table.add_row(*map(printable, row))
     return table
 
 
-def _tone(verdict: str) -> str:
+def _colour_of(verdict: str) -> str:
     """Return the colour of a verdict: no colour says that a model is private."""
-    tones = {"leaks": "red", "refuted": "red", "nothing refuted": "default", "not refuted": "green"}
-    return f"bold {tones.get(verdict, 'yellow')}"
+    colours = {
+        "leaks": "red",
+        "refuted": "red",
+        "nothing refuted": "default",
+        "not refuted": "green",
+    }
+    colour = colours.get(verdict, "yellow")
+    return f"bold {colour}"
 
 
 def brief(result: Result, *, lenient: bool = False, further: Verdict | None = None) -> str:
@@ -186,60 +207,66 @@ def brief(result: Result, *, lenient: bool = False, further: Verdict | None = No
 
     `exit_code` is that of the command, which warnings make 3 where a claim is not refuted.
     """
-    said = result.summary()
-    code, _ = _judged(result, lenient=lenient, further=further)
-    first: dict[str, object] = {"headline": said.headline, "verdict": said.verdict}
-    units = {"bound_units": said.units["bound"]}
-    if "epsilon" in said.units:
-        first["epsilon"] = said.epsilon
-        units = {"units": said.units["epsilon"], **units}
-    rest = _without_curves(result.to_dict())
-    told = {**first, **units, "exit_code": code, **rest}
-    return json.dumps(encode(told), ensure_ascii=False)
+    summary = result.summary()
+    code, _ = _code_and_doubts(result, lenient=lenient, further=further)
+    leading: dict[str, object] = {"headline": summary.headline, "verdict": summary.verdict}
+    units = {"bound_units": summary.units["bound"]}
+    if "epsilon" in summary.units:
+        leading["epsilon"] = summary.epsilon
+        units = {"units": summary.units["epsilon"], **units}
+    stored = _without_curves(result.to_dict())
+    in_order = {**leading, **units, "exit_code": code, **stored}
+    return json.dumps(encode(in_order), ensure_ascii=False)
+
+
+_CURVES = {"Curve", "Exposed", "Histogram", "Overlap", "Roc"}
 
 
 def _without_curves(stored: object) -> Any:
+    """Return what is stored of a result without the parts that are drawn, at any depth."""
     if not isinstance(stored, dict):
         return stored
-    kept = {name: _without_curves(part) for name, part in stored.items()}
-    curves = {"Curve", "Exposed", "Histogram", "Overlap", "Roc"}
-    return {
-        name: part
-        for name, part in kept.items()
-        if not (isinstance(part, dict) and part.get("type") in curves)
-    }
+    parts_left = dict[str, Any]()
+    for name, part in stored.items():
+        stored_part = _without_curves(part)
+        is_curve = isinstance(stored_part, dict) and stored_part.get("type") in _CURVES
+        if not is_curve:
+            parts_left[name] = stored_part
+    return parts_left
 
 
 def show(result: Result) -> None:
     """Print one result for people: verdict, evidence, numbers, assumptions, seed, warnings."""
-    said = result.summary()
-    verdict = said.verdict
-    if said.leaks:
+    summary = result.summary()
+    verdict = summary.verdict
+    if summary.leaks:
         verdict = "leaks"
-    say(said.headline, _tone(verdict))
-    if result.checked is not None and said.answer != said.headline:
-        say(said.answer, _tone(result.checked.verdict))
-    for text in said.paragraphs:
-        say(text)
-    rows = [(metric.name, metric.value, metric.note) for metric in said.metrics]
+    say(summary.headline, _colour_of(verdict))
+    if result.checked is not None and summary.answer != summary.headline:
+        say(summary.answer, _colour_of(result.checked.verdict))
+    for paragraph in summary.paragraphs:
+        say(paragraph)
+    metric_rows = [(metric.name, metric.value, metric.note) for metric in summary.metrics]
+    name_value_note = [("", False), ("", True), ("", False)]
     say("")
-    say(grid([("", False), ("", True), ("", False)], rows))
+    say(grid(name_value_note, metric_rows))
     say("")
-    for one in dict.fromkeys((*said.contradicted, *said.assumptions)):
-        tone = None
-        if one.status == "contradicted":
-            tone = "bold red"
-        say(f"{one.status}: {one.name}. {one.statement}", tone)
+    contradicted_first = dict.fromkeys((*summary.contradicted, *summary.assumptions))
+    for assumption in contradicted_first:
+        style = None
+        if assumption.status == "contradicted":
+            style = "bold red"
+        say(f"{assumption.status}: {assumption.name}. {assumption.statement}", style)
     # Of runs that were made, their own: a stream draws nothing
     seed = result.options.get("seed", result.provenance.seed)
-    repeats = f"; --seed {seed} repeats this audit"
+    repetition = f"; --seed {seed} repeats this audit"
     if result.options.get("repeatable") is False:
-        repeats = ""
-    say(f"seed: {seed}{repeats}")
-    for text in result.warnings:
-        say(f"warning: {spelled(text)}", "yellow")
-    for text in said.next_steps:
-        say(f"next: {spelled(text)}")
+        repetition = ""
+    say(f"seed: {seed}{repetition}")
+    for warning in result.warnings:
+        say(f"warning: {spelled(warning)}", "yellow")
+    for step in summary.next_steps:
+        say(f"next: {spelled(step)}")
 
 
 def say(what: str | Table, style: str | None = None) -> None:
@@ -252,12 +279,18 @@ def say(what: str | Table, style: str | None = None) -> None:
     from rich.console import Console
 
     if sys.stdout.isatty():
-        Console(highlight=False).print(what, style=style, markup=False)
+        terminal = Console(highlight=False)
+        terminal.print(what, style=style, markup=False)
         return
-    page = io.StringIO()
-    plain = Console(file=page, highlight=False, width=_PAGE, color_system=None)
-    plain.print(what, markup=False)
-    lines = page.getvalue().rstrip("\n").split("\n")
+    buffer = io.StringIO()
+    plain_console = Console(
+        file=buffer,
+        highlight=False,
+        width=_WIDTH_WITHOUT_TERMINAL,
+        color_system=None,
+    )
+    plain_console.print(what, markup=False)
+    lines = buffer.getvalue().rstrip("\n").split("\n")
     typer.echo("\n".join(line.rstrip() for line in lines))
 
 

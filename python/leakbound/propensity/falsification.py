@@ -150,9 +150,21 @@ def falsify(
     tests = list[Falsification]()
     for name, model in default_sceptics().items():
         guesses_of_parts = _guesses_of_parts(
-            model, features_and_claims, claimed, labels, shuffled_rows, seed
+            model,
+            predictors=features_and_claims,
+            claimed=claimed,
+            labels=labels,
+            order=shuffled_rows,
+            seed=seed,
         )
-        tests.append(_test_of_one_sceptic(name, guesses_of_parts, claimed, labels, seed))
+        test_of_sceptic = _test_of_one_sceptic(
+            name,
+            guesses_of_parts,
+            claimed=claimed,
+            labels=labels,
+            seed=seed,
+        )
+        tests.append(test_of_sceptic)
     strongest = min(tests, key=lambda test: test.p_value)
     bonferroni_factor = shares.SCEPTICS.price(len(tests))
     p_value = min(1.0, bonferroni_factor * strongest.p_value)
@@ -229,7 +241,12 @@ def bet_against_set(
     features_and_log_odds = np.column_stack([features, estimated_log_odds])
     shuffled_rows = Purpose.SET_PARTS.rng(seed).permutation(estimated_log_odds.size)
     guesses_of_parts = _guesses_of_parts(
-        trees, features_and_log_odds, estimated_log_odds, confidence_set.member, shuffled_rows, seed
+        trees,
+        predictors=features_and_log_odds,
+        claimed=estimated_log_odds,
+        labels=confidence_set.member,
+        order=shuffled_rows,
+        seed=seed,
     )
     log_tails = list[float]()
     bets_made = 0

@@ -160,12 +160,14 @@ def closest(points: FloatArray, split: Split, rng: np.random.Generator) -> IntAr
     points = points[shuffled_rows]
     stratum = split.stratum[shuffled_rows]
 
-    pairs_of_equals = rng.permutation(_pairs_of_equal_rows(points, stratum))
+    pairs_of_equals = _pairs_of_equal_rows(points, stratum)
+    pairs_of_equals = rng.permutation(pairs_of_equals)
     without_partner = np.ones(shuffled_rows.size, dtype=np.bool_)
     without_partner[pairs_of_equals] = False
-    candidates = _rows_in_the_middle(np.flatnonzero(without_partner), points, rng)
-    neighbour_pairs, distances = _nearest_neighbour_pairs(candidates, points, stratum)
-    pairs_of_neighbours = _greedy_disjoint_pairs(neighbour_pairs, distances, rng)
+    candidate_rows = np.flatnonzero(without_partner)
+    candidate_rows = _rows_in_the_middle(candidate_rows, points, rng)
+    neighbour_pairs, neighbour_distances = _nearest_neighbour_pairs(candidate_rows, points, stratum)
+    pairs_of_neighbours = _greedy_disjoint_pairs(neighbour_pairs, neighbour_distances, rng)
     all_pairs = np.concatenate([pairs_of_equals, pairs_of_neighbours])
     pairs_of_rows: IntArray = shuffled_rows[all_pairs]
     return pairs_of_rows
@@ -240,9 +242,11 @@ def _greedy_disjoint_pairs(
     pairs: IntArray, distances: FloatArray, rng: np.random.Generator
 ) -> IntArray:
     """Take pairs by increasing distance, each if neither of its rows is taken yet."""
-    of_different_rows = pairs[:, 0] != pairs[:, 1]
+    first_rows, second_rows = pairs.T
+    of_different_rows = first_rows != second_rows
     by_distance = in_order(distances[of_different_rows], rng)
-    sorted_pairs = np.sort(pairs[of_different_rows], axis=1)[by_distance]
+    increasing_rows = np.sort(pairs[of_different_rows], axis=1)
+    sorted_pairs = increasing_rows[by_distance]
     remaining_pairs = sorted_pairs
     remaining_places = np.arange(by_distance.size)
     taken_places = np.empty(0, dtype=np.int64)

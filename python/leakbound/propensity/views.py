@@ -125,8 +125,8 @@ class Split:
             if not occupied_cells.size:
                 continue
             widths = rows_per_cell[occupied_cells]
-            counts = in_stratum(widths, stratum_size, stratum_members, draws, rng)
-            drawn_counts[:, occupied_cells] += counts
+            counts_of_stratum = in_stratum(widths, stratum_size, stratum_members, draws, rng)
+            drawn_counts[:, occupied_cells] += counts_of_stratum
         return drawn_counts
 
 
@@ -186,9 +186,11 @@ def at_ends(order: IntArray, split: Split, rng: np.random.Generator) -> Count:
         return np.abs(null_moments.standardised(counts))
 
     def drawn_counts(draws: int) -> IntArray:
-        return split.drawn(rows_in_cells, _members_in_segments, draws, rng)
+        return split.drawn(rows_in_cells, in_stratum=_members_in_segments, draws=draws, rng=rng)
 
-    p_value, largest_at = _resampled_p_value(observed_counts, statistics, drawn_counts)
+    p_value, largest_at = _resampled_p_value(
+        observed_counts, statistics=statistics, drawn_counts=drawn_counts
+    )
 
     side, prefix = divmod(largest_at, prefixes)
     end: End = "least"
@@ -252,9 +254,13 @@ def across(pairs: IntArray, split: Split, rng: np.random.Generator) -> Count:
         return -null_moments.standardised(counts)
 
     def drawn_counts(draws: int) -> IntArray:
-        return split.drawn(pairs_in_segments, _pairs_across_in_segments, draws, rng)
+        return split.drawn(
+            pairs_in_segments, in_stratum=_pairs_across_in_segments, draws=draws, rng=rng
+        )
 
-    p_value, prefix = _resampled_p_value(observed_counts, statistics, drawn_counts)
+    p_value, prefix = _resampled_p_value(
+        observed_counts, statistics=statistics, drawn_counts=drawn_counts
+    )
 
     return Count(
         p_value=p_value,

@@ -72,7 +72,7 @@ def test_members_and_others_have_one_law_but_for_membership(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Members come from whole vectors in blocks, others from a shortcut: their features agree."""
-    monkeypatch.setattr("noisy_sums._BLOCK", 7 * 30)
+    monkeypatch.setattr("noisy_sums._COORDINATES_OF_BLOCK", 7 * 30)
     games = [noisy_sum(200, dimension=30, features=4, seed=seed) for seed in range(30)]
     features = np.concatenate([game.features for game in games])
     member = np.concatenate([game.member for game in games])

@@ -1,0 +1,107 @@
+"""What several pictures have: colours, the example of a page, histograms and bands of ε."""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+from contextlib import chdir, redirect_stdout
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+INK = "#111111"
+FAINT = "#888888"
+"""Text and thin lines; both are replaced by the colours of the page."""
+MEMBER = "#2f80c8"
+OTHER = "#cc6a1f"
+PROVED = OTHER
+"""The colours of plots and reports."""
+WIDTH = 5.6
+"""Of most pictures, in inches."""
+ROOT = Path(__file__).parents[2]
+THEME = {INK: "var(--pst-color-text-base)", FAINT: "var(--pst-color-text-muted)"}
+STYLE = {
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "text.color": INK,
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "legend.frameon": False,
+    "figure.constrained_layout.use": True,
+}
+
+
+def for_page(svg: str, caption: str) -> str:
+    """Return a drawing as SVG for a page that has others, in the colours of the page."""
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
+    without_declaration = svg[svg.index("<svg") :]
+    svg = re.sub(r'<g id="[^"]*">', "<g>", without_declaration)
+    for colour, variable in THEME.items():
+        svg = svg.replace(colour, variable)
+    label = html.escape(caption)
+    return svg.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
+
+
+def example(page: str) -> dict[str, Any]:
+    """Run the first example of a page, in a temporary folder, and return its names."""
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    first_block, *_ = re.findall(r"```python\n(.*?)```", text, re.S)
+    names: dict[str, Any] = {}
+    with TemporaryDirectory() as folder, chdir(folder), redirect_stdout(io.StringIO()):
+        exec(first_block, names)
+    return names
+
+
+def band(ax: Any, bound: float, ceiling: float, end: float) -> None:
+    """Draw which ε are ruled out, which are not, and which are out of reach."""
+    not_ruled_out = ceiling - bound
+    out_of_reach = end - ceiling
+    outline = {"color": "none", "edgecolor": FAINT, "height": 0.6}
+    ax.barh(0, bound, color=PROVED, height=0.6)
+    ax.barh(0, not_ruled_out, left=bound, hatch="///", **outline)
+    ax.barh(0, out_of_reach, left=ceiling, **outline)
+    ax.set(xlim=(0, end), ylim=(-0.4, 0.4), yticks=[])
+    ax.spines["left"].set_visible(False)
+
+
+def histogram(ax: Any, scores: Any, member: Any, names: tuple[str, str], bins: int = 30) -> None:
+    """Draw the scores of two groups."""
+    edges = np.linspace(np.min(scores), np.max(scores), bins + 1)
+    member_name, other_name = names
+    ax.hist(scores[~member], edges, color=OTHER, alpha=0.65, label=other_name)
+    ax.hist(scores[member], edges, color=MEMBER, alpha=0.65, label=member_name)
+    ax.set_yticks([])
+    ax.legend()
+
+
+def histogram_of_scores(
+    plt: Any,
+    scores: Any,
+    member: Any,
+    *,
+    groups: tuple[str, str],
+    score: str,
+    counted: str,
+    height: float = 2.4,
+    bins: int = 30,
+) -> Any:
+    """Return a figure with the scores of two groups; `score` and `counted` name its axes."""
+    figure, ax = plt.subplots(figsize=(WIDTH, height))
+    histogram(ax, scores, member, groups, bins)
+    ax.set(xlabel=score, ylabel=counted)
+    return figure
+
+
+def share_legend(figure: Any, axes: Any) -> None:
+    """Put the legend of panels with the same groups below all of them."""
+    for ax in axes:
+        ax.get_legend().remove()
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2)
