@@ -184,15 +184,20 @@ class Parts(Policy):
     def beside(self, place: int) -> str:
         """Return a sentence about all tests but the one at a place."""
         others = [part for i, part in enumerate(self.parts) if i != place]
-        if len(others) == 1:
-            share = f"{100 * others[0].share:g} % of the error probability"
-            return f"A second test (of {_TESTED[others[0].name]}) uses {share}."
-        each = [f"of {_TESTED[part.name]} ({100 * part.share:g} %)" for part in others]
-        return f"Two other tests use parts of the error probability: {' and '.join(each)}."
+        if len(others) > 1:
+            return _beside_two(others)
+        share = f"{100 * others[0].share:g} % of the error probability"
+        return f"A second test (of {_TESTED[others[0].name]}) uses {share}."
 
     def remarks(self, proof: Proof) -> tuple[str, ...]:
         """See `Policy.remarks`: what the first policy remarks on the whole."""
         return self.parts[0].policy.remarks(proof)
+
+
+def _beside_two(parts: list[Part]) -> str:
+    """Return a sentence about two tests beside the one that counts."""
+    each = [f"of {_TESTED[part.name]} ({100 * part.share:g} %)" for part in parts]
+    return f"Two other tests use parts of the error probability: {' and '.join(each)}."
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -268,15 +268,8 @@ class PathPolicy(Policy):
         share, recall = shares.PATHS.of(level, len(orders)), game.recall
         order, path, best = self.best(ranking, orders, share, recall, scored)
         told = self.told(best, share)
-        # 3. What that proves: a guess among k values has at most e^ε / (k - 1) for odds.
-        shift = 0.0
-        if self.of_odds and game.k > 2:
-            shift = math.log(game.k - 1)
-            best = Best(best.logit + shift, best.cut, best.successes)
-        reason = ""
-        if best.logit <= 0:
-            reason = self.unproved(best.cut, best.successes, share)
-        return Proof(
+        # 3. What that proves.
+        proof = Proof(
             policy=self,
             game=game,
             ranking=ranking,
@@ -284,7 +277,7 @@ class PathPolicy(Policy):
             order=order,
             best=best,
             level=share,
-            reason=reason,
+            reason="",
             options={
                 "cuts": self.described(share),
                 "paths": [PATH_NAMES[one] for one in orders],
@@ -292,9 +285,14 @@ class PathPolicy(Policy):
                 **told,
             },
             notes=notes,
-            perfect=lambda: self.perfect(examples, orders[-1], share, recall) + shift,
-            points=lambda most: _shifted(self.curve(path, order, share, most), shift),
+            perfect=lambda: self.perfect(examples, orders[-1], share, recall),
+            points=lambda most: self.curve(path, order, share, most),
         )
+        if self.of_odds and game.k > 2:
+            proof = _among(proof, game.k)
+        if proof.bound > 0:
+            return proof
+        return replace(proof, reason=self.unproved(best.cut, best.successes, share))
 
     def best(
         self,
@@ -439,10 +437,21 @@ def _shortened(
     return {order: path.prefix(most) for order, path in paths.items()}
 
 
-def _shifted(points: CurvePoints, shift: float) -> CurvePoints:
-    """Return points of a curve, with their bounds shifted by this."""
-    guesses, correct, bounds = points
-    return guesses, correct, bounds + shift
+def _among(proof: Proof, k: int) -> Proof:
+    """Return the proof of guesses among k values: odds are e^ε / (k - 1) at most."""
+    shift = math.log(k - 1)
+    best = proof.best
+
+    def points(most: int) -> CurvePoints:
+        guesses, correct, bounds = proof.points(most)
+        return guesses, correct, bounds + shift
+
+    return replace(
+        proof,
+        best=Best(best.logit + shift, best.cut, best.successes),
+        perfect=lambda: proof.perfect() + shift,
+        points=points,
+    )
 
 
 def _out_of_reach(ceiling: str, more: str) -> str:

@@ -81,9 +81,7 @@ class Relaxed:
         return self.gamma + self.claim.delta - self.gamma * self.claim.delta
 
     def theorem(self, policy: Procedure) -> str:
-        """Return what holds but for failures, as the policy uses it; "" where there are none."""
-        if not self.together:
-            return ""
+        """Return what holds but for failures, as the policy uses it."""
         jointly = isinstance(policy, ApproxPolicy) and isinstance(policy.base, policies.OutsideIn)
         if jointly:
             return _RELAXED_JOINTLY
@@ -134,7 +132,9 @@ class Rankings:
         of_baseline = replace(request, claim=PureDP())
         first = _proof(of_baseline, baseline, level, how=relaxed.how, failures=relaxed.gamma)
         second = _proof(request, attack, level, how=relaxed.how, failures=relaxed.together)
-        theorem = _THEOREM + relaxed.theorem(second.policy)
+        theorem = _THEOREM
+        if relaxed.together:
+            theorem += relaxed.theorem(second.policy)
         if paired:
             theorem = _REAL + relaxed.claim.theorem(words_of_guesses("example", "trained model"))
         return cls(

@@ -53,11 +53,16 @@ def second_look(
         ladder = _planned(claim, examples=examples, sides=sides, level=level, k=k)
         return _beside_look(cuts, Part("outside-in", ladder, 1 - cuts.look), ladder)
     if sides != "auto":
-        share = 1 - cuts.look
-        scan = Part("scan", default_scan(sides, share * level), share)
-        return _beside_look(cuts, scan, _LADDER)
+        return _scanned(cuts, sides, level)
     first = Part("outside-in", _LADDER, 1 - cuts.look - cuts.scan)
     return _beside_look(cuts, first, _LADDER, Part("scan", _SCAN_BESIDE, cuts.scan))
+
+
+def _scanned(cuts: SecondLook, sides: Sides, level: float) -> Parts:
+    """Return a scan and the look beside it, for pure DP where the sides are fixed."""
+    share = 1 - cuts.look
+    scan = Part("scan", default_scan(sides, share * level), share)
+    return _beside_look(cuts, scan, _LADDER)
 
 
 def _beside_look(cuts: SecondLook, first: Part, ladder: LadderPolicy, *more: Part) -> Parts:

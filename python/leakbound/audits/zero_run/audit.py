@@ -372,13 +372,12 @@ def _by_tampering(odds: Odds, game: ObservedGame, correction: Correction, level:
 
 def correction_of(options: ZeroRunOptions, request: Request, odds: Odds) -> Correction:
     """Return how shift is taken out."""
-    name = _name_of(options, request.claim, odds)
-    adversary = options.adversary
-    if adversary is None:
-        composed = name == "composition" and isinstance(odds, OddsBox)
-        adversary = "raw" if composed else "residual"
-    return CORRECTIONS[name](
-        claim=request.claim, cuts=request.cuts, adversary=adversary, variant=options.variant
+    correction = CORRECTIONS[_name_of(options, request.claim, odds)]
+    return correction(
+        claim=request.claim,
+        cuts=request.cuts,
+        adversary=options.adversary or correction.usual_adversary(odds),
+        variant=options.variant,
     )
 
 

@@ -107,17 +107,26 @@ class Correction(ABC):
     adversary: Adversary = "residual"
     variant: ZeroRunVariant = "directional"
 
+    @classmethod
+    def usual_adversary(cls, _odds: Odds) -> Adversary:
+        """Return what guesses are ranked by unless asked otherwise."""
+        return "residual"
+
     def prove(self, odds: Odds, game: ObservedGame, level: float) -> Proof:
         """Return what guesses prove at a level, whatever the log-odds that are not ruled out."""
         if odds.refusal:
             return self._refused(odds, game, level)
-        if isinstance(odds, OddsSet):
-            perfect = game.perfect()
-            return replace(
-                self.over_set(odds, game, level),
-                perfect=lambda: self.over_set(odds, perfect, level).bound,
-            )
-        assert isinstance(odds, OddsBox)
+        if isinstance(odds, OddsBox):
+            return self._at_box(odds, game, level)
+        assert isinstance(odds, OddsSet)
+        perfect = game.perfect()
+        return replace(
+            self.over_set(odds, game, level),
+            perfect=lambda: self.over_set(odds, perfect, level).bound,
+        )
+
+    def _at_box(self, odds: OddsBox, game: ObservedGame, level: float) -> Proof:
+        """Return what is proved at log-odds that are known, or learnt elsewhere with replicates."""
         proof = self.at_known(odds, game, odds.of_test(level))
         if odds.draws is None:
             return proof

@@ -163,17 +163,17 @@ def _telling(
 
 def _ridge(columns: FloatArray, scores: FloatArray, fold: IntArray) -> FloatArray:
     """Return ridge predictions of each fold, at the penalty that predicts all folds best."""
-    rows = [np.flatnonzero(fold == k) for k in range(_FOLDS)]
-    tables = [columns[here] for here in rows]
+    folds = [np.flatnonzero(fold == number) for number in range(_FOLDS)]
+    tables = [columns[rows] for rows in folds]
     grams = [table.T @ table for table in tables]
-    crosses = [table.T @ scores[here] for table, here in zip(tables, rows, strict=True)]
-    gram, cross = sum(grams), sum(crosses)
+    crosses = [table.T @ scores[rows] for table, rows in zip(tables, folds, strict=True)]
     predicted = np.empty((_PENALTIES.size, scores.size))
-    for k in range(_FOLDS):
-        values, vectors = np.linalg.eigh(gram - grams[k])
-        turned = vectors.T @ (cross - crosses[k])
+    # Ridge regression on all folds but one, at all penalties by one eigendecomposition
+    for rows, table, gram, cross in zip(folds, tables, grams, crosses, strict=True):
+        values, vectors = np.linalg.eigh(sum(grams) - gram)
+        turned = vectors.T @ (sum(crosses) - cross)
         weights = turned[:, None] / (np.maximum(values, 0.0)[:, None] + _PENALTIES)
-        predicted[:, rows[k]] = (tables[k] @ (vectors @ weights)).T
+        predicted[:, rows] = (table @ (vectors @ weights)).T
     errors = ((scores - predicted) ** 2).sum(axis=1)
     best: FloatArray = predicted[int(np.argmin(errors))]
     return best

@@ -15,7 +15,7 @@ from leakbound._base import shares
 from leakbound._base.checks import check_length
 from leakbound._base.features import FeatureTable
 from leakbound._base.messages import Message, Option
-from leakbound._base.types import BoolArray, FloatArray, IntArray, Strings
+from leakbound._base.types import BoolArray, FloatArray, IntArray, Status, Strings
 from leakbound.audits.road import AlignedScores, Request
 from leakbound.audits.zero_run.blind import blind_guesses
 from leakbound.audits.zero_run.dependence import Columns, columns_needed, separating
@@ -59,6 +59,7 @@ _SOURCE = (
     "The propensities do not depend on any score. They depend on the audited labels, which the "
     "confidence set allows for"
 )
+_SAME = "; those of the other examples follow the same log-odds, whatever their features"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -258,24 +259,28 @@ def _assumptions(
     learning: Learning, tests: FormTests, refusal: str
 ) -> tuple[Assumption, Assumption]:
     """Say what is known of the model, and what it was learnt from."""
-    refuted = any(one.refuted for one in tests)
     tried = "; ".join(f"{one.test}: p = {one.p_value:.2g}" for one in tests)
     text = f"{_LINEAR}; not refuted ({tried}). Missing features and mild misfit cannot be detected."
-    if refusal:
-        text = f"{_LINEAR}; no confidence set: {refusal}."
-    elif not tests:
-        text = f"{_LINEAR}; the form was not tested."
-    elif refuted:
+    status: Status = "unverifiable"
+    if not tests:
+        text = _untested(refusal)
+    elif any(one.refuted for one in tests):
         text = f"{_LINEAR}: REFUTED. {tried}."
+        status = "contradicted"
     source = learning.source or _SOURCE
     if learning.reference is not None and not learning.source:
-        source += "; those of the other examples follow the same log-odds, whatever their features"
+        source += _SAME
     return (
-        Assumption(
-            "propensities", text + learning.form, "contradicted" if refuted else "unverifiable"
-        ),
+        Assumption("propensities", text + learning.form, status),
         Assumption("propensities learned from labels only", f"{source}.", "declared"),
     )
+
+
+def _untested(refusal: str) -> str:
+    """Say that the form of the model was not tested, and why there is no confidence set, if so."""
+    if refusal:
+        return f"{_LINEAR}; no confidence set: {refusal}."
+    return f"{_LINEAR}; the form was not tested."
 
 
 def _warnings(

@@ -80,9 +80,7 @@ class Match(Correction):
     def over_set(self, odds: OddsSet, game: ObservedGame, level: float) -> Proof:
         """See `Correction.over_set`: what a share of all draws reaches, at half the level."""
         if isinstance(self.cuts, Fixed):
-            ladder = Ladder.of(self, odds, game, odds.of_draw(level))
-            chosen = planned_number(ladder, ladder.level)
-            return self._proof_of(chosen, Matching(chosen).least(), level)
+            return self._planned_over_set(odds, game, level)
         parts, tests = self.tests(odds, game, level)
         levels = [part.of(level) for part in parts.parts]
         found = least_of_all([Matching(chosen) for chosen in tests])
@@ -91,6 +89,12 @@ class Match(Correction):
             proofs.append(self._nothing(game, levels[-1]))
         theorem = f"{_THEOREM}{AT_A_MEMBER} {parts.method}"
         return joined_over_set(parts, game, proofs, level, theorem)
+
+    def _planned_over_set(self, odds: OddsSet, game: ObservedGame, level: float) -> Proof:
+        """Return the least that a fixed number of guesses proves at any member."""
+        ladder = Ladder.of(self, odds, game, odds.of_draw(level))
+        chosen = planned_number(ladder, ladder.level)
+        return self._proof_of(chosen, Matching(chosen).least(), level)
 
     def tests(self, odds: OddsSet, game: ObservedGame, level: float) -> tuple[Parts, list[Chosen]]:
         """Return two tests over a set and the guesses chosen for each, unless cuts are fixed.

@@ -415,19 +415,28 @@ def _most(game: ObservedGame) -> int:
 
 def _most_telling(odds: OddsSet, game: ObservedGame, number: int) -> Guesses:
     """Return balanced guesses about the examples that scores tell most of, at a fixed number."""
-    # P(1 - P), P the chance that an example of the planned ε is called right: as a member, or not
-    up = expit(_PLANNED_EPSILON + odds.guide)
-    down = expit(_PLANNED_EPSILON - odds.guide)
-    up_weight = up * (1 - up)
-    down_weight = down * (1 - down)
     if game.one_sided:
-        strength = odds.balanced(game, up_weight, number)
-        rows = np.lexsort((odds.ties(game), -strength))[:number]
-        return Guesses("member", rows, np.ones(rows.size, dtype=np.int64))
-    even = (up_weight + down_weight) / 2
-    values = odds.balanced(game, even, number, odd=(up_weight - down_weight) / 2)
+        return _most_telling_members(odds, game, number)
+    as_member = _variance(odds.guide)
+    as_other = _variance(-odds.guide)
+    odd = (as_member - as_other) / 2
+    values = odds.balanced(game, (as_member + as_other) / 2, number, odd=odd)
     rows = np.lexsort((odds.ties(game), -np.abs(values)))[:number]
     return Guesses("interleaved", rows, np.where(values[rows] < 0, -1, 1))
+
+
+def _most_telling_members(odds: OddsSet, game: ObservedGame, number: int) -> Guesses:
+    """Return the same guesses, all of them "member"."""
+    strength = odds.balanced(game, _variance(odds.guide), number)
+    rows = np.lexsort((odds.ties(game), -strength))[:number]
+    return Guesses("member", rows, np.ones(rows.size, dtype=np.int64))
+
+
+def _variance(toward: FloatArray) -> FloatArray:
+    """Return P(1 - P), P the chance that a guess with Tλ is right at the planned ε."""
+    right = expit(_PLANNED_EPSILON + toward)
+    variance: FloatArray = right * (1 - right)
+    return variance
 
 
 def _worth_a_look(

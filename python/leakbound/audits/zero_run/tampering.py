@@ -14,11 +14,11 @@ import numpy as np
 
 from leakbound._base.messages import Message
 from leakbound._base.odds import expit
-from leakbound._base.types import BoolArray, FloatArray, PathOrder, TailBound
+from leakbound._base.types import Adversary, BoolArray, FloatArray, PathOrder, TailBound
 from leakbound._base.types import Correction as CorrectionName
 from leakbound.audits.zero_run.correction import AT_A_MEMBER, Correction, Tested, least_fixed
 from leakbound.audits.zero_run.game import Guesses, ObservedGame, distinct_ranks
-from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
+from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
 from leakbound.claims.base import GuessWords
 from leakbound.cuts import CurvePoints, Fixed, Proof
@@ -80,47 +80,18 @@ class Tamper(Correction):
 
     def over_set(self, odds: OddsSet, game: ObservedGame, level: float) -> Proof:
         """See `Correction.over_set`: what enough of all draws leave, at half the level."""
-        core = odds.found.core
         draw_level = odds.of_draw(level)
         number = self.planned(game, game.examples, draw_level)
         guesses = game.guessed(odds.matched(game, number), number)
-        right = game.right(guesses)
-        rows = guesses.rows[right]
-        signs = guesses.signs[right]
-        estimate = odds.likeliest
-        least: dict[float, FloatArray] = {}
-
-        def standing(log_odds: FloatArray, epsilon: float) -> int:
-            excess = np.maximum(log_odds[rows] * signs, 0.0)
-            return surviving_guesses(survival(excess, np.array([epsilon])), odds.draws_needed)
-
-        def anywhere(epsilon: float) -> int:
-            _, least[epsilon], log_odds = core.least_surviving(rows, signs, epsilon=epsilon)
-            return min(standing(log_odds, epsilon), standing(estimate, epsilon))
-
-        def bound(count: Callable[[float], int]) -> tuple[float, float]:
-            """Return the bound, and the ε whose tampering it was found with."""
-
-            def refuted(epsilon: float) -> float:
-                return self.counted(game, (count(epsilon), number, game.examples), draw_level)
-
-            if isinstance(self.claim, PureDP | ApproxDP):
-                epsilon = least_fixed(refuted)
-                return epsilon, epsilon
-            return refuted(0.0), 0.0
-
-        proved, epsilon = bound(anywhere)
-        best = Best(proved, number, anywhere(epsilon))
-        at_estimate, _ = bound(lambda epsilon: standing(estimate, epsilon))
-        shift = replace(self.shift(game), coefficients=least[epsilon], at_estimate=at_estimate)
+        correct = guesses.taken(np.flatnonzero(game.right(guesses)))
+        tampering = _TamperingOverSet(self, odds, game, number, correct, draw_level)
+        bound, epsilon = tampering.bound(tampering.least)
+        at_estimate, _ = tampering.bound(tampering.at_estimate)
+        standing, coefficients = tampering.lowest(epsilon)
+        shift = replace(self.shift(game), coefficients=coefficients, at_estimate=at_estimate)
         tested = Tested(guesses=guesses, theorem=self._theorem + AT_A_MEMBER)
-        return self.proof(
-            game,
-            best,
-            shift,
-            tested,
-            level=level,
-        )
+        best = Best(bound, number, min(standing, tampering.at_estimate(epsilon)))
+        return self.proof(game, best, shift, tested, level=level)
 
     @property
     def _theorem(self) -> str:
@@ -183,6 +154,53 @@ class Tamper(Correction):
             best = np.maximum(best, as_other)
         chosen = np.argsort(-best, kind="stable")[:number]
         return Guesses(order, chosen, signs[chosen])
+
+
+@dataclass(frozen=True, eq=False)
+class _TamperingOverSet:
+    """The correct ones of a number of guesses, and how many stand in enough draws at members."""
+
+    correction: Tamper
+    odds: OddsSet
+    game: ObservedGame
+    number: int
+    correct: Guesses
+    level: float
+
+    def standing(self, log_odds: FloatArray, epsilon: float) -> int:
+        """Return how many correct guesses stand at log-odds, tampered with for an ε."""
+        excess = np.maximum(log_odds[self.correct.rows] * self.correct.signs, 0.0)
+        return surviving_guesses(survival(excess, np.array([epsilon])), self.odds.draws_needed)
+
+    def lowest(self, epsilon: float) -> tuple[int, FloatArray]:
+        """Return the fewest that stand at a member found, and its coefficients."""
+        core = self.odds.found.core
+        correct = self.correct
+        _, coefficients, log_odds = core.least_surviving(
+            correct.rows, correct.signs, epsilon=epsilon
+        )
+        return self.standing(log_odds, epsilon), coefficients
+
+    def at_estimate(self, epsilon: float) -> int:
+        """Return how many stand at the likeliest log-odds."""
+        return self.standing(self.odds.likeliest, epsilon)
+
+    def least(self, epsilon: float) -> int:
+        """Return how many stand at any member."""
+        return min(self.lowest(epsilon)[0], self.at_estimate(epsilon))
+
+    def bound(self, count: Callable[[float], int]) -> tuple[float, float]:
+        """Return the bound that a count proves, and the ε whose tampering it was found with."""
+        correction = self.correction
+
+        def refuted(epsilon: float) -> float:
+            counts = (count(epsilon), self.number, self.game.examples)
+            return correction.counted(self.game, counts, self.level)
+
+        if correction.of_family:
+            return refuted(0.0), 0.0
+        epsilon = least_fixed(refuted)
+        return epsilon, epsilon
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,6 +340,13 @@ class Composition(Correction):
     """As if all coins were fair, less the largest |log-odds| of any example."""
 
     name: ClassVar[CorrectionName] = "composition"
+
+    @classmethod
+    def usual_adversary(cls, odds: Odds) -> Adversary:
+        """See `Correction.usual_adversary`: the scores themselves, where log-odds are known."""
+        if isinstance(odds, OddsBox):
+            return "raw"
+        return "residual"
 
     def at_known(self, odds: OddsBox, game: ObservedGame, level: float) -> Proof:
         """See `Correction.at_known`."""
