@@ -129,9 +129,9 @@ class Rankings:
         recall = _recall(max_recall, cuts=request.cuts, examples=guesses)
 
         def proof_of(
-            game: policies.Game, name: str, claim: Claim, failures: float
+            game: policies.Game, name: str, claim: Claim, failures: float, symbol: str
         ) -> policies.Proof:
-            game = replace(game, name=name, recall=recall)
+            game = replace(game, name=name, recall=recall, symbol=symbol)
             if paired:
                 cuts = request.cuts or first_cuts(claim, sides=game.sides, level=level)
                 return prove(replace(request, claim=claim, cuts=cuts), game, level)
@@ -140,8 +140,11 @@ class Rankings:
             ).audit(game, level)
 
         # The baseline saw nothing of the model, whatever δ is.
-        first = proof_of(games[0], "baseline scores", PureDP(), relaxed.gamma)
-        second = proof_of(games[1], "scores", relaxed.claim, relaxed.together)
+        first = proof_of(games[0], "baseline scores", PureDP(), relaxed.gamma, symbol="c")
+        together = "c + ε"
+        if paired:
+            together = "ε"
+        second = proof_of(games[1], "scores", relaxed.claim, relaxed.together, symbol=together)
         theorem = _REAL + relaxed.claim.theorem(words_of_guesses("example", "trained model"))
         if not paired:
             theorem = _THEOREM + relaxed.theorem(second.policy)
