@@ -58,9 +58,10 @@ _SETTLED_BY = {
     "member": "; name the column with --member-col, or give two files, --members A --nonmembers B",
     "propensity": "; fit it with --features",
 }
-_TWO_COLUMNS = (
-    "; if its columns are scores of members and of others, save each as a file with a column "
-    "'score', and give --members A --nonmembers B"
+_BOTH = (
+    "; name them with --score-col and --member-col, or give two files, --members A --nonmembers B; "
+    "if its columns are scores of members and of others, save each as a file with a column "
+    "'score', and give these two"
 )
 
 
@@ -407,7 +408,7 @@ def about(path: Path, counted: str = "without the header") -> Iterator[None]:
 
 def check_names(path: Path, names: Sequence[str], wanted: Iterable[str]) -> None:
     """Check that a file has each wanted column exactly once."""
-    parts = {"score", "member"}.issubset(set(wanted) - set(names)) and len(names) > 1
+    both = {"score", "member"}.issubset(set(wanted) - set(names)) and len(names) > 1
     for name in wanted:
         if names.count(name) == 1:
             continue
@@ -418,8 +419,10 @@ def check_names(path: Path, names: Sequence[str], wanted: Iterable[str]) -> None
             seen += " (use --sep if columns are not separated by commas, or tabs in a .tsv)"
         number = f"{names.count(name)} columns" if name in names else "no column"
         settled = _SETTLED_BY.get(name, "") if len(names) > 1 or name == "member" else ""
-        settled += _TWO_COLUMNS * parts
-        raise FormatError(f"{path} has {number} {name!r}{settled}; its columns are {seen}")
+        missing = f"{number} {name!r}{settled}"
+        if both:
+            missing = f"no columns 'score' and 'member'{_BOTH}"
+        raise FormatError(f"{path} has {missing}; its columns are {seen}")
 
 
 @contextmanager

@@ -11,7 +11,6 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.alignment import row_numbers
-from leakbound._base.formatting import down
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, IntArray, Sides
 from leakbound._tally.tally import Tally
@@ -54,7 +53,7 @@ class Game(ABC):
     """Scores and membership of examples, checked, and how they are audited whatever the policy.
 
     `recall` is the largest share of the examples that a tested cut guesses, in (0, 1], and `k` the
-    number of values that a guess names one of.
+    number of values that a guess names one of. `symbol` is what bounds are on, in warnings.
     """
 
     sides: Sides
@@ -62,6 +61,7 @@ class Game(ABC):
     name: str = "scores"
     recall: float = 1.0
     k: int = 2
+    symbol: str = "ε"
     _rankings: dict[Ties, Rankings] = field(default_factory=dict, init=False, repr=False)
     units: ClassVar[str] = "examples"
     """What is guessed about, in words: a class derived for another design has its own."""
@@ -219,6 +219,8 @@ class PairGame(ScoreGame):
     """
 
     units: ClassVar[str] = "pairs"
+    value: ClassVar[str] = "difference"
+    """What guesses are ranked by the size of, in words."""
     sides: Sides = "pairs"
     given: FloatArray
     members: IntArray
@@ -239,7 +241,7 @@ class PairGame(ScoreGame):
 
     def tied(self, ranking: _core.Ranking) -> str:
         """See `Game.tied`: of the pairs that are guessed about, by the size of the difference."""
-        return tied_share(ranking, self.units, "difference")
+        return tied_share(ranking, self.units, self.value)
 
     def shown(self) -> ScoreCounts:
         """Return scores and membership of the examples in pairs, for figures."""
@@ -261,6 +263,7 @@ class ChoiceGame(PairGame):
     """Margins of the best candidates of secrets over the second, and which are the chosen ones."""
 
     units: ClassVar[str] = "secrets"
+    value: ClassVar[str] = "margin"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -307,7 +310,7 @@ class TallyGame(Game):
         share = int(self.tally.examples_at.max()) / self.examples
         if share <= _CROWDED:
             return ""
-        return f"{100 * share:.0f}% of the {self.units} have one key of the tally; "
+        return f"{100 * share:.0f} % of the {self.units} have one key of the tally; "
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -350,7 +353,7 @@ def tied_share(ranking: _core.Ranking, units: str = "examples", value: str = "sc
     share = ranking.tied / ranking.examples
     if share <= _TIED:
         return ""
-    return f"{100 * share:.0f}% of the {units} share their {value} with another; "
+    return f"{100 * share:.0f} % of the {units} share their {value} with another; "
 
 
 def tie_warnings(ranking: _core.Ranking) -> tuple[str, ...]:
@@ -391,12 +394,12 @@ def near_ceiling(
     guesses: int,
     correct: int,
     ceiling: Callable[[], float],
+    valued: Callable[[float], str],
     units: str = "examples",
-    valued: Callable[[float], str] = down,
 ) -> str:
     """Say that a bound is all that so many examples allow, or nearly; else "".
 
-    `valued` writes a bound.
+    `valued` writes a bound with its symbol.
     """
     if correct <= _NEAR * guesses or bound < _NEAR * ceiling():
         return ""

@@ -342,9 +342,9 @@ class PathPolicy(Policy):
         """Say why nothing is rejected: mostly that chance explains it."""
         return chance_explains(guesses, correct)
 
-    def valued(self, bound: float, /) -> str:
-        """Return a bound as remarks write it: with its unit, if that is not the ε of a guess."""
-        return down(bound)
+    def valued(self, bound: float, symbol: str, /) -> str:
+        """Return a bound as remarks write it: as this symbol of the game, or as a family's ε."""
+        return f"{symbol} = {down(bound)}"
 
     def described(self, _level: float, /) -> JsonValue:
         """Return the policy as options show it, with what stands for None at a level."""
@@ -378,10 +378,14 @@ class PathPolicy(Policy):
     def _reach(self, proof: Proof, *, fixed: bool) -> str:
         """Say that more examples may show more, or more guesses where their number is fixed."""
         best, units = proof.best, proof.game.units
+
+        def valued(bound: float) -> str:
+            return self.valued(bound, proof.game.symbol)
+
         if (fixed or proof.ranking.examples <= _FEW) and proof.ceiling <= _REFERENCE:
-            return _out_of_reach(self.valued(proof.ceiling), "guesses" if fixed else units)
+            return _out_of_reach(valued(proof.ceiling), "guesses" if fixed else units)
         return near_ceiling(
-            best.logit, best.cut, best.successes, lambda: proof.ceiling, units, self.valued
+            best.logit, best.cut, best.successes, lambda: proof.ceiling, valued, units
         )
 
 

@@ -541,7 +541,7 @@ def in_code(claim: Claim, bound: float, epsilon: float, *, proves: bool = True) 
 def valued(claim: Claim, value: float, sides: Sides) -> str:
     """Write a value of the claim's parameter: of a family as an ε, with the parameter behind it."""
     if not isinstance(claim, FAMILIES):
-        return down(value)
+        return f"ε = {down(value)}"
     if not claim.has_epsilon:
         return scale_of(claim).equal(value)
     epsilon = as_epsilon(claim, value=value, curve=claim.rejected(value, sides))

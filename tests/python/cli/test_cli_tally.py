@@ -159,7 +159,7 @@ def test_what_cannot_be_counted_is_answered_with_the_option_that_would_do(
             "score,member\n1,inside\n2,outside\n",
             "name other labels with --member-values IN,OUT",
         ),
-        ("others.csv", "loss,label\n1,1\n2,0\n", "'score'; name the column with --score-col"),
+        ("others.csv", "loss,label\n1,1\n2,0\n", "name them with --score-col and --member-col"),
     ):
         if content is not None:
             (tmp_path / name).write_text(content)

@@ -197,6 +197,7 @@ REFUSED: dict[str, tuple[str, str | bytes, tuple[str, ...], str]] = {
         (),
         "name the column with --score-col; its columns are",
     ),
+    "neither": ("a.csv", "x,y\n1,0\n", (), "no columns 'score' and 'member'; name them with"),
     "no member": ("a.csv", "score,x\n1,1\n", (), "name the column with --member-col"),
     "twice": ("a.csv", "score,score,member\n1,1,0\n", (), "2 columns 'score'"),
     "one column twice": ("a.csv", HEAD + "1,1\n", ("--member-col", "score"), "only one role"),

@@ -38,7 +38,7 @@ def test_warnings_and_ways_of_being_inconclusive_change_nothing_about_a_verdict(
     [
         (QUIET, {"epsilon": 50}, "Inconclusive: the claimed ε = 50 is out of reach"),
         (PANORAMIA, {"epsilon": 1}, "cannot be tested alone"),
-        (WARNED, {"epsilon": 1, "strict": True}, "strict=True found: 100% of the examples share"),
+        (WARNED, {"epsilon": 1, "strict": True}, "strict=True found: 100 % of the examples share"),
     ],
 )
 def test_what_is_inconclusive(result: Any, options: dict[str, Any], words: str) -> None:

@@ -11,6 +11,7 @@ from contextlib import redirect_stdout
 from functools import cache
 from typing import get_args
 
+import numpy as np
 import pytest
 
 import leakbound as lb
@@ -20,7 +21,7 @@ from leakbound._base.types import Kind
 from leakbound.claims import FAMILIES
 from leakbound.cli import output
 from leakbound.report.description import KINDS
-from oracle_calls import coins, panoramia, zero_run
+from oracle_calls import coins, panoramia, synthetic, zero_run
 from pages import words_of
 
 Result = lb.AuditResult | lb.PanoramiaResult
@@ -222,3 +223,49 @@ def test_warnings_are_in_the_paragraph_and_the_console_has_seed_and_assumptions(
 
 def test_some_examples_have_warnings() -> None:
     assert any(made(name, leak).warnings for name in MAKERS for leak in (LEAK, NONE))
+
+
+def perfect(claim: lb.claims.Claim | None = None) -> lb.AuditResult:
+    member = np.arange(6) % 2 == 0
+    return lb.audit(1.0 * member, lb.Coins(member), claim=claim, seed=0)
+
+
+CEILINGS: dict[str, tuple[Callable[[], Result], str]] = {
+    "few coins": (perfect, "even a perfect attack would reach only ε = "),
+    "few coins, a δ": (lambda: perfect(lb.ApproxDP(delta=1e-5)), "would reach only ε = "),
+    "few coins, Gaussian": (lambda: perfect(lb.GaussianDP()), r"only ε = [\d.]+ at δ = .* \(μ = "),
+    "pairs": (lambda: synthetic("copies", "pure", challenge=False), r"\(a perfect attack: ε = "),
+    "generated": (lambda: panoramia(leak=3.0, shift=1.0), r"\(a perfect attack: c \+ ε = "),
+    "real": (lambda: panoramia(leak=9.0, real_nonmembers=True), r"\(a perfect attack: ε = "),
+    "a baseline": (lambda: panoramia(leak=0.0, shift=9.0), r"on these examples reaches c = "),
+    "given features": (lambda: zero_run("pure", leak=9.0), r"\(a perfect attack: ε = "),
+}
+
+
+@pytest.mark.parametrize("name", CEILINGS)
+def test_a_ceiling_in_a_warning_has_its_unit(name: str) -> None:
+    make, words = CEILINGS[name]
+    told = " ".join(make().warnings)
+    assert re.search(words, told), told
+
+
+def test_more_examples_are_asked_for_once() -> None:
+    for found in (perfect(), perfect().with_check(epsilon=4.0)):
+        assert str(found).count("even a perfect attack reaches") == 1
+        assert "To prove more" not in str(found)
+    assert str(synthetic("copies", "pure", challenge=False)).count("a perfect attack: ε") == 1
+
+
+def test_no_guess_right_is_not_put_down_to_chance() -> None:
+    member = np.arange(600) % 2 == 0
+    noise = np.random.default_rng(0).normal(size=600)
+    right = str(lb.audit(noise - member, lb.Coins(member), seed=0))
+    assert "Random guesses do as well." in right
+    assert "Chance can explain" not in right
+
+
+def test_ties_of_secrets_are_ties_of_margins() -> None:
+    chosen = np.random.default_rng(0).integers(100, size=60)
+    found = lb.audit(np.eye(100)[chosen], lb.Choices(chosen, k=100), seed=0)
+    assert found.warnings[0].startswith("100 % of the secrets share their margin with another")
+    assert "(by chance: 1 time)" in str(found)

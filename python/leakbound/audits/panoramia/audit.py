@@ -472,8 +472,8 @@ def _saturated(c_lb: float, reached: float) -> str:
     room = down(reached - c_lb)
     return (
         f"the generator is easily told from real data: c_lb = {down(c_lb)}, and a perfect attack "
-        f"on these examples reaches {down(reached)}, so that ε̃ cannot exceed {room} whatever the "
-        "model leaks; use a better generator, or more examples"
+        f"on these examples reaches c = {down(reached)}, so that ε̃ cannot exceed {room} whatever "
+        "the model leaks; use a better generator, or more examples"
     )
 
 

@@ -127,8 +127,11 @@ class Rankings:
         guesses = games[0].examples
         recall = _recall(max_recall, cuts=request.cuts, examples=guesses)
         # The baseline saw nothing of the model, whatever δ is.
-        baseline = replace(games[0], name="baseline scores", recall=recall)
-        attack = replace(games[1], name="scores", recall=recall)
+        baseline = replace(games[0], name="baseline scores", recall=recall, symbol="c")
+        together = "c + ε"
+        if paired:
+            together = "ε"
+        attack = replace(games[1], name="scores", recall=recall, symbol=together)
         of_baseline = replace(request, claim=PureDP())
         first = _proof(of_baseline, baseline, level, how=relaxed.how, failures=relaxed.gamma)
         second = _proof(request, attack, level, how=relaxed.how, failures=relaxed.together)

@@ -57,7 +57,7 @@ class FamilyPolicy(DerivedPolicy[B]):
     sides: Sides
     k: int = 2
 
-    def valued(self, bound: float, /) -> str:
+    def valued(self, bound: float, _symbol: str, /) -> str:
         """See `PathPolicy.valued`."""
         return valued(self.claim, value=bound, sides=self.sides)
 

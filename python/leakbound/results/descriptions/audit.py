@@ -408,7 +408,10 @@ def _of_nothing(result: AuditResult, terms: Terms, right: str) -> str:
     """Return what guesses that prove nothing mean."""
     tried = ""
     if result.guesses:
-        tried = f"{right} Chance can explain this. "
+        chance = "Chance can explain this."
+        if result.correct * int(result.options.get("k", 2)) <= result.guesses:
+            chance = "Random guesses do as well."
+        tried = f"{right} {chance} "
     return (
         f"{tried}No {terms.symbol} is ruled out. This is not evidence of privacy: a stronger "
         "attack may still reveal leakage."

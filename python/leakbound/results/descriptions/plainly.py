@@ -34,12 +34,15 @@ def plainly(result: AuditResult) -> str:
     guessing = math.ceil(100 / candidates)
     if often <= guessing:
         return ""
+    times = "times"
+    if guessing == 1:
+        times = "time"
     subject = f"this {result.wording.subject}"
     if result.wording.subject == "generator":
         subject = "the synthetic table"
     return (
         f"Someone who has {subject} and knows all other {_many(result)} can guess {_told(result)}, "
-        f"and be right at least {often} times in 100 (by chance: {guessing} times)."
+        f"and be right at least {often} times in 100 (by chance: {guessing} {times})."
     )
 
 

@@ -70,7 +70,8 @@ def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
     target = _REACH
     if one is not None and one.verdict == "inconclusive" and _of_epsilon(result, one):
         target = max(target, one.value)
-    if proves and reach <= target:
+    few = proves and reach <= target
+    if few:
         overlap = ""
         if _is_shifted(result):
             overlap = _of_overlap(result, terms)
@@ -88,7 +89,7 @@ def of_audit(result: AuditResult, terms: Terms) -> Iterator[str]:
     located = proves and not is_filled and not result.wording.is_mechanism
     if located and terms.epsilon >= SMALL:
         yield _of_leak(result, unit)
-    yield from _of_more(result, terms)
+    yield from _of_more(result, terms, few=few)
 
 
 def _of_epsilon(result: AuditResult, one: Checked) -> bool:
@@ -96,15 +97,15 @@ def _of_epsilon(result: AuditResult, one: Checked) -> bool:
     return claimed_delta(result.claim, one) is not None
 
 
-def _of_more(result: AuditResult, terms: Terms) -> Iterator[str]:
-    """Yield how to prove more than a bound above 0."""
+def _of_more(result: AuditResult, terms: Terms, *, few: bool) -> Iterator[str]:
+    """Yield how to prove more than a bound above 0; `few` if more examples were asked for."""
     unit = terms.units
     m = audited(result)
     one = result.checked
     reach = terms.ceiling
     proves = KINDS[result.kind].proves
     reached = f"{terms.symbol} = {number(reach)}{terms.at}."
-    near = math.isfinite(reach) and terms.epsilon >= _NEAR * reach
+    near = math.isfinite(reach) and terms.epsilon >= _NEAR * reach and not few
     if near and proves and not _is_shifted(result) and not _is_filled(result):
         yield (
             f"To prove more, audit more {unit}: a perfect attack on these {m:,} would have reached "
