@@ -76,8 +76,8 @@ class Ranking:
 
     def __new__(cls, scores: _Floats, member: NDArray[np.bool_]) -> Ranking: ...
     @staticmethod
-    def in_order(member: NDArray[np.bool_]) -> Ranking:
-        """Rank examples none of which are tied, the likeliest member first."""
+    def in_order(member: NDArray[np.bool_], block_end: NDArray[np.bool_] | None = None) -> Ranking:
+        """Rank examples that are in order, the likeliest member first, none or blocks tied."""
     @staticmethod
     def of_rows(
         scores: _Floats, members: NDArray[np.uint32], others: NDArray[np.uint32]

@@ -8,14 +8,18 @@ from leakbound._base.types import FloatArray, IntArray
 _NORMAL = 1.4826
 
 
-def robust_scale(values: FloatArray) -> tuple[float, float]:
+def robust_scale(values: FloatArray, *, in_place: bool = False) -> tuple[float, float]:
     """Return the median of at least one value, and 1.4826 times the median distance from it.
 
     The second estimates a standard deviation, and is 0 where more than half of the values are
-    equal. Source: the median absolute deviation, Hampel (1974).
+    equal. With `in_place` nothing is copied, and the array has the distances afterwards, in any
+    order. Source: the median absolute deviation, Hampel (1974).
     """
-    centre = float(np.median(values))
-    distances = values - centre
+    distances = values
+    if not in_place:
+        distances = values.copy()
+    centre = float(np.median(distances, overwrite_input=True))
+    distances -= centre
     np.abs(distances, out=distances)
     median_distance = float(np.median(distances, overwrite_input=True))
     return centre, _NORMAL * median_distance

@@ -6,7 +6,7 @@ to turn one of them replaces one training example by another.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -16,7 +16,7 @@ from leakbound._base.codes import by_first_row
 from leakbound._base.robust import robust_scale
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, GenericArray, IntArray
-from leakbound.cuts.games import PairGame
+from leakbound.audits.split_game import SplitGame
 from leakbound.errors import AbstentionError, DesignError, InputError
 
 Aggregate: TypeAlias = Literal["mean", "max", "log_mean_exp", "sum"]
@@ -204,6 +204,7 @@ class Pairs:
             pairs_of_stratum = min(members.size, others.size)
             matched_members.append(members[:pairs_of_stratum])
             matched_others.append(others[:pairs_of_stratum])
+            del rows, is_member  # which may be large, before coins are tossed
         paired_members = _joined(matched_members)
         if not paired_members.size:
             raise DesignError(_why_no_pairs(units))
@@ -216,25 +217,25 @@ class Pairs:
         """How many pairs there are."""
         return self.first.size
 
-    def game(self, scores: FloatArray, seed: int, named: str = "") -> PairGame:
+    def game(
+        self, scores: FloatArray, seed: int, named: str = "", stretch: "Stretch | None" = None
+    ) -> SplitGame:
         """Return the game of some scores of the units; AbstentionError if they order nothing.
 
-        `named` is for sentences that would speak of examples.
+        `named` is for sentences that would speak of examples, and `stretch` the scale of the
+        scores, if it is known.
         """
         if scores.min() == scores.max():
             raise AbstentionError(
                 f"all {scores.size} scores are equal, so nothing can be guessed: use a score that "
                 "differs between examples"
             )
-        stretched_scores = stretched(scores)
-        differences = stretched_scores[self.members]
-        differences -= stretched_scores[self.others]
-        return PairGame(
-            scores=np.negative(differences, out=differences, where=~self.first),
-            member=self.first,
+        return SplitGame(
             given=scores,
             members=self.members,
             others=self.others,
+            first=self.first,
+            stretch=stretch or Stretch.of(scores),
             named=named,
             seed=seed,
         )
@@ -272,42 +273,78 @@ def _why_no_pairs(units: Units) -> str:
 
 
 def stretched(values: FloatArray) -> FloatArray:
-    """Return z (1 + |z| / 4), z being robust standard scores: one scale for differences.
+    """Return values on the scale of their differences, see `Stretch`."""
+    return Stretch.of(values)(values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stretch:
+    """The scale z (1 + |z| / 4) of differences, z being robust standard scores.
 
     Membership has no part in it. Near the median differences count as they are, and in the tails
     for more, where a score that stands out says more than one that is merely larger. Infinite
     scores come just beyond all others, and what is beyond 10^100 deviations counts as there. The
     order of storage has no part in it either, not even by rounding: means are of sorted values.
+
+    A score as a share of the `largest` has the standard score (share - `centre`) / `spread`, and
+    an infinite one the standard score ± `infinite`.
     """
-    is_finite = np.isfinite(values)
-    if not is_finite.any():
-        return np.sign(values)
-    # 1. Robust scaling: the median, and the median distance from it unless that is 0. All in
-    # place, as scores may be many.
-    finite_scores = values[is_finite]
-    finite_scores /= _largest_size(finite_scores) or 1.0
-    centre, spread = robust_scale(finite_scores)
-    finite_scores -= centre
-    if not spread:
-        spread = float(np.sort(np.abs(finite_scores)).mean()) or 1.0
-    with np.errstate(over="ignore"):
-        finite_scores /= spread
-    standard_scores = np.clip(finite_scores, -_FARTHEST, _FARTHEST, out=finite_scores)
-    # 2. Infinite scores come just beyond all others.
-    if not is_finite.all():
-        beyond_others = 1.0 + _largest_size(standard_scores)
-        all_scores = np.empty(values.size)
-        all_scores[is_finite] = standard_scores
-        all_scores[~is_finite] = np.sign(values[~is_finite]) * beyond_others
-        standard_scores = all_scores
-    # 3. z (1 + |z| / 4)
-    stretch_factors = np.abs(standard_scores)
-    stretch_factors *= STRETCH
-    stretch_factors += 1.0
-    standard_scores *= stretch_factors
-    return standard_scores
+
+    largest: float = 1.0
+    centre: float = 0.0
+    spread: float = 1.0
+    infinite: float = 0.0
+
+    @classmethod
+    def of(cls, values: FloatArray) -> "Stretch":
+        """Take the scale from scores; one copy of them is held, as they may be many."""
+        finite = values[np.isfinite(values)]
+        if not finite.size:
+            return cls()
+        # Robust scaling: the median, and the median distance from it unless that is 0.
+        lowest = float(finite.min())
+        highest = float(finite.max())
+        largest = max(highest, -lowest) or 1.0
+        finite /= largest
+        centre, spread = robust_scale(finite, in_place=True)
+        if not spread:
+            finite.sort()  # distances, by now
+            spread = float(finite.mean()) or 1.0
+        scale = cls(largest=largest, centre=centre, spread=spread)
+        # Standard scores increase with scores, so that the farthest is at one of the ends.
+        below, above = scale._standard(np.array([lowest, highest])).tolist()
+        return replace(scale, infinite=1.0 + max(above, -below))
+
+    def __call__(self, values: FloatArray) -> FloatArray:
+        """Return scores on this scale."""
+        if not self.infinite:  # none was finite
+            return np.sign(values)
+        standard = self._standard(values)
+        beyond = np.isinf(values)
+        if beyond.any():
+            standard[beyond] = np.copysign(self.infinite, values[beyond])
+        # z (1 + |z| / 4)
+        stretch = np.abs(standard)
+        stretch *= STRETCH
+        stretch += 1.0
+        standard *= stretch
+        return standard
+
+    def _standard(self, values: FloatArray) -> FloatArray:
+        standard = values / self.largest
+        standard -= self.centre
+        with np.errstate(over="ignore"):
+            standard /= self.spread
+        return np.clip(standard, -_FARTHEST, _FARTHEST, out=standard)
 
 
-def _largest_size(values: FloatArray) -> float:
-    """Return the largest absolute value, without an array of absolute values."""
-    return max(float(values.max()), -float(values.min()))
+class UnitScores(NamedTuple):
+    """One score for each unit, and the scale of their differences."""
+
+    scores: FloatArray
+    stretch: Stretch
+
+    @classmethod
+    def of(cls, scores: FloatArray) -> "UnitScores":
+        """Take the scale from the scores."""
+        return cls(scores, Stretch.of(scores))

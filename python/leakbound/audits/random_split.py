@@ -12,11 +12,11 @@ from leakbound._base.codes import check_codes
 from leakbound._base.drawn import check_unit
 from leakbound._base.hints import OF_AUDITS, hinted_of_one_array
 from leakbound._base.messages import Message
-from leakbound._base.types import ArrayInput, FloatArray, GenericArray, MemberInput, Named, Strings
+from leakbound._base.types import ArrayInput, GenericArray, MemberInput, Named, Strings
 from leakbound._tally.tally import AnyTally, by_attack, recorded
 from leakbound.audits import model_features, premises, road
 from leakbound.audits.pair_tally import PairTally
-from leakbound.audits.pairs import Aggregate, Pairs, Units
+from leakbound.audits.pairs import Aggregate, Pairs, Units, UnitScores
 from leakbound.audits.split_challenge import challenge, challenged
 from leakbound.audits.subgroups import audit_each, membership_of_single_examples
 from leakbound.claims import Claim
@@ -155,6 +155,10 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
         codes = self._codes(aligned)
         strata = codes.get("strata")
         units = Units.of(member, strata, groups=codes.get("groups"), aggregate=self.aggregate)
+        scored = {
+            name: UnitScores.of(units.scores(values))
+            for name, values in aligned.attacks.scores.items()
+        }
         # 2. Pairs of a member and a non-member: which is which was a fair coin.
         pairs = Pairs.drawn(units, request.seed)
         outcome = None
@@ -174,7 +178,7 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
                 most_bets=most_bets,
             )
         # 3. What the pairs prove, withheld where features show a split that was not random.
-        examples = self._paired_examples(aligned, units, pairs, words, request)
+        examples = self._paired_examples(aligned, scored, units, pairs, words, request)
         result = examples.audit(request, self)
         if outcome is None:
             return result
@@ -217,11 +221,12 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
     def _paired_examples(
         self,
         aligned: road.AlignedScores,
+        scored: dict[str, UnitScores],
         units: Units,
         pairs: Pairs,
         words: SplitWords,
         request: road.Request,
-    ) -> road.Examples[FloatArray]:
+    ) -> road.Examples[UnitScores]:
         """Return the game of pairs, and what is said of the split."""
         attacks = aligned.attacks
         grounds = _grounds(
@@ -247,8 +252,8 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
         if words.output == _MODEL.output:
             filled = premises.filled(attacks.scores, aligned.member)
         return road.Examples(
-            attacks=attacks,
-            game=lambda values: pairs.game(units.scores(values), request.seed, named),
+            attacks=road.AnyAttacks(scored),
+            game=lambda one: pairs.game(one.scores, request.seed, named, one.stretch),
             **grounds,
             filled=filled,
             inputs=inputs,

@@ -59,12 +59,18 @@ class Game(ABC):
     sides: Sides
     seed: int
     name: str = "scores"
+    named: str = ""
+    """What it is about where that is not `units` of its class, such as "users"."""
     recall: float = 1.0
     k: int = 2
     symbol: str = "ε"
     _rankings: dict[Ties, Rankings] = field(default_factory=dict, init=False, repr=False)
     units: ClassVar[str] = "examples"
     """What is guessed about, in words: a class derived for another design has its own."""
+
+    def __post_init__(self) -> None:
+        if self.named:
+            object.__setattr__(self, "units", self.named)
 
     @property
     @abstractmethod
@@ -121,12 +127,6 @@ class ScoreGame(Game):
 
     scores: FloatArray
     member: BoolArray
-    named: str = ""
-    """What it is about where that is not `units` of its class, such as "users"."""
-
-    def __post_init__(self) -> None:
-        if self.named:
-            object.__setattr__(self, "units", self.named)
 
     @property
     def examples(self) -> int:
@@ -207,37 +207,17 @@ class TrialGame(ScoreGame):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PairGame(ScoreGame):
-    """Differences of the two scores of each pair, and whether the first of the two is the member.
+class PairsGame(Game):
+    """A game whose guesses are about pairs, or more candidates, of the examples.
 
-    The sign of a difference is the guess, its size the confidence. There is one path, whose guesses
-    are of both roles at once. A difference of 0 is no guess where ties stay together, and the last
-    of all guesses, by the coin that put one of the two first, where the number of guesses must not
-    depend on scores; so too where no pair differs, and of k > 2 candidates, of which a tie may rule
-    out some. `members` and `others` are the rows of the scores as they were `given`, which figures
-    show.
+    `members` and `others` are the rows of the scores as they were `given`, which figures show.
     """
 
-    units: ClassVar[str] = "pairs"
     value: ClassVar[str] = "difference"
     """What guesses are ranked by the size of, in words."""
-    sides: Sides = "pairs"
     given: FloatArray
     members: IntArray
     others: IntArray
-
-    def ranked(self, ties: Ties = "together") -> _core.Ranking:
-        """Rank the guesses by confidence, right ones as members."""
-        sizes = np.abs(self.scores)
-        right = (self.scores >= 0) == self.member
-        guessed = sizes != 0
-        if ties == "broken" or self.k > 2 or guessed.all() or not guessed.any():
-            return _core.Ranking(sizes, right)
-        return _core.Ranking(sizes[guessed], right[guessed])
-
-    def untied(self) -> _core.Ranking:
-        """See `Game.untied`, by the size of the difference; of two equal scores, the first."""
-        return _core.Ranking(self.ranks(np.abs(self.scores)), (self.scores >= 0) == self.member)
 
     def tied(self, ranking: _core.Ranking) -> str:
         """See `Game.tied`: of the pairs that are guessed about, by the size of the difference."""
@@ -256,6 +236,34 @@ class PairGame(ScoreGame):
             rows.astype(np.uint32, copy=False) for rows in (self.members, self.others)
         )
         return _core.Ranking.of_rows(self.given, members, others)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PairGame(PairsGame, ScoreGame):
+    """Differences of the two scores of each pair, and whether the first of the two is the member.
+
+    The sign of a difference is the guess, its size the confidence. There is one path, whose guesses
+    are of both roles at once. A difference of 0 is no guess where ties stay together, and the last
+    of all guesses, by the coin that put one of the two first, where the number of guesses must not
+    depend on scores; so too where no pair differs, and of k > 2 candidates, of which a tie may rule
+    out some.
+    """
+
+    units: ClassVar[str] = "pairs"
+    sides: Sides = "pairs"
+
+    def ranked(self, ties: Ties = "together") -> _core.Ranking:
+        """Rank the guesses by confidence, right ones as members."""
+        sizes = np.abs(self.scores)
+        right = (self.scores >= 0) == self.member
+        guessed = sizes != 0
+        if ties == "broken" or self.k > 2 or guessed.all() or not guessed.any():
+            return _core.Ranking(sizes, right)
+        return _core.Ranking(sizes[guessed], right[guessed])
+
+    def untied(self) -> _core.Ranking:
+        """See `Game.untied`, by the size of the difference; of two equal scores, the first."""
+        return _core.Ranking(self.ranks(np.abs(self.scores)), (self.scores >= 0) == self.member)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -14,7 +14,7 @@ from leakbound._base import shares
 from leakbound._base.formatting import down
 from leakbound._base.records import encode
 from leakbound._base.types import FloatArray, IntArray, JsonValue, PathName, PathOrder, Sides
-from leakbound.cuts.games import Game, ScoreGame, Ties, inverted_warnings, near_ceiling
+from leakbound.cuts.games import Game, Ties, inverted_warnings, near_ceiling
 from leakbound.cuts.shift import Shift
 
 CurvePoints: TypeAlias = tuple[IntArray, IntArray, FloatArray]
@@ -116,7 +116,7 @@ class Proof:
         """Why shift is taken out, if it is, and why the test is valid."""
         taken_out = "" if self.shift is None else self.shift.theorem
         method = self.policy.method
-        if isinstance(self.game, ScoreGame) and self.game.named:
+        if self.game.named:
             method = method.replace("examples", self.game.named)
         return taken_out + method
 

@@ -29,10 +29,12 @@ impl Ranking {
     }
 
     #[staticmethod]
-    fn in_order(py: Python<'_>, member: Flags<'_>) -> PyResult<Self> {
+    #[pyo3(signature = (member, block_end=None))]
+    fn in_order(py: Python<'_>, member: Flags<'_>, block_end: Option<Flags<'_>>) -> PyResult<Self> {
         let member = member.read()?;
+        let block_end = block_end.map(|ends| ends.read()).transpose()?;
         enter_for(py, member.len(), |_| {
-            leakbound_core::Ranking::in_order(&member)
+            leakbound_core::Ranking::in_order(&member, block_end.as_deref())
         })
         .map(Self)
     }

@@ -15,7 +15,7 @@ import leakbound as lb
 from leakbound import errors
 from leakbound._base.types import FloatArray
 from leakbound.audits.pairing import matched_by_hash
-from leakbound.audits.pairs import Pairs
+from leakbound.audits.pairs import Pairs, Stretch
 
 M = 2000
 RNG = np.random.default_rng(0)
@@ -123,7 +123,7 @@ def test_audits_are_those_of_the_same_pairs(
     inside, outside = np.array(pairs).T
     listed = Pairs(inside, outside, np.arange(len(pairs)) % 2 == 0)
     monkeypatch.setattr(Pairs, "drawn", lambda *_: listed)
-    monkeypatch.setattr("leakbound.audits.pairs.stretched", pairing.even)
+    monkeypatch.setattr(Stretch, "of", lambda _: pairing.even)
     how: dict[str, Any] = {"claim": claim, "cuts": cuts, "seed": 0}
     counted = lb.audit(tally, lb.RandomSplit(), **how)
     same(counted, lb.audit(scores, lb.RandomSplit(MEMBER), **how))

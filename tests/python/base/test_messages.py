@@ -94,7 +94,7 @@ def test_sentences_mark_the_objects_that_they_name() -> None:
 
     Calls such as lb.Coins(member) are hints for Python alone.
     """
-    names = re.compile(rf"(?<![.\w])(?:{'|'.join(output._WORDS)})\b")
+    names = re.compile(rf"(?<![.\w])(?:{'|'.join(output._WORDS_OF_OBJECTS)})\b")
     unmarked = []
     for path in sorted(PACKAGE.rglob("*.py")):
         name = path.relative_to(PACKAGE).as_posix()

@@ -9,7 +9,9 @@ use crate::guesses::bits::Bits;
 use crate::guesses::counts::{Block, Counts};
 use crate::guesses::path::{Cut, Order, Path, Turns, cuts_at, geometric_positions};
 use crate::guesses::shuffled::Shuffled;
-use crate::guesses::sorted::{Sorted, in_turn, merge, sorted_keys, sorted_keys_of_rows};
+use crate::guesses::sorted::{
+    Key, Sorted, are_single, in_turn, merge, sorted_keys, sorted_keys_of_rows,
+};
 use crate::interrupt::Interrupt;
 
 /// Membership in order of score, highest first.
@@ -57,7 +59,8 @@ impl Ranking {
     /// Rank `scores`, the highest first; `member[i]` says whether example `i` was included.
     ///
     /// Cost: two sorts of 64-bit keys, side by side on two threads, and one merge. Memory: one
-    /// copy of the scores while it runs, two bits per example afterwards.
+    /// copy of the scores while it runs, in single precision if it has all of them; two bits per
+    /// example afterwards.
     ///
     /// # Errors
     /// No examples, more than `u32::MAX`, lengths that differ, a NaN score, or an interrupt.
@@ -66,8 +69,19 @@ impl Ranking {
         if let Some(index) = scores.iter().position(|score| score.is_nan()) {
             return Err(AuditError::ScoreIsNan { index });
         }
-        let (members, non_members) = sorted_keys(scores, member, interrupt)?;
-        let (sorted, pairs_won_or_tied) = merge(&members, &non_members, interrupt)?;
+        if are_single(scores.iter().copied()) {
+            Self::merged::<u32>(sorted_keys(scores, member, interrupt)?, interrupt)
+        } else {
+            Self::merged::<u64>(sorted_keys(scores, member, interrupt)?, interrupt)
+        }
+    }
+
+    /// The ranking of sorted keys of members and of others.
+    fn merged<K: Key>(
+        (members, others): (Vec<K>, Vec<K>),
+        interrupt: &Interrupt,
+    ) -> Result<Self, AuditError> {
+        let (sorted, pairs_won_or_tied) = merge(&members, &others, interrupt)?;
         Ok(Self {
             ranks: Ranks::Each(sorted),
             members: members.len() - 1,
@@ -97,29 +111,35 @@ impl Ranking {
                 Some(_) => {}
             }
         }
-        let (members, others) = sorted_keys_of_rows(scores, members, others, interrupt)?;
-        let (sorted, pairs_won_or_tied) = merge(&members, &others, interrupt)?;
-        Ok(Self {
-            ranks: Ranks::Each(sorted),
-            members: members.len() - 1,
-            pairs_won_or_tied,
-        })
+        let rows = members.iter().chain(others);
+        if are_single(rows.map(|&row| scores[row as usize])) {
+            let keys = sorted_keys_of_rows::<u32>(scores, members, others, interrupt)?;
+            Self::merged(keys, interrupt)
+        } else {
+            let keys = sorted_keys_of_rows::<u64>(scores, members, others, interrupt)?;
+            Self::merged(keys, interrupt)
+        }
     }
 
-    /// The ranking of examples none of which are tied, the likeliest member first.
+    /// The ranking of examples that are in order, the likeliest member first: none are tied, or
+    /// `block_end[i]` says whether example `i` is the last of its score, members first in a block.
     ///
     /// ```
     /// use leakbound_core::Ranking;
-    /// let ranking = Ranking::in_order(&[true, false, true])?;
+    /// let member = [true, false, true];
+    /// let ranking = Ranking::in_order(&member, None)?;
     /// assert_eq!((ranking.members(), ranking.blocks()), (2, 3));
     /// assert_eq!(ranking.auc(), 0.5); // one member is above the non-member, one below
+    /// let ranking = Ranking::in_order(&member, Some(&[false, true, true]))?;
+    /// assert_eq!((ranking.members(), ranking.blocks()), (2, 2));
+    /// assert_eq!(ranking.auc(), 0.25); // one is tied with it, one below
     /// # Ok::<(), leakbound_core::AuditError>(())
     /// ```
     ///
     /// # Errors
-    /// No examples, more than `u32::MAX`, or no memory.
-    pub fn in_order(member: &[bool]) -> Result<Self, AuditError> {
-        check_examples(member.len(), member.len())?;
+    /// No examples, more than `u32::MAX`, lengths that differ, or no memory.
+    pub fn in_order(member: &[bool], block_end: Option<&[bool]>) -> Result<Self, AuditError> {
+        check_examples(member.len(), block_end.unwrap_or(member).len())?;
         let mut bits = Bits::with_capacity(member.len())?;
         let (mut members, mut pairs_won) = (0, 0);
         for &is_member in member {
@@ -128,11 +148,15 @@ impl Ranking {
             // Each non-member comes after the members before it.
             pairs_won += if is_member { 0 } else { members };
         }
+        let (block_end, blocks) = match block_end {
+            None => (Bits::ones(member.len())?, member.len()),
+            Some(block_end) => ends_of(block_end)?,
+        };
         Ok(Self {
             ranks: Ranks::Each(Sorted {
                 member: bits,
-                block_end: Bits::ones(member.len())?,
-                blocks: member.len(),
+                block_end,
+                blocks,
             }),
             members: members as usize,
             pairs_won_or_tied: pairs_won,
@@ -324,6 +348,18 @@ impl Ranking {
             .min_by_key(|&end| distance(end));
         nearest.ok_or(AuditError::Empty)
     }
+}
+
+/// The ends of blocks as bits, and how many there are; the last example ends one.
+fn ends_of(block_end: &[bool]) -> Result<(Bits, usize), AuditError> {
+    let mut bits = Bits::with_capacity(block_end.len())?;
+    let mut blocks = 0;
+    for (rank, &is_end) in block_end.iter().enumerate() {
+        let is_end = is_end || rank + 1 == block_end.len();
+        bits.push(is_end);
+        blocks += usize::from(is_end);
+    }
+    Ok((bits, blocks))
 }
 
 /// [`Sorted::visit`] for blocks of which the counts are known.

@@ -13,9 +13,6 @@ const AT_ONCE: usize = 1 << 22;
 /// How many are not worth a second thread.
 const FEW: usize = 1 << 13;
 
-/// Greater than the sort key of every number.
-const SENTINEL: u64 = u64::MAX;
-
 /// Examples in order of score.
 #[derive(Debug, Clone)]
 pub(crate) struct Sorted {
@@ -148,21 +145,63 @@ pub(crate) fn in_turn<B>(
     }
 }
 
+/// An integer that decreases as the score increases; −0 and +0 share one.
+pub(crate) trait Key: Copy + Ord + Send {
+    /// Greater than the key of every number.
+    const SENTINEL: Self;
+
+    fn of(score: f64) -> Self;
+}
+
+impl Key for u64 {
+    const SENTINEL: Self = Self::MAX;
+
+    fn of(score: f64) -> Self {
+        let bits = (score + 0.0).to_bits();
+        let sign = 1 << 63;
+        if bits & sign == 0 {
+            !(bits | sign)
+        } else {
+            bits
+        }
+    }
+}
+
+/// Of scores that are all in single precision, half as much memory.
+impl Key for u32 {
+    const SENTINEL: Self = Self::MAX;
+
+    fn of(score: f64) -> Self {
+        let bits = (score as f32 + 0.0).to_bits();
+        let sign = 1 << 31;
+        if bits & sign == 0 {
+            !(bits | sign)
+        } else {
+            bits
+        }
+    }
+}
+
+/// Whether single precision has all of these scores, none of which is NaN.
+pub(crate) fn are_single(mut scores: impl Iterator<Item = f64>) -> bool {
+    scores.all(|score| f64::from(score as f32) == score)
+}
+
 /// Keys of members and of non-members, each increasing as scores decrease, with a sentinel last.
-pub(crate) fn sorted_keys(
+pub(crate) fn sorted_keys<K: Key>(
     scores: &[f64],
     member: &[bool],
     interrupt: &Interrupt,
-) -> Result<(Vec<u64>, Vec<u64>), AuditError> {
+) -> Result<(Vec<K>, Vec<K>), AuditError> {
     let members = member.iter().filter(|&&is_member| is_member).count();
     let mut keys = (room(members + 1)?, room(scores.len() - members + 1)?);
     for (scores, member) in scores.chunks(AT_ONCE).zip(member.chunks(AT_ONCE)) {
         interrupt.check()?;
         for (&score, &is_member) in scores.iter().zip(member) {
             if is_member {
-                keys.0.push(key(score))
+                keys.0.push(K::of(score))
             } else {
-                keys.1.push(key(score))
+                keys.1.push(K::of(score))
             }
         }
     }
@@ -171,17 +210,17 @@ pub(crate) fn sorted_keys(
 }
 
 /// The same of the scores of some rows, and of some others; each row is below their number.
-pub(crate) fn sorted_keys_of_rows(
+pub(crate) fn sorted_keys_of_rows<K: Key>(
     scores: &[f64],
     members: &[u32],
     others: &[u32],
     interrupt: &Interrupt,
-) -> Result<(Vec<u64>, Vec<u64>), AuditError> {
-    let keys_of = |rows: &[u32]| -> Result<Vec<u64>, AuditError> {
+) -> Result<(Vec<K>, Vec<K>), AuditError> {
+    let keys_of = |rows: &[u32]| -> Result<Vec<K>, AuditError> {
         let mut keys = room(rows.len() + 1)?;
         for rows in rows.chunks(AT_ONCE) {
             interrupt.check()?;
-            keys.extend(rows.iter().map(|&row| key(scores[row as usize])));
+            keys.extend(rows.iter().map(|&row| K::of(scores[row as usize])));
         }
         Ok(keys)
     };
@@ -191,9 +230,9 @@ pub(crate) fn sorted_keys_of_rows(
 }
 
 /// Sort the keys of members and of others, and put a sentinel behind each; there is room for it.
-fn sort_both(
-    members: &mut Vec<u64>,
-    others: &mut Vec<u64>,
+fn sort_both<K: Key>(
+    members: &mut Vec<K>,
+    others: &mut Vec<K>,
     interrupt: &Interrupt,
 ) -> Result<(), AuditError> {
     let (one, other) = if members.len() + others.len() <= FEW {
@@ -202,13 +241,13 @@ fn sort_both(
         rayon::join(|| sort(members, interrupt), || sort(others, interrupt))
     };
     one.and(other)?;
-    members.push(SENTINEL);
-    others.push(SENTINEL);
+    members.push(K::SENTINEL);
+    others.push(K::SENTINEL);
     Ok(())
 }
 
 /// Sort, the larger half and the smaller half by themselves where there are many.
-fn sort(keys: &mut [u64], interrupt: &Interrupt) -> Result<(), AuditError> {
+fn sort<K: Key>(keys: &mut [K], interrupt: &Interrupt) -> Result<(), AuditError> {
     interrupt.check()?;
     if keys.len() <= AT_ONCE {
         keys.sort_unstable();
@@ -219,22 +258,11 @@ fn sort(keys: &mut [u64], interrupt: &Interrupt) -> Result<(), AuditError> {
     low.and(high)
 }
 
-/// An integer that decreases as the score increases; −0 and +0 share one.
-fn key(score: f64) -> u64 {
-    let bits = (score + 0.0).to_bits();
-    let sign = 1 << 63;
-    if bits & sign == 0 {
-        !(bits | sign)
-    } else {
-        bits
-    }
-}
-
-/// Merge two key lists that end in [`SENTINEL`], members first within a block; with Σ over members of
+/// Merge two key lists that end in a sentinel, members first within a block; with Σ over members of
 /// the non-members ranked at or after them.
-pub(crate) fn merge(
-    members: &[u64],
-    non_members: &[u64],
+pub(crate) fn merge<K: Key>(
+    members: &[K],
+    non_members: &[K],
     interrupt: &Interrupt,
 ) -> Result<(Sorted, u64), AuditError> {
     let examples = members.len() + non_members.len() - 2;
@@ -272,10 +300,31 @@ mod tests {
     fn an_interrupt_stops_a_ranking() {
         let stop = Interrupt::default();
         stop.request();
-        let keys = sorted_keys(&[0.0, 1.0], &[true, false], &stop);
+        let keys = sorted_keys::<u64>(&[0.0, 1.0], &[true, false], &stop);
         assert!(matches!(keys, Err(AuditError::Interrupted)));
-        let stopped = sort(&mut vec![0; AT_ONCE + 1], &stop);
+        let stopped = sort(&mut vec![0_u64; AT_ONCE + 1], &stop);
         assert!(matches!(stopped, Err(AuditError::Interrupted)));
+    }
+
+    #[test]
+    fn keys_of_single_precision_order_scores_alike() {
+        let scores = [
+            f64::INFINITY,
+            3.5,
+            1e-45_f32.into(),
+            0.0,
+            -0.0,
+            -2.0,
+            f64::NEG_INFINITY,
+        ];
+        assert!(are_single(scores.into_iter()));
+        assert!(!are_single([0.5, 0.1].into_iter()));
+        assert!(!are_single([1e300].into_iter()));
+        for (one, other) in scores.iter().zip(&scores[1..]) {
+            assert_eq!(u32::of(*one) < u32::of(*other), one > other);
+            assert_eq!(u64::of(*one) < u64::of(*other), one > other);
+        }
+        assert!(u32::of(f64::NEG_INFINITY) < u32::SENTINEL);
     }
 
     #[test]
