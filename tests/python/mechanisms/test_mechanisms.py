@@ -74,17 +74,17 @@ def test_faults_are_refuted(mechanism: Any, options: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("kind", ZOO)
 def test_right_mechanisms_are_not_refuted(kind: Any) -> None:
-    assert audited(kind(), most_runs=1000).check(parameter=1.0) == "not refuted"
+    assert audited(kind(), most_runs=500).check(parameter=1.0) == "not refuted"
 
 
 @pytest.mark.parametrize(
     ("mechanism", "claim", "score"),
     [
         (LaplaceNoise(), lb.PureDP(), CLIPPED),
-        (LaplaceNoise(), lb.LaplaceDP(), CLIPPED),
-        (LaplaceNoise(), lb.ApproxDP(delta=0.02), CLIPPED),
         (mechanisms.GaussianNoise(), lb.GaussianDP(), np.asarray),
         (FloatLaplace(), lb.PureDP(), CLIPPED),
+        pytest.param(LaplaceNoise(), lb.LaplaceDP(), CLIPPED, marks=pytest.mark.validity),
+        pytest.param(LaplaceNoise(), lb.ApproxDP(delta=0.02), CLIPPED, marks=pytest.mark.validity),
     ],
 )
 def test_optional_stopping_refutes_no_true_claim_too_often(
@@ -364,9 +364,9 @@ def test_batches_whose_coins_were_used_are_not_divided_otherwise(tmp_path: Path)
 
 def test_outputs_that_would_fill_the_memory_are_refused_at_once() -> None:
     with pytest.raises(errors.InputError, match="more than 20,000 numbers or words to learn from"):
-        audit_of(lambda _data, rng: rng.normal(size=10**7))
+        audit_of(lambda _data, rng: np.full(10**7, rng.normal()))
     with pytest.raises(errors.OptionError, match="set most_runs to at most 53"):
-        audit_of(lambda _data, rng: rng.normal(size=10**7), score=np.asarray)
+        audit_of(lambda _data, rng: np.full(10**7, rng.normal()), score=np.asarray)
 
 
 def test_outputs_that_repeat_are_counted() -> None:
