@@ -35,7 +35,7 @@ def asked(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture(scope="module")
 def rows(asked: Any, tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
-    how = asked if asked is PARTS else {}
+    how: Any = asked if asked is PARTS else {}
     return digits.run(tmp_path_factory.mktemp("digits"), **how)
 
 
