@@ -30,6 +30,8 @@ from leakbound.cli.files import Signs
 from leakbound.cli.synthetic_data import read_table
 from leakbound.errors import InputError
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 N = 48
 RNG = np.random.default_rng(12)
 X = RNG.integers(0, 9, N)

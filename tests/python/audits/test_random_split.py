@@ -15,6 +15,8 @@ from leakbound.cuts.games import PairGame
 from one_part import MISTAKES
 from scans import kl_scan
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 CLAIMS = [lb.PureDP(), lb.ApproxDP(delta=1e-6), lb.GaussianDP(), lb.LaplaceDP()]
 
 
