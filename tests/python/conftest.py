@@ -5,6 +5,7 @@ import os
 import secrets
 from collections.abc import Callable, Generator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import settings
 from numpy.typing import NDArray
 
 from command_line import BASELINE, MEMBER, SCORE, csv_text
+from leakbound.propensity import falsification, surprise
 
 os.environ.setdefault("MPLBACKEND", "Agg")  # before matplotlib is imported: there is no screen
 settings.register_profile("leakbound", deadline=None, derandomize=True, max_examples=100)
@@ -56,6 +58,20 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr("leakbound._base.checks.secrets.randbits", randbits)
     return drawn
+
+
+@pytest.fixture
+def few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let challenges ask smaller models, in tests of what they are asked and of what follows."""
+    default = falsification.default_sceptics
+
+    def smaller() -> dict[str, Any]:
+        sceptics: dict[str, Any] = default()
+        sceptics[falsification._TREES].set_params(max_iter=12)
+        return sceptics
+
+    monkeypatch.setattr(falsification, "default_sceptics", smaller)
+    monkeypatch.setattr(surprise, "_TREES", 25)
 
 
 @pytest.fixture

@@ -32,6 +32,8 @@ class Density:
     """Nodes of each function, by its file, name and line."""
     conditions: list[str] = field(default_factory=list)
     """Loops that only raise, and so are an `if … raise`."""
+    named: dict[str, list[ast.Name | ast.ClassDef]] = field(default_factory=dict)
+    """Names and classes of each file."""
 
     @property
     def per_line(self) -> float:
@@ -83,6 +85,9 @@ class Density:
                 self.conditions.append(place)
             elif isinstance(node, Function):
                 self.functions[f"{place} {node.name}"] = size_of(node, ignored)
+        self.named[name] = [
+            node for node in ast.walk(tree) if isinstance(node, ast.Name | ast.ClassDef)
+        ]
         self.lines += len(code)
         self.heavy += sum(nodes > HEAVY for nodes in per_line.values())
         self.nodes += per_line.total()

@@ -201,10 +201,7 @@ def main(rank: int, meet: str) -> dict[str, Any]:
         "ghost": _told(_probed(*_of_engine(**ghost))),
         "dropout": _told(_probed(*_of_class(DistributedDPOptimizer, mlp_with_dropout()))),
         **{one.__name__: _told(_probed(*_of_class(one))) for one in WRONG},
-        "watched": {
-            one.__name__: _watched(one)
-            for one in (DistributedDPOptimizer, NoiseNowhere, NoiseShared)
-        },
+        "watched": {one.__name__: _watched(one) for one in (DistributedDPOptimizer, NoiseShared)},
         "seeds": _refused(lambda: _probed(*_of_engine(), seed=rank)),
         "per layer": _refused(lambda: _probed(*_of_class(DistributedPerLayerOptimizer, **norms))),
         "shards": _refused(lambda: _probed(*_sharded())),

@@ -23,6 +23,8 @@ import leakbound as lb
 from leakbound.errors import InputError, InputTypeError, OptionError
 from validity.suite import most_errors
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 
 def test_it_is_the_audit_of_both_sets_within_classes() -> None:
     inputs, digits = load_digits(return_X_y=True)

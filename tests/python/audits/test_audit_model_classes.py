@@ -15,6 +15,8 @@ from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset, TensorD
 import leakbound as lb
 from validity.suite import most_errors
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 GAMES = 10
 
 

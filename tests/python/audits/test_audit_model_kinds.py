@@ -21,6 +21,8 @@ import leakbound as lb
 from leakbound.attacks import score
 from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 M = 160
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(2 * M, 3))

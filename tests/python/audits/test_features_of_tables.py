@@ -17,6 +17,8 @@ from leakbound.errors import InputError, InputTypeError, OptionError
 from leakbound.propensity import LogisticPropensity, cross_fit, falsify
 from leakbound.stats import binomial_tail
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 UNTESTED = "the form of the propensity model was not tested: falsify=False"
 CITIES = ["Bern", "Oslo", "Rome"]
 FRAMES: dict[str, Callable[[pd.DataFrame], Any]] = {

@@ -19,6 +19,8 @@ import leakbound as lb
 from leakbound._base.checks import check_features
 from leakbound.errors import LeakboundError
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 HALF = 20
 CODES = np.arange(HALF) % 3
 INPUTS = np.random.default_rng(0).normal(size=(2 * HALF, 2))

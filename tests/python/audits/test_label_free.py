@@ -13,6 +13,8 @@ from leakbound import errors, stats
 from leakbound.audits.policies.reference import plan_guesses
 from leakbound.claims.tradeoff import TradeOff
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 OWN = lb.TradeOffFamily(parameter="ε", tradeoff=TradeOff.approx, bracket=(0.0, 3.0))
 CLAIMS = [lb.PureDP(), lb.ApproxDP(delta=0.05), lb.GaussianDP(), lb.LaplaceDP(), OWN]
 

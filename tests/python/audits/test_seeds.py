@@ -19,6 +19,8 @@ from leakbound.propensity import (
     hold_out,
 )
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 RNG = np.random.default_rng(3)
 MEMBER = RNG.random(300) < 0.5
 SCORES = (RNG.normal(size=300) + 2.0 * MEMBER).round()  # tied

@@ -19,6 +19,8 @@ from leakbound.errors import (
 )
 from leakbound.stats import binomial_tail
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 RNG = np.random.default_rng(0)
 SIZE = 600
 MEMBER = RNG.random(SIZE) < 0.5

@@ -10,6 +10,8 @@ import leakbound as lb
 from leakbound import errors
 from leakbound.attacks.synthetic import ATTACKS
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 
 def halves(table: np.ndarray[Any, Any], seed: int) -> tuple[np.ndarray[Any, Any], ...]:
     order = np.random.default_rng(seed).permutation(len(table))

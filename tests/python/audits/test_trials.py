@@ -42,8 +42,11 @@ def ranked(scores: FloatArray, member: BoolArray, rng: np.random.Generator) -> B
     return member[np.lexsort((rng.random(scores.size), -scores))]
 
 
-@pytest.mark.parametrize("curve", CURVES.values(), ids=CURVES)
-@pytest.mark.parametrize("m", [10, 61])
+@pytest.mark.parametrize(
+    ("curve", "m"),
+    [(CURVES["steep"], 10), *((curve, 61) for curve in CURVES.values())],
+    ids=["steep-10", *(f"{name}-61" for name in CURVES)],
+)
 def test_members_between_ranks_have_the_law_of_likelihood_ratios(
     curve: lb.TradeOff, m: int
 ) -> None:
@@ -143,7 +146,7 @@ def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("few_draws")
-@pytest.mark.parametrize("name", [name for name in BOUNDARIES if name not in CAUTIOUS])
+@pytest.mark.parametrize("name", ["laplace", "members-told"])
 def test_the_truth_is_refuted_exactly_as_often_as_the_level(name: str) -> None:
     """Neither more often nor less, and a doubled level would be seen."""
     games, level = 600, 0.1

@@ -13,6 +13,8 @@ from leakbound import report
 from leakbound.errors import DesignError, InputError, InputTypeError, OptionError
 from pages import undrawn, words_of
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 __all__ = ["undrawn"]
 
 RNG = np.random.default_rng(0)

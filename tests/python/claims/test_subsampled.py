@@ -199,7 +199,7 @@ def test_audit() -> None:
     again = lb.AuditResult.from_json(result.to_json())
     assert (again, again.claim) == (result, CLAIM)
     noise = simulate.null(1000, seed=0)
-    nothing = lb.audit(noise.scores, lb.Coins(noise.member), claim=CLAIM)
+    nothing = lb.audit(noise.scores, lb.Coins(noise.member), claim=CLAIM, cuts=lb.Fixed(100))
     assert (nothing.bound, nothing.epsilon(1e-5)) == (0.0, 0.0)
     assert "noise_multiplier <= no limit" in repr(nothing)
     assert nothing.reason

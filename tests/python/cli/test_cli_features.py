@@ -13,6 +13,8 @@ import leakbound as lb
 from command_line import leakbound
 from leakbound.evidence import verify_bundle
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 SIZE = 400
 RNG = np.random.default_rng(5)
 NAMES = ["age", "city", "income", "since", "smokes", "site"]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import leakbound as lb
-from command_line import MEMBER, SCORE, csv_text, leakbound, spawn
+from command_line import MEMBER, SCORE, csv_text, leakbound
 from leakbound import cli
 from leakbound.claims import CLAIMS, Claim, EventFamily, TradeOffFamily, ZeroConcentratedDP
 from leakbound.claims.names import CLAIM_NAMES
@@ -48,9 +48,10 @@ def test_no_claim_is_without_a_word_but_that_of_a_function() -> None:
 
 @pytest.mark.parametrize("word", WORDS)
 def test_one_run_audits_the_family_that_is_named(word: str, scores: Path) -> None:
-    answer = leakbound("coins", scores, "--family", word, "--json-full")
+    """At one number of guesses, as searches among many take seconds of some families."""
+    answer = leakbound("coins", scores, "--family", word, "--cuts", "fixed:60", "--json-full")
     assert lb.AuditResult.from_json(answer.out) == lb.audit(
-        SCORE, lb.Coins(MEMBER), claim=WORDS[word]
+        SCORE, lb.Coins(MEMBER), claim=WORDS[word], cuts=lb.Fixed(60)
     )
 
 
@@ -134,7 +135,7 @@ def test_what_is_refused_is_said_in_words_of_the_command_line(options: str, give
 
 def test_unknown_words_exit_with_2(scores: Path) -> None:
     for arguments in (("coins", scores, "--bogus"), ("bogus",), ("coins",)):
-        answer = spawn(*arguments)
+        answer = leakbound(*arguments)
         assert answer.code == 2
         assert answer.out == ""
         assert "Traceback" not in answer.err

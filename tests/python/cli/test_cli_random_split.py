@@ -14,6 +14,8 @@ import flat
 import leakbound as lb
 from command_line import leakbound
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 RNG = np.random.default_rng(0)
 USER = RNG.integers(150, size=600)
 INSIDE = RNG.permutation(150) < 110

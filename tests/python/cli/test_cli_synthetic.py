@@ -12,6 +12,8 @@ import pytest
 import leakbound as lb
 from command_line import leakbound
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 FILES = ("members", "nonmembers", "synthetic")
 
 

@@ -18,6 +18,8 @@ from leakbound.cli.files import Layout
 from leakbound.errors import FormatError
 from peak_memory import peak_over_start
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 RNG = np.random.default_rng(3)
 M = 1200
 USER = RNG.integers(300, size=M)

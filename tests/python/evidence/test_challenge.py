@@ -1,5 +1,6 @@
 """A challenge: played by two processes that share one folder, and by those who cheat."""
 
+import contextlib
 import csv
 import hashlib
 import json
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from command_line import PROGRAM, csv_text, leakbound
+from command_line import Answer, csv_text, leakbound
 from commitments import PROTOCOL, protocol_toml
 from leakbound.errors import FormatError, InputError, OptionError
 from leakbound.evidence import judge_challenge, new_challenge, opened_challenge, verify_bundle
@@ -63,15 +64,15 @@ def test_two_processes_that_share_the_public_folder_alone(tmp_path: Path) -> Non
         folder.mkdir()
     canaries(auditor)
 
-    def audits(*arguments: object) -> subprocess.CompletedProcess[str]:
-        command = [*PROGRAM, *map(str, arguments)]
-        return subprocess.run(command, cwd=auditor, capture_output=True, text=True, check=False)
+    def audits(*arguments: object, folder: Path = auditor) -> Answer:
+        with contextlib.chdir(folder):
+            return leakbound(*arguments)
 
     def trains(step: str) -> None:
         command = [sys.executable, "-I", "-c", TRAINER, step, str(public)]
         subprocess.run(command, cwd=trainer, check=True)
 
-    assert audits("challenge", "new", "canaries.csv", "--out", "challenge").returncode == 0
+    assert audits("challenge", "new", "canaries.csv", "--out", "challenge").code == 0
     shutil.copy(auditor / "challenge/public/commitment.json", public)
     shutil.copy(auditor / "challenge/for-the-trainer/canaries.csv", public / "for-the-trainer.csv")
     trains("train")
@@ -82,21 +83,15 @@ def test_two_processes_that_share_the_public_folder_alone(tmp_path: Path) -> Non
         "challenge", "judge", "challenge", "--scores", public / "scores.csv",
         "--model-sha256", digest, "--json", "--out", "page", "--auditor", "Ada",
     )  # fmt: skip
-    assert judged.returncode == 0, judged.stderr
+    assert judged.code == 0, judged.err
     assert "Auditor Ada" in words_of((auditor / "page/report.html").read_text(encoding="utf-8"))
-    assert json.loads(judged.stdout)["bound"] > 1
+    assert json.loads(judged.out)["bound"] > 1
     shutil.copytree(auditor / "challenge/bundle", public / "bundle")
     shutil.rmtree(auditor)  # whatever anybody needs is public now
-    found = subprocess.run(
-        [*PROGRAM, "verify", "bundle", "--commitment", "commitment.json"],
-        cwd=public,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert found.returncode == 0, found.stdout
-    assert f"about the model {digest[:16]}" in found.stdout
-    assert found.stdout.splitlines()[-1] == "VALID"
+    found = audits("verify", "bundle", "--commitment", "commitment.json", folder=public)
+    assert found.code == 0, found.out
+    assert f"about the model {digest[:16]}" in found.out
+    assert found.out.splitlines()[-1] == "VALID"
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".txt", ".npy"])

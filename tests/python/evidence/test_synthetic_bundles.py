@@ -16,6 +16,8 @@ from command_line import leakbound
 from leakbound.errors import FormatError, OptionError
 from leakbound.evidence import verify_bundle
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 PEOPLE = 60
 ROLES: dict[str, Any] = {"person": "group", "word": "secret"}
 

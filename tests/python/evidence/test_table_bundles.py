@@ -17,6 +17,8 @@ from bundles import change, change_array, resealed, tampered, why
 from leakbound.errors import FormatError
 from leakbound.evidence import verify_bundle
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 SIZE = 240
 RNG = np.random.default_rng(0)
 MEMBER = RNG.permutation(np.arange(SIZE) < SIZE // 2)

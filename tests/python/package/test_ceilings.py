@@ -7,6 +7,7 @@ import ast
 import builtins
 import tomllib
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -86,14 +87,10 @@ def test_functions_are_small(package: Density) -> None:
 
 
 @pytest.fixture(scope="module")
-def nodes() -> list[ast.Name | ast.ClassDef]:
+def nodes(package: Density) -> list[ast.Name | ast.ClassDef]:
     """Names and classes in the package, but for the file of its errors."""
-    paths = [path for path in files("python/leakbound") if path != PACKAGE / "errors.py"]
-    found: list[ast.Name | ast.ClassDef] = []
-    for path in paths:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        found += [node for node in ast.walk(tree) if isinstance(node, ast.Name | ast.ClassDef)]
-    return found
+    found = (named for file, named in package.named.items() if file != "errors.py")
+    return list(chain.from_iterable(found))
 
 
 def names_of(nodes: list[ast.Name | ast.ClassDef]) -> Counter[str]:

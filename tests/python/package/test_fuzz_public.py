@@ -11,7 +11,7 @@ from fuzzed import AUDITS, CALLS, DESIGNS, LEARNERS, Calls
 from fuzzed_models import MODELS
 
 # Calls of each group of functions: in all, 100,000 in the long form.
-SHORT = {"functions": 3000, "audits": 600, "designs": 700, "learners": 500, "models": 80}
+SHORT = {"functions": 2000, "audits": 400, "designs": 350, "learners": 300, "models": 36}
 LONG = {
     "functions": 40_000,
     "audits": 15_000,

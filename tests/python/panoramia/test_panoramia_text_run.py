@@ -75,7 +75,7 @@ def test_documents_are_audited_or_teach_and_every_phase_is_kept(tmp_path: Path) 
             untrained(0),
             CHUNKS.values,
             WRITER,
-            options=OPTIONS,
+            options=replace(OPTIONS, seeds=(0,)),
             documents=CHUNKS.documents,
             nonmembers=Babble().sample(200, seed=5).values + 97,
             initial=untrained(2),
@@ -84,7 +84,7 @@ def test_documents_are_audited_or_teach_and_every_phase_is_kept(tmp_path: Path) 
 
     found = run()
     phases = {"generated", "helper-0", "helper-1", "targets"}
-    phases |= {f"game-{seed}-{others}" for seed in (0, 1) for others in ("generated", "real")}
+    phases |= {"game-0-generated", "game-0-real"}
     assert {path.stem for path in tmp_path.glob("*.npz")} == phases
     assert run() == found
     shares = {"generator": 0.3, "audit": 0.7}

@@ -112,7 +112,7 @@ def test_counts_are_drawn_by_their_law(view: str, monkeypatch: pytest.MonkeyPatc
 
 
 def test_p_values_of_random_memberships_are_rarely_small() -> None:
-    """Counts of 600 p-values at most 1, 5 and 20 % are exceeded with probability 1e-4 each.
+    """Counts of 250 p-values at most 1, 5 and 20 % are exceeded with probability 1e-4 each.
 
     Of one table with many equal rows, in strata and in parts of unlike sizes.
     """
@@ -121,7 +121,7 @@ def test_p_values_of_random_memberships_are_rarely_small() -> None:
     strata = rng.integers(0, 3, 60)
     usual, points = likeness.usual(features), likeness.ranked(features)
     found: dict[str, list[float]] = {"usual": [], "pairs": []}
-    for _ in range(600):
+    for _ in range(250):
         member = rng.permutation(60) < 20
         split = views.Split.of(member, strata, rng)
         found["usual"].append(views.at_ends(likeness.in_order(usual, rng), split, rng).p_value)
@@ -129,7 +129,7 @@ def test_p_values_of_random_memberships_are_rarely_small() -> None:
         found["pairs"].append(views.across(pairs, split, rng).p_value)
     for p_values in found.values():
         for level in (0.01, 0.05, 0.2):
-            most = stats.binom.isf(1e-4, 600, level)
+            most = stats.binom.isf(1e-4, 250, level)
             assert np.count_nonzero(np.array(p_values) <= level) <= most
 
 

@@ -192,7 +192,8 @@ def test_what_can_be_answered_is_answered() -> None:
 def test_families_by_a_function_answer_alike_once_read(name: str) -> None:
     """Only the name of the function is stored: the least δ is stored beside it."""
     family, _ = FAMILIES[name]
-    result = lb.audit(NOISE + 3 * COINS, lb.Coins(COINS), claim=family, sides="member")
+    how: Any = {"sides": "member", "cuts": lb.Fixed(40)}
+    result = lb.audit(NOISE + 3 * COINS, lb.Coins(COINS), claim=family, **how)
     read = lb.AuditResult.from_json(result.to_json())
     assert read == result
     least = family.least_delta("member")
