@@ -130,8 +130,8 @@ def test_other_samplers_are_refuted_with_every_seed(way: str) -> None:
 
 def test_many_examples_are_tested_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
     """A part that is chosen without the batches is a Poisson sample too."""
-    assert recorded._MOST_CELLS >= 200_000
-    monkeypatch.setattr(recorded, "_MOST_CELLS", 40_000)
+    assert recorded._MOST_MEMBERSHIPS >= 200_000
+    monkeypatch.setattr(recorded, "_MOST_MEMBERSHIPS", 40_000)
     rng = np.random.default_rng(0)
     many = [np.flatnonzero(rng.random(20_000) < 0.01) for _ in range(120)]
     audit = audit_batches(many, examples=20_000, seed=0)
