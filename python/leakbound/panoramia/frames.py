@@ -9,157 +9,198 @@ from typing import Self
 import numpy as np
 
 from leakbound._base.checks import shown
-from leakbound._base.types import AnyArray, BoolArray, Data, FloatArray, Strings
+from leakbound._base.types import AnyArray, BoolArray, Data, FloatArray
 from leakbound.errors import InputError, InputTypeError
 
 _DAY = np.timedelta64(1, "D")
 _SECOND = np.timedelta64(1, "s")
+_MICROSECOND = np.timedelta64(1, "us")
+_EPOCH = np.datetime64(0, "us")
 
 
 @dataclass(frozen=True, eq=False)
-class _Column:
+class _EncodedColumn:
     """One column of a frame: numbers, dates as numbers of a unit, or codes of distinct values.
 
-    `values` is a series of the distinct values that codes stand for, a missing one among them; None
-    for numbers and dates. `gap` says whether a second column of numbers marks missing values, for
-    which `middle` stands.
+    `distinct_values` is a series of the values that codes stand for, a missing one among them; None
+    for numbers and dates. `has_missing_indicator` says whether a second column of numbers marks
+    missing values, for which the `median` stands in the first.
     """
 
     name: str
-    like: Data
-    values: Data = None
+    original: Data
+    distinct_values: Data = None
     unit: np.timedelta64 | None = None
-    gap: bool = False
-    middle: float = 0.0
+    has_missing_indicator: bool = False
+    median: float = 0.0
 
     @classmethod
     def of(cls, series: Data) -> Self:
         """Settle how a column is written as numbers."""
-        kind = series.dtype
-        if kind.is_nested():
+        dtype = series.dtype
+        if dtype.is_nested():
             raise InputError(
-                f"column {series.name!r} of members holds {kind}: give each of its parts a column"
+                f"column {series.name!r} of members holds {dtype}: give each of its parts a column"
             )
-        temporal = str(kind).startswith(("Datetime", "Date"))
-        numeric = kind.is_numeric() and not kind.is_decimal()
-        if not numeric and not temporal:
-            return cls(series.name, series, values=_distinct(series))
-        missing = _missing(series)
+        is_temporal = str(dtype).startswith(("Datetime", "Date"))
+        is_numeric = dtype.is_numeric() and not dtype.is_decimal()
+        if not is_numeric and not is_temporal:
+            return cls.of_codes(series)
+
+        is_missing = _is_missing(series)
         unit = None
-        if temporal:
-            unit = _unit(_moments(series)[~missing])
-        found = cls(series.name, series, unit=unit)
-        if not missing.any():
-            return found
-        known = found.numbers(series)[~missing]
-        if not known.size:
-            return cls(series.name, series, values=_distinct(series))
-        return dataclasses.replace(found, gap=True, middle=float(np.sort(known)[known.size // 2]))
+        if is_temporal:
+            known_dates = _dates_in_utc(series)[~is_missing]
+            unit = _largest_common_unit(known_dates)
+        column = cls(series.name, series, unit=unit)
+        if not is_missing.any():
+            return column
+        known_numbers = column.numbers(series)[~is_missing]
+        if not known_numbers.size:
+            return cls.of_codes(series)
+        increasing = np.sort(known_numbers)
+        upper_median = float(increasing[increasing.size // 2])
+        return dataclasses.replace(column, has_missing_indicator=True, median=upper_median)
+
+    @classmethod
+    def of_codes(cls, series: Data) -> Self:
+        """Write a column as codes of its distinct values."""
+        return cls(series.name, series, distinct_values=_distinct_values(series))
+
+    @property
+    def is_codes(self) -> bool:
+        """Whether its numbers are codes of distinct values."""
+        return self.distinct_values is not None
 
     @property
     def width(self) -> int:
         """Columns of numbers."""
-        return 1 + self.gap
+        if self.has_missing_indicator:
+            return 2
+        return 1
 
     def numbers(self, series: Data) -> FloatArray:
         """Return numbers or dates as numbers; anything where they are missing."""
         if self.unit is None:
             return np.asarray(series.to_numpy(), dtype=np.float64)
-        since: FloatArray = (_moments(series) - np.datetime64(0, "us")) / self.unit
-        return since
+        time_since_epoch = _dates_in_utc(series) - _EPOCH
+        units_since_epoch: FloatArray = time_since_epoch / self.unit
+        return units_since_epoch
 
     def encoded(self, series: Data) -> list[FloatArray]:
         """Return a column as columns of numbers."""
-        missing = _missing(series)
-        if self.values is not None:
-            places = {_key(one): code for code, one in enumerate(self.values.to_list())}
-            keys = [_key(one) for one in series.to_list()]
-            return [np.array([places[key] for key in keys], dtype=np.float64)]
-        if not self.gap:
+        if self.is_codes:
+            return [self._codes(series)]
+        if not self.has_missing_indicator:
             return [self.numbers(series)]
-        numbers = np.where(missing, self.middle, self.numbers(series))
-        return [numbers, missing.astype(np.float64)]
+        is_missing = _is_missing(series)
+        filled_numbers = np.where(is_missing, self.median, self.numbers(series))
+        return [filled_numbers, is_missing.astype(np.float64)]
+
+    def _codes(self, series: Data) -> FloatArray:
+        """Return for each row the place of its value among the distinct ones."""
+        code_of_key = dict[object, int]()
+        for code, value in enumerate(self.distinct_values.to_list()):
+            code_of_key[_comparison_key(value)] = code
+        codes = [code_of_key[_comparison_key(value)] for value in series.to_list()]
+        return np.array(codes, dtype=np.float64)
 
     def decoded(self, columns: AnyArray) -> Data:
         """Return columns of numbers as a column of the type that it was."""
-        first = np.asarray(columns[0], dtype=np.float64)
-        if self.values is not None:
-            codes = first.astype(np.int64)
-            known = (codes == first) & (codes >= 0) & (codes < len(self.values))
-            if not known.all():
-                raise InputError(
-                    f"the generator made {shown(float(first[~known][0]))} in column {self.name!r}, "
-                    f"where codes of words are 0 to {len(self.values) - 1}: take a generator that "
-                    "draws values of members, such as SequentialCART"
-                )
-            return self.values[codes.tolist()]
-        missing = np.zeros(first.size, dtype=np.bool_)
-        if self.gap:
-            missing = columns[1] > 0.5
-        return _stored(first, missing, self)
+        numbers = np.asarray(columns[0], dtype=np.float64)
+        if self.is_codes:
+            return self._values_of_codes(numbers)
+        is_missing = np.zeros(numbers.size, dtype=np.bool_)
+        if self.has_missing_indicator:
+            is_missing = columns[1] > 0.5
+        return _series_like(self, numbers, is_missing)
+
+    def _values_of_codes(self, numbers: FloatArray) -> Data:
+        """Return the distinct values that numbers are codes of; InputError for other numbers."""
+        codes = numbers.astype(np.int64)
+        is_whole = codes == numbers
+        is_in_range = (codes >= 0) & (codes < len(self.distinct_values))
+        is_code = is_whole & is_in_range
+        if not is_code.all():
+            first_other = float(numbers[~is_code][0])
+            raise InputError(
+                f"the generator made {shown(first_other)} in column {self.name!r}, "
+                f"where codes of words are 0 to {len(self.distinct_values) - 1}: take a generator "
+                "that draws values of members, such as SequentialCART"
+            )
+        return self.distinct_values[codes.tolist()]
 
 
 @dataclass(frozen=True, eq=False)
 class Frames:
-    """How members in frames become numbers, and numbers frames of the same type."""
+    """How members in frames become numbers, and numbers frames of the same type.
 
-    columns: tuple[_Column, ...]
-    given: Callable[[Data], Data] | None
+    `preprocessing` turns a frame into what models are given, if that is something else.
+    """
+
+    columns: tuple[_EncodedColumn, ...]
+    preprocessing: Callable[[Data], Data] | None
 
     @classmethod
-    def of(cls, tables: Sequence[Data], given: Callable[[Data], Data] | None) -> Self | None:
+    def of(
+        cls, tables: Sequence[Data], preprocessing: Callable[[Data], Data] | None
+    ) -> Self | None:
         """Settle it by all rows of members and real non-members; None if members are no frame."""
-        frames = [_frame(one) for one in tables]
-        first = frames[0]
-        if first is None:
+        frame_of_members, *frames_of_others = [_as_frame(table) for table in tables]
+        if frame_of_members is None:
             return None
-        together = first
-        for other in frames[1:]:
-            if other is None or other.columns != first.columns:
-                raise InputError(
-                    "nonmembers must be a frame with the columns of members: "
-                    f"{', '.join(map(repr, first.columns))}"
-                )
-            together = _stacked([together, other])
-        return cls(tuple(_Column.of(series) for series in together.iter_columns()), given)
+        all_rows = frame_of_members
+        for frame in frames_of_others:
+            if frame is None or frame.columns != frame_of_members.columns:
+                names = ", ".join(map(repr, frame_of_members.columns))
+                raise InputError(f"nonmembers must be a frame with the columns of members: {names}")
+            all_rows = _stacked([all_rows, frame])
+        columns = [_EncodedColumn.of(series) for series in all_rows.iter_columns()]
+        return cls(tuple(columns), preprocessing)
 
     @property
     def plain(self) -> bool:
         """Whether all columns are numbers, none missing."""
-        return all(one.values is None and one.unit is None and not one.gap for one in self.columns)
+        for column in self.columns:
+            if column.is_codes or column.unit is not None or column.has_missing_indicator:
+                return False
+        return True
 
     @property
     def categorical(self) -> tuple[int, ...]:
-        """Which columns of numbers are codes."""
-        found = []
+        """Which columns of numbers are codes, or indicators of missing values."""
+        categorical_places = []
         place = 0
         for column in self.columns:
-            if column.values is not None:
-                found.append(place)
-            if column.gap:
-                found.append(place + 1)
+            if column.is_codes:
+                categorical_places.append(place)
+            if column.has_missing_indicator:
+                categorical_places.append(place + 1)
             place += column.width
-        return tuple(found)
+        return tuple(categorical_places)
 
     def encoded(self, table: Data) -> FloatArray:
         """Return a frame as numbers, a row for each example."""
-        frame = _frame(table)
+        frame = _as_frame(table)
         assert frame is not None
-        parts = [part for one in self.columns for part in one.encoded(frame[one.name])]
-        return np.column_stack(parts)
+        columns_of_numbers = list[FloatArray]()
+        for column in self.columns:
+            columns_of_numbers += column.encoded(frame[column.name])
+        return np.column_stack(columns_of_numbers)
 
     def decoded(self, rows: AnyArray) -> Data:
         """Return rows of numbers as a frame."""
         import narwhals as nw
 
-        made = dict[str, Data]()
+        native_columns = dict[str, Data]()
         place = 0
         for column in self.columns:
-            values = column.decoded(rows[:, place : place + column.width].T)
-            made[column.name] = nw.to_native(nw.maybe_reset_index(values))
-            place += column.width
-        backend = self.columns[0].like.implementation
-        return nw.to_native(nw.from_dict(made, backend=backend))
+            next_place = place + column.width
+            values = column.decoded(rows[:, place:next_place].T)
+            native_columns[column.name] = nw.to_native(nw.maybe_reset_index(values))
+            place = next_place
+        backend = self.columns[0].original.implementation
+        return nw.to_native(nw.from_dict(native_columns, backend=backend))
 
     def written(self, rows: AnyArray) -> FloatArray:
         """Return rows as those of members are: what a generator made where values are missing."""
@@ -168,50 +209,51 @@ class Frames:
     def inputs(self, rows: AnyArray) -> Data:
         """Return what models are given."""
         table = self.decoded(rows)
-        if self.given is None:
+        if self.preprocessing is None:
             return table
-        return self.given(table)
+        return self.preprocessing(table)
 
-    def taught(self, generator: Data) -> Data:
+    def with_categorical_columns(self, generator: Data) -> Data:
         """Return a generator of tables that knows which columns are codes."""
-        named = getattr(generator, "categorical", None)
-        if named is None or not dataclasses.is_dataclass(generator):
+        own_categorical = getattr(generator, "categorical", None)
+        if own_categorical is None or not dataclasses.is_dataclass(generator):
             return generator
-        if named:
+        if own_categorical:
             raise InputTypeError(
                 "columns of words are known to be categories: leave categorical out, and make "
                 "other columns of categories .astype('category')"
             )
-        taught: Data = generator
-        return dataclasses.replace(taught, categorical=self.categorical)
+        configured: Data = generator
+        return dataclasses.replace(configured, categorical=self.categorical)
 
     def __repr__(self) -> str:
         """Name what numbers stand for, for checkpoints."""
-        words = [
-            f"{one.name}:{one.like.dtype}:{one.values is not None and one.values.to_list()}"
-            for one in self.columns
-        ]
-        return f"Frames({hashlib.sha256(repr(words).encode()).hexdigest()})"
+        descriptions = []
+        for column in self.columns:
+            values = column.is_codes and column.distinct_values.to_list()
+            descriptions.append(f"{column.name}:{column.original.dtype}:{values}")
+        digest = hashlib.sha256(repr(descriptions).encode())
+        return f"Frames({digest.hexdigest()})"
 
 
 def classes_of(labels: Sequence[Data]) -> AnyArray | None:
     """Return the classes of labels that are words, in ascending order; None for whole numbers."""
     from leakbound._base.labels import targets_of
 
-    given = [targets_of(one, "labels") for one in labels if one is not None]
-    if not given or all(one.dtype.kind in "biuf" for one in given):
+    arrays = [targets_of(values, "labels") for values in labels if values is not None]
+    if not arrays or all(array.dtype.kind in "biuf" for array in arrays):
         return None
-    words: Strings = tuple(str(one) for part in given for one in part.ravel().tolist())
-    kinds = {type(one) for part in given for one in part.ravel().tolist()}
-    if kinds != {str}:
-        raise InputTypeError(
-            "labels must be whole numbers or words, all of them: got "
-            f"{', '.join(sorted(one.__name__ for one in kinds))}"
-        )
-    return np.unique(np.array(words))
+    all_labels = list[object]()
+    for array in arrays:
+        all_labels += array.ravel().tolist()
+    types = {type(label).__name__ for label in all_labels}
+    if types != {"str"}:
+        got = ", ".join(sorted(types))
+        raise InputTypeError(f"labels must be whole numbers or words, all of them: got {got}")
+    return np.unique(np.array(all_labels))
 
 
-def _frame(table: Data) -> Data:
+def _as_frame(table: Data) -> Data:
     """Return a frame of any library as narwhals has it; None for other data."""
     if not hasattr(type(table), "columns"):
         return None
@@ -231,81 +273,91 @@ def _stacked(frames: Sequence[Data]) -> Data:
     return nw.maybe_reset_index(nw.concat(frames, how="vertical"))
 
 
-def _missing(series: Data) -> BoolArray:
+def _is_missing(series: Data) -> BoolArray:
     """Return which values are null or not a number."""
-    missing: BoolArray = np.asarray(series.is_null().to_numpy(), dtype=np.bool_)
+    is_missing: BoolArray = np.asarray(series.is_null().to_numpy(), dtype=np.bool_)
     if series.dtype.is_float():
-        missing = missing | np.isnan(np.asarray(series.to_numpy(), dtype=np.float64))
-    return missing
+        numbers = np.asarray(series.to_numpy(), dtype=np.float64)
+        is_missing = is_missing | np.isnan(numbers)
+    return is_missing
 
 
-def _distinct(series: Data) -> Data:
+def _distinct_values(series: Data) -> Data:
     """Return a series of the distinct values, in an order that rows have no part in."""
-    first = dict[object, int]()
-    for row, one in enumerate(series.to_list()):
-        first.setdefault(_key(one), row)
-    keys = sorted(first, key=lambda key: (str(type(key)), str(key)))
-    return series[[first[key] for key in keys]]
+    first_row_of_key = dict[object, int]()
+    for row, value in enumerate(series.to_list()):
+        first_row_of_key.setdefault(_comparison_key(value), row)
+    keys = sorted(first_row_of_key, key=lambda key: (str(type(key)), str(key)))
+    rows = [first_row_of_key[key] for key in keys]
+    return series[rows]
 
 
-def _key(value: object) -> object:
+def _comparison_key(value: object) -> object:
     """Return what equal values have in common, all missing ones among them."""
-    if value is None or value != value or type(value).__name__ in {"NAType", "NaTType"}:
+    is_nan = value != value
+    if value is None or is_nan or type(value).__name__ in {"NAType", "NaTType"}:
         return None
     return value
 
 
-def _moments(series: Data) -> AnyArray:
+def _dates_in_utc(series: Data) -> AnyArray:
     """Return dates, of UTC where they have a time zone."""
     import narwhals as nw
 
-    plain = series
+    without_time_zone = series
     if getattr(series.dtype, "time_zone", None) is not None:
-        plain = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-    stored = np.asarray(plain.cast(nw.Datetime("us")).to_numpy())
-    moments: AnyArray = stored.astype("datetime64[us]")
-    return moments
+        in_utc = series.dt.convert_time_zone("UTC")
+        without_time_zone = in_utc.dt.replace_time_zone(None)
+    microseconds = without_time_zone.cast(nw.Datetime("us"))
+    dates: AnyArray = np.asarray(microseconds.to_numpy()).astype("datetime64[us]")
+    return dates
 
 
-def _unit(moments: AnyArray) -> np.timedelta64:
+def _largest_common_unit(dates: AnyArray) -> np.timedelta64:
     """Return the largest unit that all dates are multiples of."""
-    since = moments - np.datetime64(0, "us")
+    time_since_epoch = dates - _EPOCH
     for unit in (_DAY, _SECOND):
-        if not (since % unit).astype(np.int64).any():
+        remainders = (time_since_epoch % unit).astype(np.int64)
+        if not remainders.any():
             return unit
-    return np.timedelta64(1, "us")
+    return _MICROSECOND
 
 
-def _stored(numbers: FloatArray, missing: BoolArray, column: _Column) -> Data:
+def _series_like(column: _EncodedColumn, numbers: FloatArray, is_missing: BoolArray) -> Data:
     """Return numbers as a series of the type of a column."""
     import narwhals as nw
 
-    kind = column.like.dtype
-    whole = kind.is_integer() or column.unit is not None
-    values = numbers
-    if whole:
-        values = np.round(numbers)
-    listed: list[object] = values.tolist()
+    dtype = column.original.dtype
+    backend = column.original.implementation
     if column.unit is not None:
-        moments = np.datetime64(0, "us") + values.astype(np.int64) * column.unit
-        listed = moments.astype("datetime64[us]").tolist()
-    elif whole:
-        listed = values.astype(np.int64).tolist()
-    for place in np.flatnonzero(missing).tolist():
-        listed[place] = None
-    backend = column.like.implementation
-    if column.unit is not None:
-        zone = getattr(kind, "time_zone", None)
-        made = nw.new_series(column.name, listed, nw.Datetime("us"), backend=backend)
-        if zone is not None:
-            made = made.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
-        made = made.cast(kind)
-    elif missing.any() or not whole:
-        made = nw.new_series(column.name, listed, nw.Float64, backend=backend)
+        dates = _EPOCH + np.round(numbers).astype(np.int64) * column.unit
+        values = _with_gaps(dates.astype("datetime64[us]"), is_missing)
+        series = nw.new_series(column.name, values, nw.Datetime("us"), backend=backend)
+        time_zone = getattr(dtype, "time_zone", None)
+        if time_zone is not None:
+            series = series.dt.replace_time_zone("UTC").dt.convert_time_zone(time_zone)
+        series = series.cast(dtype)
+    elif dtype.is_integer():
+        whole_numbers = np.round(numbers).astype(np.int64)
+        values = _with_gaps(whole_numbers, is_missing)
+        # Whole numbers with gaps have no type in some libraries: they are cast below.
+        made_as = dtype
+        if is_missing.any():
+            made_as = nw.Float64
+        series = nw.new_series(column.name, values, made_as, backend=backend)
     else:
-        made = nw.new_series(column.name, listed, kind, backend=backend)
-    native = nw.to_native(made)
+        values = _with_gaps(numbers, is_missing)
+        series = nw.new_series(column.name, values, nw.Float64, backend=backend)
+    native = nw.to_native(series)
     if hasattr(native, "iloc"):  # pandas has types that narwhals does not tell apart
-        native = native.astype(nw.to_native(column.like).dtype)
+        native = native.astype(nw.to_native(column.original).dtype)
         return nw.from_native(native, series_only=True)
-    return made.cast(kind)
+    return series.cast(dtype)
+
+
+def _with_gaps(values: AnyArray, is_missing: BoolArray) -> list[object]:
+    """Return values as a list, with None where they are missing."""
+    listed: list[object] = values.tolist()
+    for row in np.flatnonzero(is_missing).tolist():
+        listed[row] = None
+    return listed

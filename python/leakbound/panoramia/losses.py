@@ -44,50 +44,69 @@ def is_helper(model: str) -> bool:
 
 
 def losses_of(answers: Mapping[str, FloatArray], targets: Iterable[str]) -> Iterator[Losses]:
-    """Count the losses of every target, then of every helper."""
-    keys = {target: f"target {target}" for target in targets}
-    helpers = (key.removesuffix(" members") for key in answers if key.endswith(" members"))
-    keys |= {name: name for name in helpers if is_helper(name)}
-    for model, key in keys.items():
-        names = [f"{key} {side}" for side in _SIDES]
-        losses = {
-            side: _losses(answers[name])
-            for side, name in zip(_SIDES.values(), names, strict=True)
-            if name in answers
-        }
-        labels = answers[f"{key} members"].shape[1] == 1
-        # Losses of labels are spread over orders of magnitude, mean losses of tokens are not.
-        low, high = np.quantile(np.concatenate([*losses.values()]), _ENDS)
-        if labels:
-            low = max(low, np.finfo(np.float64).tiny)
-            if high <= low:
-                high = 2 * low
-            edges = np.geomspace(low, high, _BINS + 1)
-        else:
-            if high <= low:
-                high = low + 1
-            edges = np.linspace(low, high, _BINS + 1)
-        counts = {
-            side: np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0]
-            for side, values in losses.items()
-        }
-        medians = {side: float(np.median(values)) for side, values in losses.items()}
-        yield Losses(model=model, logarithmic=labels, edges=edges, sides=counts, medians=medians)
+    """Count the losses of every target, then of every helper.
+
+    `answers` are outputs of each model on each side, such as those of "helper generated".
+    """
+    key_of_model = {target: f"target {target}" for target in targets}
+    for key in answers:
+        model = key.removesuffix(" members")
+        if key.endswith(" members") and is_helper(model):
+            key_of_model[model] = model
+    for model, key_of_answers in key_of_model.items():
+        losses_of_sides = dict[str, FloatArray]()
+        for side, title in _SIDES.items():
+            name = f"{key_of_answers} {side}"
+            if name in answers:
+                losses_of_sides[title] = _losses(answers[name])
+        answers_on_members = answers[f"{key_of_answers} members"]
+        yield _histograms(model, losses_of_sides, logarithmic=_are_of_labels(answers_on_members))
 
 
-def fallen(answers: FloatArray, before: FloatArray | None) -> FloatArray:
+def _histograms(
+    model: str, losses_of_sides: Mapping[str, FloatArray], *, logarithmic: bool
+) -> Losses:
+    """Count the losses of one model in bins that all sides share."""
+    all_losses = np.concatenate([*losses_of_sides.values()])
+    lowest_edge, highest_edge = np.quantile(all_losses, _ENDS)
+    # Losses of labels are spread over orders of magnitude, mean losses of tokens are not.
+    if logarithmic:
+        lowest_edge = max(lowest_edge, np.finfo(np.float64).tiny)
+        if highest_edge <= lowest_edge:
+            highest_edge = 2 * lowest_edge
+        edges = np.geomspace(lowest_edge, highest_edge, _BINS + 1)
+    else:
+        if highest_edge <= lowest_edge:
+            highest_edge = lowest_edge + 1
+        edges = np.linspace(lowest_edge, highest_edge, _BINS + 1)
+    counts = dict[str, IntArray]()
+    medians = dict[str, float]()
+    for side, losses in losses_of_sides.items():
+        within_edges = np.clip(losses, edges[0], edges[-1])
+        counts[side], _ = np.histogram(within_edges, edges)
+        medians[side] = float(np.median(losses))
+    return Losses(model=model, logarithmic=logarithmic, edges=edges, sides=counts, medians=medians)
+
+
+def loss_decrease(answers: FloatArray, before: FloatArray | None) -> FloatArray:
     """Return how far the loss fell since initialisation, or how small it is where none is known."""
-    if before is None:
-        if answers.shape[1] == 1:
-            return answers[:, 0]
-        smallness: FloatArray = -answers.mean(axis=1)
-        return smallness
-    return _losses(before) - _losses(answers)
+    if before is not None:
+        return _losses(before) - _losses(answers)
+    if _are_of_labels(answers):
+        return answers[:, 0]
+    negative_mean_losses: FloatArray = -answers.mean(axis=1)
+    return negative_mean_losses
 
 
 def _losses(answers: FloatArray) -> FloatArray:
     """Turn log-odds of labels into losses, -ln σ, or take the mean loss of tokens."""
-    labels = answers.shape[1] == 1
-    if labels:
-        return np.logaddexp(0.0, -answers[:, 0])
+    if _are_of_labels(answers):
+        log_odds = answers[:, 0]
+        return np.logaddexp(0.0, -log_odds)
     return np.asarray(answers.mean(axis=1))
+
+
+def _are_of_labels(answers: FloatArray) -> bool:
+    """Tell whether answers are log-odds of labels, one for each example, or losses of tokens."""
+    _, values_per_example = answers.shape
+    return bool(values_per_example == 1)

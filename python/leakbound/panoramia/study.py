@@ -18,7 +18,7 @@ from leakbound.generators import check_duplicates, split_members
 from leakbound.panoramia.examples import Examples, pair_of
 from leakbound.panoramia.frames import Frames, classes_of
 from leakbound.panoramia.game import LEAST, Parts, Side, play
-from leakbound.panoramia.losses import fallen, helper_name, losses_of
+from leakbound.panoramia.losses import helper_name, loss_decrease, losses_of
 from leakbound.panoramia.options import Options
 from leakbound.panoramia.report import PanoramiaReport
 from leakbound.panoramia.scores import GameScores, audit_all, saturation_of, shown_of
@@ -109,7 +109,7 @@ def run(
     if nonmembers is not None:
         real = tables.examples(nonmembers, "nonmembers")
     if tables.frames is not None:
-        generator = tables.frames.taught(generator)
+        generator = tables.frames.with_categorical_columns(generator)
         options = replace(options, inputs=tables.frames.inputs)
     teaching = _teaching(
         generator,
@@ -382,7 +382,7 @@ class _Study:
         # Without a helper, the baseline sees no model.
         helper = np.stack(helpers or [*said.values()][:1], axis=1)[:, : len(helpers)]
         before = answers.get(f"initial {name}")
-        falls = {target: fallen(values, before) for target, values in said.items()}
+        falls = {target: loss_decrease(values, before) for target, values in said.items()}
         return Side(
             examples=examples,
             helper=helper,

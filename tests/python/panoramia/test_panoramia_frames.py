@@ -77,7 +77,7 @@ def test_what_a_generator_makes_of_missing_values_is_no_trace() -> None:
     assert frames is not None
     made = np.array([[30.0, 1.5, 1.0], [30.6, 0.25, 0.0]])
     written = frames.written(made)
-    assert written[0, 1] == frames.columns[1].middle
+    assert written[0, 1] == frames.columns[1].median
     assert written[1].tolist() == [31.0, 0.25, 0.0]
 
 
@@ -91,7 +91,7 @@ def test_words_that_no_member_has_are_refused() -> None:
     with pytest.raises(InputError, match="a frame with the columns of members: 'city'"):
         Frames.of([table, people(60)[["age"]]], None)
     with pytest.raises(InputTypeError, match="leave categorical out"):
-        frames.taught(SequentialCART(categorical=(0,)))
+        frames.with_categorical_columns(SequentialCART(categorical=(0,)))
     with pytest.raises(InputTypeError, match="whole numbers or words"):
         classes_of([["a", 1]])
 
