@@ -32,30 +32,30 @@ ALLOWED_DEVIATIONS = 5
 
 def read_array(members: ArrayInput) -> AnyArray:
     """Read members of any one shape."""
-    member_array = array_of(members, "members")
-    if member_array.dtype.kind not in "biuf":
+    member_values = array_of(members, "members")
+    if member_values.dtype.kind not in "biuf":
         raise InputTypeError(
-            f"members must hold real numbers, got dtype {member_array.dtype}: encode strings as "
+            f"members must hold real numbers, got dtype {member_values.dtype}: encode strings as "
             "codes"
         )
-    if member_array.ndim < 2 or 0 in member_array.shape[1:]:
+    if member_values.ndim < 2 or 0 in member_values.shape[1:]:
         raise InputError(
             "members must have one row per member and at least one value, got shape "
-            f"{member_array.shape}"
+            f"{member_values.shape}"
         )
-    infinite_places = np.argwhere(~np.isfinite(member_array))
+    infinite_places = np.argwhere(~np.isfinite(member_values))
     if infinite_places.size:
         first_index = tuple(infinite_places[0].tolist())
         shown_index = ", ".join(map(str, first_index))
         raise InputError(
             f"members must be finite: {len(infinite_places)} are not, first "
-            f"{member_array[first_index]} at index {shown_index}"
+            f"{member_values[first_index]} at index {shown_index}"
         )
-    if len(member_array) < LEAST_ROWS:
+    if len(member_values) < LEAST_ROWS:
         raise InputError(
-            f"there are only {len(member_array)} members; a generator needs at least {LEAST_ROWS}"
+            f"there are only {len(member_values)} members; a generator needs at least {LEAST_ROWS}"
         )
-    return member_array
+    return member_values
 
 
 def read_labels(labels: ArrayInput | None, examples: int) -> AnyArray | None:
@@ -176,9 +176,9 @@ def check_duplicates(samples: ArrayInput, members: ArrayInput) -> None:
     """
     sample_values: AnyArray = numbers(samples, name="samples")
     member_values: AnyArray = numbers(members, name="members")
-    have_rows = sample_values.ndim and member_values.ndim
-    have_rows = have_rows and sample_values.size and member_values.size
-    if not have_rows or sample_values.shape[1:] != member_values.shape[1:]:
+    both_have_rows = sample_values.ndim and member_values.ndim
+    both_have_rows = both_have_rows and sample_values.size and member_values.size
+    if not both_have_rows or sample_values.shape[1:] != member_values.shape[1:]:
         shapes = f"shape {sample_values.shape} and members {member_values.shape}"
         raise InputError(f"samples have {shapes}; both need at least one row, of the same shape")
     # In the coarser of two float types, as a generator may have rounded its copies.
@@ -215,10 +215,10 @@ def check_duplicates(samples: ArrayInput, members: ArrayInput) -> None:
 
 def _first_values(values: AnyArray) -> str:
     """Return the first of some values, as a message lists them."""
-    listed_values = ", ".join(map(str, values[:MOST_LISTED]))
+    first_values = ", ".join(map(str, values[:MOST_LISTED]))
     if values.size > MOST_LISTED:
-        listed_values += ", …"
-    return listed_values
+        first_values += ", …"
+    return first_values
 
 
 def _fingerprints(examples: AnyArray) -> NDArray[np.uint64]:

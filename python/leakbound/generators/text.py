@@ -78,17 +78,17 @@ def chunk_texts(
     """
     length = integer(length, name="length", least=2, most=MOST_EXAMPLES)
     most = integer(most, name="most", least=1, most=MOST_EXAMPLES)
-    rng = Purpose.CHUNKS.rng(integer(seed, name="seed", least=0))
+    chunk_rng = Purpose.CHUNKS.rng(integer(seed, name="seed", least=0))
     has_no_dimensions = getattr(texts, "shape", None) == ()  # an array without dimensions
     if isinstance(texts, str | bytes) or has_no_dimensions or not hasattr(texts, "__len__"):
         raise InputTypeError(f"texts must be a list of strings, got {shown(texts)}")
     chunk_runs = []
     document_numbers = []
     for document, text in enumerate(texts):
-        tokens = np.asarray(list((encode or _as_bytes)(text)), np.int64)
-        chunk_count = tokens.size // length
-        first_chunk = int(rng.integers(max(chunk_count - most, 0) + 1))
-        document_chunks = tokens[: chunk_count * length].reshape(chunk_count, length)
+        document_tokens = np.asarray(list((encode or _as_bytes)(text)), np.int64)
+        chunk_count = document_tokens.size // length
+        first_chunk = int(chunk_rng.integers(max(chunk_count - most, 0) + 1))
+        document_chunks = document_tokens[: chunk_count * length].reshape(chunk_count, length)
         chunk_run = document_chunks[first_chunk : first_chunk + most]
         chunk_runs.append(chunk_run)
         document_numbers.append(np.full(len(chunk_run), document))
@@ -192,7 +192,7 @@ class LanguageModel:
         samples_per_prompt = self.samples_per_prompt
 
         def draw(n: int, seed: int) -> Samples:
-            rng = Purpose.LANGUAGE_PROMPTS.rng(seed)
+            prompt_rng = Purpose.LANGUAGE_PROMPTS.rng(seed)
             most_samples = prompt_count * samples_per_prompt
             if n > most_samples:
                 raise InputError(
@@ -201,9 +201,9 @@ class LanguageModel:
                 )
             # Every prompt once before any twice.
             repetitions = math.ceil(n / prompt_count)
-            permutations = [rng.permutation(prompt_count) for _ in range(repetitions)]
+            permutations = [prompt_rng.permutation(prompt_count) for _ in range(repetitions)]
             prompt_numbers = np.concatenate(permutations)[:n]
-            chosen_prompts = prompts[rng.permutation(prompt_numbers)].astype(np.int64)
+            chosen_prompts = prompts[prompt_rng.permutation(prompt_numbers)].astype(np.int64)
             with reproducible():
                 continuations = _continuations(
                     network, prompts=chosen_prompts, options=self, seed=seed
@@ -281,8 +281,10 @@ def _continuations(
                     input_ids=input_tokens, past_key_values=key_value_cache, use_cache=True
                 )
                 # Drawn on the processor, so that every device writes the same.
-                logits = output.logits[:, -1].float().cpu() / options.temperature
-                top_logits, top_tokens = logits.topk(min(options.top_k, logits.shape[1]))
+                next_token_logits = output.logits[:, -1].float().cpu() / options.temperature
+                top_logits, top_tokens = next_token_logits.topk(
+                    min(options.top_k, next_token_logits.shape[1])
+                )
                 drawn_places = torch.multinomial(top_logits.softmax(1), 1, generator=torch_rng)
                 written_tokens.append(top_tokens.gather(1, drawn_places))
                 input_tokens = written_tokens[-1].to(network.device)

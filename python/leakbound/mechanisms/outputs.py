@@ -54,8 +54,8 @@ def _numbers_of(returned: Output) -> AnyArray | None:
         return None
     try:
         refuse_unread(returned, name="It")
-        leaves_of_output = list(_leaves(returned))
-        if any(np.ma.is_masked(leaf) for leaf in leaves_of_output):
+        output_leaves = list(_leaves(returned))
+        if any(np.ma.is_masked(leaf) for leaf in output_leaves):
             return None
         # A copy, as mechanisms may write to their output again
         number_array = array_of(returned, name="It", exact=True).copy()
@@ -63,7 +63,7 @@ def _numbers_of(returned: Output) -> AnyArray | None:
         return None
     if not number_array.size or number_array.dtype.kind not in "biuf":
         return None
-    if number_array.dtype.kind == "f" and any(_is_changed(leaf) for leaf in leaves_of_output):
+    if number_array.dtype.kind == "f" and any(_is_changed(leaf) for leaf in output_leaves):
         return None
     return number_array
 
@@ -116,9 +116,9 @@ def count_repeats(outputs: Sequence[Output]) -> int:
     """
     if not outputs:
         return 0
-    output_table = together(outputs)
-    if isinstance(output_table, np.ndarray):
-        output_rows = output_table.reshape(len(outputs), -1)
+    array_of_outputs = together(outputs)
+    if isinstance(array_of_outputs, np.ndarray):
+        output_rows = array_of_outputs.reshape(len(outputs), -1)
         is_varying = (output_rows != output_rows[0]).any(axis=0)
         varying_numbers = output_rows[:, is_varying]
         is_fraction = np.isfinite(varying_numbers) & (varying_numbers != np.round(varying_numbers))
@@ -163,9 +163,9 @@ def features_of(outputs: Sequence[Output]) -> list[AnyArray]:
     minus infinity where there is none, and zero or one for each kind and each word found there:
     exceptions by their class, keys of dictionaries, elements of sets, lengths, and NaN.
     """
-    output_table = together(outputs)
-    if isinstance(output_table, np.ndarray):
-        return _features_of_numbers(output_table.reshape(len(outputs), -1))
+    array_of_outputs = together(outputs)
+    if isinstance(array_of_outputs, np.ndarray):
+        return _features_of_numbers(array_of_outputs.reshape(len(outputs), -1))
     numbers_by_place: dict[str, list[Output]] = defaultdict(lambda: [-math.inf] * len(outputs))
     words_by_place: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for run_number, output in enumerate(outputs):
@@ -214,16 +214,17 @@ def _refuse_too_many(place_count: int) -> None:
         )
 
 
-def _number_feature(numbers: list[Output]) -> AnyArray:
+def _number_feature(numbers_by_run: list[Output]) -> AnyArray:
     """Return numbers as floats, or as they are where floats would merge some of them."""
     are_exact_doubles = all(
-        isinstance(number, float) or abs(number) <= _LARGEST_EXACT_INTEGER for number in numbers
+        isinstance(number, float) or abs(number) <= _LARGEST_EXACT_INTEGER
+        for number in numbers_by_run
     )
-    are_simple = all(isinstance(number, int | float) for number in numbers)
+    are_simple = all(isinstance(number, int | float) for number in numbers_by_run)
     if are_exact_doubles and are_simple:
-        return np.array(numbers, dtype=np.float64)
-    number_feature = np.empty(len(numbers), dtype=object)
-    number_feature[:] = numbers
+        return np.array(numbers_by_run, dtype=np.float64)
+    number_feature = np.empty(len(numbers_by_run), dtype=object)
+    number_feature[:] = numbers_by_run
     return number_feature
 
 

@@ -210,31 +210,31 @@ class Runs:
         """Refuse outputs that are too large to keep or to learn from, before there are more."""
         if self._arguments["score"] == "learnt":
             features_of(self._outputs)
-        output_bytes = len(pack(self._outputs[0]))
-        all_bytes = output_bytes * self._most_runs
-        if all_bytes > _MOST_BYTES:
+        bytes_per_output = len(pack(self._outputs[0]))
+        bytes_of_all_outputs = bytes_per_output * self._most_runs
+        if bytes_of_all_outputs > _MOST_BYTES:
             message = (
-                f"an output takes {output_bytes:,} bytes, and {self._most_runs:,} of them "
-                f"{all_bytes:,}: return fewer numbers, or set {{most_runs}} to at most "
-                f"{_MOST_BYTES // output_bytes:,}"
+                f"an output takes {bytes_per_output:,} bytes, and {self._most_runs:,} of them "
+                f"{bytes_of_all_outputs:,}: return fewer numbers, or set {{most_runs}} to at most "
+                f"{_MOST_BYTES // bytes_per_output:,}"
             )
             raise OptionError(Message(message))
 
-    def _check_first_batch(self, outputs: list[Output]) -> None:
+    def _check_first_batch(self, first_outputs: list[Output]) -> None:
         """Refuse a mechanism that never returns: that is not a leak."""
-        if not all(isinstance(output, Failure) for output in outputs):
+        if not all(isinstance(output, Failure) for output in first_outputs):
             return
-        first_failure = outputs[0]
+        first_failure = first_outputs[0]
         raise InputError(
-            f"none of the first {len(outputs)} runs returned an output, on either input. "
+            f"none of the first {len(first_outputs)} runs returned an output, on either input. "
             f"{self._where(0)} {first_failure.kind} {first_failure.name}: {first_failure.message}"
         )
 
     def _compare_with_file(self) -> None:
         """Repeat the first run on each input; noise that is from elsewhere cannot be compared."""
-        stored_coins = self.member[: len(self._outputs)]
-        _, first_runs = np.unique(stored_coins, return_index=True)
-        for run_number in first_runs.tolist():
+        coins_of_stored_runs = self.member[: len(self._outputs)]
+        _, first_run_of_each_coin = np.unique(coins_of_stored_runs, return_index=True)
+        for run_number in first_run_of_each_coin.tolist():
             stored_output = self._outputs[run_number]
             repeated_output = self._repeat(run_number)
             if is_same(repeated_output, stored_output):
@@ -335,13 +335,13 @@ def _stored_outputs(content: Archive) -> Iterator[Output]:
             yield np.asarray(output)
         return
     packed_bytes = content["packed"].astype(np.uint8).tobytes()
-    output_stops = np.cumsum(content["sizes"].astype(np.int64))
-    if output_stops.size and output_stops[-1] != len(packed_bytes):
+    output_ends = np.cumsum(content["sizes"].astype(np.int64))
+    if output_ends.size and output_ends[-1] != len(packed_bytes):
         raise FormatError("outputs have another size")
     output_start = 0
-    for output_stop in output_stops.tolist():
-        yield unpack(packed_bytes[output_start:output_stop])
-        output_start = output_stop
+    for output_end in output_ends.tolist():
+        yield unpack(packed_bytes[output_start:output_end])
+        output_start = output_end
 
 
 def identity(data: Output) -> str:
@@ -356,7 +356,7 @@ def identity(data: Output) -> str:
 
 def _value_digest(data: Output) -> bytes:
     """Return a digest of type and values, of sets and mappings in any order."""
-    type_name = f"{type(data).__module__}.{type(data).__qualname__}"
+    qualified_type_name = f"{type(data).__module__}.{type(data).__qualname__}"
     part_digests: list[bytes]
     frame_columns = columns_of(data)
     if data is None or isinstance(data, bool | int | float | complex | str | bytes):
@@ -376,7 +376,7 @@ def _value_digest(data: Output) -> bytes:
         part_digests = [_array_digest(np.asarray(readable(data)))]
     else:
         part_digests = [_value_digest(vars(data))]
-    return hashlib.sha256(b"".join([type_name.encode(), *part_digests])).digest()
+    return hashlib.sha256(b"".join([qualified_type_name.encode(), *part_digests])).digest()
 
 
 def _array_digest(array: AnyArray) -> bytes:

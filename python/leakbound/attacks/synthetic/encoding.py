@@ -273,7 +273,7 @@ def _shares_words(word_codes: NDArray[np.integer], known_rows: _KnownRows) -> bo
     """
     if known_rows.synthetic is None:
         return True
-    if np.unique(word_codes).size <= MOST_ONE_HOT:
+    if word_codes.max() < MOST_ONE_HOT:
         return True
     audited_word_codes = word_codes[known_rows.audited]
     synthetic_word_codes = word_codes[known_rows.synthetic]
@@ -283,8 +283,11 @@ def _shares_words(word_codes: NDArray[np.integer], known_rows: _KnownRows) -> bo
 def _word_vectors(
     word_codes: NDArray[np.integer], is_missing: BoolArray, rng: np.random.Generator
 ) -> FloatArray:
-    """Return a coordinate for each word or, if there are many, a random vector for each."""
-    word_count = np.unique(word_codes).size
+    """Return a coordinate for each word or, if there are many, a random vector for each.
+
+    Words are numbered from 0.
+    """
+    word_count = int(word_codes.max()) + 1
     if word_count == 2:
         word_vectors = np.array([[0.0], [1.0]])
     elif word_count <= MOST_ONE_HOT:
