@@ -101,7 +101,10 @@ def write_bundle(
     if protocol is not None:
         agreed_protocol = checked_protocol(protocol)
     recipe = _checked_recipe(
-        result, data=data_arguments, options=dict(options or {}), protocol=agreed_protocol
+        result,
+        data_arguments=data_arguments,
+        audit_options=dict(options or {}),
+        protocol=agreed_protocol,
     )
     protocol_files = _protocol_files(agreed_protocol, opening)
     _write(
@@ -208,7 +211,7 @@ def _write(
         files["plan.npz"] = bytes_written(membership.write)
         plan_seed = membership.seed
     # 2. The statement about all files, and the sums over both.
-    digests = {name: sha256(content) for name, content in files.items()}
+    digests = {file_name: sha256(file_content) for file_name, file_content in files.items()}
     notes = manifest.notes_of(result, manifest.environment(), plan_seed)
     files[MANIFEST] = manifest.statement(digests, result=result, notes=notes, model=model)
     digests[MANIFEST] = sha256(files[MANIFEST])
@@ -235,10 +238,10 @@ def _protocol_files(protocol: JsonObject | None, opening: Opening | None) -> dic
     return files
 
 
-def _as_utf8(texts: Mapping[str, str]) -> dict[str, bytes]:
+def _as_utf8(text_files: Mapping[str, str]) -> dict[str, bytes]:
     """Return the bytes of text files, each with a line break at its end."""
     try:
-        return {name: f"{text}\n".encode() for name, text in texts.items()}
+        return {file_name: f"{text}\n".encode() for file_name, text in text_files.items()}
     except UnicodeEncodeError:
         raise FormatError(
             "an argument holds text that UTF-8 cannot, such as half of a surrogate pair"
@@ -267,17 +270,17 @@ def _check_replaceable(folder: Path) -> None:
 
 def _checked_recipe(
     result: Result,
-    data: Mapping[str, object],
-    options: Mapping[str, object],
+    data_arguments: Mapping[str, object],
+    audit_options: Mapping[str, object],
     protocol: Mapping[str, JsonValue] | None,
 ) -> Recipe:
     """Return the recipe of a result, which must follow the protocol if there is one."""
     if protocol is None:
-        return recipe_of(result, data=data, options=options)
-    agreed = Agreement.of(protocol)
-    with_agreed_cuts = {"cuts": agreed.options["cuts"], **options}
-    recipe = recipe_of(result, data=data, options=with_agreed_cuts)
-    departure_found = departure(agreed, result=result, recipe=recipe)
+        return recipe_of(result, data=data_arguments, options=audit_options)
+    agreement = Agreement.of(protocol)
+    with_agreed_cuts = {"cuts": agreement.options["cuts"], **audit_options}
+    recipe = recipe_of(result, data=data_arguments, options=with_agreed_cuts)
+    departure_found = departure(agreement, result=result, recipe=recipe)
     if departure_found:
         raise FormatError(f"the audit does not follow the protocol: {departure_found}")
     return recipe
@@ -285,22 +288,22 @@ def _checked_recipe(
 
 def _data_arguments(scores: Any, membership: Any, inputs: dict[str, Any]) -> dict[str, object]:
     """Return the data arguments of the audit by name, with ids of scores and tables."""
-    ids = inputs.pop("ids", None)
-    if ids is None and hasattr(scores, "iloc"):
-        default_index = np.arange(len(scores))
-        if not np.array_equal(scores.index, default_index):
-            ids = scores.index
-    elif ids is None:
-        ids = getattr(scores, "ids", None)
+    example_ids = inputs.pop("ids", None)
+    if example_ids is None and hasattr(scores, "iloc"):
+        counting_index = np.arange(len(scores))
+        if not np.array_equal(scores.index, counting_index):
+            example_ids = scores.index
+    elif example_ids is None:
+        example_ids = getattr(scores, "ids", None)
     arguments = {"scores": scores, "member": membership, **inputs}
-    if ids is None:
+    if example_ids is None:
         return arguments
-    arguments["ids"] = np.asarray(ids)
+    arguments["ids"] = np.asarray(example_ids)
     features = inputs.get("features")
     # A bundle has no index of features: their rows are put in the order of the scores.
-    rows = ExampleOrder(arguments["ids"]).rows_of(features, "features")
-    if rows is not None:
-        arguments["features"] = picked(features, rows)
+    feature_rows = ExampleOrder(arguments["ids"]).rows_of(features, "features")
+    if feature_rows is not None:
+        arguments["features"] = picked(features, feature_rows)
     return arguments
 
 
@@ -318,9 +321,9 @@ def bytes_written(write_to: Callable[[io.BytesIO], None]) -> bytes:
 def _write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write files to a folder, and put it in place only if the bundle verifies."""
     with replacing_folder(folder) as new_folder:
-        for name, content in files.items():
-            with (new_folder / name).open("xb") as file:
-                file.write(content)
+        for file_name, file_content in files.items():
+            with (new_folder / file_name).open("xb") as file:
+                file.write(file_content)
                 file.flush()
                 os.fsync(file.fileno())
         flaw = flaw_of_written(new_folder)
@@ -355,14 +358,14 @@ def model_index(result: Audit, *, model: str, dataset: str) -> list[JsonValue]:
             raise OptionError(f"{option} must be a non-empty name, got {name!r:.80}")
     implied = result.implied()
     summary = result.summary()
-    kind = KINDS[result.kind]
-    if not kind.proves:
+    kind_of_result = KINDS[result.kind]
+    if not kind_of_result.proves:
         raise OptionError(
             f"a result of kind {result.kind!r} is not a bound, not a metric of a model card"
         )
     claim = result.claim
     terms = summary.terms
-    tag = f"{kind.tag} at {percent(result.confidence)} confidence"
+    tag = f"{kind_of_result.tag} at {percent(result.confidence)} confidence"
     metrics: list[JsonValue] = []
 
     def add_metric(name: str, value: float, words: str) -> None:

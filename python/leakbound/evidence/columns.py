@@ -26,14 +26,14 @@ _DTYPE_KINDS = {
 }
 
 
-def _array_names(table: str, number: int) -> tuple[str, str]:
+def _array_names(table_name: str, number: int) -> tuple[str, str]:
     """Return the names of the arrays of a column: its values, and where they are missing."""
-    values_name = f"{table}.{number}"
+    values_name = f"{table_name}.{number}"
     return values_name, f"{values_name}.{_MISSING_SUFFIX}"
 
 
 def stored_table(
-    table: str, columns: Mapping[str, Column], arrays: dict[str, AnyArray]
+    table_name: str, columns: Mapping[str, Column], stored_arrays: dict[str, AnyArray]
 ) -> Iterator[JsonValue]:
     """Put the columns of a table among the arrays, and say what each of them holds."""
     for number, (column_name, column) in enumerate(columns.items()):
@@ -45,13 +45,13 @@ def stored_table(
             values = np.array(digits, dtype=np.str_)
         elif kind == "number":
             values = values.astype(column.precision)
-        values_name, missing_name = _array_names(table, number)
-        arrays[values_name] = values
-        arrays[missing_name] = column.missing
-        part: JsonObject = {"name": column_name, "kind": kind}
+        values_name, missing_name = _array_names(table_name, number)
+        stored_arrays[values_name] = values
+        stored_arrays[missing_name] = column.missing
+        column_part: JsonObject = {"name": column_name, "kind": kind}
         if column.categorical:
-            part[_CATEGORICAL] = True
-        yield part
+            column_part[_CATEGORICAL] = True
+        yield column_part
 
 
 def stored_writing(columns: Mapping[str, Column]) -> JsonObject:
@@ -69,81 +69,83 @@ def stored_writing(columns: Mapping[str, Column]) -> JsonObject:
 
 
 def read_table(
-    table: str,
-    parts: object,
+    table_name: str,
+    column_parts: object,
     *,
-    arrays: Mapping[str, AnyArray],
+    stored_arrays: Mapping[str, AnyArray],
     writing: Writing,
     used_arrays: set[str],
 ) -> dict[str, Column]:
     """Return the columns of a table, and add the names of their arrays to `used_arrays`."""
-    if not isinstance(parts, list):
-        raise FormatError(f"{table} must be a list of columns")
+    if not isinstance(column_parts, list):
+        raise FormatError(f"{table_name} must be a list of columns")
     columns = {}
-    for number, part in enumerate(parts):
-        if not _is_column_part(part):
+    for number, column_part in enumerate(column_parts):
+        if not _is_column_part(column_part):
             raise FormatError(
-                f"column {number} of {table} is {shown(part)}: no name and kind of one"
+                f"column {number} of {table_name} is {shown(column_part)}: no name and kind of one"
             )
-        values_name, missing_name = _array_names(table, number)
-        if values_name not in arrays or missing_name not in arrays:
-            raise FormatError(f"column {number} of {table} has no arrays")
+        values_name, missing_name = _array_names(table_name, number)
+        if values_name not in stored_arrays or missing_name not in stored_arrays:
+            raise FormatError(f"column {number} of {table_name} has no arrays")
         used_arrays.update({values_name, missing_name})
-        kind = part["kind"]
+        kind = column_part["kind"]
         column = _read_column(
             kind,
-            arrays[values_name],
-            missing=arrays[missing_name],
+            stored_arrays[values_name],
+            is_missing=stored_arrays[missing_name],
             writing=writing,
-            name=f"{values_name} ({kind})",
+            array_name=f"{values_name} ({kind})",
         )
-        columns[part["name"]] = replace(column, categorical=_CATEGORICAL in part)
+        columns[column_part["name"]] = replace(column, categorical=_CATEGORICAL in column_part)
     return columns
 
 
-def _is_column_part(part: object) -> bool:
+def _is_column_part(column_part: object) -> bool:
     """Return whether JSON names a column and its kind; categories are said, others are not."""
-    if not isinstance(part, dict) or part.keys() - {_CATEGORICAL} != _COLUMN_PARTS:
+    if not isinstance(column_part, dict) or column_part.keys() - {_CATEGORICAL} != _COLUMN_PARTS:
         return False
-    if part.get(_CATEGORICAL, True) is not True:
+    if column_part.get(_CATEGORICAL, True) is not True:
         return False
-    if not isinstance(part["name"], str) or not isinstance(part["kind"], str):
+    if not isinstance(column_part["name"], str) or not isinstance(column_part["kind"], str):
         return False
-    return part["kind"] in _DTYPE_KINDS
+    return column_part["kind"] in _DTYPE_KINDS
 
 
-def _fits_column(kind: str, values: AnyArray, missing: AnyArray) -> bool:
+def _fits_column(kind: str, stored_values: AnyArray, is_missing: AnyArray) -> bool:
     """Return whether arrays can be the values of a column, and where they are missing."""
-    if values.ndim != 1 or values.dtype.kind != _DTYPE_KINDS[kind]:
+    if stored_values.ndim != 1 or stored_values.dtype.kind != _DTYPE_KINDS[kind]:
         return False
-    if missing.shape != values.shape or missing.dtype != np.bool_:
+    if is_missing.shape != stored_values.shape or is_missing.dtype != np.bool_:
         return False
-    if values.dtype.kind == "f":
-        return bool(np.isfinite(values).all())
-    if values.dtype.kind == "M":
-        is_known_nat = np.isnat(values) & ~missing
+    if stored_values.dtype.kind == "f":
+        return bool(np.isfinite(stored_values).all())
+    if stored_values.dtype.kind == "M":
+        is_known_nat = np.isnat(stored_values) & ~is_missing
         return not is_known_nat.any()
     return True
 
 
 def _read_column(
-    kind: Any, values: AnyArray, *, missing: AnyArray, writing: Writing, name: str
+    kind: Any, stored_values: AnyArray, *, is_missing: AnyArray, writing: Writing, array_name: str
 ) -> Column:
     """Return a column as it was read, if its arrays can be those of one."""
-    if not _fits_column(kind, values, missing):
-        raise FormatError(f"{name} holds {values.dtype} of shape {values.shape}, not a column")
+    if not _fits_column(kind, stored_values, is_missing):
+        raise FormatError(
+            f"{array_name} holds {stored_values.dtype} of shape {stored_values.shape}, not a column"
+        )
     if kind == "exact":
-        numbers = [_exact_number_of(digits) for digits in values.tolist()]
-        return Column(objects(numbers), missing, "number")
+        numbers = [_exact_number_of(digits) for digits in stored_values.tolist()]
+        return Column(objects(numbers), is_missing, "number")
     if kind == "number":
         double = np.dtype(np.float64)
-        precision = min(values.dtype, double, key=lambda dtype: dtype.itemsize)
-        return Column(values.astype(double), missing, "number", precision)
+        precision = min(stored_values.dtype, double, key=lambda dtype: dtype.itemsize)
+        return Column(stored_values.astype(double), is_missing, "number", precision)
     if kind == "text":
-        return Column(values, missing, "text", writing=writing, table=name)
-    if values.dtype.kind == "M":
-        values = values.astype("datetime64[us]")
-    return Column(values, missing, kind)
+        return Column(stored_values, is_missing, "text", writing=writing, table=array_name)
+    if stored_values.dtype.kind == "M":
+        stored_values = stored_values.astype("datetime64[us]")
+    return Column(stored_values, is_missing, kind)
 
 
 def _exact_number_of(digits: str) -> int | float:

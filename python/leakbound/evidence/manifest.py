@@ -80,28 +80,28 @@ class Contents:
                 raise FormatError(f"{entry.name!r:.80} was added: it does not belong in a bundle")
             file = _open_limited(entry)
             files[entry.name] = open_files.enter_context(file)
-        for name, file in files.items():
-            if name.endswith(".npz"):
-                contents.archives[name] = file
-                contents.digests[name] = digest(file)
+        for file_name, file in files.items():
+            if file_name.endswith(".npz"):
+                contents.archives[file_name] = file
+                contents.digests[file_name] = digest(file)
                 file.seek(0)
             else:
                 size = os.fstat(file.fileno()).st_size
                 text = file.read(size)
-                contents.texts[name] = text
-                contents.digests[name] = sha256(text)
+                contents.texts[file_name] = text
+                contents.digests[file_name] = sha256(text)
         return contents
 
 
 def environment() -> dict[str, str]:
     """Return the versions that the last bits of a result depend on, and `KERNELS`."""
-    system = [platform.system(), platform.machine(), *platform.libc_ver()]
+    system_parts = [platform.system(), platform.machine(), *platform.libc_ver()]
     return {
         "leakbound": _core.__version__,
         "python": platform.python_version(),
         "numpy": np.__version__,
         "instructions": _core.simd(),
-        "system": " ".join(system),
+        "system": " ".join(system_parts),
         KERNELS: _linear_algebra_kernels(),
     }
 
@@ -121,7 +121,7 @@ def _linear_algebra_kernels() -> str:
 
 
 def statement(
-    digests: Mapping[str, str],
+    file_digests: Mapping[str, str],
     result: Result,
     notes: Mapping[str, object],
     model: str | None,
@@ -130,28 +130,30 @@ def statement(
     subjects = []
     if model:
         subjects.append(_subject("model", model))
-    for name, file_digest in sorted(digests.items()):
+    for name, file_digest in sorted(file_digests.items()):
         subjects.append(_subject(name, file_digest))
-    configuration = _subject("audit.json", digests["audit.json"])
+    configuration = _subject("audit.json", file_digests["audit.json"])
     configuration["annotations"] = notes
-    content = {
+    attestation = {
         "_type": STATEMENT,
         "subject": subjects,
         "predicateType": PREDICATE,
         "predicate": {**_outcome(result), "configuration": [configuration]},
     }
-    text = json.dumps(content, indent=1, ensure_ascii=False)
-    return f"{text}\n".encode()
+    manifest_text = json.dumps(attestation, indent=1, ensure_ascii=False)
+    return f"{manifest_text}\n".encode()
 
 
-def _subject(name: str, sha256: str) -> dict[str, object]:
+def _subject(subject_name: str, sha256: str) -> dict[str, object]:
     """Return a file, or the model, as an in-toto statement names it."""
-    return {"name": name, "digest": {"sha256": sha256}}
+    return {"name": subject_name, "digest": {"sha256": sha256}}
 
 
-def sums(digests: Mapping[str, str]) -> bytes:
+def sums(file_digests: Mapping[str, str]) -> bytes:
     """Return digests of files as `sha256sum` writes and checks them."""
-    lines = [f"{file_digest}  {name}\n" for name, file_digest in sorted(digests.items())]
+    lines = [
+        f"{file_digest}  {file_name}\n" for file_name, file_digest in sorted(file_digests.items())
+    ]
     return "".join(lines).encode()
 
 
@@ -170,10 +172,12 @@ def assumptions_of(result: Result, vouchers: Mapping[str, JsonValue]) -> list[Js
     if unknown:
         names = ", ".join(sorted(map(str, unknown)))
         raise OptionError(f"vouchers has {names}, which is not an assumption of the result")
-    for name, voucher in vouchers.items():
+    for assumption_name, voucher in vouchers.items():
         if not isinstance(voucher, str) or not voucher.strip():
-            raise OptionError(f"vouchers has {shown(voucher)} for {name!r}: give a name as text")
-        plain(voucher, f"vouchers.{name}")
+            raise OptionError(
+                f"vouchers has {shown(voucher)} for {assumption_name!r}: give a name as text"
+            )
+        plain(voucher, f"vouchers.{assumption_name}")
     assumptions: list[JsonValue] = []
     for assumption in result.assumptions:
         default_voucher = _DEFAULT_VOUCHERS[assumption.status]
@@ -210,20 +214,24 @@ def _open_limited(entry: os.DirEntry[str]) -> IO[bytes]:
 
 def _outcome(result: Result) -> JsonObject:
     """Return the outcome of a claim: failed if refuted, passed if it could have been refuted."""
-    checked = result.checked
-    tests: dict[str, list[JsonValue]] = {"passedTests": [], "warnedTests": [], "failedTests": []}
-    if checked is None:
-        return {"result": "WARNED", **tests}
-    test_name = f"{checked.parameter} <= {checked.value!r}"
-    if checked.delta:
-        test_name += f" at delta = {checked.delta!r}"
-    if checked.c is not None:
-        test_name += f" and c <= {checked.c!r}"
+    checked_claim = result.checked
+    tests_by_outcome: dict[str, list[JsonValue]] = {
+        "passedTests": [],
+        "warnedTests": [],
+        "failedTests": [],
+    }
+    if checked_claim is None:
+        return {"result": "WARNED", **tests_by_outcome}
+    test_name = f"{checked_claim.parameter} <= {checked_claim.value!r}"
+    if checked_claim.delta:
+        test_name += f" at delta = {checked_claim.delta!r}"
+    if checked_claim.c is not None:
+        test_name += f" and c <= {checked_claim.c!r}"
     is_doubtful = result.warnings or result.summary().contradicted
     outcome = "WARNED"
-    if checked.verdict == "refuted":
+    if checked_claim.verdict == "refuted":
         outcome = "FAILED"
-    elif checked.verdict == "not refuted" and not is_doubtful:
+    elif checked_claim.verdict == "not refuted" and not is_doubtful:
         outcome = "PASSED"
-    tests[f"{outcome.lower()}Tests"].append(test_name)
-    return {"result": outcome, **tests}
+    tests_by_outcome[f"{outcome.lower()}Tests"].append(test_name)
+    return {"result": outcome, **tests_by_outcome}

@@ -108,26 +108,28 @@ class Recipe:
 
     def encoded(self) -> tuple[JsonObject, dict[str, AnyArray]]:
         """Return the recipe as JSON, and its arrays, named by their arguments."""
-        arrays: dict[str, AnyArray] = {}
-        data: JsonObject = {}
+        stored_arrays: dict[str, AnyArray] = {}
+        data_forms: JsonObject = {}
         options: JsonObject = {}
-        for name, value in self.arguments.items():
-            may_be_array = name in _ARRAY_ARGUMENTS or isinstance(value, np.ndarray)
-            is_option = isinstance(value, float | LogisticPropensity | None)
+        for argument_name, argument in self.arguments.items():
+            may_be_array = argument_name in _ARRAY_ARGUMENTS or isinstance(argument, np.ndarray)
+            is_option = isinstance(argument, float | LogisticPropensity | None)
             if may_be_array and not is_option:
-                data[name] = _data_json(name, value, arrays)
+                data_forms[argument_name] = _data_json(argument_name, argument, stored_arrays)
             else:
-                options[name] = option_json(name, value)
-        return {"audit": self.audit, "options": options, "data": data}, arrays
+                options[argument_name] = option_json(argument_name, argument)
+        return {"audit": self.audit, "options": options, "data": data_forms}, stored_arrays
 
     @classmethod
-    def decoded(cls, content: object, arrays: Mapping[str, AnyArray], plan: object) -> Self:
+    def decoded(
+        cls, recipe_json: object, stored_arrays: Mapping[str, AnyArray], plan: object
+    ) -> Self:
         """Return the recipe stored as JSON and arrays."""
-        if not isinstance(content, dict) or content.keys() != {"audit", "options", "data"}:
+        if not isinstance(recipe_json, dict) or recipe_json.keys() != {"audit", "options", "data"}:
             raise FormatError("it must have exactly audit, options and data")
-        audit = content["audit"]
-        options = content["options"]
-        data = content["data"]
+        audit = recipe_json["audit"]
+        options = recipe_json["options"]
+        data_forms = recipe_json["data"]
         if not isinstance(audit, str) or not is_known(audit):
             raise FormatError(
                 f"unknown design {audit!r:.60}: it must be one of {', '.join(DESIGNS)}, or its "
@@ -135,27 +137,31 @@ class Recipe:
             )
         parameters = parameters_of(audit)
         data_arguments = _ARRAY_ARGUMENTS if audit in DESIGNS else parameters
-        is_table = isinstance(options, dict) and isinstance(data, dict)
-        if not is_table or data.keys() - data_arguments:
+        is_table = isinstance(options, dict) and isinstance(data_forms, dict)
+        if not is_table or data_forms.keys() - data_arguments:
             raise FormatError("options and data must be tables of arguments")
-        unknown = {*options, *data} - parameters
+        unknown = {*options, *data_forms} - parameters
         if unknown:
             raise FormatError(f"{audit} takes no {', '.join(sorted(unknown)):.60}")
         arguments: dict[str, object] = {}
-        for name, option in options.items():
-            arguments[name] = read_option(name, option)
+        for argument_name, option in options.items():
+            arguments[argument_name] = read_option(argument_name, option)
         used_arrays: set[str] = set()
-        for name, form in data.items():
-            arguments[name] = _read_data(
-                name, form=form, arrays=arrays, plan=plan, used_arrays=used_arrays
+        for argument_name, stored_form in data_forms.items():
+            arguments[argument_name] = _read_data(
+                argument_name,
+                stored_form=stored_form,
+                stored_arrays=stored_arrays,
+                plan=plan,
+                used_arrays=used_arrays,
             )
-        check_all_used(arrays, used_arrays)
+        check_all_used(stored_arrays, used_arrays)
         return cls(audit=audit, arguments=arguments)
 
 
-def check_all_used(arrays: Mapping[str, AnyArray], used_arrays: set[str]) -> None:
+def check_all_used(stored_arrays: Mapping[str, AnyArray], used_arrays: set[str]) -> None:
     """Refuse arrays of a bundle that are part of no argument."""
-    unused = set(arrays) - used_arrays
+    unused = set(stored_arrays) - used_arrays
     if unused:
         raise FormatError(f"the arrays {', '.join(sorted(unused))} are no argument")
 
@@ -169,15 +175,19 @@ def recipe_of(result: Result, data: Mapping[str, object], options: Mapping[str, 
     if "batches" in result.options:
         raise FormatError("a stream has no bundle: keep its batches, and feed them to a new one")
     audit = design_name(result)
-    stored = _stored_options(result, audit)
-    asked = {name: option for name, option in stored.items() if was_asked(result, name)}
-    arguments = {**asked, **data, **options}
+    stored_options = _stored_options(result, audit)
+    asked_options = {
+        option_name: option
+        for option_name, option in stored_options.items()
+        if was_asked(result, option_name)
+    }
+    arguments = {**asked_options, **data, **options}
     if "design" in options:
         del arguments["design"]
     if arguments.get("member") is None and "member" not in parameters_of(audit):
         arguments.pop("member", None)  # a design from outside may call it otherwise
-    content, arrays = Recipe(audit=audit, arguments=arguments).encoded()
-    recipe = Recipe.decoded(content, arrays, data.get("member"))
+    recipe_json, stored_arrays = Recipe(audit=audit, arguments=arguments).encoded()
+    recipe = Recipe.decoded(recipe_json, stored_arrays, data.get("member"))
     differs = run_and_compared(recipe.run, result)
     if differs:
         raise FormatError(
@@ -188,9 +198,9 @@ def recipe_of(result: Result, data: Mapping[str, object], options: Mapping[str, 
     return recipe
 
 
-def was_asked(result: Result, name: str) -> bool:
+def was_asked(result: Result, option_name: str) -> bool:
     """Return whether an option was given, and not filled in by the audit."""
-    return name not in _FILLED_IN_OPTIONS or name in result.options.get("asked", ())
+    return option_name not in _FILLED_IN_OPTIONS or option_name in result.options.get("asked", ())
 
 
 def run_and_compared(run: Callable[[], Result], result: Result) -> str:
@@ -209,23 +219,23 @@ def difference(again: Result, result: Result, *, exact: bool = True) -> str:
     claim and confidence, which are not computed; digests of computed numbers are then ignored.
     Everything else must be equal, whatever version a result names.
     """
-    recomputed = dict(_values_by_place(again.to_dict()))
-    stored = dict(_values_by_place(result.to_dict()))
+    recomputed_values = dict(_values_by_place(again.to_dict()))
+    stored_values = dict(_values_by_place(result.to_dict()))
     # Options come first: they say why numbers differ.
-    places = sorted({**recomputed, **stored}, key=lambda place: place[0] != "options")
+    places = sorted({**recomputed_values, **stored_values}, key=lambda place: place[0] != "options")
     for place in places:
-        if _may_differ(place, stored):
+        if _may_differ(place, stored_values):
             continue
-        name = ".".join(map(str, (type(result).__name__, *place)))
-        if place not in recomputed or place not in stored:
-            return f"only one of the two has {name}"
+        place_name = ".".join(map(str, (type(result).__name__, *place)))
+        if place not in recomputed_values or place not in stored_values:
+            return f"only one of the two has {place_name}"
         if not exact and place[-3:] == _END_OF_COMPUTED_DIGEST:
             continue
         exactly = exact or place[0] in _STATED_FIELDS
-        if not _are_the_same(recomputed[place], stored[place], exact=exactly):
-            differs = (
-                f"{name} is {shown(stored[place])}, but recomputed it is {shown(recomputed[place])}"
-            )
+        if not _are_the_same(recomputed_values[place], stored_values[place], exact=exactly):
+            stored = shown(stored_values[place])
+            recomputed = shown(recomputed_values[place])
+            differs = f"{place_name} is {stored}, but recomputed it is {recomputed}"
             if place == _POLICY_PLACE:
                 differs += _OTHER_DEFAULT
             return differs
@@ -235,37 +245,41 @@ def difference(again: Result, result: Result, *, exact: bool = True) -> str:
     return ""
 
 
-def _may_differ(place: _Place, stored: Mapping[_Place, object]) -> bool:
+def _may_differ(place: _Place, stored_values: Mapping[_Place, object]) -> bool:
     """Return whether a place of a stored result is not compared with the result computed again."""
     if place[0] == "checked":
         return True
     if place[-2:-1] == ("provenance",) and place[-1] in VERSIONS:
         return True
-    if place[:2] == _IDS_PLACE and stored.get(_IDS_PLACE) == []:
+    if place[:2] == _IDS_PLACE and stored_values.get(_IDS_PLACE) == []:
         return True  # a result may leave out ids, as of an index, but has no others
     # older results do not store what was asked
-    return place[:2] == _ASKED_PLACE and place not in stored
+    return place[:2] == _ASKED_PLACE and place not in stored_values
 
 
-def _values_by_place(content: JsonValue, place: _Place = ()) -> Iterator[tuple[_Place, JsonValue]]:
+def _values_by_place(
+    json_value: JsonValue, place: _Place = ()
+) -> Iterator[tuple[_Place, JsonValue]]:
     """Yield whatever JSON holds that is no table or list, or an empty one, with its place."""
-    if not isinstance(content, dict | list) or not content:
-        yield place, content
+    if not isinstance(json_value, dict | list) or not json_value:
+        yield place, json_value
         return
-    parts: Iterable[tuple[str | int, JsonValue]] = enumerate(content)
-    if isinstance(content, dict):
-        parts = content.items()
-    for name, part in parts:
-        yield from _values_by_place(part, (*place, name))
+    parts_by_key: Iterable[tuple[str | int, JsonValue]] = enumerate(json_value)
+    if isinstance(json_value, dict):
+        parts_by_key = json_value.items()
+    for key, part in parts_by_key:
+        yield from _values_by_place(part, (*place, key))
 
 
-def _are_the_same(recomputed: object, stored: object, *, exact: bool) -> bool:
+def _are_the_same(recomputed_value: object, stored_value: object, *, exact: bool) -> bool:
     """Return whether two values of results are the same, numbers perhaps except for rounding."""
-    if exact or not isinstance(recomputed, float) or not isinstance(stored, float):
-        return repr(recomputed) == repr(stored)  # with the sign of zeros, which a result prints
-    if math.copysign(1, recomputed) != math.copysign(1, stored):
+    if exact or not isinstance(recomputed_value, float) or not isinstance(stored_value, float):
+        return repr(recomputed_value) == repr(
+            stored_value
+        )  # with the sign of zeros, which a result prints
+    if math.copysign(1, recomputed_value) != math.copysign(1, stored_value):
         return False
-    return math.isclose(recomputed, stored, rel_tol=SHARE, abs_tol=0.0)
+    return math.isclose(recomputed_value, stored_value, rel_tol=SHARE, abs_tol=0.0)
 
 
 def design_name(result: Result) -> str:
@@ -281,130 +295,144 @@ def design_name(result: Result) -> str:
 
 def _stored_options(result: Result, audit: str) -> dict[str, object]:
     """Return the options of the audit that a result stores."""
-    stored = {**result.options, "claim": result.claim, "confidence": result.confidence}
-    if stored.get("uncertainty") == "given":
-        del stored["uncertainty"]  # known propensities, which no option says
+    stored_options = {**result.options, "claim": result.claim, "confidence": result.confidence}
+    if stored_options.get("uncertainty") == "given":
+        del stored_options["uncertainty"]  # known propensities, which no option says
     c_upper = getattr(result, "c_upper", None)
-    if c_upper is not None and not stored.get("real_nonmembers"):
-        stored["c_upper"] = c_upper
+    if c_upper is not None and not stored_options.get("real_nonmembers"):
+        stored_options["c_upper"] = c_upper
     option_names = parameters_of(audit) - {*_DATA_ARGUMENTS}
-    return {name: option for name, option in stored.items() if name in option_names}
+    return {
+        option_name: option
+        for option_name, option in stored_options.items()
+        if option_name in option_names
+    }
 
 
-def option_json(name: str, option: object) -> JsonValue:
+def option_json(option_name: str, option: object) -> JsonValue:
     """Return an option as JSON: a claim or a policy as a table of its fields."""
     if isinstance(option, np.generic):
         option = option.item()
-    content = encode(option)
+    option_fields = encode(option)
     if isinstance(option, Policy):
-        content = stored_policy(option)
-    if not isinstance(content, dict):
-        return content
-    type_name = str(content.get("type"))
-    types = _OBJECT_OPTIONS.get(name, {})
-    kind: type | None = types.get(type_name)
-    if kind is None and name == "cuts":
-        kind = derived(Policy, type_name)
-    if kind is None:
+        option_fields = stored_policy(option)
+    if not isinstance(option_fields, dict):
+        return option_fields
+    type_name = str(option_fields.get("type"))
+    option_types = _OBJECT_OPTIONS.get(option_name, {})
+    option_type: type | None = option_types.get(type_name)
+    if option_type is None and option_name == "cuts":
+        option_type = derived(Policy, type_name)
+    if option_type is None:
         raise FormatError(
-            f"{name} is a {content.get('type', 'table')}, which a bundle cannot store"
+            f"{option_name} is a {option_fields.get('type', 'table')}, which a bundle cannot store"
         )
     stored_fields = {"type"}
-    if is_dataclass(kind):
-        stored_fields |= {field.name for field in fields(kind) if field.init}
-    return {key: part for key, part in content.items() if key in stored_fields}
+    if is_dataclass(option_type):
+        stored_fields |= {field.name for field in fields(option_type) if field.init}
+    return {
+        field_name: field_value
+        for field_name, field_value in option_fields.items()
+        if field_name in stored_fields
+    }
 
 
-def read_option(name: str, content: object) -> object:
+def read_option(option_name: str, option_content: object) -> object:
     """Return an option from JSON."""
-    is_table = isinstance(content, dict)
-    if name in _OBJECT_OPTIONS and (is_table or name != "cuts"):
-        return build(content, name=name, kinds=_OBJECT_OPTIONS[name])
-    if name in _DATA_ARGUMENTS or isinstance(content, dict | list):
-        raise FormatError(f"{name} is {shown(content)}, which is not a value of this option")
-    if content in ("inf", "-inf"):
-        return float(content)
-    return content
+    is_table = isinstance(option_content, dict)
+    if option_name in _OBJECT_OPTIONS and (is_table or option_name != "cuts"):
+        return build(option_content, name=option_name, kinds=_OBJECT_OPTIONS[option_name])
+    if option_name in _DATA_ARGUMENTS or isinstance(option_content, dict | list):
+        raise FormatError(
+            f"{option_name} is {shown(option_content)}, which is not a value of this option"
+        )
+    if option_content in ("inf", "-inf"):
+        return float(option_content)
+    return option_content
 
 
-def _data_json(name: str, value: object, arrays: dict[str, AnyArray]) -> JsonValue:
+def _data_json(
+    argument_name: str, argument: object, stored_arrays: dict[str, AnyArray]
+) -> JsonValue:
     """Put the arrays of an argument among the others, and say what they make."""
-    if isinstance(value, HasMember | Plan):
+    if isinstance(argument, HasMember | Plan):
         return "plan"
-    table = None
-    if name == _TABLE_ARGUMENT:
-        table = table_of(value, name)
-    if table is not None:
-        columns = list(stored_table(name, table, arrays))
-        return {"columns": columns, "writing": stored_writing(table)}
-    if isinstance(value, Mapping):
-        _data_json(name, tuple(value.values()), arrays)
-        return [str(key) for key in value]
-    if isinstance(value, tuple):
-        for number, part in enumerate(value):
-            _data_json(f"{name}.{number}", part, arrays)
+    feature_table = None
+    if argument_name == _TABLE_ARGUMENT:
+        feature_table = table_of(argument, argument_name)
+    if feature_table is not None:
+        stored_columns = list(stored_table(argument_name, feature_table, stored_arrays))
+        return {"columns": stored_columns, "writing": stored_writing(feature_table)}
+    if isinstance(argument, Mapping):
+        _data_json(argument_name, tuple(argument.values()), stored_arrays)
+        return [str(key) for key in argument]
+    if isinstance(argument, tuple):
+        for number, part in enumerate(argument):
+            _data_json(f"{argument_name}.{number}", part, stored_arrays)
         return _LIMITS
-    array = np.asarray(value)
-    if array.dtype.kind == "O":
-        element_types = {type(element) for element in array.ravel().tolist()}
+    argument_array = np.asarray(argument)
+    if argument_array.dtype.kind == "O":
+        element_types = {type(element) for element in argument_array.ravel().tolist()}
         if element_types == {str}:
-            array = array.astype(np.str_)
-    if array.dtype.kind not in "biufSU":
-        raise FormatError(f"{name} is a {type(value).__name__}, which a bundle cannot store")
-    arrays[name] = array
+            argument_array = argument_array.astype(np.str_)
+    if argument_array.dtype.kind not in "biufSU":
+        raise FormatError(
+            f"{argument_name} is a {type(argument).__name__}, which a bundle cannot store"
+        )
+    stored_arrays[argument_name] = argument_array
     return "array"
 
 
 def _read_data(
-    name: str,
-    form: object,
-    arrays: Mapping[str, AnyArray],
+    argument_name: str,
+    stored_form: object,
+    stored_arrays: Mapping[str, AnyArray],
     plan: object,
     used_arrays: set[str],
 ) -> object:
     """Return an argument of arrays: one, several by name, two limits, or the plan."""
-    if form == "plan" and name == "member" and plan is not None:
+    if stored_form == "plan" and argument_name == "member" and plan is not None:
         return plan
-    if name == _TABLE_ARGUMENT and isinstance(form, dict):
-        return _read_features(form, arrays, used_arrays)
+    if argument_name == _TABLE_ARGUMENT and isinstance(stored_form, dict):
+        return _read_features(stored_form, stored_arrays, used_arrays)
     attack_names: list[Any] = []
-    if isinstance(form, list) and name == "scores":
-        attack_names = form
-    is_limits = form == _LIMITS and name == "propensity"
+    if isinstance(stored_form, list) and argument_name == "scores":
+        attack_names = stored_form
+    is_limits = stored_form == _LIMITS and argument_name == "propensity"
     array_names = []
-    if form == "array":
-        array_names = [name]
+    if stored_form == "array":
+        array_names = [argument_name]
     elif is_limits:
-        array_names = [f"{name}.0", f"{name}.1"]
+        array_names = [f"{argument_name}.0", f"{argument_name}.1"]
     else:
-        array_names = [f"{name}.{number}" for number in range(len(attack_names))]
+        array_names = [f"{argument_name}.{number}" for number in range(len(attack_names))]
     are_texts = all(isinstance(attack, str) for attack in attack_names)
     are_distinct = are_texts and len(set(attack_names)) == len(attack_names)
-    are_stored = array_names and arrays.keys() >= set(array_names)
+    are_stored = array_names and stored_arrays.keys() >= set(array_names)
     if not (are_distinct and are_stored):
-        raise FormatError(f"{name} is {form!r:.80}, which is not data of a bundle")
+        raise FormatError(f"{argument_name} is {stored_form!r:.80}, which is not data of a bundle")
     used_arrays.update(array_names)
-    values = [arrays[array_name] for array_name in array_names]
+    arrays_of_argument = [stored_arrays[array_name] for array_name in array_names]
     if attack_names:
-        return dict(zip(attack_names, values, strict=True))
+        return dict(zip(attack_names, arrays_of_argument, strict=True))
     if is_limits:
-        return tuple(values)
-    return values[0]
+        return tuple(arrays_of_argument)
+    return arrays_of_argument[0]
 
 
 def _read_features(
-    form: Mapping[str, Any], arrays: Mapping[str, AnyArray], used_arrays: set[str]
+    stored_form: Mapping[str, Any], stored_arrays: Mapping[str, AnyArray], used_arrays: set[str]
 ) -> dict[str, Column]:
     """Return the columns of a table of features."""
-    writing = form.get("writing")
-    if form.keys() != _TABLE_PARTS or not isinstance(writing, dict):
+    writing = stored_form.get("writing")
+    if stored_form.keys() != _TABLE_PARTS or not isinstance(writing, dict):
         raise FormatError(
-            f"{_TABLE_ARGUMENT} is {shown(form)}, not a table of columns and their writing"
+            f"{_TABLE_ARGUMENT} is {shown(stored_form)}, not a table of columns and their writing"
         )
     return read_table(
         _TABLE_ARGUMENT,
-        form["columns"],
-        arrays=arrays,
+        stored_form["columns"],
+        stored_arrays=stored_arrays,
         writing=read_writing(writing, named=False),
         used_arrays=used_arrays,
     )
@@ -430,52 +458,52 @@ def departure(agreed: Agreement, result: Result, recipe: Recipe) -> str:
 
 def _array_arguments(recipe: Recipe) -> set[str]:
     """Return the names of arguments that a protocol leaves open and that are arrays."""
-    names = set()
-    for name in (*ARRAYS, "prior"):
-        if isinstance(recipe.arguments.get(name), np.ndarray):
-            names.add(name)
-    return names
+    array_arguments = set()
+    for argument_name in (*ARRAYS, "prior"):
+        if isinstance(recipe.arguments.get(argument_name), np.ndarray):
+            array_arguments.add(argument_name)
+    return array_arguments
 
 
 def _departure_of_arrays(agreed: Agreement, recipe: Recipe) -> str:
     """Return which array was given and not agreed on, or the other way round."""
-    arrays = _array_arguments(recipe)
-    if arrays == agreed.arrays:
+    array_arguments = _array_arguments(recipe)
+    if array_arguments == agreed.arrays:
         return ""
-    name = min(arrays ^ agreed.arrays)
-    if name in arrays:
-        return f"{name}: an array was given, but the protocol has none"
-    return f"{name}: the protocol requires an array, and none was given"
+    argument_name = min(array_arguments ^ agreed.arrays)
+    if argument_name in array_arguments:
+        return f"{argument_name}: an array was given, but the protocol has none"
+    return f"{argument_name}: the protocol requires an array, and none was given"
 
 
 def _departure_of_options(agreed: Agreement, recipe: Recipe) -> str:
     """Return which option differs from the one agreed on."""
-    audited = {**recipe.arguments, "design": recipe.audit}
-    for name in _array_arguments(recipe):
-        del audited[name]
-    for name in OPTIONS:
-        if name in ARRAYS or (name == "seed" and name not in agreed.options):
+    audited_options = {**recipe.arguments, "design": recipe.audit}
+    for option_name in _array_arguments(recipe):
+        del audited_options[option_name]
+    for option_name in OPTIONS:
+        if option_name in ARRAYS or (option_name == "seed" and option_name not in agreed.options):
             continue  # a seed that was not agreed on is the audit's own
-        default = DEFAULTS[name]
-        agreed_option = agreed.options.get(name, default)
-        audited_option = audited.get(name, default)
+        default_option = DEFAULTS[option_name]
+        agreed_option = agreed.options.get(option_name, default_option)
+        audited_option = audited_options.get(option_name, default_option)
         if encode(agreed_option) != encode(audited_option):
-            agreed_words = _option_in_words(name, agreed_option)
-            audited_words = _option_in_words(name, audited_option)
-            return f"{name}: the protocol has {agreed_words}, the audit {audited_words}"
+            agreed_words = _option_in_words(option_name, agreed_option)
+            audited_words = _option_in_words(option_name, audited_option)
+            return f"{option_name}: the protocol has {agreed_words}, the audit {audited_words}"
     return ""
 
 
 def _departure_of_attacks(agreed: Agreement, result: Result) -> str:
     """Return how the attacks differ from those agreed on."""
     agreed_attacks = list(agreed.attacks)
-    attacks = result.options.get("attacks")
-    if not isinstance(attacks, dict) or not attacks:
+    audited_scores = result.options.get("attacks")
+    if not isinstance(audited_scores, dict) or not audited_scores:
         return (
             f"attacks: the protocol has {agreed_attacks}, but scores have no name: give them as "
             "{name: scores}"
         )
-    audited_attacks = list(attacks)
+    audited_attacks = list(audited_scores)
     if agreed_attacks == audited_attacks:
         return ""
     return f"attacks: the protocol has {agreed_attacks}, but {audited_attacks!r:.200} were audited"
@@ -504,7 +532,7 @@ def _departure_of_check(agreed: Agreement, result: Result) -> str:
     )
 
 
-def _option_in_words(name: str, option: object) -> str:
-    if name == "cuts" and option is None:
+def _option_in_words(option_name: str, option: object) -> str:
+    if option_name == "cuts" and option is None:
         return '"auto"'
     return shown(encode(option))

@@ -59,21 +59,22 @@ class TablesRecipe:
     def encoded(self) -> tuple[JsonObject, dict[str, AnyArray]]:
         """Return the recipe as JSON, and its arrays, named by their tables and places."""
         arguments = self.arguments
-        arrays: dict[str, AnyArray] = {}
+        stored_arrays: dict[str, AnyArray] = {}
         tables: JsonObject = {}
-        for name in _TABLES:
-            if arguments.get(name) is not None:
-                tables[name] = list(stored_table(name, arguments[name], arrays))
+        for table_name in _TABLES:
+            columns = arguments.get(table_name)
+            if columns is not None:
+                tables[table_name] = list(stored_table(table_name, columns, stored_arrays))
         attacks = arguments["attacks"]
         has_own_scores = isinstance(attacks, Mapping)
         if has_own_scores:
             for number, scores in enumerate(attacks.values()):
-                arrays[_attack_array(number)] = np.asarray(scores, dtype=np.float64)
+                stored_arrays[_attack_array(number)] = np.asarray(scores, dtype=np.float64)
         options: JsonObject = {}
-        for name in _OPTIONS:
-            if name in arguments:
-                options[name] = option_json(name, arguments[name])
-        content: JsonObject = {
+        for option_name in _OPTIONS:
+            if option_name in arguments:
+                options[option_name] = option_json(option_name, arguments[option_name])
+        recipe_json: JsonObject = {
             "audit": SYNTHETIC,
             "options": options,
             "tables": tables,
@@ -81,30 +82,36 @@ class TablesRecipe:
             "columns": dict(arguments["columns"]),
             "writing": stored_writing(arguments["members"]),
         }
-        return content, arrays
+        return recipe_json, stored_arrays
 
     @classmethod
-    def decoded(cls, content: Mapping[str, object], arrays: Mapping[str, AnyArray]) -> Self:
+    def decoded(
+        cls, recipe_json: Mapping[str, object], stored_arrays: Mapping[str, AnyArray]
+    ) -> Self:
         """Return the recipe stored as JSON and arrays."""
-        if content.keys() - {"audit"} != _PARTS:
+        if recipe_json.keys() - {"audit"} != _PARTS:
             raise FormatError(f"it must have exactly {', '.join(sorted(_PARTS))}")
-        options = _json_table(content, "options")
-        tables = _json_table(content, "tables")
-        columns = _json_table(content, "columns")
+        options = _json_table(recipe_json, "options")
+        tables = _json_table(recipe_json, "tables")
+        columns = _json_table(recipe_json, "columns")
         if options.keys() - {*_OPTIONS} or tables.keys() - {*_TABLES}:
             raise FormatError(f"options are {', '.join(_OPTIONS)}, and tables {', '.join(_TABLES)}")
         arguments: dict[str, object] = {"columns": columns}
-        for name, option in options.items():
-            arguments[name] = read_option(name, option)
-        writing = read_writing(_json_table(content, "writing"))
+        for option_name, option in options.items():
+            arguments[option_name] = read_option(option_name, option)
+        writing = read_writing(_json_table(recipe_json, "writing"))
         used_arrays: set[str] = set()
-        for name, parts in tables.items():
-            arguments[name] = read_table(
-                name, parts, arrays=arrays, writing=writing, used_arrays=used_arrays
+        for table_name, column_parts in tables.items():
+            arguments[table_name] = read_table(
+                table_name,
+                column_parts,
+                stored_arrays=stored_arrays,
+                writing=writing,
+                used_arrays=used_arrays,
             )
-        attacks = _json_table(content, "attacks")
-        arguments["attacks"] = _read_attacks(attacks, arrays, used_arrays)
-        check_all_used(arrays, used_arrays)
+        attacks = _json_table(recipe_json, "attacks")
+        arguments["attacks"] = _read_attacks(attacks, stored_arrays, used_arrays)
+        check_all_used(stored_arrays, used_arrays)
         return cls(arguments)
 
 
@@ -112,10 +119,10 @@ def tables_recipe_of(result: SyntheticResult, inputs: SyntheticInputs) -> Tables
     """Return the recipe that gives a result again, bit for bit, from its own options."""
     writing = Writing(missing=missing_marks(inputs.missing))
     arguments: dict[str, object] = {}
-    for name in _TABLES:
-        table = getattr(inputs, name)
+    for table_name in _TABLES:
+        table = getattr(inputs, table_name)
         if table is not None:
-            arguments[name] = read_columns(table, f"the table {name}", writing)
+            arguments[table_name] = read_columns(table, f"the table {table_name}", writing)
     arguments |= {
         "attacks": _audited_attacks(result, inputs),
         "columns": dict(inputs.columns or {}),
@@ -126,8 +133,8 @@ def tables_recipe_of(result: SyntheticResult, inputs: SyntheticInputs) -> Tables
     }
     if was_asked(result, "cuts"):
         arguments["cuts"] = result.options["cuts"]
-    content, arrays = TablesRecipe(arguments).encoded()
-    recipe = TablesRecipe.decoded(content, arrays)
+    recipe_json, arrays = TablesRecipe(arguments).encoded()
+    recipe = TablesRecipe.decoded(recipe_json, arrays)
     differs = run_and_compared(recipe.run, result)
     if differs:
         raise FormatError(
@@ -146,8 +153,8 @@ def _audited_attacks(result: SyntheticResult, inputs: SyntheticInputs) -> object
         [inputs.members, inputs.nonmembers], "the index of members and non-members"
     )
     scores_by_attack = {}
-    for name, scores in inputs.attacks.items():
-        scores_by_attack[name] = order.placed(scores, f"scores of {name!r}")
+    for attack_name, scores in inputs.attacks.items():
+        scores_by_attack[attack_name] = order.placed(scores, f"scores of {attack_name!r}")
     return scores_by_attack
 
 
@@ -157,22 +164,24 @@ def _attack_array(number: int) -> str:
 
 
 def _read_attacks(
-    content: Mapping[str, object], arrays: Mapping[str, AnyArray], used_arrays: set[str]
+    attacks_json: Mapping[str, object], stored_arrays: Mapping[str, AnyArray], used_arrays: set[str]
 ) -> object:
     """Return names of attacks, or scores of one's own."""
-    names = content.get("names")
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise FormatError(f"attacks are {shown(names)}, not names")
-    has_own_scores = content.get("own")
+    attack_names = attacks_json.get("names")
+    if not isinstance(attack_names, list) or not all(
+        isinstance(name, str) for name in attack_names
+    ):
+        raise FormatError(f"attacks are {shown(attack_names)}, not names")
+    has_own_scores = attacks_json.get("own")
     if not has_own_scores:
-        return names
-    array_names = [_attack_array(number) for number in range(len(names))]
-    are_stored = arrays.keys() >= set(array_names)
-    if not are_stored or len(set(names)) < len(names):
+        return attack_names
+    array_names = [_attack_array(number) for number in range(len(attack_names))]
+    are_stored = stored_arrays.keys() >= set(array_names)
+    if not are_stored or len(set(attack_names)) < len(attack_names):
         raise FormatError("attacks have names that differ, and an array for each")
     used_arrays.update(array_names)
-    scores = [arrays[array_name] for array_name in array_names]
-    return dict(zip(names, scores, strict=True))
+    scores = [stored_arrays[array_name] for array_name in array_names]
+    return dict(zip(attack_names, scores, strict=True))
 
 
 def _json_table(content: Mapping[str, object], name: str) -> dict[str, object]:

@@ -145,64 +145,64 @@ class _BundleChecks:
     def verification(self, skipped_checks: Container[str] = ()) -> Verification:
         """Make the checks in order, up to the first that fails."""
         with self.open_files:
-            for name in _CHECKS:
-                if name in skipped_checks:
-                    check = Check(name, passed=None, words="skipped: do not rely on it")
+            for check_name in _CHECKS:
+                if check_name in skipped_checks:
+                    check = Check(check_name, passed=None, words="skipped: do not rely on it")
                 else:
-                    check = self._check(name)
+                    check = self._check(check_name)
                 self.checks.append(check)
                 if check.passed is False:
                     break
         return Verification(tuple(self.checks))
 
-    def _check(self, name: str) -> Check:
+    def _check(self, check_name: str) -> Check:
         """Make one check; whatever a foreign file makes it raise is a failure."""
-        check: Callable[[], _Outcome] = getattr(self, f"_check_{name}")
+        check: Callable[[], _Outcome] = getattr(self, f"_check_{check_name}")
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                passed, words = check()
+                passed, finding = check()
         except (InternalError, MissingExtraError, MemoryError):
             raise  # of this machine, and no fault of the bundle
         except Exception as error:  # whatever was read is anybody's
-            if name == "files" and isinstance(error, OSError):
+            if check_name == "files" and isinstance(error, OSError):
                 raise
             passed = False
-            words = _error_in_words(name, error)
-        words = printable(" ".join(words.split()))
-        if len(words) > _MOST_CHARACTERS:
-            words = words[: _MOST_CHARACTERS - 1] + "…"
-        return Check(name=name, passed=passed, words=words)
+            finding = _error_in_words(check_name, error)
+        finding = printable(" ".join(finding.split()))
+        if len(finding) > _MOST_CHARACTERS:
+            finding = finding[: _MOST_CHARACTERS - 1] + "…"
+        return Check(name=check_name, passed=passed, words=finding)
 
     def _check_files(self) -> _Outcome:
         self.contents = Contents.of(self.folder, self.open_files)
-        digests = dict(self.contents.digests)
-        missing_files = _REQUIRED_FILES - digests.keys()
+        file_digests = dict(self.contents.digests)
+        missing_files = _REQUIRED_FILES - file_digests.keys()
         if missing_files:
             return False, f"{min(missing_files)} is missing"
-        del digests[SUMS]
-        expected_sums = manifest.sums(digests)
+        del file_digests[SUMS]
+        expected_sums = manifest.sums(file_digests)
         stored_sums = self.contents.texts[SUMS]
         if expected_sums != stored_sums:
             difference = _difference_of_sums(expected_sums, stored_sums)
             return False, f"{SUMS} does not match these files: {difference}"
-        return True, f"{len(digests)} files, none missing, added or changed"
+        return True, f"{len(file_digests)} files, none missing, added or changed"
 
-    def _read_json(self, name: str) -> Any:
+    def _read_json(self, file_name: str) -> Any:
         try:
-            return parsed(self.contents.texts[name].decode("utf-8"))
+            return parsed(self.contents.texts[file_name].decode("utf-8"))
         except ValueError as error:  # also a FormatError
             reason = " ".join(str(error).split())
-            raise FormatError(f"{name}: {reason}") from error
+            raise FormatError(f"{file_name}: {reason}") from error
 
     def _check_result(self) -> _Outcome:
-        content = self._read_json("result.json")
+        result_json = self._read_json("result.json")
         type_name = None
-        if isinstance(content, dict):
-            type_name = content.get("type")
+        if isinstance(result_json, dict):
+            type_name = result_json.get("type")
         if not isinstance(type_name, str) or type_name not in _RESULT_TYPES:
             return False, f"result.json is of type {type_name!r:.60}"
-        self.result = _RESULT_TYPES[type_name].from_dict(content)
+        self.result = _RESULT_TYPES[type_name].from_dict(result_json)
         return True, repr(self.result)
 
     def _check_assumptions(self) -> _Outcome:
@@ -212,11 +212,11 @@ class _BundleChecks:
             vouchers[assumption["name"]] = assumption["vouched for by"]
         if manifest.assumptions_of(self.result, vouchers) != stored_assumptions:
             return False, "assumptions.json has others than the result"
-        words = f"{len(stored_assumptions)}, with the name of who vouches for each"
+        finding = f"{len(stored_assumptions)}, with the name of who vouches for each"
         contradicted = [assumption.name for assumption in self.result.summary().contradicted]
         if contradicted:
-            words += f"; contradicted by the data: {', '.join(contradicted)}"
-        return True, words
+            finding += f"; contradicted by the data: {', '.join(contradicted)}"
+        return True, finding
 
     def _check_plan(self) -> _Outcome:
         if "plan.npz" in self.contents.archives:
@@ -240,14 +240,14 @@ class _BundleChecks:
         # 2. All else follows from files, result and plan.
         environment_here = manifest.environment()
         environment_there: dict[str, str] = {}
-        for name in environment_here:
-            if name in notes or name != manifest.KERNELS:
-                environment_there[name] = str(notes[name])
-        for name in recipe.VERSIONS:
-            version = getattr(self.result.provenance, name)
-            if not _VERSION.fullmatch(version):
-                return False, f"{shown(version)} is not a version of {name}"
-            environment_there[name] = version
+        for version_name in environment_here:
+            if version_name in notes or version_name != manifest.KERNELS:
+                environment_there[version_name] = str(notes[version_name])
+        for version_name in recipe.VERSIONS:
+            named_version = getattr(self.result.provenance, version_name)
+            if not _VERSION.fullmatch(named_version):
+                return False, f"{shown(named_version)} is not a version of {version_name}"
+            environment_there[version_name] = named_version
         flaw = self._flaw_of_manifest(notes, environment_there, model)
         if flaw:
             return False, flaw
@@ -257,33 +257,33 @@ class _BundleChecks:
         about = "no digest of a model"
         if model:
             about = f"about the model {model[:16]}…"
-        version = environment_there["leakbound"]
-        return True, f"an in-toto statement of leakbound {version}, {about}"
+        named_version = environment_there["leakbound"]
+        return True, f"an in-toto statement of leakbound {named_version}, {about}"
 
     def _flaw_of_manifest(
         self,
         notes: Mapping[str, object],
-        environment: Mapping[str, str],
+        environment_there: Mapping[str, str],
         model: str | None,
     ) -> str:
         """Return how the manifest differs from that of these files, made where it says."""
         plan_seed = None
         if self.plan is not None:
             plan_seed = self.plan.seed
-        expected_notes = manifest.notes_of(self.result, environment, plan_seed)
-        digests = dict(self.contents.digests)
-        del digests[MANIFEST]
-        del digests[SUMS]
+        expected_notes = manifest.notes_of(self.result, environment_there, plan_seed)
+        file_digests = dict(self.contents.digests)
+        del file_digests[MANIFEST]
+        del file_digests[SUMS]
         expected_manifest = manifest.statement(
-            digests, result=self.result, notes=expected_notes, model=model
+            file_digests, result=self.result, notes=expected_notes, model=model
         )
         if expected_manifest == self.contents.texts[MANIFEST]:
             return ""
         flaw = f"{MANIFEST} does not match these files, this result and this plan"
         wrong_notes = []
-        for name, expected_note in expected_notes.items():
-            if notes.get(name) != expected_note:
-                wrong_notes.append(name)
+        for note_name, expected_note in expected_notes.items():
+            if notes.get(note_name) != expected_note:
+                wrong_notes.append(note_name)
         if wrong_notes:
             flaw += f": {', '.join(wrong_notes)}"
         return flaw
@@ -297,35 +297,35 @@ class _BundleChecks:
         return f"; if leakbound {version} made it, as it says, verify it by that version"
 
     def _check_inputs(self) -> _Outcome:
-        content = self._read_json("audit.json")
+        recipe_json = self._read_json("audit.json")
         layout = None
-        if isinstance(content, dict):
-            layout = content.pop("layout", None)
+        if isinstance(recipe_json, dict):
+            layout = recipe_json.pop("layout", None)
         if type(layout) is not int or layout != manifest.LAYOUT:
             return False, "audit.json is of another layout"
         inputs = self.contents.archives["inputs.npz"]
         try:
-            with open_archive(inputs, most=manifest.MOST_ARRAYS) as archive:
-                count = len(archive.names)
-                if count > _MOST_ARRAYS:
+            with open_archive(inputs, most=manifest.MOST_ARRAYS) as inputs_archive:
+                array_count = len(inputs_archive.names)
+                if array_count > _MOST_ARRAYS:
                     limit = f"at most {_MOST_ARRAYS:,} are read"
-                    return False, f"inputs.npz holds {count:,} arrays: {limit}"
-                arrays = {name: archive[name] for name in archive.names}
+                    return False, f"inputs.npz holds {array_count:,} arrays: {limit}"
+                stored_arrays = {name: inputs_archive[name] for name in inputs_archive.names}
         except FormatError as error:
             return False, f"inputs.npz: {error}"
-        self.recipe = self._decoded_recipe(content, arrays)
-        audit = self.recipe.audit
-        if audit != recipe.design_name(self.result):
-            return False, f"{audit} does not give a {type(self.result).__name__}"
+        self.recipe = self._decoded_recipe(recipe_json, stored_arrays)
+        audit_name = self.recipe.audit
+        if audit_name != recipe.design_name(self.result):
+            return False, f"{audit_name} does not give a {type(self.result).__name__}"
         member = self.recipe.arguments.get("member")
         if self.plan is not None and member is not self.plan:
             return False, "membership is not that of the plan"
-        return True, f"{audit} with {len(arrays)} arrays"
+        return True, f"{audit_name} with {len(stored_arrays)} arrays"
 
-    def _decoded_recipe(self, content: object, arrays: Arrays) -> Recipe | TablesRecipe:
-        if isinstance(content, dict) and content.get("audit") == recipe.SYNTHETIC:
-            return TablesRecipe.decoded(content, arrays)
-        return Recipe.decoded(content, arrays, self.plan)
+    def _decoded_recipe(self, recipe_json: object, stored_arrays: Arrays) -> Recipe | TablesRecipe:
+        if isinstance(recipe_json, dict) and recipe_json.get("audit") == recipe.SYNTHETIC:
+            return TablesRecipe.decoded(recipe_json, stored_arrays)
+        return Recipe.decoded(recipe_json, stored_arrays, self.plan)
 
     def _check_protocol(self) -> _Outcome:
         if "protocol.json" not in self.contents.texts:
@@ -335,24 +335,24 @@ class _BundleChecks:
         departure = recipe.departure(agreed, result=self.result, recipe=self.recipe)
         if departure:
             return False, departure
-        words = "the audit matches it"
+        finding = "the audit matches it"
         if agreed.canaries_sha256:
-            words += f", on canaries of SHA-256 {agreed.canaries_sha256}"
-        return True, words
+            finding += f", on canaries of SHA-256 {agreed.canaries_sha256}"
+        return True, finding
 
     def _check_commitment(self) -> _Outcome:
-        texts = self.contents.texts
-        has_opening = "opening.json" in texts
-        has_commitment = "commitment.json" in texts
+        stored_texts = self.contents.texts
+        has_opening = "opening.json" in stored_texts
+        has_commitment = "commitment.json" in stored_texts
         if not has_opening and not has_commitment:
             if self.published_commitment is not None:
                 return False, "the bundle has no opening of a commitment"
             return None, "none: you have to trust the auditor that coins and protocol came first"
         has_both = has_opening and has_commitment
-        if not has_both or self.plan is None or "protocol.json" not in texts:
+        if not has_both or self.plan is None or "protocol.json" not in stored_texts:
             return False, "plan, protocol, opening or commitment is missing; all four are needed"
-        commitment = Commitment.from_json(texts["commitment.json"])
-        opening = read_opening(texts["opening.json"], self.plan)
+        commitment = Commitment.from_json(stored_texts["commitment.json"])
+        opening = read_opening(stored_texts["opening.json"], self.plan)
         commitment.check(opening)
         if opening.protocol != self._read_json("protocol.json"):
             return False, "protocol.json does not match the commitment"
@@ -366,16 +366,16 @@ class _BundleChecks:
         recomputed = self.recipe.run()
         # The last bits of a model that was fitted to features depend on the kernel of the linear
         # algebra, which no version tells.
-        fitted = self.recipe.fitted
-        exact = self.same_environment and not fitted
-        difference = recipe.difference(recomputed, self.result, exact=exact)
-        if difference:
-            if fitted:
+        is_fitted = self.recipe.fitted
+        must_be_exact = self.same_environment and not is_fitted
+        first_difference = recipe.difference(recomputed, self.result, exact=must_be_exact)
+        if first_difference:
+            if is_fitted:
                 there = shown(self.kernels_there)
                 here = shown(self.kernels_here)
-                difference += f"; linear algebra was by {there} there, and is by {here} here"
-            return False, difference + self._other_version
-        if exact:
+                first_difference += f"; linear algebra was by {there} there, and is by {here} here"
+            return False, first_difference + self._other_version
+        if must_be_exact:
             return True, "recomputed from its scores: the same, bit for bit"
         rounding = f"rounding (relative differences up to {recipe.SHARE:g})"
         if self.same_environment:
@@ -397,12 +397,12 @@ class _BundleChecks:
         )
 
 
-def _error_in_words(check: str, error: Exception) -> str:
+def _error_in_words(check_name: str, error: Exception) -> str:
     """Return what an error says, after its type if it is no refusal of what was read."""
     message = one_line(error) or type(error).__name__
     if is_refusal(error):
         return message
-    reads_only = check not in {"audit", "report"}
+    reads_only = check_name not in {"audit", "report"}
     if reads_only and isinstance(error, _ERRORS_OF_SHAPE):
         return message
     return f"{type(error).__name__}: {message}"
@@ -412,21 +412,24 @@ def _difference_of_sums(expected_sums: bytes, stored_sums: bytes) -> str:
     """Return what differs between two files of digests."""
     expected_lines = set(expected_sums.decode("ascii").split("\n"))
     stored_lines = set(stored_sums.decode("ascii", errors="replace").split("\n"))
-    names = [line[_NAME_START:] or line for line in expected_lines ^ stored_lines]
-    if not names:
+    changed_names = [
+        checksum_line[_NAME_START:] or checksum_line
+        for checksum_line in expected_lines ^ stored_lines
+    ]
+    if not changed_names:
         return "lines moved"
-    return f"{min(names)!r:.80} was changed, added or removed"
+    return f"{min(changed_names)!r:.80} was changed, added or removed"
 
 
 def _plan_of_seed(plan: Plan) -> Plan:
     """Return the plan that follows from the seed of a plan."""
-    options: dict[str, Any] = {"seed": plan.seed, "ids": plan.ids, "copies": plan.copies}
+    plan_options: dict[str, Any] = {"seed": plan.seed, "ids": plan.ids, "copies": plan.copies}
     if plan.k:
-        options["k"] = plan.k
+        plan_options["k"] = plan.k
     else:
-        options["unit"] = plan.unit
+        plan_options["unit"] = plan.unit
     plan_type: Any = type(plan)
-    expected: Plan = plan_type.create(len(plan), **options)
+    expected: Plan = plan_type.create(len(plan), **plan_options)
     return expected
 
 

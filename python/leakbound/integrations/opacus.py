@@ -219,7 +219,9 @@ class WatchedOptimizer:
         watcher_ids = {id(parameter) for parameter in self._watcher_parameters}
         for group in optimizer.param_groups:
             parameters = group["params"]
-            group["params"] = [one for one in parameters if id(one) not in watcher_ids]
+            group["params"] = [
+                parameter for parameter in parameters if id(parameter) not in watcher_ids
+            ]
         for parameter in self._watcher_parameters:
             parameter.grad_sample = None  # type: ignore[attr-defined]
         if self._max_grad_norms is not None:
@@ -374,7 +376,7 @@ class WatchedGhost(WatchedOptimizer):
 
     def _has_new_gradients(self) -> bool:
         """See `WatchedOptimizer._is_ready`."""
-        return any(one.grad is not None for one in self._model_parameters)
+        return any(parameter.grad is not None for parameter in self._model_parameters)
 
     def _append_rows(self, canaries: IntArray) -> list[int]:
         """Add canaries to the clipped sums; return the examples of the backward pass."""

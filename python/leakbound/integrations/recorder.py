@@ -352,6 +352,26 @@ class _RowwiseRandomness(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return result
 
 
+class _ParameterState:
+    """A parameter as it was: its value, gradient and attributes."""
+
+    def __init__(self, parameter: nn.Parameter) -> None:
+        self.parameter = parameter
+        self._value = parameter.detach().clone()
+        self._gradient = parameter.grad
+        self._requires_grad = parameter.requires_grad
+        self._attributes = dict(vars(parameter))
+
+    def put_back(self) -> None:
+        """Put everything back."""
+        parameter = self.parameter
+        parameter.data.copy_(self._value)
+        parameter.grad = self._gradient
+        parameter.requires_grad_(self._requires_grad)
+        vars(parameter).clear()
+        vars(parameter).update(self._attributes)
+
+
 class _OriginalState:
     """All that runs of a step may change, as it was."""
 
@@ -365,12 +385,11 @@ class _OriginalState:
         self._inner_optimizer_fields = dict(vars(optimizer.original_optimizer))
         self._optimizer_fields = _copy_of_fields(vars(optimizer))
         parameters = {id(one): one for one in [*model.parameters(), *optimizer.params]}
-        self._parameters = [
-            (one, one.detach().clone(), one.grad, dict(vars(one)), one.requires_grad)
-            for one in parameters.values()
-        ]
-        self._buffers = [(one, one.detach().clone()) for one in model.buffers()]
-        self._modules = [(one, _copy_of_fields(_plain_attributes(one))) for one in model.modules()]
+        self._parameters = [_ParameterState(parameter) for parameter in parameters.values()]
+        self._buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
+        self._modules = []
+        for module in model.modules():
+            self._modules.append((module, _copy_of_fields(_plain_attributes(module))))
         self._fields_at_start: dict[str, object] = {}
 
     def begin(self) -> None:
@@ -391,7 +410,8 @@ class _OriginalState:
             if seeded or name in _ADAPTIVE_FIELDS:
                 vars(optimizer)[name] = _copy_of_mutable(value)
         vars(optimizer).update(_is_last_step_skipped=False, _step_skip_queue=[])
-        for parameter, *_ in self._parameters:
+        for state in self._parameters:
+            parameter = state.parameter
             parameter.grad = None
             for name in _PER_EXAMPLE_ATTRIBUTES:
                 if name in vars(parameter):
@@ -408,12 +428,8 @@ class _OriginalState:
         inner_optimizer: object = self._optimizer.original_optimizer
         vars(inner_optimizer).clear()
         vars(inner_optimizer).update(self._inner_optimizer_fields)
-        for parameter, value, gradient, attributes, requires_grad in self._parameters:
-            parameter.data.copy_(value)
-            parameter.grad = gradient
-            parameter.requires_grad_(requires_grad)
-            vars(parameter).clear()
-            vars(parameter).update(attributes)
+        for state in self._parameters:
+            state.put_back()
         for buffer, value in self._buffers:
             buffer.data.copy_(value)
         for module, attributes in self._modules:

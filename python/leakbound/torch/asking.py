@@ -102,14 +102,19 @@ class ScoredModel:
             raise
         except Exception as error:  # of other people's models
             arguments = {"inputs": batch.inputs, **batch.arguments}
-            descriptions = []
-            for name, tensor in arguments.items():
-                dtype = str(tensor.dtype).removeprefix("torch.")
-                descriptions.append(f"{name} of {dtype} and shape {tuple(tensor.shape)}")
+            described_arguments = []
+            for argument_name, argument in arguments.items():
+                argument_dtype = str(argument.dtype).removeprefix("torch.")
+                described_arguments.append(
+                    f"{argument_name} of {argument_dtype} and shape {tuple(argument.shape)}"
+                )
             raise InputError(
-                f"the model cannot take {', '.join(descriptions)}: {type(error).__name__}: "
+                f"the model cannot take {', '.join(described_arguments)}: {type(error).__name__}: "
                 f"{one_line(error)}"
             ) from error
+
+    def _run_for_logits(self, batch: Batch) -> Any:
+        return unwrapped(self._run_model(batch))
 
     def _with_needed_inputs(self, batch: Batch) -> Batch:
         """Add what the model needs: labels to decode from, places of tokens behind padding."""
@@ -117,43 +122,45 @@ class ScoredModel:
         if self._encoder_decoder is not None and not decoder_inputs:
             _check_decoder_labels(self._encoder_decoder, batch)
             batch = batch.with_arguments(labels=batch.targets)
-        padding = _left_padding(batch)
-        if padding is None:
+        left_padding = _left_padding(batch)
+        if left_padding is None:
             return batch
         if self._needs_position_ids is None:
-            self._needs_position_ids = self._finds_position_ids_needed(batch, padding)
+            self._needs_position_ids = self._position_ids_are_needed(batch, left_padding)
         if self._needs_position_ids:
-            return batch.with_arguments(position_ids=_position_ids(batch, padding))
+            return batch.with_arguments(position_ids=_position_ids(batch, left_padding))
         return batch
 
     # Padding on the left
 
-    def _finds_position_ids_needed(self, batch: Batch, padding: Tensor) -> bool:
+    def _position_ids_are_needed(self, batch: Batch, left_padding: Tensor) -> bool:
         """Return whether a padded row needs places to be answered as without its padding."""
-        row = int(padding.argmax())
-        padded_row = batch.rows(slice(row, row + 1))
-        row_padding = int(padding[row])
+        most_padded_row = int(left_padding.argmax())
+        padded_row = batch.rows(slice(most_padded_row, most_padded_row + 1))
+        row_padding = int(left_padding[most_padded_row])
         unpadded_row = padded_row.without_first(row_padding)
-        unpadded_logits = unwrapped(self._run_model(unpadded_row))
+        unpadded_logits = self._run_for_logits(unpadded_row)
         if not _is_logits(unpadded_logits):
             return False  # of a function of the user's, who knows what it returns
 
         def difference_of(batch: Batch) -> float:
-            logits = unwrapped(self._run_model(batch))
+            logits = self._run_for_logits(batch)
             if _is_logits(logits) and logits.shape != unpadded_logits.shape:
                 logits = logits[:, row_padding:]
             return _relative_difference(logits, unpadded_logits)
 
-        tolerance = _rounding_tolerance(unpadded_logits)
+        rounding_tolerance = _rounding_tolerance(unpadded_logits)
         without_position_ids = difference_of(padded_row)
-        if without_position_ids <= tolerance / 100:
+        if without_position_ids <= rounding_tolerance / 100:
             return False
-        position_ids = _position_ids(padded_row, padding[row : row + 1])
+        position_ids = _position_ids(
+            padded_row, left_padding[most_padded_row : most_padded_row + 1]
+        )
         try:
             with_position_ids = difference_of(padded_row.with_arguments(position_ids=position_ids))
         except InputError:  # it takes no position_ids
             with_position_ids = math.inf
-        if min(without_position_ids, with_position_ids) > tolerance:
+        if min(without_position_ids, with_position_ids) > rounding_tolerance:
             raise InputError(
                 "padding on the left changes what the model answers, with position_ids and "
                 "without: pad on the right, and check that the model uses attention_mask"
@@ -168,12 +175,10 @@ class ScoredModel:
         if next_token or (next_token is not None and batch.labelled):
             return next_token
         readings = _readings_of_labels(batch)
-        if readings == {False}:
+        may_be_next = readings == {True} and not self._depends_on_later_tokens(batch)
+        if may_be_next or readings == {False}:
             self._known_by_data = next_token is None
-            return False
-        if readings == {True} and not self._depends_on_later_tokens(batch):
-            self._known_by_data = next_token is None
-            return True
+            return may_be_next
         if not batch.labelled:
             raise InputError(
                 "what the model answers about a token depends on the tokens after it, so it does "
@@ -195,7 +200,7 @@ class ScoredModel:
         if not self._modules_with_loss:
             return None
         few_rows = self._with_needed_inputs(batch.rows(slice(_TRIED_ROWS)))
-        logits = unwrapped(self._run_model(few_rows))
+        logits = self._run_for_logits(few_rows)
         if not _is_logits(logits) or logits.shape[:-1] != few_rows.targets.shape:
             return None
         for module in self._modules_with_loss:
@@ -208,26 +213,26 @@ class ScoredModel:
         self, module: nn.Module, few_rows: Batch, logits: Tensor
     ) -> bool | None:
         """Return which labels the loss of a module is of, if `logits` are the module's."""
-        labels = few_rows.labels().to(torch.int64)
+        few_labels = few_rows.labels().to(torch.int64)
         by_name = _next_token_by_class_name(module)
         try:
-            output = few_rows.with_arguments(labels=labels).output_of(module)
+            module_output = few_rows.with_arguments(labels=few_labels).output_of(module)
         except Exception:  # of a model that another one calls in its own way
             if module is self.model:
                 return by_name
             return None
-        tolerance = _rounding_tolerance(logits)
-        if _relative_difference(unwrapped(output), logits) > tolerance:
+        rounding_tolerance = _rounding_tolerance(logits)
+        if _relative_difference(unwrapped(module_output), logits) > rounding_tolerance:
             return None
-        loss = getattr(output, "loss", None)
+        loss = getattr(module_output, "loss", None)
         if not isinstance(loss, Tensor) or loss.numel() != 1:
             return by_name
-        own_loss = float(loss)
-        loss_in_place = _mean_cross_entropy(logits, labels)
-        loss_of_next = _mean_cross_entropy(logits[:, :-1], labels[:, 1:])
-        loss_tolerance = tolerance * (1 + abs(own_loss))
-        is_in_place = abs(own_loss - loss_in_place) <= loss_tolerance
-        is_of_next = abs(own_loss - loss_of_next) <= loss_tolerance
+        loss_of_module = float(loss)
+        loss_in_place = _mean_cross_entropy(logits, few_labels)
+        loss_of_next = _mean_cross_entropy(logits[:, :-1], few_labels[:, 1:])
+        loss_tolerance = rounding_tolerance * (1 + abs(loss_of_module))
+        is_in_place = abs(loss_of_module - loss_in_place) <= loss_tolerance
+        is_of_next = abs(loss_of_module - loss_of_next) <= loss_tolerance
         if is_in_place == is_of_next:
             return by_name
         return is_of_next
@@ -235,17 +240,17 @@ class ScoredModel:
     def _depends_on_later_tokens(self, batch: Batch) -> bool:
         """Return whether the answer about the first token of a row changes with later tokens."""
         every_token = torch.ones_like(batch.inputs)
-        is_token = batch.arguments.get("attention_mask", every_token).bool()
-        row = int(is_token.sum(1).argmax())
-        first_token = int(is_token[row].to(torch.int64).argmax())
-        one_row = self._with_needed_inputs(batch.rows(slice(row, row + 1)))
+        is_real_token = batch.arguments.get("attention_mask", every_token).bool()
+        longest_row = int(is_real_token.sum(1).argmax())
+        first_token = int(is_real_token[longest_row].to(torch.int64).argmax())
+        one_row = self._with_needed_inputs(batch.rows(slice(longest_row, longest_row + 1)))
         lowest = batch.inputs.min()
         highest = batch.inputs.max()
         changed_tokens = one_row.inputs.clone()
         later_tokens = changed_tokens[:, first_token + 1 :]
         later_tokens[:] = torch.where(later_tokens == lowest, highest, lowest)
-        logits_before = unwrapped(self._run_model(one_row))
-        logits_after = unwrapped(self._run_model(one_row.with_inputs(changed_tokens)))
+        logits_before = self._run_for_logits(one_row)
+        logits_after = self._run_for_logits(one_row.with_inputs(changed_tokens))
         if _is_logits(logits_before) and _is_logits(logits_after):
             logits_before = logits_before[:, first_token]
             logits_after = logits_after[:, first_token]
@@ -301,8 +306,8 @@ def _is_encoder_decoder(module: nn.Module) -> bool:
 
 def _mean_cross_entropy(logits: Tensor, labels: Tensor) -> float:
     """Return the mean loss of the labels that count, in float32 at least."""
-    precision = torch.promote_types(logits.dtype, torch.float32)
-    rows_of_logits = logits.to(precision).flatten(0, 1)
+    loss_precision = torch.promote_types(logits.dtype, torch.float32)
+    rows_of_logits = logits.to(loss_precision).flatten(0, 1)
     loss = functional.cross_entropy(rows_of_logits, labels.flatten(), ignore_index=IGNORED)
     return float(loss)
 
@@ -313,20 +318,24 @@ def _readings_of_labels(batch: Batch) -> set[bool]:
     Labels that are the tokens in their places are those of models that predict the next one; labels
     that are the next tokens already are predicted in their own places.
     """
-    inputs = batch.inputs
+    input_tokens = batch.inputs
     labels = batch.targets
     if not batch.labelled:
         return {True}
-    if inputs.shape != labels.shape or inputs.is_floating_point() or inputs.is_complex():
+    if (
+        input_tokens.shape != labels.shape
+        or input_tokens.is_floating_point()
+        or input_tokens.is_complex()
+    ):
         return set()
-    inputs = inputs.to(labels.device)
+    input_tokens = input_tokens.to(labels.device)
     is_counted = labels != IGNORED
     has_next = is_counted[:, :-1]
     readings = set()
-    are_own_tokens = (labels == inputs)[is_counted].all()
+    are_own_tokens = (labels == input_tokens)[is_counted].all()
     if are_own_tokens:
         readings |= {True}
-    are_next_tokens = (labels[:, :-1] == inputs[:, 1:])[has_next].all()
+    are_next_tokens = (labels[:, :-1] == input_tokens[:, 1:])[has_next].all()
     if has_next.any() and are_next_tokens:
         readings |= {False}
     return readings
@@ -343,18 +352,18 @@ def _left_padding(batch: Batch) -> Tensor | None:
     if batch.inputs.ndim != 2 or attention_mask.shape != batch.inputs.shape:
         return None
     is_before_text = attention_mask.bool().cumsum(1) == 0
-    padding = is_before_text.sum(1)
-    is_empty_row = padding == attention_mask.shape[1]
-    padding = padding.masked_fill(is_empty_row, 0)
-    if padding.any():
-        return padding
+    padding_of_rows = is_before_text.sum(1)
+    is_empty_row = padding_of_rows == attention_mask.shape[1]
+    padding_of_rows = padding_of_rows.masked_fill(is_empty_row, 0)
+    if padding_of_rows.any():
+        return padding_of_rows
     return None
 
 
-def _position_ids(batch: Batch, padding: Tensor) -> Tensor:
+def _position_ids(batch: Batch, left_padding: Tensor) -> Tensor:
     """Return the positions of tokens, counted from the first one behind padding."""
-    columns = torch.arange(batch.inputs.shape[1], device=padding.device)
-    behind_padding = columns.unsqueeze(0) - padding.unsqueeze(1)
+    column_numbers = torch.arange(batch.inputs.shape[1], device=left_padding.device)
+    behind_padding = column_numbers.unsqueeze(0) - left_padding.unsqueeze(1)
     return behind_padding.clamp(min=0)
 
 

@@ -18,99 +18,109 @@ Column: TypeAlias = Tensor | AnyArray
 
 def columns_of(data: Mapping[str, object]) -> dict[str, Column]:
     """Return columns under their names; those with a row of tokens for each example are padded."""
-    columns: dict[str, Column] = {}
+    plain_columns: dict[str, Column] = {}
     ragged_columns: dict[str, list[AnyArray]] = {}
-    for name, values in data.items():
-        if values is None:
+    for column_name, column_values in data.items():
+        if column_values is None:
             continue
-        token_rows = _token_rows(values)
+        token_rows = _token_rows(column_values)
         if token_rows:
-            ragged_columns[name] = token_rows
+            ragged_columns[column_name] = token_rows
         else:
-            columns[name] = number_column(values, name)
+            plain_columns[column_name] = number_column(column_values, column_name)
     if ragged_columns:
-        columns |= _padded_columns(ragged_columns, has_mask="attention_mask" in columns)
-    return columns
+        plain_columns |= _padded_columns(ragged_columns, has_mask="attention_mask" in plain_columns)
+    return plain_columns
 
 
-def column_tensor(array: Column) -> Tensor:
+def column_tensor(array_part: Column) -> Tensor:
     """Return a part of a column as a tensor, in a type that torch computes with."""
-    if isinstance(array, Tensor):
-        return array
-    dtype = array.dtype
-    torch_dtype = dtype.newbyteorder("=")
-    if dtype.kind == "u" and dtype.itemsize > 1:  # which models take as little as torch does
-        torch_dtype = np.dtype(np.int64)
-        if array.size and int(array.max()) > np.iinfo(np.int64).max:
+    if isinstance(array_part, Tensor):
+        return array_part
+    array_dtype = array_part.dtype
+    supported_dtype = array_dtype.newbyteorder("=")
+    if (
+        array_dtype.kind == "u" and array_dtype.itemsize > 1
+    ):  # which models take as little as torch does
+        supported_dtype = np.dtype(np.int64)
+        if array_part.size and int(array_part.max()) > np.iinfo(np.int64).max:
             raise InputError("integers of data must be below 2^63")
-    elif dtype.kind == "f" and dtype.itemsize > np.dtype(np.float64).itemsize:
-        torch_dtype = np.dtype(np.float64)
-    return torch.tensor(np.ascontiguousarray(array, dtype=torch_dtype))
+    elif array_dtype.kind == "f" and array_dtype.itemsize > np.dtype(np.float64).itemsize:
+        supported_dtype = np.dtype(np.float64)
+    return torch.tensor(np.ascontiguousarray(array_part, dtype=supported_dtype))
 
 
-def check_dense(values: object, name: str) -> None:
+def check_dense(column_values: object, column_name: str) -> None:
     """Raise for tensors whose rows are not numbers at places: sparse and nested ones."""
-    if not isinstance(values, Tensor):
+    if not isinstance(column_values, Tensor):
         return
-    layout = str(values.layout)
-    if values.is_nested:
-        layout = "nested"
-    if values.is_nested or values.layout != torch.strided:
-        raise InputTypeError(f"{name} must be a dense tensor, got a {layout} one: pass to_dense()")
+    layout_name = str(column_values.layout)
+    if column_values.is_nested:
+        layout_name = "nested"
+    if column_values.is_nested or column_values.layout != torch.strided:
+        raise InputTypeError(
+            f"{column_name} must be a dense tensor, got a {layout_name} one: pass to_dense()"
+        )
 
 
-def collate_rows(rows: list[Any]) -> object:
+def collate_rows(batch_rows: list[Any]) -> object:
     """Return a batch of rows, as torch makes them; tokens of several lengths are padded."""
-    first_row = rows[0]
+    first_row = batch_rows[0]
     if not isinstance(first_row, Mapping) or "input_ids" not in first_row:
-        return default_collate(rows)
-    columns: dict[str, object] = {}
-    for name, first_value in first_row.items():
+        return default_collate(batch_rows)
+    collated_columns: dict[str, object] = {}
+    for column_name, first_value in first_row.items():
         if first_value is None:
             continue
-        values = [row[name] for row in rows]
-        columns[name] = values
-        if all(isinstance(value, Tensor) for value in values):
-            shapes = {value.shape for value in values}
-            if len(shapes) == 1:
-                columns[name] = torch.stack(values)
-    return columns_of(columns)
+        values_of_rows = [batch_row[column_name] for batch_row in batch_rows]
+        collated_columns[column_name] = values_of_rows
+        if all(isinstance(row_value, Tensor) for row_value in values_of_rows):
+            row_shapes = {row_value.shape for row_value in values_of_rows}
+            if len(row_shapes) == 1:
+                collated_columns[column_name] = torch.stack(values_of_rows)
+    return columns_of(collated_columns)
 
 
-def number_column(values: object, name: str) -> Column:
+def number_column(column_values: object, column_name: str) -> Column:
     """Return numbers with a row for each example."""
-    if isinstance(values, Tensor):
-        check_dense(values, name)
-        return values
-    if "numpy.ma" in sys.modules and np.ma.is_masked(values):
-        raise InputTypeError(f"{name} has masked entries; drop them first")
+    if isinstance(column_values, Tensor):
+        check_dense(column_values, column_name)
+        return column_values
+    if "numpy.ma" in sys.modules and np.ma.is_masked(column_values):
+        raise InputTypeError(f"{column_name} has masked entries; drop them first")
     try:
-        array = np.asarray(values)
+        number_array = np.asarray(column_values)
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(
-            f"{name} cannot be read as an array, {error}; rows of tokens of several lengths are "
-            "padded in a mapping with input_ids"
+            f"{column_name} cannot be read as an array, {error}; rows of tokens of several lengths "
+            "are padded in a mapping with input_ids"
         ) from error
-    if array.dtype.kind not in "biuf":
-        raise InputTypeError(f"arrays of data must hold numbers, got dtype {array.dtype} in {name}")
-    return array
+    if number_array.dtype.kind not in "biuf":
+        raise InputTypeError(
+            f"arrays of data must hold numbers, got dtype {number_array.dtype} in {column_name}"
+        )
+    return number_array
 
 
-def _token_rows(values: object) -> list[AnyArray]:
+def _token_rows(column_values: object) -> list[AnyArray]:
     """Return rows of integers one by one, if that is what they are and NumPy does not see it."""
-    if isinstance(values, Tensor) or getattr(values, "dtype", None) in (int, float, bool):
+    if isinstance(column_values, Tensor) or getattr(column_values, "dtype", None) in (
+        int,
+        float,
+        bool,
+    ):
         return []
-    if isinstance(values, np.ndarray) and values.dtype != object:
+    if isinstance(column_values, np.ndarray) and column_values.dtype != object:
         return []
     try:
-        rows = [np.asarray(row) for row in _row_list(values)]
+        row_arrays = [np.asarray(row_array) for row_array in _row_list(column_values)]
     except (TypeError, ValueError, RuntimeError):
         return []
-    for row in rows:
-        is_integer = row.dtype.kind in "biu" or not row.size
-        if row.ndim != 1 or not is_integer:
+    for row_array in row_arrays:
+        is_integer = row_array.dtype.kind in "biu" or not row_array.size
+        if row_array.ndim != 1 or not is_integer:
             return []
-    return rows
+    return row_arrays
 
 
 def _row_list(values: object) -> Sequence[object]:
@@ -129,16 +139,16 @@ def _padded_columns(
     """Pad rows of tokens on the right, and say in an attention mask where they end."""
     lengths_of_rows: dict[str, list[int]] = {}
     padded_columns: dict[str, AnyArray] = {}
-    for name, rows in ragged_columns.items():
-        lengths = [len(row) for row in rows]
+    for column_name, token_rows in ragged_columns.items():
+        row_lengths = [len(row) for row in token_rows]
         padding_value = 0
-        if name == "labels":
+        if column_name == "labels":
             padding_value = IGNORED
-        padded = np.full((len(rows), max(lengths)), padding_value, dtype=np.int64)
-        for padded_row, tokens in zip(padded, rows, strict=True):
-            padded_row[: len(tokens)] = tokens
-        lengths_of_rows[name] = lengths
-        padded_columns[name] = padded
+        padded_table = np.full((len(token_rows), max(row_lengths)), padding_value, dtype=np.int64)
+        for padded_row, token_row in zip(padded_table, token_rows, strict=True):
+            padded_row[: len(token_row)] = token_row
+        lengths_of_rows[column_name] = row_lengths
+        padded_columns[column_name] = padded_table
     text_lengths = lengths_of_rows.get("input_ids")
     if text_lengths is None or len(set(text_lengths)) == 1:
         return padded_columns
@@ -148,7 +158,7 @@ def _padded_columns(
     if lengths_of_rows.get("attention_mask", text_lengths) != text_lengths:
         raise InputError("attention_mask must have one entry for each of input_ids in every row")
     if not has_mask and "attention_mask" not in padded_columns:
-        positions = np.arange(max(text_lengths))
-        is_token = positions < np.array(text_lengths)[:, None]
+        token_positions = np.arange(max(text_lengths))
+        is_token = token_positions < np.array(text_lengths)[:, None]
         padded_columns["attention_mask"] = is_token.astype(np.int64)
     return padded_columns

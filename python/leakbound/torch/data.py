@@ -68,7 +68,9 @@ class Batch:
             return to_device(tensor, self.device)
 
         inputs = prepared(self.inputs)
-        arguments = {name: prepared(tensor) for name, tensor in self.arguments.items()}
+        arguments = {
+            argument_name: prepared(tensor) for argument_name, tensor in self.arguments.items()
+        }
         return model(inputs, **arguments)
 
     def with_arguments(self, **arguments: Tensor) -> Self:
@@ -81,7 +83,9 @@ class Batch:
 
     def rows(self, selected: slice) -> Self:
         """Return some of the rows."""
-        arguments = {name: tensor[selected] for name, tensor in self.arguments.items()}
+        arguments = {
+            argument_name: tensor[selected] for argument_name, tensor in self.arguments.items()
+        }
         return replace(
             self,
             inputs=self.inputs[selected],
@@ -92,10 +96,10 @@ class Batch:
     def without_first(self, columns: int) -> Self:
         """Return the batch without the first columns of whatever has one for each input token."""
         arguments = dict(self.arguments)
-        for name, tensor in self.arguments.items():
-            is_of_decoder = name.startswith(("decoder", "labels"))
+        for argument_name, tensor in self.arguments.items():
+            is_of_decoder = argument_name.startswith(("decoder", "labels"))
             if tensor.shape == self.inputs.shape and not is_of_decoder:
-                arguments[name] = tensor[:, columns:]
+                arguments[argument_name] = tensor[:, columns:]
         return replace(self, inputs=self.inputs[:, columns:], arguments=arguments)
 
     def labels(self) -> Tensor:
@@ -114,8 +118,8 @@ class Batches:
     def on(self, device: torch.device, ids: AnyArray | None = None) -> Iterator[Batch]:
         """Yield the batches, each with the rows that it has."""
         first_row = 0
-        for item in _drawn_batches(self.items):
-            inputs, arguments, targets, labelled = _parts_of_batch(item)
+        for batch_item in _drawn_batches(self.items):
+            inputs, arguments, targets, labelled = _parts_of_batch(batch_item)
             yield Batch(
                 inputs=inputs,
                 arguments=arguments,
@@ -150,26 +154,26 @@ def read(data: object, *, batch_size: int = BATCH) -> Batches:
     return batches
 
 
-def joined(parts: Sequence[object], order: IntArray) -> Batches:
+def joined(data_parts: Sequence[object], order: IntArray) -> Batches:
     """Prepare the rows of several data, as if one was put below the other, in an order."""
-    columns_of_parts = [_columns_of_data(part) for part in parts]
+    columns_of_parts = [_columns_of_data(data_part) for data_part in data_parts]
     column_tables = [columns for columns in columns_of_parts if columns is not None]
-    if len(column_tables) == len(parts):
+    if len(column_tables) == len(data_parts):
         names = column_tables[0].keys()
         if all(columns.keys() == names for columns in column_tables):
             return _batches_of_columns(column_tables, batch_size=BATCH, order=order)
-    loaders = [part for part in parts if isinstance(part, DataLoader)]
+    loaders = [data_part for data_part in data_parts if isinstance(data_part, DataLoader)]
     has_one_form = all(loader.collate_fn == loaders[0].collate_fn for loader in loaders)
-    for part, columns in zip(parts, columns_of_parts, strict=True):
-        if columns and not isinstance(part, Dataset):
+    for data_part, columns in zip(data_parts, columns_of_parts, strict=True):
+        if columns and not isinstance(data_part, Dataset):
             has_one_form = False
     if not has_one_form:
-        type_names = " and ".join(map(_type_name, parts))
+        type_names = " and ".join(map(_type_name, data_parts))
         raise InputError(
             "give both in one form: arrays with the same names, datasets, or loaders with the same "
             f"collate_fn, got {type_names}"
         )
-    all_rows: Dataset[object] = ConcatDataset([_dataset_of(part) for part in parts])
+    all_rows: Dataset[object] = ConcatDataset([_dataset_of(data_part) for data_part in data_parts])
     settings: DataLoader[object] = DataLoader(all_rows, BATCH, collate_fn=collate_rows)
     if loaders:
         settings = loaders[0]
@@ -198,9 +202,9 @@ def noting(batches: Batches, targets_seen: list[Tensor], features_seen: list[Any
     """
 
     def noted_batches() -> Iterator[object]:
-        for item in batches.items:
-            inputs, arguments, targets, _ = _parts_of_batch(item)
-            has_names = isinstance(item, Mapping)
+        for batch_item in batches.items:
+            inputs, arguments, targets, _ = _parts_of_batch(batch_item)
+            has_names = isinstance(batch_item, Mapping)
             are_floats = inputs.is_floating_point()
             if has_names:
                 features_seen.append(_text_lengths(inputs, arguments.get("attention_mask")))
@@ -212,7 +216,7 @@ def noting(batches: Batches, targets_seen: list[Tensor], features_seen: list[Any
                 is_label_of_each = True
             if targets.ndim <= 1 or not is_label_of_each:
                 targets_seen.append(targets)
-            yield item
+            yield batch_item
 
     return replace(batches, items=noted_batches())
 
@@ -226,25 +230,25 @@ def _text_lengths(tokens: Tensor, attention_mask: Tensor | None) -> AnyArray:
     return lengths.to("cpu").numpy()
 
 
-def _parts_of_batch(item: object) -> tuple[Tensor, dict[str, Tensor], Tensor, bool]:
+def _parts_of_batch(batch_item: object) -> tuple[Tensor, dict[str, Tensor], Tensor, bool]:
     """Take apart what the data yielded, a pair or tokens under their names; say if labels came."""
-    if isinstance(item, Mapping) and "input_ids" in item:
+    if isinstance(batch_item, Mapping) and "input_ids" in batch_item:
         tensors = {}
-        for name, part in item.items():
+        for tensor_name, part in batch_item.items():
             if part is not None:
-                tensors[name] = _batch_tensor(part, name)
+                tensors[tensor_name] = _batch_tensor(part, tensor_name)
         labels = tensors.pop("labels", None)
         inputs = tensors.pop("input_ids")
         if labels is None:
             own_tokens = _next_tokens(inputs, tensors.get("attention_mask"))
             return inputs, tensors, own_tokens, False
         return inputs, tensors, labels, True
-    if not isinstance(item, tuple | list):
-        description = _type_name(item)
-    elif len(item) != 2:
-        description = f"{len(item)} parts"
+    if not isinstance(batch_item, tuple | list):
+        description = _type_name(batch_item)
+    elif len(batch_item) != 2:
+        description = f"{len(batch_item)} parts"
     else:
-        inputs, targets = item
+        inputs, targets = batch_item
         return _batch_tensor(inputs, "inputs"), {}, _batch_tensor(targets, "targets"), True
     raise InputTypeError(
         f"data must yield pairs (x, y), or mappings with input_ids, got {description}: of texts, "
@@ -269,17 +273,17 @@ def _next_tokens(input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
     return labels.masked_fill(~is_counted, IGNORED)
 
 
-def _batch_tensor(part: object, name: str) -> Tensor:
+def _batch_tensor(part: object, part_name: str) -> Tensor:
     """Return a part of a batch as a tensor with one row for each example."""
     if not isinstance(part, Tensor | np.ndarray):
-        raise InputTypeError(f"{name} of a batch must be a tensor, got {_type_name(part)}")
-    check_dense(part, name)
+        raise InputTypeError(f"{part_name} of a batch must be a tensor, got {_type_name(part)}")
+    check_dense(part, part_name)
     tensor = column_tensor(part)
     if tensor.ndim == 0:
-        raise InputError(f"{name} of a batch must have one row for each example, got a scalar")
+        raise InputError(f"{part_name} of a batch must have one row for each example, got a scalar")
     is_integer = not tensor.is_floating_point() and not tensor.is_complex()
     # Embeddings take integers of 32 and 64 bits alone.
-    if name == "input_ids" and is_integer:
+    if part_name == "input_ids" and is_integer:
         return tensor.long()
     return tensor
 
@@ -290,7 +294,7 @@ def _drawn_batches(items: Iterable[object]) -> Iterator[object]:
     batch_number = 0
     while True:
         try:
-            item = next(iterator)
+            batch_item = next(iterator)
         except StopIteration:
             return
         except (LeakboundError, torch.OutOfMemoryError):
@@ -304,7 +308,7 @@ def _drawn_batches(items: Iterable[object]) -> Iterator[object]:
                 f"{type(error).__name__}: {one_line(error)}"
             ) from error
         batch_number += 1
-        yield item
+        yield batch_item
 
 
 def _is_indexed(data: object) -> bool:
@@ -369,26 +373,28 @@ def _columns_of_data(data: object) -> dict[str, Column] | None:
         if len(data) != 2:
             raise InputError(f"data must be a pair (inputs, targets), got {len(data)} arrays")
         columns = {}
-        for name, values in zip(_PARTS_OF_PAIR, data, strict=True):
-            columns[name] = number_column(values, name)
+        for column_name, column_values in zip(_PARTS_OF_PAIR, data, strict=True):
+            columns[column_name] = number_column(column_values, column_name)
     elif _is_token_table(data):
         columns = {"input_ids": data}
     elif isinstance(data, Mapping) and data.get("input_ids") is not None:
         columns = columns_of(data)
     else:
         return None
-    sizes = {name: len(column) if column.ndim else 0 for name, column in columns.items()}
+    sizes = {
+        column_name: len(column) if column.ndim else 0 for column_name, column in columns.items()
+    }
     has_scalar = any(column.ndim == 0 for column in columns.values())
     if has_scalar or len(set(sizes.values())) > 1:
-        rows = " and ".join(f"{size} {name}" for name, size in sizes.items())
+        rows = " and ".join(f"{size} {column_name}" for column_name, size in sizes.items())
         raise InputError(f"data must have one row for each example in every part, got {rows}")
     return columns
 
 
 def _is_pair_of_columns(data: Sequence[object]) -> bool:
     """Return whether `data` is all inputs and all targets, and not a list of pairs."""
-    for name, values in zip(_PARTS_OF_PAIR, data, strict=False):
-        check_dense(values, name)
+    for column_name, column_values in zip(_PARTS_OF_PAIR, data, strict=False):
+        check_dense(column_values, column_name)
     if data and hasattr(data[0], "shape"):
         return True
     if not isinstance(data, tuple) or len(data) != 2:
@@ -409,12 +415,16 @@ def _batches_of_columns(
     names = column_tables[0].keys()
 
     def batch_from(start: int) -> object:
-        rows = slice(start, start + batch_size)
+        selected_rows = slice(start, start + batch_size)
         tensors = {}
-        for name in names:
-            parts = [columns[name] for columns in column_tables]
-            values = parts[0][rows] if order is None else gathered(parts, order[rows])
-            tensors[name] = column_tensor(values)
+        for column_name in names:
+            column_parts = [columns[column_name] for columns in column_tables]
+            values = (
+                column_parts[0][selected_rows]
+                if order is None
+                else gathered(column_parts, order[selected_rows])
+            )
+            tensors[column_name] = column_tensor(values)
         if "input_ids" in tensors:
             return tensors
         return tuple(tensors.values())

@@ -21,7 +21,7 @@ def evaluating(model: nn.Module, device: str | torch.device) -> Iterator[torch.d
     devices_of_model = list({tensor.device: None for tensor in tensors})
     chosen_device = choose(device, devices_of_model)
     is_moved = len(devices_of_model) == 1 and devices_of_model != [chosen_device]
-    training_modes = [(module, module.training) for module in model.modules()]
+    training_modes = [(submodule, submodule.training) for submodule in model.modules()]
     # Not inference mode: what a model caches here stays usable in later training.
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         try:
@@ -30,8 +30,8 @@ def evaluating(model: nn.Module, device: str | torch.device) -> Iterator[torch.d
                 model.to(chosen_device)
             yield chosen_device
         finally:
-            for module, training in training_modes:
-                module.training = training
+            for submodule, was_training in training_modes:
+                submodule.training = was_training
             if is_moved:
                 model.to(devices_of_model[0])
 
@@ -70,12 +70,12 @@ def descend(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
 def weights_digest(model: nn.Module) -> str:
     """Return a digest of a model's parameters and buffers."""
     weights_hash = hashlib.sha256()
-    for name, tensor in model.state_dict().items():
+    for tensor_name, tensor in model.state_dict().items():
         if isinstance(tensor, Tensor):  # not what a module adds of another type
-            values = tensor.detach().cpu().contiguous().flatten()
-            description = f"{name}{tensor.dtype}{tuple(tensor.shape)}"
+            flat_values = tensor.detach().cpu().contiguous().flatten()
+            description = f"{tensor_name}{tensor.dtype}{tuple(tensor.shape)}"
             weights_hash.update(description.encode())
-            weights_hash.update(values.view(torch.uint8).numpy().data)
+            weights_hash.update(flat_values.view(torch.uint8).numpy().data)
     return weights_hash.hexdigest()
 
 

@@ -91,9 +91,9 @@ class Scorer:
         instance(self.keep, name="keep", types=tuple)
         instance(self.label, name="label", types=str)
         instance(self.device, name="device", types=str)
-        for role, columns in (("inputs", self.inputs), ("keep", self.keep)):
-            for column in columns:
-                instance(column, name=f"columns of {role}", types=str)
+        for option_name, column_names in (("inputs", self.inputs), ("keep", self.keep)):
+            for column_name in column_names:
+                instance(column_name, name=f"columns of {option_name}", types=str)
         if self.signal is not None:
             signal_name(self.signal)
         if self.dtype is not None:
@@ -109,27 +109,31 @@ class Scorer:
 
     def __call__(self, records: Any, *, first: int = 0) -> Any:
         """Score records; messages number their rows from `first` on."""
-        columns = {}
-        for name in ("id", *self.keep):
-            columns[name] = arrow_column(records, name=name, first=first)
-        numbered_ids = enumerate(columns["id"].to_pylist(), start=first)
-        row_names = np.array([f"{row_id} (row {row})" for row, row_id in numbered_ids])
-        pa = arrow("scoring Arrow records")
+        scored_columns = {}
+        for column_name in ("id", *self.keep):
+            scored_columns[column_name] = arrow_column(records, name=column_name, first=first)
+        numbered_ids = enumerate(scored_columns["id"].to_pylist(), start=first)
+        row_names = np.array(
+            [f"{record_id} (row {row_number})" for row_number, record_id in numbered_ids]
+        )
+        pyarrow = arrow("scoring Arrow records")
         model, _, _ = self._models_and_signal()
         scores = np.empty(0)
         text_lengths = None
         if model.tokens:
             text_lengths = np.empty(0, np.int64)
         if row_names.size:
-            scores, order, text_lengths = self._score_records(records, row_names, first=first)
+            scores, order, text_lengths = self._score_records(records, row_names, first_row=first)
             if first == 0:
                 self._check_batch_independence(records, row_names, scores, order)
-        columns["score"] = pa.array(scores)
-        names = ["id", "score", *self.keep]
+        scored_columns["score"] = pyarrow.array(scores)
+        column_names = ["id", "score", *self.keep]
         if text_lengths is not None:
-            columns[TOKENS] = pa.array(text_lengths)
-            names.append(TOKENS)
-        return type(records).from_arrays([columns[name] for name in names], names=names)
+            scored_columns[TOKENS] = pyarrow.array(text_lengths)
+            column_names.append(TOKENS)
+        return type(records).from_arrays(
+            [scored_columns[column_name] for column_name in column_names], names=column_names
+        )
 
     def columns(self) -> dict[str, bool]:
         """Return the columns that scores are computed from, and whether each holds numbers."""
@@ -138,10 +142,10 @@ class Scorer:
         if model.tokens:
             default_column = "text"
         input_columns = self.inputs or (default_column,)
-        columns = dict.fromkeys(input_columns, not model.tokens)
+        columns_read = dict.fromkeys(input_columns, not model.tokens)
         if not model.causal:
-            columns[self.label] = True
-        return columns
+            columns_read[self.label] = True
+        return columns_read
 
     def made_of(self) -> dict[str, str]:
         """Return what scores depend on besides the records: digests of models, and options."""
@@ -150,15 +154,15 @@ class Scorer:
         device_name = device.type
         if device.type == "cuda":
             device_name = torch.cuda.get_device_name(device)
-        ingredients = {option: str(value) for option, value in asdict(self).items()}
-        ingredients["model"] = model.digest()
-        ingredients["signal"] = signal_name(signal)
-        ingredients["device"] = device_name
+        dependencies = {option_name: str(value) for option_name, value in asdict(self).items()}
+        dependencies["model"] = model.digest()
+        dependencies["signal"] = signal_name(signal)
+        dependencies["device"] = device_name
         if self.reference is not None:
             reference = load(self.reference, dtype=self.dtype, device=self.device)
-            ingredients["reference"] = reference.digest()
-        ingredients["torch"] = torch.__version__
-        return ingredients
+            dependencies["reference"] = reference.digest()
+        dependencies["torch"] = torch.__version__
+        return dependencies
 
     def _models_and_signal(self) -> tuple[Loaded, nn.Module, Signal]:
         """Return the model, the one to compare it with or itself, and the signal."""
@@ -174,36 +178,38 @@ class Scorer:
         return model, compared_model, signal
 
     def _score_records(
-        self, records: object, row_names: NDArray[np.str_], first: int = 0
+        self, records: object, row_names: NDArray[np.str_], first_row: int = 0
     ) -> tuple[FloatArray, IntArray, IntArray | None]:
         """Return scores, the order in which the model saw records, and tokens of texts."""
-        batches, order, text_lengths = self._read_batches(records, row_names, first)
+        batches, batch_order, text_lengths = self._read_batches(records, row_names, first_row)
         scores = np.empty(row_names.size)
-        scores[order] = self._score_batches(batches, row_names[order])
+        scores[batch_order] = self._score_batches(batches, row_names[batch_order])
         _, _, signal = self._models_and_signal()
-        check_nan(scores, ids=row_names, name=signal_name(signal))
-        return scores, order, text_lengths
+        check_nan(scores, example_ids=row_names, signal=signal_name(signal))
+        return scores, batch_order, text_lengths
 
     def _check_batch_independence(
-        self, records: Any, row_names: NDArray[np.str_], scores: FloatArray, order: IntArray
+        self, records: Any, row_names: NDArray[np.str_], scores: FloatArray, batch_order: IntArray
     ) -> None:
         """Check that last rows of batches, the most padded, are scored as in pairs of copies.
 
         By a model that draws at random, the first one is scored again among its own copies.
         """
-        later_batches = np.arange(0, order.size, self.batch_size)[1:]
-        last_positions = np.append(later_batches, order.size) - 1
+        later_batches = np.arange(0, batch_order.size, self.batch_size)[1:]
+        last_positions = np.append(later_batches, batch_order.size) - 1
         spread = np.linspace(0, last_positions.size - 1, _CHECKED_ROWS, dtype=np.int64)
-        checked_rows = order[last_positions[np.unique(spread)]]
-        pairs = np.repeat(checked_rows, 2)
+        checked_rows = batch_order[last_positions[np.unique(spread)]]
+        repeated_rows = np.repeat(checked_rows, 2)
         in_pairs = replace(self, batch_size=2)
-        pair_scores, _, _ = in_pairs._score_records(records.take(pairs), row_names[pairs])  # noqa: SLF001
+        pair_scores, _, _ = in_pairs._score_records(  # noqa: SLF001
+            records.take(repeated_rows), row_names[repeated_rows]
+        )
         first_scores = pair_scores[::2]
         second_scores = pair_scores[1::2]
         if not np.array_equal(first_scores, second_scores):
-            copies = np.repeat(order[:1], min(scores.size, self.batch_size))
+            copies = np.repeat(batch_order[:1], min(scores.size, self.batch_size))
             copy_scores, _, _ = self._score_records(records.take(copies), row_names[copies])
-            check_alone(scores[order[0]], copy_scores[0])
+            check_alone(scores[batch_order[0]], copy_scores[0])
             return
         _, compared_model, _ = self._models_and_signal()
         parameter = _first_parameter(compared_model)
@@ -215,12 +221,12 @@ class Scorer:
     def _score_batches(self, batches: Batches, row_names: NDArray[np.str_]) -> FloatArray:
         """Return the scores of batches, in their order."""
         model, compared_model, signal = self._models_and_signal()
-        home = _first_parameter(model.module).device
+        device_of_model = _first_parameter(model.module).device
         size = self.batch_size
         try:
             with (
                 evaluating_both(
-                    model.module, compared_model, device=home, batch_size=size
+                    model.module, compared_model, device=device_of_model, batch_size=size
                 ) as device,
                 seeded(Purpose.SCORING, seed=0, device=str(device)),
             ):
@@ -238,45 +244,53 @@ class Scorer:
             ) from error
 
     def _read_batches(
-        self, records: object, row_names: NDArray[np.str_], first: int
+        self, records: object, row_names: NDArray[np.str_], first_row: int
     ) -> tuple[Batches, IntArray, IntArray | None]:
         """Return batches, the longest texts first, rows in their order, and tokens of texts."""
-        columns = {}
-        for name in self.columns():
-            columns[name] = arrow_column(records, name=name, first=first)
+        arrow_columns = {}
+        for column_name in self.columns():
+            arrow_columns[column_name] = arrow_column(records, name=column_name, first=first_row)
         model, _, _ = self._models_and_signal()
         targets = None
         if not model.causal:
-            targets = _label_array(columns.pop(self.label), self.label)
+            targets = _label_array(arrow_columns.pop(self.label), self.label)
         if not model.tokens:
-            inputs = _input_array(columns)
+            inputs = _input_array(arrow_columns)
             batches = read((inputs, targets), batch_size=self.batch_size)
             return batches, np.arange(len(row_names)), None
-        ((name, column), *other_columns) = columns.items()
+        ((column_name, text_column), *other_columns) = arrow_columns.items()
         if other_columns:
-            raise OptionError(f"the model takes one column of texts, got {', '.join(columns)}")
+            raise OptionError(
+                f"the model takes one column of texts, got {', '.join(arrow_columns)}"
+            )
         most_tokens = self.max_length or model.longest
-        token_lists = _token_lists(column, name, model, most_tokens)
-        text_lengths = np.array([len(tokens) for tokens in token_lists["input_ids"]])
+        token_lists = _token_lists(text_column, column_name, model, most_tokens)
+        text_lengths = np.array(
+            [len(tokens_of_text) for tokens_of_text in token_lists["input_ids"]]
+        )
         fewest_tokens = 1
         if model.causal:
             fewest_tokens = 2
-        _check_text_lengths(text_lengths, fewest_tokens, name, row_names)
-        order = np.argsort(-text_lengths, kind="stable")
+        _check_text_lengths(text_lengths, fewest_tokens, column_name, row_names)
+        longest_first = np.argsort(-text_lengths, kind="stable")
         padding_values = {"input_ids": model.padding}
 
         def batch_from(start: int) -> dict[str, Tensor]:
-            rows = order[start : start + self.batch_size]
-            batch = {}
-            for part, lists in token_lists.items():
-                batch[part] = _padded_rows(lists, rows, padding_values.get(part, 0))
+            row_positions = longest_first[start : start + self.batch_size]
+            batch_tensors = {}
+            for tensor_name, lists_of_part in token_lists.items():
+                batch_tensors[tensor_name] = _padded_rows(
+                    lists_of_part, row_positions, padding_values.get(tensor_name, 0)
+                )
             if targets is not None:
-                batch["labels"] = torch.tensor(targets[rows])
-            return batch
+                batch_tensors["labels"] = torch.tensor(targets[row_positions])
+            return batch_tensors
 
-        starts = range(0, len(order), self.batch_size)
-        batches = Batches(items=map(batch_from, starts), examples=len(order), batches=len(starts))
-        return batches, order, text_lengths
+        starts = range(0, len(longest_first), self.batch_size)
+        batches = Batches(
+            items=map(batch_from, starts), examples=len(longest_first), batches=len(starts)
+        )
+        return batches, longest_first, text_lengths
 
 
 def _first_parameter(model: nn.Module) -> Tensor:
@@ -284,93 +298,98 @@ def _first_parameter(model: nn.Module) -> Tensor:
     return next(model.parameters(), torch.empty(0))
 
 
-def _input_array(columns: dict[str, Any]) -> AnyArray:
+def _input_array(arrow_columns: dict[str, Any]) -> AnyArray:
     """Return one column of numbers or lists, or several of numbers side by side."""
-    arrays = [_number_array(column, name) for name, column in columns.items()]
+    arrays = [
+        _number_array(arrow_column_values, column_name)
+        for column_name, arrow_column_values in arrow_columns.items()
+    ]
     if len(arrays) == 1:
         return arrays[0]
     return np.column_stack(arrays)
 
 
-def _label_array(arrow_values: object, name: str) -> AnyArray:
+def _label_array(arrow_values: object, column_name: str) -> AnyArray:
     """Return labels: whole numbers as integers, which are classes."""
-    targets = _number_array(arrow_values, name)
-    if targets.ndim == 1 and (targets == np.floor(targets)).all():
-        return targets.astype(np.int64)
-    return targets
+    labels = _number_array(arrow_values, column_name)
+    if labels.ndim == 1 and (labels == np.floor(labels)).all():
+        return labels.astype(np.int64)
+    return labels
 
 
-def _padded_rows(token_lists: Any, rows: IntArray, padding_value: int) -> Tensor:
+def _padded_rows(token_lists: Any, row_positions: IntArray, padding_value: int) -> Tensor:
     """Return some of the lists as rows of one length."""
-    tensors = [torch.tensor(token_lists[row]) for row in rows]
+    tensors = [torch.tensor(token_lists[position]) for position in row_positions]
     return pad_sequence(tensors, batch_first=True, padding_value=padding_value)
 
 
 def _check_text_lengths(
-    text_lengths: IntArray, fewest_tokens: int, name: str, row_names: NDArray[np.str_]
+    text_lengths: IntArray, fewest_tokens: int, column_name: str, row_names: NDArray[np.str_]
 ) -> None:
     """Check that no text has too few tokens to be scored."""
     is_too_short = text_lengths < fewest_tokens
     if is_too_short.any():
         row = is_too_short.argmax()
         raise InputError(
-            f"{name!r} of id {row_names[row]} has too few tokens, {text_lengths[row]}: leave out "
-            f"what is shorter than {fewest_tokens}"
+            f"{column_name!r} of id {row_names[row]} has too few tokens, {text_lengths[row]}: "
+            f"leave out what is shorter than {fewest_tokens}"
         )
 
 
-def _token_lists(column: Any, name: str, model: Loaded, most_tokens: int | None) -> dict[str, Any]:
+def _token_lists(
+    text_column: Any, column_name: str, model: Loaded, most_tokens: int | None
+) -> dict[str, Any]:
     """Return the tokens of texts, or those that are given, cut to the longest."""
-    types = arrow("scoring Arrow records").types
-    arrow_type = column.type
-    if types.is_string(arrow_type) or types.is_large_string(arrow_type):
+    arrow_types = arrow("scoring Arrow records").types
+    arrow_type = text_column.type
+    if arrow_types.is_string(arrow_type) or arrow_types.is_large_string(arrow_type):
         if model.tokenizer is None:
             raise InputError(
-                f"the model has no tokenizer: column {name!r} must hold lists of tokens"
+                f"the model has no tokenizer: column {column_name!r} must hold lists of tokens"
             )
         token_lists = model.tokenizer(
-            column.to_pylist(),
+            text_column.to_pylist(),
             return_attention_mask=True,
             truncation=most_tokens is not None,
             max_length=most_tokens,
         )
         return dict(token_lists)
     has_lists = _is_list_type(arrow_type)
-    if not has_lists or not types.is_integer(arrow_type.value_type):
+    if not has_lists or not arrow_types.is_integer(arrow_type.value_type):
         raise InputTypeError(
-            f"column {name!r} must hold texts, or lists of tokens, got {arrow_type}"
+            f"column {column_name!r} must hold texts, or lists of tokens, got {arrow_type}"
         )
-    input_ids = [tokens[:most_tokens] for tokens in column.to_pylist()]
-    attention_mask = [[1] * len(tokens) for tokens in input_ids]
+    input_ids = [tokens_of_text[:most_tokens] for tokens_of_text in text_column.to_pylist()]
+    attention_mask = [[1] * len(tokens_of_text) for tokens_of_text in input_ids]
     return {"input_ids": input_ids, "attention_mask": attention_mask}
 
 
-def _number_array(column: Any, name: str) -> AnyArray:
+def _number_array(arrow_values: Any, column_name: str) -> AnyArray:
     """Return numbers, or lists of numbers of one length, as an array with a row for each record."""
-    pa = arrow("scoring Arrow records")
-    arrow_type = column.type
-    if hasattr(column, "to_numpy_ndarray"):  # tensors of Arrow
-        return np.asarray(column.to_numpy_ndarray())
-    values = getattr(column, "storage", column)
-    shape = [len(column)]
-    while _is_list_type(values.type):
-        every_length = pa.compute.list_value_length(values)
-        list_lengths = pa.compute.unique(every_length).to_pylist()
+    pyarrow = arrow("scoring Arrow records")
+    arrow_type = arrow_values.type
+    if hasattr(arrow_values, "to_numpy_ndarray"):  # tensors of Arrow
+        return np.asarray(arrow_values.to_numpy_ndarray())
+    flat_values = getattr(arrow_values, "storage", arrow_values)
+    array_shape = [len(arrow_values)]
+    while _is_list_type(flat_values.type):
+        every_length = pyarrow.compute.list_value_length(flat_values)
+        list_lengths = pyarrow.compute.unique(every_length).to_pylist()
         if len(list_lengths) != 1 or list_lengths == [None]:
             raise InputError(
-                f"column {name!r} must hold lists of one length, got {list_lengths[:3]}"
+                f"column {column_name!r} must hold lists of one length, got {list_lengths[:3]}"
             )
-        shape.append(list_lengths[0])
-        values = values.flatten()
-    array = np.asarray(values.to_numpy(zero_copy_only=False))
-    if values.null_count or array.dtype.kind not in "biuf":
+        array_shape.append(list_lengths[0])
+        flat_values = flat_values.flatten()
+    flat_array = np.asarray(flat_values.to_numpy(zero_copy_only=False))
+    if flat_values.null_count or flat_array.dtype.kind not in "biuf":
         raise InputTypeError(
-            f"column {name!r} must hold numbers, or lists of numbers, got {arrow_type}"
+            f"column {column_name!r} must hold numbers, or lists of numbers, got {arrow_type}"
         )
-    return array.reshape(shape)
+    return flat_array.reshape(array_shape)
 
 
 def _is_list_type(arrow_type: object) -> bool:
-    types = arrow("scoring Arrow records").types
-    tests = (types.is_list, types.is_large_list, types.is_fixed_size_list)
-    return any(is_of_type(arrow_type) for is_of_type in tests)
+    arrow_types = arrow("scoring Arrow records").types
+    list_tests = (arrow_types.is_list, arrow_types.is_large_list, arrow_types.is_fixed_size_list)
+    return any(is_of_type(arrow_type) for is_of_type in list_tests)

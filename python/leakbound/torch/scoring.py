@@ -125,7 +125,7 @@ def score(
     flag(progress, name="progress")
     if next_token is not None:
         flag(next_token, name="next_token")
-    name = signals.signal_name(signal)
+    signal_label = signals.signal_name(signal)
     compared_model = model_to_compare(model, signal=signal, reference=reference)
     # 1. Whatever can be checked before the pass.
     batches, example_ids = _checked_batches(model, data=data, batch_size=batch_size, ids=ids)
@@ -138,18 +138,18 @@ def score(
         )
         on_device = batches.on(chosen_device, example_ids)
         tracked_batches = track(on_device, "scoring", total=batches.batches, shown=progress)
-        values, are_floats = joined_scores(map(measure_batch, tracked_batches))
+        example_scores, are_floats = joined_scores(map(measure_batch, tracked_batches))
     # 3. What audits refuse, while the scores are at hand.
-    if not values.size:
+    if not example_scores.size:
         raise InputError(EMPTY)
     if example_ids is None:
-        example_ids = np.arange(values.size)
+        example_ids = np.arange(example_scores.size)
     example_ids = np.array(example_ids)
-    check_ids(example_ids, np.zeros(values.size, dtype=np.bool_))
-    signals.check_nan(values, ids=example_ids, name=name)
+    check_ids(example_ids, np.zeros(example_scores.size, dtype=np.bool_))
+    signals.check_nan(example_scores, example_ids=example_ids, signal=signal_label)
     if are_floats:
-        signals.check_ties(values, name)
-    return Scores(values=values, ids=example_ids, signal=name)
+        signals.check_ties(example_scores, signal_label)
+    return Scores(values=example_scores, ids=example_ids, signal=signal_label)
 
 
 def token_losses(

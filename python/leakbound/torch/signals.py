@@ -42,10 +42,10 @@ def logit_margin(logits: Tensor, targets: Tensor) -> Tensor:
     Right to a few units in the last place of the largest logit; it never underflows.
     """
     # The own class is taken out of the sum before it is taken, not after.
-    exact_logits = float64(logits)
-    classes = targets.to(exact_logits.device, torch.int64).unsqueeze(1)
-    other_logits = exact_logits.scatter(1, classes, -torch.inf)
-    return exact_logits.gather(1, classes).squeeze(1) - other_logits.logsumexp(1)
+    double_logits = float64(logits)
+    true_classes = targets.to(double_logits.device, torch.int64).unsqueeze(1)
+    other_logits = double_logits.scatter(1, true_classes, -torch.inf)
+    return double_logits.gather(1, true_classes).squeeze(1) - other_logits.logsumexp(1)
 
 
 def float64(logits: Tensor) -> Tensor:
@@ -61,59 +61,45 @@ def measure(
     """Return the function that measures `signal` on a batch."""
     scored_model = ScoredModel(model, next_token=next_token)
     scored_reference = ScoredModel(reference, next_token=next_token)
-    if callable(signal):
-        function = signal
 
-        def own_signal(batch: Batch) -> Tensor:
-            values = function(scored_model(batch), batch.labels())
-            return _checked_signal_values(values, name=signal_name(signal), examples=len(batch))
-
-        return own_signal
-
-    def loss_drop(batch: Batch) -> Tensor:
-        reference_loss = _loss_of_examples(scored_reference, batch)
-        return reference_loss - _loss_of_examples(scored_model, batch)
-
-    def cross_entropy(batch: Batch) -> Tensor:
+    def measure_batch(batch: Batch) -> Tensor:
+        if signal == "loss_drop":
+            reference_loss = _loss_of_examples(scored_reference, batch)
+            return reference_loss - _loss_of_examples(scored_model, batch)
         output = scored_model(batch)
-        return -_cross_entropy_of_examples(scored_model, output=output, batch=batch)
-
-    def binary_cross_entropy(batch: Batch) -> Tensor:
-        return -_binary_cross_entropy_of_examples(scored_model(batch), batch)
-
-    def margin(batch: Batch) -> Tensor:
-        logits, targets = _checked_class_logits(scored_model(batch), batch)
+        if callable(signal):
+            values = signal(output, batch.labels())
+            return _checked_signal_values(values, signal_name(signal), examples=len(batch))
+        if signal == "cross_entropy":
+            return -_cross_entropy_of_examples(scored_model, output=output, batch=batch)
+        if signal == "binary_cross_entropy":
+            return -_binary_cross_entropy_of_examples(output, batch)
+        logits, targets = _checked_class_logits(output, batch)
         return logit_margin(logits, targets)
 
-    measures: dict[SignalName, Measure] = {
-        "loss_drop": loss_drop,
-        "cross_entropy": cross_entropy,
-        "binary_cross_entropy": binary_cross_entropy,
-        "logit_margin": margin,
-    }
-    return measures[signal]
+    return measure_batch
 
 
 def token_losses_of(
     scored_model: ScoredModel, output: object, batch: Batch
 ) -> tuple[Tensor, Tensor]:
     """Return the loss of each label, where the output that predicts it is, and which count."""
-    logits = _checked_token_logits(output, batch.targets)
-    _check_token_labels(logits.shape[2], batch)
-    predicts_next = scored_model.predicts_next(batch, logits)
-    labels = batch.targets.to(torch.int64)
+    token_logits = _checked_token_logits(output, batch.targets)
+    _check_token_labels(token_logits.shape[2], batch)
+    predicts_next = scored_model.predicts_next(batch, token_logits)
+    token_labels = batch.targets.to(torch.int64)
     attention_mask = None
     if not scored_model.is_encoder_decoder:
         attention_mask = batch.arguments.get("attention_mask")
-    if attention_mask is not None and attention_mask.shape == labels.shape:
-        is_padding = attention_mask.to(labels.device) == 0
-        labels = labels.masked_fill(is_padding, IGNORED)
+    if attention_mask is not None and attention_mask.shape == token_labels.shape:
+        is_padding = attention_mask.to(token_labels.device) == 0
+        token_labels = token_labels.masked_fill(is_padding, IGNORED)
         if predicts_next:  # nor does what is predicted from padding
             follows_padding = is_padding[:, :-1]
-            labels[:, 1:].masked_fill_(follows_padding, IGNORED)
+            token_labels[:, 1:].masked_fill_(follows_padding, IGNORED)
     if predicts_next:  # labels where the outputs that predict them are: one to the left
-        labels = functional.pad(labels[:, 1:], (0, 1), value=IGNORED)
-    is_counted = labels != IGNORED
+        token_labels = functional.pad(token_labels[:, 1:], (0, 1), value=IGNORED)
+    is_counted = token_labels != IGNORED
     is_empty_row = ~is_counted.any(1)
     if is_empty_row.any():
         empty_rows = is_empty_row.nonzero()[:, 0].tolist()
@@ -121,8 +107,8 @@ def token_losses_of(
         if predicts_next:
             ignored = "padding, -100 and the first"
         raise InputError(f"{_rows_in_words(empty_rows, batch)}: no token counts but {ignored}")
-    labels_on_device = labels.to(logits.device, non_blocking=True)
-    return _token_cross_entropy(logits, labels_on_device), is_counted
+    labels_on_device = token_labels.to(token_logits.device, non_blocking=True)
+    return _token_cross_entropy(token_logits, labels_on_device), is_counted
 
 
 def _cross_entropy_of_examples(scored_model: ScoredModel, output: object, batch: Batch) -> Tensor:
@@ -133,10 +119,10 @@ def _cross_entropy_of_examples(scored_model: ScoredModel, output: object, batch:
         counted_tokens = is_counted.sum(1).to(total_losses.device)
         return total_losses / counted_tokens
     # In the precision of the logits but at least float32, where it is 0 from margins of 17 on.
-    logits, targets = _checked_class_logits(output, batch)
-    precision = torch.promote_types(logits.dtype, torch.float32)
-    labels = targets.to(logits.device, torch.int64)
-    return functional.cross_entropy(logits.to(precision), labels, reduction="none")
+    class_logits, targets = _checked_class_logits(output, batch)
+    loss_precision = torch.promote_types(class_logits.dtype, torch.float32)
+    class_labels = targets.to(class_logits.device, torch.int64)
+    return functional.cross_entropy(class_logits.to(loss_precision), class_labels, reduction="none")
 
 
 def _binary_cross_entropy_of_examples(output: object, batch: Batch) -> Tensor:
@@ -144,41 +130,46 @@ def _binary_cross_entropy_of_examples(output: object, batch: Batch) -> Tensor:
 
     Here :math:`s_l` is 1 where the label holds and -1 where it does not.
     """
-    exact_logits = float64(_checked_binary_logits(output, batch))
-    labels = batch.labels().reshape(exact_logits.shape)
-    signs = 2 * labels.to(exact_logits.device, exact_logits.dtype) - 1
-    log_probabilities = functional.logsigmoid(signs * exact_logits)
+    double_logits = float64(_checked_binary_logits(output, batch))
+    binary_labels = batch.labels().reshape(double_logits.shape)
+    signs = 2 * binary_labels.to(double_logits.device, double_logits.dtype) - 1
+    log_probabilities = functional.logsigmoid(signs * double_logits)
     return -log_probabilities.mean(1)
 
 
 def _checked_class_logits(output: object, batch: Batch) -> tuple[Tensor, Tensor]:
     """Check logits and labels of a classifier, and return both on the device."""
-    logits = unwrapped(output)
-    targets = batch.targets
+    class_logits = unwrapped(output)
+    class_targets = batch.targets
     examples = len(batch)
-    has_row_of_classes = _is_floating(logits, 2) and logits.shape[1] >= 2
-    if not has_row_of_classes or len(logits) != examples:
+    has_row_of_classes = _is_floating(class_logits, 2) and class_logits.shape[1] >= 2
+    if not has_row_of_classes or len(class_logits) != examples:
         message = (
             "the model must return logits of shape ({examples}, classes), got {got}; for a "
             "language model pass {signal='cross_entropy'}, for other outputs "
             "signal=function(output, targets) -> tensor of shape (batch,)"
         )
-        raise InputError(Message(message, examples=examples, got=_tensor_in_words(logits)))
-    if targets.shape != (examples,) or targets.is_floating_point() or targets.is_complex():
+        raise InputError(Message(message, examples=examples, got=_tensor_in_words(class_logits)))
+    if (
+        class_targets.shape != (examples,)
+        or class_targets.is_floating_point()
+        or class_targets.is_complex()
+    ):
         raise InputError(
             "targets must be one integer class label for each example, got "
-            f"{_tensor_in_words(targets)} for a batch of {examples}"
+            f"{_tensor_in_words(class_targets)} for a batch of {examples}"
         )
-    labels = targets.to(torch.int64)
-    classes = logits.shape[1]
-    is_outside = (labels < 0) | (labels >= classes)
+    class_labels = class_targets.to(torch.int64)
+    class_count = class_logits.shape[1]
+    is_outside = (class_labels < 0) | (class_labels >= class_count)
     if is_outside.any():
-        row = int(is_outside.nonzero()[0, 0])
+        row_outside = int(is_outside.nonzero()[0, 0])
+        label_outside = int(class_labels[row_outside])
         raise InputError(
-            f"target {int(labels[row])} at {_rows_in_words([row], batch)} is outside 0 … "
-            f"{classes - 1}, the classes of the model's outputs"
+            f"target {label_outside} at {_rows_in_words([row_outside], batch)} is outside 0 … "
+            f"{class_count - 1}, the classes of the model's outputs"
         )
-    return logits, batch.labels()
+    return class_logits, batch.labels()
 
 
 def _dimensions(output: object) -> int:
@@ -197,96 +188,104 @@ def _loss_of_examples(scored_model: ScoredModel, batch: Batch) -> Tensor:
     return float64(_cross_entropy_of_examples(scored_model, output=output, batch=batch))
 
 
-def _token_cross_entropy(logits: Tensor, predicted: Tensor) -> Tensor:
+def _token_cross_entropy(token_logits: Tensor, predicted_labels: Tensor) -> Tensor:
     r"""Loss of each predicted label: :math:`\log\sum_je^{z_{tj}}-z_{t,y_t}`, at least 0.
 
     In the precision of the logits but at least float32; a block of logits at a time.
     """
-    precision = torch.promote_types(logits.dtype, torch.float32)
+    loss_precision = torch.promote_types(token_logits.dtype, torch.float32)
     most_logits = _LOGITS_ON_ACCELERATOR
-    if logits.device.type == "cpu":
+    if token_logits.device.type == "cpu":
         most_logits = _LOGITS_IN_CPU_CACHE
-    rows_of_block = max(1, most_logits // logits.shape[-1])
-    logit_blocks = torch.split(logits.flatten(0, 1), rows_of_block)
-    label_blocks = torch.split(predicted.flatten(), rows_of_block)
-    losses = []
-    for block, labels in zip(logit_blocks, label_blocks, strict=True):
+    rows_at_once = max(1, most_logits // token_logits.shape[-1])
+    logit_blocks = torch.split(token_logits.flatten(0, 1), rows_at_once)
+    label_blocks = torch.split(predicted_labels.flatten(), rows_at_once)
+    losses_of_blocks = []
+    for logit_block, block_labels in zip(logit_blocks, label_blocks, strict=True):
         block_losses = functional.cross_entropy(
-            block.to(precision), labels, ignore_index=IGNORED, reduction="none"
+            logit_block.to(loss_precision), block_labels, ignore_index=IGNORED, reduction="none"
         )
-        losses.append(block_losses)
-    return torch.cat(losses).view(predicted.shape)
+        losses_of_blocks.append(block_losses)
+    return torch.cat(losses_of_blocks).view(predicted_labels.shape)
 
 
-def _checked_token_logits(output: object, labels: Tensor) -> Tensor:
+def _checked_token_logits(output: object, token_labels: Tensor) -> Tensor:
     """Check that a model's output is one row of vocabulary logits for each token."""
-    if labels.ndim != 2 or labels.is_floating_point() or labels.is_complex():
+    if token_labels.ndim != 2 or token_labels.is_floating_point() or token_labels.is_complex():
         raise InputError(
             "labels must be one integer for each token, in a table of shape (batch, length), got "
-            f"{_tensor_in_words(labels)}"
+            f"{_tensor_in_words(token_labels)}"
         )
-    logits = unwrapped(output)
-    if _is_floating(logits, 3) and logits.shape[:2] == labels.shape:
-        return logits
-    batch, length = labels.shape
+    token_logits = unwrapped(output)
+    if _is_floating(token_logits, 3) and token_logits.shape[:2] == token_labels.shape:
+        return token_logits
+    batch_size, length = token_labels.shape
     raise InputError(
-        f"the model must return logits of shape ({batch}, {length}, vocabulary) for labels of "
-        f"shape ({batch}, {length}), got {_tensor_in_words(logits)}"
+        f"the model must return logits of shape ({batch_size}, {length}, vocabulary) for labels of "
+        f"shape ({batch_size}, {length}), got {_tensor_in_words(token_logits)}"
     )
 
 
-def _check_token_labels(classes: int, batch: Batch) -> None:
+def _check_token_labels(class_count: int, batch: Batch) -> None:
     """Check that labels are -100 or classes of the outputs: tokens of the vocabulary."""
-    labels = batch.targets.to(torch.int64)
-    is_class = (labels >= 0) & (labels < classes)
-    is_strange = ~is_class & (labels != IGNORED)
+    token_labels = batch.targets.to(torch.int64)
+    is_class = (token_labels >= 0) & (token_labels < class_count)
+    is_strange = ~is_class & (token_labels != IGNORED)
     if is_strange.any():
-        row, column = is_strange.nonzero()[0].tolist()
-        label = int(labels[row, column])
+        strange_row, strange_column = is_strange.nonzero()[0].tolist()
+        strange_label = int(token_labels[strange_row, strange_column])
         raise InputError(
-            f"label {label} at {_rows_in_words([row], batch)} is outside 0 … {classes - 1}, the "
-            "vocabulary; a token that must not count has label -100"
+            f"label {strange_label} at {_rows_in_words([strange_row], batch)} is outside 0 … "
+            f"{class_count - 1}, the vocabulary; a token that must not count has label -100"
         )
 
 
 def _checked_binary_logits(output: object, batch: Batch) -> Tensor:
     """Check that a model's output is one logit for each target, and each target 0 or 1."""
-    logits = unwrapped(output)
-    targets = batch.targets
-    if not _is_floating(logits, 1, 2) or logits.shape != targets.shape or not logits.numel():
+    binary_logits = unwrapped(output)
+    binary_targets = batch.targets
+    if (
+        not _is_floating(binary_logits, 1, 2)
+        or binary_logits.shape != binary_targets.shape
+        or not binary_logits.numel()
+    ):
         raise InputError(
-            f"the model must return one logit for each label, of shape {tuple(targets.shape)} as "
-            f"the targets, got {_tensor_in_words(logits)}"
+            "the model must return one logit for each label, of shape "
+            f"{tuple(binary_targets.shape)} as the targets, got {_tensor_in_words(binary_logits)}"
         )
-    is_binary = (targets == 0) | (targets == 1)
+    is_binary = (binary_targets == 0) | (binary_targets == 1)
     if not is_binary.all():
-        first_strange = targets[~is_binary][0].item()
-        row = int((~is_binary).nonzero()[0, 0])
+        strange_target = binary_targets[~is_binary][0].item()
+        strange_row = int((~is_binary).nonzero()[0, 0])
         raise InputError(
-            f"targets of several labels must be 0 or 1, got {first_strange} at "
-            f"{_rows_in_words([row], batch)}"
+            f"targets of several labels must be 0 or 1, got {strange_target} at "
+            f"{_rows_in_words([strange_row], batch)}"
         )
-    return logits.reshape(len(targets), -1)
+    return binary_logits.reshape(len(binary_targets), -1)
 
 
-def _checked_signal_values(values: object, name: str, examples: int) -> Tensor:
+def _checked_signal_values(signal_values: object, signal: str, examples: int) -> Tensor:
     """Check that a callable signal returned one real number for each example."""
-    if isinstance(values, Tensor) and values.shape == (examples,) and not values.is_complex():
-        return values.detach()
+    if (
+        isinstance(signal_values, Tensor)
+        and signal_values.shape == (examples,)
+        and not signal_values.is_complex()
+    ):
+        return signal_values.detach()
     raise InputError(
-        f"signal {name} must return a tensor of real numbers of shape ({examples},) for a batch of "
-        f"{examples}, got {_tensor_in_words(values)}; use reduction='none' in losses"
+        f"signal {signal} must return a tensor of real numbers of shape ({examples},) for a batch "
+        f"of {examples}, got {_tensor_in_words(signal_values)}; use reduction='none' in losses"
     )
 
 
-def check_nan(values: FloatArray, ids: AnyArray, name: str) -> None:
+def check_nan(scores: FloatArray, example_ids: AnyArray, signal: str) -> None:
     """Check that every score is a number."""
-    nan_rows = np.flatnonzero(np.isnan(values))
+    nan_rows = np.flatnonzero(np.isnan(scores))
     if nan_rows.size:
         raise InputError(
-            f"{name} is NaN for {nan_rows.size} of {values.size} examples, "
-            f"{_ids_in_words(ids[nan_rows])}: look for a diverged model, an overflow in half "
-            "precision (model.float()) or bad inputs"
+            f"{signal} is NaN for {nan_rows.size} of {scores.size} examples, "
+            f"{_ids_in_words(example_ids[nan_rows])}: look for a diverged model, an overflow in "
+            "half precision (model.float()) or bad inputs"
         )
 
 
@@ -310,16 +309,16 @@ def check_alone(
         )
 
 
-def check_ties(values: FloatArray, name: str) -> None:
+def check_ties(scores: FloatArray, signal: str) -> None:
     """Check that rounding has not made too many scores equal: an audit cannot tell these apart."""
-    distinct_values, counts = np.unique(values, return_counts=True)
+    distinct_values, counts = np.unique(scores, return_counts=True)
     tied_examples = int(counts[counts > 1].sum())
-    if tied_examples <= _MOST_TIED_SHARE * values.size:
+    if tied_examples <= _MOST_TIED_SHARE * scores.size:
         return
     position = int(np.argmax(counts))
     most_frequent = distinct_values[position] + 0.0
     raise InputError(
-        f"{tied_examples} of {values.size} examples share their {name} with another "
+        f"{tied_examples} of {scores.size} examples share their {signal} with another "
         f"({counts[position]} are exactly {most_frequent:g}), so that no audit can tell them "
         "apart: compute it from logits in float32 or float64 (model.float(), no autocast), drop "
         "duplicates, and for classes use signal='logit_margin', which does not round to 0 as "
@@ -338,17 +337,17 @@ def _tensor_in_words(value: object) -> str:
     return type(value).__name__
 
 
-def _rows_in_words(rows: list[int], batch: Batch) -> str:
-    positions = batch.first_row + np.array(rows)
-    if batch.ids is None or positions[-1] >= len(batch.ids):
-        return _ids_in_words(positions)
-    return _ids_in_words(batch.ids[positions])
+def _rows_in_words(batch_rows: list[int], batch: Batch) -> str:
+    row_positions = batch.first_row + np.array(batch_rows)
+    if batch.ids is None or row_positions[-1] >= len(batch.ids):
+        return _ids_in_words(row_positions)
+    return _ids_in_words(batch.ids[row_positions])
 
 
-def _ids_in_words(ids: AnyArray) -> str:
-    listed = ", ".join(map(str, ids[:_MOST_LISTED_IDS]))
-    if len(ids) == 1:
-        return f"id {listed}"
-    if len(ids) > _MOST_LISTED_IDS:
-        return f"ids {listed}, …"
-    return f"ids {listed}"
+def _ids_in_words(example_ids: AnyArray) -> str:
+    first_ids = ", ".join(map(str, example_ids[:_MOST_LISTED_IDS]))
+    if len(example_ids) == 1:
+        return f"id {first_ids}"
+    if len(example_ids) > _MOST_LISTED_IDS:
+        return f"ids {first_ids}, …"
+    return f"ids {first_ids}"

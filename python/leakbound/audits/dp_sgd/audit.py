@@ -347,22 +347,22 @@ def _sampling_of_canaries(sampling: Batches) -> Batches:
 
 
 def _checked_accounted(
-    given: dp_sgd.Accounted | tuple[float, float] | None, run: StatedRun
+    accounted: dp_sgd.Accounted | tuple[float, float] | None, run: StatedRun
 ) -> dp_sgd.Accounted | None:
-    if isinstance(given, dp_sgd.Accounted) and given.relation != run.compares:
+    if isinstance(accounted, dp_sgd.Accounted) and accounted.relation != run.compares:
         raise OptionError(
-            f"the accountant's guarantee is on {COMPARED[given.relation]} one example, and this "
-            f"audit of DP-SGD is about {COMPARED[run.compares]} one example: pass the "
+            f"the accountant's guarantee is on {COMPARED[accounted.relation]} one example, and "
+            f"this audit of DP-SGD is about {COMPARED[run.compares]} one example: pass the "
             f'accountant\'s ε for that, as Accounted(…, relation="{run.compares}")'
         )
-    if given is None or isinstance(given, dp_sgd.Accounted):
-        return given
-    unchecked: object = given
+    if accounted is None or isinstance(accounted, dp_sgd.Accounted):
+        return accounted
+    unchecked: object = accounted
     if not isinstance(unchecked, tuple | list) or len(unchecked) != 2:
         raise InputTypeError(
-            f"accounted must be (epsilon, delta) or an Accounted, got {shown(given)}"
+            f"accounted must be (epsilon, delta) or an Accounted, got {shown(accounted)}"
         )
-    return dp_sgd.Accounted(epsilon=given[0], delta=given[1], relation=run.compares)
+    return dp_sgd.Accounted(epsilon=accounted[0], delta=accounted[1], relation=run.compares)
 
 
 def _disagreements(run: _WatchedRun, steps: int) -> list[str]:

@@ -116,7 +116,7 @@ def audit_batches(
         tests = _test_uniform_subsets(
             recorded_batches, example_count, level, Purpose.DP_SGD_INDICES.rng(chosen_seed)
         )
-    sizes = np.array([one.size for one in recorded_batches])
+    sizes = np.array([batch.size for batch in recorded_batches])
     if sampling == "fixed_size":
         tests.p_values["sizes"] = float(bool((sizes == sizes[0]).all()))
     options: dict[str, Any] = {
@@ -198,9 +198,9 @@ def _test_uniform_subsets(
     if tested_examples < examples:
         tested_indices = np.sort(rng.choice(examples, size=tested_examples, replace=False))
     is_in_batch = np.zeros((len(tested_batches), tested_examples), dtype=np.float32)
-    for row, one in zip(is_in_batch, tested_batches, strict=True):
-        row[np.isin(tested_indices, one, assume_unique=False)] = 1.0
-    has_repeated_example = any(np.unique(one).size < one.size for one in batches)
+    for row, batch in zip(is_in_batch, tested_batches, strict=True):
+        row[np.isin(tested_indices, batch, assume_unique=False)] = 1.0
+    has_repeated_example = any(np.unique(batch).size < batch.size for batch in batches)
     p_values = {
         "repeats": float(not has_repeated_example),
         **_subset_p_values(is_in_batch, level, rng),
@@ -217,7 +217,7 @@ def _checked_batches(batches: Iterable[ArrayInput], examples: int) -> list[IntAr
     """Return batches as vectors of indices within the data."""
     if not is_list(batches):
         raise InputTypeError(f"batches must be a list of lists of indices, got {shown(batches)}")
-    checked = [_checked_indices(one, number, examples) for number, one in enumerate(batches)]
+    checked = [_checked_indices(batch, number, examples) for number, batch in enumerate(batches)]
     if not checked:
         raise InputError("batches is empty: record the indices of each step's batch")
     return checked

@@ -149,21 +149,21 @@ class _PoissonSizes:
     def __init__(self, sizes: IntArray, design: CanaryDesign, examples: tuple[int, int]) -> None:
         self.sizes = sizes
         self.design = design
-        self.given, self.most = examples
+        self.least_known, self.most_possible = examples
         self.largest = int(sizes.max())
         self.total = int(sizes.sum())
-        self.least = max(self.given, self.largest)
+        self.least_possible = max(self.least_known, self.largest)
 
     @property
     def p_mean(self) -> float:
         """The two-sided p-value of the sum, given the rate."""
-        if self.largest > self.most:
+        if self.largest > self.most_possible:
             return 0.0  # which no sampling without repetition gives
         batches = self.sizes.size
         rate = self.design.sampling_rate
-        absent_examples = self.least * batches - self.total
-        fewer = float(binomial_tail(absent_examples, n=self.least * batches, p=1 - rate))
-        more = float(binomial_tail(self.total, n=self.most * batches, p=rate))
+        absent_examples = self.least_possible * batches - self.total
+        fewer = float(binomial_tail(absent_examples, n=self.least_possible * batches, p=1 - rate))
+        more = float(binomial_tail(self.total, n=self.most_possible * batches, p=rate))
         return min(1.0, shares.MEAN_SIDES.price(2) * min(fewer, more))
 
     def result(self, confidence: float) -> SamplingResult:
@@ -176,13 +176,13 @@ class _PoissonSizes:
         upper_rate = None
         p_distinct = None
         p_variance = 1.0
-        least = self.given
-        most = self.most
+        least = self.least_known
+        most = self.most_possible
         expected_variance = mean * (1 - rate)
         if self.largest <= most:
-            if self.given == most:
+            if self.least_known == most:
                 lower_rate, upper_rate = rate_limits(sizes, examples=most, confidence=confidence)
-            least = self.least
+            least = self.least_possible
             p_variance, p_distinct = _p_values_given_sum(
                 sizes, least=least, most=most, seed=self.design.seed
             )

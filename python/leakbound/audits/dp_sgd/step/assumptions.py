@@ -61,7 +61,7 @@ def refuting_tests(p_values: dict[Tested, float], level: float) -> tuple[Tested,
 
 def simulated_p_value(
     observed_statistic: float,
-    draw_statistics: Callable[[int], FloatArray],
+    draw_null_statistics: Callable[[int], FloatArray],
     numbers_per_draw: int,
     level: float,
 ) -> PValue:
@@ -78,7 +78,7 @@ def simulated_p_value(
     next_draws = _FIRST_DRAWS
     while draws < most_draws:
         next_draws = max(1, min(next_draws, most_draws - draws, most_in_memory))
-        is_larger = draw_statistics(next_draws) >= observed_statistic
+        is_larger = draw_null_statistics(next_draws) >= observed_statistic
         newly_larger = int(np.count_nonzero(is_larger))
         if larger_draws + newly_larger >= _ENOUGH_LARGER_DRAWS:
             positions = np.flatnonzero(is_larger)
@@ -98,51 +98,59 @@ def independence_p_value(noise: Noise, level: float, rng: np.random.Generator) -
     correlations of values. Of each tensor they are scaled by its own squares (John 1971; Ledoit and
     Wolf 2002); under the claim they are Wishart matrices.
     """
-    tensors = [noise.contrasts[name] for name in noise.noisy_tensors if name in noise.contrasts]
-    if len(tensors) > _MOST_TENSORS:
-        chosen = rng.choice(len(tensors), size=_MOST_TENSORS, replace=False)
-        tensors = [tensors[position] for position in chosen]
-    if not tensors:
+    tensor_contrasts = [
+        noise.contrasts[name] for name in noise.noisy_tensors if name in noise.contrasts
+    ]
+    if len(tensor_contrasts) > _MOST_TENSORS:
+        chosen = rng.choice(len(tensor_contrasts), size=_MOST_TENSORS, replace=False)
+        tensor_contrasts = [tensor_contrasts[position] for position in chosen]
+    if not tensor_contrasts:
         return _NOTHING_TO_TEST
-    all_values = sum(contrasts.shape[1] for contrasts in tensors)
-    rows = min(len(tensors[0]), _MOST_CONTRASTS, max(2, all_values // 4))
-    if rows < 2:
+    all_values = sum(contrasts.shape[1] for contrasts in tensor_contrasts)
+    contrast_count = min(len(tensor_contrasts[0]), _MOST_CONTRASTS, max(2, all_values // 4))
+    if contrast_count < 2:
         return _NOTHING_TO_TEST
     # Where rounding leaves nothing of the noise, there is nothing to test
-    tensors = [contrasts[:rows] for contrasts in tensors if contrasts[:rows].any()]
-    if not tensors:
+    tensor_contrasts = [
+        contrasts[:contrast_count]
+        for contrasts in tensor_contrasts
+        if contrasts[:contrast_count].any()
+    ]
+    if not tensor_contrasts:
         return _NOTHING_TO_TEST
-    widths = [contrasts.shape[1] for contrasts in tensors]
-    observed: FloatArray = np.zeros((rows, rows))
-    for contrasts, width in zip(tensors, widths, strict=True):
-        observed += _with_unit_trace(contrasts @ contrasts.T) * width
+    values_of_tensors = [contrasts.shape[1] for contrasts in tensor_contrasts]
+    observed_products: FloatArray = np.zeros((contrast_count, contrast_count))
+    for contrasts, values_of_tensor in zip(tensor_contrasts, values_of_tensors, strict=True):
+        observed_products += _with_unit_trace(contrasts @ contrasts.T) * values_of_tensor
 
-    def draw_statistics(draws: int) -> FloatArray:
-        total: FloatArray = np.zeros((draws, rows, rows))
-        for width in widths:
-            wishart_matrices = _draw_wishart_matrices(rng, draws, rows, width)
-            total += _with_unit_trace(wishart_matrices) * width
-        return _off_diagonal_ratio(total)
+    def draw_null_statistics(null_draws: int) -> FloatArray:
+        sum_of_products: FloatArray = np.zeros((null_draws, contrast_count, contrast_count))
+        for values_of_tensor in values_of_tensors:
+            wishart_matrices = _draw_wishart_matrices(
+                rng, null_draws, contrast_count, values_of_tensor
+            )
+            sum_of_products += _with_unit_trace(wishart_matrices) * values_of_tensor
+        return _off_diagonal_ratio(sum_of_products)
 
     return simulated_p_value(
-        float(_off_diagonal_ratio(observed)),
-        draw_statistics,
-        numbers_per_draw=rows * rows,
+        float(_off_diagonal_ratio(observed_products)),
+        draw_null_statistics,
+        numbers_per_draw=contrast_count * contrast_count,
         level=shares.STEP_INDEPENDENT.of(level),
     )
 
 
-def _with_unit_trace(matrices: FloatArray) -> FloatArray:
+def _with_unit_trace(product_matrices: FloatArray) -> FloatArray:
     """Scale matrices to a trace of 1."""
-    traces = np.einsum("...ii->...", matrices)
-    scaled: FloatArray = matrices / traces[..., None, None]
+    traces = np.einsum("...ii->...", product_matrices)
+    scaled: FloatArray = product_matrices / traces[..., None, None]
     return scaled
 
 
-def _off_diagonal_ratio(matrices: FloatArray) -> FloatArray:
+def _off_diagonal_ratio(product_matrices: FloatArray) -> FloatArray:
     """Return the squares off the diagonal of each matrix, over the squared mean on it."""
-    diagonals = np.einsum("...ii->...i", matrices)
-    squared_norms = np.einsum("...ij,...ij->...", matrices, matrices)
+    diagonals = np.einsum("...ii->...i", product_matrices)
+    squared_norms = np.einsum("...ij,...ij->...", product_matrices, product_matrices)
     on_diagonal = (diagonals**2).sum(axis=-1)
     squared_means = diagonals.mean(axis=-1) ** 2
     ratio: FloatArray = (squared_norms - on_diagonal) / squared_means
@@ -150,16 +158,16 @@ def _off_diagonal_ratio(matrices: FloatArray) -> FloatArray:
 
 
 def _draw_wishart_matrices(
-    rng: np.random.Generator, draws: int, rows: int, width: int
+    rng: np.random.Generator, null_draws: int, contrast_count: int, degrees_of_freedom: int
 ) -> FloatArray:
-    """Draw products of `rows` vectors of so many normal numbers (Bartlett's decomposition)."""
-    if width < 2 * rows:
-        vectors = rng.normal(size=(draws, rows, width))
+    """Draw products of normal vectors with one another (Bartlett's decomposition)."""
+    if degrees_of_freedom < 2 * contrast_count:
+        vectors = rng.normal(size=(null_draws, contrast_count, degrees_of_freedom))
         return vectors @ vectors.transpose(0, 2, 1)
-    normal_values = rng.normal(size=(draws, rows, rows))
+    normal_values = rng.normal(size=(null_draws, contrast_count, contrast_count))
     cholesky_factors = np.tril(normal_values, -1)
-    diagonal = np.arange(rows)
-    chi_squares = rng.chisquare(width - diagonal, size=(draws, rows))
+    diagonal = np.arange(contrast_count)
+    chi_squares = rng.chisquare(degrees_of_freedom - diagonal, size=(null_draws, contrast_count))
     cholesky_factors[:, diagonal, diagonal] = np.sqrt(chi_squares)
     return cholesky_factors @ cholesky_factors.transpose(0, 2, 1)
 
@@ -172,52 +180,52 @@ def normality_p_value(noise: Noise, level: float, rng: np.random.Generator) -> P
     noisy_tensors = noise.noisy_tensors
     values_of_each = max(8, _MOST_VALUES // max(1, len(noisy_tensors)))
     tested_values = []
-    for name in noisy_tensors:
-        contrasts = noise.contrasts[name]
-        values = contrasts.ravel()[:values_of_each]
+    for tensor_name in noisy_tensors:
+        contrasts = noise.contrasts[tensor_name]
+        tensor_values = contrasts.ravel()[:values_of_each]
         # Where rounding leaves nothing of the noise, there is nothing to test
-        if values.size > 1 and values.any():
-            tested_values.append(values)
+        if tensor_values.size > 1 and tensor_values.any():
+            tested_values.append(tensor_values)
     if not tested_values:
         return _NOTHING_TO_TEST
-    sizes = np.array([values.size for values in tested_values])
-    all_sizes = int(sizes.sum())
+    tested_sizes = np.array([tensor_values.size for tensor_values in tested_values])
+    tested_count = int(tested_sizes.sum())
 
-    def draw_statistics(draws: int) -> FloatArray:
-        normal_values = rng.normal(size=(draws, all_sizes))
-        return _skewness_kurtosis_statistic(normal_values, sizes)
+    def draw_null_statistics(null_draws: int) -> FloatArray:
+        normal_values = rng.normal(size=(null_draws, tested_count))
+        return _skewness_kurtosis_statistic(normal_values, tested_sizes)
 
     observed_values = np.concatenate(tested_values)[None]
-    observed_statistics = _skewness_kurtosis_statistic(observed_values, sizes)
+    observed_statistics = _skewness_kurtosis_statistic(observed_values, tested_sizes)
     return simulated_p_value(
         float(observed_statistics[0]),
-        draw_statistics,
-        numbers_per_draw=all_sizes,
+        draw_null_statistics,
+        numbers_per_draw=tested_count,
         level=shares.STEP_NORMAL.of(level),
     )
 
 
-def _skewness_kurtosis_statistic(values: FloatArray, sizes: IntArray) -> FloatArray:
+def _skewness_kurtosis_statistic(noise_values: FloatArray, tensor_sizes: IntArray) -> FloatArray:
     """Return how far third and fourth powers are from those of normal numbers, row by row."""
-    starts = np.cumsum(sizes) - sizes
-    squares = values**2
-    variances = np.add.reduceat(squares, starts, axis=1) / sizes
-    cubes = np.add.reduceat(values * squares, starts, axis=1)
-    fourth_powers = np.add.reduceat(squares**2, starts, axis=1)
+    tensor_starts = np.cumsum(tensor_sizes) - tensor_sizes
+    squares = noise_values**2
+    variances = np.add.reduceat(squares, tensor_starts, axis=1) / tensor_sizes
+    cubes = np.add.reduceat(noise_values * squares, tensor_starts, axis=1)
+    fourth_powers = np.add.reduceat(squares**2, tensor_starts, axis=1)
     # Skewness and excess kurtosis of each tensor, times its size
     skewness_sums = cubes / variances**1.5
-    kurtosis_sums = fourth_powers / variances**2 - 3 * sizes
+    kurtosis_sums = fourth_powers / variances**2 - 3 * tensor_sizes
 
     def jarque_bera(skewness_sums: FloatArray, kurtosis_sums: FloatArray) -> FloatArray:
         of_skewness: FloatArray = skewness_sums**2 / _VARIANCE_OF_CUBES
         of_kurtosis: FloatArray = kurtosis_sums**2 / _VARIANCE_OF_FOURTH_POWERS
         return of_skewness + of_kurtosis
 
-    of_tensors = jarque_bera(skewness_sums, kurtosis_sums) / sizes
+    of_tensors = jarque_bera(skewness_sums, kurtosis_sums) / tensor_sizes
     of_all_values = jarque_bera(skewness_sums.sum(axis=1), kurtosis_sums.sum(axis=1))
-    is_large = sizes >= _FEWEST_VALUES
+    is_large = tensor_sizes >= _FEWEST_VALUES
     of_large_tensors = of_tensors.max(axis=1, where=is_large, initial=0.0)
-    largest: FloatArray = np.maximum(of_all_values / sizes.sum(), of_large_tensors)
+    largest: FloatArray = np.maximum(of_all_values / tensor_sizes.sum(), of_large_tensors)
     return largest
 
 
@@ -232,40 +240,24 @@ def freshness_p_value(
     Differences of steps some lag apart have twice the variance of the noise with seeds, tensor by
     tensor. `consecutive_steps` has what they released of the values tested, a row for each step.
     """
-    names = [name for name in noise.noisy_tensors if consecutive_steps[name].size]
-    if not names:
+    tested_steps = {}
+    for tensor_name in noise.noisy_tensors:
+        if consecutive_steps[tensor_name].size:
+            tested_steps[tensor_name] = consecutive_steps[tensor_name]
+    if not tested_steps:
         return _NOTHING_TO_TEST
-    steps = len(consecutive_steps[names[0]])
-    lags = range(1, steps)
-    freedom_of_noise = np.array([noise.degrees_of_freedom[name] for name in names], dtype=float)
-    variances = np.array([noise.deviation(name) for name in names]) ** 2
-    level_of_lag = shares.STEP_FRESH.of(level, len(lags))
+    noise_freedom = [noise.degrees_of_freedom[tensor_name] for tensor_name in tested_steps]
+    noise_deviations = [noise.deviation(tensor_name) for tensor_name in tested_steps]
+    step_count = max(len(tensor_steps) for tensor_steps in tested_steps.values())
+    lags = range(1, step_count)
     p_values_of_lags = []
     for lag in lags:
-        disjoint_starts = [row for row in range(steps - lag) if row // lag % 2 == 0]
-        ends = [row + lag for row in disjoint_starts]
-        sums_of_squares = []
-        freedom_of_differences = []
-        for name in names:
-            rows = consecutive_steps[name]
-            differences = rows[ends] - rows[disjoint_starts]
-            sums_of_squares.append((differences**2).sum())
-            freedom_of_differences.append(float(differences.size))
-        degrees = np.array(freedom_of_differences)
-
-        def draw_statistics(draws: int, degrees: FloatArray = degrees) -> FloatArray:
-            shape = (draws, len(names))
-            estimated_variances = rng.chisquare(freedom_of_noise, size=shape) / freedom_of_noise
-            ratios = rng.chisquare(degrees, size=shape) / estimated_variances
-            return _log_variance_ratio(ratios.sum(axis=1), degrees)
-
-        scaled_squares = np.array(sums_of_squares) / 2 / variances
-        observed_statistic = float(_log_variance_ratio(scaled_squares.sum(), degrees))
-        p_value = simulated_p_value(
-            observed_statistic,
-            draw_statistics,
-            numbers_per_draw=2 * len(names),
-            level=level_of_lag,
+        p_value = _lag_p_value(
+            [_lagged_differences(tensor_steps, lag) for tensor_steps in tested_steps.values()],
+            noise_variances=np.array(noise_deviations) ** 2,
+            noise_freedom=np.array(noise_freedom, dtype=np.float64),
+            level=shares.STEP_FRESH.of(level, len(lags)),
+            rng=rng,
         )
         p_values_of_lags.append(p_value)
     # each lag has an equal part of the share
@@ -274,9 +266,47 @@ def freshness_p_value(
     return PValue(min(1.0, len(lags) * smallest), len(lags) * smallest_possible)
 
 
-def _log_variance_ratio(scaled_squares: FloatArray, degrees_of_freedom: FloatArray) -> FloatArray:
+def _lagged_differences(tensor_steps: FloatArray, lag: int) -> FloatArray:
+    """Return differences of steps some lag apart, in disjoint pairs."""
+    step_count = len(tensor_steps)
+    earlier_steps = [step for step in range(step_count - lag) if step // lag % 2 == 0]
+    later_steps = [step + lag for step in earlier_steps]
+    differences: FloatArray = tensor_steps[later_steps] - tensor_steps[earlier_steps]
+    return differences
+
+
+def _lag_p_value(
+    tensor_differences: list[FloatArray],
+    *,
+    noise_variances: FloatArray,
+    noise_freedom: FloatArray,
+    level: float,
+    rng: np.random.Generator,
+) -> PValue:
+    """Return the p-value of differences that have twice the variance of the noise."""
+    tensor_count = len(tensor_differences)
+    sums_of_squares = [(differences**2).sum() for differences in tensor_differences]
+    difference_freedom = np.array([float(differences.size) for differences in tensor_differences])
+    all_freedom = float(difference_freedom.sum())
+
+    def draw_null_statistics(null_draws: int) -> FloatArray:
+        shape = (null_draws, tensor_count)
+        estimated_variances = rng.chisquare(noise_freedom, size=shape) / noise_freedom
+        scaled_squares = rng.chisquare(difference_freedom, size=shape) / estimated_variances
+        return _log_variance_ratio(scaled_squares.sum(axis=1), all_freedom)
+
+    scaled_squares = np.array(sums_of_squares) / 2 / noise_variances
+    return simulated_p_value(
+        float(_log_variance_ratio(scaled_squares.sum(), all_freedom)),
+        draw_null_statistics,
+        numbers_per_draw=2 * tensor_count,
+        level=level,
+    )
+
+
+def _log_variance_ratio(scaled_squares: FloatArray, degrees_of_freedom: float) -> FloatArray:
     """Return by what factor squares are too large or too small, as a logarithm."""
     with np.errstate(divide="ignore"):
-        log_ratio = np.log(scaled_squares / degrees_of_freedom.sum())
+        log_ratio = np.log(scaled_squares / degrees_of_freedom)
     distance: FloatArray = np.abs(log_ratio)
     return distance

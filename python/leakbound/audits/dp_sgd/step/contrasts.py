@@ -43,25 +43,25 @@ class Noise:
     @property
     def noisy_tensors(self) -> list[str]:
         """The names of the tensors that have noise."""
-        names = []
-        for name, degrees_of_freedom in self.degrees_of_freedom.items():
-            if degrees_of_freedom and self.sums_of_squares[name] > 0:
-                names.append(name)
-        return names
+        tensor_names = []
+        for tensor_name, degrees_of_freedom in self.degrees_of_freedom.items():
+            if degrees_of_freedom and self.sums_of_squares[tensor_name] > 0:
+                tensor_names.append(tensor_name)
+        return tensor_names
 
-    def deviation(self, name: str) -> float:
+    def deviation(self, tensor_name: str) -> float:
         """Return the estimate of σ of a tensor; 0 without noise."""
-        if not self.degrees_of_freedom[name]:
+        if not self.degrees_of_freedom[tensor_name]:
             return 0.0
-        return math.sqrt(self.sums_of_squares[name] / self.degrees_of_freedom[name])
+        return math.sqrt(self.sums_of_squares[tensor_name] / self.degrees_of_freedom[tensor_name])
 
 
-def helmert_contrasts(rows: FloatArray) -> FloatArray:
+def helmert_contrasts(run_values: FloatArray) -> FloatArray:
     """Return Helmert contrasts: one row less, independent, with the same covariance and mean 0."""
-    rows_before = np.arange(1, len(rows))[:, None]
-    means_before = np.cumsum(rows, axis=0)[:-1] / rows_before
-    scale = np.sqrt(rows_before / (rows_before + 1))
-    contrasts: FloatArray = (rows[1:] - means_before) * scale
+    rows_before = np.arange(1, len(run_values))[:, None]
+    means_before = np.cumsum(run_values, axis=0)[:-1] / rows_before
+    helmert_scale = np.sqrt(rows_before / (rows_before + 1))
+    contrasts: FloatArray = (run_values[1:] - means_before) * helmert_scale
     return contrasts
 
 
@@ -72,12 +72,12 @@ def choose_tested_positions(
     tensors = max(1, len(noiseless))
     most_of_tensor = max(_FEWEST_TESTED_VALUES, _TESTED_VALUES // tensors)
     tested_positions = {}
-    for name, without_noise in noiseless.items():
+    for tensor_name, without_noise in noiseless.items():
         noisy_positions = np.flatnonzero(~without_noise)
         if noisy_positions.size > most_of_tensor:
             chosen = rng.choice(noisy_positions, size=most_of_tensor, replace=False)
             noisy_positions = np.sort(chosen)
-        tested_positions[name] = noisy_positions
+        tested_positions[tensor_name] = noisy_positions
     return tested_positions
 
 
@@ -89,30 +89,30 @@ def measured_noise(
     direction: Released,
 ) -> Noise:
     """Run a batch with fresh seeds and return its noise; one run is held in memory at a time."""
-    means = {name: np.zeros(flags.size) for name, flags in noiseless.items()}
+    means = {tensor_name: np.zeros(flags.size) for tensor_name, flags in noiseless.items()}
     sums_of_squares = dict.fromkeys(noiseless, 0.0)
-    tested_values: dict[str, list[FloatArray]] = {name: [] for name in noiseless}
+    tested_values: dict[str, list[FloatArray]] = {tensor_name: [] for tensor_name in noiseless}
     inner_products = []
     for runs_before in range(runs):
         released = run_with_fresh_seed()
         inner_product = 0.0
-        for name, tensor in released.items():
+        for tensor_name, tensor in released.items():
             values = as_floats(tensor)
-            tested_values[name].append(values[tested_positions[name]])
-            inner_product += float(values @ as_floats(direction[name]))
+            tested_values[tensor_name].append(values[tested_positions[tensor_name]])
+            inner_product += float(values @ as_floats(direction[tensor_name]))
             # Welford's update: these squares are those of the Helmert contrasts
-            deviations = values - means[name]
+            deviations = values - means[tensor_name]
             squared_deviations = float(deviations @ deviations)
-            sums_of_squares[name] += squared_deviations * runs_before / (runs_before + 1)
-            means[name] += deviations / (runs_before + 1)
+            sums_of_squares[tensor_name] += squared_deviations * runs_before / (runs_before + 1)
+            means[tensor_name] += deviations / (runs_before + 1)
         inner_products.append(inner_product)
     degrees_of_freedom = {}
-    for name, without_noise in noiseless.items():
+    for tensor_name, without_noise in noiseless.items():
         noisy_values = without_noise.size - int(np.count_nonzero(without_noise))
-        degrees_of_freedom[name] = noisy_values * (runs - 1)
+        degrees_of_freedom[tensor_name] = noisy_values * (runs - 1)
     contrasts = {}
-    for name, rows in tested_values.items():
-        contrasts[name] = helmert_contrasts(np.stack(rows))
+    for tensor_name, tested_rows in tested_values.items():
+        contrasts[tensor_name] = helmert_contrasts(np.stack(tested_rows))
     contrasts_along_direction = helmert_contrasts(np.array(inner_products)[:, None])
     return Noise(
         sums_of_squares=sums_of_squares,
@@ -213,9 +213,9 @@ class MuLimits:
         self.upper_deviations: dict[str, float] = dict.fromkeys(noise.degrees_of_freedom, 0.0)
         sums_of_squares = []
         degrees_of_freedom = []
-        for name in self.noisy_tensors:
-            sums_of_squares.append(noise.sums_of_squares[name])
-            degrees_of_freedom.append(noise.degrees_of_freedom[name])
+        for tensor_name in self.noisy_tensors:
+            sums_of_squares.append(noise.sums_of_squares[tensor_name])
+            degrees_of_freedom.append(noise.degrees_of_freedom[tensor_name])
         self._sums_of_squares = np.array(sums_of_squares)
         self._degrees_of_freedom = np.array(degrees_of_freedom, dtype=np.int64)
         self._joint_threshold = 0.0
@@ -234,14 +234,18 @@ class MuLimits:
             return math.inf
         if not contribution.coupled or not contribution.noise_factor:
             return 0.0  # its noise is of another law, which was not measured
-        lengths = {}
-        for name, length in contribution.lengths.items():
-            lengths[name] = length / contribution.noise_factor
-            if lengths[name] and name not in self.noisy_tensors:
+        scaled_lengths = {}
+        for tensor_name, length in contribution.lengths.items():
+            scaled_lengths[tensor_name] = length / contribution.noise_factor
+            if scaled_lengths[tensor_name] and tensor_name not in self.noisy_tensors:
                 return math.inf
-        noisy_lengths = np.array([lengths[name] for name in self.noisy_tensors])
-        deviations = np.array([self.upper_deviations[name] for name in self.noisy_tensors])
-        by_tensors = float(((noisy_lengths / deviations) ** 2).sum())
+        noisy_lengths = np.array(
+            [scaled_lengths[tensor_name] for tensor_name in self.noisy_tensors]
+        )
+        upper_deviations = np.array(
+            [self.upper_deviations[tensor_name] for tensor_name in self.noisy_tensors]
+        )
+        by_tensors = float(((noisy_lengths / upper_deviations) ** 2).sum())
         jointly = least_joint_sum(
             noisy_lengths**2 / self._sums_of_squares,
             self._degrees_of_freedom,

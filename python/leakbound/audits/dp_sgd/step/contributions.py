@@ -55,8 +55,8 @@ class _Block:
 
     tensor: str
     positions: slice
-    first: FloatArray
-    second: FloatArray
+    first_values: FloatArray
+    second_values: FloatArray
     relative_rounding: float
     """Of sums of clipped gradients, which are as large as the largest value of the tensor."""
     largest_magnitude: float
@@ -66,50 +66,48 @@ class _Block:
     @property
     def noise(self) -> FloatArray:
         """The difference of both seeds, which has no contribution of data."""
-        return self.first - self.second
+        return self.first_values - self.second_values
 
     @property
-    def rounding(self) -> FloatArray:
+    def possible_rounding(self) -> FloatArray:
         """What rounding may have done to each value."""
-        own_magnitudes = np.abs(self.first) + np.abs(self.second)
+        own_magnitudes = np.abs(self.first_values) + np.abs(self.second_values)
         magnitudes: FloatArray = own_magnitudes + self.largest_magnitude
         return self.relative_rounding * magnitudes + self.absolute_rounding
 
 
+@dataclass
 class TwoSeedRuns:
     """What a step releases on one batch with two seeds."""
 
-    def __init__(
-        self,
-        first: Released,
-        second: Released,
-        precision: dict[str, float],
-        smallest_numbers: dict[str, float],
-    ) -> None:
-        self.first = first
-        self.second = second
-        self.precision = precision
-        self.smallest_numbers = smallest_numbers
+    first: Released
+    second: Released
+    precision: dict[str, float]
+    """Relative precision of each tensor."""
+    smallest_numbers: dict[str, float]
+    """The smallest number above 0 of the type of each tensor."""
+
+    def __post_init__(self) -> None:
         self._largest_magnitudes = {}
-        for name, values in first.items():
+        for tensor_name, values in self.first.items():
             of_first = np.abs(values).max(initial=0.0)
-            of_second = np.abs(second[name]).max(initial=0.0)
-            self._largest_magnitudes[name] = max(float(of_first), float(of_second))
+            of_second = np.abs(self.second[tensor_name]).max(initial=0.0)
+            self._largest_magnitudes[tensor_name] = max(float(of_first), float(of_second))
 
     def blocks(self) -> Iterator[_Block]:
         """Yield blocks of tensors, each small enough to be treated in double precision."""
-        for name, first_values in self.first.items():
-            second_values = self.second[name]
-            for start in range(0, first_values.size, _BLOCK_SIZE):
+        for tensor_name, first_tensor in self.first.items():
+            second_tensor = self.second[tensor_name]
+            for start in range(0, first_tensor.size, _BLOCK_SIZE):
                 positions = slice(start, start + _BLOCK_SIZE)
                 yield _Block(
-                    tensor=name,
+                    tensor=tensor_name,
                     positions=positions,
-                    first=as_floats(first_values[positions]),
-                    second=as_floats(second_values[positions]),
-                    relative_rounding=_ALLOWED_ULPS * self.precision[name],
-                    largest_magnitude=self._largest_magnitudes[name],
-                    absolute_rounding=_ALLOWED_ULPS * self.smallest_numbers[name],
+                    first_values=as_floats(first_tensor[positions]),
+                    second_values=as_floats(second_tensor[positions]),
+                    relative_rounding=_ALLOWED_ULPS * self.precision[tensor_name],
+                    largest_magnitude=self._largest_magnitudes[tensor_name],
+                    absolute_rounding=_ALLOWED_ULPS * self.smallest_numbers[tensor_name],
                 )
 
 
@@ -126,37 +124,37 @@ def compare_neighbours(
     """
     contribution = Contribution(pair_name)
     delta: Released = {}
-    for name, values in without.first.items():
-        delta[name] = np.empty(values.size, np.float32)
+    for tensor_name, values in without.first.items():
+        delta[tensor_name] = np.empty(values.size, np.float32)
     squared_lengths = dict.fromkeys(delta, 0.0)
-    squared_rounding = dict.fromkeys(delta, 0.0)
+    squared_rounding_lengths = dict.fromkeys(delta, 0.0)
     squared_noiseless_length = 0.0
     for block_without, block_with in zip(without.blocks(), with_.blocks(), strict=True):
-        name = block_without.tensor
+        tensor_name = block_without.tensor
         positions = block_without.positions
-        rounding = block_without.rounding + block_with.rounding
+        possible_rounding = block_without.possible_rounding + block_with.possible_rounding
         noise_change = np.abs(block_with.noise - block_without.noise)
-        if (noise_change > rounding).any():
+        if (noise_change > possible_rounding).any():
             contribution.coupled = False
         # Δ with each of both seeds, and their mean
-        first_delta = block_with.first - block_without.first
-        second_delta = block_with.second - block_without.second
+        first_delta = block_with.first_values - block_without.first_values
+        second_delta = block_with.second_values - block_without.second_values
         mean_delta = (first_delta + second_delta) / 2
-        squared_lengths[name] += float(mean_delta @ mean_delta)
-        squared_rounding[name] += float(rounding @ rounding)
-        is_moved = np.abs(mean_delta) > rounding
-        noiseless_delta = mean_delta[noiseless[name][positions] & is_moved]
+        squared_lengths[tensor_name] += float(mean_delta @ mean_delta)
+        squared_rounding_lengths[tensor_name] += float(possible_rounding @ possible_rounding)
+        is_moved = np.abs(mean_delta) > possible_rounding
+        noiseless_delta = mean_delta[noiseless[tensor_name][positions] & is_moved]
         squared_noiseless_length += float(noiseless_delta @ noiseless_delta)
-        delta[name][positions] = mean_delta
+        delta[tensor_name][positions] = mean_delta
     contribution.noise_factor = noise_ratio(without, reference)
     if not contribution.coupled:
         contribution.lengths = dict.fromkeys(delta, 0.0)
         contribution.noise_scale = noise_ratio(with_, without)
         return contribution, delta
-    for name, squared_length in squared_lengths.items():
-        rounding_length = math.sqrt(squared_rounding[name])
+    for tensor_name, squared_length in squared_lengths.items():
+        rounding_length = math.sqrt(squared_rounding_lengths[tensor_name])
         certain_length = math.sqrt(squared_length) - rounding_length
-        contribution.lengths[name] = max(0.0, certain_length)
+        contribution.lengths[tensor_name] = max(0.0, certain_length)
     if contribution.noise_factor == 1.0:
         contribution.noiseless_length = math.sqrt(squared_noiseless_length)
     return contribution, delta
@@ -188,8 +186,8 @@ def noise_ratio(numerator: TwoSeedRuns, denominator: TwoSeedRuns) -> float | Non
     for block, reference_block in zip(numerator.blocks(), denominator.blocks(), strict=True):
         noise = block.noise
         residuals = np.abs(noise - ratio * reference_block.noise)
-        rounding = block.rounding + ratio * reference_block.rounding
-        tolerance = 2 * rounding + _SAME_SCALE_TOLERANCE * np.abs(noise)
+        possible_rounding = block.possible_rounding + ratio * reference_block.possible_rounding
+        tolerance = 2 * possible_rounding + _SAME_SCALE_TOLERANCE * np.abs(noise)
         if (residuals > tolerance).any():
             return None
     return ratio
@@ -199,8 +197,8 @@ def _noise_is_the_same(first: TwoSeedRuns, second: TwoSeedRuns) -> bool:
     """Return whether two noises differ by rounding at most."""
     for first_block, second_block in zip(first.blocks(), second.blocks(), strict=True):
         difference = np.abs(first_block.noise - second_block.noise)
-        rounding = first_block.rounding + second_block.rounding
-        if (difference > rounding).any():
+        possible_rounding = first_block.possible_rounding + second_block.possible_rounding
+        if (difference > possible_rounding).any():
             return False
     return True
 
@@ -208,8 +206,10 @@ def _noise_is_the_same(first: TwoSeedRuns, second: TwoSeedRuns) -> bool:
 def noiseless_values(runs: list[Released]) -> dict[str, BoolArray]:
     """Return where all of several seeds gave the same value."""
     first_run = runs[0]
-    noiseless = {name: np.ones(values.size, np.bool_) for name, values in first_run.items()}
+    noiseless = {
+        tensor_name: np.ones(values.size, np.bool_) for tensor_name, values in first_run.items()
+    }
     for run in runs[1:]:
-        for name, values in run.items():
-            noiseless[name] &= values == first_run[name]
+        for tensor_name, values in run.items():
+            noiseless[tensor_name] &= values == first_run[tensor_name]
     return noiseless

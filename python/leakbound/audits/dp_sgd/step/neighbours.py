@@ -115,31 +115,33 @@ class _PairMaker:
         self.named_candidates: list[tuple[str, object]] = []
         with_long_inputs: list[tuple[str, object]] = []
         for number, candidate in enumerate(candidates):
-            name = f"candidate {number}"
-            self.named_candidates.append((name, candidate))
+            candidate_name = f"candidate {number}"
+            self.named_candidates.append((candidate_name, candidate))
             long_candidate = with_scaled_inputs(candidate, _LONG_GRADIENT_FACTOR)
             if long_candidate is not None:
-                with_long_inputs.append((f"{name}, inputs times 1000", long_candidate))
+                with_long_inputs.append((f"{candidate_name}, inputs times 1000", long_candidate))
         self.variants = self.named_candidates + with_long_inputs
 
     def pairs_of_candidates(self, loss_factor: float) -> Iterator[Pair]:
         """Yield pairs of each candidate in each batch, at one loss factor."""
-        suffix = "" if loss_factor == 1 else f", loss times {loss_factor:g}"
+        name_suffix = "" if loss_factor == 1 else f", loss times {loss_factor:g}"
         batches = [Batch(batch, loss_factor=loss_factor) for batch in self.batches]
         empty_batch = Batch([], loss_factor=loss_factor)
-        for position, (name, candidate) in enumerate(self.variants):
+        for position, (candidate_name, candidate) in enumerate(self.variants):
             _, opposed = self.variants[(position + 1) % len(self.variants)]
-            places = [(f"in batch {number}", batch) for number, batch in enumerate(batches)]
+            contexts = [(f"in batch {number}", batch) for number, batch in enumerate(batches)]
             if self.empty or self.replaces:
-                places.append(("alone", empty_batch))
+                contexts.append(("alone", empty_batch))
             copies = Batch([candidate] * self.largest_size, loss_factor=loss_factor)
             opposed_copies = Batch([opposed] * self.largest_size, loss_factor=loss_factor)
             one_opposed = Batch([opposed], loss_factor=loss_factor)
-            places.append(("beside its copies", copies))
-            places.append(("against others", opposed_copies))
-            places.append(("against one", one_opposed))
-            for place, others in places:
-                yield self._pair(f"{name} {place}{suffix}", others, candidate, opposed)
+            contexts.append(("beside its copies", copies))
+            contexts.append(("against others", opposed_copies))
+            contexts.append(("against one", one_opposed))
+            for context, other_examples in contexts:
+                yield self._pair(
+                    f"{candidate_name} {context}{name_suffix}", other_examples, candidate, opposed
+                )
 
     def pairs_of_swept_losses(self) -> Iterator[Pair]:
         """Yield pairs at many loss factors, among copies of the first candidate.
@@ -157,19 +159,21 @@ class _PairMaker:
             added = swept
             if position % _ALL_CANDIDATES_EVERY:
                 added = swept[:2]
-            for number, (name, candidate) in enumerate(added):
+            for number, (candidate_name, candidate) in enumerate(added):
                 _, opposed = added[(number + 1) % len(added)]
-                pair_name = f"{name} among copies, loss times {loss_factor:.3g}"
+                pair_name = f"{candidate_name} among copies, loss times {loss_factor:.3g}"
                 yield self._pair(pair_name, copies, candidate, opposed)
 
-    def _pair(self, name: str, others: Batch, candidate: object, opposed: object) -> Pair:
+    def _pair(
+        self, pair_name: str, other_examples: Batch, candidate: object, opposed: object
+    ) -> Pair:
         """Return a pair that differs in one example."""
-        loss_factor = others.loss_factor
-        without = others
+        loss_factor = other_examples.loss_factor
+        without = other_examples
         if self.replaces:
-            without = Batch([*others, opposed], loss_factor=loss_factor)
-        with_ = Batch([*others, candidate], loss_factor=loss_factor)
-        return Pair(name, without, with_)
+            without = Batch([*other_examples, opposed], loss_factor=loss_factor)
+        with_ = Batch([*other_examples, candidate], loss_factor=loss_factor)
+        return Pair(pair_name, without, with_)
 
 
 def with_scaled_inputs(example: object, factor: float) -> Any:
@@ -188,34 +192,34 @@ def _scale_first_array(example: Any, factor: float) -> Any:
     dtype = getattr(example, "dtype", None)
     if isinstance(example, float) or "float" in str(dtype):
         with np.errstate(over="ignore", invalid="ignore"):
-            scaled = example * factor
+            scaled_array = example * factor
             # infinity times 0 is NaN: so of arrays of any package
-            is_finite = scaled * 0 == 0
+            is_finite = scaled_array * 0 == 0
         if not isinstance(is_finite, bool):
             is_finite = is_finite.all()
         if not is_finite:
             raise OverflowError
-        return scaled
+        return scaled_array
     if hasattr(example, "dtype"):
         return None
-    parts: list[tuple[Any, Any]] = []
+    example_parts: list[tuple[Any, Any]] = []
     if isinstance(example, Mapping):
-        parts = list(example.items())
+        example_parts = list(example.items())
     elif isinstance(example, tuple | list):
-        parts = list(enumerate(example))
-    for key, part in parts:
-        scaled_part = _scale_first_array(part, factor)
+        example_parts = list(enumerate(example))
+    for part_key, example_part in example_parts:
+        scaled_part = _scale_first_array(example_part, factor)
         if scaled_part is not None:
-            return _with_part(example, key, scaled_part)
+            return _with_part(example, part_key, scaled_part)
     return None
 
 
-def _with_part(example: Any, key: Any, part: Any) -> Any:
+def _with_part(example: Any, part_key: Any, changed_part: Any) -> Any:
     """Return a copy of an example with one part changed, of the same type."""
     if isinstance(example, Mapping):
-        return {**example, key: part}
-    parts = [*example[:key], part, *example[key + 1 :]]
+        return {**example, part_key: changed_part}
+    changed_parts = [*example[:part_key], changed_part, *example[part_key + 1 :]]
     is_named_tuple = hasattr(example, "_fields")
     if is_named_tuple:
-        return type(example)(*parts)
-    return type(example)(parts)
+        return type(example)(*changed_parts)
+    return type(example)(changed_parts)

@@ -132,9 +132,9 @@ def _added_examples(relation: Relation) -> int:
 def _check_other_examples(pair: Pair, relation: Relation) -> None:
     """Check that two batches have all but one example in common, in the same order."""
     first_difference = len(pair.without)
-    for row, examples in enumerate(zip_longest(pair.without, pair.with_)):
-        if not _are_the_same(*examples):
-            first_difference = row
+    for row_number, row_examples in enumerate(zip_longest(pair.without, pair.with_)):
+        if not _are_the_same(*row_examples):
+            first_difference = row_number
             break
     rest_without = list(pair.without)[first_difference + 1 - _added_examples(relation) :]
     rest_with = list(pair.with_)[first_difference + 1 :]
@@ -145,24 +145,27 @@ def _check_other_examples(pair: Pair, relation: Relation) -> None:
         )
 
 
-def _are_the_same(first: Any, second: Any) -> bool:
+def _are_the_same(first_example: Any, second_example: Any) -> bool:
     """Return whether two examples are the same."""
-    if first is second:
+    if first_example is second_example:
         return True
-    if type(first) is not type(second):
+    if type(first_example) is not type(second_example):
         return False
-    if isinstance(first, tuple | list):
-        if len(first) != len(second):
+    if isinstance(first_example, tuple | list):
+        if len(first_example) != len(second_example):
             return False
-        return all(map(_are_the_same, first, second))
-    if isinstance(first, Mapping):
-        if first.keys() != second.keys():
+        return all(map(_are_the_same, first_example, second_example))
+    if isinstance(first_example, Mapping):
+        if first_example.keys() != second_example.keys():
             return False
-        return all(_are_the_same(value, second[key]) for key, value in first.items())
-    if hasattr(first, "__array__"):
-        first_array = np.asarray(readable(first))
-        second_array = np.asarray(readable(second))
+        return all(
+            _are_the_same(first_part, second_example[key])
+            for key, first_part in first_example.items()
+        )
+    if hasattr(first_example, "__array__"):
+        first_array = np.asarray(readable(first_example))
+        second_array = np.asarray(readable(second_example))
         if first_array.shape != second_array.shape or first_array.dtype != second_array.dtype:
             return False
         return first_array.tobytes() == second_array.tobytes()
-    return bool(first == second)
+    return bool(first_example == second_example)

@@ -289,21 +289,21 @@ class _StepProbe:
         """Find out whether noise that is not that of the base batch is missing somewhere."""
         noiseless_without = self._find_noiseless_values(pair.without, f"D of {pair.name!r}")
         noiseless_with = self._find_noiseless_values(pair.with_, f"D' of {pair.name!r}")
-        for name, without_noise in noiseless_without.items():
-            if (without_noise != noiseless_with[name]).any():
+        for tensor_name, without_noise in noiseless_without.items():
+            if (without_noise != noiseless_with[tensor_name]).any():
                 contribution.one_sided = True
             # a tensor without noise on both batches, and what the example adds to it
             if without_noise.all():
                 contribution.noiseless_length = max(
-                    contribution.noiseless_length, contribution.lengths[name]
+                    contribution.noiseless_length, contribution.lengths[tensor_name]
                 )
 
     def measure_noise(self) -> None:
         """Measure the noise on one batch, with seeds that were not used before."""
         self.tested_positions = choose_tested_positions(self.noiseless, self._test_rng)
         if not self.longest_direction:
-            for name, size in self.runner.sizes.items():
-                self.longest_direction[name] = np.zeros(size, np.float32)
+            for tensor_name, size in self.runner.sizes.items():
+                self.longest_direction[tensor_name] = np.zeros(size, np.float32)
 
         def run_with_fresh_seed() -> Released:
             released = self._run_base_batch(self._new_seed())
@@ -341,15 +341,19 @@ class _StepProbe:
 
     def _run_consecutive_steps(self) -> dict[str, FloatArray]:
         """Run steps in a row without a seed; return the values tested, a row for each step."""
-        rows: dict[str, list[FloatArray]] = {name: [] for name in self.tested_positions}
+        rows: dict[str, list[FloatArray]] = {
+            tensor_name: [] for tensor_name in self.tested_positions
+        }
         for _ in range(self.options.steps):
             where = f"{self.base_name}, without a seed"
             released = self.runner(self.base_batch, None, where=where)
             check_finite(released, self.base_name)
-            for name, values in released.items():
-                tested_values = values[self.tested_positions[name]]
-                rows[name].append(as_floats(tested_values))
-        return {name: np.stack(rows_of_tensor) for name, rows_of_tensor in rows.items()}
+            for tensor_name, tensor_values in released.items():
+                tested_values = tensor_values[self.tested_positions[tensor_name]]
+                rows[tensor_name].append(as_floats(tested_values))
+        return {
+            tensor_name: np.stack(rows_of_tensor) for tensor_name, rows_of_tensor in rows.items()
+        }
 
     def _mu_along_longest(self) -> float:
         """Return the lower limit of μ from the noise along the longest difference."""
@@ -429,15 +433,15 @@ class _StepProbe:
     def _tensor_results(self, worst: Contribution) -> tuple[TensorResult, ...]:
         """Return the results of all tensors that hold values."""
         results = []
-        for name, size in self.runner.sizes.items():
+        for tensor_name, size in self.runner.sizes.items():
             if not size:
                 continue
             result = TensorResult(
-                name=name,
+                name=tensor_name,
                 size=size,
-                deviation=self.noise.deviation(name),
-                upper_deviation=self.mu_limits.upper_deviations[name],
-                length=worst.lengths[name],
+                deviation=self.noise.deviation(tensor_name),
+                upper_deviation=self.mu_limits.upper_deviations[tensor_name],
+                length=worst.lengths[tensor_name],
             )
             results.append(result)
         return tuple(results)
@@ -446,10 +450,10 @@ class _StepProbe:
         """Return the length of a difference in units of the noise; without noise infinite, or 0."""
         noise_factor = contribution.noise_factor or math.inf
         squared_length = 0.0
-        for name, length in contribution.lengths.items():
+        for tensor_name, length in contribution.lengths.items():
             if not length:
                 continue
-            deviation = self.noise.deviation(name)
+            deviation = self.noise.deviation(tensor_name)
             if deviation:
                 deviation *= noise_factor
             if not deviation:

@@ -54,51 +54,61 @@ class StepRunner:
             raise InputTypeError(
                 f"step must return a mapping from names of tensors to arrays, got {shown(returned)}"
             )
-        vectors: Released = {}
-        shapes: dict[str, tuple[int, ...]] = {}
+        tensor_vectors: Released = {}
+        tensor_shapes: dict[str, tuple[int, ...]] = {}
         for key, tensor in returned.items():
-            name = str(key)
-            vectors[name], shapes[name] = _vector_and_shape(tensor, name)
-        released = {name: vectors[name] for name in sorted(vectors)}
+            tensor_name = str(key)
+            tensor_vectors[tensor_name], tensor_shapes[tensor_name] = _vector_and_shape(
+                tensor, tensor_name
+            )
+        released = {
+            tensor_name: tensor_vectors[tensor_name] for tensor_name in sorted(tensor_vectors)
+        }
         if not self._shapes:
-            self._remember_first_run(released, shapes)
-        if shapes != self._shapes:
-            self._raise_for_other_shapes(shapes, where)
+            self._remember_first_run(released, tensor_shapes)
+        if tensor_shapes != self._shapes:
+            self._raise_for_other_shapes(tensor_shapes, where)
         return released
 
-    def _remember_first_run(self, released: Released, shapes: dict[str, tuple[int, ...]]) -> None:
+    def _remember_first_run(
+        self, released: Released, tensor_shapes: dict[str, tuple[int, ...]]
+    ) -> None:
         """Take names, sizes and precision from the first run."""
-        self._shapes = shapes
-        self.sizes = {name: values.size for name, values in released.items()}
+        self._shapes = tensor_shapes
+        self.sizes = {
+            tensor_name: tensor_values.size for tensor_name, tensor_values in released.items()
+        }
         if not sum(self.sizes.values()):
             raise InputError(
                 "step returned no number: return what the optimizer is given, by the names of the "
                 "tensors"
             )
-        for name, values in released.items():
-            precision = _relative_precision(values)
-            self.precision[name] = precision
-            self.smallest_numbers[name] = _smallest_number(values, precision)
+        for tensor_name, tensor_values in released.items():
+            precision = _relative_precision(tensor_values)
+            self.precision[tensor_name] = precision
+            self.smallest_numbers[tensor_name] = _smallest_number(tensor_values, precision)
         # few values do not show their type: it is that of the others
         coarsest = max(self.precision.values())
         largest = max(self.smallest_numbers.values())
-        for name, size in self.sizes.items():
+        for tensor_name, size in self.sizes.items():
             if size < _TOO_FEW_VALUES:
-                self.precision[name] = coarsest
-                self.smallest_numbers[name] = largest
+                self.precision[tensor_name] = coarsest
+                self.smallest_numbers[tensor_name] = largest
 
-    def _raise_for_other_shapes(self, shapes: dict[str, tuple[int, ...]], where: str) -> None:
+    def _raise_for_other_shapes(
+        self, tensor_shapes: dict[str, tuple[int, ...]], where: str
+    ) -> None:
         """Say which tensors differ from those of the first run."""
-        for name in sorted({*shapes, *self._shapes}):
-            shape = shapes.get(name)
-            first_shape = self._shapes.get(name)
-            if shape != first_shape:
+        for tensor_name in sorted({*tensor_shapes, *self._shapes}):
+            other_shape = tensor_shapes.get(tensor_name)
+            first_shape = self._shapes.get(tensor_name)
+            if other_shape != first_shape:
                 raise InputError(
-                    f"step returned other tensors for other batches: {name!r} is "
-                    f"{_shape_in_words(shape)} in {where}, and {_shape_in_words(first_shape)} "
-                    "before. Return the same names and shapes for all batches, zeros where a "
-                    "tensor gets nothing; if the optimizer itself skips it, then that alone tells "
-                    "the batches apart"
+                    f"step returned other tensors for other batches: {tensor_name!r} is "
+                    f"{_shape_in_words(other_shape)} in {where}, and "
+                    f"{_shape_in_words(first_shape)} before. Return the same names and shapes for "
+                    "all batches, zeros where a tensor gets nothing; if the optimizer itself skips "
+                    "it, then that alone tells the batches apart"
                 )
 
 
@@ -119,74 +129,78 @@ def raise_for_failed_step(error: Exception, examples: Sequence[object], where: s
     error.add_note(f"while a step was probed: {where}, {len(examples)} examples")
 
 
-def check_repeats(first: Released, again: Released, where: str) -> None:
+def check_repeats(first_run: Released, second_run: Released, where: str) -> None:
     """Check that one seed gave one result, bit for bit."""
     different_tensors = []
-    for name, values in first.items():
-        if not np.array_equal(values, again[name], equal_nan=True):
-            different_tensors.append(name)
+    for tensor_name, tensor_values in first_run.items():
+        if not np.array_equal(tensor_values, second_run[tensor_name], equal_nan=True):
+            different_tensors.append(tensor_name)
     if different_tensors:
         raise OptionError(
             f"step is not a function of (examples, seed): {where} gave two results with one seed, "
-            f"in {len(different_tensors)} of {len(first)} tensors, {different_tensors[0]!r} the "
-            "first. Fix all that is random but the noise (dropout, data augmentation, the order of "
-            "sums on a GPU) once and for all, take the noise from the seed, and put back what a "
-            "step leaves behind: weights, momentum, clipping norms that adapt, queues of skipped "
-            "steps"
+            f"in {len(different_tensors)} of {len(first_run)} tensors, {different_tensors[0]!r} "
+            "the first. Fix all that is random but the noise (dropout, data augmentation, the "
+            "order of sums on a GPU) once and for all, take the noise from the seed, and put back "
+            "what a step leaves behind: weights, momentum, clipping norms that adapt, queues of "
+            "skipped steps"
         )
 
 
 def is_finite(released: Released) -> bool:
     """Return whether all released numbers are finite."""
-    return all(bool(np.isfinite(values).all()) for values in released.values())
+    return all(bool(np.isfinite(tensor_values).all()) for tensor_values in released.values())
 
 
 def check_finite(released: Released, where: str) -> None:
     """Check that all released numbers are finite."""
-    for name, values in released.items():
-        not_finite = int(np.count_nonzero(~np.isfinite(values)))
+    for tensor_name, tensor_values in released.items():
+        not_finite = int(np.count_nonzero(~np.isfinite(tensor_values)))
         if not_finite:
             raise InputError(
-                f"tensor {name!r} has {not_finite:,} NaN or infinite values of "
-                f"{values.size:,} in {where}: nothing can be concluded from it. Give examples with "
-                "finite gradients, such as smaller inputs or loss factors"
+                f"tensor {tensor_name!r} has {not_finite:,} NaN or infinite values of "
+                f"{tensor_values.size:,} in {where}: nothing can be concluded from it. Give "
+                "examples with finite gradients, such as smaller inputs or loss factors"
             )
 
 
-def as_floats(values: AnyArray) -> FloatArray:
+def as_floats(tensor_values: AnyArray) -> FloatArray:
     """Return a vector in double precision."""
-    return values.astype(np.float64)
+    return tensor_values.astype(np.float64)
 
 
-def _vector_and_shape(tensor: object, name: str) -> tuple[AnyArray, tuple[int, ...]]:
+def _vector_and_shape(tensor: object, tensor_name: str) -> tuple[AnyArray, tuple[int, ...]]:
     """Return a copy of a tensor as a vector, and its shape."""
-    array = array_of(tensor, name=f"tensor {name!r}")
-    if array.dtype.kind in "VO":
+    tensor_array = array_of(tensor, name=f"tensor {tensor_name!r}")
+    if tensor_array.dtype.kind in "VO":
         try:
-            array = array.astype(np.float32)  # as bfloat16 of other packages
+            tensor_array = tensor_array.astype(np.float32)  # as bfloat16 of other packages
         except (TypeError, ValueError) as error:
-            raise InputTypeError(f"tensor {name!r} must hold real numbers: {error}") from error
-    if array.dtype.kind not in "fiu":
-        raise InputTypeError(f"tensor {name!r} must hold real numbers, got {array.dtype}")
-    if array.dtype.kind != "f":
-        array = array.astype(np.float64)
-    vector = np.array(array).ravel()
-    return vector, array.shape
+            raise InputTypeError(
+                f"tensor {tensor_name!r} must hold real numbers: {error}"
+            ) from error
+    if tensor_array.dtype.kind not in "fiu":
+        raise InputTypeError(
+            f"tensor {tensor_name!r} must hold real numbers, got {tensor_array.dtype}"
+        )
+    if tensor_array.dtype.kind != "f":
+        tensor_array = tensor_array.astype(np.float64)
+    tensor_vector = np.array(tensor_array).ravel()
+    return tensor_vector, tensor_array.shape
 
 
-def _relative_precision(values: AnyArray) -> float:
+def _relative_precision(tensor_values: AnyArray) -> float:
     """Return the relative precision of values: that of a narrower type if all are of one.
 
     Numbers in single or double precision often come from narrower ones. It is never finer than
     single precision, whatever the type that holds the values.
     """
-    own_precision = max(_SINGLE_PRECISION, float(np.finfo(values.dtype).eps))
-    layout = _MANTISSAS.get(values.dtype.itemsize)
-    if layout is None or np.count_nonzero(values) < _TOO_FEW_VALUES:
+    own_precision = max(_SINGLE_PRECISION, float(np.finfo(tensor_values.dtype).eps))
+    layout = _MANTISSAS.get(tensor_values.dtype.itemsize)
+    if layout is None or np.count_nonzero(tensor_values) < _TOO_FEW_VALUES:
         return own_precision
     unsigned_type, mantissa_bits = layout
     # Bits that are set in the mantissa of any value
-    used_bits = int(np.bitwise_or.reduce(values.view(unsigned_type)))
+    used_bits = int(np.bitwise_or.reduce(tensor_values.view(unsigned_type)))
     used_bits &= (1 << mantissa_bits) - 1
     if not used_bits:
         return own_precision
@@ -197,15 +211,15 @@ def _relative_precision(values: AnyArray) -> float:
     return max(own_precision, 2.0**-narrowest_type)
 
 
-def _smallest_number(values: AnyArray, precision: float) -> float:
+def _smallest_number(tensor_values: AnyArray, precision: float) -> float:
     """Return the smallest number above 0 of the type of values, or of half precision in disguise.
 
     It is that of single precision at least, as is the precision.
     """
-    own_smallest = max(_SMALLEST_SINGLE, float(np.finfo(values.dtype).smallest_subnormal))
+    own_smallest = max(_SMALLEST_SINGLE, float(np.finfo(tensor_values.dtype).smallest_subnormal))
     if precision < _HALF_PRECISION:
         return own_smallest
-    multiples = as_floats(values) / _SMALLEST_HALF
+    multiples = as_floats(tensor_values) / _SMALLEST_HALF
     if (multiples == np.floor(multiples)).all():
         return max(own_smallest, _SMALLEST_HALF)
     return own_smallest
