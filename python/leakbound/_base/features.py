@@ -245,7 +245,7 @@ class Encoding:
             is_unmarked |= unmarked_rows
         return rows, is_unmarked
 
-    def _check_names(self, table: Mapping[str, Column], name: str) -> None:
+    def _check_names(self, table: Mapping[str, Column], table_name: str) -> None:
         known_names = [rule.name for rule in self.rules]
         lacking_names = [known for known in known_names if known not in table]
         extra_names = [label for label in table if label not in known_names]
@@ -254,11 +254,11 @@ class Encoding:
             if not lacking_names:
                 difference = f"has {', '.join(map(repr, extra_names))} besides"
             raise InputError(
-                f"{name} {difference}: the model was fitted to the columns "
+                f"{table_name} {difference}: the model was fitted to the columns "
                 f"{', '.join(map(repr, known_names))}, and needs the same ones"
             )
 
-    def _as_settled(self, stored_column: Column, rule: _Rule, name: str) -> Column:
+    def _as_settled(self, stored_column: Column, rule: _Rule, table_name: str) -> Column:
         """Return a column as what it was where the rule was settled."""
         if rule.is_categorical:
             stored_column = stored_column.as_codes()
@@ -268,14 +268,14 @@ class Encoding:
             column = replace(column, kind=rule.kind, values=fillings)
         if column.kind != rule.kind:
             raise InputError(
-                f"column {rule.name!r} of {name} holds {NAMES[column.kind]}, and the model was "
-                f"fitted to {NAMES[rule.kind]}: give both the same type"
+                f"column {rule.name!r} of {table_name} holds {NAMES[column.kind]}, and the model "
+                f"was fitted to {NAMES[rule.kind]}: give both the same type"
             )
         if rule.kind == "word":
-            self._check_words(column, rule, name)
+            self._check_words(column, rule, table_name)
         return column
 
-    def _check_words(self, column: Column, rule: _Rule, name: str) -> None:
+    def _check_words(self, column: Column, rule: _Rule, table_name: str) -> None:
         """Refuse words that are frequent here and were not there, by themselves or together."""
         known_words = [*rule.indicator_words, rule.most_frequent, *rule.pooled_words]
         is_unknown = ~np.isin(column.values, known_words) & ~column.missing
@@ -284,16 +284,16 @@ class Encoding:
             _check_pooled(
                 column,
                 rule,
-                name,
+                table_name,
                 least=FEW,
                 where=" of those that the model was fitted to",
             )
             return
         first_row = int(is_unknown.argmax())
         raise InputError(
-            f"column {rule.name!r} of {name} has {shown(str(column.values[first_row]))} at row "
-            f"{first_row} ({unknown_rows:,} such rows), a word that the model was not fitted to: "
-            "leave these rows out, or fit the model to records that have it"
+            f"column {rule.name!r} of {table_name} has {shown(str(column.values[first_row]))} at "
+            f"row {first_row} ({unknown_rows:,} such rows), a word that the model was not fitted "
+            "to: leave these rows out, or fit the model to records that have it"
         )
 
 
@@ -351,7 +351,7 @@ def table_of(values: Data, name: str) -> dict[str, Column] | None:
     return read_columns(table, name, _IN_FRAMES)
 
 
-def _refuse_several_tables(table: Data, name: str) -> None:
+def _refuse_several_tables(table: Data, table_name: str) -> None:
     """Refuse a table for members and another one for the others."""
     parts: list[Data] = []
     if isinstance(table, list | tuple):
@@ -360,9 +360,9 @@ def _refuse_several_tables(table: Data, name: str) -> None:
         parts = list(table.values())
     if parts and all(getattr(part, "ndim", 0) == 2 for part in parts):
         raise InputError(
-            f"{name} must be one table with a row for each example, in the order of the scores, "
-            f"got {len(parts)} tables: put them one below the other, as pandas.concat does, with "
-            "the same columns"
+            f"{table_name} must be one table with a row for each example, in the order of the "
+            f"scores, got {len(parts)} tables: put them one below the other, as pandas.concat "
+            "does, with the same columns"
         )
 
 
@@ -374,14 +374,14 @@ def _settled_column(column: Column, name: str) -> Column:
     return settled_column
 
 
-def _rule_of(name: str, column: Column, table: str, *, coded: bool) -> _Rule:
+def _rule_of(column_name: str, column: Column, table_name: str, *, coded: bool) -> _Rule:
     """Return how a column is converted."""
     has_missing_indicator = _is_frequent(column.missing)
     filled_rows = 0
     if not has_missing_indicator and column.kind != "empty":
         filled_rows = int(column.missing.sum())
     rule = _Rule(
-        name=name,
+        name=column_name,
         kind=column.kind,
         is_categorical=coded,
         has_missing_indicator=has_missing_indicator,
@@ -389,7 +389,7 @@ def _rule_of(name: str, column: Column, table: str, *, coded: bool) -> _Rule:
         missing_marks=column.marks,
     )
     if column.kind == "word":
-        return _rule_of_words(rule, column, table)
+        return _rule_of_words(rule, column, table_name)
     if column.kind == "empty":
         return rule
     is_known = ~column.missing
@@ -400,16 +400,16 @@ def _rule_of(name: str, column: Column, table: str, *, coded: bool) -> _Rule:
     return replace(rule, origin=origin, median=float(np.median(known_numbers)))
 
 
-def _rule_of_words(rule: _Rule, column: Column, table: str) -> _Rule:
+def _rule_of_words(rule: _Rule, column: Column, table_name: str) -> _Rule:
     """Give indicators to words that are frequent enough, but for the most frequent one."""
     words, counts = np.unique(column.values[~column.missing], return_counts=True)
     most_frequent = int(counts.argmax())  # of equally frequent ones, the first in the alphabet
     if words.size > 2 and counts[most_frequent] < FEW:
         raise InputError(
-            f"column {rule.name!r} of {table} has {words.size:,} different words, none of them in "
-            f"{FEW} rows or more, such as {shown(str(words[most_frequent]))}. Leave names, ids and "
-            "texts out of the features (ids may be the index of the frame), and put other words "
-            "into fewer groups, such as towns into regions"
+            f"column {rule.name!r} of {table_name} has {words.size:,} different words, none of "
+            f"them in {FEW} rows or more, such as {shown(str(words[most_frequent]))}. Leave names, "
+            "ids and texts out of the features (ids may be the index of the frame), and put other "
+            "words into fewer groups, such as towns into regions"
         )
     has_indicator = (counts >= FEW) | (words.size == 2)  # of two words, one is an indicator
     is_pooled = ~has_indicator
@@ -422,11 +422,13 @@ def _rule_of_words(rule: _Rule, column: Column, table: str) -> _Rule:
         pooled_words=tuple(words[is_pooled].tolist()),
         has_rare_indicator=bool(counts[is_pooled].sum() >= FEW),
     )
-    _check_pooled(column, rule, table)
+    _check_pooled(column, rule, table_name)
     return rule
 
 
-def _check_pooled(column: Column, rule: _Rule, table: str, least: int = 1, where: str = "") -> None:
+def _check_pooled(
+    column: Column, rule: _Rule, table_name: str, least: int = 1, where: str = ""
+) -> None:
     """Refuse words without an indicator in many rows: what they say would be lost.
 
     Fewer rows than `least` are not counted. `where` says in which rows they are rare.
@@ -438,16 +440,17 @@ def _check_pooled(column: Column, rule: _Rule, table: str, least: int = 1, where
         return
     words = np.unique(column.values[is_pooled])
     raise InputError(
-        f"words of column {rule.name!r} of {table} that are in fewer than {FEW} rows each{where} "
-        f"({words.size:,}, such as {shown(str(words[0]))}) are together {100 * share:.3g} % of the "
-        f"rows ({pooled_rows:,} of {is_pooled.size:,}). As one word they would be another feature, "
-        "and what they say about membership would be taken for leakage: put rare words into groups "
-        "by a rule without membership, such as towns into regions, or pass indicators as columns "
-        f"of numbers (up to {100 * POOLED:g} % of the rows may hold such words)"
+        f"words of column {rule.name!r} of {table_name} that are in fewer than {FEW} rows "
+        f"each{where} ({words.size:,}, such as {shown(str(words[0]))}) are together "
+        f"{100 * share:.3g} % of the rows ({pooled_rows:,} of {is_pooled.size:,}). As one word "
+        "they would be another feature, and what they say about membership would be taken for "
+        "leakage: put rare words into groups by a rule without membership, such as towns into "
+        f"regions, or pass indicators as columns of numbers (up to {100 * POOLED:g} % of the rows "
+        "may hold such words)"
     )
 
 
-def _check_filled(missing_in_columns: Sequence[BoolArray], table: str) -> None:
+def _check_filled(missing_in_columns: Sequence[BoolArray], table_name: str) -> None:
     """Refuse missing values without an indicator in many rows, of whatever columns they are."""
     if not missing_in_columns:
         return
@@ -456,8 +459,8 @@ def _check_filled(missing_in_columns: Sequence[BoolArray], table: str) -> None:
     if filled_rows < FEW or filled_rows <= POOLED * is_filled.size:
         return
     raise InputError(
-        f"{filled_rows:,} of {is_filled.size:,} rows of {table} have values that are missing in "
-        f"fewer than {FEW} rows of their column. Filled in, what their absence says about "
+        f"{filled_rows:,} of {is_filled.size:,} rows of {table_name} have values that are missing "
+        f"in fewer than {FEW} rows of their column. Filled in, what their absence says about "
         "membership would be taken for leakage: leave out these columns, drop these rows by a rule "
         "without membership, or pass indicators as columns of numbers (up to "
         f"{100 * POOLED:g} % of the rows may have such values)"
