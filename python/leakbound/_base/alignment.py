@@ -44,14 +44,14 @@ _IDS = Message("{ids=}")
 class _Ids:
     """Ids of some rows, told as such or the index of a pandas object, and a name for messages.
 
-    They are plain if they are the default index of pandas, 0, 1, …, n - 1: then they tell rows of
-    one table from each other, and need not be ids.
+    The default index of pandas, 0, 1, …, n - 1, tells rows of one table from each other, and need
+    not be ids.
     """
 
     values: AnyArray
     kind: _Kind
-    of: str
-    plain: bool = False
+    label: str
+    is_default_index: bool = False
 
 
 class ExampleOrder:
@@ -87,7 +87,7 @@ class ExampleOrder:
             if len(types) > 1:
                 indices = [index.astype(object) for index in indices]
             index = whole_numbers(np.concatenate(indices))
-            order._known_ids.append(_Ids(values=index, kind="index", of=name))
+            order._known_ids.append(_Ids(values=index, kind="index", label=name))
         return order
 
     def scores(self, values: Data, name: str) -> Data:
@@ -218,19 +218,22 @@ class ExampleOrder:
         return rows
 
     def _tell_order(self, ids: _Ids | None) -> bool:
-        """Return whether ids tell an order: a plain index does where these numbers are ids."""
-        if ids is None or not ids.plain:
+        """Return whether ids tell an order: a default index does where these numbers are ids."""
+        if ids is None or not ids.is_default_index:
             return ids is not None
         return any(_rows_in_order_of(known, ids) is not None for known in self._known_ids)
 
     def _joining_rows(self, ids: _Ids) -> IntArray | None:
         """Return the rows that put ids in order, from the ids of their own kind if it can be.
 
-        A plain index is compared with plain ones first, and other ids with other ids.
+        A default index is compared with default ones first, and other ids with other ids.
         """
         alike_first = sorted(
             self._known_ids,
-            key=lambda known: (known.plain != ids.plain, known.kind != ids.kind),
+            key=lambda known: (
+                known.is_default_index != ids.is_default_index,
+                known.kind != ids.kind,
+            ),
         )
         for known in alike_first:
             if np.array_equal(known.values, ids.values):
@@ -238,10 +241,10 @@ class ExampleOrder:
             rows = _rows_in_order_of(known, ids)
             if rows is not None:
                 return rows
-        if ids.plain:
+        if ids.is_default_index:
             return None
         for known in alike_first:
-            if not known.plain:
+            if not known.is_default_index:
                 raise InputError(_unmatched(known, ids))
         return None
 
@@ -249,7 +252,7 @@ class ExampleOrder:
 def _given_ids(ids: ArrayInput, name: str) -> list[_Ids]:
     """Return ids that were passed as such, and the index that they have if they are a column."""
     values = whole_numbers(vector(ids, name="ids", kinds=_KINDS))
-    known_ids = [_Ids(values=values, kind="ids", of=name)]
+    known_ids = [_Ids(values=values, kind="ids", label=name)]
     index = _carried_ids(ids, "ids")
     if index is not None:
         known_ids.append(index)
@@ -258,10 +261,10 @@ def _given_ids(ids: ArrayInput, name: str) -> list[_Ids]:
 
 def _refuse_shuffled_index(ids: _Ids) -> None:
     """Refuse scores that count from 0 in another order, whose membership may be in either."""
-    if ids.kind != "index" or ids.plain or not _is_range(np.sort(ids.values)):
+    if ids.kind != "index" or ids.is_default_index or not _is_range(np.sort(ids.values)):
         return
     raise InputError(
-        f"{ids.of} lists 0 to {ids.values.size - 1:,} in another order, and member has no "
+        f"{ids.label} lists 0 to {ids.values.size - 1:,} in another order, and member has no "
         "index: give member as a Series with this index or, if rows match as they stand, "
         "scores as .to_numpy()"
     )
@@ -278,7 +281,7 @@ def row_numbers(size: int) -> IntArray:
 def row_names(values: object) -> AnyArray | None:
     """Return the index of a pandas object if it names rows: whole numbers or text, each once."""
     ids = _carried_ids(values, "the rows")
-    if ids is None or ids.kind != "index" or ids.plain:
+    if ids is None or ids.kind != "index" or ids.is_default_index:
         return None
     if not _are_names(ids.values, "iuSUT"):
         return None
@@ -415,7 +418,7 @@ def _carried_ids(values: object, name: str, *, across: bool = False) -> _Ids | N
         ids = getattr(values, "ids", None)
     if ids is None or callable(ids):
         return None
-    return _Ids(values=whole_numbers(np.asarray(ids)), kind="ids", of=name)
+    return _Ids(values=whole_numbers(np.asarray(ids)), kind="ids", label=name)
 
 
 def _has_rows(values: Data) -> bool:
@@ -436,8 +439,8 @@ def _pandas_index(values: object, name: str, *, across: bool) -> _Ids | None:
     return _Ids(
         values=index_values,
         kind="index",
-        of=f"the {attribute} of {name}",
-        plain=_is_range(index_values),
+        label=f"the {attribute} of {name}",
+        is_default_index=_is_range(index_values),
     )
 
 
@@ -456,18 +459,18 @@ def _are_text(ids: _Ids) -> bool:
     return ids.values.dtype.kind in "SUT"
 
 
-def _rows_in_order_of(known: _Ids, own: _Ids) -> IntArray | None:
+def _rows_in_order_of(known_ids: _Ids, own_ids: _Ids) -> IntArray | None:
     """Return the rows of `own` in the order of `known`; None if they are not the same set."""
-    if known.values.size != own.values.size or _are_text(known) != _are_text(own):
+    if known_ids.values.size != own_ids.values.size or _are_text(known_ids) != _are_text(own_ids):
         return None
     try:
-        rows_of_known = np.argsort(known.values, kind="stable")
-        rows_of_own = np.argsort(own.values, kind="stable")
+        rows_of_known = np.argsort(known_ids.values, kind="stable")
+        rows_of_own = np.argsort(own_ids.values, kind="stable")
     except TypeError:
         message = "ids of {known} and of {own} must be all numbers or all text"
-        raise InputTypeError(Message(message, known=known.of, own=own.of)) from None
-    sorted_ids = own.values[rows_of_own]
-    if not np.array_equal(sorted_ids, known.values[rows_of_known]):
+        raise InputTypeError(Message(message, known=known_ids.label, own=own_ids.label)) from None
+    sorted_ids = own_ids.values[rows_of_own]
+    if not np.array_equal(sorted_ids, known_ids.values[rows_of_known]):
         return None
     repeated = np.flatnonzero(sorted_ids[1:] == sorted_ids[:-1])
     if repeated.size:
@@ -476,38 +479,40 @@ def _rows_in_order_of(known: _Ids, own: _Ids) -> IntArray | None:
             "twice, so rows cannot be joined: give each example a different id"
         )
         first_repeated = sorted_ids[repeated[0]]
-        raise InputError(Message(message, own=own.of, known=known.of, first=first_repeated))
+        raise InputError(
+            Message(message, own=own_ids.label, known=known_ids.label, first=first_repeated)
+        )
     rows = np.empty(rows_of_own.size, dtype=np.int64)
     rows[rows_of_known] = rows_of_own
     return rows
 
 
-def _unmatched(known: _Ids, own: _Ids) -> Message:
+def _unmatched(known_ids: _Ids, own_ids: _Ids) -> Message:
     """Return a message about ids that occur only once, and what to do."""
-    if _are_text(known) != _are_text(own):
+    if _are_text(known_ids) != _are_text(own_ids):
         return Message(
             "ids are numbers in one and text in the other: {some} of {known}, {others} of {own}; "
             "give both the same ids",
-            some=_first_ids(known.values),
-            known=known.of,
-            others=_first_ids(own.values),
-            own=own.of,
+            some=_first_ids(known_ids.values),
+            known=known_ids.label,
+            others=_first_ids(own_ids.values),
+            own=own_ids.label,
         )
-    if _are_text(known) and _have_same_letters(known.values, own.values):
+    if _are_text(known_ids) and _have_same_letters(known_ids.values, own_ids.values):
         message = (
             "ids of {known} and of {own} differ only in how letters such as é are composed (NFC, "
             "NFD): bring all to one form, unicodedata.normalize('NFC', id)"
         )
-        return Message(message, known=known.of, own=own.of)
-    missing_ids = [*_missing_ids(known, own), *_missing_ids(own, known)]
+        return Message(message, known=known_ids.label, own=own_ids.label)
+    missing_ids = [*_missing_ids(known_ids, own_ids), *_missing_ids(own_ids, known_ids)]
     if not missing_ids:
         message = "ids of {known} and of {own} repeat: give each example a different id"
-        return Message(message, known=known.of, own=own.of)
+        return Message(message, known=known_ids.label, own=own_ids.label)
     listed = missing_ids[0]
     if len(missing_ids) > 1:
         listed = Message("{one} and {other}", one=missing_ids[0], other=missing_ids[1])
     remark = ""
-    if "index" in {known.kind, own.kind}:
+    if "index" in {known_ids.kind, own_ids.kind}:
         remark = " (.to_numpy() of a pandas object is read by position)"
     return Message(
         "ids do not match: {listed}; score all examples of the plan, or use the same ids{remark}",
@@ -516,18 +521,18 @@ def _unmatched(known: _Ids, own: _Ids) -> Message:
     )
 
 
-def _missing_ids(ids: _Ids, other: _Ids) -> list[Message]:
+def _missing_ids(listed_ids: _Ids, other_ids: _Ids) -> list[Message]:
     """Say which ids the other rows lack, if they lack any."""
-    is_missing = ~np.isin(ids.values, other.values)
-    missing_ids = ids.values[is_missing]
+    is_missing = ~np.isin(listed_ids.values, other_ids.values)
+    missing_ids = listed_ids.values[is_missing]
     if not missing_ids.size:
         return []
     return [
         Message(
             "{count} of {one} are not in {other} ({first})",
             count=missing_ids.size,
-            one=ids.of,
-            other=other.of,
+            one=listed_ids.label,
+            other=other_ids.label,
             first=_first_ids(missing_ids),
         )
     ]

@@ -30,10 +30,10 @@ def check_codes(
     """Read strata or groups: numbers or text, one for each example, none missing."""
     codes = vector(values, name=name, kinds="biufSUO")
     check_length(codes, examples=examples, name=name)
-    missing = missing_of(codes, name=name)
-    if missing.any():
-        row = int(missing.argmax())
-        raise InputTypeError(f"{name} is missing at row {row}: {cure}")
+    is_missing = missing_of(codes, name=name)
+    if is_missing.any():
+        first_row = int(is_missing.argmax())
+        raise InputTypeError(f"{name} is missing at row {first_row}: {cure}")
     try:
         np.unique(codes)
     except TypeError:

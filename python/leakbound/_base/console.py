@@ -70,9 +70,9 @@ def tell(text: str) -> None:
 def silence(stream: IO[str]) -> None:
     """Discard what is left in a stream, so that the flush at exit cannot fail."""
     with suppress(OSError, ValueError, AttributeError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)
+        null_device = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null_device, stream.fileno())
+        os.close(null_device)
 
 
 def _open_streams() -> None:
@@ -80,8 +80,8 @@ def _open_streams() -> None:
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
-            nowhere = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 (lives on)
-            setattr(sys, name, nowhere)
+            null_device = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 (lives on)
+            setattr(sys, name, null_device)
         elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
 
@@ -115,14 +115,20 @@ def failure(error: BaseException, worded: Callable[[LeakboundError], str] = one_
     if not hint:
         with suppress(Exception):
             tell("".join(traceback.format_exception(error)).rstrip())
-    words = type(error).__name__
+    description = _crash_in_words(error).removesuffix(": ")
+    tell(f"leakbound: internal error: {description}; please report it{hint}")
+    return CRASH
+
+
+def _crash_in_words(error: BaseException) -> str:
+    """Return the type of an exception and its message, where that can be had."""
+    type_name = type(error).__name__
     with suppress(Exception):  # the text of an exception may raise
         text = one_line(error)[:_LONGEST]
-        words = f"{words}: {text}"
         if text and isinstance(error, InternalError):
-            words = text
-    tell(f"leakbound: internal error: {words.removesuffix(': ')}; please report it{hint}")
-    return CRASH
+            return text
+        return f"{type_name}: {text}"
+    return type_name
 
 
 def _flushed(code: int) -> int:
@@ -157,23 +163,27 @@ def bar(
     The block gets rich's `Progress.update`, as in ``move(advance=1)``. A bar in another is a line
     below it.
     """
-    outer = _OPEN.get()
-    if not shown or (outer is None and not sys.stderr.isatty()):
+    outer_progress = _OPEN.get()
+    if not shown or (outer_progress is None and not sys.stderr.isatty()):
         yield lambda **_: None
         return
-    if outer is not None:
-        task = outer.add_task(what, total=total)
+    if outer_progress is not None:
+        task = outer_progress.add_task(what, total=total)
         try:
-            yield partial(outer.update, task)
+            yield partial(outer_progress.update, task)
         finally:
-            outer.remove_task(task)
+            outer_progress.remove_task(task)
         return
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
 
-    columns = (SpinnerColumn(), *Progress.get_default_columns(), TimeElapsedColumn())
     progress = Progress(
-        *columns, console=Console(stderr=True), transient=True, speed_estimate_period=_LOOK_BACK
+        SpinnerColumn(),
+        *Progress.get_default_columns(),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        speed_estimate_period=_LOOK_BACK,
     )
     task = progress.add_task(what, total=total)
     token = _OPEN.set(progress)

@@ -83,34 +83,35 @@ class FeatureTable:
 class _Rule:
     """How one column becomes numbers.
 
-    `words` have an indicator each; `rare` says whether one more stands for all other words than
-    `usual`, the most frequent one. `gap` says whether missing values have an indicator; without
-    one, `filled` rows of the first table are missing, and `marks` counts the words for it. Numbers
-    are counted from `origin`, and `middle` stands for missing ones.
+    `indicator_words` have an indicator each; `has_rare_indicator` says whether one more stands for
+    all other words than the `most_frequent` one. `has_missing_indicator` says whether missing
+    values have an indicator; without one, they are missing in `filled_rows` of the first table.
+    `missing_marks` counts the words for missing values. Numbers are counted from `origin`, and
+    their `median` stands for missing ones.
     """
 
     name: str
     kind: ColumnKind
-    coded: bool
-    words: Strings = ()
-    usual: str = ""
-    pooled: Strings = ()
-    rare: bool = False
-    gap: bool = False
-    filled: int = 0
+    is_categorical: bool
+    indicator_words: Strings = ()
+    most_frequent: str = ""
+    pooled_words: Strings = ()
+    has_rare_indicator: bool = False
+    has_missing_indicator: bool = False
+    filled_rows: int = 0
     origin: Data = 0
-    middle: float = 0.0
-    marks: Mapping[str, int] = field(default_factory=dict)
+    median: float = 0.0
+    missing_marks: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def names(self) -> Strings:
         """The names of the columns of numbers."""
-        names = [f"{self.name} = {word}" for word in self.words]
+        names = [f"{self.name} = {word}" for word in self.indicator_words]
         if self.kind not in {"word", "empty"}:
             names = [self.name]
-        if self.rare:
+        if self.has_rare_indicator:
             names.append(f"{self.name} = other")
-        if self.gap:
+        if self.has_missing_indicator:
             names.append(f"{self.name} is missing")
         return tuple(names)
 
@@ -123,18 +124,18 @@ class _Rule:
 
     def has_no_indicator(self, column: Column) -> BoolArray:
         """Return which rows have a word without an indicator of its own."""
-        has_indicator = np.isin(column.values, [*self.words, self.usual])
+        has_indicator = np.isin(column.values, [*self.indicator_words, self.most_frequent])
         return np.asarray(~has_indicator & ~column.missing)
 
     def columns(self, column: Column) -> list[FloatArray]:
         """Return the columns of numbers of a column of the same kind."""
-        columns = [(column.values == word).astype(np.float64) for word in self.words]
+        columns = [(column.values == word).astype(np.float64) for word in self.indicator_words]
         if self.kind not in {"word", "empty"}:
             numbers = _as_numbers(column, self.origin)
-            columns = [np.where(column.missing, self.middle, numbers)]
-        if self.rare:
+            columns = [np.where(column.missing, self.median, numbers)]
+        if self.has_rare_indicator:
             columns.append(self.has_no_indicator(column).astype(np.float64))
-        if self.gap:
+        if self.has_missing_indicator:
             columns.append(column.missing.astype(np.float64))
         return columns
 
@@ -165,14 +166,18 @@ class Encoding:
     def sentences(self) -> str:
         """How the table was converted, for assumptions; nothing where all columns are numbers."""
         are_plain_numbers = all(
-            rule.kind in {"number", "flag"} and not rule.gap and not rule.filled
+            rule.kind in {"number", "flag"}
+            and not rule.has_missing_indicator
+            and not rule.filled_rows
             for rule in self.rules
         )
         if are_plain_numbers:
             return ""
         kinds = kinds_of({rule.name: rule.kind for rule in self.rules})
         details = [CONVERTED, *self.unmarked]
-        marks_of_columns = {rule.name: rule.marks for rule in self.rules if rule.marks}
+        marks_of_columns = {
+            rule.name: rule.missing_marks for rule in self.rules if rule.missing_marks
+        }
         if marks_of_columns:
             details.append(marked(marks_of_columns, named=False))
         sentences = f" Columns were read {kinds}. {'; '.join(details)}."
@@ -183,8 +188,8 @@ class Encoding:
     @property
     def unmarked(self) -> Strings:
         """Which words and missing values have no indicator of their own, column by column."""
-        about_words = [_about_pooled_words(rule) for rule in self.rules if rule.pooled]
-        about_gaps = [_about_filled_values(rule) for rule in self.rules if rule.filled]
+        about_words = [_about_pooled_words(rule) for rule in self.rules if rule.pooled_words]
+        about_gaps = [_about_filled_values(rule) for rule in self.rules if rule.filled_rows]
         return (*about_words, *about_gaps)
 
     @classmethod
@@ -229,7 +234,7 @@ class Encoding:
         for rule in self.rules:
             column = self._as_settled(table[rule.name], rule, name)
             columns += rule.columns(column)
-            if not rule.gap and rule.names:
+            if not rule.has_missing_indicator and rule.names:
                 filled_rows.append(column.missing)
             if rule.kind == "word":
                 rows_of_rare_words.append(rule.has_no_indicator(column))
@@ -240,7 +245,7 @@ class Encoding:
             is_unmarked |= unmarked_rows
         return rows, is_unmarked
 
-    def _check_names(self, table: Mapping[str, Column], name: str) -> None:
+    def _check_names(self, table: Mapping[str, Column], table_name: str) -> None:
         known_names = [rule.name for rule in self.rules]
         lacking_names = [known for known in known_names if known not in table]
         extra_names = [label for label in table if label not in known_names]
@@ -249,46 +254,46 @@ class Encoding:
             if not lacking_names:
                 difference = f"has {', '.join(map(repr, extra_names))} besides"
             raise InputError(
-                f"{name} {difference}: the model was fitted to the columns "
+                f"{table_name} {difference}: the model was fitted to the columns "
                 f"{', '.join(map(repr, known_names))}, and needs the same ones"
             )
 
-    def _as_settled(self, stored_column: Column, rule: _Rule, name: str) -> Column:
+    def _as_settled(self, stored_column: Column, rule: _Rule, table_name: str) -> Column:
         """Return a column as what it was where the rule was settled."""
-        if rule.coded:
+        if rule.is_categorical:
             stored_column = stored_column.as_codes()
-        (column,) = settled([stored_column], rule.name, kind=rule.kind, codes=rule.coded)
+        (column,) = settled([stored_column], rule.name, kind=rule.kind, codes=rule.is_categorical)
         if column.kind == "empty" and rule.kind != "empty":
             fillings = _fillings(rule, column.missing.size)
             column = replace(column, kind=rule.kind, values=fillings)
         if column.kind != rule.kind:
             raise InputError(
-                f"column {rule.name!r} of {name} holds {NAMES[column.kind]}, and the model was "
-                f"fitted to {NAMES[rule.kind]}: give both the same type"
+                f"column {rule.name!r} of {table_name} holds {NAMES[column.kind]}, and the model "
+                f"was fitted to {NAMES[rule.kind]}: give both the same type"
             )
         if rule.kind == "word":
-            self._check_words(column, rule, name)
+            self._check_words(column, rule, table_name)
         return column
 
-    def _check_words(self, column: Column, rule: _Rule, name: str) -> None:
+    def _check_words(self, column: Column, rule: _Rule, table_name: str) -> None:
         """Refuse words that are frequent here and were not there, by themselves or together."""
-        known_words = [*rule.words, rule.usual, *rule.pooled]
+        known_words = [*rule.indicator_words, rule.most_frequent, *rule.pooled_words]
         is_unknown = ~np.isin(column.values, known_words) & ~column.missing
         unknown_rows = int(is_unknown.sum())
-        if not unknown_rows or (rule.rare and unknown_rows < FEW):
+        if not unknown_rows or (rule.has_rare_indicator and unknown_rows < FEW):
             _check_pooled(
                 column,
                 rule,
-                name,
+                table_name,
                 least=FEW,
                 where=" of those that the model was fitted to",
             )
             return
         first_row = int(is_unknown.argmax())
         raise InputError(
-            f"column {rule.name!r} of {name} has {shown(str(column.values[first_row]))} at row "
-            f"{first_row} ({unknown_rows:,} such rows), a word that the model was not fitted to: "
-            "leave these rows out, or fit the model to records that have it"
+            f"column {rule.name!r} of {table_name} has {shown(str(column.values[first_row]))} at "
+            f"row {first_row} ({unknown_rows:,} such rows), a word that the model was not fitted "
+            "to: leave these rows out, or fit the model to records that have it"
         )
 
 
@@ -351,7 +356,7 @@ def _columns_of(values: Data, name: str) -> dict[str, Column] | None:
     return read_columns(table, name, _IN_FRAMES)
 
 
-def _refuse_several_tables(table: Data, name: str) -> None:
+def _refuse_several_tables(table: Data, table_name: str) -> None:
     """Refuse a table for members and another one for the others."""
     parts: list[Data] = []
     if isinstance(table, list | tuple):
@@ -360,9 +365,9 @@ def _refuse_several_tables(table: Data, name: str) -> None:
         parts = list(table.values())
     if parts and all(getattr(part, "ndim", 0) == 2 for part in parts):
         raise InputError(
-            f"{name} must be one table with a row for each example, in the order of the scores, "
-            f"got {len(parts)} tables: put them one below the other, as pandas.concat does, with "
-            "the same columns"
+            f"{table_name} must be one table with a row for each example, in the order of the "
+            f"scores, got {len(parts)} tables: put them one below the other, as pandas.concat "
+            "does, with the same columns"
         )
 
 
@@ -374,22 +379,22 @@ def _settled_column(column: Column, name: str) -> Column:
     return settled_column
 
 
-def _rule_of(name: str, column: Column, table: str, *, coded: bool) -> _Rule:
+def _rule_of(column_name: str, column: Column, table_name: str, *, coded: bool) -> _Rule:
     """Return how a column is converted."""
-    has_indicator_of_gaps = _is_frequent(column.missing)
+    has_missing_indicator = _is_frequent(column.missing)
     filled_rows = 0
-    if not has_indicator_of_gaps and column.kind != "empty":
+    if not has_missing_indicator and column.kind != "empty":
         filled_rows = int(column.missing.sum())
     rule = _Rule(
-        name=name,
+        name=column_name,
         kind=column.kind,
-        coded=coded,
-        gap=has_indicator_of_gaps,
-        filled=filled_rows,
-        marks=column.marks,
+        is_categorical=coded,
+        has_missing_indicator=has_missing_indicator,
+        filled_rows=filled_rows,
+        missing_marks=column.marks,
     )
     if column.kind == "word":
-        return _rule_of_words(rule, column, table)
+        return _rule_of_words(rule, column, table_name)
     if column.kind == "empty":
         return rule
     is_known = ~column.missing
@@ -397,19 +402,19 @@ def _rule_of(name: str, column: Column, table: str, *, coded: bool) -> _Rule:
     if column.kind in {"date", "zoned"} or column.is_exact:
         origin = column.values[is_known].min()
     known_numbers = _as_numbers(column, origin)[is_known]
-    return replace(rule, origin=origin, middle=float(np.median(known_numbers)))
+    return replace(rule, origin=origin, median=float(np.median(known_numbers)))
 
 
-def _rule_of_words(rule: _Rule, column: Column, table: str) -> _Rule:
+def _rule_of_words(rule: _Rule, column: Column, table_name: str) -> _Rule:
     """Give indicators to words that are frequent enough, but for the most frequent one."""
     words, counts = np.unique(column.values[~column.missing], return_counts=True)
     most_frequent = int(counts.argmax())  # of equally frequent ones, the first in the alphabet
     if words.size > 2 and counts[most_frequent] < FEW:
         raise InputError(
-            f"column {rule.name!r} of {table} has {words.size:,} different words, none of them in "
-            f"{FEW} rows or more, such as {shown(str(words[most_frequent]))}. Leave names, ids and "
-            "texts out of the features (ids may be the index of the frame), and put other words "
-            "into fewer groups, such as towns into regions"
+            f"column {rule.name!r} of {table_name} has {words.size:,} different words, none of "
+            f"them in {FEW} rows or more, such as {shown(str(words[most_frequent]))}. Leave names, "
+            "ids and texts out of the features (ids may be the index of the frame), and put other "
+            "words into fewer groups, such as towns into regions"
         )
     has_indicator = (counts >= FEW) | (words.size == 2)  # of two words, one is an indicator
     is_pooled = ~has_indicator
@@ -417,16 +422,18 @@ def _rule_of_words(rule: _Rule, column: Column, table: str) -> _Rule:
     is_pooled[most_frequent] = False
     rule = replace(
         rule,
-        words=tuple(words[has_indicator].tolist()),
-        usual=str(words[most_frequent]),
-        pooled=tuple(words[is_pooled].tolist()),
-        rare=bool(counts[is_pooled].sum() >= FEW),
+        indicator_words=tuple(words[has_indicator].tolist()),
+        most_frequent=str(words[most_frequent]),
+        pooled_words=tuple(words[is_pooled].tolist()),
+        has_rare_indicator=bool(counts[is_pooled].sum() >= FEW),
     )
-    _check_pooled(column, rule, table)
+    _check_pooled(column, rule, table_name)
     return rule
 
 
-def _check_pooled(column: Column, rule: _Rule, table: str, least: int = 1, where: str = "") -> None:
+def _check_pooled(
+    column: Column, rule: _Rule, table_name: str, least: int = 1, where: str = ""
+) -> None:
     """Refuse words without an indicator in many rows: what they say would be lost.
 
     Fewer rows than `least` are not counted. `where` says in which rows they are rare.
@@ -438,16 +445,17 @@ def _check_pooled(column: Column, rule: _Rule, table: str, least: int = 1, where
         return
     words = np.unique(column.values[is_pooled])
     raise InputError(
-        f"words of column {rule.name!r} of {table} that are in fewer than {FEW} rows each{where} "
-        f"({words.size:,}, such as {shown(str(words[0]))}) are together {100 * share:.3g} % of the "
-        f"rows ({pooled_rows:,} of {is_pooled.size:,}). As one word they would be another feature, "
-        "and what they say about membership would be taken for leakage: put rare words into groups "
-        "by a rule without membership, such as towns into regions, or pass indicators as columns "
-        f"of numbers (up to {100 * POOLED:g} % of the rows may hold such words)"
+        f"words of column {rule.name!r} of {table_name} that are in fewer than {FEW} rows "
+        f"each{where} ({words.size:,}, such as {shown(str(words[0]))}) are together "
+        f"{100 * share:.3g} % of the rows ({pooled_rows:,} of {is_pooled.size:,}). As one word "
+        "they would be another feature, and what they say about membership would be taken for "
+        "leakage: put rare words into groups by a rule without membership, such as towns into "
+        f"regions, or pass indicators as columns of numbers (up to {100 * POOLED:g} % of the rows "
+        "may hold such words)"
     )
 
 
-def _check_filled(missing_in_columns: Sequence[BoolArray], table: str) -> None:
+def _check_filled(missing_in_columns: Sequence[BoolArray], table_name: str) -> None:
     """Refuse missing values without an indicator in many rows, of whatever columns they are."""
     if not missing_in_columns:
         return
@@ -456,8 +464,8 @@ def _check_filled(missing_in_columns: Sequence[BoolArray], table: str) -> None:
     if filled_rows < FEW or filled_rows <= POOLED * is_filled.size:
         return
     raise InputError(
-        f"{filled_rows:,} of {is_filled.size:,} rows of {table} have values that are missing in "
-        f"fewer than {FEW} rows of their column. Filled in, what their absence says about "
+        f"{filled_rows:,} of {is_filled.size:,} rows of {table_name} have values that are missing "
+        f"in fewer than {FEW} rows of their column. Filled in, what their absence says about "
         "membership would be taken for leakage: leave out these columns, drop these rows by a rule "
         "without membership, or pass indicators as columns of numbers (up to "
         f"{100 * POOLED:g} % of the rows may have such values)"
@@ -471,30 +479,30 @@ def _about_filled_values(rule: _Rule) -> str:
         filling = "the most frequent word"
     rows = "row"
     verb = "counts"
-    if rule.filled > 1:
+    if rule.filled_rows > 1:
         rows = "rows"
         verb = "count"
     return (
-        f"column {rule.name!r} is missing in {rule.filled:,} {rows}, too few for an indicator, "
-        f"which {verb} as {filling}"
+        f"column {rule.name!r} is missing in {rule.filled_rows:,} {rows}, too few for an "
+        f"indicator, which {verb} as {filling}"
     )
 
 
 def _about_pooled_words(rule: _Rule) -> str:
     """Say which words have no indicator of their own."""
-    first_words = ", ".join(repr(word) for word in rule.pooled[:3])
-    if len(rule.pooled) > 3:
+    first_words = ", ".join(repr(word) for word in rule.pooled_words[:3])
+    if len(rule.pooled_words) > 3:
         first_words += ", …"
     noun = "words"
     verb = "count"
-    if len(rule.pooled) == 1:
+    if len(rule.pooled_words) == 1:
         noun = "word"
         verb = "counts"
-    counted_as = f"{rule.usual!r}, the most frequent word"
-    if rule.rare:
+    counted_as = f"{rule.most_frequent!r}, the most frequent word"
+    if rule.has_rare_indicator:
         counted_as = "one word"
     return (
-        f"column {rule.name!r} has {len(rule.pooled):,} {noun} in fewer than {FEW} rows "
+        f"column {rule.name!r} has {len(rule.pooled_words):,} {noun} in fewer than {FEW} rows "
         f"({first_words}), which {verb} as {counted_as}"
     )
 

@@ -20,19 +20,19 @@ def number(value: float) -> str:
     """
     if value == float("inf"):
         return "∞"
-    exact = Decimal(repr(float(value)))
-    if 0 < exact < _STEP:
-        first_digit = Decimal(1).scaleb(exact.adjusted())
-        return str(exact.quantize(first_digit, rounding=ROUND_FLOOR))
-    return _rounded(exact, ROUND_FLOOR)
+    exact_value = Decimal(repr(float(value)))
+    if 0 < exact_value < _STEP:
+        first_digit = Decimal(1).scaleb(exact_value.adjusted())
+        return str(exact_value.quantize(first_digit, rounding=ROUND_FLOOR))
+    return _rounded(exact_value, ROUND_FLOOR)
 
 
-def _rounded(exact: Decimal, direction: str) -> str:
+def _rounded(exact_value: Decimal, direction: str) -> str:
     """Return a number with two decimals, or with three digits where it has too many."""
-    if abs(exact) < _LARGE:
-        return str(exact.quantize(_STEP, rounding=direction))
-    third_digit = Decimal(1).scaleb(exact.adjusted() - 2)
-    return f"{exact.quantize(third_digit, rounding=direction):.2e}"
+    if abs(exact_value) < _LARGE:
+        return str(exact_value.quantize(_STEP, rounding=direction))
+    third_digit = Decimal(1).scaleb(exact_value.adjusted() - 2)
+    return f"{exact_value.quantize(third_digit, rounding=direction):.2e}"
 
 
 def percent(share: float) -> str:
@@ -46,14 +46,14 @@ def percent(share: float) -> str:
     ('5 %', '98.333 %', '1.667 %')
     """
     percentage = 100 * share
-    shortest = f"{percentage:.10g}"
+    digits_shown = f"{percentage:.10g}"
     largest_error = 1e-3 * min(abs(percentage), abs(100 - percentage))
-    if len(shortest) > _SPURIOUS:
+    if len(digits_shown) > _SPURIOUS:
         for digits in range(9, 3, -1):
-            rounded = f"{percentage:.{digits}g}"
-            if abs(float(rounded) - percentage) <= largest_error:
-                shortest = rounded
-    return f"{shortest} %"
+            rounded_percentage = f"{percentage:.{digits}g}"
+            if abs(float(rounded_percentage) - percentage) <= largest_error:
+                digits_shown = rounded_percentage
+    return f"{digits_shown} %"
 
 
 def share(part: float, *, up: bool = False) -> str:

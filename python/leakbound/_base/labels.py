@@ -108,12 +108,12 @@ def row_codes(table: AnyArray) -> IntArray | None:
     return np.array(codes_of_rows, dtype=np.int64)
 
 
-def missing_of(array: AnyArray, name: str) -> NDArray[np.bool_]:
+def missing_of(labels: AnyArray, name: str) -> NDArray[np.bool_]:
     """Return which labels are None, NaN or what other packages have in their place."""
-    if array.dtype != object:
-        return np.asarray(array != array)
-    is_missing = np.zeros(array.size, dtype=np.bool_)
-    for row, label in enumerate(array.tolist()):
+    if labels.dtype != object:
+        return np.asarray(labels != labels)
+    is_missing = np.zeros(labels.size, dtype=np.bool_)
+    for row, label in enumerate(labels.tolist()):
         try:
             hash(label)
             is_missing[row] = label is None or bool(label != label)

@@ -36,9 +36,9 @@ class Scores:
 
     def __post_init__(self) -> None:
         for name, array in (("values", self.values), ("ids", self.ids)):
-            own = array.copy()
-            own.flags.writeable = False
-            object.__setattr__(self, name, own)
+            private_copy = array.copy()
+            private_copy.flags.writeable = False
+            object.__setattr__(self, name, private_copy)
 
     def __len__(self) -> int:
         return self.values.size
@@ -56,6 +56,8 @@ class Scores:
         return array
 
     def __repr__(self) -> str:
-        low = np.min(self.values)
-        high = np.max(self.values)
-        return f"Scores({self.signal}, m={len(self)}, from {low:.4g} to {high:.4g})"
+        lowest_score = np.min(self.values)
+        highest_score = np.max(self.values)
+        return (
+            f"Scores({self.signal}, m={len(self)}, from {lowest_score:.4g} to {highest_score:.4g})"
+        )

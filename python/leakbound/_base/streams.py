@@ -156,8 +156,12 @@ class Purpose(Enum):
 
     def _sequence(self, seed: int, *further: int) -> np.random.SeedSequence:
         """Hash purpose and numbers: no list of integers is read as another one is."""
-        named = ":".join([SCHEME, self.value, *(f"{number:x}" for number in (seed, *further))])
-        return np.random.SeedSequence(int.from_bytes(sha256(named.encode()).digest(), "little"))
+        digested_text = ":".join(
+            [SCHEME, self.value, *(f"{number:x}" for number in (seed, *further))]
+        )
+        return np.random.SeedSequence(
+            int.from_bytes(sha256(digested_text.encode()).digest(), "little")
+        )
 
 
 def drawn_folds(rng: np.random.Generator, size: int, folds: int) -> IntArray:
@@ -165,5 +169,5 @@ def drawn_folds(rng: np.random.Generator, size: int, folds: int) -> IntArray:
 
     scikit-learn draws folds too, from another generator; audits need NumPy alone.
     """
-    drawn: IntArray = rng.permutation(np.arange(size) % folds)
-    return drawn
+    shuffled_folds: IntArray = rng.permutation(np.arange(size) % folds)
+    return shuffled_folds

@@ -178,21 +178,21 @@ def kinds_of(columns: Mapping[str, ColumnKind]) -> str:
     return "; ".join(f"as {kind}: {named(names)}" for kind, names in names_of_kind.items())
 
 
-def _stored_columns(table: Data, name: str) -> Named:
+def _stored_columns(table: Data, table_name: str) -> Named:
     """Return the columns of a table of any form by name, as they are stored."""
     if isinstance(table, str | os.PathLike):
         raise InputError(
-            f"{name} must be a table, got a path: read the file first (pandas.read_csv)"
+            f"{table_name} must be a table, got a path: read the file first (pandas.read_csv)"
         )
     if isinstance(table, Mapping):
-        _check_names([*table], name)
+        _check_names([*table], table_name)
         return {str(label): values for label, values in table.items()}
     if isinstance(table, list | tuple) and table and all(isinstance(x, Mapping) for x in table):
-        return _columns_of_records(table, name)
+        return _columns_of_records(table, table_name)
     if hasattr(table, "toarray"):  # sparse
         table = table.toarray()
     if not isinstance(table, np.ndarray | list | tuple):
-        columns_of_frame = _columns_of_frame(table, name)
+        columns_of_frame = _columns_of_frame(table, table_name)
         if columns_of_frame is not None:
             return columns_of_frame
     try:
@@ -200,29 +200,29 @@ def _stored_columns(table: Data, name: str) -> Named:
         if not _is_masked(array):
             array = np.asarray(array)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"{name} cannot be read as a table: {error}") from error
+        raise InputError(f"{table_name} cannot be read as a table: {error}") from error
     if array.dtype.names:
         return {label: array[label] for label in array.dtype.names}
     if array.ndim != 2:
         raise InputError(
-            f"{name} must be a data frame, a mapping from names to columns, or an array with a row "
-            f"for each record, got shape {array.shape}"
+            f"{table_name} must be a data frame, a mapping from names to columns, or an array with "
+            f"a row for each record, got shape {array.shape}"
         )
     _, number_of_columns = array.shape
     return {str(number): array[:, number] for number in range(number_of_columns)}
 
 
-def _columns_of_records(records: Sequence[Mapping[str, Data]], name: str) -> Named:
+def _columns_of_records(records: Sequence[Mapping[str, Data]], table_name: str) -> Named:
     """Return the columns of a list of records, None where a record has no value."""
     labels = dict.fromkeys(label for record in records for label in record)
     columns = {label: [record.get(label) for record in records] for label in labels}
-    return _stored_columns(columns, name)
+    return _stored_columns(columns, table_name)
 
 
-def _columns_of_frame(table: Data, name: str) -> Named | None:
+def _columns_of_frame(table: Data, table_name: str) -> Named | None:
     """Return the columns of a data frame, or a series as the only one; None for other objects."""
     if hasattr(type(table), "iloc") and np.ndim(table) == 2:  # pandas, where names may repeat
-        _check_names(list(table.columns), name)
+        _check_names(list(table.columns), table_name)
     if type(table).__module__.startswith("datasets."):
         table = table.with_format("arrow")[:]
     import narwhals as nw
@@ -237,7 +237,7 @@ def _columns_of_frame(table: Data, name: str) -> Named | None:
         if isinstance(frame, nw.LazyFrame):
             frame = frame.collect()
     except Exception as error:  # of any library, where a query fails or names occur twice
-        raise InputError(f"{name} cannot be read as a table: {error}") from error
+        raise InputError(f"{table_name} cannot be read as a table: {error}") from error
     if isinstance(frame, nw.Series):
         return {str(frame.name or 0): frame}
     if not isinstance(frame, nw.DataFrame):
@@ -246,13 +246,14 @@ def _columns_of_frame(table: Data, name: str) -> Named | None:
     return dict(zip(names, frame.iter_columns(), strict=True))
 
 
-def _check_names(labels: Sequence[object], name: str) -> None:
+def _check_names(labels: Sequence[object], table_name: str) -> None:
     """Check that no two columns have one name."""
     counts = Counter(map(str, labels))
     repeated_names = [label for label, count in counts.items() if count > 1]
     if repeated_names:
         raise InputError(
-            f"{name} has several columns named {named(sorted(repeated_names))}: keep one of each"
+            f"{table_name} has several columns named {named(sorted(repeated_names))}: keep one of "
+            "each"
         )
 
 
@@ -267,14 +268,14 @@ def _read_column(stored_column: Data, label: str, table: str, writing: Writing) 
     """Read a column of a table: a series of any library, an array or a list."""
     if isinstance(stored_column, Column):
         return stored_column
-    name = f"column {label!r} of {table}"
-    values, missing, has_time_zone = _values_and_missing(stored_column, name)
+    column_name = f"column {label!r} of {table}"
+    values, missing, has_time_zone = _values_and_missing(stored_column, column_name)
     if values.ndim != 1:
-        raise InputError(f"{name} must be one-dimensional, got shape {values.shape}")
+        raise InputError(f"{column_name} must be one-dimensional, got shape {values.shape}")
     if values.dtype.kind == "O":
-        column = _column_of_objects(values, missing, name)
+        column = _column_of_objects(values, missing, column_name)
     else:
-        column = _column_of_array(values, missing, name)
+        column = _column_of_array(values, missing, column_name)
     if writing.missing:
         is_missing_mark = _is_missing_mark(column, writing)
         column = replace(column, missing=column.missing | is_missing_mark)
@@ -329,7 +330,7 @@ def _moment_in(word: str) -> dt.datetime | None:
         return None
 
 
-def _values_and_missing(stored_column: Data, name: str) -> tuple[AnyArray, BoolArray, bool]:
+def _values_and_missing(stored_column: Data, column_name: str) -> tuple[AnyArray, BoolArray, bool]:
     """Return the values of a column, those that are marked as missing, and if they have a zone."""
     if _is_masked(stored_column):
         return stored_column.data, np.ma.getmaskarray(stored_column).copy(), False
@@ -337,16 +338,18 @@ def _values_and_missing(stored_column: Data, name: str) -> tuple[AnyArray, BoolA
         return stored_column, np.zeros(stored_column.shape, dtype=np.bool_), False
     series = _narwhals_series(stored_column)
     if series is not None:
-        return _values_of_series(series, name)
+        return _values_of_series(series, column_name)
     is_single = isinstance(stored_column, str | bytes | Mapping)
     if is_single or not hasattr(stored_column, "__iter__"):
-        raise InputError(f"{name} must be a list or an array of values, got {shown(stored_column)}")
+        raise InputError(
+            f"{column_name} must be a list or an array of values, got {shown(stored_column)}"
+        )
     try:
         if not hasattr(stored_column, "__array__"):
             stored_column = objects(stored_column)
         values = np.asarray(readable(stored_column))
     except (TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"{name} cannot be read as a list of values: {error}") from error
+        raise InputError(f"{column_name} cannot be read as a list of values: {error}") from error
     return values, np.zeros(values.shape, dtype=np.bool_), False
 
 
@@ -375,13 +378,14 @@ def _is_categorical(stored_column: Data) -> bool:
     return type_name.lower().startswith(_CATEGORICAL)
 
 
-def _values_of_series(series: Data, name: str) -> tuple[AnyArray, BoolArray, bool]:
+def _values_of_series(series: Data, column_name: str) -> tuple[AnyArray, BoolArray, bool]:
     """Return the same of a series, with integers as they are: NumPy makes doubles of some."""
     dtype = series.dtype
     missing = np.asarray(series.is_null().to_numpy(), dtype=np.bool_)
     if dtype.is_nested():
         raise InputError(
-            f"{name} holds {dtype}: give each of its parts a column, or leave it out of all tables"
+            f"{column_name} holds {dtype}: give each of its parts a column, or leave it out of all "
+            "tables"
         )
     type_name = str(dtype)
     has_128_bits = "128" in type_name
@@ -404,7 +408,7 @@ def objects(values: Iterable[object]) -> NDArray[np.object_]:
     return np.fromiter(listed_values, dtype=object, count=len(listed_values))
 
 
-def _column_of_array(values: AnyArray, missing: BoolArray, name: str) -> Column:
+def _column_of_array(values: AnyArray, missing: BoolArray, column_name: str) -> Column:
     """Read an array of one type."""
     type_code = values.dtype.kind
     if type_code == "M":
@@ -415,11 +419,11 @@ def _column_of_array(values: AnyArray, missing: BoolArray, name: str) -> Column:
         )
     if type_code == "m":
         seconds = values / np.timedelta64(1, "s")
-        return _column_of_floats(seconds, missing | np.isnat(values), name)
+        return _column_of_floats(seconds, missing | np.isnat(values), column_name)
     if type_code == "b":
         return Column(values=values.astype(np.str_), missing=missing, kind="flag")
     if type_code in "ST":
-        return _column_of_objects(values.astype(object), missing, name)
+        return _column_of_objects(values.astype(object), missing, column_name)
     if type_code == "U":
         return _column_of_text(values, missing)
     if type_code in "iu":
@@ -431,10 +435,10 @@ def _column_of_array(values: AnyArray, missing: BoolArray, name: str) -> Column:
         return Column(values=values.astype(number_type), missing=missing, kind="number")
     if type_code == "f":
         precision = _least_precise_type([values.dtype])
-        return _column_of_floats(values, missing, name, precision=precision)
+        return _column_of_floats(values, missing, column_name, precision=precision)
     raise InputError(
-        f"{name} holds {values.dtype}, which is neither numbers, dates nor words: convert it, or "
-        "leave the column out of all tables"
+        f"{column_name} holds {values.dtype}, which is neither numbers, dates nor words: convert "
+        "it, or leave the column out of all tables"
     )
 
 
@@ -446,7 +450,7 @@ def _column_of_text(words: TextArray, missing: BoolArray) -> Column:
 
 
 def _column_of_floats(
-    values: AnyArray, missing: BoolArray, name: str, precision: np.dtype[np.generic] = DOUBLE
+    values: AnyArray, missing: BoolArray, column_name: str, precision: np.dtype[np.generic] = DOUBLE
 ) -> Column:
     """Read floats; NaN is missing."""
     with np.errstate(over="ignore"):
@@ -455,7 +459,7 @@ def _column_of_floats(
     infinite_rows = np.flatnonzero(np.isinf(doubles) & ~missing)
     if infinite_rows.size:
         raise InputError(
-            f"{name} is infinite in {infinite_rows.size:,} rows, the first being row "
+            f"{column_name} is infinite in {infinite_rows.size:,} rows, the first being row "
             f"{infinite_rows[0]}: leave these rows out of all tables, or mark the values as missing"
         )
     if precision.itemsize > DOUBLE.itemsize:
@@ -468,24 +472,24 @@ def _column_of_floats(
     )
 
 
-def _column_of_objects(values: AnyArray, missing: BoolArray, name: str) -> Column:
+def _column_of_objects(values: AnyArray, missing: BoolArray, column_name: str) -> Column:
     """Read Python objects: all numbers, all dates, or else words."""
     is_missing_value = np.fromiter(map(_is_missing, values), np.bool_, values.size)
     missing = missing | is_missing_value
     known_values = values[~missing]
     types = {type(value) for value in known_values}
-    _check_types(types, known_values, name)
+    _check_types(types, known_values, column_name)
     if _are_all(types, bool | np.bool_):
         words = np.where(missing, "", values)
         return Column(values=words.astype(np.str_), missing=missing, kind="flag")
     if _are_all(types, dt.timedelta | np.timedelta64):
         durations = np.full(values.size, np.timedelta64("NaT", "us"))
         durations[~missing] = known_values.astype("timedelta64[us]")
-        return _column_of_array(durations, missing, name)
+        return _column_of_array(durations, missing, column_name)
     if _are_all(types, Real | np.number | Decimal):
-        return _column_of_reals(values, missing, types, name)
+        return _column_of_reals(values, missing, types, column_name)
     if _are_all(types, dt.date | np.datetime64):
-        return _column_of_dates(values, missing, name)
+        return _column_of_dates(values, missing, column_name)
     words = np.full(values.size, "", dtype=object)
     words[~missing] = list(map(_in_one_spelling, known_values))
     return _column_of_text(words.astype(np.str_), missing)
@@ -496,7 +500,7 @@ def _are_all(types: set[type], allowed: Any) -> bool:
     return bool(types) and all(issubclass(one_type, allowed) for one_type in types)
 
 
-def _check_types(types: set[type], values: AnyArray, name: str) -> None:
+def _check_types(types: set[type], values: AnyArray, column_name: str) -> None:
     """Check that objects are such as a table holds."""
     for one_type in types:
         is_array = hasattr(one_type, "__array__") and not issubclass(one_type, np.generic)
@@ -508,18 +512,20 @@ def _check_types(types: set[type], values: AnyArray, name: str) -> None:
         if is_nested or is_complex or has_no_words:
             value = next(value for value in values if type(value) is one_type)
             raise InputError(
-                f"{name} holds {one_type.__name__} values such as {shown(value)}, which are "
+                f"{column_name} holds {one_type.__name__} values such as {shown(value)}, which are "
                 "neither numbers, dates nor words: give each of their parts a column, or leave the "
                 "column out of all tables"
             )
 
 
-def _column_of_reals(values: AnyArray, missing: BoolArray, types: set[type], name: str) -> Column:
+def _column_of_reals(
+    values: AnyArray, missing: BoolArray, types: set[type], column_name: str
+) -> Column:
     """Read numbers of any types: whole ones beyond 2^53 as they are."""
     doubles = [_as_double(value) for value in np.where(missing, 0, values)]
     precision = _least_precise_type(one_type for one_type in types if hasattr(one_type, "dtype"))
     doubles_or_nan = np.where(missing, np.nan, np.array(doubles, dtype=np.float64))
-    column = _column_of_floats(doubles_or_nan, missing, name, precision)
+    column = _column_of_floats(doubles_or_nan, missing, column_name, precision)
     whole_types = (Integral, Decimal, np.longdouble)
     may_be_inexact = any(issubclass(one_type, whole_types) for one_type in types)
     largest_number = np.abs(column.values).max(initial=0)
@@ -529,13 +535,13 @@ def _column_of_reals(values: AnyArray, missing: BoolArray, types: set[type], nam
     return replace(column, values=objects(map(exact_number, values_or_zero)))
 
 
-def _column_of_dates(values: AnyArray, missing: BoolArray, name: str) -> Column:
+def _column_of_dates(values: AnyArray, missing: BoolArray, column_name: str) -> Column:
     """Read dates, all of them with a time zone or none: those that have one as UTC."""
     known_dates = values[~missing].tolist()
     have_time_zone = {getattr(date, "tzinfo", None) is not None for date in known_dates}
     if len(have_time_zone) > 1:
         raise InputError(
-            f"{name} holds dates with a time zone and dates without: give all one, or none"
+            f"{column_name} holds dates with a time zone and dates without: give all one, or none"
         )
     kind: ColumnKind = "date"
     if True in have_time_zone:

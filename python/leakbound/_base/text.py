@@ -102,15 +102,15 @@ def settled(
 class _Words:
     """The distinct words of a column of text, in one or more tables.
 
-    `word_of_cell` has the word of each cell, table by table, and `counts` how many cells have each
-    word; `is_known` says which words do not mark missing values.
+    `word_of_cell` has the word of each cell, table by table, and `cell_counts` how many cells have
+    each word; `is_known` says which words do not mark missing values.
     """
 
     columns: Sequence[Column]
     name: str
-    distinct: TextArray
+    distinct_words: TextArray
     word_of_cell: NDArray[np.intp]
-    counts: NDArray[np.int64]
+    cell_counts: NDArray[np.int64]
     is_known: BoolArray
 
     @classmethod
@@ -122,17 +122,17 @@ class _Words:
         return cls(
             columns=columns,
             name=name,
-            distinct=words,
+            distinct_words=words,
             word_of_cell=word_of_cell.reshape(-1),
-            counts=counts,
+            cell_counts=counts,
             is_known=np.array(is_known, dtype=np.bool_),
         )
 
     @property
-    def known(self) -> list[str]:
+    def known_words(self) -> list[str]:
         """The words that do not mark missing values."""
-        known_words: list[str] = self.distinct[self.is_known].tolist()
-        return known_words
+        words: list[str] = self.distinct_words[self.is_known].tolist()
+        return words
 
     @property
     def writing(self) -> Writing:
@@ -143,13 +143,13 @@ class _Words:
         """Read all words as one kind of values; None if some cannot be read."""
         try:
             reading.values(self._sampled_words(), self.writing, self.name)
-            known_values = reading.values(self.known, self.writing, self.name)
+            known_values = reading.values(self.known_words, self.writing, self.name)
         except InputError:
             raise
         except (ValueError, OverflowError):
             return None
         is_missing = ~self.is_known[self.word_of_cell]
-        values = self.distinct[self.word_of_cell]
+        values = self.distinct_words[self.word_of_cell]
         if known_values.size:
             number_of_known = np.maximum(np.cumsum(self.is_known) - 1, 0)
             values = known_values[number_of_known[self.word_of_cell]]
@@ -176,11 +176,11 @@ class _Words:
             if sign == self.writing.thousands or not any(sign in word for word in sampled_words):
                 continue
             if sign == self.writing.decimal:
-                grouped_number = thousands_in(self.known, sign=sign, decimal=sign)
+                grouped_number = thousands_in(self.known_words, sign=sign, decimal=sign)
             else:
                 grouped_number = self._number_with_thousands(sign)
             if grouped_number:
-                is_grouped_number = self.distinct[self.word_of_cell] == grouped_number
+                is_grouped_number = self.distinct_words[self.word_of_cell] == grouped_number
                 table, row = self._table_and_row(int(is_grouped_number.argmax()))
                 raise InputError(
                     f"column {self.name!r} of {table} has thousands separators, such as "
@@ -194,12 +194,12 @@ class _Words:
         with_thousands = grouped(sign, self.writing.decimal)
         grouped_numbers = list[str]()
         is_number = list[bool]()
-        for word in self.known:
+        for word in self.known_words:
             is_grouped = with_thousands.fullmatch(typed(word)) is not None
             if is_grouped:
                 grouped_numbers.append(word)
             is_number.append(is_grouped or self._is_read(word, _NUMBER))
-        known_counts = self.counts[self.is_known]
+        known_counts = self.cell_counts[self.is_known]
         cells_of_numbers = known_counts[np.array(is_number, dtype=np.bool_)].sum()
         if grouped_numbers and cells_of_numbers >= _SHARE * known_counts.sum():
             return grouped_numbers[0]
@@ -214,14 +214,14 @@ class _Words:
         if 2 * near_words < len(sampled_words):
             return
         is_unread = self._is_unread(reading)
-        unread_words = self.distinct[is_unread].tolist()
+        unread_words = self.distinct_words[is_unread].tolist()
         is_far = [not self._is_near(word, reading) for word in unread_words]
-        far_cells = self.counts[is_unread][is_far].sum()
-        near_share = 1 - far_cells / self.counts[self.is_known].sum()
+        far_cells = self.cell_counts[is_unread][is_far].sum()
+        near_share = 1 - far_cells / self.cell_counts[self.is_known].sum()
         if near_share < _SHARE or any(map(_is_code, unread_words)):
             return
         cell = int(is_unread[self.word_of_cell].argmax())
-        first_word = str(self.distinct[self.word_of_cell[cell]])
+        first_word = str(self.distinct_words[self.word_of_cell[cell]])
         table, row = self._table_and_row(cell)
         kind = NAMES[reading.kind]
         other_words = [word for word in unread_words if word != first_word]
@@ -294,19 +294,19 @@ class _Words:
     def _is_unread(self, reading: "_Reading") -> BoolArray:
         """Return which words are neither marks of missing values nor of a kind."""
         is_unread = self.is_known.copy()
-        is_unread[self.is_known] = [not self._is_read(word, reading) for word in self.known]
+        is_unread[self.is_known] = [not self._is_read(word, reading) for word in self.known_words]
         return is_unread
 
     def _sampled_words(self, most: int = _TRIED) -> list[str]:
         """Return the words of a few cells, at even steps of their order."""
-        known_counts = np.where(self.is_known, self.counts, 0)
+        known_counts = np.where(self.is_known, self.cell_counts, 0)
         cells_up_to = np.cumsum(known_counts)
         known_cells = cells_up_to[-1]
         if not known_cells:
             return []
         cells = np.linspace(0, known_cells - 1, most).astype(np.int64)
         places = np.searchsorted(cells_up_to, np.unique(cells), side="right")
-        sampled_words: list[str] = self.distinct[places].tolist()
+        sampled_words: list[str] = self.distinct_words[places].tolist()
         return sampled_words
 
     def _is_read(self, word: str, reading: "_Reading") -> bool:
@@ -328,9 +328,9 @@ class _Words:
 
     def _counts_of_marks(self, word_of_cell: NDArray[np.intp]) -> dict[str, int]:
         """Count the cells of a table that have a mark of missing values, by the mark."""
-        counts = np.bincount(word_of_cell, minlength=self.distinct.size)
-        is_mark_here = ~self.is_known & (self.distinct != "") & (counts > 0)
-        marks = self.distinct[is_mark_here].tolist()
+        counts = np.bincount(word_of_cell, minlength=self.distinct_words.size)
+        is_mark_here = ~self.is_known & (self.distinct_words != "") & (counts > 0)
+        marks = self.distinct_words[is_mark_here].tolist()
         return dict(zip(marks, counts[is_mark_here].tolist(), strict=True))
 
     def _table_and_row(self, cell: int) -> tuple[str, int]:

@@ -41,13 +41,13 @@ class InWords:
         return self._words
 
 
-def _annotation_in_words(kind: object) -> str:
+def _annotation_in_words(annotation: object) -> str:
     """Return an annotation as signatures print it, of names without their modules."""
-    if kind is None:
+    if annotation is None:
         return "None"
-    name = formatannotation(kind)
-    if isinstance(kind, type) and not hasattr(kind, "__args__"):
-        return kind.__qualname__
+    name = formatannotation(annotation)
+    if isinstance(annotation, type) and not hasattr(annotation, "__args__"):
+        return annotation.__qualname__
     return name
 
 

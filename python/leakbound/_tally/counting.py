@@ -46,7 +46,7 @@ def check_bits(bits: object) -> int:
     return integer(bits, name="bits", least=_FEWEST, most=_MOST)
 
 
-def counted(scores: AnyArray, member: BoolArray, bits: int) -> Counts:
+def counts_of_scores(scores: AnyArray, member: BoolArray, bits: int) -> Counts:
     """Count rows by key."""
     return counted_pieces([(scores, member)], bits)
 
@@ -70,7 +70,7 @@ def counted_pieces(pieces: Iterable[tuple[AnyArray, BoolArray]], bits: int) -> C
     return key_counts.counts()
 
 
-def added(parts: Iterable[Counts]) -> Counts:
+def sums_of_counts(parts: Iterable[Counts]) -> Counts:
     """Add up counts of equal keys, holding little more than the sum."""
     held_counts: list[Counts] = []
     for counts in parts:
@@ -94,28 +94,28 @@ def lowest_scores(keys: IntArray, bits: int) -> FloatArray:
     return scores
 
 
-def check_counts(keys: IntArray, examples: IntArray, members: IntArray, bits: int) -> None:
+def check_counts(keys: IntArray, examples_at: IntArray, members_at: IntArray, bits: int) -> None:
     """Check that keys are those of numbers, and that counts can be."""
     least_key = _LEAST_KEY >> (_MOST - bits)
     largest_key = _LARGEST_KEY >> (_MOST - bits)
     is_no_number = (keys < least_key) | (keys > largest_key)
     flaws = {
         f"is not the key of a number, with {bits} bits": is_no_number,
-        "has a negative number of examples": examples < 0,
-        "has a negative number of members": members < 0,
-        "has more members than examples": members > examples,
+        "has a negative number of examples": examples_at < 0,
+        "has a negative number of members": members_at < 0,
+        "has more members than examples": members_at > examples_at,
     }
     for flaw, has_flaw in flaws.items():
         if has_flaw.any():
             row = int(has_flaw.argmax())
             raise InputError(
-                f"key {keys[row]} at row {row} {flaw} ({examples[row]} examples, "
-                f"{members[row]} members)"
+                f"key {keys[row]} at row {row} {flaw} ({examples_at[row]} examples, "
+                f"{members_at[row]} members)"
             )
-    _check_total(examples)
+    _check_total(examples_at)
 
 
-def whole(values: object, name: str) -> IntArray:
+def whole_numbers_of(values: object, name: str) -> IntArray:
     """Read whole numbers as a copy in int64."""
     array = array_of(values, name=name)
     if array.dtype.kind not in "iu" or array.ndim != 1:
@@ -126,7 +126,7 @@ def whole(values: object, name: str) -> IntArray:
     return array.astype(np.int64)
 
 
-def labelled(batch: "Records", score: str, member: str) -> tuple[AnyArray, BoolArray]:
+def scores_and_membership(batch: "Records", score: str, member: str) -> tuple[AnyArray, BoolArray]:
     """Return scores and membership of Arrow records."""
     scores, membership = arrow_columns(batch, (score, member))
     if membership.dtype.kind not in "biuf":
@@ -181,7 +181,7 @@ def arrow_column(batch: object, name: str, first: int = 0) -> "pa.Array":
     return column
 
 
-def recorded(counts: Counts, names: Sequence[str], like: object = None) -> "Records":
+def records_of_counts(counts: Counts, names: Sequence[str], like: object = None) -> "Records":
     """Return counts as a pyarrow.RecordBatch with columns of these names, for a Table a Table."""
     pa = arrow("a tally in Arrow's form")
     arrow_arrays = [pa.array(column, type=pa.int64()) for column in counts]
@@ -195,25 +195,25 @@ def _merged_counts(parts: Sequence[Counts]) -> Counts:
     """Return the sums of counts at each key, in increasing order, none of them 0."""
     if len(parts) == 1 and _is_merged(parts[0]):
         return parts[0]
-    all_keys, all_examples, all_members = (
+    all_keys, all_examples_at, all_members_at = (
         np.concatenate(column) for column in zip(*parts, strict=True)
     )
-    _check_total(all_examples)
+    _check_total(all_examples_at)
     keys, places = np.unique(all_keys, return_inverse=True)
-    examples = np.zeros(keys.size, dtype=np.int64)
-    members = np.zeros(keys.size, dtype=np.int64)
-    np.add.at(examples, places, all_examples)
-    np.add.at(members, places, all_members)
-    has_examples = examples > 0
-    return keys[has_examples], examples[has_examples], members[has_examples]
+    examples_at = np.zeros(keys.size, dtype=np.int64)
+    members_at = np.zeros(keys.size, dtype=np.int64)
+    np.add.at(examples_at, places, all_examples_at)
+    np.add.at(members_at, places, all_members_at)
+    has_examples = examples_at > 0
+    return keys[has_examples], examples_at[has_examples], members_at[has_examples]
 
 
 def _is_merged(counts: Counts) -> bool:
     """Return whether keys increase and have examples, as every piece does, but not all tallies."""
-    keys, examples, _ = counts
-    return bool((np.diff(keys) > 0).all() and examples.all())
+    keys, examples_at, _ = counts
+    return bool((np.diff(keys) > 0).all() and examples_at.all())
 
 
-def _check_total(examples: IntArray) -> None:
-    if examples.sum(dtype=np.float64) > _LARGEST:
+def _check_total(examples_at: IntArray) -> None:
+    if examples_at.sum(dtype=np.float64) > _LARGEST:
         raise InputError("there are more examples than a count of 64 bits can hold")

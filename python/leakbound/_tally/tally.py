@@ -51,15 +51,15 @@ class AnyTally(ABC):
 
     def __post_init__(self) -> None:
         for name, values in self.named_counts.items():
-            whole_numbers = counting.whole(values, name)
+            whole_numbers = counting.whole_numbers_of(values, name)
             check_length(whole_numbers, examples=len(self.keys), name=name)
             whole_numbers.flags.writeable = False
             object.__setattr__(self, name, whole_numbers)
-        keys, examples, _ = self._counts
+        keys, first_counts, _ = self._counts
         if not keys.size:
             raise InputError("there are no examples to count: give at least one")
         self._check()
-        if (np.diff(keys) <= 0).any() or not examples.all():
+        if (np.diff(keys) <= 0).any() or not first_counts.all():
             raise InputError(
                 "keys must be increasing, each with an example: sort them and add up equal keys"
             )
@@ -117,7 +117,9 @@ class AnyTally(ABC):
         return hashed.hexdigest()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, type(self)) and self.digest == other.digest
+        if not isinstance(other, type(self)):
+            return False
+        return self.digest == other.digest
 
     def __hash__(self) -> int:
         return hash(self.digest)
@@ -125,7 +127,8 @@ class AnyTally(ABC):
     @property
     def refusal(self) -> str:
         """What is said where it is not taken."""
-        return f"a {type(self).__name__} is not for this audit: use audit(tally, {self._design})"
+        tally = type(self).__name__
+        return f"a {tally} is not for this audit: use audit(tally, {self._design})"
 
     # None, and not an array: type checkers refuse a tally where scores are expected.
     def __array__(self, dtype: object = None, copy: object = None) -> None:
@@ -134,7 +137,7 @@ class AnyTally(ABC):
     def to_arrow(self) -> "pa.RecordBatch":
         """Return a pyarrow.RecordBatch of the counts, with all else as metadata."""
         described = {"version": _VERSION, "kind": self._kind, **self._described}
-        columns = counting.recorded(self._counts, names=self._columns)
+        columns = counting.records_of_counts(self._counts, names=self._columns)
         return columns.replace_schema_metadata({METADATA: json.dumps(described)})
 
     def to_parquet(self, path: PathInput) -> None:
@@ -156,13 +159,15 @@ class AnyTally(ABC):
             schema, batches = parquet_batches(path)
         except pa.ArrowException as error:
             raise InputError(f"{path} is not a tally: {error}") from error
-        if METADATA not in (schema.metadata or {}):
+        metadata = schema.metadata or {}
+        if METADATA not in metadata:
             raise InputError(
                 f"{path} is not a tally, because its metadata do not say so: if it holds scores, "
                 f"count them by {cls.__name__}.of"
             )
         try:
-            return cls.from_arrow(pa.RecordBatchReader.from_batches(schema, batches))
+            reader = pa.RecordBatchReader.from_batches(schema, batches)
+            return cls.from_arrow(reader)
         except pa.ArrowException as error:
             raise InputError(f"{path} is not a tally: {error}") from error
 
@@ -184,7 +189,7 @@ class AnyTally(ABC):
             for batch in stream:
                 columns = counting.arrow_columns(batch, cls._columns)
                 keys, examples, members = (
-                    counting.whole(values, name)
+                    counting.whole_numbers_of(values, name)
                     for values, name in zip(columns, cls._columns, strict=True)
                 )
                 yield keys, examples, members
@@ -265,7 +270,7 @@ class Tally(AnyTally):
         ids = order.told_ids
         if ids is not None:
             check_ids(ids, is_member)
-        counts = counting.counted(values, member=is_member, bits=bits)
+        counts = counting.counts_of_scores(values, member=is_member, bits=bits)
         return cls(*counts, bits)
 
     @classmethod
@@ -297,7 +302,7 @@ class Tally(AnyTally):
                 shards.update(tally.shards)
                 yield tally.keys, tally.examples_at, tally.members_at
 
-        counts = counting.added(counts_of_tallies())
+        counts = counting.sums_of_counts(counts_of_tallies())
         bits_of_all = next(iter(bits), counting.TALLY_BITS)
         return cls(*counts, bits_of_all, frozenset(shards))
 
@@ -347,8 +352,8 @@ class Tally(AnyTally):
         return self.keys.size
 
     def __repr__(self) -> str:
-        counts = f"m={self.m}, members={self.members}, keys={len(self)}, bits={self.bits}"
-        return f"Tally({counts})"
+        counts = f"m={self.m}, members={self.members}, keys={len(self)}"
+        return f"Tally({counts}, bits={self.bits})"
 
     @staticmethod
     def batch(
@@ -373,9 +378,9 @@ class Tally(AnyTally):
         bits : int
             As for `Tally`.
         """
-        scores, is_member = counting.labelled(records, score=score, member=member)
-        counts = counting.counted(scores, member=is_member, bits=counting.check_bits(bits))
-        return counting.recorded(counts, names=counting.COLUMNS, like=records)
+        scores, is_member = counting.scores_and_membership(records, score=score, member=member)
+        counts = counting.counts_of_scores(scores, member=is_member, bits=counting.check_bits(bits))
+        return counting.records_of_counts(counts, names=counting.COLUMNS, like=records)
 
     @classmethod
     def from_arrow(cls, data: object, *, bits: int | None = None) -> "Tally":
@@ -407,7 +412,7 @@ class Tally(AnyTally):
                 counting.check_counts(*counts, bits_of_keys)
                 yield counts
 
-        return cls(*counting.added(checked_counts()), bits_of_keys, shards)
+        return cls(*counting.sums_of_counts(checked_counts()), bits_of_keys, shards)
 
 
 def by_attack(scores: object, kind: type[T]) -> dict[str, T] | None:

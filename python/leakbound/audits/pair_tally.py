@@ -12,7 +12,7 @@ from leakbound._base.codes import check_codes
 from leakbound._base.formatting import plural
 from leakbound._base.messages import Message
 from leakbound._base.types import ArrayInput, IntArray, JsonObject, MemberInput, Named
-from leakbound._tally.counting import Counts, added, check_counts
+from leakbound._tally.counting import Counts, check_counts, sums_of_counts
 from leakbound._tally.tally import AnyTally, Tally, reading
 from leakbound.audits.pairing import (
     COLUMNS,
@@ -109,7 +109,7 @@ class PairTally(AnyTally):
                 _check_same_pairing(pairings[0], tally.pairing)
                 yield tally.keys, tally.pairs_at, tally.wins_at
 
-        total = added(counts())
+        total = sums_of_counts(counts())
         if not pairings:
             raise InputError("there is nothing to add: give at least one tally")
         return cls(*total, pairings[0])
@@ -136,7 +136,7 @@ class PairTally(AnyTally):
         if stored is None:
             raise InputError("how pairs were made is missing: pass pairing=")
         _check_same_pairing(stored, pairing or stored)
-        return cls(*added(counts_of_batches), stored)
+        return cls(*sums_of_counts(counts_of_batches), stored)
 
     @property
     def pairs(self) -> int:
@@ -251,11 +251,11 @@ class PairTally(AnyTally):
         start, stop = np.searchsorted(keys, [0, keys_of_grid])
         difference_keys = keys[start:stop]
         pairs_at = counts[start:stop]
-        check_counts(difference_keys, examples=pairs_at, members=wins[start:stop], bits=bits)
+        check_counts(difference_keys, examples_at=pairs_at, members_at=wins[start:stop], bits=bits)
         score_keys = keys[stop:] - keys_of_grid
         examples_at = counts[stop:]
         members_at = wins[stop:]
-        check_counts(score_keys, examples=examples_at, members=members_at, bits=bits)
+        check_counts(score_keys, examples_at=examples_at, members_at=members_at, bits=bits)
         pairs = pairs_at.sum()
         is_left_over = keys == LEFT_OVER
         examples_left_over = counts[is_left_over]

@@ -160,7 +160,7 @@ class Pairing:
         id, score, member : str
             Columns of whole numbers or text, of numbers, and of booleans, {0, 1} or {-1, +1}.
         """
-        scores, is_member = counting.labelled(records, score=score, member=member)
+        scores, is_member = counting.scores_and_membership(records, score=score, member=member)
         (ids,) = counting.arrow_columns(records, (id,))
         if "hash" in records.schema.names:
             (hashes,) = counting.arrow_columns(records, ("hash",))
@@ -178,7 +178,7 @@ class Pairing:
             member=is_member,
             strata=strata,
         )
-        return counting.recorded(counts, names=COLUMNS, like=records)
+        return counting.records_of_counts(counts, names=COLUMNS, like=records)
 
     def _check_hashes(self, ids: AnyArray, hashes: IntArray) -> None:
         """Check the hashes that a column holds, by those of the first id and of the last."""
@@ -280,12 +280,12 @@ def counts_of_pairs(
     with np.errstate(invalid="ignore"):  # two infinities that are equal
         are_equal = scores_of_members == scores_of_others
         differences = np.where(are_equal, 0.0, scores_of_members - scores_of_others)
-    counts_of_differences = counting.counted(
+    counts_of_differences = counting.counts_of_scores(
         np.abs(differences), member=differences > 0, bits=pairing.bits
     )
     # 2. Scores of the examples in pairs.
     in_pairs = np.concatenate([members, others])
-    score_keys, examples_at, members_at = counting.counted(
+    score_keys, examples_at, members_at = counting.counts_of_scores(
         scores[in_pairs], member=member[in_pairs], bits=pairing.bits
     )
     counts_of_scores = (score_keys + (1 << pairing.bits), examples_at, members_at)
@@ -298,7 +298,7 @@ def counts_of_pairs(
     )
     bucket_keys = FIRST_BUCKET - np.unique(_buckets_of_hashes(pairing, hashes))
     counts_of_buckets = (bucket_keys, np.ones_like(bucket_keys), np.zeros_like(bucket_keys))
-    return counting.added(
+    return counting.sums_of_counts(
         [counts_of_differences, counts_of_scores, counts_of_left_over, counts_of_buckets]
     )
 

@@ -79,9 +79,9 @@ def binomial_tail(v: ArrayLike, n: ArrayLike, p: ArrayLike, *, log: bool = False
     >>> round(binomial_tail(8, 10, 0.5), 6)
     0.054688
     """
-    logarithm = flag(log, name="log")
+    in_logarithms = flag(log, name="log")
     return vectorised(
-        lambda v, n, p: _core.binomial_tail(v, n, p, log=logarithm),
+        lambda v, n, p: _core.binomial_tail(v, n, p, log=in_logarithms),
         counts(v, "v"),
         counts(n, "n", least=0),
         reals(p, name="p", least=0, most=1),
@@ -119,8 +119,8 @@ LARGEST = 2**53
 
 def counts(values: ArrayLike, name: str, *, least: int = -LARGEST) -> NDArray[np.uint64]:
     """Read counts; those below 0 mean what 0 means."""
-    whole = numbers(values, name=name, least=least, most=LARGEST, whole=True)
-    counts: NDArray[np.uint64] = np.maximum(whole, 0).astype(np.uint64)
+    whole_numbers = numbers(values, name=name, least=least, most=LARGEST, whole=True)
+    counts: NDArray[np.uint64] = np.maximum(whole_numbers, 0).astype(np.uint64)
     return counts
 
 
@@ -160,7 +160,14 @@ def poisson_binomial_tail(
     >>> poisson_binomial_tail(2, [0.5, 0.25, 1.0])
     0.625
     """
-    return _tails(v, values=_vector(p, "p"), epsilon=_NO_EPSILON, counts=counts, name="p", log=log)
+    return _tails(
+        v,
+        values=_read_vector(p, "p"),
+        epsilon=_NO_EPSILON,
+        counts=counts,
+        name="p",
+        log=log,
+    )
 
 
 def poisson_binomial_tail_offsets(
@@ -190,7 +197,7 @@ def poisson_binomial_tail_offsets(
     """
     return _tails(
         v,
-        values=_vector(offsets, "offsets"),
+        values=_read_vector(offsets, "offsets"),
         epsilon=numbers(epsilon, name="epsilon", least=-_FINITE, most=_FINITE),
         counts=counts,
         name="offsets",
@@ -226,18 +233,29 @@ def poisson_binomial_epsilon(
     (0.555871167, True)
     """
     level = real(beta, name="beta", above=0, below=1)
-    rows = numbers(_table(offsets, "offsets"), name="offsets")
-    table = np.ascontiguousarray(rows, dtype=np.float64)
-    groups = None
+    checked_offsets = numbers(_read_rows(offsets, "offsets"), name="offsets")
+    offsets_of_terms = np.ascontiguousarray(checked_offsets, dtype=np.float64)
+    counts_of_terms = None
     if counts is not None:
-        groups = _whole(_table(counts, "counts"), "counts")
-    if table.ndim == 2 or (groups is not None and groups.ndim == 2):
-        return _replicates(v, offsets=table, counts=groups, beta=level)
-    thresholds = _thresholds(v)
-    values = _core.poisson_binomial_epsilon(table, thresholds.ravel(), beta=level, counts=groups)
+        counts_of_terms = _read_counts(_read_rows(counts, "counts"), "counts")
+    has_rows_of_counts = counts_of_terms is not None and counts_of_terms.ndim == 2
+    if offsets_of_terms.ndim == 2 or has_rows_of_counts:
+        return _epsilons_of_replicates(
+            v,
+            offsets=offsets_of_terms,
+            counts=counts_of_terms,
+            beta=level,
+        )
+    thresholds = _read_thresholds(v)
+    epsilons = _core.poisson_binomial_epsilon(
+        offsets_of_terms,
+        thresholds.ravel(),
+        beta=level,
+        counts=counts_of_terms,
+    )
     if thresholds.shape:
-        return values.reshape(thresholds.shape)
-    return float(values[0])
+        return epsilons.reshape(thresholds.shape)
+    return float(epsilons[0])
 
 
 def _tails(
@@ -250,40 +268,40 @@ def _tails(
     log: bool,
 ) -> Number:
     """Return tails or their logarithms in the shape of `v` broadcast against `epsilon`."""
-    in_logs = flag(log, name="log")
-    thresholds, epsilons = broadcast(_thresholds(v), epsilon)
-    groups = None
+    in_logarithms = flag(log, name="log")
+    thresholds, epsilons = broadcast(_read_thresholds(v), epsilon)
+    counts_of_terms = None
     if counts is not None:
-        groups = _whole(vector(counts, name="counts"), "counts")
-    tails, logarithms, _ = _core.poisson_binomial_tail(
+        counts_of_terms = _read_counts(vector(counts, name="counts"), "counts")
+    tails, log_tails, _ = _core.poisson_binomial_tail(
         values,
         np.ascontiguousarray(thresholds).ravel(),
         np.ascontiguousarray(epsilons, dtype=np.float64).ravel(),
-        counts=groups,
+        counts=counts_of_terms,
         offsets=name == "offsets",
     )
-    wanted = tails
-    if in_logs:
-        wanted = logarithms
+    if in_logarithms:
+        tails = log_tails
     shape = thresholds.shape
     if shape:
-        return wanted.reshape(shape)
-    return float(wanted[0])
+        return tails.reshape(shape)
+    return float(tails[0])
 
 
-def _replicates(
+def _epsilons_of_replicates(
     v: ArrayLike, offsets: FloatArray, counts: NDArray[np.uint64] | None, beta: float
 ) -> FloatArray:
     """Return one ε for each row of offsets, of counts, or of both."""
-    thresholds = _thresholds(vector(np.atleast_1d(array_of(v, name="v")), name="v"))
-    rows = thresholds.size
+    listed_thresholds = np.atleast_1d(array_of(v, name="v"))
+    thresholds = _read_thresholds(vector(listed_thresholds, name="v"))
+    replicates = thresholds.size
     terms = offsets.shape[-1]
     # Rows belong to replicates, columns to terms; what has no rows is shared by all.
     tables: list[tuple[str, AnyArray | None]] = [("offsets", offsets), ("counts", counts)]
     for name, table in tables:
-        if table is not None and table.shape not in {(terms,), (rows, terms)}:
+        if table is not None and table.shape not in {(terms,), (replicates, terms)}:
             raise InputError(
-                f"{name} has shape {table.shape}, and needs ({terms},) or ({rows}, {terms})"
+                f"{name} has shape {table.shape}, and needs ({terms},) or ({replicates}, {terms})"
             )
     flat_counts = None
     if counts is not None:
@@ -297,12 +315,12 @@ def _replicates(
     )
 
 
-def _vector(values: ArrayInput, name: str) -> FloatArray:
+def _read_vector(values: ArrayInput, name: str) -> FloatArray:
     # the core checks entries and lengths, and names the first that is wrong
     return np.ascontiguousarray(vector(values, name=name), dtype=np.float64)
 
 
-def _table(values: ArrayInput, name: str) -> AnyArray:
+def _read_rows(values: ArrayInput, name: str) -> AnyArray:
     """Read one row or several, at least one column each; their entries are checked later."""
     array = array_of(values, name=name)
     if array.ndim not in {1, 2} or array.size == 0:
@@ -312,13 +330,13 @@ def _table(values: ArrayInput, name: str) -> AnyArray:
     return array
 
 
-def _thresholds(v: ArrayLike | int) -> IntArray:
+def _read_thresholds(v: ArrayLike | int) -> IntArray:
     if isinstance(v, int) and not isinstance(v, bool) and abs(v) <= LARGEST:
         return np.array(v, dtype=np.int64)  # most calls, of which checks would take a third
-    whole = numbers(v, name="v", least=-LARGEST, most=LARGEST, whole=True)
-    return np.ascontiguousarray(whole, dtype=np.int64).reshape(whole.shape)
+    thresholds = numbers(v, name="v", least=-LARGEST, most=LARGEST, whole=True)
+    return np.ascontiguousarray(thresholds, dtype=np.int64).reshape(thresholds.shape)
 
 
-def _whole(values: AnyArray, name: str) -> NDArray[np.uint64]:
+def _read_counts(values: AnyArray, name: str) -> NDArray[np.uint64]:
     counts = numbers(values, name=name, least=0, most=LARGEST, whole=True)
     return np.ascontiguousarray(counts, dtype=np.uint64)

@@ -49,30 +49,32 @@ def log_evidence(right: IntArray, wrong: IntArray) -> FloatArray:
         logarithm is -inf (e is at most 1 there).
     """
     log_ratios = np.full(right.size, -np.inf)
-    has_evidence = np.flatnonzero(right > wrong)
-    for start in range(0, has_evidence.size, _BLOCK):
-        block = has_evidence[start : start + _BLOCK]
-        log_ratios[block] = _log_integral(right[block].astype(float), wrong[block].astype(float))
+    places_with_evidence = np.flatnonzero(right > wrong)
+    for start in range(0, places_with_evidence.size, _BLOCK):
+        block = places_with_evidence[start : start + _BLOCK]
+        right_in_block = right[block].astype(float)
+        wrong_in_block = wrong[block].astype(float)
+        log_ratios[block] = _log_integral(right_in_block, wrong_in_block)
     return log_ratios
 
 
 def _log_integral(right: FloatArray, wrong: FloatArray) -> FloatArray:
     """Integrate around the mode, by Gauss and Legendre's rule: what is left out is positive."""
     guesses = right + wrong
-    mode = np.sqrt(2 * wrong / guesses)
-    deviation = np.sqrt(right) / guesses
-    low = np.maximum(mode - _REACH * deviation, 0.0)
-    high = np.minimum(mode + _REACH * deviation, 1.0)
-    half_widths = (high - low)[:, None] / 2
-    t = low[:, None] + half_widths * (1 + _NODES)
+    modes = np.sqrt(2 * wrong / guesses)
+    deviations = np.sqrt(right) / guesses
+    lower_limits = np.maximum(modes - _REACH * deviations, 0.0)
+    upper_limits = np.minimum(modes + _REACH * deviations, 1.0)
+    half_widths = (upper_limits - lower_limits)[:, None] / 2
+    t = lower_limits[:, None] + half_widths * (1 + _NODES)
     # ln of the integrand (2 - t²)^w t^2i
     log_of_right = right[:, None] * np.log(2 - t**2)
     log_of_wrong = 2 * wrong[:, None] * np.log(t)
     log_integrand = log_of_right + log_of_wrong
-    largest = log_integrand.max(axis=1, keepdims=True)
-    weighted_integrand = np.exp(log_integrand - largest) * _WEIGHTS * half_widths
+    largest_logs = log_integrand.max(axis=1, keepdims=True)
+    weighted_integrand = np.exp(log_integrand - largest_logs) * _WEIGHTS * half_widths
     scaled_integral = weighted_integrand.sum(axis=1)
-    log_integral = largest.ravel() + np.log(scaled_integral)
+    log_integral = largest_logs.ravel() + np.log(scaled_integral)
     return np.asarray(log_integral - _ROUNDING - _ROUNDING_OF_ONE * guesses)
 
 
@@ -135,7 +137,8 @@ class PairGuesses:
     @property
     def right(self) -> IntArray:
         """Right guesses up to each threshold."""
-        return np.asarray(np.cumsum(self.hits)[self.ends], dtype=np.int64)
+        right_so_far = np.cumsum(self.hits)
+        return np.asarray(right_so_far[self.ends], dtype=np.int64)
 
     @property
     def wrong(self) -> IntArray:
