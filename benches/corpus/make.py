@@ -26,26 +26,29 @@ NETWORKS = {"score": (256, 40), "small": (32, 40), "early": (256, 3)}
 """Hidden units, and epochs."""
 
 
-def losses(
+def negative_losses(
     images: torch.Tensor, labels: torch.Tensor, member: NDArray[np.bool_], seed: int, name: str
 ) -> NDArray[np.float64]:
     """Train a network on the members and return minus its losses on all examples."""
-    units, epochs = NETWORKS[name]
+    hidden_units, epochs = NETWORKS[name]
     torch.manual_seed(seed)
     network = torch.nn.Sequential(
-        torch.nn.Linear(images.shape[1], units), torch.nn.ReLU(), torch.nn.Linear(units, 10)
+        torch.nn.Linear(images.shape[1], hidden_units),
+        torch.nn.ReLU(),
+        torch.nn.Linear(hidden_units, 10),
     )
     optimizer = torch.optim.Adam(network.parameters(), lr=2e-3)
-    rows: Any = torch.from_numpy(np.flatnonzero(member))
+    member_rows: Any = torch.from_numpy(np.flatnonzero(member))
     for _ in range(epochs):
-        for batch in rows[torch.randperm(rows.numel())].split(100):
+        shuffled_rows = member_rows[torch.randperm(member_rows.numel())]
+        for batch in shuffled_rows.split(100):
             optimizer.zero_grad()
             loss: Any = torch.nn.functional.cross_entropy(network(images[batch]), labels[batch])
             loss.backward()
             optimizer.step()
     with torch.no_grad():
-        loss = torch.nn.functional.cross_entropy(network(images), labels, reduction="none")
-    return np.asarray(-loss.double().numpy())
+        losses = torch.nn.functional.cross_entropy(network(images), labels, reduction="none")
+    return np.asarray(-losses.double().numpy())
 
 
 def main() -> None:
@@ -54,29 +57,38 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     seed = parser.parse_args().seed
     train, _ = fashion_mnist()
-    flat = train.values[:EXAMPLES].reshape(EXAMPLES, -1).astype(np.float32) / 255
-    images = torch.from_numpy(flat)
-    labels = torch.from_numpy(train.labels[:EXAMPLES])
+    pixels = train.values[:EXAMPLES].reshape(EXAMPLES, -1).astype(np.float32) / 255
+    class_labels = train.labels[:EXAMPLES]
     member = InclusionPlan.create(EXAMPLES, seed=seed).member
-    columns = {
-        name: losses(images, labels=labels, member=member, seed=seed, name=name)
-        for name in NETWORKS
-    }
-    centred = flat - flat.mean(axis=0)
-    _, axes = np.linalg.eigh(centred.T @ centred)
-    features = [flat.mean(axis=1), flat.std(axis=1), *(centred @ axes[:, -2:]).T]
-    table = pa.table(
-        {name: values.astype(np.float32) for name, values in columns.items()}
-        | {"member": member, "label": train.labels[:EXAMPLES].astype(np.int8)}
-        | {f"x{i}": values.astype(np.float32) for i, values in enumerate(features)}
-    )
-    made = {
+    columns: dict[str, NDArray[Any]] = {}
+    for name in NETWORKS:
+        scores = negative_losses(
+            images=torch.from_numpy(pixels),
+            labels=torch.from_numpy(class_labels),
+            member=member,
+            seed=seed,
+            name=name,
+        )
+        columns[name] = scores.astype(np.float32)
+    columns["member"] = member
+    columns["label"] = class_labels.astype(np.int8)
+    for number, feature in enumerate(features_of(pixels)):
+        columns[f"x{number}"] = feature.astype(np.float32)
+    origin = {
         "made by": "benches/corpus/make.py",
         "seed": str(seed),
         "version": __version__,
     }
-    file = FOLDER / "fashion-mnist.parquet"
-    parquet.write_table(table.replace_schema_metadata(made), file, compression="zstd")
+    table = pa.table(columns).replace_schema_metadata(origin)
+    parquet.write_table(table, FOLDER / "fashion-mnist.parquet", compression="zstd")
+
+
+def features_of(pixels: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+    """Return mean, spread and two principal components of each image."""
+    centred_pixels = pixels - pixels.mean(axis=0)
+    _, eigenvectors = np.linalg.eigh(centred_pixels.T @ centred_pixels)
+    components = centred_pixels @ eigenvectors[:, -2:]
+    return [pixels.mean(axis=1), pixels.std(axis=1), *components.T]
 
 
 if __name__ == "__main__":

@@ -25,33 +25,38 @@ COMPONENTS = 8
 
 def people() -> dict[str, Any]:
     """Train targets on people, audit them by PANORAMIA, and return the scores of the first seed."""
-    game = audit_people(seeds=1, conditional=False).found.games()[0]
-    names = {"MLP, 10 epochs": "10 epochs", "MLP, 100 epochs": "100 epochs"}
-    attacks = {names.get(name, "DP-SGD"): scores for name, scores in game.attacks.items()}
-    return {"member": game.member, "baseline": game.baseline, **attacks}
+    audited = audit_people(seeds=1, conditional=False)
+    first_game, *_ = audited.found.games()
+    columns = {"member": first_game.member, "baseline": first_game.baseline}
+    column_of_target = {"MLP, 10 epochs": "10 epochs", "MLP, 100 epochs": "100 epochs"}
+    for target, scores in first_game.attacks.items():
+        column = column_of_target.get(target, "DP-SGD")
+        columns[column] = scores
+    return columns
 
 
 def images() -> dict[str, Any]:
     """Train a network on images of some classes more than of others, and return its scores."""
-    made = shifted("images, sites", m=6_000, seed=0)
-    classes, components = np.split(made.features[:, : CLASSES + COMPONENTS], [CLASSES], axis=1)
-    columns = {f"x{i}": column.astype(np.float32) for i, column in enumerate(components.T)}
-    label = classes.argmax(axis=1).astype(np.int8)
-    return {
-        "score": made.scores,
-        "member": made.member,
-        "label": label,
-        "log_odds": made.log_odds,
-        **columns,
+    game = shifted("images, sites", m=6_000, seed=0)
+    one_hot_classes = game.features[:, :CLASSES]
+    components = game.features[:, CLASSES : CLASSES + COMPONENTS]
+    columns = {
+        "score": game.scores,
+        "member": game.member,
+        "label": one_hot_classes.argmax(axis=1).astype(np.int8),
+        "log_odds": game.log_odds,
     }
+    for number, component in enumerate(components.T):
+        columns[f"x{number}"] = component.astype(np.float32)
+    return columns
 
 
 def main() -> None:
     """Train, score and write."""
-    made = {"made by": "benches/corpus/tutorials.py", "version": __version__}
+    origin = {"made by": "benches/corpus/tutorials.py", "version": __version__}
     tables: dict[datasets.DatasetName, dict[str, Any]] = {"sites": images(), "adult": people()}
     for name, columns in tables.items():
-        table = pa.table(columns).replace_schema_metadata(made)
+        table = pa.table(columns).replace_schema_metadata(origin)
         parquet.write_table(table, datasets.path(name), compression="zstd")
 
 

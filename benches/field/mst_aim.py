@@ -56,9 +56,10 @@ def trials(features: dict[str, FloatArray], runs: int, seed: int) -> tuple[Float
     """Return scores and coins: each coin takes the next output of its kind."""
     member = np.random.default_rng(seed).random(runs) < 0.5
     scores = np.empty(runs)
-    for kind, coin in (("in", True), ("out", False)):
+    for kind, is_of_kind in (("in", member), ("out", ~member)):
         noisy_ones = features[kind][:, ONES].sum(axis=1)
-        scores[member == coin] = noisy_ones[: np.count_nonzero(member == coin)]
+        outputs_taken = np.count_nonzero(is_of_kind)
+        scores[is_of_kind] = noisy_ones[:outputs_taken]
     return scores, member
 
 
@@ -73,10 +74,16 @@ def main() -> None:
             bounds = []
             for seed in range(3):
                 scores, member = trials(features, runs, seed)
-                how: dict[str, Any] = {"claim": lb.GaussianDP(), "confidence": confidence}
-                bounds.append(lb.audit(scores, lb.Trials(member), **how, seed=seed).bound)
-            shown = ", ".join(f"{bound:.3f}" for bound in bounds)
-            table.add_row(f"{runs:,}", f"{confidence:.0%}", shown)
+                result = lb.audit(
+                    scores,
+                    lb.Trials(member),
+                    claim=lb.GaussianDP(),
+                    confidence=confidence,
+                    seed=seed,
+                )
+                bounds.append(result.bound)
+            rounded_bounds = ", ".join(f"{bound:.3f}" for bound in bounds)
+            table.add_row(f"{runs:,}", f"{confidence:.0%}", rounded_bounds)
     Console().print(table)
 
 

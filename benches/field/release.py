@@ -12,17 +12,18 @@ from leakbound.mechanisms import Case
 __all__ = ["audit_release"]
 
 KEYS = 100_000
-KNOWN, AUDITED = 0, 1
+SEED_OF_KNOWN = 0
+SEED_OF_AUDITED = 1
 """Seeds of the coins behind d0 and d1 of the case."""
 
 
 def audit_release(case: Case, confidence: float, seed: int) -> lb.AuditResult:
     """Score the release of d1 by what the release of d0, whose coins are known, shows of values."""
     rng = np.random.default_rng(seed)
-    known = released(case, case.d0, rng)
-    audited = released(case, case.d1, rng)
-    scores = log_ratios(known, coins(KNOWN), audited)
-    design = lb.Coins(coins(AUDITED))
+    known_counts = released(case, case.d0, rng)
+    audited_counts = released(case, case.d1, rng)
+    scores = learnt_log_ratios(known_counts, coins(SEED_OF_KNOWN), audited_counts)
+    design = lb.Coins(coins(SEED_OF_AUDITED))
     return lb.audit(scores, design, claim=case.claim, confidence=confidence, seed=seed)
 
 
@@ -36,13 +37,14 @@ def coins(seed: int) -> BoolArray:
     return np.random.default_rng(seed).random(KEYS) < 0.5
 
 
-def log_ratios(
-    known: NDArray[np.int64], heads: BoolArray, audited: NDArray[np.int64]
+def learnt_log_ratios(
+    known_counts: NDArray[np.int64], is_heads: BoolArray, audited_counts: NDArray[np.int64]
 ) -> FloatArray:
     """Look counts up in the log-ratios of frequencies under heads and under tails."""
-    least = min(known.min(), audited.min())
-    size = max(known.max(), audited.max()) - least + 1
-    under_heads = np.bincount(known[heads] - least, minlength=size) + 0.5
-    under_tails = np.bincount(known[~heads] - least, minlength=size) + 0.5
-    scores: FloatArray = np.log(under_heads / under_tails)[audited - least]
-    return scores
+    smallest = min(known_counts.min(), audited_counts.min())
+    largest = max(known_counts.max(), audited_counts.max())
+    values = largest - smallest + 1
+    heads_frequencies = np.bincount(known_counts[is_heads] - smallest, minlength=values) + 0.5
+    tails_frequencies = np.bincount(known_counts[~is_heads] - smallest, minlength=values) + 0.5
+    log_ratios: FloatArray = np.log(heads_frequencies / tails_frequencies)
+    return log_ratios[audited_counts - smallest]

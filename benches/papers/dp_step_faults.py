@@ -27,24 +27,30 @@ __all__ = ["STEP_FAULTS"]
 
 
 def _noise(optimizer: DPOptimizer, like: Tensor, std: float | None = None) -> Tensor:
+    """Return noise in the shape of a tensor, of deviation σ C if none is given."""
     if std is None:
         std = optimizer.noise_multiplier * optimizer.max_grad_norm
     return torch.normal(0.0, float(std), like.shape, generator=optimizer.generator)
 
 
-def _rows(optimizer: DPOptimizer) -> list[Tensor]:
-    return [one.flatten(1) for one in optimizer.grad_samples]
+def _gradient_rows(optimizer: DPOptimizer) -> list[Tensor]:
+    """Return for each parameter the gradients of examples, a row for each."""
+    return [gradients.flatten(1) for gradients in optimizer.grad_samples]
 
 
-def _factors(optimizer: DPOptimizer, norms: Tensor) -> Tensor:
+def _clipping_factors(optimizer: DPOptimizer, norms: Tensor) -> Tensor:
+    """Return what gradients of these norms are multiplied by."""
     factors: Tensor = (optimizer.max_grad_norm / (norms + 1e-6)).clamp(max=1.0)
     return factors
 
 
-def _add(parameter: Any, total: Tensor) -> None:
-    shaped = total.view_as(parameter)
-    before = parameter.summed_grad
-    parameter.summed_grad = shaped if before is None else before + shaped
+def _accumulate(parameter: Any, gradient_sum: Tensor) -> None:
+    """Add a sum of gradients to that of the batches before."""
+    shaped_sum = gradient_sum.view_as(parameter)
+    earlier_sum = parameter.summed_grad
+    if earlier_sum is not None:
+        shaped_sum = earlier_sum + shaped_sum
+    parameter.summed_grad = shaped_sum
 
 
 class NoiseTimesRate(NoNoise):
@@ -61,10 +67,12 @@ class SameInEveryLayer(DPOptimizer):  # type: ignore[misc]
 
     def add_noise(self) -> None:
         """Add the first of the same numbers to each."""
-        most = max(one.numel() for one in self.params)
-        noise = _noise(self, torch.zeros(most))
-        for p in self.params:
-            p.grad = (p.summed_grad.flatten() + noise[: p.numel()]).view_as(p)
+        largest_size = max(parameter.numel() for parameter in self.params)
+        noise = _noise(self, torch.zeros(largest_size))
+        for parameter in self.params:
+            same_noise = noise[: parameter.numel()]
+            noisy_sum = parameter.summed_grad.flatten() + same_noise
+            parameter.grad = noisy_sum.view_as(parameter)
 
 
 class NoiseMissingInBias(DPOptimizer):  # type: ignore[misc]
@@ -82,8 +90,9 @@ class OneRowOfNoise(DPOptimizer):  # type: ignore[misc]
 
     def add_noise(self) -> None:
         """Add it by broadcasting."""
-        for p in self.params:
-            p.grad = p.summed_grad + _noise(self, p.summed_grad[:1])
+        for parameter in self.params:
+            noise_of_one_row = _noise(self, parameter.summed_grad[:1])
+            parameter.grad = parameter.summed_grad + noise_of_one_row
 
 
 class NoiseOnTouchedRows(DPOptimizer):  # type: ignore[misc]
@@ -92,9 +101,9 @@ class NoiseOnTouchedRows(DPOptimizer):  # type: ignore[misc]
     def add_noise(self) -> None:
         """Take the noise off again where there is no gradient."""
         super().add_noise()
-        table = self.params[0]
-        touched = (table.summed_grad != 0).any(dim=1, keepdim=True)
-        table.grad = torch.where(touched, table.grad, table.summed_grad)
+        embedding = self.params[0]
+        is_touched = (embedding.summed_grad != 0).any(dim=1, keepdim=True)
+        embedding.grad = torch.where(is_touched, embedding.grad, embedding.summed_grad)
 
 
 class ClippedByValue(DPOptimizer):  # type: ignore[misc]
@@ -102,8 +111,10 @@ class ClippedByValue(DPOptimizer):  # type: ignore[misc]
 
     def clip_and_accumulate(self) -> None:
         """Clamp and sum."""
-        for p, rows in zip(self.params, _rows(self), strict=True):
-            _add(p, rows.clamp(-self.max_grad_norm, self.max_grad_norm).sum(0))
+        largest = self.max_grad_norm
+        for parameter, rows in zip(self.params, _gradient_rows(self), strict=True):
+            clamped_rows = rows.clamp(-largest, largest)
+            _accumulate(parameter, clamped_rows.sum(0))
 
 
 class SquaredNorm(DPOptimizer):  # type: ignore[misc]
@@ -111,10 +122,12 @@ class SquaredNorm(DPOptimizer):  # type: ignore[misc]
 
     def clip_and_accumulate(self) -> None:
         """Scale by a wrong factor and sum."""
-        rows = _rows(self)
-        squares = torch.stack([one.norm(dim=1) for one in rows]).norm(dim=0) ** 2
-        for p, one in zip(self.params, rows, strict=True):
-            _add(p, _factors(self, squares) @ one)
+        rows_of_parameters = _gradient_rows(self)
+        norms_of_parameters = [rows.norm(dim=1) for rows in rows_of_parameters]
+        norms = torch.stack(norms_of_parameters).norm(dim=0)
+        factors = _clipping_factors(self, norms**2)
+        for parameter, rows in zip(self.params, rows_of_parameters, strict=True):
+            _accumulate(parameter, factors @ rows)
 
 
 class DivisorBeforeNoise(DPOptimizer):  # type: ignore[misc]
@@ -122,10 +135,11 @@ class DivisorBeforeNoise(DPOptimizer):  # type: ignore[misc]
 
     def add_noise(self) -> None:
         """Divide by the size of the batch, which varies, and add noise."""
-        size = max(1, len(self.params[0].grad_sample))
+        batch_size = max(1, len(self.params[0].grad_sample))
         std = self.noise_multiplier * self.max_grad_norm / self.expected_batch_size
-        for p in self.params:
-            p.grad = p.summed_grad / size + _noise(self, p.summed_grad, std)
+        for parameter in self.params:
+            mean_gradient = parameter.summed_grad / batch_size
+            parameter.grad = mean_gradient + _noise(self, parameter.summed_grad, std)
 
     def scale_grad(self) -> None:
         """Do nothing: it is a mean already."""
@@ -138,9 +152,10 @@ class _NoiseOfParts(DPOptimizer):  # type: ignore[misc]
 
     def add_noise(self) -> None:
         """Add a share of the noise."""
-        for p in self.params:
-            std = self.share * self.noise_multiplier * self.max_grad_norm
-            p.grad = p.summed_grad + _noise(self, p.summed_grad, std)
+        std = self.share * self.noise_multiplier * self.max_grad_norm
+        for parameter in self.params:
+            noise = _noise(self, parameter.summed_grad, std)
+            parameter.grad = parameter.summed_grad + noise
 
 
 class NoNoiseOfParts(_NoiseOfParts):
@@ -154,10 +169,12 @@ class NormOfOneUse(DPOptimizer):  # type: ignore[misc]
 
     def clip_and_accumulate(self) -> None:
         """Scale by the norm of one use of the weights."""
-        rows = _rows(self)
-        norms = torch.stack([0.1 * rows[0].norm(dim=1), *(x.norm(dim=1) for x in rows[1:])])
-        for p, one in zip(self.params, rows, strict=True):
-            _add(p, _factors(self, norms.norm(dim=0)) @ one)
+        rows_of_parameters = _gradient_rows(self)
+        norms_of_tied, *norms_of_others = [rows.norm(dim=1) for rows in rows_of_parameters]
+        norms = torch.stack([0.1 * norms_of_tied, *norms_of_others]).norm(dim=0)
+        factors = _clipping_factors(self, norms)
+        for parameter, rows in zip(self.params, rows_of_parameters, strict=True):
+            _accumulate(parameter, factors @ rows)
 
 
 class _Centred(nn.Module):
@@ -168,12 +185,13 @@ class _Centred(nn.Module):
 
 
 def _mixing() -> nn.Module:
-    first, bend, last = mlp().children()
-    return nn.Sequential(first, _Centred(), bend, last)
+    hidden, activation, output = mlp().children()
+    return nn.Sequential(hidden, _Centred(), activation, output)
 
 
-def _summed(model: nn.Module, batch: Any) -> Tensor:
-    return nn.functional.cross_entropy(model(batch[0]), batch[1], reduction="sum")
+def _summed_loss(model: nn.Module, batch: Any) -> Tensor:
+    inputs, labels = batch
+    return nn.functional.cross_entropy(model(inputs), labels, reduction="sum")
 
 
 _BAG = Case(network=bag, examples=tokens)
@@ -201,7 +219,7 @@ STEP_FAULTS: dict[str, Case] = {
     "mean over the batch, then noise": Case(optimizer=DivisorBeforeNoise),
     "half of the noise where batches are split": Case(optimizer=_NoiseOfParts, physical=3),
     "no noise where batches are split": Case(optimizer=NoNoiseOfParts, physical=3),
-    "sum of losses stated as a mean": Case(optimizer=DPOptimizer, loss=_summed),
+    "sum of losses stated as a mean": Case(optimizer=DPOptimizer, loss=_summed_loss),
     "mean of losses stated as a sum": Case(optimizer=DPOptimizer, reduction="sum"),
     "a layer that centres the batch": Case(optimizer=DPOptimizer, network=_mixing, empty=False),
     "norm of one use of a tied weight": replace(

@@ -25,45 +25,51 @@ BATCH = 8
 Example: TypeAlias = tuple[Tensor, Tensor]
 
 
-def _generator(name: str) -> torch.Generator:
+def _torch_generator(data: str) -> torch.Generator:
+    """Return a generator of the seed of some data."""
     generator = torch.Generator()
-    generator.manual_seed(derived(f"demos/dp-step-{name}", 0))
+    generator.manual_seed(derived(f"demos/dp-step-{data}", 0))
     return generator
+
+
+def _seed_network() -> None:
+    """Seed the weights of a network that is made next."""
+    torch.manual_seed(derived("demos/dp-step-network", 0))
 
 
 def vectors(number: int = 40) -> list[Example]:
     """Return vectors with two labels."""
-    rows = torch.randn(number, 12, generator=_generator("vectors"))
-    return [(row, (row[0] > 0).long()) for row in rows]
+    inputs = torch.randn(number, 12, generator=_torch_generator("vectors"))
+    return [(vector, (vector[0] > 0).long()) for vector in inputs]
 
 
 def images(number: int = 40) -> list[Example]:
     """Return small images with two labels."""
-    rows = torch.randn(number, 1, 8, 8, generator=_generator("images"))
-    return [(row, (row.mean() > 0).long()) for row in rows]
+    inputs = torch.randn(number, 1, 8, 8, generator=_torch_generator("images"))
+    return [(image, (image.mean() > 0).long()) for image in inputs]
 
 
 def tokens(number: int = 40) -> list[Example]:
     """Return sequences of 6 of 50 tokens with two labels."""
-    rows = torch.randint(0, 50, (number, 6), generator=_generator("tokens"))
-    return [(row, (row[0] > 25).long()) for row in rows]
+    inputs = torch.randint(0, 50, (number, 6), generator=_torch_generator("tokens"))
+    return [(sequence, (sequence[0] > 25).long()) for sequence in inputs]
 
 
 def mlp() -> nn.Module:
     """Return a network of 242 parameters."""
-    torch.manual_seed(derived("demos/dp-step-network", 0))
+    _seed_network()
     return nn.Sequential(nn.Linear(12, 16), nn.Tanh(), nn.Linear(16, 2))
 
 
 def mlp_with_dropout() -> nn.Module:
     """Return the same with dropout."""
-    first, bend, last = mlp().children()
-    return nn.Sequential(first, nn.Dropout(0.3), bend, last)
+    hidden, activation, output = mlp().children()
+    return nn.Sequential(hidden, nn.Dropout(0.3), activation, output)
 
 
 def convolution() -> nn.Module:
     """Return a convolutional network with group normalisation."""
-    torch.manual_seed(derived("demos/dp-step-network", 0))
+    _seed_network()
     return nn.Sequential(
         nn.Conv2d(1, 4, 3, padding=1),
         nn.GroupNorm(2, 4),
@@ -79,19 +85,23 @@ class _Bag(nn.Module):
 
     def __init__(self, *, tied: bool) -> None:
         super().__init__()
+        outputs = 2
+        if tied:
+            outputs = 50
         self.table = nn.Embedding(50, 8)
-        self.out = nn.Linear(8, 50 if tied else 2, bias=not tied)
+        self.out = nn.Linear(8, outputs, bias=not tied)
         if tied:
             self.out.weight = self.table.weight
 
     def forward(self, inputs: Tensor) -> Tensor:
-        logits: Tensor = self.out(torch.tanh(self.table(inputs).mean(1)))
+        mean_embedding = self.table(inputs).mean(1)
+        logits: Tensor = self.out(torch.tanh(mean_embedding))
         return logits
 
 
 def bag(*, tied: bool = False) -> nn.Module:
     """Return a bag of embeddings."""
-    torch.manual_seed(derived("demos/dp-step-network", 0))
+    _seed_network()
     return _Bag(tied=tied)
 
 
@@ -100,13 +110,15 @@ class _Recurrent(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        torch.manual_seed(derived("demos/dp-step-network", 0))
+        _seed_network()
         self.table = nn.Embedding(50, 6)
         self.cell = DPLSTM(6, 8, batch_first=True)
         self.out = nn.Linear(8, 2)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        logits: Tensor = self.out(self.cell(self.table(inputs))[0][:, -1])
+        hidden_states, _ = self.cell(self.table(inputs))
+        last_state = hidden_states[:, -1]
+        logits: Tensor = self.out(last_state)
         return logits
 
 
@@ -115,16 +127,17 @@ class _Attentive(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        torch.manual_seed(derived("demos/dp-step-network", 0))
+        _seed_network()
         self.table = nn.Embedding(50, 8)
         self.attention = DPMultiheadAttention(8, 2, batch_first=True)
         self.norm = nn.LayerNorm(8)
         self.out = nn.Linear(8, 2)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        rows = self.table(inputs)
-        mixed, _ = self.attention(rows, rows, rows)
-        logits: Tensor = self.out(self.norm(rows + mixed).mean(1))
+        embedded = self.table(inputs)
+        attended, _ = self.attention(embedded, embedded, embedded)
+        normalised = self.norm(embedded + attended)
+        logits: Tensor = self.out(normalised.mean(1))
         return logits
 
 
@@ -133,7 +146,7 @@ def gpt2(saved: Sequence[str] | None = None) -> nn.Module:
     from peft import LoraConfig, get_peft_model
     from transformers import GPT2Config, GPT2ForSequenceClassification
 
-    torch.manual_seed(derived("demos/dp-step-network", 0))
+    _seed_network()
     config = GPT2Config(
         vocab_size=50, n_positions=16, n_embd=16, n_layer=2, n_head=2, num_labels=2, pad_token_id=0
     )
@@ -150,19 +163,23 @@ def gpt2(saved: Sequence[str] | None = None) -> nn.Module:
     return model
 
 
-def _cross(model: nn.Module, batch: Any) -> Tensor:
-    return nn.functional.cross_entropy(model(batch[0]), batch[1])
+def _mean_loss(model: nn.Module, batch: Any) -> Tensor:
+    inputs, labels = batch
+    return nn.functional.cross_entropy(model(inputs), labels)
 
 
-def _summed(model: nn.Module, batch: Any) -> Tensor:
-    return nn.functional.cross_entropy(model(batch[0]), batch[1], reduction="sum")
+def _summed_loss(model: nn.Module, batch: Any) -> Tensor:
+    inputs, labels = batch
+    return nn.functional.cross_entropy(model(inputs), labels, reduction="sum")
 
 
-def _positions(model: Any, batch: Any) -> Tensor:
-    rows, length = batch[0].shape
-    places = torch.arange(length).repeat(rows, 1)  # opacus reads the size of the batch from it
-    logits = model(input_ids=batch[0], position_ids=places).logits
-    return nn.functional.cross_entropy(logits, batch[1])
+def _loss_with_positions(model: Any, batch: Any) -> Tensor:
+    inputs, labels = batch
+    rows, length = inputs.shape
+    # opacus reads the size of the batch from the positions
+    positions = torch.arange(length).repeat(rows, 1)
+    logits = model(input_ids=inputs, position_ids=positions).logits
+    return nn.functional.cross_entropy(logits, labels)
 
 
 def _relabelled(example: Example, classes: int) -> list[Example]:
@@ -177,7 +194,7 @@ class Case:
 
     network: Callable[[], nn.Module] = mlp
     examples: Callable[[], list[Example]] = vectors
-    loss: Callable[[Any, Any], Any] = _cross
+    loss: Callable[[Any, Any], Any] = _mean_loss
     classes: int = 2
     norm: float = 1.0
     physical: int | None = None
@@ -194,9 +211,14 @@ class Case:
     def pairs(self) -> list[lb.dp_sgd.Pair]:
         """Neighbouring batches from its examples."""
         examples = self.examples()
-        candidates = [one for x in examples[8:10] for one in _relabelled(x, self.classes)]
+        candidates = list[Example]()
+        for example in examples[8:10]:
+            candidates += _relabelled(example, self.classes)
         return lb.dp_sgd.neighbouring_batches(
-            [examples[:BATCH]], candidates, empty=self.empty, sweep=self.sweep
+            [examples[:BATCH]],
+            candidates,
+            empty=self.empty,
+            sweep=self.sweep,
         )
 
     def train_on(
@@ -207,43 +229,57 @@ class Case:
         batch: list[Example],
     ) -> None:
         """Take one step of training, in three physical batches where the case has such."""
-        parts = [batch]
+        physical_batches = [batch]
         if self.physical:
-            parts = [batch[:3], batch[3:6], batch[6:]]
-        for number, part in enumerate(parts):
+            physical_batches = [batch[:3], batch[3:6], batch[6:]]
+        last = len(physical_batches) - 1
+        for number, physical_batch in enumerate(physical_batches):
             if self.physical:
-                optimizer.signal_skip_step(do_skip=number < len(parts) - 1)
+                optimizer.signal_skip_step(do_skip=number < last)
             optimizer.zero_grad()
-            loss(model, torch.utils.data.default_collate(part)).backward()
+            collated = torch.utils.data.default_collate(physical_batch)
+            loss(model, collated).backward()
             optimizer.step()
 
     def private(self) -> tuple[nn.Module, Any, Callable[[Any, Any], Any]]:
         """Return model, optimizer and loss."""
         network = self.network().train()
-        trained = [one for one in network.parameters() if one.requires_grad]
-        inner = torch.optim.SGD(trained, lr=0.1)
-        norm: Any = self.norm
+        trained = [weights for weights in network.parameters() if weights.requires_grad]
+        sgd = torch.optim.SGD(trained, lr=0.1)
+        clipping_norm: Any = self.norm
         if self.options.get("clipping") == "per_layer":
-            norm = [norm / len(trained) ** 0.5] * len(trained)
+            norm_of_layer = self.norm / len(trained) ** 0.5
+            clipping_norm = [norm_of_layer] * len(trained)
         if self.optimizer is not None:
             from opacus import GradSampleModule
 
             model = GradSampleModule(network, loss_reduction=self.reduction)
             optimizer = self.optimizer(
-                inner, noise_multiplier=NOISE, max_grad_norm=norm, expected_batch_size=BATCH
+                sgd,
+                noise_multiplier=NOISE,
+                max_grad_norm=clipping_norm,
+                expected_batch_size=BATCH,
             )
             return model, optimizer, self.loss
-        model, optimizer, *rest, _ = PrivacyEngine(accountant="rdp").make_private(
+        engine = PrivacyEngine(accountant="rdp")
+        model, optimizer, *criteria, _ = engine.make_private(
             module=network,
-            optimizer=inner,
+            optimizer=sgd,
             data_loader=DataLoader(self.examples(), batch_size=BATCH),  # type: ignore[arg-type]
             noise_multiplier=NOISE,
-            max_grad_norm=norm,
+            max_grad_norm=clipping_norm,
             **self.options,
         )
-        if rest:
-            return model, optimizer, lambda m, batch: rest[0](m(batch[0]), batch[1])
-        return model, optimizer, self.loss
+        if not criteria:
+            return model, optimizer, self.loss
+        # Of ghost clipping: a loss that opacus has wrapped.
+        (criterion,) = criteria
+
+        def wrapped_loss(model: Any, batch: Any) -> Any:
+            inputs, labels = batch
+            return criterion(model(inputs), labels)
+
+        return model, optimizer, wrapped_loss
 
     @contextmanager
     def step(self) -> Iterator[Any]:
@@ -266,7 +302,7 @@ def _ghost(**how: Any) -> dict[str, Any]:
 _MLP = Case()
 _CONVOLUTION = Case(network=convolution, examples=images)
 _BAG = Case(network=bag, examples=tokens)
-_GPT2 = Case(network=gpt2, examples=tokens, loss=_positions, empty=False)
+_GPT2 = Case(network=gpt2, examples=tokens, loss=_loss_with_positions, empty=False)
 _ADAPTIVE = {
     "clipping": "adaptive",
     "target_unclipped_quantile": 0.5,
@@ -284,7 +320,7 @@ RIGHT: dict[str, Case] = {
     "virtual steps": replace(_MLP, physical=3),
     "ghost": replace(_MLP, options=_ghost()),
     "ghost, virtual steps": replace(_MLP, options=_ghost(), physical=3),
-    "sums": replace(_MLP, options={"loss_reduction": "sum"}, loss=_summed),
+    "sums": replace(_MLP, options={"loss_reduction": "sum"}, loss=_summed_loss),
     "norm of 0.1": replace(_MLP, norm=0.1),
     "adaptive norm": replace(_MLP, options=_ADAPTIVE, empty=False),
     "dropout": replace(_MLP, network=mlp_with_dropout),

@@ -50,20 +50,23 @@ def _step(examples: Any, seed: int | None) -> Any:
         max_grad_norm=1.0,
     )
 
-    def loss(m: nn.Module, batch: Any) -> Any:
-        return nn.functional.cross_entropy(m(batch[0]), batch[1])
+    def loss(network: nn.Module, batch: Any) -> Any:
+        inputs, labels = batch
+        return nn.functional.cross_entropy(network(inputs), labels)
 
+    first_examples = data[:10]
     with opacus_step(model, optimizer, loss) as step:
-        return step(data[:10], seed)
+        return step(first_examples, seed)
 
 
 def divisor_of_data() -> lb.DPStepAudit:
     """Probe steps of data sets that differ in one example, on a batch that both may draw."""
     data = vectors(60)
-    pairs = [
-        lb.dp_sgd.Pair(f"{size} and {size + 1} examples", data[:size], data[: size + 1])
-        for size in SIZES
-    ]
+    pairs = []
+    for size in SIZES:
+        smaller = data[:size]
+        larger = data[: size + 1]
+        pairs.append(lb.dp_sgd.Pair(f"{size} and {size + 1} examples", smaller, larger))
     with reproducible(), quiet_opacus():
         return lb.probe_dp_step(_step, pairs, noise_multiplier=NOISE, runs=16, steps=0, seed=0)
 
@@ -76,25 +79,29 @@ def _accounted() -> tuple[float, float]:
 
     relation = NeighboringRelation.REPLACE_ONE
     event = dp_event.GaussianDpEvent(1.0)
-    orders = [1 + x / 10 for x in range(1, 1000)]
-    by_rdp = RdpAccountant(orders=orders, neighboring_relation=relation).compose(event)
-    by_losses = PLDAccountant(neighboring_relation=relation).compose(event)
-    return float(by_rdp.get_epsilon(DELTA)), float(by_losses.get_epsilon(DELTA))
+    orders = [1 + tenths / 10 for tenths in range(1, 1000)]
+    rdp_accountant = RdpAccountant(orders=orders, neighboring_relation=relation)
+    loss_accountant = PLDAccountant(neighboring_relation=relation)
+    epsilon_by_rdp = rdp_accountant.compose(event).get_epsilon(DELTA)
+    epsilon_by_losses = loss_accountant.compose(event).get_epsilon(DELTA)
+    return float(epsilon_by_rdp), float(epsilon_by_losses)
 
 
 def _of_opacus() -> str:
     """Return what a probe sees of the divisor in the release of opacus that is imported."""
     audit = divisor_of_data()
-    found = {one.name: one.scale for one in audit.pairs if one.scale not in {None, 1.0}}
-    if not found:
+    noise_scales = {}
+    epsilons = {}
+    for pair in audit.pairs:
+        if pair.scale not in {None, 1.0}:
+            noise_scales[pair.name] = pair.scale
+            epsilons[pair.name] = epsilon_of_scale(pair.scale or 0.0, audit.values, DELTA)
+    if not epsilons:
         return "right"
-    epsilons = {
-        name: epsilon_of_scale(scale or 0.0, audit.values, DELTA) for name, scale in found.items()
-    }
     worst = max(epsilons, key=epsilons.__getitem__)
     return (
-        f"{len(found)} of {len(audit.pairs)} sizes: of {worst} noise times {found[worst]:.4f}, "
-        f"ε ≥ {epsilons[worst]:.1f} by one step of {audit.values} values"
+        f"{len(epsilons)} of {len(audit.pairs)} sizes: of {worst} noise times "
+        f"{noise_scales[worst]:.4f}, ε ≥ {epsilons[worst]:.1f} by one step of {audit.values} values"
     )
 
 
@@ -137,22 +144,26 @@ REPORTED: dict[str, Reported] = {
 def seen_in(name: str, release: str, folder: Path) -> str:
     """Return what is seen in a release, in a process that has it in place of the one installed."""
     package = REPORTED[name].package
-    place = folder / f"{package}-{release}"
-    if version(package) != release and not place.is_dir():
-        asked = [*PIP, "--target", str(place), f"{package}=={release}"]
-        if subprocess.run(asked, check=False).returncode:
-            message = f"{package} {release} cannot be installed: {' '.join(asked)} failed"
+    release_folder = folder / f"{package}-{release}"
+    if version(package) != release and not release_folder.is_dir():
+        install = [*PIP, "--target", str(release_folder), f"{package}=={release}"]
+        if subprocess.run(install, check=False).returncode:
+            message = f"{package} {release} cannot be installed: {' '.join(install)} failed"
             raise MissingExtraError(message)
-    paths = os.pathsep.join([str(place), *sys.path])
-    program = [sys.executable, __file__, name]
-    told = subprocess.run(
-        program, check=True, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": paths}
+    search_path = os.pathsep.join([str(release_folder), *sys.path])
+    process = subprocess.run(
+        [sys.executable, __file__, name],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": search_path},
     )
-    used, seen = json.loads(told.stdout.splitlines()[-1])
-    if used != release:
-        message = f"{package} {used} was imported in place of {release}"
+    last_line = process.stdout.splitlines()[-1]
+    imported_release, finding = json.loads(last_line)
+    if imported_release != release:
+        message = f"{package} {imported_release} was imported in place of {release}"
         raise MissingExtraError(message)
-    return str(seen)
+    return str(finding)
 
 
 _WHY = (
@@ -167,11 +178,12 @@ def _released(*, full: bool) -> Outcome:
     del full  # there is one size
     rows: list[tuple[Cell, ...]] = []
     with tempfile.TemporaryDirectory() as folder:
-        for name, one in REPORTED.items():
-            for release in one.releases:
-                seen = seen_in(name, release, Path(folder))
-                rows.append((f"{one.package} {release}", one.report, seen))
-    mended = ", ".join(str(release) for release, _, seen in rows if seen == "right") or "none"
+        for name, reported in REPORTED.items():
+            for release in reported.releases:
+                finding = seen_in(name, release, Path(folder))
+                rows.append((f"{reported.package} {release}", reported.report, finding))
+    releases_without_fault = [str(release) for release, _, finding in rows if finding == "right"]
+    mended = ", ".join(releases_without_fault) or "none"
     return Outcome(
         columns=("release", "report", "seen"),
         rows=tuple(rows),

@@ -17,7 +17,7 @@ LENGTH = 64
 BYTES = 256
 HEADS = 4
 LAYERS = 2
-SPREAD = 0.02
+INITIAL_DEVIATION = 0.02
 """Standard deviation of initial weights, as in GPT-2."""
 
 
@@ -35,9 +35,11 @@ class GPT(nn.Module):
 
     def forward(self, text: Tensor) -> Tensor:
         """Predict each next byte."""
-        positions = torch.arange(text.shape[1], device=text.device).expand(text.shape)
-        hidden = self.blocks(self.bytes(text) + self.positions(positions))
-        logits: Tensor = self.head(self.norm(hidden))
+        _, length = text.shape
+        positions = torch.arange(length, device=text.device).expand(text.shape)
+        embedded = self.bytes(text) + self.positions(positions)
+        hidden_states = self.blocks(embedded)
+        logits: Tensor = self.head(self.norm(hidden_states))
         return logits
 
 
@@ -54,9 +56,9 @@ class _Block(nn.Module):
             nn.Linear(4 * width, width),
         )
 
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + self.attention(x)
-        output: Tensor = x + self.network(x)
+    def forward(self, hidden_states: Tensor) -> Tensor:
+        attended = hidden_states + self.attention(hidden_states)
+        output: Tensor = attended + self.network(attended)
         return output
 
 
@@ -68,16 +70,19 @@ class _Attention(nn.Module):
         self.project = nn.Linear(width, 3 * width)
         self.merge = nn.Linear(width, width)
 
-    def forward(self, x: Tensor) -> Tensor:
-        heads = self.project(x).unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
-        query, key, value = heads.unbind()
-        mixed = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
-        output: Tensor = self.merge(mixed.transpose(1, 2).flatten(2))
+    def forward(self, hidden_states: Tensor) -> Tensor:
+        # From (rows, length, kinds * heads * width) to (kinds, rows, heads, length, width); the
+        # kinds are queries, keys and values.
+        projections = self.project(hidden_states).unflatten(-1, (3, HEADS, -1))
+        queries, keys, values = projections.permute(2, 0, 3, 1, 4).unbind()
+        of_heads = functional.scaled_dot_product_attention(queries, keys, values, is_causal=True)
+        side_by_side = of_heads.transpose(1, 2).flatten(2)
+        output: Tensor = self.merge(side_by_side)
         return output
 
 
 def _initialise(module: nn.Module) -> None:
     if isinstance(module, nn.Linear | nn.Embedding):
-        nn.init.normal_(module.weight, std=SPREAD)
+        nn.init.normal_(module.weight, std=INITIAL_DEVIATION)
     if isinstance(module, nn.Linear) and module.bias is not None:
         nn.init.zeros_(module.bias)

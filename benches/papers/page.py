@@ -17,7 +17,7 @@ __all__ = ["PAGE", "ROWS", "page"]
 
 ROWS = Path(__file__).parent / "rows"
 PAGE = Path(__file__).parents[2] / "docs" / "theory" / "reproductions.md"
-_LONG = 24
+_ROWS_OF_LONG_TABLE = 24
 """Rows of a table from which on it is folded."""
 _STORED = {
     *("fdp-guesses", "fdp-confidence", "panoramia-table11"),
@@ -52,33 +52,38 @@ _PAPERS = {
 
 def page() -> str:
     """Return the page."""
-    parts = [_HEAD]
-    for first, names in groupby(sorted(REPRODUCTIONS, key=_place), paper):
+    sections = [_HEAD]
+    names_in_order = sorted(REPRODUCTIONS, key=_position_of_paper)
+    for paper_name, names in groupby(names_in_order, paper):
         outcomes = {name: read(ROWS / f"{name}.parquet") for name in names}
-        counted = Counter(note for outcome in outcomes.values() for note in outcome.notes)
-        shared = [note for note, times in counted.items() if times > 1]
-        parts.append(f"## {_PAPERS[first]}\n")
-        parts += [f"{note}\n" for note in shared]
+        times_noted = Counter(note for outcome in outcomes.values() for note in outcome.notes)
+        shared_notes = [note for note, times in times_noted.items() if times > 1]
+        sections.append(f"## {_PAPERS[paper_name]}\n")
+        sections += [f"{note}\n" for note in shared_notes]
         for name, outcome in outcomes.items():
-            parts.append(_section(name, outcome=outcome, shared=set(shared)))
-    return "\n".join(parts)
+            sections.append(_section(name, outcome=outcome, shared_notes=set(shared_notes)))
+    return "\n".join(sections)
 
 
-def _place(name: str) -> int:
-    return [*_PAPERS].index(paper(name))
+def _position_of_paper(name: str) -> int:
+    return list(_PAPERS).index(paper(name))
 
 
-def _section(name: str, outcome: Outcome, shared: set[str]) -> str:
+def _section(name: str, outcome: Outcome, shared_notes: set[str]) -> str:
     """Return a table, and the notes that are its own."""
-    made = REPRODUCTIONS[name]
-    table = "\n".join(_line([words(cell) for cell in row]) for row in outcome.rows)
-    heads = f"{_line(outcome.columns)}\n{_line(['---'] * len(outcome.columns))}\n{table}"
+    reproduction = REPRODUCTIONS[name]
+    rows = len(outcome.rows)
+    header = _line(outcome.columns)
+    rule = _line(["---"] * len(outcome.columns))
+    lines = [_line([words(cell) for cell in row]) for row in outcome.rows]
+    table = "\n".join([header, rule, *lines])
     if name in _STORED:
-        heads = f"{len(outcome.rows)} rows: `benches/papers/rows/{name}.parquet`."
-    elif len(outcome.rows) > _LONG:
-        heads = f":::{{dropdown}} {len(outcome.rows)} rows\n{heads}\n:::"
-    notes = "".join(f"\n{note}\n" for note in outcome.notes if note not in shared)
-    return f"### {made.title}\n\n`{name}`: {made.source}.\n\n{heads}\n{notes}"
+        table = f"{rows} rows: `benches/papers/rows/{name}.parquet`."
+    elif rows > _ROWS_OF_LONG_TABLE:
+        table = f":::{{dropdown}} {rows} rows\n{table}\n:::"
+    own_notes = "".join(f"\n{note}\n" for note in outcome.notes if note not in shared_notes)
+    heading = f"### {reproduction.title}\n\n`{name}`: {reproduction.source}."
+    return f"{heading}\n\n{table}\n{own_notes}"
 
 
 def _line(cells: list[str] | tuple[str, ...]) -> str:

@@ -60,8 +60,11 @@ def main(arguments: list[str] | None = None) -> None:
     if unknown:
         parser.error(f"NAME must be among {', '.join(REPRODUCTIONS)}, got {', '.join(unknown)}")
     names = given.names or [*REPRODUCTIONS]
-    asked = {"m": given.m, "seed": given.seed, "seeds": given.seeds}
-    sizes = {"full": given.full, **{name: n for name, n in asked.items() if n is not None}}
+    sizes = {"full": given.full}
+    for option in ("m", "seed", "seeds"):
+        size = getattr(given, option)
+        if size is not None:
+            sizes[option] = size
     for name in names:
         for option in sizes.keys() - REPRODUCTIONS[name].sizes:
             parser.error(f"{name} takes no --{option}")
@@ -70,12 +73,20 @@ def main(arguments: list[str] | None = None) -> None:
     elif given.workers == 1:
         compute(names, sizes=sizes, out=given.out)
     else:
-        # What is shown of one run shares it within a process.
-        papers = groupby(sorted(names, key=paper), paper)
-        with ProcessPoolExecutor(given.workers) as pool:
-            futures = [pool.submit(compute, [*some], sizes, given.out) for _, some in papers]
-            for future in futures:
-                future.result()
+        compute_in_processes(names, sizes=sizes, out=given.out, workers=given.workers)
+
+
+def compute_in_processes(
+    names: list[str], sizes: dict[str, int], out: Path | None, workers: int
+) -> None:
+    """Compute some, each paper in one process: what is shown of one run shares it there."""
+    by_paper = groupby(sorted(names, key=paper), paper)
+    with ProcessPoolExecutor(workers) as pool:
+        futures = []
+        for _, names_of_paper in by_paper:
+            futures.append(pool.submit(compute, list(names_of_paper), sizes, out))
+        for future in futures:
+            future.result()
 
 
 def paper(name: str) -> str:
@@ -111,20 +122,22 @@ def write(text: str) -> None:
 
 def table(outcome: Outcome) -> str:
     """Return the table as aligned text, and the notes below it."""
-    rows = [outcome.columns, *([words(cell) for cell in row] for row in outcome.rows)]
+    rows = [list(outcome.columns)]
+    rows += [[words(cell) for cell in row] for row in outcome.rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
-    return "\n".join([*lines, *(f"- {note}" for note in outcome.notes), ""])
+    lines = []
+    for row in rows:
+        aligned_cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        lines.append("  ".join(aligned_cells).rstrip())
+    notes = [f"- {note}" for note in outcome.notes]
+    return "\n".join([*lines, *notes, ""])
 
 
 def words(cell: Cell) -> str:
     """Return an entry as it is printed."""
     if isinstance(cell, float):
-        small = 0 < abs(cell) < 0.01 or 0.995 <= cell < 1
-        if small:
+        needs_more_digits = 0 < abs(cell) < 0.01 or 0.995 <= cell < 1
+        if needs_more_digits:
             return f"{cell:.4g}"
         return f"{cell:.2f}"
     if cell is None:

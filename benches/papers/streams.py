@@ -10,15 +10,20 @@ __all__ = ["derived", "generator"]
 
 def generator(purpose: str, seed: int, *further: int) -> np.random.Generator:
     """Return the generator of a purpose, a seed and further numbers."""
-    return np.random.Generator(np.random.PCG64(_sequence(purpose, seed, *further)))
+    seed_sequence = _seed_sequence(purpose, seed, *further)
+    return np.random.Generator(np.random.PCG64(seed_sequence))
 
 
 def derived(purpose: str, seed: int, *further: int, bits: Literal[32, 64] = 64) -> int:
     """Return the seed of a generator other than NumPy's."""
-    (word,) = _sequence(purpose, seed, *further).generate_state(1, np.uint64)
+    seed_sequence = _seed_sequence(purpose, seed, *further)
+    (word,) = seed_sequence.generate_state(1, np.uint64)
     return int(word) >> (64 - bits)
 
 
-def _sequence(purpose: str, *numbers: int) -> np.random.SeedSequence:
-    named = ":".join(["leakbound/1", purpose, *(f"{number:x}" for number in numbers)])
-    return np.random.SeedSequence(int.from_bytes(sha256(named.encode()).digest(), "little"))
+def _seed_sequence(purpose: str, *numbers: int) -> np.random.SeedSequence:
+    """Return the seed of a purpose and numbers: the SHA-256 of their names."""
+    hexadecimal_numbers = [f"{number:x}" for number in numbers]
+    name = ":".join(["leakbound/1", purpose, *hexadecimal_numbers])
+    digest = sha256(name.encode()).digest()
+    return np.random.SeedSequence(int.from_bytes(digest, "little"))

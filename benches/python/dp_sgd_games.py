@@ -22,21 +22,22 @@ if TYPE_CHECKING:
     from leakbound.claims import Claim
 
 EXAMPLES = 50_000
-BATCH = 4_096
+BATCH_SIZE = 4_096
 DELTA = 1e-5
 
 
 def noise_for(family: lb.SubsampledGaussianDP, epsilon: float) -> float:
     """Return the noise multiplier of which tests attain an ε."""
-    low = 0.5
-    high = 20.0
-    while high / low > 1 + 1e-5:
-        middle = (low * high) ** 0.5
-        if family.attained(1 / middle, "both").epsilon(DELTA) > epsilon:
-            low = middle
+    too_little_noise = 0.5
+    enough_noise = 20.0
+    while enough_noise / too_little_noise > 1 + 1e-5:
+        middle = (too_little_noise * enough_noise) ** 0.5
+        attained_epsilon = family.attained(1 / middle, "both").epsilon(DELTA)
+        if attained_epsilon > epsilon:
+            too_little_noise = middle
         else:
-            high = middle
-    return high
+            enough_noise = middle
+    return enough_noise
 
 
 def play(
@@ -52,27 +53,29 @@ def play(
     )
     recorder = Recorder(design=design, planned_noise=noise)
     rng = np.random.default_rng([seed, 77])
-    dots = np.zeros(canaries)
+    dot_products = np.zeros(canaries)
     for _ in range(family.steps):
-        values = noise * rng.normal(size=design.size)
-        values[recorder.included()] += 1
-        dots += values[:canaries]
-        recorder.record(values, noise, int(rng.binomial(EXAMPLES, family.sampling_rate)))
-    seen = recorder.observed()
+        released = noise * rng.normal(size=design.size)
+        released[recorder.included()] += 1
+        dot_products += released[:canaries]
+        batch_size = int(rng.binomial(EXAMPLES, family.sampling_rate))
+        recorder.record(released, noise, batch_size)
+    observed = recorder.observed()
     member = design.member()
-    watched = audit_dp_sgd(seen, examples=(EXAMPLES, EXAMPLES))
-    scores = {"dot products": dots, "likelihood ratios": seen.log_odds}
+    scores_by_name = {"dot products": dot_products, "likelihood ratios": observed.log_odds}
     claims: dict[str, Claim] = {
         "no family": lb.ApproxDP(delta=DELTA),
         "Gaussian DP": lb.GaussianDP(),
     }
-    found = {
-        f"{score}, {name}": lb.audit(scores[score], lb.Coins(member), claim=claim).epsilon(DELTA)
-        for score in scores
-        for name, claim in claims.items()
-    }
-    found["likelihood ratios, DP-SGD"] = watched.membership.epsilon(DELTA)
-    return found | {"steps": watched.steps.epsilon(DELTA)}
+    epsilons = {}
+    for score_name, scores in scores_by_name.items():
+        for claim_name, claim in claims.items():
+            result = lb.audit(scores, lb.Coins(member), claim=claim)
+            epsilons[f"{score_name}, {claim_name}"] = result.epsilon(DELTA)
+    audit = audit_dp_sgd(observed, examples=(EXAMPLES, EXAMPLES))
+    epsilons["likelihood ratios, DP-SGD"] = audit.membership.epsilon(DELTA)
+    epsilons["steps"] = audit.steps.epsilon(DELTA)
+    return epsilons
 
 
 def main() -> None:
@@ -83,7 +86,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=2_500)
     parser.add_argument("--canaries", type=int, default=5_000)
     options = parser.parse_args()
-    family = lb.SubsampledGaussianDP(sampling_rate=BATCH / EXAMPLES, steps=options.steps)
+    family = lb.SubsampledGaussianDP(sampling_rate=BATCH_SIZE / EXAMPLES, steps=options.steps)
     for epsilon in options.epsilon:
         noise = noise_for(family, epsilon)
         games = [
@@ -92,9 +95,10 @@ def main() -> None:
         ]
         sys.stdout.write(f"true ε {epsilon:g}, noise multiplier {noise:.4g}\n")
         for name in games[0]:
-            proved = [game[name] for game in games]
-            spread = f"{np.mean(proved):.2f} ({min(proved):.2f}, {max(proved):.2f})"
-            sys.stdout.write(f"  {name}: {spread}\n")
+            epsilons = [game[name] for game in games]
+            lowest = min(epsilons)
+            highest = max(epsilons)
+            sys.stdout.write(f"  {name}: {np.mean(epsilons):.2f} ({lowest:.2f}, {highest:.2f})\n")
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "support"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "papers"))
 
 from leakbound._base import shares
+from leakbound._base.types import BoolArray, IntArray
 from leakbound.audits.pairs import Pairs, Units
 from leakbound.audits.split_challenge import CONTRADICTED_BELOW, bets, challenge
 from leakbound.propensity import likeness, surprise, views
@@ -56,6 +57,11 @@ def p_values(parts: Parts, seed: int) -> dict[str, float]:
     return corrected
 
 
+def units_of_records(member: BoolArray, strata: IntArray | None) -> Units:
+    """Return the units of a split in which each record is one."""
+    return Units.of(member, strata=strata, groups=None, aggregate="mean")
+
+
 def table(games: int) -> None:
     """Print how many splits are refuted."""
     plays = dict(RIGHT)
@@ -83,15 +89,23 @@ def nulls(games: int) -> None:
     small_p_values = Counter[str]()
     for game in range(games):
         if game % games_per_table == 0:
-            features = np.column_stack([rng.integers(0, 5, (120, 2)), rng.normal(size=(120, 2))])
-            labels = (features[:, 2] + rng.normal(size=120) > 0).astype(np.int64)
+            whole_numbers = rng.integers(0, 5, (120, 2))
+            real_numbers = rng.normal(size=(120, 2))
+            features = np.column_stack([whole_numbers, real_numbers])
+            noisy_feature = features[:, 2] + rng.normal(size=120)
+            labels = (noisy_feature > 0).astype(np.int64)
             strata = rng.integers(0, 2, 120)
             surprises = learn_surprises(features, labels, np.random.default_rng(game))
             surprise.surprising = lambda *_, known=surprises: known
         member = rng.permutation(120) < rng.integers(50, 75)
-        units = Units.of(member, strata, None, "mean")
-        pairs = Pairs.drawn(units, game)
-        challenged = challenge(pairs, units, features, game, labels=labels)
+        units = units_of_records(member, strata)
+        challenged = challenge(
+            pairs=Pairs.drawn(units, seed=game),
+            units=units,
+            features=features,
+            seed=game,
+            labels=labels,
+        )
         for finding in challenged.findings:
             withheld[finding.view] += finding.contradicts
             small_p_values[finding.view] += finding.p_value < 0.05
@@ -108,13 +122,21 @@ def standard(splits: int) -> None:
         smallest_p_value = 1.0
         for split in range(splits):
             rng = np.random.default_rng([split, 8])
-            member = rng.permutation(len(features)) < len(features) * rng.choice([0.5, 0.8])
+            shuffled_places = rng.permutation(len(features))
+            member_share = rng.choice([0.5, 0.8])
+            member = shuffled_places < len(features) * member_share
             strata = None
             if split % 2 and not are_numbers:
                 strata = labels
-            units = Units.of(member, strata, None, "mean")
-            pairs = Pairs.drawn(units, split)
-            challenged = challenge(pairs, units, features, split, labels=labels, most_bets=2_000)
+            units = units_of_records(member, strata)
+            challenged = challenge(
+                pairs=Pairs.drawn(units, seed=split),
+                units=units,
+                features=features,
+                seed=split,
+                labels=labels,
+                most_bets=2_000,
+            )
             contradicted += challenged.contradicted
             smallest_p_value = min(smallest_p_value, challenged.p_value)
         say(
@@ -158,8 +180,9 @@ def seconds() -> None:
         p_values(Parts(features, member, labels), seed=9)
         seconds_of_views = time.process_time() - start
         start = time.process_time()
-        units = Units.of(member, labels, None, "mean")
-        bets(Pairs.drawn(units, 0), features, 0)
+        units = units_of_records(member, labels)
+        pairs = Pairs.drawn(units, seed=0)
+        bets(pairs, features=features, seed=0)
         seconds_of_classifiers = time.process_time() - start
         say(
             f"{records:,} x {columns}: views {seconds_of_views:.2f} s, "

@@ -28,7 +28,7 @@ from leakbound import simulate, stats
 
 BETA = 0.05
 DELTA = 1e-5
-PRINTED_SPLIT = {10**3: 1.50, 10**4: 1.49, 10**5: 2.10, 10**6: 2.47}
+MEAN_OF_SPLIT = {10**3: 1.50, 10**4: 1.49, 10**5: 2.10, 10**6: 2.47}
 """Mean bounds of jax-privacy's Split on the Gaussian game, as measured before, for reference."""
 
 PATIENCE = 300.0
@@ -39,23 +39,38 @@ Audit: TypeAlias = Callable[[simulate.Game, int], float]
 
 
 def ours() -> dict[str, Audit]:
-    def approx(game: simulate.Game, seed: int) -> float:
-        claim = lb.ApproxDP(delta=DELTA)
-        return lb.audit(game.scores, lb.Coins(game.member), claim=claim, seed=seed).bound
+    """Return the default audit of leakbound."""
 
-    return {"leakbound, default": approx}
+    def default(game: simulate.Game, seed: int) -> float:
+        claim = lb.ApproxDP(delta=DELTA)
+        design = lb.Coins(game.member)
+        return lb.audit(game.scores, design, claim=claim, seed=seed).bound
+
+    return {"leakbound, default": default}
 
 
 def jax_privacy() -> dict[str, Audit]:
+    """Return the audits of jax-privacy."""
     auditing: Any = importlib.import_module("jax_privacy.auditing")
 
     def auditor(game: simulate.Game) -> Any:
-        return auditing.CanaryScoreAuditor(game.scores[game.member], game.scores[~game.member])
+        member_scores = game.scores[game.member]
+        nonmember_scores = game.scores[~game.member]
+        return auditing.CanaryScoreAuditor(member_scores, nonmember_scores)
 
-    def one_run(strategy: Callable[[int], Any]) -> Audit:
-        return lambda game, seed: float(
-            auditor(game).epsilon_one_run(BETA, DELTA, threshold_strategy=strategy(seed))
-        )
+    def one_run(strategy_of_seed: Callable[[int], Any]) -> Audit:
+        def audit(game: simulate.Game, seed: int) -> float:
+            strategy = strategy_of_seed(seed)
+            epsilon = auditor(game).epsilon_one_run(BETA, DELTA, threshold_strategy=strategy)
+            return float(epsilon)
+
+        return audit
+
+    def one_run_fdp(game: simulate.Game, _seed: int) -> float:
+        return float(auditor(game).epsilon_one_run_fdp(BETA, DELTA))
+
+    def two_samples(game: simulate.Game, _seed: int) -> float:
+        return float(auditor(game).epsilon_clopper_pearson(BETA, DELTA))
 
     return {
         "jax-privacy Split": one_run(lambda seed: auditing.Split(seed=seed)),
@@ -63,28 +78,27 @@ def jax_privacy() -> dict[str, Audit]:
             lambda seed: auditing.MultiSplit(num_samples=20, seed=seed)
         ),
         "jax-privacy Bonferroni": one_run(lambda _: auditing.Bonferroni()),
-        "jax-privacy f-DP": lambda game, _: float(auditor(game).epsilon_one_run_fdp(BETA, DELTA)),
-        "jax-privacy two samples": lambda game, _: float(
-            auditor(game).epsilon_clopper_pearson(BETA, DELTA)
-        ),
+        "jax-privacy f-DP": one_run_fdp,
+        "jax-privacy two samples": two_samples,
     }
 
 
 def opake() -> dict[str, Audit]:
+    """Return the audits of opake-auditing."""
     auditing: Any = importlib.import_module("opake.auditing")
     types: Any = importlib.import_module("opake.auditing.types")
 
     def estimate(game: simulate.Game) -> Any:
-        ids = np.arange(game.member.size)
-        flips = types.CoinFlip(
-            num_canaries=ids.size,
-            canary_indices=ids,
+        canary_ids = np.arange(game.member.size)
+        coin_flips = types.CoinFlip(
+            num_canaries=canary_ids.size,
+            canary_indices=canary_ids,
             _in_mask=game.member,
-            in_indices=ids[game.member],
-            out_indices=ids[~game.member],
+            in_indices=canary_ids[game.member],
+            out_indices=canary_ids[~game.member],
         )
-        scores = auditing.canary_scores(game.scores, canary_indices=ids)
-        return auditing.one_run(scores, coin_flip=flips)
+        scores = auditing.canary_scores(game.scores, canary_indices=canary_ids)
+        return auditing.one_run(scores, coin_flip=coin_flips)
 
     def epsilon(method: Any) -> float:
         return float(method.epsilon_at(delta=DELTA, significance=BETA))
@@ -103,8 +117,12 @@ def installed(words: str = "") -> dict[str, Audit]:
             audits |= load()
         except ImportError as error:
             say(f"({load.__name__} does not take part: {error})")
-    parts = words.split(",")
-    return {name: audit for name, audit in audits.items() if any(p in name for p in parts)}
+    parts_of_names = words.split(",")
+    return {
+        name: audit
+        for name, audit in audits.items()
+        if any(part in name for part in parts_of_names)
+    }
 
 
 def false_claims(play: Callable[[int], simulate.Game], games: int, words: str) -> Iterator[str]:
@@ -112,19 +130,22 @@ def false_claims(play: Callable[[int], simulate.Game], games: int, words: str) -
     for name, audit in installed(words).items():
         start = time.perf_counter()
         bounds = []
-        wrong = 0
+        false_bounds = 0
         for seed in range(games):
             game = play(2 * seed)
-            bounds.append(audit(game, 2 * seed + 1))
-            wrong += bounds[-1] > game.epsilon(DELTA)
+            bound = audit(game, 2 * seed + 1)
+            bounds.append(bound)
+            false_bounds += bound > game.epsilon(DELTA)
             if time.perf_counter() - start > PATIENCE:
                 break
-        played = len(bounds)
-        each = (time.perf_counter() - start) / played
-        luck = stats.binomial_tail(wrong, n=played, p=BETA)
+        games_played = len(bounds)
+        seconds_of_game = (time.perf_counter() - start) / games_played
+        percent_false = 100 * false_bounds / games_played
+        # Of so many false bounds, if their rate is at most the level.
+        p_value = stats.binomial_tail(false_bounds, n=games_played, p=BETA)
         yield (
-            f"{name:<26} {100 * wrong / played:6.1f} % of {played:,} games "
-            f"(p = {luck:.1e})   mean bound {np.mean(bounds):.3f}   {each:.4f} s each"
+            f"{name:<26} {percent_false:6.1f} % of {games_played:,} games (p = {p_value:.1e})   "
+            f"mean bound {np.mean(bounds):.3f}   {seconds_of_game:.4f} s each"
         )
 
 
@@ -134,16 +155,15 @@ def gaussian(games: int, sizes: list[int], words: str) -> Iterator[str]:
     yield f"sigma = 1, δ = {DELTA:g}, {games} games of each size; the truth is ε = {truth:.3f}"
     audits = installed(words)
     for size in sizes:
-        played = [simulate.gaussian(size, 1.0, seed=seed) for seed in range(games)]
-        printed = PRINTED_SPLIT.get(size)
-        note = ""
-        if printed:
-            note = f"   (Split as measured before: {printed:.2f})"
-        yield f"m = {size:,}{note}"
+        games_played = [simulate.gaussian(size, 1.0, seed=seed) for seed in range(games)]
+        reference = ""
+        if size in MEAN_OF_SPLIT:
+            reference = f"   (Split as measured before: {MEAN_OF_SPLIT[size]:.2f})"
+        yield f"m = {size:,}{reference}"
         for name, audit in audits.items():
-            bounds = [audit(game, seed) for seed, game in enumerate(played)]
-            error = np.std(bounds) / max(1, games - 1) ** 0.5
-            yield f"  {name:<26} {np.mean(bounds):.3f} ± {error:.3f}"
+            bounds = [audit(game, seed) for seed, game in enumerate(games_played)]
+            standard_error = np.std(bounds) / max(1, games - 1) ** 0.5
+            yield f"  {name:<26} {np.mean(bounds):.3f} ± {standard_error:.3f}"
 
 
 def say(line: str) -> None:
@@ -152,7 +172,8 @@ def say(line: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    first_line, *_ = (__doc__ or "").splitlines()
+    parser = argparse.ArgumentParser(description=first_line)
     parser.add_argument("what", choices=["noise", "mixture", "gaussian"])
     parser.add_argument("--games", type=int, help="games; 500, or 20 for gaussian")
     parser.add_argument("-m", type=int, nargs="*", help="canaries; 1000, or 10³ to 10⁶")
@@ -162,15 +183,21 @@ def main() -> None:
     options = parser.parse_args()
     if options.what == "gaussian":
         lines = gaussian(
-            options.games or 20, sizes=options.m or list(PRINTED_SPLIT), words=options.only
+            games=options.games or 20,
+            sizes=options.m or list(MEAN_OF_SPLIT),
+            words=options.only,
         )
     else:
-        size = (options.m or [1000])[0]
+        size, *_ = options.m or [1000]
         plays: dict[str, Callable[[int], simulate.Game]] = {
             "noise": lambda seed: simulate.null(size, seed=seed),
             "mixture": lambda seed: simulate.mixture(size, seed=seed),
         }
-        lines = false_claims(plays[options.what], games=options.games or 500, words=options.only)
+        lines = false_claims(
+            plays[options.what],
+            games=options.games or 500,
+            words=options.only,
+        )
     for line in lines:
         say(line)
 

@@ -5,6 +5,7 @@ Run it as `python benches/python/synthetic_attacks.py`.
 
 import sys
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_diabetes
@@ -14,7 +15,7 @@ from leakbound._base.types import FloatArray
 from leakbound.attacks.synthetic import ATTACKS
 from leakbound.generators import ChowLiuTree, Samples, SequentialCART
 
-Made = Callable[[FloatArray, int], FloatArray]
+Generator: TypeAlias = Callable[[FloatArray, int], FloatArray]
 """From members and a seed to a synthetic table."""
 
 SPLITS = 3
@@ -25,57 +26,65 @@ def _values(samples: Samples) -> FloatArray:
     return table
 
 
-def _noisy(records: FloatArray, spread: FloatArray, rng: np.random.Generator) -> FloatArray:
-    noisy: FloatArray = records + spread * rng.standard_normal(records.shape)
-    return noisy
+def _with_noise(
+    records: FloatArray, members: FloatArray, relative_noise: float, rng: np.random.Generator
+) -> FloatArray:
+    """Return records with noise in units of the members' standard deviations."""
+    standard_deviations = members.std(axis=0) * relative_noise
+    noisy_records: FloatArray = records + standard_deviations * rng.standard_normal(records.shape)
+    return noisy_records
 
 
-def each(noise: float) -> Made:
+def every_member_with_noise(relative_noise: float) -> Generator:
     """Return what adds noise to every member."""
 
-    def make(members: FloatArray, seed: int) -> FloatArray:
+    def generate(members: FloatArray, seed: int) -> FloatArray:
         rng = np.random.default_rng(seed)
-        return _noisy(members, spread=members.std(axis=0) * noise, rng=rng)
+        return _with_noise(members, members, relative_noise, rng)
 
-    return make
+    return generate
 
 
-def drawn(noise: float) -> Made:
+def drawn_members_with_noise(relative_noise: float) -> Generator:
     """Return what draws as many members as there are, with replacement, and adds noise."""
 
-    def make(members: FloatArray, seed: int) -> FloatArray:
+    def generate(members: FloatArray, seed: int) -> FloatArray:
         rng = np.random.default_rng(seed)
-        picked = members[rng.integers(0, len(members), len(members))]
-        return _noisy(picked, spread=members.std(axis=0) * noise, rng=rng)
+        drawn_rows = rng.integers(0, len(members), len(members))
+        return _with_noise(members[drawn_rows], members, relative_noise, rng)
 
-    return make
+    return generate
 
 
-def cart(leaf: int) -> Made:
+def cart(leaf: int) -> Generator:
     """Return what draws from trees whose leaves have so many members."""
 
-    def make(members: FloatArray, seed: int) -> FloatArray:
-        return _values(SequentialCART(leaf=leaf).fit(members).sample(len(members), seed=seed))
+    def generate(members: FloatArray, seed: int) -> FloatArray:
+        fitted = SequentialCART(leaf=leaf).fit(members)
+        return _values(fitted.sample(len(members), seed=seed))
 
-    return make
+    return generate
 
 
 def pairs(members: FloatArray, seed: int) -> FloatArray:
     """Draw from the strongest pairwise dependences."""
-    return _values(ChowLiuTree().fit(members).sample(len(members), seed=seed))
+    fitted = ChowLiuTree().fit(members)
+    return _values(fitted.sample(len(members), seed=seed))
 
 
 def normal(members: FloatArray, seed: int) -> FloatArray:
     """Draw from the normal distribution of the members' mean and covariance."""
     rng = np.random.default_rng(seed)
-    return rng.multivariate_normal(members.mean(axis=0), np.cov(members.T), len(members))
+    mean = members.mean(axis=0)
+    covariance = np.cov(members.T)
+    return rng.multivariate_normal(mean, covariance, len(members))
 
 
-GENERATORS: dict[str, Made] = {
-    "every member once, 2 %": each(0.02),
-    "members drawn, 10 %": drawn(0.1),
-    "members drawn, 30 %": drawn(0.3),
-    "members drawn, 60 %": drawn(0.6),
+GENERATORS: dict[str, Generator] = {
+    "every member once, 2 %": every_member_with_noise(0.02),
+    "members drawn, 10 %": drawn_members_with_noise(0.1),
+    "members drawn, 30 %": drawn_members_with_noise(0.3),
+    "members drawn, 60 %": drawn_members_with_noise(0.6),
     "CART, leaves of 1": cart(1),
     "CART, leaves of 5": cart(5),
     "tree of pairs": pairs,
@@ -86,39 +95,37 @@ GENERATORS: dict[str, Made] = {
 def halves(table: FloatArray, seed: int) -> tuple[FloatArray, FloatArray]:
     """Split a table at random."""
     order = np.random.default_rng(seed).permutation(len(table))
-    return table[order[: len(table) // 2]], table[order[len(table) // 2 :]]
+    half = len(table) // 2
+    return table[order[:half]], table[order[half:]]
 
 
-def bound(table: FloatArray, make: Made, split: int, attacks: str) -> float:
-    """Return the bound of an audit of one split."""
-    members, others = halves(table, split)
-    made = make(members, split)
-    result = lb.audit_synthetic(members, others, made, attacks=attacks, challenge=False)
-    return result.bound
+def bounds_of_splits(table: FloatArray, generator: Generator, attacks: str) -> list[float]:
+    """Return the bounds of audits of some splits."""
+    bounds = []
+    for split in range(SPLITS):
+        members, others = halves(table, split)
+        synthetic = generator(members, split)
+        result = lb.audit_synthetic(members, others, synthetic, attacks=attacks, challenge=False)
+        bounds.append(result.bound)
+    return bounds
 
 
 def main() -> None:
     """Print means over splits for each attack by itself, then the default attacks together."""
-    diabetes = load_diabetes(return_X_y=True)[0]
+    diabetes, _ = load_diabetes(return_X_y=True)
+    cancer, _ = load_breast_cancer(return_X_y=True)
     sys.stdout.write("|".join(["generator", *ATTACKS]) + "\n")
-    for name, make in GENERATORS.items():
-        means = [
-            np.mean(
-                [bound(diabetes, make=make, split=split, attacks=attack) for split in range(SPLITS)]
-            )
-            for attack in ATTACKS
-        ]
-        sys.stdout.write("|".join([name, *(f"{mean:.2f}" for mean in means)]) + "\n")
-    for table, title in (
-        (diabetes, "diabetes"),
-        (load_breast_cancer(return_X_y=True)[0], "cancer"),
-    ):
+    for name, generator in GENERATORS.items():
+        cells = [name]
+        for attack in ATTACKS:
+            mean_bound = np.mean(bounds_of_splits(diabetes, generator, attack))
+            cells.append(f"{mean_bound:.2f}")
+        sys.stdout.write("|".join(cells) + "\n")
+    for title, table in (("diabetes", diabetes), ("cancer", cancer)):
         for name in ("every member once, 2 %", "Gaussian fit"):
-            found = [
-                bound(table, make=GENERATORS[name], split=split, attacks="default")
-                for split in range(SPLITS)
-            ]
-            sys.stdout.write(f"{title}, {name}: {', '.join(f'{one:.2f}' for one in found)}\n")
+            bounds = bounds_of_splits(table, GENERATORS[name], "default")
+            numbers = ", ".join(f"{bound:.2f}" for bound in bounds)
+            sys.stdout.write(f"{title}, {name}: {numbers}\n")
 
 
 if __name__ == "__main__":

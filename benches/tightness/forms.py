@@ -18,17 +18,18 @@ from leakbound.errors import OptionError
 
 __all__ = ["FORMS", "NOT_GAUSSIAN"]
 
-_SHARE = 4
+_EXAMPLES_PER_GUESS = 4
 """One of so many examples is guessed about, where the number is fixed in advance."""
 
 
 def paths(scores: FloatArray, member: BoolArray) -> tuple[IntArray, IntArray]:
     """Return how many of the first r guesses are right: of both sides in turn, and of "member"."""
-    ranked = member[np.argsort(-scores, kind="stable")]
-    m = ranked.size
-    right = np.empty(m, dtype=np.bool_)
-    right[::2], right[1::2] = ranked[: (m + 1) // 2], ~ranked[::-1][: m // 2]
-    return np.cumsum(right), np.cumsum(ranked)
+    ranked_member = member[np.argsort(-scores, kind="stable")]
+    examples = ranked_member.size
+    is_correct = np.empty(examples, dtype=np.bool_)
+    is_correct[::2] = ranked_member[: (examples + 1) // 2]
+    is_correct[1::2] = ~ranked_member[::-1][: examples // 2]
+    return np.cumsum(is_correct), np.cumsum(ranked_member)
 
 
 def fixed(
@@ -37,55 +38,74 @@ def fixed(
     """Bound by one number of guesses that is fixed in advance."""
     if isinstance(claim, lb.GaussianDP):
         raise OptionError("of pure and approximate DP alone")
-    both, _ = paths(scores, member)
-    guesses = member.size // _SHARE
-    return claim.lower_bound(int(both[guesses - 1]), guesses, member.size, level, form=form)
+    of_both_sides, _ = paths(scores, member)
+    guesses = member.size // _EXAMPLES_PER_GUESS
+    correct = int(of_both_sides[guesses - 1])
+    return claim.lower_bound(correct, guesses, member.size, level, form=form)
 
 
-def steinke_theorem_5_2(s: FloatArray, member: BoolArray, claim: Claim, level: float) -> float:
+def steinke_theorem_5_2(scores: FloatArray, member: BoolArray, claim: Claim, level: float) -> float:
     """Steinke, Nasr, Jagielski (2023), Theorem 5.2."""
-    return fixed(s, member=member, claim=claim, level=level, form="steinke")
+    return fixed(scores, member=member, claim=claim, level=level, form="steinke")
 
 
-def zero_run_theorem_5_1(s: FloatArray, member: BoolArray, claim: Claim, level: float) -> float:
+def zero_run_theorem_5_1(
+    scores: FloatArray, member: BoolArray, claim: Claim, level: float
+) -> float:
     """Cebere, Even, Bleistein, Bellet (2026), Theorem 5.1.1, on fair coins."""
-    return fixed(s, member=member, claim=claim, level=level, form="zero_run")
+    return fixed(scores, member=member, claim=claim, level=level, form="zero_run")
 
 
-def mahloujifar_algorithm_3(s: FloatArray, member: BoolArray, claim: Claim, level: float) -> float:
+def mahloujifar_algorithm_3(
+    scores: FloatArray, member: BoolArray, claim: Claim, level: float
+) -> float:
     """Mahloujifar, Melis, Chaudhuri (2025), Algorithm 3, with the curve of the claim."""
-    both, _ = paths(s, member)
-    guesses = member.size // _SHARE
-    counts = int(both[guesses - 1]), guesses, member.size
+    of_both_sides, _ = paths(scores, member)
+    guesses = member.size // _EXAMPLES_PER_GUESS
+    correct = int(of_both_sides[guesses - 1])
     if isinstance(claim, lb.PureDP | lb.ApproxDP):
-        curve = partial(lb.TradeOff.approx, delta=claim.delta)
-        claim = lb.TradeOffFamily(parameter="epsilon", tradeoff=curve, bracket=(0.0, 30.0))
-    return claim.lower_bound(*counts, level, test="recursion")
+        tradeoff = partial(lb.TradeOff.approx, delta=claim.delta)
+        claim = lb.TradeOffFamily(parameter="epsilon", tradeoff=tradeoff, bracket=(0.0, 30.0))
+    return claim.lower_bound(correct, guesses, member.size, level, test="recursion")
 
 
-def panoramia_union(s: FloatArray, member: BoolArray, claim: Claim, level: float) -> float:
+def panoramia_union(scores: FloatArray, member: BoolArray, claim: Claim, level: float) -> float:
     """Kazmi et al. (2024): all numbers of guesses of "member", each at a share of the level."""
     if isinstance(claim, lb.GaussianDP):
         raise OptionError("of pure and approximate DP alone")
-    _, right = paths(s, member)
-    m = member.size
+    _, correct = paths(scores, member)
+    examples = member.size
+    share_of_level = level / examples
     if isinstance(claim, lb.PureDP):
-        limit = stats.beta.ppf(level / m, right, np.arange(1, m + 1) - right + 1)
-        return odds(float(np.nan_to_num(limit).max()))
-    tries = np.unique(np.rint(np.geomspace(1, m, 60))).astype(int).tolist()
-    return max(
-        claim.lower_bound(int(right[r - 1]), r, m, level / m, form="panoramia") for r in tries
-    )
+        # Lower limits of the accuracy, by Clopper and Pearson.
+        wrong = np.arange(1, examples + 1) - correct
+        lowest_accuracies = stats.beta.ppf(share_of_level, correct, wrong + 1)
+        return positive_log_odds(float(np.nan_to_num(lowest_accuracies).max()))
+    bounds = []
+    for guesses in numbers_of_guesses(1, examples):
+        bound = claim.lower_bound(
+            int(correct[guesses - 1]), guesses, examples, share_of_level, form="panoramia"
+        )
+        bounds.append(bound)
+    return max(bounds)
 
 
-def panoramia_hoeffding(s: FloatArray, member: BoolArray, claim: Claim, level: float) -> float:
+def numbers_of_guesses(fewest: int, most: int) -> list[int]:
+    """Return at most 60 numbers, each about as much larger than the last one."""
+    spaced = np.geomspace(fewest, most, 60)
+    numbers: list[int] = np.unique(np.rint(spaced)).astype(int).tolist()
+    return numbers
+
+
+def panoramia_hoeffding(scores: FloatArray, member: BoolArray, claim: Claim, level: float) -> float:
     """Kazmi et al. (2024), equation 1: the same by Hoeffding's inequality, of pure DP."""
     if not isinstance(claim, lb.PureDP):
         raise OptionError("of pure DP alone")
-    _, right = paths(s, member)
+    _, correct = paths(scores, member)
     guesses = np.arange(1, member.size + 1)
-    limit = right / guesses - np.sqrt(math.log(member.size / level) / (2 * guesses))
-    return odds(float(limit.max()))
+    deviations = np.sqrt(math.log(member.size / level) / (2 * guesses))
+    lowest_accuracies = correct / guesses - deviations
+    return positive_log_odds(float(lowest_accuracies.max()))
 
 
 def two_samples(
@@ -96,56 +116,64 @@ def two_samples(
     Limits on true and false positives are those of two independent samples: not valid where
     examples leak together.
     """
-    order = np.argsort(-scores, kind="stable")
-    told = np.cumsum(member[order])
-    wrong = np.cumsum(~member[order])
-    members = int(told[-1])
-    others = int(wrong[-1])
-    share = level / (2 * tests)
+    by_score = np.argsort(-scores, kind="stable")
+    members_above = np.cumsum(member[by_score])
+    others_above = np.cumsum(~member[by_score])
+    members = int(members_above[-1])
+    others = int(others_above[-1])
+    others_below = others - others_above
+    level_of_limit = level / (2 * tests)
 
-    def low(k: Any, n: int) -> Any:
-        return np.nan_to_num(stats.beta.ppf(share, k, n - k + 1))
+    def lower_limit(count: Any, trials: int) -> Any:
+        """Return the lower limit of a rate, by Clopper and Pearson."""
+        limit = stats.beta.ppf(level_of_limit, count, trials - count + 1)
+        return np.nan_to_num(limit)
 
-    # Of members above, of others above; of others below, of members below.
-    pairs = (
-        (low(told, members), 1 - low(others - wrong, others)),
-        (low(others - wrong, others), 1 - low(told, members)),
+    # True and false positive rates of "member" above a threshold, and of "other" below it.
+    lowest_share_above = lower_limit(members_above, members)
+    lowest_share_below = lower_limit(others_below, others)
+    pairs_of_rates = (
+        (lowest_share_above, 1 - lowest_share_below),
+        (lowest_share_below, 1 - lowest_share_above),
     )
-    if isinstance(claim, lb.GaussianDP):
-        gaps = [stats.norm.ppf(right) - stats.norm.ppf(false) for right, false in pairs]
-    else:
-        gaps = [np.log(np.maximum(right - claim.delta, 1e-300) / false) for right, false in pairs]
-    return max(0.0, float(np.nanmax(gaps)))
+    bounds = []
+    for true_positives, false_positives in pairs_of_rates:
+        if isinstance(claim, lb.GaussianDP):
+            bound = stats.norm.ppf(true_positives) - stats.norm.ppf(false_positives)
+        else:
+            beyond_delta = np.maximum(true_positives - claim.delta, 1e-300)
+            bound = np.log(beyond_delta / false_positives)
+        bounds.append(bound)
+    return max(0.0, float(np.nanmax(bounds)))
 
 
 def clopper_pearson_bonferroni(
-    s: FloatArray, member: BoolArray, claim: Claim, level: float
+    scores: FloatArray, member: BoolArray, claim: Claim, level: float
 ) -> float:
     """Clopper-Pearson on two samples, every threshold at its share: examples are independent."""
-    return two_samples(s, member=member, claim=claim, level=level, tests=member.size)
+    return two_samples(scores, member=member, claim=claim, level=level, tests=member.size)
 
 
 def clopper_pearson_uncorrected(
-    s: FloatArray, member: BoolArray, claim: Claim, level: float
+    scores: FloatArray, member: BoolArray, claim: Claim, level: float
 ) -> float:
     """Clopper-Pearson on two samples, the best threshold at the level of one: not valid."""
-    return two_samples(s, member=member, claim=claim, level=level, tests=1)
+    return two_samples(scores, member=member, claim=claim, level=level, tests=1)
 
 
-def uncorrected_sweep(s: FloatArray, member: BoolArray, claim: Claim, level: float) -> float:
+def uncorrected_sweep(scores: FloatArray, member: BoolArray, claim: Claim, level: float) -> float:
     """Return the best of many numbers of guesses at the level of one: not valid."""
     if isinstance(claim, lb.GaussianDP):
         raise OptionError("of pure and approximate DP alone")
-    m = member.size
-    tries = np.unique(np.rint(np.geomspace(4, m, 60))).astype(int).tolist()
-    return max(
-        claim.lower_bound(int(right[r - 1]), r, m, level)
-        for right in paths(s, member)
-        for r in tries
-    )
+    bounds = []
+    for correct in paths(scores, member):
+        for guesses in numbers_of_guesses(4, member.size):
+            bound = claim.lower_bound(int(correct[guesses - 1]), guesses, member.size, level)
+            bounds.append(bound)
+    return max(bounds)
 
 
-def product_channel(s: FloatArray, member: BoolArray, claim: Claim, level: float) -> float:
+def product_channel(scores: FloatArray, member: BoolArray, claim: Claim, level: float) -> float:
     """Guesses about all examples as independent draws of a Gaussian channel.
 
     After Xiang et al., arXiv 2509.08704. Not valid for all of Gaussian DP: not where examples leak
@@ -153,18 +181,19 @@ def product_channel(s: FloatArray, member: BoolArray, claim: Claim, level: float
     """
     if not isinstance(claim, lb.GaussianDP):
         raise OptionError("of Gaussian DP alone")
-    m = member.size
-    right = int(paths(s, member)[0][-1])
-    p = stats.beta.ppf(level, right, m - right + 1)
-    if right:
-        return max(0.0, 2 * float(stats.norm.ppf(p)))
-    return 0.0
+    examples = member.size
+    of_both_sides, _ = paths(scores, member)
+    correct = int(of_both_sides[-1])
+    if not correct:
+        return 0.0
+    lowest_accuracy = stats.beta.ppf(level, correct, examples - correct + 1)
+    return max(0.0, 2 * float(stats.norm.ppf(lowest_accuracy)))
 
 
-def odds(p: float) -> float:
+def positive_log_odds(probability: float) -> float:
     """Return the log-odds of a probability, 0 where they are negative."""
-    if p > 0.5:
-        return math.log(p) - math.log1p(-p)
+    if probability > 0.5:
+        return math.log(probability) - math.log1p(-probability)
     return 0.0
 
 

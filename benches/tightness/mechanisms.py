@@ -40,8 +40,8 @@ __all__ = [
 ]
 
 # Thresholds at which tails are compared: so many deviations about the middle of each component.
-_WIDTH = 12.0
-_STEPS = 2001
+_DEVIATIONS = 12.0
+_THRESHOLDS = 2001
 
 
 # Fields of a game but for membership.
@@ -134,10 +134,13 @@ class Ties(OfCoins):
     values: int = 4
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        chance = 1 / (1 + math.exp(-real(self.epsilon, name="epsilon", least=0, below=math.inf)))
-        said = member == (rng.random(member.size) < chance)
-        sizes = rng.integers(1, integer(self.values, name="values", least=1) + 1, size=member.size)
-        scores = np.where(said, 1.0, -1.0) * sizes
+        epsilon = real(self.epsilon, name="epsilon", least=0, below=math.inf)
+        probability_of_correct = 1 / (1 + math.exp(-epsilon))
+        is_correct = rng.random(member.size) < probability_of_correct
+        reported_member = member == is_correct
+        values = integer(self.values, name="values", least=1)
+        sizes = rng.integers(1, values + 1, size=member.size)
+        scores = np.where(reported_member, 1.0, -1.0) * sizes
         return {"scores": scores, "truth": self.epsilon, "parameter": "epsilon"}
 
 
@@ -169,8 +172,9 @@ class LossesNearZero(OfCoins):
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
         mu = real(self.mu, name="mu", least=0, below=math.inf)
-        margin = 6 + np.where(member, mu, -mu) + 2 * rng.normal(size=member.size)
-        scores = np.log(expit(margin).astype(np.float16).astype(np.float64))
+        margins = 6 + np.where(member, mu, -mu) + 2 * rng.normal(size=member.size)
+        rounded_probabilities = expit(margins).astype(np.float16)
+        scores = np.log(rounded_probabilities.astype(np.float64))
         return {"scores": scores, "truth": mu, "parameter": "mu"}
 
 
@@ -187,42 +191,54 @@ class OneSidedTail(OfCoins):
     share: float = 0.05
     shift: float = 4.0
     # Where the share of the non-members is, in shifts.
-    _others: ClassVar[float] = 0.0
+    _nonmember_shifts: ClassVar[float] = 0.0
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
         share = real(self.share, name="share", above=0, most=1)
         shift = real(self.shift, name="shift", above=0, most=30)
-        other = self._others * shift
-        shows = rng.random(member.size) < share
-        scores = rng.normal(size=member.size) + shows * np.where(member, shift, other)
-        profile = _tail_profile(share, inside=shift, outside=other)
-        return {"scores": scores, "truth": math.inf, "parameter": "epsilon", "profile": profile}
+        nonmember_shift = self._nonmember_shifts * shift
+        is_shifted = rng.random(member.size) < share
+        shifts = np.where(member, shift, nonmember_shift)
+        scores = rng.normal(size=member.size) + is_shifted * shifts
+        return {
+            "scores": scores,
+            "truth": math.inf,
+            "parameter": "epsilon",
+            "profile": _tail_profile(share, shift, nonmember_shift),
+        }
 
 
 @dataclass(frozen=True)
 class TwoSidedTail(OneSidedTail):
     """The same, and the same share of the non-members is N(-shift, 1)."""
 
-    _others = -1.0
+    _nonmember_shifts = -1.0
 
 
 @lru_cache(maxsize=64)
-def _tail_profile(share: float, inside: float, outside: float) -> Profile:
+def _tail_profile(share: float, member_shift: float, nonmember_shift: float) -> Profile:
     """Return δ(ε), which is never 0: no test beats a threshold, as likelihood ratios increase."""
-    middles = (0.0, inside, outside)
-    at = np.concatenate([mean + np.linspace(-_WIDTH, _WIDTH, _STEPS) for mean in middles])
+    deviations = np.linspace(-_DEVIATIONS, _DEVIATIONS, _THRESHOLDS)
+    means = (0.0, member_shift, nonmember_shift)
+    thresholds = np.concatenate([mean + deviations for mean in means])
 
-    def chance(mean: float, sign: int) -> FloatArray:
-        rest = normal_cdf(sign * at)
-        shown = normal_cdf(sign * (at - mean))
-        return np.asarray((1 - share) * rest + share * shown)
+    def mixture_tail(shift: float, sign: int) -> FloatArray:
+        """Return the probability of scores beyond each threshold: above it if the sign is -1."""
+        of_noise = normal_cdf(sign * thresholds)
+        of_shifted = normal_cdf(sign * (thresholds - shift))
+        return np.asarray((1 - share) * of_noise + share * of_shifted)
 
     # Members are found by high scores, and non-members by low ones.
-    tests = (chance(inside, -1), chance(outside, -1)), (chance(outside, 1), chance(inside, 1))
+    members_above = mixture_tail(member_shift, -1)
+    nonmembers_above = mixture_tail(nonmember_shift, -1)
+    members_below = mixture_tail(member_shift, 1)
+    nonmembers_below = mixture_tail(nonmember_shift, 1)
 
     def delta(epsilon: float) -> float:
-        gaps = (float((right - math.exp(epsilon) * wrong).max()) for right, wrong in tests)
-        return max(LEAST_DELTA, *gaps)
+        factor = math.exp(epsilon)
+        excess_above = float((members_above - factor * nonmembers_above).max())
+        excess_below = float((nonmembers_below - factor * members_below).max())
+        return max(LEAST_DELTA, excess_above, excess_below)
 
     return delta
 
@@ -242,24 +258,29 @@ class DPSGD(OfCoins):
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
         sigma = real(self.noise, name="noise", above=0, below=math.inf)
         rate = self.sampling_rate
-        m = member.size
-        scores = np.zeros(member.size)
+        log_likelihood_ratios = np.zeros(member.size)
         family = SubsampledGaussianDP(sampling_rate=rate, steps=self.steps)
         for _ in range(self.steps):
-            seen = (member & (rng.random(m) < rate)) + sigma * rng.normal(size=m)
-            scores += np.log1p(rate * np.expm1((seen - 0.5) / sigma**2))
+            is_sampled = member & (rng.random(member.size) < rate)
+            released = is_sampled + sigma * rng.normal(size=member.size)
+            ratio_if_sampled = np.expm1((released - 0.5) / sigma**2)
+            log_likelihood_ratios += np.log1p(rate * ratio_if_sampled)
 
         def profile(epsilon: float) -> float:
-            return float(_curve(family, 1 / sigma).delta(epsilon))
+            return float(_tradeoff(family, 1 / sigma).delta(epsilon))
 
-        truth = {"truth": 1 / sigma, "parameter": "inverse_noise", "profile": profile}
-        return {"scores": scores, **truth}
+        return {
+            "scores": log_likelihood_ratios,
+            "truth": 1 / sigma,
+            "parameter": "inverse_noise",
+            "profile": profile,
+        }
 
 
 @lru_cache(maxsize=64)
-def _curve(family: SubsampledGaussianDP, theta: float) -> TradeOff:
+def _tradeoff(family: SubsampledGaussianDP, inverse_noise: float) -> TradeOff:
     """Return a curve of DP-SGD, which takes up to a second."""
-    return family.tradeoff(theta)
+    return family.tradeoff(inverse_noise)
 
 
 @dataclass(frozen=True)
@@ -278,11 +299,13 @@ class Shifted(_Mechanism):
     def __call__(self, m: int, *, seed: int) -> Game:
         """Play the game of a seed."""
         mu = real(self.mu, name="mu", least=0, below=math.inf)
+        shift = real(self.shift, name="shift", least=0, below=math.inf)
         rng = generator(m, seed)
-        odds = real(self.shift, name="shift", least=0, below=math.inf) * rng.normal(size=m)
-        member = rng.random(m) < expit(odds)
-        scores = mu * member + rng.normal(size=m) + odds
-        design = partial(ZeroRun, member, expit(odds))
+        log_odds = shift * rng.normal(size=m)
+        propensities = expit(log_odds)
+        member = rng.random(m) < propensities
+        scores = mu * member + rng.normal(size=m) + log_odds
+        design = partial(ZeroRun, member, propensities)
         return Game(scores=scores, member=member, truth=mu, parameter="mu", design=design)
 
 
@@ -297,12 +320,18 @@ class Rankings(OfCoins):
     attack: float = 0.8
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        c = logit(real(self.baseline, name="baseline", least=0.5, below=1))
-        epsilon = max(0.0, logit(real(self.attack, name="attack", least=0.5, below=1)) - c)
-        baseline, scores = (
-            np.where(member == (rng.random(member.size) < chance), 1, -1)
-            * (1 - rng.random(member.size))
-            for chance in (self.baseline, self.attack)
-        )
+        baseline_accuracy = real(self.baseline, name="baseline", least=0.5, below=1)
+        attack_accuracy = real(self.attack, name="attack", least=0.5, below=1)
+        c = logit(baseline_accuracy)
+        epsilon = max(0.0, logit(attack_accuracy) - c)
+        baseline = _ranking(member, self.baseline, rng)
+        attack = _ranking(member, self.attack, rng)
         design = partial(Panoramia, member, baseline=baseline, c_upper=c)
-        return {"scores": scores, "truth": epsilon, "parameter": "epsilon", "design": design}
+        return {"scores": attack, "truth": epsilon, "parameter": "epsilon", "design": design}
+
+
+def _ranking(member: BoolArray, accuracy: float, rng: np.random.Generator) -> FloatArray:
+    """Return scores whose signs are correct with a probability, whatever their sizes."""
+    is_correct = rng.random(member.size) < accuracy
+    signs = np.where(member == is_correct, 1, -1)
+    return signs * (1 - rng.random(member.size))

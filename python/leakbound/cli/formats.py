@@ -35,14 +35,14 @@ Reader: TypeAlias = tuple[list[str], Callable[[Sequence[str]], Iterable[ArrowBat
 """The names of columns, and a function that yields some of them in batches."""
 
 # Bytes of text that are decoded at once.
-_PIECE = 1 << 16
-# Bytes that tell the encoding and the ends of lines.
-_START = 1 << 16
+_BYTES_DECODED = 1 << 16
+# First bytes, which tell the encoding and the ends of lines.
+_FIRST_BYTES = 1 << 16
 # Bytes of text that are read at once, and the most of one row.
-_BLOCK = 1 << 22
-_LONGEST = 1 << 26
+_BYTES_OF_BLOCK = 1 << 22
+_MOST_BYTES_OF_ROW = 1 << 26
 # Most bytes of a header: a file without line breaks must not fill the memory.
-_HEADER = 1 << 24
+_MOST_BYTES_OF_HEADER = 1 << 24
 
 
 class _Recoded(io.RawIOBase):
@@ -51,17 +51,17 @@ class _Recoded(io.RawIOBase):
     def __init__(
         self, start: bytes, file: Bytes, decoder: codecs.IncrementalDecoder | None
     ) -> None:
-        self._start = start
+        self._unread_start = start
         self._file = file
         self._decoder = decoder
         if decoder is not None:
-            first = decoder.decode(start)
+            first_text = decoder.decode(start)
             decoder.reset()
         else:
-            first = start.decode("utf-8", "replace")
+            first_text = start.decode("utf-8", "replace")
         # A carriage return alone ended the lines of old Macs.
-        self._is_mac = "\r" in first[:-1] and "\n" not in first
-        self._held = b""
+        self._is_mac = "\r" in first_text[:-1] and "\n" not in first_text
+        self._pending = b""
 
     def readable(self) -> bool:
         """Return True."""
@@ -69,43 +69,47 @@ class _Recoded(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Fill a buffer, and return how many bytes it holds: none at the end only."""
-        while not self._held:
-            piece = self._start or self._file.read(len(buffer))
-            self._start = b""
-            text = piece
+        while not self._pending:
+            stored = self._unread_start or self._file.read(len(buffer))
+            self._unread_start = b""
+            text = stored
             if self._decoder is not None:
-                decoded = self._decoder.decode(piece, final=not piece)
+                decoded = self._decoder.decode(stored, final=not stored)
                 text = decoded.encode("utf-8", "surrogatepass")
-            self._held = text
             if self._is_mac:
-                self._held = text.replace(b"\r", b"\n")
-            if not piece:
+                text = text.replace(b"\r", b"\n")
+            self._pending = text
+            if not stored:
                 break
-        count = min(len(buffer), len(self._held))
-        buffer[:count] = self._held[:count]
-        self._held = self._held[count:]
+        count = min(len(buffer), len(self._pending))
+        buffer[:count] = self._pending[:count]
+        self._pending = self._pending[count:]
         return count
 
 
 def as_utf8(file: Bytes, encoding: str) -> io.BufferedReader:
     """Return a file of text as one in UTF-8; UTF-16 and UTF-32 are told by first bytes."""
-    start = file.read(_START)
-    if not encoding:
-        zeros = start[:2].count(0)
-        marks = start[:2] in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE}
-        if start[:4] in {codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE}:
-            encoding = "utf-32"
-        elif marks:
-            encoding = "utf-16"
-        elif zeros == 1:  # of a first letter: UTF-16 without a mark
-            encoding = "utf-16-le"
-            if start[0] == 0:
-                encoding = "utf-16-be"
-    utf8 = not encoding or codecs.lookup(encoding).name == "utf-8"
+    start = file.read(_FIRST_BYTES)
+    encoding = encoding or _encoding_told_by(start)
     decoder = None
-    if not utf8:
+    if encoding and codecs.lookup(encoding).name != "utf-8":
         decoder = codecs.getincrementaldecoder(encoding)()
-    return io.BufferedReader(_Recoded(start=start, file=file, decoder=decoder), _PIECE)
+    recoded = _Recoded(start=start, file=file, decoder=decoder)
+    return io.BufferedReader(recoded, _BYTES_DECODED)
+
+
+def _encoding_told_by(start: bytes) -> str:
+    """Return UTF-32 or UTF-16 if the first bytes of a file tell it, else ""."""
+    if start[:4] in {codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE}:
+        return "utf-32"
+    if start[:2] in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE}:
+        return "utf-16"
+    # A zero in the first letter: UTF-16 without a mark.
+    if start[:2].count(0) != 1:
+        return ""
+    if start[0] == 0:
+        return "utf-16-be"
+    return "utf-16-le"
 
 
 def read_text(
@@ -124,33 +128,39 @@ def read_csv(file: io.BufferedReader, separator: str, unpacked: Unpacked) -> Rea
     import pyarrow as pa
     from pyarrow import csv as arrow
 
-    header = file.readline(_HEADER).decode("utf-8-sig")
-    said = re.fullmatch(r'"?sep=([,;\t|])"?\s*', header)  # as spreadsheets write it
-    if said:
-        separator = said[1]
-        header = file.readline(_HEADER).decode("utf-8")
-    names = [name.strip() for name in next(csv.reader([header], delimiter=separator), [])]
-    columns = [str(place) for place in range(len(names))]  # names may repeat
+    header = file.readline(_MOST_BYTES_OF_HEADER).decode("utf-8-sig")
+    stated_separator = re.fullmatch(r'"?sep=([,;\t|])"?\s*', header)  # as spreadsheets write it
+    if stated_separator:
+        separator = stated_separator[1]
+        header = file.readline(_MOST_BYTES_OF_HEADER).decode("utf-8")
+    cells = next(csv.reader([header], delimiter=separator), [])
+    names = [cell.strip() for cell in cells]
+    columns = [str(position) for position in range(len(names))]  # names may repeat
 
     def batches(picked: Sequence[str]) -> Iterator[ArrowBatch]:
-        convert = arrow.ConvertOptions(
+        parsing = arrow.ParseOptions(delimiter=separator, newlines_in_values=True)
+        conversion = arrow.ConvertOptions(
             column_types=dict.fromkeys(columns, pa.string()),
             include_columns=[columns[names.index(name)] for name in picked],
         )
-        done = 0
-        for block in _blocks(file, separator.encode()):
+        rows_before = 0
+        for block in _blocks_of_rows(file, separator.encode()):
+            reading = arrow.ReadOptions(
+                column_names=columns,
+                block_size=len(block) + 1,
+                use_threads=False,
+            )
             try:
                 table = arrow.read_csv(
                     pa.BufferReader(block),
-                    read_options=arrow.ReadOptions(
-                        column_names=columns, block_size=len(block) + 1, use_threads=False
-                    ),
-                    parse_options=arrow.ParseOptions(delimiter=separator, newlines_in_values=True),
-                    convert_options=convert,
+                    read_options=reading,
+                    parse_options=parsing,
+                    convert_options=conversion,
                 )
             except pa.ArrowInvalid as error:
-                raise FormatError(_counted(str(error), done)) from error
-            done += len(table)
+                message = _with_rows_of_file(str(error), rows_before)
+                raise FormatError(message) from error
+            rows_before += len(table)
             unpacked.add(0, len(table))
             for batch in table.to_batches():
                 yield pa.record_batch(batch.columns, names=[*picked])
@@ -158,37 +168,42 @@ def read_csv(file: io.BufferedReader, separator: str, unpacked: Unpacked) -> Rea
     return names, batches
 
 
-def _blocks(file: io.BufferedReader, separator: bytes) -> Iterator[bytes]:
+def _blocks_of_rows(file: io.BufferedReader, separator: bytes) -> Iterator[bytes]:
     """Yield the rest of a file of text in blocks of whole rows.
 
     They are read here: Arrow would read ahead in a thread, which needs Python while Python ends.
     """
     sign = re.escape(separator)
-    quoted = b'"[^"]*+(?:""[^"]*+)*+"[^%s\n]*+' % sign
-    bare = b'[^"%s\n][^%s\n]*+' % (sign, sign)
-    field = b"(?:%s|%s|)" % (quoted, bare)
-    rows = re.compile(b"(?:(?:%s%s)*+%s\n)*+" % (field, sign, field))
-    held = b""
-    while piece := file.read(_BLOCK):
-        held += piece
+    quoted_cell = b'"[^"]*+(?:""[^"]*+)*+"[^%s\n]*+' % sign
+    bare_cell = b'[^"%s\n][^%s\n]*+' % (sign, sign)
+    cell = b"(?:%s|%s|)" % (quoted_cell, bare_cell)
+    whole_rows = re.compile(b"(?:(?:%s%s)*+%s\n)*+" % (cell, sign, cell))
+    unfinished = b""
+    while piece := file.read(_BYTES_OF_BLOCK):
+        unfinished += piece
+        end_of_rows = unfinished.rfind(b"\n") + 1
         # A line break between quotation marks does not end a row.
-        end = held.rfind(b"\n") + 1
-        if b'"' in held and (found := rows.match(held)):
-            end = found.end()
-        if end:
-            yield held[:end]
-            held = held[end:]
-        elif len(held) > _LONGEST:
+        if b'"' in unfinished and (found := whole_rows.match(unfinished)):
+            end_of_rows = found.end()
+        if end_of_rows:
+            yield unfinished[:end_of_rows]
+            unfinished = unfinished[end_of_rows:]
+        elif len(unfinished) > _MOST_BYTES_OF_ROW:
             raise FormatError(
-                f"a row has more than {_LONGEST:,} bytes: is a quotation mark not closed?"
+                f"a row has more than {_MOST_BYTES_OF_ROW:,} bytes: is a quotation mark not closed?"
             )
-    if held:
-        yield held
+    if unfinished:
+        yield unfinished
 
 
-def _counted(message: str, rows: int) -> str:
+def _with_rows_of_file(message: str, rows_before: int) -> str:
     """Return an error of Arrow with rows counted from 0, through all blocks."""
-    return re.sub(r"Row #(\d+)", lambda match: f"row {int(match[1]) - 1 + rows}", message)
+
+    def row_of_file(match: re.Match[str]) -> str:
+        row_of_block = int(match[1]) - 1
+        return f"row {row_of_block + rows_before}"
+
+    return re.sub(r"Row #(\d+)", row_of_file, message)
 
 
 def read_json(file: io.BufferedReader, unpacked: Unpacked) -> Reader:
@@ -196,95 +211,107 @@ def read_json(file: io.BufferedReader, unpacked: Unpacked) -> Reader:
 
     Names are those of the first block. Columns that change their type within a block are text.
     """
-    blocks = _lines(file, unpacked)
-    if file.peek(1).lstrip(codecs.BOM_UTF8 + b" \t\r\n").startswith(b"["):
+    blocks = _blocks_of_lines(file, unpacked)
+    start = file.peek(1).lstrip(codecs.BOM_UTF8 + b" \t\r\n")
+    if start.startswith(b"["):
         blocks = iter([b"".join(blocks)])
-    first = next(blocks, b"")
-    names, load = _json_block(first, 0)
+    first_block = next(blocks, b"")
+    names, load_first = _json_block(first_block, lines_before=0)
 
     def batches(picked: Sequence[str]) -> Iterator[ArrowBatch]:
-        yield from load(picked)
-        done = first.count(b"\n")
+        yield from load_first(picked)
+        lines_before = first_block.count(b"\n")
         for block in blocks:
             if block.strip():
-                yield from _with_all(_json_block(block, done)[1](picked), picked)
-            done += block.count(b"\n")
+                _, load = _json_block(block, lines_before)
+                yield from _with_all_columns(load(picked), picked)
+            lines_before += block.count(b"\n")
 
     return names, batches
 
 
-def _lines(file: io.BufferedReader, unpacked: Unpacked) -> Iterator[bytes]:
-    """Yield a file of text in blocks of whole lines, read here as in `_blocks`."""
-    held = b""
-    while piece := file.read(_BLOCK):
+def _blocks_of_lines(file: io.BufferedReader, unpacked: Unpacked) -> Iterator[bytes]:
+    """Yield a file of text in blocks of whole lines, read here as in `_blocks_of_rows`."""
+    unfinished = b""
+    while piece := file.read(_BYTES_OF_BLOCK):
         unpacked.add(0, piece.count(b"\n"))
-        held += piece
-        end = held.rfind(b"\n") + 1
-        if end:
-            yield held[:end]
-            held = held[end:]
-    if held:
-        yield held
+        unfinished += piece
+        end_of_lines = unfinished.rfind(b"\n") + 1
+        if end_of_lines:
+            yield unfinished[:end_of_lines]
+            unfinished = unfinished[end_of_lines:]
+    if unfinished:
+        yield unfinished
 
 
-def _json_block(block: bytes, done: int) -> Reader:
+def _json_block(block: bytes, lines_before: int) -> Reader:
     """Read lines of JSON, after so many other lines."""
     import pyarrow as pa
     from pyarrow import json as arrow
 
     block.decode("utf-8")  # which Arrow does not check
+    reading = arrow.ReadOptions(block_size=_BYTES_OF_BLOCK)
     try:
-        table = arrow.read_json(pa.BufferReader(block), arrow.ReadOptions(block_size=_BLOCK))
+        table = arrow.read_json(pa.BufferReader(block), reading)
     except pa.ArrowInvalid as error:
         # Arrow stops at any column that changes its type, also one that nobody asked for.
         with suppress(ValueError, RecursionError):
-            return _json_by_column(block, done)
-        raise FormatError(_in_row(str(error), done)) from error
+            return _json_by_column(block, lines_before)
+        message = _with_lines_of_file(str(error), lines_before)
+        raise FormatError(message) from error
     table = table.combine_chunks()
-    for place, one in enumerate(table.schema):
-        if str(one.type) == "double" and _are_large(table[one.name].to_numpy()):
-            table = table.set_column(place, one.name, _as_written(block, one.name))
+    for position, field in enumerate(table.schema):
+        is_double = str(field.type) == "double"
+        if is_double and _loses_digits(table[field.name].to_numpy()):
+            digits = _numbers_as_written(block, field.name)
+            table = table.set_column(position, field.name, digits)
     return table.column_names, lambda _: table.combine_chunks().to_batches()
 
 
-def _in_row(message: str, done: int) -> str:
+def _with_lines_of_file(message: str, lines_before: int) -> str:
     """Return an error of Arrow with rows counted through all blocks."""
-    return re.sub(r"in row (\d+)", lambda match: f"in row {int(match[1]) + done}", message)
+
+    def line_of_file(match: re.Match[str]) -> str:
+        return f"in row {int(match[1]) + lines_before}"
+
+    return re.sub(r"in row (\d+)", line_of_file, message)
 
 
-def _with_all(batches: Iterable[ArrowBatch], picked: Sequence[str]) -> Iterator[ArrowBatch]:
+def _with_all_columns(batches: Iterable[ArrowBatch], picked: Sequence[str]) -> Iterator[ArrowBatch]:
     """Yield batches with all columns, those that their lines lack without a value."""
     import pyarrow as pa
 
     for batch in batches:
-        there = batch.schema.names
-        columns = [batch.column(name) if name in there else pa.nulls(len(batch)) for name in picked]
+        columns = []
+        for name in picked:
+            column = pa.nulls(len(batch))
+            if name in batch.schema.names:
+                column = batch.column(name)
+            columns.append(column)
         yield pa.record_batch(columns, names=[*picked])
 
 
-def _json_by_column(content: bytes, done: int) -> Reader:
-    """Read objects, one in each line or in one list, by the columns that are asked for.
-
-    `done` lines came before.
-    """
+def _json_by_column(content: bytes, lines_before: int) -> Reader:
+    """Read objects, one in each line or in one list, by the columns that are asked for."""
     import pyarrow as pa
 
     text = content.decode("utf-8-sig")
-    whole_file = text.lstrip().startswith("[")
-    lines = [text]
-    if not whole_file:
-        lines = [line for line in text.split("\n") if line.strip()]
-    records = [json.loads(line, parse_int=_Digits, parse_float=_Digits) for line in lines]
-    if whole_file:
-        records = records[0]
+    is_one_list = text.lstrip().startswith("[")
+    json_texts = [text]
+    if not is_one_list:
+        json_texts = [line for line in text.split("\n") if line.strip()]
+    records = [json.loads(one, parse_int=_Digits, parse_float=_Digits) for one in json_texts]
+    if is_one_list:
+        (records,) = records
     if not all(isinstance(record, dict) for record in records):
         raise ValueError("no objects")
     names = [*dict.fromkeys(name for record in records for name in record)]
 
     def batches(picked: Sequence[str]) -> Iterator[ArrowBatch]:
-        columns = [[record.get(name) for record in records] for name in picked]
-        named = zip(columns, picked, strict=True)
-        arrays = [_one_type(values, name, done) for values, name in named]
+        arrays = []
+        for name in picked:
+            values = [record.get(name) for record in records]
+            arrays.append(_column_of_one_type(values, name, lines_before))
         yield pa.record_batch(arrays, names=[*picked])
 
     return names, batches
@@ -296,12 +323,11 @@ class _Digits(str):
     __slots__ = ()
 
 
-def _one_type(values: list[object], name: str, done: int) -> ArrowColumn:
+def _column_of_one_type(values: list[object], name: str, lines_before: int) -> ArrowColumn:
     """Return values of JSON as a column: booleans, or text of whatever they are."""
     import pyarrow as pa
 
-    there = [value for value in values if value is not None]
-    if all(isinstance(value, bool) for value in there):
+    if all(value is None or isinstance(value, bool) for value in values):
         booleans: ArrowColumn = pa.array(values, pa.bool_())
         return booleans
     for row, value in enumerate(values):
@@ -310,10 +336,11 @@ def _one_type(values: list[object], name: str, done: int) -> ArrowColumn:
             if isinstance(value, list):
                 kind = "a list"
             raise FormatError(
-                f"column {name!r} holds {kind} at row {row + done}: give one number or word in "
-                "each line"
+                f"column {name!r} holds {kind} at row {row + lines_before}: give one number or "
+                "word in each line"
             )
-    words: ArrowColumn = pa.array([_as_text(value) for value in values], pa.string())
+    texts = [_as_text(value) for value in values]
+    words: ArrowColumn = pa.array(texts, pa.string())
     return words
 
 
@@ -326,27 +353,34 @@ def _as_text(value: object) -> str | None:
     return str(value)
 
 
-def _are_large(values: NDArray[np.float64]) -> bool:
+def _loses_digits(values: NDArray[np.float64]) -> bool:
     """Return whether some numbers have integers next to them that are the same double."""
-    return bool((np.abs(values[np.isfinite(values)]) >= WHOLE).any())
+    finite_values = values[np.isfinite(values)]
+    return bool((np.abs(finite_values) >= WHOLE).any())
 
 
-def _as_written(content: bytes, name: str) -> ArrowColumn:
+def _numbers_as_written(content: bytes, name: str) -> ArrowColumn:
     """Return a column of numbers in JSON lines as text, with all of their digits."""
     import pyarrow as pa
 
-    lines = (line for line in content.split(b"\n") if line.strip())
-    values = [json.loads(line, parse_int=str, parse_float=str).get(name) for line in lines]
-    words: ArrowColumn = pa.chunked_array([pa.array(values, pa.string())])
-    return words
+    digits = []
+    for line in content.split(b"\n"):
+        if line.strip():
+            record = json.loads(line, parse_int=str, parse_float=str)
+            digits.append(record.get(name))
+    column: ArrowColumn = pa.chunked_array([pa.array(digits, pa.string())])
+    return column
 
 
 def read_parquet(path: Path, rows: int, unpacked: Unpacked) -> Reader:
     """Read parquet, so many rows at once."""
     schema, _ = parquet_batches(path)
-    return schema.names, lambda picked: parquet_batches(
-        path, columns=picked, rows=rows, unpacked=unpacked
-    )[1]
+
+    def batches(picked: Sequence[str]) -> Iterable[ArrowBatch]:
+        _, batches_of_file = parquet_batches(path, columns=picked, rows=rows, unpacked=unpacked)
+        return batches_of_file
+
+    return schema.names, batches
 
 
 class Packed(gzip.GzipFile):
@@ -367,19 +401,23 @@ def is_of_reading(error: Exception, path: Path) -> bool:
     """Return whether an error is about the content of a file, and does not name it."""
     if str(error).startswith(str(path)):
         return False
-    of_content = isinstance(error, (FormatError, EOFError, UnicodeError, csv.Error, zlib.error))
-    arrow = type(error).__module__.startswith("pyarrow")
-    return arrow or of_content or getattr(error, "errno", 0) is None
+    errors_of_content = (FormatError, EOFError, UnicodeError, csv.Error, zlib.error)
+    is_of_content = isinstance(error, errors_of_content)
+    is_of_arrow = type(error).__module__.startswith("pyarrow")
+    # Of gzip: an OSError that the system has not raised.
+    has_no_code = getattr(error, "errno", 0) is None
+    return is_of_arrow or is_of_content or has_no_code
 
 
 def said_of(error: Exception) -> str:
     """Return what is wrong with the content of a file, and what helps."""
-    said = str(error)
+    message = str(error)
     hints = ""
-    if re.search(r"row \d", said):
+    if re.search(r"row \d", message):
         hints += " (rows count from 0, without the header)"
-    if isinstance(error, UnicodeDecodeError) or re.search("invalid UTF-?8", said, re.IGNORECASE):
+    is_not_utf8 = re.search("invalid UTF-?8", message, re.IGNORECASE)
+    if isinstance(error, UnicodeDecodeError) or is_not_utf8:
         hints += ": its text is not UTF-8; name its encoding, such as --encoding latin-1"
-    if "Expected 1 columns" in said:
+    if "Expected 1 columns" in message:
         hints += " (use --sep if columns are not separated by commas, or tabs in a .tsv)"
-    return said + hints
+    return message + hints

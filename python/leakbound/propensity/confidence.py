@@ -108,35 +108,47 @@ class ConfidenceSet:
         >>> likely.contains([0.0, 1.0, 0.0, 0.0]), likely.contains([0.0, 0.0, 0.0, 0.0])
         (True, False)
         """
-        apart = flag(own_intercept, "own_intercept")
-        p = real(level, "level", above=0, below=1)
+        has_own_intercept = flag(own_intercept, "own_intercept")
+        error_probability = real(level, "level", above=0, below=1)
         seed = seed_of(seed)
-        audited = _rows(features, member, offsets, ("features", "offsets"))
-        others = None
+        audited_rows = _labelled_rows(features, member, offsets, ("features", "offsets"))
+        reference_rows = None
         if reference is not None:
-            others = _rows(*reference, reference_offsets, ("reference[0]", "reference_offsets"))
-            there = others[0].shape[1]
-            here = audited[0].shape[1]
-            if there != here:
+            names = ("reference[0]", "reference_offsets")
+            reference_rows = _labelled_rows(*reference, reference_offsets, names)
+            reference_width = reference_rows[0].shape[1]
+            audited_width = audited_rows[0].shape[1]
+            if reference_width != audited_width:
                 raise InputError(
-                    f"reference has {there} features and the audited examples have {here}"
+                    f"reference has {reference_width} features and the audited examples have "
+                    f"{audited_width}"
                 )
-        elif apart or reference_offsets is not None:
+        elif has_own_intercept or reference_offsets is not None:
             raise OptionError("own_intercept and reference_offsets describe D': pass reference too")
-        return set_of_rows(audited, others, own_intercept=apart, level=p, seed=seed)
+        return set_of_rows(
+            audited_rows,
+            reference_rows,
+            own_intercept=has_own_intercept,
+            level=error_probability,
+            seed=seed,
+        )
 
     def contains(self, coefficients: ArrayInput) -> bool:
         """Return whether coefficients, in the order of `coefficients`, are in the set."""
-        return self.core.contains(_numbers(coefficients, "coefficients", self.coefficients.size))
+        size = self.coefficients.size
+        return self.core.contains(_vector_of_size(coefficients, "coefficients", size))
 
     def log_odds(self, coefficients: ArrayInput | None = None) -> FloatArray:
         """Return the log-odds of the audited examples, at the best coefficients if None."""
         theta = self.coefficients
         if coefficients is not None:
-            theta = _numbers(coefficients, "coefficients", theta.size)
-        line = np.ascontiguousarray(theta[None, : self.features.shape[1] + 1])
-        values: FloatArray = _core.linear_log_odds(line, self.features)[0] + self.offsets
-        return values
+            theta = _vector_of_size(coefficients, "coefficients", theta.size)
+        intercept_and_slopes = theta[None, : self.features.shape[1] + 1]
+        (linear_part,) = _core.linear_log_odds(
+            np.ascontiguousarray(intercept_and_slopes), self.features
+        )
+        log_odds: FloatArray = linear_part + self.offsets
+        return log_odds
 
     def residuals(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return features, columns of the model and log-odds at the best coefficients, of all rows.
@@ -144,9 +156,11 @@ class ConfidenceSet:
         Those of D' come first.
         """
         features, member, offsets = self._all
+        end_of_slopes = features.shape[1] + 1
         design = np.ones((member.size, self.coefficients.size))
-        design[:, 1 : features.shape[1] + 1] = features
-        design[self.reference :, features.shape[1] + 1 :] = 0.0
+        design[:, 1:end_of_slopes] = features
+        # The intercept that D' has in addition, if it has one.
+        design[self.reference :, end_of_slopes:] = 0.0
         return features, design, design @ self.coefficients + offsets
 
     @property
@@ -173,17 +187,20 @@ def set_of_rows(
     own_intercept, level, seed : bool, float and int
         As for `ConfidenceSet.fit`.
     """
-    table, labels, known = everything = audited
+    audited_features, audited_labels, audited_offsets = audited
+    all_rows = audited
+    reference_count = 0
     if reference is not None:
-        everything = (
-            np.vstack([reference[0], table]),
-            np.concatenate([reference[1], labels]),
-            np.concatenate([reference[2], known]),
+        reference_features, reference_labels, reference_offsets = reference
+        reference_count = reference_labels.size
+        all_rows = (
+            np.vstack([reference_features, audited_features]),
+            np.concatenate([reference_labels, audited_labels]),
+            np.concatenate([reference_offsets, audited_offsets]),
         )
-    fewer = everything[1].size - labels.size
     core = _core.LogOddsSet(
-        *everything,
-        reference=fewer,
+        *all_rows,
+        reference=reference_count,
         own_intercept=own_intercept,
         level=shares.HALVES.of(level),
         seed=Purpose.SET_HALVES.derived(seed),
@@ -192,35 +209,41 @@ def set_of_rows(
         level=level,
         coefficients=core.estimate(),
         squared_radius=core.squared_radius,
-        audited=labels.size,
-        reference=fewer,
-        features=table,
-        member=labels,
-        offsets=known,
+        audited=audited_labels.size,
+        reference=reference_count,
+        features=audited_features,
+        member=audited_labels,
+        offsets=audited_offsets,
         seed=seed,
         core=core,
-        _all=everything,
+        _all=all_rows,
     )
 
 
-def _rows(
+def _labelled_rows(
     features: ArrayInput,
     member: ArrayInput | HasMember,
     offsets: ArrayInput | None,
     names: tuple[str, str],
 ) -> LabelledRows:
-    """Read features, membership and offsets of the same examples, in the order of the first."""
+    """Read features, membership and offsets of the same examples, in the order of the first.
+
+    `names` are those of features and of offsets in messages.
+    """
+    features_name, offsets_name = names
     order = ExampleOrder()
-    table = check_features(order.placed(features, names[0]), names[0])
+    feature_rows = check_features(order.placed(features, features_name), features_name)
     if offsets is not None:
-        offsets = order.placed(offsets, names[1])
-    labels = order.member(member, table.shape[0])
-    if offsets is None:
-        return table, labels, np.zeros(labels.size)
-    return table, labels, _numbers(offsets, names[1], labels.size)
+        offsets = order.placed(offsets, offsets_name)
+    labels = order.member(member, feature_rows.shape[0])
+    known_log_odds = np.zeros(labels.size)
+    if offsets is not None:
+        known_log_odds = _vector_of_size(offsets, offsets_name, labels.size)
+    return feature_rows, labels, known_log_odds
 
 
-def _numbers(values: ArrayInput, name: str, size: int) -> FloatArray:
-    given = numbers(vector(values, name), name)
-    check_length(given, size, name)
-    return np.ascontiguousarray(given, dtype=np.float64)
+def _vector_of_size(values: ArrayInput, name: str, size: int) -> FloatArray:
+    """Read so many numbers, none of them NaN."""
+    vector_of_numbers = numbers(vector(values, name), name)
+    check_length(vector_of_numbers, size, name)
+    return np.ascontiguousarray(vector_of_numbers, dtype=np.float64)

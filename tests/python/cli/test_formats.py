@@ -62,7 +62,7 @@ def test_no_thread_reads_that_may_outlive_python(
     text = CSV if suffix == ".csv" else JSON
     text = text * 2 if odd else text  # a second header is no number
     file = Watched((text + (",," if odd else "")).encode())
-    monkeypatch.setattr(formats, "_BLOCK", 256)
+    monkeypatch.setattr(formats, "_BYTES_OF_BLOCK", 256)
     monkeypatch.setattr(files, "_stream", lambda *_: nullcontext(file))
     (tmp_path / f"a{suffix}").touch()
     with suppress(LeakboundError):
@@ -84,7 +84,7 @@ def test_blocks_end_where_rows_end(
     path = tmp_path_factory.mktemp("table") / "a.csv"
     path.write_text(text.getvalue(), encoding="utf-8", newline="")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(formats, "_BLOCK", size)
+        patch.setattr(formats, "_BYTES_OF_BLOCK", size)
         stored = read(path, ["x", "y"], Layout()).stored
     assert [*zip(*map(list_of, (stored["x"], stored["y"])), strict=True)] == table
 
@@ -92,8 +92,8 @@ def test_blocks_end_where_rows_end(
 def test_rows_are_counted_through_all_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(formats, "_BLOCK", 16)
-    monkeypatch.setattr(formats, "_LONGEST", 200)
+    monkeypatch.setattr(formats, "_BYTES_OF_BLOCK", 16)
+    monkeypatch.setattr(formats, "_MOST_BYTES_OF_ROW", 200)
     path = tmp_path / "a.csv"
     path.write_text(HEAD + 50 * "1.5,0\n" + "1,2,3\n")
     assert "row 50: Expected 2 columns, got 3" in leakbound("coins", path).refusal

@@ -118,7 +118,7 @@ def objects(rows: int, score: str) -> str:
 
 def test_json_lines_are_read_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A tally of ten times the rows takes no more memory."""
-    monkeypatch.setattr(formats, "_BLOCK", 1 << 16)
+    monkeypatch.setattr(formats, "_BYTES_OF_BLOCK", 1 << 16)
     peaks = []
     for rows in (4000, 40_000):
         path = tmp_path / f"{rows}.jsonl"
@@ -142,7 +142,7 @@ def test_blocks_of_json_may_have_other_types(
     path = tmp_path / "a.jsonl"
     path.write_text(objects(20, first) + objects(20, then), encoding="utf-8")
     whole = read(path, ["score", "member"], Layout())
-    monkeypatch.setattr(formats, "_BLOCK", 500)
+    monkeypatch.setattr(formats, "_BYTES_OF_BLOCK", 500)
     parts = read(path, ["score", "member"], Layout())
     for name in ("score", "member"):
         np.testing.assert_array_equal(parts.numbers(name), whole.numbers(name))
@@ -152,7 +152,7 @@ def test_blocks_of_json_may_have_other_types(
 def test_a_wrong_row_in_a_later_block_has_its_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(formats, "_BLOCK", 500)
+    monkeypatch.setattr(formats, "_BYTES_OF_BLOCK", 500)
     path = tmp_path / "a.jsonl"
     for line, said in (
         ('{"score": x}', "in row 100"),
