@@ -56,18 +56,20 @@ def subsampled_gaussian(
     with needs("dp", "SubsampledGaussianDP"):
         from dp_accounting import NeighboringRelation as Neighbours
         from dp_accounting.pld import privacy_loss_distribution as pld
+    neighbours = Neighbours.ADD_OR_REMOVE_ONE
+    orders = ["remove"]
+    if relation == "replace":
+        neighbours = Neighbours.REPLACE_ONE
+    elif sides != "member":
+        orders.append("add")
     # The law of the privacy loss of all steps, rounded so that more is allowed.
-    replaced = relation == "replace"
-    loss = pld.from_gaussian_mechanism(
+    loss_of_one_step = pld.from_gaussian_mechanism(
         noise_multiplier,
         value_discretization_interval=_STEP,
         sampling_prob=sampling_rate,
-        neighboring_relation=Neighbours.REPLACE_ONE if replaced else Neighbours.ADD_OR_REMOVE_ONE,
-    ).self_compose(steps)
-    orders = ["remove"]
-    if sides != "member" and not replaced:
-        orders.append("add")
-    return allowed(loss, orders)
+        neighboring_relation=neighbours,
+    )
+    return allowed(loss_of_one_step.self_compose(steps), orders)
 
 
 def allowed(loss: object, orders: Sequence[str]) -> TradeOff:
@@ -76,9 +78,10 @@ def allowed(loss: object, orders: Sequence[str]) -> TradeOff:
     δ is on a grid of ε, finer where losses are small; between points lines allow more. Where it
     ends is where noise begins, so rounded up: last bits of a transform move no point.
     """
-    grid = _grid(loss)
-    delta = _largest(loss, grid, orders)
-    return TradeOff.profile(grid, np.clip(delta + _NOISE, 0.0, 1.0))
+    epsilon = _epsilon_grid(loss)
+    delta = _largest_delta(loss, epsilon, orders)
+    rounded_up = np.clip(delta + _NOISE, 0.0, 1.0)
+    return TradeOff.profile(epsilon, rounded_up)
 
 
 def attained_of(loss: object, orders: Sequence[str], rounded: float) -> TradeOff:
@@ -87,27 +90,31 @@ def attained_of(loss: object, orders: Sequence[str], rounded: float) -> TradeOff
     δ at each ε is that at the next one of the grid, and farther by this number, so that lines
     between points allow less too. Where the grid ends it is 0.
     """
-    grid = _grid(loss)
-    delta = _largest(loss, grid + rounded, orders)
-    least = np.maximum(0.0, -np.expm1(grid))
-    below = np.maximum(np.append(delta[1:], 0.0) - _NOISE, least)
-    return TradeOff.profile(grid, np.clip(below, 0.0, 1.0))
+    epsilon = _epsilon_grid(loss)
+    delta = _largest_delta(loss, epsilon + rounded, orders)
+    delta_of_next_point = np.append(delta[1:], 0.0)
+    # A mechanism that ignores its data has δ(ε) = 1 - e^ε where ε < 0.
+    least_delta_of_all = np.maximum(0.0, -np.expm1(epsilon))
+    rounded_down = np.maximum(delta_of_next_point - _NOISE, least_delta_of_all)
+    return TradeOff.profile(epsilon, np.clip(rounded_down, 0.0, 1.0))
 
 
-def _grid(loss: Any) -> FloatArray:
-    """Return values of ε at which curves of a loss are computed."""
-    end = max(_STEP, float(loss.get_epsilon_for_delta(_NOISE)))
-    quarters = math.ceil(4 * math.log2(end))
-    far = min(_FARTHEST, 2.0 ** (quarters / 4))
-    points = min(_POINTS, max(2, round(100 * far)))
-    half = np.linspace(0, far, points + 1)
-    return np.concatenate([-half[:0:-1], half])
+def _epsilon_grid(loss: Any) -> FloatArray:
+    """Return values of ε at which curves of a loss are computed, as many below 0 as above."""
+    largest_epsilon = max(_STEP, float(loss.get_epsilon_for_delta(_NOISE)))
+    # Powers of 2^(1/4), so that last bits of the transform do not move the grid
+    quarter_powers = math.ceil(4 * math.log2(largest_epsilon))
+    farthest = min(_FARTHEST, 2.0 ** (quarter_powers / 4))
+    points = min(_POINTS, max(2, round(100 * farthest)))
+    positive_half = np.linspace(0, farthest, points + 1)
+    negative_half = -positive_half[:0:-1]
+    return np.concatenate([negative_half, positive_half])
 
 
-def _largest(loss: object, epsilon: FloatArray, orders: Sequence[str]) -> FloatArray:
+def _largest_delta(loss: object, epsilon: FloatArray, orders: Sequence[str]) -> FloatArray:
     """Return the largest δ(ε) of some orders."""
-    of_orders = [_delta(loss, epsilon=epsilon, order=order) for order in orders]
-    largest: FloatArray = np.max(of_orders, axis=0)
+    delta_of_orders = [_delta(loss, epsilon=epsilon, order=order) for order in orders]
+    largest: FloatArray = np.max(delta_of_orders, axis=0)
     return largest
 
 
@@ -119,21 +126,23 @@ def _delta(loss: object, epsilon: FloatArray, order: str) -> FloatArray:
     the composition itself, and these sums a thousandth of that. It also has no order: its value is
     the larger of both. A test compares the two, and versions of dp-accounting are capped.
     """
-    law = vars(getattr(loss, f"_pmf_{order}").to_dense_pmf())
-    mass: FloatArray = np.maximum(law["_probs"], 0.0)
-    losses = (law["_lower_loss"] + np.arange(mass.size)) * law["_discretization"]
-    # Sums over all losses from each one on, and over none.
-    tail = np.append(_tail(mass), 0.0)
-    scaled = np.append(_tail(mass * np.exp(-losses)), 0.0)
-    above = np.searchsorted(losses, epsilon, side="right")
-    delta = tail[above] - np.exp(epsilon) * scaled[above]
-    certain: FloatArray = law["_infinity_mass"] + np.maximum(delta, 0.0)
-    return certain
+    privacy_loss_law = getattr(loss, f"_pmf_{order}").to_dense_pmf()
+    fields = vars(privacy_loss_law)
+    probabilities: FloatArray = np.maximum(fields["_probs"], 0.0)
+    lattice_points = fields["_lower_loss"] + np.arange(probabilities.size)
+    losses = lattice_points * fields["_discretization"]
+    # Sums of P(l), and of P(l) e^-l, over all losses from each one on, and over none
+    upper_tails = np.append(_upper_tails(probabilities), 0.0)
+    weighted_tails = np.append(_upper_tails(probabilities * np.exp(-losses)), 0.0)
+    first_above = np.searchsorted(losses, epsilon, side="right")
+    delta = upper_tails[first_above] - np.exp(epsilon) * weighted_tails[first_above]
+    with_certain_losses: FloatArray = fields["_infinity_mass"] + np.maximum(delta, 0.0)
+    return with_certain_losses
 
 
-def _tail(mass: FloatArray) -> FloatArray:
+def _upper_tails(probabilities: FloatArray) -> FloatArray:
     """Return sums from each entry on."""
-    return np.cumsum(mass[::-1])[::-1]
+    return np.cumsum(probabilities[::-1])[::-1]
 
 
 @lru_cache(maxsize=512)
@@ -155,45 +164,53 @@ def attained(
     large ones.
     """
     # 1. The loss of one step on a lattice, under P, under Q, and under Q tilted towards P.
-    one = _Step(noise=noise_multiplier, rate=sampling_rate, replaced=relation == "replace")
-    losses, member, other = _lattice(one, steps)
-    step = _step(losses)
-    tilted = other * np.exp(losses)
+    one_step = _Step(
+        noise_multiplier=noise_multiplier,
+        sampling_rate=sampling_rate,
+        replaced=relation == "replace",
+    )
+    losses, under_p, under_q = _lattice(one_step, steps)
+    spacing = _spacing(losses)
+    tilted = under_q * np.exp(losses)
     scale = float(tilted.sum())
+    tilted_law = tilted / scale
     # 2. A window that holds the sum of all steps but for a chance of e^-37.
-    start, size = _window(losses, steps, member, other, tilted / scale)
-    first = round(losses[0] / step)
-    sums = step * (start + np.arange(size))
-
-    def of_sum(law: FloatArray) -> FloatArray:
-        """Return the law of the sum of all steps, by the power of its Fourier transform."""
-        folded = np.bincount(np.arange(law.size) % size, weights=law, minlength=size)
-        mass = np.fft.irfft(np.fft.rfft(folded) ** steps, size)
-        return np.roll(mass, steps * first - start)
-
+    start, size = _window(losses, steps, under_p, under_q, tilted_law)
+    shift = steps * round(losses[0] / spacing) - start
+    sums = spacing * (start + np.arange(size))
     # 3. Power and level beyond each threshold, roundings taken off the one and put on the other.
-    noise = _NOISE + steps * _PER_STEP
-    power = _tail(of_sum(member)) - noise
-    level = _tail(of_sum(other)) + noise
+    rounding = _NOISE + steps * _PER_STEP
+    power = _upper_tails(_law_of_sum(under_p, steps, size, shift)) - rounding
+    level = _upper_tails(_law_of_sum(under_q, steps, size, shift)) + rounding
     # Small levels come from the tilted law, weighted back: there the other one is noise.
     exponent = steps * math.log(scale) - sums
     weights = np.exp(np.minimum(exponent, _STEEP))
-    small = _tail(of_sum(tilted / scale) * weights)
-    small += 2 * noise * weights
-    level = np.where(exponent < _STEEP, np.minimum(level, small), level)
-    curve = _through(level, power)
+    small_level = _upper_tails(_law_of_sum(tilted_law, steps, size, shift) * weights)
+    small_level += 2 * rounding * weights
+    level = np.where(exponent < _STEEP, np.minimum(level, small_level), level)
+    curve = _curve_through(level, power)
     if sides == "member":
         return curve
     return curve.symmetrized()
 
 
-def _through(level: FloatArray, power: FloatArray) -> TradeOff:
+def _law_of_sum(law: FloatArray, steps: int, size: int, shift: int) -> FloatArray:
+    """Return the law of the sum of all steps in a window, by the power of its Fourier transform."""
+    places = np.arange(law.size) % size
+    folded_law = np.bincount(places, weights=law, minlength=size)
+    transform = np.fft.rfft(folded_law)
+    probabilities = np.fft.irfft(transform**steps, size)
+    return np.roll(probabilities, shift)
+
+
+def _curve_through(level: FloatArray, power: FloatArray) -> TradeOff:
     """Return the curve through tests: lines between them are tests that choose at random."""
-    keep = np.flatnonzero((power > level) & (level > 0) & (power < 1))
-    keep = keep[:: max(1, keep.size // _THRESHOLDS)]
-    x = np.concatenate([[0.0], level[keep], [1.0]])
-    y = np.concatenate([[1.0], 1.0 - power[keep], [0.0]])
-    return TradeOff.table(*convex_hull(x, y))
+    is_useful = (power > level) & (level > 0) & (power < 1)
+    useful = np.flatnonzero(is_useful)
+    thinned = useful[:: max(1, useful.size // _THRESHOLDS)]
+    alpha = np.concatenate([[0.0], level[thinned], [1.0]])
+    missed = np.concatenate([[1.0], 1.0 - power[thinned], [0.0]])
+    return TradeOff.table(*convex_hull(alpha, missed))
 
 
 @dataclass(frozen=True)
@@ -204,109 +221,128 @@ class _Step:
     N(0, σ²); where it is replaced by one whose gradient is the opposite, Q mirrors P.
     """
 
-    noise: float
-    rate: float
+    noise_multiplier: float
+    sampling_rate: float
     replaced: bool
 
     def loss(self, x: FloatArray) -> FloatArray:
         """Return ln dP/dQ at x."""
-        included = privacy_loss(x, noise_multiplier=self.noise, sampling_rate=self.rate)
-        if self.replaced:
-            return included - privacy_loss(-x, noise_multiplier=self.noise, sampling_rate=self.rate)
-        return included
+        loss_of_adding = privacy_loss(x, self.noise_multiplier, self.sampling_rate)
+        if not self.replaced:
+            return loss_of_adding
+        loss_of_opposite = privacy_loss(-x, self.noise_multiplier, self.sampling_rate)
+        return loss_of_adding - loss_of_opposite
 
     def edges(self, losses: FloatArray) -> FloatArray:
         """Return where the loss takes some values."""
-        if self.replaced:  # a quadratic equation in e^(x/σ²)
-            variance = self.noise**2
-            scale = (1 - self.rate) / self.rate * math.exp(0.5 / variance)
-            half = 0.5 * losses
-            return variance * (half + np.arcsinh(scale * np.sinh(half)))
+        variance = self.noise_multiplier**2
+        rate = self.sampling_rate
+        if self.replaced:
+            # The root of a quadratic equation in e^(x/σ²)
+            scale = (1 - rate) / rate * math.exp(0.5 / variance)
+            half_losses = 0.5 * losses
+            return variance * (half_losses + np.arcsinh(scale * np.sinh(half_losses)))
         with np.errstate(divide="ignore", invalid="ignore"):
-            odds = np.expm1(losses) / self.rate + 1.0
-            return 0.5 + self.noise**2 * np.log(np.maximum(odds, 0.0))
+            density_ratio = np.expm1(losses) / rate + 1.0
+            return 0.5 + variance * np.log(np.maximum(density_ratio, 0.0))
 
     def laws(self, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the probabilities of cells under P and Q."""
-        without = normal_cells(edges / self.noise)
-
-        def mixed(shift: float) -> FloatArray:
-            sampled = normal_cells((edges - shift) / self.noise)
-            mixture: FloatArray = (1 - self.rate) * without + self.rate * sampled
-            return mixture
-
+        not_sampled = normal_cells(edges / self.noise_multiplier)
+        under_p = self._mixture(edges, not_sampled, mean=1.0)
         if self.replaced:
-            return mixed(1.0), mixed(-1.0)
-        return mixed(1.0), without
+            return under_p, self._mixture(edges, not_sampled, mean=-1.0)
+        return under_p, not_sampled
+
+    def _mixture(self, edges: FloatArray, not_sampled: FloatArray, mean: float) -> FloatArray:
+        """Return the probabilities of cells where a gradient of this size may be sampled."""
+        sampled = normal_cells((edges - mean) / self.noise_multiplier)
+        rate = self.sampling_rate
+        mixture: FloatArray = (1 - rate) * not_sampled + rate * sampled
+        return mixture
 
 
-def _lattice(one: _Step, steps: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _lattice(one_step: _Step, steps: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the rounded losses of one step, and their probabilities under P and Q."""
-    far = _DEVIATIONS * one.noise
-    lowest = 0
-    if one.replaced:
-        lowest = -1
-    x = np.linspace(lowest - far, 1 + far, 4001)
-    density = np.exp(-0.5 * (x / one.noise) ** 2)
-    exact = one.loss(x)
-    spread = math.inf
-    for weights in (density, density * np.exp(exact)):
-        mean = np.average(exact, weights=weights)
-        variance = np.average((exact - mean) ** 2, weights=weights)
-        spread = min(spread, math.sqrt(variance))
-    widest = float(exact[-1] - exact[0])
-    step = max(spread / _FINENESS, widest / _MOST, spread * math.sqrt(steps) / _LONGEST)
-    lowest_point = round(exact[0] / step)
-    highest_point = round(exact[-1] / step)
-    points = np.arange(lowest_point, highest_point + 1)
-    between = (points[1:] - 0.5) * step
-    member, other = one.laws(one.edges(between))
-    return points * step, member, other
+    # 1. The exact loss wherever noise reaches, and its standard deviation under Q and P.
+    reach = _DEVIATIONS * one_step.noise_multiplier
+    lowest_mean = 0
+    if one_step.replaced:
+        lowest_mean = -1
+    x = np.linspace(lowest_mean - reach, 1 + reach, 4001)
+    density = np.exp(-0.5 * (x / one_step.noise_multiplier) ** 2)
+    exact_losses = one_step.loss(x)
+    deviation = math.inf
+    for weights in (density, density * np.exp(exact_losses)):
+        mean = np.average(exact_losses, weights=weights)
+        variance = np.average((exact_losses - mean) ** 2, weights=weights)
+        deviation = min(deviation, math.sqrt(variance))
+    # 2. A lattice that is fine for one step, and not too long for one or for all.
+    lowest_loss = exact_losses[0]
+    highest_loss = exact_losses[-1]
+    shortest_for_one = float(highest_loss - lowest_loss) / _MOST
+    shortest_for_all = deviation * math.sqrt(steps) / _LONGEST
+    spacing = max(deviation / _FINENESS, shortest_for_one, shortest_for_all)
+    points = np.arange(round(lowest_loss / spacing), round(highest_loss / spacing) + 1)
+    # 3. Each cell ends halfway between two points.
+    ends_of_cells = (points[1:] - 0.5) * spacing
+    under_p, under_q = one_step.laws(one_step.edges(ends_of_cells))
+    return points * spacing, under_p, under_q
 
 
 def privacy_loss(x: FloatArray, noise_multiplier: float, sampling_rate: float) -> FloatArray:
     """Return ln(1 - q + q e^((2x - 1)/(2σ²))), which increases with x."""
-    excluded = -math.inf
+    log_not_sampled = -math.inf
     if sampling_rate < 1:
-        excluded = math.log1p(-sampling_rate)
-    included = math.log(sampling_rate) + (x - 0.5) / noise_multiplier**2
-    return np.logaddexp(excluded, included)
+        log_not_sampled = math.log1p(-sampling_rate)
+    log_density_ratio = (x - 0.5) / noise_multiplier**2
+    log_sampled = math.log(sampling_rate) + log_density_ratio
+    return np.logaddexp(log_not_sampled, log_sampled)
 
 
 def normal_cells(edges: FloatArray) -> FloatArray:
     """Return the standard normal probabilities of the cells between edges, ends included."""
     below = np.concatenate([[0.0], _core.normal_cdf(edges), [1.0]])
     above = np.concatenate([[1.0], _core.normal_cdf(-edges), [0.0]])
-    cells: FloatArray = np.where(below[1:] < 0.5, np.diff(below), -np.diff(above))
+    # Differences of the smaller tail, which lose no digits
+    is_left = below[1:] < 0.5
+    cells: FloatArray = np.where(is_left, np.diff(below), -np.diff(above))
     return cells
 
 
 def _window(losses: FloatArray, steps: int, *laws: FloatArray) -> tuple[int, int]:
     """Return the first point of the lattice, and the number, that hold sums under some laws."""
-    step = _step(losses)
-    low = math.inf
-    high = -math.inf
+    spacing = _spacing(losses)
+    lowest_sum = math.inf
+    highest_sum = -math.inf
     for law in laws:
         mean = float(law @ losses)
         variance = float(law @ (losses - mean) ** 2)
-        spread = math.sqrt(max(variance, step**2))
-        rates = np.geomspace(1e-2, 1e2, 24) / (spread * math.sqrt(steps))
+        deviation_of_sum = math.sqrt(max(variance, spacing**2)) * math.sqrt(steps)
+        rates = np.geomspace(1e-2, 1e2, 24) / deviation_of_sum
         for sign in (-1.0, 1.0):
-            # Chernoff's bound on the sum, over rates of its exponent.
-            centred = sign * (losses - mean)
-            cumulants = np.array([_cumulant(law, rate * centred) for rate in rates])
-            bounds = (steps * cumulants - _LN_OUTSIDE) / rates
-            farthest = steps * float(centred.max())
-            beyond = min(float(np.min(bounds)), farthest)
-            edge = steps * mean + sign * beyond
-            low = min(low, edge)
-            high = max(high, edge)
-    start = math.floor(low / step) - 1
-    stop = math.ceil(high / step) + 1
-    return start, 1 << (stop - start).bit_length()
+            centred_losses = sign * (losses - mean)
+            farthest = _farthest_sum(law, centred_losses, steps, rates)
+            end = steps * mean + sign * farthest
+            lowest_sum = min(lowest_sum, end)
+            highest_sum = max(highest_sum, end)
+    start = math.floor(lowest_sum / spacing) - 1
+    stop = math.ceil(highest_sum / spacing) + 1
+    next_power_of_two = 1 << (stop - start).bit_length()
+    return start, next_power_of_two
 
 
-def _step(losses: FloatArray) -> float:
+def _farthest_sum(
+    law: FloatArray, centred_losses: FloatArray, steps: int, rates: FloatArray
+) -> float:
+    """Return how far above its mean a sum may be, by Chernoff's bound at the best of some rates."""
+    cumulants = [_cumulant(law, rate * centred_losses) for rate in rates]
+    bounds = (steps * np.array(cumulants) - _LN_OUTSIDE) / rates
+    largest_sum = steps * float(centred_losses.max())
+    return min(float(np.min(bounds)), largest_sum)
+
+
+def _spacing(losses: FloatArray) -> float:
     """Return the distance between points of a lattice; 1 if there is one point."""
     if losses.size > 1:
         return float(losses[1] - losses[0])
@@ -316,4 +352,5 @@ def _step(losses: FloatArray) -> float:
 def _cumulant(law: FloatArray, exponents: FloatArray) -> float:
     """Return ln of the mean of e^exponent."""
     largest = float(exponents.max())
-    return largest + math.log(float(law @ np.exp(exponents - largest)))
+    mean_of_scaled = float(law @ np.exp(exponents - largest))
+    return largest + math.log(mean_of_scaled)

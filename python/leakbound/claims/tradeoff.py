@@ -206,12 +206,13 @@ class TradeOff(Record):
     def _convex_with_mirror_image(self) -> "TradeOff":
         """Return the largest convex curve below this one and its mirror image."""
         alpha, f = convex_hull(*self.corners())
-        # its own mirror image: points of the inverse lie on the curve, roundings allowed
-        within = np.interp(np.minimum(f + _CLOSE, 1.0), alpha, f)
-        if np.all(within <= alpha + _CLOSE):
+        # Its own mirror image: points of the inverse lie on the curve, roundings allowed
+        at_inverse = np.interp(np.minimum(f + _CLOSE, 1.0), alpha, f)
+        if np.all(at_inverse <= alpha + _CLOSE):
             return self
-        alpha, f = convex_hull(np.concatenate([alpha, f]), np.concatenate([f, alpha]))
-        return TradeOff.table(alpha, f)
+        both_levels = np.concatenate([alpha, f])
+        both_values = np.concatenate([f, alpha])
+        return TradeOff.table(*convex_hull(both_levels, both_values))
 
     def corners(self) -> tuple[FloatArray, FloatArray]:
         """Return points (α, f(α)), both ends among them, whose convex hull is the curve, or below.
@@ -221,26 +222,14 @@ class TradeOff(Record):
         values = self.parameters
         if self._is_closed:
             mu = np.minimum(values.get("mu", 0.0), _LARGEST)
-            reach = values.get("epsilon", mu**2 / 2) + _DEVIATIONS * mu
-            slopes = np.linspace(-1, 1, _LINES) * np.minimum(reach, _FARTHEST)
-            return TradeOff.profile(slopes, self.delta(slopes)).corners()
+            # Losses are around μ²/2, or at most ε in size.
+            farthest_loss = values.get("epsilon", mu**2 / 2) + _DEVIATIONS * mu
+            epsilon = np.linspace(-1, 1, _LINES) * np.minimum(farthest_loss, _FARTHEST)
+            return TradeOff.profile(epsilon, self.delta(epsilon)).corners()
         if self.family == "table":
             alpha = values["alpha"]
             return alpha, np.minimum(values["f"], 1.0 - alpha)
-        # f is the highest of the lines of all pairs, which cross at the slopes of a hull
-        order = np.argsort(values["epsilon"], kind="stable")
-        # δ never rises with ε: of pairs that say otherwise the smaller δ holds
-        epsilon = values["epsilon"][order]
-        least = np.maximum(values["delta"][order], -np.expm1(epsilon))
-        steepness = np.append(0.0, np.exp(epsilon))
-        delta = np.append(1.0, np.minimum.accumulate(least))
-        steepness, delta = convex_hull(steepness, delta)
-        crossing = -np.diff(delta) / np.diff(steepness)
-        power = delta[1:] + steepness[1:] * crossing
-        level = np.concatenate([[0.0], np.minimum(crossing[::-1], 1.0), [1.0]])
-        reached = np.concatenate([delta[-1:], power[::-1], [1.0]])
-        missed = 1.0 - reached * (1.0 + _CLOSE)
-        return level, np.clip(missed, 0.0, None)
+        return _corners_of_profile(values["epsilon"], values["delta"])
 
     @property
     def core(self) -> _core.TradeOff:
@@ -279,6 +268,32 @@ class TradeOff(Record):
     def epsilon_at(self, delta: float) -> float:
         """Return ε(δ) of one δ in [0, 1] that was checked before."""
         return float(self.core.epsilon(np.array([delta]))[0])
+
+
+def _corners_of_profile(epsilon: FloatArray, delta: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the corners of the curve that pairs (ε, δ) allow together.
+
+    f is the highest of the lines 1 - δ - e^ε α of all pairs, which cross at the slopes of a hull.
+    """
+    # 1. The pairs by increasing ε, with what holds for every mechanism.
+    order = np.argsort(epsilon, kind="stable")
+    increasing_epsilon = epsilon[order]
+    least_delta_of_all = -np.expm1(increasing_epsilon)
+    delta_of_each = np.maximum(delta[order], least_delta_of_all)
+    # δ never rises with ε: of pairs that say otherwise the smaller δ holds
+    falling_delta = np.minimum.accumulate(delta_of_each)
+    # 2. Where lines that count cross, by increasing slope.
+    slopes = np.append(0.0, np.exp(increasing_epsilon))
+    intercepts = np.append(1.0, falling_delta)
+    slopes, intercepts = convex_hull(slopes, intercepts)
+    crossings = -np.diff(intercepts) / np.diff(slopes)
+    power_at_crossings = intercepts[1:] + slopes[1:] * crossings
+    # 3. The steepest line comes first.
+    increasing_levels = np.minimum(crossings[::-1], 1.0)
+    alpha = np.concatenate([[0.0], increasing_levels, [1.0]])
+    power = np.concatenate([intercepts[-1:], power_at_crossings[::-1], [1.0]])
+    f = 1.0 - power * (1.0 + _CLOSE)
+    return alpha, np.clip(f, 0.0, None)
 
 
 def least_delta(curve: TradeOff) -> float:

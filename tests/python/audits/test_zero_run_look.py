@@ -17,7 +17,7 @@ from leakbound.audits.policies.f_dp import JointTest, OutsideInFamily
 from leakbound.audits.policies.second_look import second_look
 from leakbound.audits.zero_run import offsets as offsets_module
 from leakbound.audits.zero_run import pilot
-from leakbound.audits.zero_run.game import ObservedGame
+from leakbound.audits.zero_run.game import Guesses, ObservedGame
 from leakbound.audits.zero_run.levels import Level
 from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
 from leakbound.audits.zero_run.offsets import PoissonBinomial
@@ -281,11 +281,11 @@ def test_the_choice_reads_no_label_but_those_seen(
     assert same_choice_whatever_is_not_seen(claim, sides, reference=reference) >= 6
 
 
-def by_all_labels(odds: OddsSet, _rows: Any) -> FloatArray:
+def by_all_labels(odds: OddsSet, order: Guesses) -> FloatArray:
     """Return log-odds that all audited labels suggest, and with them who is kept."""
     found = odds.found
     fitted = LogisticPropensity(calibration=None).fit(found.features, found.member, seed=0)
-    return fitted.log_odds(found.features)
+    return fitted.log_odds(found.features)[order.rows]
 
 
 def peeking(toward: FloatArray, right: BoolArray) -> Any:

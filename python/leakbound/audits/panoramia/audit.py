@@ -197,7 +197,7 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
         by_match = None
         if self.features is not None:
             table = placed_features(order, self.features)
-            check_length(table.rows[:, 0], examples=member.size, name="features")
+            check_length(table.rows, examples=member.size, name="features")
             learning = of_audited(baseline_scores, table)
             audit = PairAudit.prepare(
                 attack_scores,

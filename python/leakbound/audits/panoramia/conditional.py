@@ -12,7 +12,7 @@ from leakbound._base.alignment import ExampleOrder
 from leakbound._base.features import FeatureTable
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.audits.road import AlignedScores, Attacks, Request
-from leakbound.audits.zero_run.audit import bound
+from leakbound.audits.zero_run.audit import CORRECTIONS, bound
 from leakbound.audits.zero_run.game import drawn_in
 from leakbound.audits.zero_run.learning import Learning, learnt
 from leakbound.audits.zero_run.log_odds import Odds
@@ -65,12 +65,9 @@ def worded(learning: Learning, *, model: str, learnt_from: str) -> Learning:
 def of_audited(baseline: FloatArray, features: FeatureTable) -> Learning:
     """Learn from the audited coins, given the baseline's scores and features."""
     finite = baseline[np.isfinite(baseline)]
-    low = -1.0
-    high = 1.0
-    if finite.size:
-        low = finite.min()
-        high = finite.max()
-    table = np.column_stack([np.clip(baseline, low, high), features.rows])
+    if not finite.size:
+        finite = np.array([-1.0, 1.0])
+    table = np.column_stack([np.clip(baseline, finite.min(), finite.max()), features.rows])
     names = ("baseline", *features.names)
     return worded(
         Learning.of_table(replace(features, rows=columns(table, table), names=names)),
@@ -121,6 +118,11 @@ class PairAudit:
 
     def bound(self, claim: PureDP | ApproxDP, correction: PairCorrection) -> ZeroRunResult:
         """Return a bound of kind "conditional_lower_bound", for replacing one example."""
-        request = replace(self.request, claim=claim)
-        options = _CORRECTED[correction]
-        return bound(self.examples, self.odds, options, request, drawn=_PAIRED)
+        return bound(
+            self.examples,
+            self.odds,
+            CORRECTIONS[correction](claim=claim),
+            _CORRECTED[correction],
+            replace(self.request, claim=claim),
+            drawn=_PAIRED,
+        )

@@ -50,6 +50,10 @@ _FORMS: dict[Relaxation, tuple[TailBound, ...]] = {
     "knapsack": ("coupling", "exact"),
     "published": ("panoramia",),
 }
+_DEFAULTS: dict[Relaxation, policies.Policy] = {
+    "knapsack": DEFAULT_SCAN,
+    "published": policies.UnionBound(),
+}
 _REAL = (
     "Members and non-members are exchangeable except for training, so c = 0. Given which of them "
     "are shown, and the number of members, the members are a random part of them. "
@@ -112,18 +116,12 @@ class Rankings:
         max_recall: float,
     ) -> Self:
         """Test the games of the baseline and of the attack: of pairs where non-members are real."""
-        if paired and relaxed.how == "published":
-            raise OptionError(
-                'relaxation="published" is for generated non-members: real ones are audited as a '
-                "random split, so leave it out"
-            )
+        if paired or request.cuts is not None:
+            _check(request.cuts, relaxed, paired=paired)
         # Where c is known, each ranking has the whole level.
         level = request.level
         if not paired:
             level = shares.RANKINGS.of(request.level, len(games))
-        if isinstance(request.cuts, policies.SecondLook):
-            message = "{cuts=SecondLook} is not for PANORAMIA: use {KLScan} or {OutsideIn}"
-            raise OptionError(Message(message))
         guesses = games[0].examples
         recall = _recall(max_recall, cuts=request.cuts, examples=guesses)
         # The baseline saw nothing of the model, whatever δ is.
@@ -151,6 +149,18 @@ class Rankings:
         )
 
 
+def _check(cuts: policies.CutPolicy | None, relaxed: Relaxed, *, paired: bool) -> None:
+    """Refuse cuts, and a relaxation of pairs, that have no form here."""
+    if isinstance(cuts, policies.SecondLook):
+        message = "{cuts=SecondLook} is not for PANORAMIA: use {KLScan} or {OutsideIn}"
+        raise OptionError(Message(message))
+    if paired and relaxed.how == "published":
+        raise OptionError(
+            'relaxation="published" is for generated non-members: real ones are audited as a '
+            "random split, so leave it out"
+        )
+
+
 def _score_audit(proof: policies.Proof) -> ScoreAudit:
     """Return what one ranking proves as a record of its own."""
     return ScoreAudit(**parts(proof), options=proof.options, warnings=proof.warnings)
@@ -162,15 +172,12 @@ def _proof(
     """Return what guesses of members prove, with failures where there may be some."""
     if game.sides == "pairs":
         return _of_pairs(request, game, level)
-    policy = cast("policies.Policy | None", request.cuts)  # all others were refused
     if failures:
-        policy = approx_policy(
-            request.cuts, failures, examples=game.examples, sides="member", forms=_FORMS[how]
-        )
-    if policy is None:
-        policy = DEFAULT_SCAN
-        if how == "published":
-            policy = policies.UnionBound()
+        forms = _FORMS[how]
+        return approx_policy(
+            request.cuts, failures, examples=game.examples, sides="member", forms=forms
+        ).audit(game, level)
+    policy = cast("policies.Policy", request.cuts or _DEFAULTS[how])  # all others were refused
     return policy.audit(game, level)
 
 

@@ -40,7 +40,13 @@ from leakbound.audits.road import (
 )
 from leakbound.audits.zero_run.correction import Correction, fair
 from leakbound.audits.zero_run.game import ObservedGame
-from leakbound.audits.zero_run.learning import Learning, check_folds, learnt, table_of_folds
+from leakbound.audits.zero_run.learning import (
+    Learning,
+    check_folds,
+    check_options,
+    learnt,
+    table_of_folds,
+)
 from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet, known
 from leakbound.audits.zero_run.matching import Match
 from leakbound.audits.zero_run.offsets import PoissonBinomial
@@ -189,10 +195,14 @@ class ZeroRun(ZeroRunOptions, Design[Listed, ZeroRunResult]):
         if _by_set(propensity, self.uncertainty):
             logistic = cast("PropensityFit | CrossFit | LogisticPropensity", propensity)
             learning = Learning.of(logistic, examples, self)
-            return bound(examples, learnt(examples, learning, self, request), self, request)
-        if isinstance(propensity, CrossFit):
+            check_options(self, request, learning)
+            odds: Odds = learnt(examples, learning, self, request)
+        elif isinstance(propensity, CrossFit):
             return self._by_folds(examples, propensity, request)
-        return bound(examples, known(examples, propensity, self, request), self, request)
+        else:
+            odds = known(examples, propensity, self, request)
+        correction = correction_of(self, request, odds)
+        return bound(examples, odds, correction, self, request)
 
     def _by_folds(
         self, examples: AlignedScores, crossed: CrossFit, request: Request
@@ -213,7 +223,8 @@ class ZeroRun(ZeroRunOptions, Design[Listed, ZeroRunResult]):
             own = replace(self, features=crossed.features[rows])
             part = AlignedScores(ExampleOrder(), attacks.taken(rows), examples.member[rows])
             odds = known(part, model, own, of_fold, table.taken(rows))
-            results.append(bound(part, odds, own, of_fold))
+            correction = correction_of(own, of_fold, odds)
+            results.append(bound(part, odds, correction, own, of_fold))
         withheld = [fold for fold, result in enumerate(results) if result.withheld]
         bounds = np.array([result.bound for result in results])
         chosen = withheld[0] if withheld else int(np.argmax(bounds))
@@ -231,6 +242,7 @@ class ZeroRun(ZeroRunOptions, Design[Listed, ZeroRunResult]):
 def bound(
     examples: AlignedScores,
     odds: Odds,
+    correction: Correction,
     options: ZeroRunOptions,
     request: Request,
     drawn: tuple[Assumption, Assumption] = OBSERVED,
@@ -240,7 +252,6 @@ def bound(
     `drawn` is what is assumed of memberships, and of what they change.
     """
     level = odds.share * request.level
-    correction = correction_of(options, request, odds)
     # 1. What is proved at the level that the error of log-odds leaves.
     games = {name: _game_of(examples, odds, name, request) for name in odds.scores}
     proof = AnyAttacks(games).prove(level, partial(correction.prove, odds))

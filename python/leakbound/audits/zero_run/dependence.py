@@ -38,9 +38,9 @@ def columns_needed(table: FloatArray, names: Strings) -> Columns:
     """
     varied = table.max(axis=0) > table.min(axis=0)
     if varied.all():
-        units, _ = _units(table)
-        if _is_independent(units):
-            return Columns(np.arange(units.shape[1]), (), ())
+        centred, lengths = _centred(table)
+        if _is_independent(centred / lengths):
+            return Columns(np.arange(lengths.size), (), ())
     return _without_needless(table, names, varied)
 
 
@@ -67,7 +67,10 @@ def _combinations(
     """Return which columns are combinations of those before them, of which ones, and nearly so."""
     if not columns.size:
         return {}, ()
-    units, rounding = _units(table[:, columns])
+    centred, lengths = _centred(table[:, columns])
+    units = centred / lengths
+    # By how much sums of columns of length 1 are off
+    rounding = float(_ROUNDING * np.sqrt(len(table)) / lengths.min())
     if _is_independent(units):
         return {}, ()
     return _found(units, rounding, [repr(names[column]) for column in columns], columns)
@@ -106,16 +109,14 @@ def _found(
     return found, tuple(nearly)
 
 
-def _units(table: FloatArray) -> tuple[FloatArray, float]:
-    """Return columns of length 1 without their means, and by how much sums of them are off.
+def _centred(table: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return columns without their means, and their lengths, in units of their largest values.
 
     The intercept is one more column of the model.
     """
     scaled = table / np.abs(table).max(axis=0)
     centred = scaled - scaled.mean(axis=0)
-    lengths = np.sqrt((centred**2).sum(axis=0))
-    rounding = _ROUNDING * np.sqrt(len(table)) / lengths.min()
-    return centred / lengths, float(rounding)
+    return centred, np.sqrt((centred**2).sum(axis=0))
 
 
 def _explaining(units: FloatArray, inside: list[int], place: int) -> list[int]:

@@ -156,12 +156,15 @@ def learnt(
     """Choose what is audited, find the set, test the model's form, and blind the scores."""
     member = examples.member
     seed = request.seed
-    _check(options, request, learning)
     # 1. The set of the audited examples, and tests of the model's form.
     guide = learning.guide
     if guide is None:
         guide = np.zeros(member.size)
-    rows, beyond = _parts(examples, np.abs(guide), learning, options, request)
+    largest = np.abs(guide)
+    rows = audited(examples, largest, options, request, learning.left_out)
+    beyond = rows[:0]
+    if options.max_log_odds is not None:
+        beyond = _beyond(largest > options.limit, learning.left_out)
     columns = _columns(learning, np.concatenate([rows, beyond]))
     seen = learning.seen[rows]
     refusal = ""
@@ -205,19 +208,11 @@ def learnt(
     )
 
 
-def _parts(
-    examples: AlignedScores,
-    largest: FloatArray,
-    learning: Learning,
-    options: ZeroRunOptions,
-    request: Request,
-) -> tuple[IntArray, IntArray]:
-    """Return the rows that are audited, and those beyond the limit of log-odds."""
-    rows = audited(examples, largest, options, request, learning.left_out)
-    beyond = largest > options.limit
-    if learning.left_out is not None:
-        beyond &= ~learning.left_out
-    return rows, np.flatnonzero(beyond)
+def _beyond(is_beyond: BoolArray, left_out: BoolArray | None) -> IntArray:
+    """Return the rows beyond the limit of log-odds of which features tell all."""
+    if left_out is not None:
+        is_beyond &= ~left_out
+    return np.flatnonzero(is_beyond)
 
 
 def _theorem(level: float) -> str:
@@ -348,7 +343,7 @@ def table_of_folds(crossed: CrossFit) -> FeatureTable:
     )
 
 
-def _check(options: ZeroRunOptions, request: Request, learning: Learning) -> None:
+def check_options(options: ZeroRunOptions, request: Request, learning: Learning) -> None:
     """Refuse options that have no form over a confidence set."""
     if not isinstance(request.cuts, Fixed | SecondLook | None):
         raise _without_form("cuts", request.cuts)

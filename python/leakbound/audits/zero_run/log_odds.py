@@ -62,6 +62,7 @@ _LARGEST = 300.0
 _AGREEING = 0.5
 # Standard errors at which two shares of members are plainly not the same.
 _MISMATCH = 5.0
+_NONE = np.empty(0)
 
 
 def kept_chance(log_odds: FloatArray) -> FloatArray:
@@ -234,21 +235,20 @@ class OddsSet(Odds):
         weights: FloatArray,
         number: int,
         *,
-        odd: FloatArray | None = None,
-        counts: FloatArray | None = None,
+        odd: FloatArray = _NONE,
+        counts: FloatArray = _NONE,
     ) -> FloatArray:
         """Return scores less a linear function of features, such that guesses tell little of them.
 
         So what guesses are right hardly depends on which member of the set is the true one.
         """
         found = self.found
-        nothing = np.empty(0)
         return _core.balanced_scores(
             game.values,
             found.features,
             weights,
-            nothing if odd is None else odd,
-            nothing if counts is None else counts,
+            odd,
+            counts,
             guesses=float(number),
             labels=(found.audited + found.reference) / game.examples,
             one_sided=game.one_sided,

@@ -23,7 +23,7 @@ from leakbound.audits.zero_run.correction import (
 )
 from leakbound.audits.zero_run.game import Guesses, ObservedGame
 from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet, kept_chance
-from leakbound.audits.zero_run.pilot import guide_of, pilot_of, places_of, seen_ranks
+from leakbound.audits.zero_run.pilot import guide_of, pilot_of, places_of
 from leakbound.claims import ApproxDP, Claim, PureDP
 from leakbound.cuts import CutPolicy, Fixed, KLScan, Proof, SecondLook
 from leakbound.cuts.look import CAUTION, PILOT_GUESSES, Look, Part, Parts, most_promising
@@ -174,8 +174,7 @@ class PoissonBinomial(Correction):
     ) -> Proof:
         """Return the least that guesses at ranks prove that a pilot sample chose, at any member."""
         order = _most_telling(odds, game, _most(game))
-        seen = order.rows[seen_ranks(order.rows.size)]
-        toward = guide_of(odds, seen)[order.rows] * order.signs
+        toward = guide_of(odds, order) * order.signs
         guesses = order.taken(_worth_a_look(game, order, toward, part, level))
         best = Best(0.0, 0, 0)
         shift = self.shift(game)

@@ -70,8 +70,7 @@ def looked_at(ladder: Ladder, look: Look, level: float) -> LookedAt | None:
     game = ladder.game
     plan = policy.rule(ladder.expected, ladder.level, game.sides)
     # 1. Labels that are seen, and log-odds that they, or D', suggest.
-    seen = order.rows[seen_ranks(game.examples)]
-    guide = guide_of(ladder.odds, seen)[order.rows]
+    guide = guide_of(ladder.odds, order)
     pilot = pilot_of(order.signs * guide, game.right(order))
     left = places_of(pilot)
     # 2. How many places surely keep each number of guesses, and what these prove.
@@ -126,17 +125,18 @@ def _ranks(pieces: Iterable[tuple[int, int]]) -> IntArray:
     return np.concatenate([np.array([], dtype=np.int64), *each])
 
 
-def guide_of(odds: OddsSet, rows: IntArray) -> FloatArray:
-    """Return log-odds of all examples, from D', or else from the labels of some of them."""
-    guide = odds.guide
-    if guide.any():
+def guide_of(odds: OddsSet, order: Guesses) -> FloatArray:
+    """Return log-odds of guesses in order, from D', or else from the labels that are seen."""
+    guide = odds.guide[order.rows]
+    if odds.guide.any():
         return guide
     found = odds.found
+    rows = order.rows[seen_ranks(order.rows.size)]
     try:
         coefficients = ridge_coefficients(found.features[rows], found.member[rows])
     except LeakboundError:  # all are members, say
         return guide
-    log_odds: FloatArray = _core.linear_log_odds(coefficients, found.features)[0]
+    log_odds: FloatArray = _core.linear_log_odds(coefficients, found.features)[0][order.rows]
     return log_odds
 
 

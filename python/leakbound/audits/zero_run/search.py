@@ -164,11 +164,9 @@ def least_of_all(searches: Sequence[Matching]) -> list[Least]:
     A search is long: the one that promises most comes first, and others are left out where they
     promise no more than it found.
     """
-    promises = [search.chosen.proved(search.at_estimate()) for search in searches]
     found = dict[Matching, Least]()
     most = 0.0
-    for place in np.argsort(-np.array(promises), kind="stable").tolist():
-        search = searches[place]
+    for search in sorted(searches, key=lambda one: -one.chosen.proved(one.at_estimate())):
         found[search] = search.least(above=most)
         most = max(most, found[search].bound)
     return [found[search] for search in searches]
