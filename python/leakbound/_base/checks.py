@@ -34,6 +34,12 @@ MOST_BATCH = 2**31 - 1
 """Examples of a batch at most: rows are counted in steps of it."""
 MOST_REPLICATES = 10**6
 """Bootstrap replicates at most: each is a row of as many numbers as there are examples."""
+_PERCENT = 100
+# What a number is meant as, where an option takes objects.
+_OF_NUMBERS = {
+    "claim": "ε is what is bounded, and result.check(epsilon={}) tests one",
+    "cuts": "for a number of guesses write Fixed({})",
+}
 # Of the longest integers: seeds from the system's entropy have so many.
 _BITS = 128
 # Bits of the longest integers that NumPy has a type for.
@@ -118,8 +124,21 @@ def _not_of(value: object, name: str, types: type[T] | tuple[type[T], ...]) -> s
     """Say that an option is an object of another type."""
     classes = (types,) if isinstance(types, type) else types
     listed = ", ".join(f"{one.__name__}(...)" for one in classes)
-    hint = ": call it" if isinstance(value, type) else ""
-    return f"{name} must be one of {listed}, got {shown(value)}{hint}"
+    return f"{name} must be one of {listed}, got {shown(value)}{_meant(value, name, classes)}"
+
+
+def _meant(value: object, name: str, classes: tuple[type, ...]) -> str:
+    """Say what to write in place of a class, a number, or a word that begins as a class does."""
+    if isinstance(value, type):
+        return ": call it"
+    if isinstance(value, Real) and name in _OF_NUMBERS:
+        return f": {_OF_NUMBERS[name].format(value)}"
+    if isinstance(value, str) and value:
+        begins = value.lower()
+        named = [one.__name__ for one in classes if one.__name__.lower().startswith(begins)]
+        if named:
+            return f": write {named[0]}(...)"
+    return ""
 
 
 def complement(confidence: float) -> float:
@@ -128,12 +147,19 @@ def complement(confidence: float) -> float:
     With an error probability of 1 all claims are refuted, and a search for one that is not has no
     end.
     """
-    error = float(1 - Decimal(repr(real(confidence, name="confidence", above=0, below=1))))
-    if error == 1:
+    try:
+        checked = real(confidence, name="confidence", above=0, below=1)
+    except OptionError as error:
+        if not 1 < confidence < _PERCENT:
+            raise
+        message = f"{error}: write {confidence / _PERCENT:g}"
+        raise OptionError(message, option="confidence") from error
+    level = float(1 - Decimal(repr(checked)))
+    if level == 1:
         raise OptionError(
             f"confidence must be at least 1e-16, got {confidence:g}: use 0.95", option="confidence"
         )
-    return error
+    return level
 
 
 def shown(value: object) -> str:
@@ -506,9 +532,12 @@ def _check_two(values: GenericArray, ones: BoolArray, name: str) -> None:
     strange = np.flatnonzero(~(ones | (values == zero)))
     if strange.size:
         row = int(strange[0])
+        swapped = ""
+        if strange.size == values.size and name == "member":
+            swapped = ": if these are scores, they come first, lb.audit(scores, lb.Coins(member))"
         raise InputError(
             f"{name} must be boolean, {{0, 1}} or {{-1, +1}} throughout, got "
-            f"{values[row].item()!r} at row {row}{seen} ({strange.size} such rows)"
+            f"{values[row].item()!r} at row {row}{seen} ({strange.size} such rows){swapped}"
         )
 
 

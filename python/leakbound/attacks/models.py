@@ -166,6 +166,11 @@ def _asked_of(model: object, x: object, *, own: bool) -> _Asked:
         if not callable(ask):
             continue
         if method == "decision_function" and not own and not hasattr(model, "classes_"):
+            if _type_of(model) == "classifier":
+                raise InputError(
+                    f"{type(model).__name__} is a classifier without classes_: fit it to the "
+                    "training set first"
+                )
             raise InputTypeError(
                 f"{type(model).__name__} has a decision_function, but neither classes_ nor "
                 "score_samples: say what its values mean, by signal=lambda values, y: values if "
@@ -384,9 +389,12 @@ def _called(what: str, function: Callable[..., object], *arguments: object) -> A
         raise
     except Exception as error:  # anybody's code, given data of any type
         given = " and ".join(type(one).__name__ for one in arguments)
+        remedy = "pass data of the type that the fitted model takes"
+        if type(error).__name__ == "NotFittedError":
+            remedy = "fit it to the training set first"
         raise InputError(
-            f"{what} raised {type(error).__name__} when called with {given}: {one_line(error)}; "
-            "pass data of the type that the fitted model takes"
+            f"{what} raised {type(error).__name__} when called with {given}: "
+            f"{one_line(error).rstrip('.')}; {remedy}"
         ) from error
 
 
