@@ -46,6 +46,7 @@ python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 100
 maximum_signature_line_length = 100
 add_module_names = False
+toc_object_entries_show_parents = "hide"  # names of methods fit beside the page
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 numpydoc_xref_param_type = False

@@ -34,6 +34,12 @@ MOST_BATCH = 2**31 - 1
 """Examples of a batch at most: rows are counted in steps of it."""
 MOST_REPLICATES = 10**6
 """Bootstrap replicates at most: each is a row of as many numbers as there are examples."""
+_PERCENT = 100
+# What a number is meant as, where an option takes objects.
+_OF_NUMBERS = {
+    "claim": "ε is what is bounded, and result.check(epsilon={}) tests one",
+    "cuts": "for a number of guesses write Fixed({})",
+}
 # Of the longest integers: seeds from the system's entropy have so many.
 _BITS = 128
 # Bits of the longest integers that NumPy has a type for.
@@ -122,10 +128,22 @@ def _not_an_instance(value: object, name: str, types: type[T] | tuple[type[T], .
     if isinstance(classes, type):
         classes = (classes,)
     listed_classes = ", ".join(f"{allowed.__name__}(...)" for allowed in classes)
-    advice = ""
-    if isinstance(value, type):
-        advice = ": call it"
+    advice = _what_to_write(value, name, classes)
     return f"{name} must be one of {listed_classes}, got {shown(value)}{advice}"
+
+
+def _what_to_write(value: object, name: str, classes: tuple[type, ...]) -> str:
+    """Say what to write in place of a class, a number, or a word that begins as a class does."""
+    if isinstance(value, type):
+        return ": call it"
+    if isinstance(value, Real) and name in _OF_NUMBERS:
+        return f": {_OF_NUMBERS[name].format(value)}"
+    if isinstance(value, str) and value:
+        beginning = value.lower()
+        for allowed in classes:
+            if allowed.__name__.lower().startswith(beginning):
+                return f": write {allowed.__name__}(...)"
+    return ""
 
 
 def complement(confidence: float) -> float:
@@ -134,7 +152,13 @@ def complement(confidence: float) -> float:
     With an error probability of 1 all claims are refuted, and a search for one that is not has no
     end.
     """
-    checked_confidence = real(confidence, name="confidence", above=0, below=1)
+    try:
+        checked_confidence = real(confidence, name="confidence", above=0, below=1)
+    except OptionError as error:
+        if not 1 < confidence < _PERCENT:
+            raise
+        message = f"{error}: write {confidence / _PERCENT:g}"
+        raise OptionError(message, option="confidence") from error
     error_probability = float(1 - Decimal(repr(checked_confidence)))
     if error_probability == 1:
         raise OptionError(
@@ -526,9 +550,12 @@ def _check_two_values(values: GenericArray, is_one: BoolArray, name: str) -> Non
     wrong_rows = np.flatnonzero(~(is_one | (values == other_value)))
     if wrong_rows.size:
         row = int(wrong_rows[0])
+        advice = ""
+        if wrong_rows.size == values.size and name == "member":
+            advice = ": if these are scores, they come first, lb.audit(scores, lb.Coins(member))"
         raise InputError(
             f"{name} must be boolean, {{0, 1}} or {{-1, +1}} throughout, got "
-            f"{values[row].item()!r} at row {row}{other_rows} ({wrong_rows.size} such rows)"
+            f"{values[row].item()!r} at row {row}{other_rows} ({wrong_rows.size} such rows){advice}"
         )
 
 

@@ -33,7 +33,7 @@ from typing import (
 import numpy as np
 
 from leakbound._base.files import write_text
-from leakbound._base.types import JsonObject, JsonValue, Named, PathInput
+from leakbound._base.types import InWords, JsonObject, JsonValue, Named, PathInput
 from leakbound.errors import FormatError, LeakboundError
 
 if TYPE_CHECKING:
@@ -305,6 +305,8 @@ def _form(hint: object) -> Any:
     """Return the stored form, for pydantic, of a type that `encode` takes."""
     from pydantic import AfterValidator, Discriminator
 
+    if isinstance(hint, InWords):
+        return _form(hint.kind)
     origin = get_origin(hint)
     inner = get_args(hint)
     if isinstance(hint, type) and is_dataclass(hint):

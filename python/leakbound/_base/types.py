@@ -2,7 +2,15 @@
 
 import os
 from inspect import formatannotation
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    Protocol,
+    TypeAlias,
+    TypedDict,
+    runtime_checkable,
+)
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,17 +33,19 @@ Number: TypeAlias = Any
 class InWords:
     """What signatures and `help` show in place of an alias: its union has 500 characters.
 
-    Type checkers never see it. It can be part of other annotations, as the union could.
+    Type checkers never see it. It can be part of other annotations, as the union could: records
+    read its `kind`, the union itself.
     """
 
-    def __init__(self, words: str) -> None:
+    def __init__(self, words: str, kind: Any = Any) -> None:
         self._words = words
+        self.kind = kind
 
-    def __or__(self, other: object) -> "InWords":
-        return InWords(f"{self} | {_annotation_in_words(other)}")
+    def __or__(self, other: Any) -> "InWords":
+        return InWords(f"{self} | {_annotation_in_words(other)}", self.kind | other)
 
-    def __ror__(self, other: object) -> "InWords":
-        return InWords(f"{_annotation_in_words(other)} | {self}")
+    def __ror__(self, other: Any) -> "InWords":
+        return InWords(f"{_annotation_in_words(other)} | {self}", other | self.kind)
 
     def __repr__(self) -> str:
         return self._words

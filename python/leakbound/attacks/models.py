@@ -168,6 +168,11 @@ def _ask_model(model: object, inputs: object, *, custom_signal: bool) -> _ModelA
         if not callable(answer_method):
             continue
         if method == "decision_function" and not custom_signal and not hasattr(model, "classes_"):
+            if _type_of(model) == "classifier":
+                raise InputError(
+                    f"{type(model).__name__} is a classifier without classes_: fit it to the "
+                    "training set first"
+                )
             raise InputTypeError(
                 f"{type(model).__name__} has a decision_function, but neither classes_ nor "
                 "score_samples: say what its values mean, by signal=lambda values, y: values if "
@@ -419,9 +424,13 @@ def _call_foreign(called_name: str, function: Callable[..., object], *arguments:
         raise
     except Exception as error:  # anybody's code, given data of any type
         argument_types = " and ".join(type(argument).__name__ for argument in arguments)
+        remedy = "pass data of the type that the fitted model takes"
+        if type(error).__name__ == "NotFittedError":
+            remedy = "fit it to the training set first"
+        message = one_line(error).rstrip(".")
         raise InputError(
             f"{called_name} raised {type(error).__name__} when called with {argument_types}: "
-            f"{one_line(error)}; pass data of the type that the fitted model takes"
+            f"{message}; {remedy}"
         ) from error
 
 

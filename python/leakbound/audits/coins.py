@@ -79,6 +79,8 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
     unit : str, optional
         One word for what a coin decided on, in sentences of the result: "hospital", "document". By
         default that of a plan, otherwise "user" with groups and "example" without.
+
+    References
     ----------
     T. Steinke, M. Nasr and M. Jagielski, "Privacy auditing with one (1) training run", 2023
     (arXiv 2305.08846); S. Mahloujifar, L. Melis and K. Chaudhuri, "Auditing f-differential privacy

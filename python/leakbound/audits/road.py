@@ -8,7 +8,7 @@ proof is recorded.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar, overload
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from leakbound._base.types import (
     GenericArray,
     HasMember,
     IntArray,
+    InWords,
     JsonObject,
     JsonValue,
     Kind,
@@ -115,7 +116,14 @@ class Design(ABC, Generic[S_contra, R_co]):
         raise OptionError(Message(message, design=type(self).__name__))
 
 
-AnyDesign: TypeAlias = Design[Any, Any]
+if TYPE_CHECKING:
+    AnyDesign: TypeAlias = Design[Any, Any]
+    AnyScores: TypeAlias = Any
+    AnyResult: TypeAlias = Any
+else:
+    AnyDesign = InWords("Design")
+    AnyScores = InWords("array-like or tally")
+    AnyResult = InWords("AuditResult")
 
 
 @overload
@@ -146,8 +154,8 @@ def audit(
 ) -> dict[Any, R_co]: ...
 @hinted(**OF_CLAIMS, **OF_DESIGNS)
 def audit(
-    scores: S,
-    design: Design[S, R_co],
+    scores: AnyScores,
+    design: AnyDesign,
     *,
     claim: Claim | None = None,
     confidence: float = 0.95,
@@ -156,7 +164,7 @@ def audit(
     ids: ArrayInput | None = None,
     by: ArrayInput | None = None,
     seed: int | None = None,
-) -> R_co | dict[Any, R_co]:
+) -> AnyResult:
     """Bound the privacy loss of a trained model from below.
 
     The examples with the highest scores are guessed to be members, those with the lowest to be

@@ -3,14 +3,14 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import leakbound._core as _core
 from leakbound._base.checks import choice, instance, integer, real
 from leakbound._base.hints import OF_FAMILIES, hinted
 from leakbound._base.messages import Message, Option
 from leakbound._base.records import IF_ANY
-from leakbound._base.types import CountOptions, FdpTest, Relation, Sampling, Sides
+from leakbound._base.types import CountOptions, FdpTest, InWords, Relation, Sampling, Sides
 from leakbound.claims.base import ApproxDP, PureDP
 from leakbound.claims.family import FamilyClaim
 from leakbound.claims.tradeoff import TradeOff
@@ -500,7 +500,10 @@ FAMILIES = (
     EventFamily,
     TradeOffFamily,
 )
-Claim: TypeAlias = PureDP | ApproxDP | AnyFamily
+if TYPE_CHECKING:
+    Claim: TypeAlias = PureDP | ApproxDP | AnyFamily
+else:
+    Claim = InWords("Claim", PureDP | ApproxDP | AnyFamily)
 """Any claim that an audit of one run takes."""
 CLAIMS = (PureDP, ApproxDP, *FAMILIES)
 """Every claim that an audit of one run takes."""

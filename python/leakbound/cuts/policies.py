@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from leakbound._base.formatting import percent
 from leakbound._base.messages import Message
 from leakbound._base.odds import logit
 from leakbound._base.records import encode
-from leakbound._base.types import JsonValue, PathOrder, Sides, TailOptions
+from leakbound._base.types import InWords, JsonValue, PathOrder, Sides, TailOptions
 from leakbound.cuts.games import Game, ScoreGame
 from leakbound.cuts.look import SecondLook
 from leakbound.cuts.outside_in import OutsideIn
@@ -399,7 +399,10 @@ def _geometric(length: int, ratio: float) -> list[int]:
     return [*cuts, length]
 
 
-CutPolicy: TypeAlias = Policy | SecondLook
+if TYPE_CHECKING:
+    CutPolicy: TypeAlias = Policy | SecondLook
+else:
+    CutPolicy = InWords("CutPolicy", Policy | SecondLook)
 """Any policy that an audit takes: those of the package, and classes derived from `Policy`."""
 CUT_POLICIES = (KLScan, UnionBound, Fixed, OutsideIn, SecondLook, Weighted)
 

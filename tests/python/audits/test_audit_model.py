@@ -236,6 +236,13 @@ def fails(_: Any) -> Any:
         (len, (X, Y), (X, Y), InputError, r"shape \(m, classes\), or numbers .* got \(\)"),
         ((1).__lt__, (X, Y), (X, Y), InputTypeError, "must be an array.*NotImplementedType"),
         (fails, (X, Y), (X, Y), InputError, "fails raised KeyError when called with ndarray: 'x'"),
+        (
+            RandomForestClassifier(),
+            (X, Y),
+            (X, Y),
+            InputError,
+            "estimator; fit it to the training set first",
+        ),
         (LINEAR, (X, Y), (X.astype("c8"), Y), InputTypeError, "test: arrays of data must hold num"),
         (
             LINEAR,

@@ -1,7 +1,9 @@
 """The public names: listed once, documented to the last parameter; a snapshot holds signatures."""
 
 import inspect
+import re
 from importlib.metadata import version
+from pathlib import Path
 
 import leakbound as lb
 from leakbound import errors
@@ -33,3 +35,30 @@ def test_every_error_is_ours_and_a_builtin() -> None:
 
 def test_the_version_is_that_of_the_distribution() -> None:
     assert lb.__version__ == version("leakbound")
+
+
+SECTIONS = {
+    *("Parameters", "Returns", "Yields", "Raises", "Notes", "References", "Examples"),
+    *("Attributes", "Sources"),
+}
+
+
+def test_sections_of_docstrings_have_titles() -> None:
+    """A rule without a title runs the section into the last parameter."""
+    lost = []
+    for path in Path(lb.__file__).parent.rglob("*.py"):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for place, line in enumerate(lines):
+            title = lines[place - 1].strip()
+            if re.fullmatch(r" *-{3,}", line) and title not in SECTIONS:
+                lost.append(f"{path.name}: {place}")
+    assert lost == []
+
+
+def test_signatures_name_claims_and_policies() -> None:
+    for function in (lb.audit, lb.audit_model, lb.audit_synthetic, lb.Stream):
+        shown = str(inspect.signature(function))
+        assert "Claim" in shown
+        assert "SubsampledGaussianDP" not in shown
+        assert "~" not in shown
+    assert "cuts: CutPolicy | None" in str(inspect.signature(lb.audit))

@@ -100,3 +100,7 @@ def test_long_names_break_on_a_phone() -> None:
     assert rules[".bd-article :is(h1, h2, h3, h4, p, li, dt, dd)"] == "overflow-wrap: anywhere;"
     assert rules[".bd-article table :is(p, li)"] == "overflow-wrap: break-word;"
     assert rules[".bd-article span.pre"] == "white-space: normal;"
+    assert rules[".bd-article :is(p, li, dt, dd) code"] == "overflow-wrap: anywhere;"
+    phone = css.partition("@media (max-width: 600px) {")[2].partition("\n}")[0]
+    assert ".bd-article dl.field-list { display: block; }" in phone
+    assert "table.indextable :is(tr, td) { display: block; width: auto !important; }" in phone
