@@ -119,7 +119,8 @@ for name, call in calls.items():
         print(name, "ended by itself")
     except KeyboardInterrupt:
         busy, wall = time.process_time() - sent[0][0], time.monotonic() - sent[0][1]
-        print(name, "interrupted" if busy < 2 and wall < 30 else f"after {busy:.1f} and {wall:.1f} s")
+        soon = busy < 2 and wall < 30
+        print(name, "interrupted" if soon else f"after {busy:.1f} and {wall:.1f} s")
     assert stats.poisson_binomial_epsilon(2, [0.1, 0.2, 0.3], beta=0.5) < 9  # the pool is usable
 """
 """Searches of half a minute and more, each with a Ctrl-C.
