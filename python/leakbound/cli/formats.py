@@ -41,6 +41,13 @@ _START = 1 << 16
 # Bytes of text that are read at once, and the most of one row.
 _BLOCK = 1 << 22
 _LONGEST = 1 << 26
+# Levels of nesting in JSON: the parser of Arrow calls itself for each, until the stack ends.
+_DEEPEST = 1000
+_JSON_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+# By how much each byte changes the level.
+_LEVELS = np.zeros(256, dtype=np.int8)
+_LEVELS[[*b"[{"]] = 1
+_LEVELS[[*b"]}"]] = -1
 # Most bytes of a header: a file without line breaks must not fill the memory.
 _HEADER = 1 << 24
 
@@ -198,7 +205,7 @@ def read_json(file: io.BufferedReader, unpacked: Unpacked) -> Reader:
     """
     blocks = _lines(file, unpacked)
     if file.peek(1).lstrip(codecs.BOM_UTF8 + b" \t\r\n").startswith(b"["):
-        blocks = iter([b"".join(blocks)])
+        blocks = iter([_all(file, unpacked)])
     first = next(blocks, b"")
     names, load = _json_block(first, 0)
 
@@ -215,16 +222,46 @@ def read_json(file: io.BufferedReader, unpacked: Unpacked) -> Reader:
 
 def _lines(file: io.BufferedReader, unpacked: Unpacked) -> Iterator[bytes]:
     """Yield a file of text in blocks of whole lines, read here as in `_blocks`."""
-    held = b""
+    held: list[bytes] = []
+    size = 0
     while piece := file.read(_BLOCK):
         unpacked.add(0, piece.count(b"\n"))
-        held += piece
-        end = held.rfind(b"\n") + 1
+        end = piece.rfind(b"\n") + 1
         if end:
-            yield held[:end]
-            held = held[end:]
-    if held:
-        yield held
+            yield b"".join([*held, piece[:end]])
+            held = []
+            size = 0
+        held.append(piece[end:])
+        size += len(piece) - end
+        if size > _LONGEST:
+            raise FormatError(f"a line has more than {_LONGEST:,} bytes: give one object in each")
+    if size:
+        yield b"".join(held)
+
+
+def _all(file: io.BufferedReader, unpacked: Unpacked) -> bytes:
+    """Return a file that is one list of objects."""
+    pieces = []
+    while piece := file.read(_BLOCK):
+        unpacked.add(0, piece.count(b"\n"))
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _check_depth(block: bytes) -> None:
+    """Refuse JSON that is nested too deep, within a line or across lines."""
+    # No text has a line break, so that "}" and "{" around one end an object and begin the next:
+    # other signs that begin something are all that can be nested.
+    begun = block.count(b"{") + block.count(b"[")
+    if begun - block.count(b"}\n{") <= _DEEPEST:
+        return
+    signs = np.frombuffer(_JSON_TEXT.sub(b"", block), dtype=np.uint8)
+    depth = np.take(_LEVELS, signs).cumsum(dtype=np.int32)
+    if depth.max(initial=0) > _DEEPEST:
+        raise FormatError(
+            f"it is nested more than {_DEEPEST:,} deep: give an object of numbers and words in "
+            "each line"
+        )
 
 
 def _json_block(block: bytes, done: int) -> Reader:
@@ -233,6 +270,7 @@ def _json_block(block: bytes, done: int) -> Reader:
     from pyarrow import json as arrow
 
     block.decode("utf-8")  # which Arrow does not check
+    _check_depth(block)
     try:
         table = arrow.read_json(pa.BufferReader(block), arrow.ReadOptions(block_size=_BLOCK))
     except pa.ArrowInvalid as error:
