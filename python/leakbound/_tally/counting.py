@@ -163,7 +163,8 @@ def arrow_column(batch: object, name: str, first: int = 0) -> "pa.Array":
     pa = arrow("reading Arrow records")
     if not isinstance(batch, pa.RecordBatch | pa.Table):
         raise InputTypeError(f"records must be a pyarrow.RecordBatch, got {type(batch).__name__}")
-    if batch.schema.get_field_index(name) < 0:
+    # Counted, which takes any name, also one that UTF-8 cannot encode.
+    if batch.schema.names.count(name) != 1:
         listed_names = ", ".join(map(repr, batch.schema.names))
         raise InputTypeError(
             f"there must be exactly one column {name!r}; the columns are {listed_names}"

@@ -41,6 +41,13 @@ _FIRST_BYTES = 1 << 16
 # Bytes of text that are read at once, and the most of one row.
 _BYTES_OF_BLOCK = 1 << 22
 _MOST_BYTES_OF_ROW = 1 << 26
+# Levels of nesting in JSON: the parser of Arrow calls itself for each, until the stack ends.
+_DEEPEST = 1000
+_JSON_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+# By how much each byte changes the level.
+_LEVELS = np.zeros(256, dtype=np.int8)
+_LEVELS[[*b"[{"]] = 1
+_LEVELS[[*b"]}"]] = -1
 # Most bytes of a header: a file without line breaks must not fill the memory.
 _MOST_BYTES_OF_HEADER = 1 << 24
 
@@ -214,7 +221,7 @@ def read_json(file: io.BufferedReader, unpacked: Unpacked) -> Reader:
     blocks = _blocks_of_lines(file, unpacked)
     start = file.peek(1).lstrip(codecs.BOM_UTF8 + b" \t\r\n")
     if start.startswith(b"["):
-        blocks = iter([b"".join(blocks)])
+        blocks = iter([_whole_file(file, unpacked)])
     first_block = next(blocks, b"")
     names, load_first = _json_block(first_block, lines_before=0)
 
@@ -232,16 +239,48 @@ def read_json(file: io.BufferedReader, unpacked: Unpacked) -> Reader:
 
 def _blocks_of_lines(file: io.BufferedReader, unpacked: Unpacked) -> Iterator[bytes]:
     """Yield a file of text in blocks of whole lines, read here as in `_blocks_of_rows`."""
-    unfinished = b""
+    unfinished_line: list[bytes] = []
+    bytes_of_line = 0
     while piece := file.read(_BYTES_OF_BLOCK):
         unpacked.add(0, piece.count(b"\n"))
-        unfinished += piece
-        end_of_lines = unfinished.rfind(b"\n") + 1
+        end_of_lines = piece.rfind(b"\n") + 1
         if end_of_lines:
-            yield unfinished[:end_of_lines]
-            unfinished = unfinished[end_of_lines:]
-    if unfinished:
-        yield unfinished
+            yield b"".join([*unfinished_line, piece[:end_of_lines]])
+            unfinished_line = []
+            bytes_of_line = 0
+        unfinished_line.append(piece[end_of_lines:])
+        bytes_of_line += len(piece) - end_of_lines
+        if bytes_of_line > _MOST_BYTES_OF_ROW:
+            raise FormatError(
+                f"a line has more than {_MOST_BYTES_OF_ROW:,} bytes: give one object in each"
+            )
+    if bytes_of_line:
+        yield b"".join(unfinished_line)
+
+
+def _whole_file(file: io.BufferedReader, unpacked: Unpacked) -> bytes:
+    """Return a file that is one list of objects."""
+    pieces = []
+    while piece := file.read(_BYTES_OF_BLOCK):
+        unpacked.add(0, piece.count(b"\n"))
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _check_depth(block: bytes) -> None:
+    """Refuse JSON that is nested too deep, within a line or across lines."""
+    # No text has a line break, so that "}" and "{" around one end an object and begin the next:
+    # other signs that begin something are all that can be nested.
+    begun = block.count(b"{") + block.count(b"[")
+    if begun - block.count(b"}\n{") <= _DEEPEST:
+        return
+    signs = np.frombuffer(_JSON_TEXT.sub(b"", block), dtype=np.uint8)
+    depth = np.take(_LEVELS, signs).cumsum(dtype=np.int32)
+    if depth.max(initial=0) > _DEEPEST:
+        raise FormatError(
+            f"it is nested more than {_DEEPEST:,} deep: give an object of numbers and words in "
+            "each line"
+        )
 
 
 def _json_block(block: bytes, lines_before: int) -> Reader:
@@ -251,6 +290,7 @@ def _json_block(block: bytes, lines_before: int) -> Reader:
 
     block.decode("utf-8")  # which Arrow does not check
     reading = arrow.ReadOptions(block_size=_BYTES_OF_BLOCK)
+    _check_depth(block)
     try:
         table = arrow.read_json(pa.BufferReader(block), reading)
     except pa.ArrowInvalid as error:

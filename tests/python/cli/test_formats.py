@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import threading
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -87,6 +88,48 @@ def test_blocks_end_where_rows_end(
         patch.setattr(formats, "_BYTES_OF_BLOCK", size)
         stored = read(path, ["x", "y"], Layout()).stored
     assert [*zip(*map(list_of, (stored["x"], stored["y"])), strict=True)] == table
+
+
+DEEP = 100_000
+NESTED = {
+    "in a line": '{"score": 1, "x": ' + DEEP * "[" + DEEP * "]" + "}\n",
+    "across lines": '{"score": 1, "x":\n' + DEEP * "[\n" + DEEP * "]\n" + "}\n",
+    "beside words": '{"score": 1, "x": ' + DEEP * '["]", ' + "1" + DEEP * "]" + "}\n",
+    "with as many ends": DEEP * '{"a": {"b": 1}, "c":\n' + "1" + DEEP * "}\n",
+    "in a list": '[{"score": 1, "x": ' + DEEP * "[" + DEEP * "]" + "}]",
+    "after others": 100 * '{"score": 1, "x": "]]]]]]"}\n' + DEEP * '{"c":\n' + "1" + DEEP * "}\n",
+}
+
+
+@pytest.mark.parametrize("text", NESTED.values(), ids=NESTED)
+def test_json_that_is_nested_deep_is_refused_and_ends_no_process(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(text, encoding="utf-8")
+    assert "it is nested more than 1,000 deep" in leakbound("coins", path).refusal
+
+
+def test_words_of_json_may_hold_any_signs(tmp_path: Path) -> None:
+    rows = [{"score": row / 7, "member": row % 2, "text": 700 * '[[{"\\'} for row in range(60)]
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert list_of(read(path, ["score"], Layout()).stored["score"]) == [
+        row["score"] for row in rows
+    ]
+
+
+def test_a_line_of_json_has_a_limit_and_a_list_in_one_line_has_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(formats, "_BLOCK", 16)
+    monkeypatch.setattr(formats, "_LONGEST", 200)
+    path = tmp_path / "a.jsonl"
+    rows = [{"score": row / 7, "member": row % 2} for row in range(60)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    expected = leakbound("coins", path, "--seed", 0).out
+    path.write_text(json.dumps(rows), encoding="utf-8")
+    assert leakbound("coins", path, "--seed", 0).out == expected
+    path.write_text('{"score": 1, "member": 1, "x": "' + 500 * "0", encoding="utf-8")
+    assert "a line has more than 200 bytes" in leakbound("coins", path).refusal
 
 
 def test_rows_are_counted_through_all_blocks(

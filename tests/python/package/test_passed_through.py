@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 
@@ -227,3 +228,22 @@ MODELS: dict[str, Callable[[], object]] = {
 def test_what_models_are_asked_with_is_checked(call: Callable[[], object]) -> None:
     with pytest.raises((InputTypeError, OptionError)):
         call()
+
+
+@pytest.mark.parametrize("step", [lambda: None, lambda _: {}, len, 3])
+def test_steps_that_do_not_take_examples_and_a_seed(step: Any) -> None:
+    pairs = [([1.0, 2.0], [1.0])]
+    with pytest.raises(InputTypeError, match="step must "):
+        lb.probe_dp_step(step, pairs, noise_multiplier=1.0)
+
+
+def test_names_of_columns_that_utf_8_does_not_have() -> None:
+    records = pa.table({"id": [1, 2], "score": [0.1, 0.2], "member": [True, False]})
+    pairing = lb.Pairing(seed=1, centre=0.0, spread=1.0)
+    calls: list[Callable[[], object]] = [
+        lambda: pairing.batch(records, score="\ud800"),
+        lambda: SCORER("torch.nn:Identity", inputs=("\ud800",), device="cpu")(records),
+    ]
+    for call in calls:
+        with pytest.raises(InputTypeError, match=r"exactly one column '\\ud800'; the columns are"):
+            call()

@@ -1,6 +1,7 @@
 """Runs of a step: what it releases, read in one form and checked."""
 
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -29,11 +30,24 @@ _SMALLEST_HALF = 2.0**-24
 _TOO_FEW_VALUES = 32
 
 
+def _takes_two(step: object) -> bool:
+    """Return whether a step can be called with two values, as far as its signature tells."""
+    if not callable(step):
+        return False
+    try:
+        signature(step).bind(None, None)
+    except TypeError:
+        return False
+    except ValueError:  # of a function that is not written in Python
+        return True
+    return True
+
+
 class StepRunner:
     """Runs a step, counts the runs, and checks that all release the same tensors."""
 
     def __init__(self, step: Step) -> None:
-        if not callable(step):
+        if not _takes_two(step):
             raise InputTypeError(f"step must be a function of (examples, seed), got {shown(step)}")
         self._step = step
         self.runs = 0
