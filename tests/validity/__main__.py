@@ -45,7 +45,8 @@ def _print_doubled(words: str) -> bool:
         seen &= faulty.verdict == "fails"
         print(  # noqa: T201 (what the command prints)
             f"{rate.rate / case.error:4.2f} of nominal, faulty {faulty.rate / case.error:4.2f}: "
-            f"{faulty.verdict}; {case.quick:,} games, power {power(case, tests):.3f}; {case.name}",
+            f"{faulty.verdict}; {rate.repetitions:,} games, power "
+            f"{power(case.error, tests, rate.repetitions):.3f}; {case.name}",
             flush=True,
         )
     return seen

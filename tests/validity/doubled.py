@@ -3,7 +3,8 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import wraps
+from dataclasses import replace
+from functools import cache, wraps
 from typing import Any
 
 from leakbound.audits import Stream, audit, audit_synthetic
@@ -13,10 +14,12 @@ from validity.suite import Case, Rate, most_errors, run
 
 __all__ = ["LEAST_POWER", "NEAR", "check", "doubled", "judge", "power"]
 
-NEAR = 0.7
+NEAR = 0.95
 """Share of its nominal rate from which on a row must see that the level is doubled."""
-LEAST_POWER = 0.95
+LEAST_POWER = 0.9
 """Probability with which it must see that, whatever the seeds."""
+ENOUGH = 0.92
+"""Probability with which it sees that in as many games as are played at most."""
 _AUDITS = (Stream, audit, audit_of, audit_synthetic)
 
 
@@ -47,14 +50,25 @@ def doubled() -> Iterator[None]:
             setattr(module, name, value)
 
 
-def power(case: Case, tests: int) -> float:
+def power(error: float, tests: int, games: int) -> float:
     """Return the probability that a row fails whose rate is `NEAR` of twice its nominal one."""
-    least = most_errors(case.quick, case.error, tests) + 1
-    return float(binomial_tail(least, case.quick, 2 * NEAR * case.error))
+    least = most_errors(games, error, tests) + 1
+    return float(binomial_tail(least, games, 2 * NEAR * error))
+
+
+@cache
+def enough(error: float, tests: int) -> int:
+    """Return the games from which on a row near its nominal rate sees that its level is doubled."""
+    games = 10
+    while power(error, tests, games) < ENOUGH:
+        games += 10
+    return games
 
 
 def judge(case: Case, tests: int) -> tuple[Rate, Rate | None]:
     """Play a quick run of a row and, near its nominal rate, the same games with the fault."""
+    if case.valid:
+        case = replace(case, quick=min(case.quick, enough(case.error, tests)))
     (rate,) = run([case], tests=tests).rates
     if not case.valid or rate.rate < NEAR * case.error:
         return rate, None
@@ -68,5 +82,7 @@ def check(case: Case, tests: int) -> None:
     rate, faulty = judge(case, tests)
     assert rate.expected, f"{rate.errors} false claims in {rate.repetitions} games"
     if faulty is not None:
-        assert power(case, tests) > LEAST_POWER, f"{case.quick} games are too few near nominal"
+        assert power(case.error, tests, rate.repetitions) > LEAST_POWER, (
+            f"{rate.repetitions} games are too few near nominal"
+        )
         assert faulty.verdict == "fails", f"{faulty.errors} false claims at twice the level"

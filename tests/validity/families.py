@@ -21,8 +21,8 @@ __all__ = ["GAMES", "HIGH", "family_cases"]
 
 HIGH = 0.45
 """Share of false claims that quick rows allow: so that few games see twice the rate."""
-GAMES = 50
-"""Games of a quick row: enough to see twice the rate, with probability 0.95."""
+GAMES = 36
+"""Games of a quick row: enough to see twice the rate, with probability 0.8."""
 _RHO = 0.5
 _FEW, _MANY = 20, 100
 _ZCDP = ZeroConcentratedDP()

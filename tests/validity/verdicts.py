@@ -41,8 +41,8 @@ __all__ = ["ERROR", "GAMES", "Asked", "Said", "System", "systems", "verdict_case
 
 ERROR = 0.2
 """Share of games in which a true guarantee may be refuted."""
-GAMES = 180
-"""Games of a quick row: enough to see twice the rate, with probability 0.95."""
+GAMES = 130
+"""Games of a quick row: enough to see twice the rate, with probability 0.8."""
 _M = 100
 """Examples, pairs or secrets of a game."""
 _EPSILON, _MU, _DELTA, _RARE = 1.0, 1.0, 0.01, 1e-6

@@ -79,22 +79,23 @@ def test_a_run_that_dies_or_hangs_is_an_output_and_loses_no_other(tmp_path: Path
     run = """if rng.random() < 0.1:
     print("out of luck", file=sys.stderr, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
-if rng.random() < 0.05:
+if rng.random() < 0.1:
     os._exit(3)
-if rng.random() < 0.05:
+if rng.random() < 0.1:
     time.sleep(60)
 return data + rng.laplace()"""
     path = written(tmp_path, body(run))
     kept = tmp_path / "runs.npz"
-    one = audited(path, timeout=0.5, path=kept, score=number_of_failures)
-    two = audited(path, timeout=0.5, workers=2, score=number_of_failures)
+    how: Any = {"timeout": 0.5, "score": number_of_failures, "most_runs": 40}
+    one = audited(path, path=kept, **how)
+    two = audited(path, workers=2, **how)
     assert one.to_json() == two.to_json()
     assert "runs returned nothing" in one.warnings[0]
     failed = [output for output in FAILED if not isinstance(output, np.ndarray)]
     assert {failure.kind for failure in failed} == {"died", "timed out"}
     assert {failure.name for failure in failed} == {"SIGKILL", "exit code 3", "0.5 s"}
     assert all("luck" in failure.message for failure in failed if failure.name == "SIGKILL")
-    again = audited(path, timeout=0.5, path=kept, score=number_of_failures)
+    again = audited(path, path=kept, **how)
     assert again.to_json() == one.to_json()
 
 

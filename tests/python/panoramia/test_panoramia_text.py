@@ -39,7 +39,7 @@ def audit(parts: list[Sample]) -> lb.PanoramiaResult:
 
 
 def parts(**kinds: float) -> list[Sample]:
-    return [texts(n, **kinds) for n in (400, 150, 600)]
+    return [texts(n, **kinds) for n in (250, 100, 400)]
 
 
 def test_it_learns_from_tokens_and_from_losses_and_more_from_both() -> None:

@@ -22,7 +22,7 @@ BOUND_UNITS = {
     "gaussian-failures": "μ of Gaussian DP with failures of chance 0.0001",
     "laplace": "ε of Laplace DP",
     "table": "theta of trade-off family in theta",
-    "dp-sgd": "1 / noise multiplier",
+    "dp-sgd-whole": "1 / noise multiplier",
 }
 
 
@@ -85,7 +85,7 @@ def test_numbers_of_dp_sgd_are_at_the_delta_of_the_accountant() -> None:
 FAMILIES: dict[str, tuple[Callable[[], Any], str]] = {
     "coins": (lambda: coins("leaks", "gaussian"), "μ"),
     "coins, noise": (lambda: coins("noise", "gaussian"), "μ"),
-    "coins, DP-SGD": (lambda: coins("leaks", "dp-sgd"), "noise multiplier"),
+    "coins, DP-SGD": (lambda: coins("leaks", "dp-sgd-whole"), "noise multiplier"),
     "coins, Laplace": (lambda: coins("leaks", "laplace"), "ε"),
     "stream": (lambda: stream("both", claim=lb.GaussianDP()), "μ"),
     "Zero-Run": (lambda: zero_run("gaussian"), "μ"),

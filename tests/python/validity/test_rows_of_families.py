@@ -15,7 +15,7 @@ def test_games_are_enough_to_see_twice_the_nominal_rate() -> None:
     assert ROWS.keys() == {"zcdp", "events"}
     assert {(case.quick, case.error) for case in ROWS.values()} == {(GAMES, HIGH)}
     least = most_errors(GAMES, HIGH, len(ROWS)) + 1
-    assert binomial_tail(least, GAMES, 0.9 * 2 * HIGH) >= 0.95
+    assert binomial_tail(least, GAMES, 0.9 * 2 * HIGH) >= 0.8
 
 
 @pytest.mark.parametrize("audit", ROWS)
