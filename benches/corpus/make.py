@@ -83,7 +83,7 @@ def main() -> None:
     parquet.write_table(table, FOLDER / "fashion-mnist.parquet", compression="zstd")
 
 
-def features_of(pixels: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+def features_of(pixels: NDArray[Any]) -> list[NDArray[Any]]:
     """Return mean, spread and two principal components of each image."""
     centred_pixels = pixels - pixels.mean(axis=0)
     _, eigenvectors = np.linalg.eigh(centred_pixels.T @ centred_pixels)

@@ -47,4 +47,5 @@ def learnt_log_ratios(
     heads_frequencies = np.bincount(known_counts[is_heads] - smallest, minlength=values) + 0.5
     tails_frequencies = np.bincount(known_counts[~is_heads] - smallest, minlength=values) + 0.5
     log_ratios: FloatArray = np.log(heads_frequencies / tails_frequencies)
-    return log_ratios[audited_counts - smallest]
+    ratios_of_audited: FloatArray = log_ratios[audited_counts - smallest]
+    return ratios_of_audited

@@ -168,7 +168,7 @@ def _ask_model(model: object, inputs: object, *, custom_signal: bool) -> _ModelA
         if not callable(answer_method):
             continue
         if method == "decision_function" and not custom_signal and not hasattr(model, "classes_"):
-            if _type_of(model) == "classifier":
+            if _estimator_type(model) == "classifier":
                 raise InputError(
                     f"{type(model).__name__} is a classifier without classes_: fit it to the "
                     "training set first"
