@@ -24,7 +24,7 @@ Aggregate: TypeAlias = Literal["mean", "max", "log_mean_exp", "sum"]
 STRETCH = 0.25
 """How much more a score counts for each standard deviation that it is away from the median."""
 # Standard scores beyond are as good: their squares stay finite.
-_FARTHEST = 1e100
+_LARGEST_STANDARD_SCORE = 1e100
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -292,7 +292,9 @@ def stretched(values: FloatArray) -> FloatArray:
         spread = float(np.sort(np.abs(finite_scores)).mean()) or 1.0
     with np.errstate(over="ignore"):
         finite_scores /= spread
-    standard_scores = np.clip(finite_scores, -_FARTHEST, _FARTHEST, out=finite_scores)
+    standard_scores = np.clip(
+        finite_scores, -_LARGEST_STANDARD_SCORE, _LARGEST_STANDARD_SCORE, out=finite_scores
+    )
     # 2. Infinite scores come just beyond all others.
     if not is_finite.all():
         beyond_others = 1.0 + _largest_size(standard_scores)
