@@ -31,13 +31,13 @@ from leakbound._base.types import (
 from leakbound.errors import InputError, InputTypeError, LeakboundError
 
 _Kind: TypeAlias = Literal["ids", "index"]
-_KINDS = "biufSUOTMm"
+_ID_KINDS = "biufSUOTMm"
 # Packages whose arrays and frames are put together by a function of theirs.
-_STACKED = {"pandas", "polars", "pyarrow", "scipy", "torch"}
+_STACKING_PACKAGES = {"pandas", "polars", "pyarrow", "scipy", "torch"}
 # How many ids a message names.
-_LISTED = 3
+_LISTED_IDS = 3
 # What ids are called that an audit is given beside scores.
-_IDS = Message("{ids=}")
+_IDS_OPTION = Message("{ids=}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class ExampleOrder:
     numbers, on whichever side it stands: it is what pandas gives to rows that have no ids.
     """
 
-    def __init__(self, ids: ArrayInput | None = None, name: str = _IDS) -> None:
+    def __init__(self, ids: ArrayInput | None = None, name: str = _IDS_OPTION) -> None:
         self._has_given_ids = ids is not None
         self._differs_from_membership = False
         self._ids_of_scores: _Ids | None = None
@@ -251,7 +251,7 @@ class ExampleOrder:
 
 def _given_ids(ids: ArrayInput, name: str) -> list[_Ids]:
     """Return ids that were passed as such, and the index that they have if they are a column."""
-    values = whole_numbers(vector(ids, name="ids", kinds=_KINDS))
+    values = whole_numbers(vector(ids, name="ids", kinds=_ID_KINDS))
     known_ids = [_Ids(values=values, kind="ids", label=name)]
     index = _carried_ids(ids, "ids")
     if index is not None:
@@ -351,7 +351,7 @@ def _package_of(items: Data) -> str:
     """Return the package of a container, NumPy for what is no array of another."""
     for base in type(items).__mro__:
         package, _, _ = base.__module__.partition(".")
-        if package in _STACKED:
+        if package in _STACKING_PACKAGES:
             return package
     return "numpy"
 
@@ -546,7 +546,7 @@ def _have_same_letters(ids: AnyArray, other_ids: AnyArray) -> bool:
 
 
 def _first_ids(ids: AnyArray) -> str:
-    listed_ids = ", ".join(str(id_) for id_ in ids[:_LISTED].tolist())
-    if ids.size > _LISTED:
+    listed_ids = ", ".join(str(id_) for id_ in ids[:_LISTED_IDS].tolist())
+    if ids.size > _LISTED_IDS:
         listed_ids += ", …"
     return listed_ids

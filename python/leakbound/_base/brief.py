@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 # Elements of a list, or of an array, that are shown one by one
-_FEW = 8
+_SHOWN_ELEMENTS = 8
 
 
 def brief(self: "DataclassInstance") -> str:
@@ -46,7 +46,7 @@ def _brief_value(value: object) -> str:
         return f"{{{', '.join(items)}}}"
     if isinstance(value, str | bytes):
         return repr(value)
-    if isinstance(value, Sized) and len(value) > _FEW:
+    if isinstance(value, Sized) and len(value) > _SHOWN_ELEMENTS:
         return f"<{type_name} of {len(value)}>"
     if isinstance(value, tuple | list) and any(hasattr(element, "shape") for element in value):
         return f"({', '.join(map(_brief_value, value))})"

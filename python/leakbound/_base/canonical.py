@@ -15,9 +15,9 @@ from leakbound._base.types import JsonObject, JsonValue
 from leakbound.errors import InputTypeError, OptionError
 
 # Of the longest integer, which is a seed from the system's entropy.
-_BITS = 128
+_MOST_BITS = 128
 # Levels of nesting: a protocol has two or three.
-_DEEPEST = 30
+_MOST_LEVELS = 30
 
 
 def canonical_json(value: JsonValue) -> bytes:
@@ -29,7 +29,7 @@ def canonical_json(value: JsonValue) -> bytes:
 
 
 # Types of JSON, without those derived from them
-_PLAIN = (NoneType, bool, int, float, str)
+_JSON_TYPES = (NoneType, bool, int, float, str)
 
 
 def sha256(content: bytes) -> str:
@@ -49,9 +49,9 @@ def digest(file: IO[bytes]) -> str:
 
 def plain(value: object, name: str, depth: int = 0) -> JsonValue:
     """Check that a value is made of text, finite numbers, booleans, lists and tables; copy it."""
-    if depth > _DEEPEST:
+    if depth > _MOST_LEVELS:
         option, _, _ = name.partition(".")
-        raise OptionError(f"{option} is nested more than {_DEEPEST} deep")
+        raise OptionError(f"{option} is nested more than {_MOST_LEVELS} deep")
     if isinstance(value, dict):
         table: JsonObject = {}
         for key in value:
@@ -66,7 +66,7 @@ def plain(value: object, name: str, depth: int = 0) -> JsonValue:
         for position, element in enumerate(value):
             elements.append(plain(element, name=f"{name}[{position}]", depth=depth + 1))
         return elements
-    if not isinstance(value, _PLAIN) or type(value) not in _PLAIN:
+    if not isinstance(value, _JSON_TYPES) or type(value) not in _JSON_TYPES:
         raise InputTypeError(
             f"{name} is of type {type(value).__name__}: give text, a number, true or false, a "
             "list or a table (a date goes as text)"
@@ -81,8 +81,8 @@ def _flaw_of(value: object) -> str:
     """Return what keeps a number or a text out of JSON; nothing for all others."""
     if isinstance(value, float) and not math.isfinite(value):
         return f"is {value}: a protocol can only have finite numbers"
-    if type(value) is int and value.bit_length() > _BITS:
-        return f"is an integer of {value.bit_length()} bits; at most {_BITS} are allowed"
+    if type(value) is int and value.bit_length() > _MOST_BITS:
+        return f"is an integer of {value.bit_length()} bits; at most {_MOST_BITS} are allowed"
     if isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
         return f"has text that UTF-8 cannot encode: {value!r:.60}"
     return ""

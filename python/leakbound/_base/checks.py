@@ -41,11 +41,11 @@ _OF_NUMBERS = {
     "cuts": "for a number of guesses write Fixed({})",
 }
 # Of the longest integers: seeds from the system's entropy have so many.
-_BITS = 128
+_MOST_BITS = 128
 # Bits of the longest integers that NumPy has a type for.
-_LONGEST = 64
+_BITS_OF_NUMPY = 64
 # Characters of a wrong value that a message shows.
-_WORDS = 80
+_SHOWN_CHARACTERS = 80
 # Comparisons of a number with its limits, by their words.
 _COMPARISONS = {"above": gt, "at least": ge, "at most": le, "below": lt}
 
@@ -91,8 +91,8 @@ def integer(value: object, name: str, *, least: int, most: int | None = None) ->
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise InputTypeError(f"{name} must be an integer, got {shown(value)}", option=name)
     number = int(value)
-    if number.bit_length() > _BITS:
-        message = f"at most {_BITS} bits, got an integer of {number.bit_length()}"
+    if number.bit_length() > _MOST_BITS:
+        message = f"at most {_MOST_BITS} bits, got an integer of {number.bit_length()}"
         raise OptionError(f"{name} must have {message}", option=name)
     if number < least or (most is not None and number > most):
         limits = _limits_in_words({"at least": least, "at most": most})
@@ -173,20 +173,20 @@ def shown(value: object) -> str:
         shown = repr(value)
     except Exception:  # a repr is anybody's code, and refuses integers of 5,000 digits
         return f"an object of type {type(value).__name__}"
-    if len(shown) <= _WORDS:
+    if len(shown) <= _SHOWN_CHARACTERS:
         return shown
-    return shown[: _WORDS - 1] + "…"
+    return shown[: _SHOWN_CHARACTERS - 1] + "…"
 
 
 # Codes of the dtypes of real numbers: booleans, integers, floats.
-_REAL = "biuf"
+_REAL_KINDS = "biuf"
 # How many offending rows a message names.
-_LISTED = 5
+_LISTED_ROWS = 5
 WHOLE = 2.0**53
 """Up to here float64 holds every integer."""
 
 
-def vector(values: ArrayInput, name: str, *, kinds: str = _REAL) -> GenericArray:
+def vector(values: ArrayInput, name: str, *, kinds: str = _REAL_KINDS) -> GenericArray:
     """Read `values` as a one-dimensional array of at least one element; a column is one, too."""
     array = _read_array(values, name=name, kinds=kinds)
     if array.ndim == 2 and array.shape[1] == 1:
@@ -227,7 +227,7 @@ def _packed_objects(values: GenericArray) -> GenericArray:
     if packed_values.dtype.kind != "f":
         return packed_values
     # Integers above and below the largest of 63 bits, or of both signs: NumPy made floats of them.
-    fit_unsigned = min(listed_values) >= 0 and max(listed_values).bit_length() <= _LONGEST
+    fit_unsigned = min(listed_values) >= 0 and max(listed_values).bit_length() <= _BITS_OF_NUMPY
     if fit_unsigned:
         return np.array(listed_values, dtype=np.uint64)
     return values.copy()
@@ -242,7 +242,7 @@ def numbers(
     whole: bool = False,
 ) -> GenericArray:
     """Read numbers of any shape and check that all lie within limits, both included."""
-    array: AnyArray = _read_array(values, name=name, kinds=_REAL)
+    array: AnyArray = _read_array(values, name=name, kinds=_REAL_KINDS)
     # As float64: a limit beyond the range of float16 would count as infinite.
     is_valid = (array >= np.float64(least)) & (array <= np.float64(most))
     if whole:
@@ -315,7 +315,7 @@ def check_features(
     features: ArrayInput, name: str = "features", columns: int | None = None
 ) -> FloatArray:
     """Read features as float64, one row for each example."""
-    table = _read_array(features, name=name, kinds=_REAL)
+    table = _read_array(features, name=name, kinds=_REAL_KINDS)
     if table.ndim != 2 or table.size == 0:
         raise InputError(_not_a_table(table, name))
     if columns is not None and table.shape[1] != columns:
@@ -361,7 +361,7 @@ def check_membership(member: MemberInput, examples: int) -> BoolArray:
     if values.size != examples:
         _refuse_row_numbers(values, examples)
     check_length(values, examples=examples, name="member")
-    if values.dtype.kind in _REAL:
+    if values.dtype.kind in _REAL_KINDS:
         return booleans(values, name="member")
     return _membership_in_words(values)
 
@@ -393,7 +393,7 @@ def membership_vector(member: MemberInput) -> AnyArray:
     """Read membership as a vector of numbers, booleans, text or objects."""
     if isinstance(member, HasMember):
         member = member.member
-    return vector(member, name="member", kinds=_REAL + "SUTO")
+    return vector(member, name="member", kinds=_REAL_KINDS + "SUTO")
 
 
 MEMBERSHIP = (
@@ -591,10 +591,10 @@ def _check_distinct(
 
 
 def _rows_in_words(rows: NDArray[np.intp]) -> str:
-    listed_rows = ", ".join(map(str, rows[:_LISTED]))
+    listed_rows = ", ".join(map(str, rows[:_LISTED_ROWS]))
     if rows.size == 1:
         return f"row {listed_rows}"
-    if rows.size > _LISTED:
+    if rows.size > _LISTED_ROWS:
         return f"rows {listed_rows}, …"
     return f"rows {listed_rows}"
 

@@ -32,7 +32,7 @@ BROKEN_PIPE = 141
 # Environment variable that shows the traceback of a crash.
 _TRACEBACK = "LEAKBOUND_TRACEBACK"
 # Most characters of the message of a crash.
-_LONGEST = 400
+_LONGEST_MESSAGE = 400
 
 
 def ended(program: Callable[[], int]) -> int:
@@ -124,7 +124,7 @@ def _crash_in_words(error: BaseException) -> str:
     """Return the type of an exception and its message, where that can be had."""
     type_name = type(error).__name__
     with suppress(Exception):  # the text of an exception may raise
-        text = one_line(error)[:_LONGEST]
+        text = one_line(error)[:_LONGEST_MESSAGE]
         if text and isinstance(error, InternalError):
             return text
         return f"{type_name}: {text}"
@@ -147,9 +147,9 @@ def _flushed(code: int) -> int:
 
 
 # Seconds before a bar appears: what ends sooner shows nothing.
-_PATIENCE = 0.5
+_SECONDS_BEFORE_BAR = 0.5
 # Seconds over which the remaining time is estimated: a step may take minutes.
-_LOOK_BACK = 600.0
+_SECONDS_OF_ESTIMATE = 600.0
 _OPEN: "ContextVar[Progress | None]" = ContextVar("_OPEN", default=None)
 """The bars of the command that runs, to which the phases of its work add theirs."""
 
@@ -183,11 +183,11 @@ def bar(
         TimeElapsedColumn(),
         console=Console(stderr=True),
         transient=True,
-        speed_estimate_period=_LOOK_BACK,
+        speed_estimate_period=_SECONDS_OF_ESTIMATE,
     )
     task = progress.add_task(what, total=total)
     token = _OPEN.set(progress)
-    timer = Timer(_PATIENCE, progress.start)
+    timer = Timer(_SECONDS_BEFORE_BAR, progress.start)
     timer.start()
     try:
         yield partial(progress.update, task)

@@ -4,10 +4,10 @@ import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 # The last decimal that is printed, and where a number has all digits of a double before it.
-_STEP = Decimal("0.01")
-_LARGE = Decimal(10**15)
+_LAST_DECIMAL = Decimal("0.01")
+_MOST_WITH_DECIMALS = Decimal(10**15)
 # Characters of a percentage that nobody chose.
-_SPURIOUS = 9
+_SPURIOUS_CHARACTERS = 9
 
 
 def number(value: float) -> str:
@@ -21,7 +21,7 @@ def number(value: float) -> str:
     if value == float("inf"):
         return "∞"
     exact_value = Decimal(repr(float(value)))
-    if 0 < exact_value < _STEP:
+    if 0 < exact_value < _LAST_DECIMAL:
         first_digit = Decimal(1).scaleb(exact_value.adjusted())
         return str(exact_value.quantize(first_digit, rounding=ROUND_FLOOR))
     return _rounded(exact_value, ROUND_FLOOR)
@@ -29,8 +29,8 @@ def number(value: float) -> str:
 
 def _rounded(exact_value: Decimal, direction: str) -> str:
     """Return a number with two decimals, or with three digits where it has too many."""
-    if abs(exact_value) < _LARGE:
-        return str(exact_value.quantize(_STEP, rounding=direction))
+    if abs(exact_value) < _MOST_WITH_DECIMALS:
+        return str(exact_value.quantize(_LAST_DECIMAL, rounding=direction))
     third_digit = Decimal(1).scaleb(exact_value.adjusted() - 2)
     return f"{exact_value.quantize(third_digit, rounding=direction):.2e}"
 
@@ -48,7 +48,7 @@ def percent(share: float) -> str:
     percentage = 100 * share
     digits_shown = f"{percentage:.10g}"
     largest_error = 1e-3 * min(abs(percentage), abs(100 - percentage))
-    if len(digits_shown) > _SPURIOUS:
+    if len(digits_shown) > _SPURIOUS_CHARACTERS:
         for digits in range(9, 3, -1):
             rounded_percentage = f"{percentage:.{digits}g}"
             if abs(float(rounded_percentage) - percentage) <= largest_error:
@@ -94,7 +94,7 @@ def plural(word: str) -> str:
 
 
 # Characters of one line.
-_LONGEST = 2000
+_LONGEST_LINE = 2000
 
 
 def _escaped_character(character: str) -> str:
@@ -119,6 +119,6 @@ def printable(text: str, *, lines: bool = False) -> str:
         return "\n".join(map(printable, text.split("\n")))
     if not text.isprintable():
         text = "".join(map(_escaped_character, text))
-    if len(text) <= _LONGEST:
+    if len(text) <= _LONGEST_LINE:
         return text
-    return text[: _LONGEST - 1] + "…"
+    return text[: _LONGEST_LINE - 1] + "…"

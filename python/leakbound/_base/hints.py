@@ -11,7 +11,7 @@ from leakbound.errors import InputTypeError
 
 C = TypeVar("C", bound=Callable[..., object])
 # How alike two names are, of which one was meant for the other.
-_NEAR = 0.7
+_LEAST_SIMILARITY = 0.7
 
 TWO_PARTS = (
     "a of members and b of others: lb.audit(numpy.concatenate([a, b]), "
@@ -179,7 +179,7 @@ class _Hints:
                 synonym += "=…"
             return f"write {synonym}"
         known_names = [*option_names, *self.elsewhere]
-        close_names = get_close_matches(unknown, known_names, n=1, cutoff=_NEAR)
+        close_names = get_close_matches(unknown, known_names, n=1, cutoff=_LEAST_SIMILARITY)
         if not close_names:
             return f"its options are {_listed(option_names)}"
         closest = close_names[0]

@@ -9,11 +9,11 @@ from leakbound._base.types import AnyArray, Data, IntArray
 from leakbound.errors import InputError, InputTypeError
 
 # Codes of the dtypes of labels: booleans, numbers, text, objects and dates.
-_LABELS = "biufSUTOM"
+_LABEL_KINDS = "biufSUTOM"
 # Codes of the dtypes of whatever may be known of an example: also complex numbers and durations.
-_READ = _LABELS + "cm"
+_TARGET_KINDS = _LABEL_KINDS + "cm"
 # Labels of an example at most: more are a picture or a text.
-_WIDEST = 1000
+_MOST_COLUMNS = 1000
 _CODES = "numpy.unique(labels, return_inverse=True)[1]"
 
 
@@ -31,7 +31,7 @@ def labels_of(values: Data, name: str) -> AnyArray:
             f"{name} must be one class for each example, got shape {labels.shape}: pass one "
             f"column{advice}"
         )
-    if labels.dtype.kind not in _LABELS:
+    if labels.dtype.kind not in _LABEL_KINDS:
         raise InputTypeError(
             f"{name} must hold classes, as numbers or text, got dtype {labels.dtype}: pass codes, "
             f"{_CODES}"
@@ -59,7 +59,7 @@ def targets_of(values: Data, name: str) -> AnyArray:
     if len(columns) == 1:
         dense_values = columns[0]
     targets = array_of(dense_values, name=name, exact=True)
-    if targets.dtype.kind not in _READ:
+    if targets.dtype.kind not in _TARGET_KINDS:
         raise InputTypeError(f"{name} must hold numbers or text, got dtype {targets.dtype}")
     if targets.ndim == 2 and targets.shape[1] == 1:
         return targets[:, 0]
@@ -93,7 +93,7 @@ def row_codes(table: AnyArray) -> IntArray | None:
     if columns == 1 and rows.dtype != object:
         _, codes = np.unique(rows[:, 0], return_inverse=True)
         return codes.astype(np.int64)
-    if columns > _WIDEST:
+    if columns > _MOST_COLUMNS:
         return None
     code_of_row: dict[object, int] = {}
     codes_of_rows = list[int]()

@@ -15,9 +15,20 @@ from leakbound.errors import InputTypeError
 
 # Codes of the dtypes that NumPy gives to lists of several types, whose values it changes: text for
 # numbers beside text, and floats for integers beside other numbers.
-_MIXED = "fUS"
+_MIXED_KINDS = "fUS"
 # What a single value is: NumPy reads it as an array without dimensions.
-_ONE = (bool, int, float, complex, str, bytes, bytearray, memoryview, np.generic, np.ndarray)
+_SINGLE_TYPES = (
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    bytearray,
+    memoryview,
+    np.generic,
+    np.ndarray,
+)
 
 
 def readable(values: Data) -> Data:
@@ -52,17 +63,17 @@ def array_of(values: Data, name: str, *, exact: bool = False) -> AnyArray:
     """
     refuse_unread(values, name=name)
     try:
-        is_sequence = isinstance(values, Sequence) and not isinstance(values, _ONE)
+        is_sequence = isinstance(values, Sequence) and not isinstance(values, _SINGLE_TYPES)
         if is_sequence and len(values) > 0 and hasattr(values[0], "as_py"):
             values = [scalar.as_py() for scalar in values]  # of Arrow
         array = np.asarray(readable(values))
-        if exact and is_sequence and array.dtype.kind in _MIXED:
+        if exact and is_sequence and array.dtype.kind in _MIXED_KINDS:
             array = _unchanged_by_numpy(values, array)
     except Exception as error:  # of whatever package the values are
         raise InputTypeError(f"{name} cannot be read as an array: {error}") from error
     if array.dtype != object or (array.ndim and not _is_frame(values)):
         return array
-    if array.ndim == 0 and not isinstance(values, _ONE):
+    if array.ndim == 0 and not isinstance(values, _SINGLE_TYPES):
         type_name = type(values).__name__
         raise InputTypeError(
             f"{name} must be an array, a column, a frame or a list, got {type_name}"

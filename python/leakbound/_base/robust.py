@@ -5,7 +5,7 @@ import numpy as np
 from leakbound._base.types import FloatArray, IntArray
 
 # The standard deviation of a normal law over the median distance from its median.
-_NORMAL = 1.4826
+_DEVIATION_OF_NORMAL = 1.4826
 
 
 def robust_scale(values: FloatArray, *, in_place: bool = False) -> tuple[float, float]:
@@ -22,14 +22,14 @@ def robust_scale(values: FloatArray, *, in_place: bool = False) -> tuple[float, 
     distances -= centre
     np.abs(distances, out=distances)
     median_distance = float(np.median(distances, overwrite_input=True))
-    return centre, _NORMAL * median_distance
+    return centre, _DEVIATION_OF_NORMAL * median_distance
 
 
 def robust_scale_of_counts(values: FloatArray, counts: IntArray) -> tuple[float, float]:
     """Return `robust_scale` of values that occur so often, by lower medians."""
     centre = _lower_median(values, counts)
     median_distance = _lower_median(np.abs(values - centre), counts)
-    return centre, _NORMAL * median_distance
+    return centre, _DEVIATION_OF_NORMAL * median_distance
 
 
 def _lower_median(values: FloatArray, counts: IntArray) -> float:

@@ -46,10 +46,10 @@ ColumnKind: TypeAlias = Literal["number", "date", "zoned", "flag", "text", "word
 """What a column holds; of "text" it is not settled yet."""
 
 DOUBLE = np.dtype(np.float64)
-_CATEGORICAL = ("categor", "enum")  # how types of categories are called
-_NESTED = (list, tuple, set, frozenset, Mapping)
-_OF_ARROW = ("__arrow_c_array__", "__arrow_c_stream__")  # batches and readers of them
-_LISTED = 5  # names that a message lists
+_CATEGORICAL_TYPES = ("categor", "enum")  # how types of categories are called
+_NESTED_TYPES = (list, tuple, set, frozenset, Mapping)
+_ARROW_METHODS = ("__arrow_c_array__", "__arrow_c_stream__")  # batches and readers of them
+_LISTED_NAMES = 5  # names that a message lists
 NAMES: dict[ColumnKind, str] = {
     "number": "numbers",
     "date": "dates",
@@ -76,7 +76,7 @@ class Writing:
     named: bool = True
 
 
-_PLAIN = Writing()
+_PLAIN_WRITING = Writing()
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ class Column:
     missing: BoolArray
     kind: ColumnKind
     precision: np.dtype[np.generic] = DOUBLE
-    writing: Writing = _PLAIN
+    writing: Writing = _PLAIN_WRITING
     table: str = ""
     marks: Mapping[str, int] = field(default_factory=dict)
     categorical: bool = False
@@ -144,7 +144,9 @@ class Column:
 # --- tables of any form ---------------------------------------------------------------------------
 
 
-def read_columns(table: TableInput, name: str, writing: Writing = _PLAIN) -> dict[str, Column]:
+def read_columns(
+    table: TableInput, name: str, writing: Writing = _PLAIN_WRITING
+) -> dict[str, Column]:
     """Read a table of any form; InputError says which value of which column cannot be used."""
     columns = dict[str, Column]()
     lengths = dict[str, int]()
@@ -163,9 +165,9 @@ def read_columns(table: TableInput, name: str, writing: Writing = _PLAIN) -> dic
 def named(names: Iterable[str]) -> str:
     """Return some names as a message lists them."""
     quoted_names = list(map(repr, names))
-    listed_names = ", ".join(quoted_names[:_LISTED])
-    if len(quoted_names) > _LISTED:
-        return f"{listed_names} and {len(quoted_names) - _LISTED} more"
+    listed_names = ", ".join(quoted_names[:_LISTED_NAMES])
+    if len(quoted_names) > _LISTED_NAMES:
+        return f"{listed_names} and {len(quoted_names) - _LISTED_NAMES} more"
     return listed_names
 
 
@@ -229,7 +231,7 @@ def _columns_of_frame(table: Data, table_name: str) -> Named | None:
 
     try:
         frame: Data = nw.from_native(table, pass_through=True, allow_series=True)
-        is_arrow = any(hasattr(table, attribute) for attribute in _OF_ARROW)
+        is_arrow = any(hasattr(table, attribute) for attribute in _ARROW_METHODS)
         if frame is table and is_arrow:
             import pyarrow as pa
 
@@ -375,7 +377,7 @@ def _narwhals_series(stored_column: Data) -> Data:
 def _is_categorical(stored_column: Data) -> bool:
     """Return whether a column of a frame is declared to hold categories."""
     type_name = str(getattr(stored_column, "dtype", ""))
-    return type_name.lower().startswith(_CATEGORICAL)
+    return type_name.lower().startswith(_CATEGORICAL_TYPES)
 
 
 def _values_of_series(series: Data, column_name: str) -> tuple[AnyArray, BoolArray, bool]:
@@ -504,7 +506,7 @@ def _check_types(types: set[type], values: AnyArray, column_name: str) -> None:
     """Check that objects are such as a table holds."""
     for one_type in types:
         is_array = hasattr(one_type, "__array__") and not issubclass(one_type, np.generic)
-        is_nested = is_array or issubclass(one_type, (*_NESTED, np.void))
+        is_nested = is_array or issubclass(one_type, (*_NESTED_TYPES, np.void))
         is_complex = issubclass(one_type, Complex) and not issubclass(one_type, Real)
         # An address in memory is no value.
         methods = {one_type.__str__, one_type.__repr__}

@@ -24,10 +24,10 @@ from leakbound._base.tables import NAMES, Column, ColumnKind, Writing, exact_num
 from leakbound._base.types import AnyArray, BoolArray, TextArray
 from leakbound.errors import InputError
 
-_TRIED = 32  # cells that are read before all of a column are
-_SHARE = 0.9  # of cells: a column with at least so many numbers is one of numbers
-_OTHERS = 3  # words that a message names
-_MISSING = frozenset(
+_SAMPLED_CELLS = 32  # cells that are read before all of a column are
+_LEAST_SHARE = 0.9  # of cells: a column with at least so many numbers is one of numbers
+_LISTED_WORDS = 3  # words that a message names
+_MISSING_MARKS = frozenset(
     # As databases, pandas, R, SAS, SPSS, Stata, spreadsheets and people write them.
     [
         *("", "na", "<na>", "n/a", "n.a.", "n. a.", "nan", "-nan", "nat", "null", "(null)", "none"),
@@ -41,24 +41,24 @@ _MISSING = frozenset(
 )
 """Words for a missing value in a column of numbers, dates or booleans; in others only the empty."""
 _BY_CHANCE = 1e-6  # what a random split does less often is a difference in how tables are written
-_NOTED = 0.5  # of cells: words beside so many numbers are worth a note
-_FEW = 8  # different words that are categories, whatever they look like
-_SAMPLE = 1000  # cells that a note looks at
+_SHARE_TO_NOTE = 0.5  # of cells: words beside so many numbers are worth a note
+_FEW_CATEGORIES = 8  # different words that are categories, whatever they look like
+_NOTED_CELLS = 1000  # cells that a note looks at
 # Dates in other forms than ISO 8601.
-_DATED = re.compile(
+_OTHER_DATE = re.compile(
     r"(\d{1,4}[./ -](\d{1,2}|[^\W\d]{3,9})[./ -]\d{2,4}|\d{1,2}[^\W\d]{3}\d{2,4})([ :T].*)?"
 )
 # A number with a currency before it or a unit after it, and one with other signs than a point.
-_UNITS = re.compile(
+_NUMBER_WITH_UNIT = re.compile(
     r"([^\w\s.+-]{1,3}\s?|[^\W\d]{1,4}\s)?([+-]?\d[\d.,'\s]*?)\s?([^\d\s,.'+-][^\d\s]{0,7})?"
 )
-_SIGNED = re.compile(r"[+-]?(\d{1,3}([,.'\s]\d{3})+([.,]\d+)?|\d+,\d+)")
-_CODES = 3  # different numbers that are codes beside numbers of three decimals
-_GROUPED = 10  # numbers with a point: so many with three decimals each are no chance
+_NUMBER_WITH_SIGNS = re.compile(r"[+-]?(\d{1,3}([,.'\s]\d{3})+([.,]\d+)?|\d+,\d+)")
+_MOST_CODES = 3  # different numbers that are codes beside numbers of three decimals
+_MANY_NUMBERS = 10  # numbers with a point: so many with three decimals each are no chance
 # A number that is known to be smaller or larger.
-_LIMITED = re.compile(r"\A[<>\u2264\u2265]=?\s*")
+_DETECTION_LIMIT = re.compile(r"\A[<>\u2264\u2265]=?\s*")
 # How codes such as postal codes begin, which are not numbers.
-_CODE = re.compile(r"[+-]?0\d")
+_CODE_START = re.compile(r"[+-]?0\d")
 
 
 def settled(
@@ -201,7 +201,7 @@ class _Words:
             is_number.append(is_grouped or self._is_read(word, _NUMBER))
         known_counts = self.cell_counts[self.is_known]
         cells_of_numbers = known_counts[np.array(is_number, dtype=np.bool_)].sum()
-        if grouped_numbers and cells_of_numbers >= _SHARE * known_counts.sum():
+        if grouped_numbers and cells_of_numbers >= _LEAST_SHARE * known_counts.sum():
             return grouped_numbers[0]
         return ""
 
@@ -218,7 +218,7 @@ class _Words:
         is_far = [not self._is_near(word, reading) for word in unread_words]
         far_cells = self.cell_counts[is_unread][is_far].sum()
         near_share = 1 - far_cells / self.cell_counts[self.is_known].sum()
-        if near_share < _SHARE or any(map(_is_code, unread_words)):
+        if near_share < _LEAST_SHARE or any(map(_is_code, unread_words)):
             return
         cell = int(is_unread[self.word_of_cell].argmax())
         first_word = str(self.distinct_words[self.word_of_cell[cell]])
@@ -239,10 +239,10 @@ class _Words:
 
     def _remedy(self, kind: str, words: list[str]) -> Message:
         """Return what to do about a few words in a column of another kind, such as numbers."""
-        listed_words = words[:_OTHERS]
+        listed_words = words[:_LISTED_WORDS]
         more = ""
-        if len(words) > _OTHERS:
-            more = f" and {len(words) - _OTHERS} more"
+        if len(words) > _LISTED_WORDS:
+            more = f" and {len(words) - _LISTED_WORDS} more"
         if self.writing.named:
             return Message(
                 "if such words mark missing values, pass {missing}{more}; if {kind} are codes "
@@ -268,22 +268,22 @@ class _Words:
 
     def suspicion(self) -> str:
         """Say what tells that a column of words was meant to hold numbers or dates, if it was."""
-        sampled_words = self._sampled_words(_SAMPLE)
+        sampled_words = self._sampled_words(_NOTED_CELLS)
         if any(map(_is_code, sampled_words)):
             return ""
         for reading in _READINGS:
             unread_words = [word for word in sampled_words if not self._is_read(word, reading)]
             share_read = 1 - len(unread_words) / max(len(sampled_words), 1)
-            if unread_words and reading.kind != "flag" and share_read >= _NOTED:
+            if unread_words and reading.kind != "flag" and share_read >= _SHARE_TO_NOTE:
                 word = max(unread_words, key=unread_words.count)
                 return (
                     f"has {NAMES[reading.kind]} in {share_read:.0%} of its cells, and {shown(word)}"
                 )
         forms = Counter(filter(None, map(_form_of, sampled_words)))
-        if not forms or self.is_known.sum() <= _FEW:
+        if not forms or self.is_known.sum() <= _FEW_CATEGORIES:
             return ""
         [(commonest_form, count)] = forms.most_common(1)
-        if count < _SHARE * len(sampled_words):
+        if count < _LEAST_SHARE * len(sampled_words):
             return ""
         word = next(word for word in sampled_words if _form_of(word) == commonest_form)
         kind = "numbers"
@@ -297,7 +297,7 @@ class _Words:
         is_unread[self.is_known] = [not self._is_read(word, reading) for word in self.known_words]
         return is_unread
 
-    def _sampled_words(self, most: int = _TRIED) -> list[str]:
+    def _sampled_words(self, most: int = _SAMPLED_CELLS) -> list[str]:
         """Return the words of a few cells, at even steps of their order."""
         known_counts = np.where(self.is_known, self.cell_counts, 0)
         cells_up_to = np.cumsum(known_counts)
@@ -315,7 +315,7 @@ class _Words:
     def _is_near(self, word: str, reading: "_Reading") -> bool:
         """Return whether a word is a value, or a number beyond a limit of detection."""
         if reading.kind == "number":
-            word = _LIMITED.sub("", word, count=1)
+            word = _DETECTION_LIMIT.sub("", word, count=1)
         return self._is_read(word, reading)
 
     def _rows_of_tables(self) -> Iterator[slice]:
@@ -380,14 +380,14 @@ _DATE = "a date"
 
 def _form_of(word: str) -> str:
     """Return what is around a number, or that a word is a date; empty for other words."""
-    if _DATED.fullmatch(word):
+    if _OTHER_DATE.fullmatch(word):
         return _DATE
-    number_in_units = _UNITS.fullmatch(word)
+    number_in_units = _NUMBER_WITH_UNIT.fullmatch(word)
     if not number_in_units:
         return ""
     before, _, after = number_in_units.groups(default="")
     has_no_unit = not before and not after
-    if has_no_unit and not _SIGNED.fullmatch(word):
+    if has_no_unit and not _NUMBER_WITH_SIGNS.fullmatch(word):
         return ""
     return f"{before}#{after}"
 
@@ -449,10 +449,10 @@ def thousands_in(words: Iterable[str], sign: str, decimal: str) -> str:
     if sign != decimal:
         return first_grouped
     # Three decimals in every number are as likely: in either reading numbers have one order.
-    are_many = grouped_numbers >= _GROUPED
+    are_many = grouped_numbers >= _MANY_NUMBERS
     most_codes = 0
     if are_many:
-        most_codes = _CODES
+        most_codes = _MOST_CODES
     are_thousands = has_several_signs or len(small_numbers) > most_codes
     if are_thousands and (decimal == "," or are_many):
         return first_grouped
@@ -461,12 +461,12 @@ def thousands_in(words: Iterable[str], sign: str, decimal: str) -> str:
 
 def is_mark(word: str) -> bool:
     """Return whether text marks a missing value, in a column that is not of words."""
-    return word.lower() in _MISSING
+    return word.lower() in _MISSING_MARKS
 
 
 def _is_code(word: str) -> bool:
     """Return whether text has the digits of a code, such as 01234: numbers beside it are codes."""
-    return _CODE.match(word) is not None and word.lstrip("+-").isdigit()
+    return _CODE_START.match(word) is not None and word.lstrip("+-").isdigit()
 
 
 @dataclass(frozen=True)
@@ -491,7 +491,7 @@ def _number(word: str, decimal: str = ".", thousands: str = "") -> int | float:
     if thousands and thousands in typed(word):
         word = ungrouped(word, sign=thousands, decimal=decimal)
     has_other_point = decimal == "," and "." in word
-    if "_" in word or _CODE.match(word) or has_other_point:
+    if "_" in word or _CODE_START.match(word) or has_other_point:
         raise ValueError(word)
     word_with_point = word.replace(decimal, ".")
     double = float(word_with_point)

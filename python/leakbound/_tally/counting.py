@@ -25,25 +25,25 @@ COLUMNS = ("key", "examples", "members")
 TALLY_BITS = 20
 """Bits of a key where nothing else is said."""
 # Bits of a float32, and so of the finest key.
-_MOST = 32
+_MOST_BITS = 32
 # With fewer bits, large numbers would share a key with the infinities.
-_FEWEST = 8
-_SIGN = np.uint32(1 << 31)
+_FEWEST_BITS = 8
+_SIGN_BIT = np.uint32(1 << 31)
 # The finest keys of the infinities: between them, and they included, are those of all numbers.
 _LEAST_KEY = 0x007F_FFFF
 _LARGEST_KEY = 0xFF80_0000
 # Precisions that the core reads in place.
-_READ = (np.float64, np.float32)
+_READABLE_TYPES = (np.float64, np.float32)
 # Most keys that are held before they are added up.
-_HELD = 1 << 22
+_MOST_HELD_KEYS = 1 << 22
 # Most examples: their sum is exact in 64 bits, however it is rounded in a double.
-_LARGEST = 2.0**62
-_NONE: IntArray = np.empty(0, dtype=np.int64)
+_MOST_EXAMPLES = 2.0**62
+_NO_COUNTS: IntArray = np.empty(0, dtype=np.int64)
 
 
 def check_bits(bits: object) -> int:
     """Check the number of bits of a key."""
-    return integer(bits, name="bits", least=_FEWEST, most=_MOST)
+    return integer(bits, name="bits", least=_FEWEST_BITS, most=_MOST_BITS)
 
 
 def counts_of_scores(scores: AnyArray, member: BoolArray, bits: int) -> Counts:
@@ -57,7 +57,7 @@ def counted_pieces(pieces: Iterable[tuple[AnyArray, BoolArray]], bits: int) -> C
     first_row = 0
     for scores, member in pieces:
         readable_scores = scores
-        if scores.dtype not in _READ:
+        if scores.dtype not in _READABLE_TYPES:
             with np.errstate(over="ignore"):
                 readable_scores = scores.astype(np.float32)
         nan_row = key_counts.add(readable_scores, member)
@@ -77,27 +77,27 @@ def sums_of_counts(parts: Iterable[Counts]) -> Counts:
         held_counts.append(counts)
         held_keys = sum(keys.size for keys, _, _ in held_counts)
         first_keys, _, _ = held_counts[0]
-        if held_keys > max(_HELD, 4 * first_keys.size):
+        if held_keys > max(_MOST_HELD_KEYS, 4 * first_keys.size):
             held_counts = [_merged_counts(held_counts)]
     if held_counts:
         return _merged_counts(held_counts)
-    return (_NONE, _NONE, _NONE)
+    return (_NO_COUNTS, _NO_COUNTS, _NO_COUNTS)
 
 
 def lowest_scores(keys: IntArray, bits: int) -> FloatArray:
     """Return the lowest score of each key."""
-    lowest_words = keys.astype(np.uint32) << np.uint32(_MOST - bits)
+    lowest_words = keys.astype(np.uint32) << np.uint32(_MOST_BITS - bits)
     lowest_words = np.maximum(lowest_words, np.uint32(_LEAST_KEY))
-    is_positive = lowest_words & _SIGN
-    float_words = np.where(is_positive, lowest_words ^ _SIGN, ~lowest_words)
+    is_positive = lowest_words & _SIGN_BIT
+    float_words = np.where(is_positive, lowest_words ^ _SIGN_BIT, ~lowest_words)
     scores: FloatArray = float_words.view(np.float32).astype(np.float64)
     return scores
 
 
 def check_counts(keys: IntArray, examples_at: IntArray, members_at: IntArray, bits: int) -> None:
     """Check that keys are those of numbers, and that counts can be."""
-    least_key = _LEAST_KEY >> (_MOST - bits)
-    largest_key = _LARGEST_KEY >> (_MOST - bits)
+    least_key = _LEAST_KEY >> (_MOST_BITS - bits)
+    largest_key = _LARGEST_KEY >> (_MOST_BITS - bits)
     is_no_number = (keys < least_key) | (keys > largest_key)
     flaws = {
         f"is not the key of a number, with {bits} bits": is_no_number,
@@ -216,5 +216,5 @@ def _is_merged(counts: Counts) -> bool:
 
 
 def _check_total(examples_at: IntArray) -> None:
-    if examples_at.sum(dtype=np.float64) > _LARGEST:
+    if examples_at.sum(dtype=np.float64) > _MOST_EXAMPLES:
         raise InputError("there are more examples than a count of 64 bits can hold")

@@ -21,17 +21,18 @@ from leakbound.audits.sequences import GuessSequence
 from leakbound.claims import Claim
 
 # How far above the odds of a bet the odds are that it hopes for: e to the power of these
-_HOPES = np.array([[0.4], [1.2], [5.0]])
-# Edges between which bets stay the same: _WIDE (_RATIO^k - 1) above the least parameter
-_WIDE = 0.2
-_RATIO = 1.05
+_HOPED_EXCESS = np.array([[0.4], [1.2], [5.0]])
+# Edges between which bets stay the same are above the least parameter by
+# _FIRST_WIDTH (_GROWTH_OF_WIDTHS^k - 1)
+_FIRST_WIDTH = 0.2
+_GROWTH_OF_WIDTHS = 1.05
 # Edges at most: the last is 3e20 above the least parameter, where a claim promises nothing
-_EDGES = 1000
+_MOST_EDGES = 1000
 # The most probability of a right guess by which odds are chosen
-_SURE = 1 - 1e-9
+_MOST_ACCURACY = 1 - 1e-9
 # Relative width at which a search ends; allowance for rounding, relative to what was paid
-_NARROW = 1e-6
-_SLACK = 1e-12
+_SEARCH_WIDTH = 1e-6
+_ROUNDING_ALLOWANCE = 1e-12
 
 
 class Terms(NamedTuple):
@@ -53,15 +54,15 @@ class Bets:
     def edge(self, place: int) -> float:
         """Return the parameter at which the terms of a place begin."""
         low, high = self.claim.search
-        return min(low + _WIDE * (_RATIO**place - 1), high)
+        return min(low + _FIRST_WIDTH * (_GROWTH_OF_WIDTHS**place - 1), high)
 
     def place(self, theta: float) -> int:
         """Return the place of a parameter: which terms are for it."""
-        if theta >= self.edge(_EDGES):
-            return _EDGES
+        if theta >= self.edge(_MOST_EDGES):
+            return _MOST_EDGES
         least, _ = self.claim.search
-        above_least = (theta - least) / _WIDE
-        place = int(math.log1p(above_least) / math.log(_RATIO))
+        above_least = (theta - least) / _FIRST_WIDTH
+        place = int(math.log1p(above_least) / math.log(_GROWTH_OF_WIDTHS))
         if self.edge(place + 1) <= theta:
             return place + 1
         return place
@@ -86,7 +87,7 @@ class Bets:
         fees = trials * np.log1p(won_by_failure * failure_probabilities * sides_guessed / 2)
         gains = terms.log_payoff_correct * correct
         losses = terms.log_payoff_wrong * (guesses - correct) - fees
-        log_wealth: FloatArray = gains + losses - _SLACK * (gains - losses)
+        log_wealth: FloatArray = gains + losses - _ROUNDING_ALLOWANCE * (gains - losses)
         return log_wealth
 
     def refuted(self, theta: float, trials: int, counts: IntArray, place: int) -> bool:
@@ -116,11 +117,11 @@ class Bets:
         while is_refuted(high := self.edge(place + 1)):
             low = high
             place += 1
-            is_beyond_search = low == last_parameter or place >= _EDGES
+            is_beyond_search = low == last_parameter or place >= _MOST_EDGES
             if is_beyond_search or not is_refuted(low):
                 return low
         # 2. Halves of a place.
-        relative_width = max(_NARROW, self.claim.width)
+        relative_width = max(_SEARCH_WIDTH, self.claim.width)
         refuted, _ = halved(low, high, is_refuted, width=relative_width)
         return refuted
 
@@ -147,8 +148,8 @@ def terms_of_bets(bets: Bets, place: int) -> Terms:
         return accuracies.get(sequence.order, (of_members + of_others) / 2)
 
     accuracies = [last_accuracy(sequence) for sequence in bets.sequences]
-    log_odds = logit(np.clip(accuracies, 0.5, _SURE))
-    hoped_log_odds = log_odds + _HOPES
+    log_odds = logit(np.clip(accuracies, 0.5, _MOST_ACCURACY))
+    hoped_log_odds = log_odds + _HOPED_EXCESS
     return Terms(
         log_odds=log_odds,
         log_payoff_correct=np.log(expit(hoped_log_odds) / expit(log_odds)),

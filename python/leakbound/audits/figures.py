@@ -14,7 +14,7 @@ from leakbound.results import Curve, Histogram, Roc
 POINTS = 2000
 """The most cuts of a curve and thresholds of a ROC."""
 _BINS = 60
-_DRAWN = (0.001, 0.999)
+_DRAWN_QUANTILES = (0.001, 0.999)
 """Quantiles of scores where the histogram ends."""
 
 
@@ -118,11 +118,11 @@ def _histogram_range(counts: ScoreCounts, is_finite: BoolArray) -> tuple[float, 
     """Return the quantiles between which finite scores are drawn."""
     finite_scores = counts.values[is_finite]
     if counts.members.dtype == np.bool_:
-        low_quantile, high_quantile = np.quantile(finite_scores, _DRAWN)
+        low_quantile, high_quantile = np.quantile(finite_scores, _DRAWN_QUANTILES)
         return float(low_quantile), float(high_quantile)
     examples_at = counts.members + counts.others
     examples_up_to = np.cumsum(examples_at[is_finite])
-    ranks_of_quantiles = np.multiply(_DRAWN, examples_up_to[-1] - 1)
+    ranks_of_quantiles = np.multiply(_DRAWN_QUANTILES, examples_up_to[-1] - 1)
     rows = np.searchsorted(examples_up_to, ranks_of_quantiles, side="right")
     low, high = finite_scores[rows]
     return float(low), float(high)

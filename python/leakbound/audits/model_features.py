@@ -23,9 +23,9 @@ from leakbound.errors import LeakboundError
 MOST_BETS = 5_000
 """Pairs that classifiers bet on: scoring a model's examples should not wait for them."""
 # Numbers that are looked at, and columns, at most and at least: of more columns some are drawn.
-_NUMBERS = 4_000_000
-_COLUMNS = 200
-_FEWEST = 8
+_MOST_NUMBERS = 4_000_000
+_MOST_COLUMNS = 200
+_FEWEST_COLUMNS = 8
 _PACKAGES = ("sklearn", "scipy", "threadpoolctl")
 T = TypeVar("T")
 
@@ -166,7 +166,7 @@ def _columns_of_matrix(inputs: Data, seed: int) -> dict[str, AnyArray] | None:
 
 def _drawn_columns(columns: list[T], rows: int, seed: int) -> list[T]:
     """Return columns in their order, or as many of them as can be looked at, drawn at random."""
-    most_columns = min(_COLUMNS, max(_FEWEST, _NUMBERS // rows))
+    most_columns = min(_MOST_COLUMNS, max(_FEWEST_COLUMNS, _MOST_NUMBERS // rows))
     if len(columns) <= most_columns:
         return columns
     permuted = Purpose.SPLIT_COLUMNS.rng(seed).permutation(len(columns))

@@ -9,9 +9,9 @@ from leakbound._base.types import AnyArray, Data, Named
 from leakbound.errors import InputError, InputTypeError
 
 # Labels that torch's loss leaves out.
-_IGNORED = -100
+_IGNORED_LABEL = -100
 # A tokenizer with a larger limit has none.
-_LONGEST = 1_000_000
+_LONGEST_TEXT = 1_000_000
 
 
 def tokens_of(parts: Sequence[Data], tokenizer: Callable[..., Data] | None) -> list[Data]:
@@ -74,8 +74,8 @@ def _tokenised(texts: list[str], tokenizer: Callable[..., Data] | None) -> Named
             f"it holds texts, such as {texts[0][:40]!r}, and a network takes tokens: pass its "
             'tokenizer, audit_model(..., tokenizer=AutoTokenizer.from_pretrained("NAME"))'
         )
-    longest_text = getattr(tokenizer, "model_max_length", _LONGEST)
-    encoding = tokenizer(texts, truncation=longest_text < _LONGEST)
+    longest_text = getattr(tokenizer, "model_max_length", _LONGEST_TEXT)
+    encoding = tokenizer(texts, truncation=longest_text < _LONGEST_TEXT)
     if not isinstance(encoding, Mapping) and not hasattr(encoding, "keys"):
         raise InputTypeError(
             f"tokenizer must return a mapping with input_ids, got {type(encoding).__name__}"
@@ -129,7 +129,7 @@ def _padded_arrays(columns: Sequence[list[Data]], name: str) -> list[AnyArray]:
     longest_row = max(len(row) for row in rows)
     padding = 0
     if name == "labels":
-        padding = _IGNORED
+        padding = _IGNORED_LABEL
     padded_rows = np.full((len(rows), longest_row), padding, dtype=np.int64)
     for number, row in enumerate(rows):
         padded_rows[number, : len(row)] = row

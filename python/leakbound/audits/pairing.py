@@ -24,7 +24,7 @@ _MOST_BUCKETS = 1 << 16
 LEFT_OVER = -1
 FIRST_BUCKET = -2
 # Turns the order of unsigned words into that of signed ones, and back.
-_SIGN = np.uint64(1 << 63)
+_SIGN_BIT = np.uint64(1 << 63)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,12 +206,12 @@ def hashes_of_ids(pairing: Pairing, ids: AnyArray) -> IntArray:
                 f"ids must be all whole numbers, or all text, got {hashable_ids[0]!r} of {dtype}"
             )
     unsigned_hashes = hashed_ids(f"{pairing.seed}:", hashable_ids)
-    return (unsigned_hashes ^ _SIGN).view(np.int64)
+    return (unsigned_hashes ^ _SIGN_BIT).view(np.int64)
 
 
 def _buckets_of_hashes(pairing: Pairing, hashes: IntArray) -> IntArray:
     """Return the leading bits of hashes."""
-    unsigned_hashes = hashes.view(np.uint64) ^ _SIGN
+    unsigned_hashes = hashes.view(np.uint64) ^ _SIGN_BIT
     leading_bits = unsigned_hashes >> np.uint64(48)
     return leading_bits.astype(np.int64) // (_MOST_BUCKETS // pairing.buckets)
 

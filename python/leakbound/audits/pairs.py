@@ -24,7 +24,7 @@ Aggregate: TypeAlias = Literal["mean", "max", "log_mean_exp", "sum"]
 STRETCH = 0.25
 """How much more a score counts for each standard deviation that it is away from the median."""
 # Standard scores beyond are as good: their squares stay finite.
-_FARTHEST = 1e100
+_LARGEST_STANDARD_SCORE = 1e100
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -298,18 +298,18 @@ class Stretch:
     @classmethod
     def of(cls, values: FloatArray) -> "Stretch":
         """Take the scale from scores; one copy of them is held, as they may be many."""
-        finite = values[np.isfinite(values)]
-        if not finite.size:
+        finite_scores = values[np.isfinite(values)]
+        if not finite_scores.size:
             return cls()
         # Robust scaling: the median, and the median distance from it unless that is 0.
-        lowest = float(finite.min())
-        highest = float(finite.max())
+        lowest = float(finite_scores.min())
+        highest = float(finite_scores.max())
         largest = max(highest, -lowest) or 1.0
-        finite /= largest
-        centre, spread = robust_scale(finite, in_place=True)
+        finite_scores /= largest
+        centre, spread = robust_scale(finite_scores, in_place=True)
         if not spread:
-            finite.sort()  # distances, by now
-            spread = float(finite.mean()) or 1.0
+            finite_scores.sort()  # distances, by now
+            spread = float(finite_scores.mean()) or 1.0
         scale = cls(largest=largest, centre=centre, spread=spread)
         # Standard scores increase with scores, so that the farthest is at one of the ends.
         below, above = scale._standard(np.array([lowest, highest])).tolist()
@@ -319,23 +319,24 @@ class Stretch:
         """Return scores on this scale."""
         if not self.infinite:  # none was finite
             return np.sign(values)
-        standard = self._standard(values)
-        beyond = np.isinf(values)
-        if beyond.any():
-            standard[beyond] = np.copysign(self.infinite, values[beyond])
+        standard_scores = self._standard(values)
+        is_infinite = np.isinf(values)
+        if is_infinite.any():
+            standard_scores[is_infinite] = np.copysign(self.infinite, values[is_infinite])
         # z (1 + |z| / 4)
-        stretch = np.abs(standard)
-        stretch *= STRETCH
-        stretch += 1.0
-        standard *= stretch
-        return standard
+        stretch_factors = np.abs(standard_scores)
+        stretch_factors *= STRETCH
+        stretch_factors += 1.0
+        standard_scores *= stretch_factors
+        return standard_scores
 
     def _standard(self, values: FloatArray) -> FloatArray:
-        standard = values / self.largest
-        standard -= self.centre
+        standard_scores = values / self.largest
+        standard_scores -= self.centre
         with np.errstate(over="ignore"):
-            standard /= self.spread
-        return np.clip(standard, -_FARTHEST, _FARTHEST, out=standard)
+            standard_scores /= self.spread
+        largest = _LARGEST_STANDARD_SCORE
+        return np.clip(standard_scores, -largest, largest, out=standard_scores)
 
 
 class UnitScores(NamedTuple):

@@ -16,16 +16,16 @@ from leakbound.errors import DesignError, OptionError
 from leakbound.report.parts import Assumption, Assumptions
 
 # Runs of one value that a shorter membership must have: layouts by class have few, coins many
-_RUNS = 16
+_LEAST_RUNS = 16
 # Draws that would all have to agree with earlier ones by chance: once in 10⁹
-_AGREEING = 30
+_LEAST_AGREEING = 30
 # Values that are compared before all are, and whose runs are looked at first
-_FIRST = 64
-_HEAD = 4096
+_FIRST_ROWS = 64
+_HEAD_ROWS = 4096
 # Examples of a part whose one score is no accident
-_MANY = 8
+_LEAST_EXAMPLES = 8
 # Examples of the other part that may have it: it may be their lowest, or their median
-_SHARED = 1
+_MOST_SHARED = 1
 
 
 def refuse_repeated(drawn: GenericArray, what: str, cure: str) -> None:
@@ -60,12 +60,12 @@ def repetition_of(drawn: GenericArray) -> tuple[str, int, int] | None:
     sorted by class and part are no copies.
     """
     rows = drawn.size
-    times = _common_run_length(drawn[:_HEAD], rows)
-    if times > 1 and rows > _HEAD:  # hardly ever: all changes of large data take memory
+    times = _common_run_length(drawn[:_HEAD_ROWS], rows)
+    if times > 1 and rows > _HEAD_ROWS:  # hardly ever: all changes of large data take memory
         times = _common_run_length(drawn, rows)
     period = _period(drawn)
     for how, shorter in (("repeated", drawn[::times]), ("tiled", drawn[:period])):
-        if rows - shorter.size >= _AGREEING and looks_drawn(shorter):
+        if rows - shorter.size >= _LEAST_AGREEING and looks_drawn(shorter):
             return how, shorter.size, rows // shorter.size
     return None
 
@@ -86,7 +86,7 @@ def looks_drawn(drawn: GenericArray) -> bool:
     """Return whether values change as draws do, and are not a short pattern."""
     pattern = drawn[: _period(drawn)]
     runs = _rows_of_changes(pattern).size + 1
-    return runs >= _RUNS
+    return runs >= _LEAST_RUNS
 
 
 def _period(drawn: GenericArray) -> int:
@@ -96,7 +96,7 @@ def _period(drawn: GenericArray) -> int:
     large_divisors = [rows // divisor for divisor in small_divisors]
     for period in sorted({*small_divisors, *large_divisors}):
         after_first_period = drawn[period:]
-        first_values = after_first_period[:_FIRST]
+        first_values = after_first_period[:_FIRST_ROWS]
         if not np.array_equal(first_values, drawn[: first_values.size]):
             continue
         if np.array_equal(after_first_period, drawn[: after_first_period.size]):
@@ -134,7 +134,11 @@ def _warning_of_part(scores: FloatArray, in_part: BoolArray, called: str, other:
     examples = int(np.count_nonzero(in_part))
     other_scores = scores[~in_part]
     # of two values in all, the score may be a guess, and a right one
-    if examples < _MANY or not other_scores.size or other_scores.min() == other_scores.max():
+    if (
+        examples < _LEAST_EXAMPLES
+        or not other_scores.size
+        or other_scores.min() == other_scores.max()
+    ):
         return ""
     score = scores[int(np.argmax(in_part))]
     return _warning_in_words(
@@ -166,11 +170,11 @@ def filled_tallies(tallies: Mapping[str, Tally]) -> dict[str, str]:
         ):
             keys = np.flatnonzero(counts)
             examples = int(counts.sum())
-            if keys.size != 1 or examples < _MANY or np.count_nonzero(other_counts) <= 1:
+            if keys.size != 1 or examples < _LEAST_EXAMPLES or np.count_nonzero(other_counts) <= 1:
                 continue
             (key,) = keys
             shared_by = int(other_counts[key])
-            if shared_by > _SHARED:
+            if shared_by > _MOST_SHARED:
                 continue
             warnings[name] = _warning_in_words(
                 examples,
@@ -206,10 +210,10 @@ def _is_score_of_part(scores: FloatArray, score: float, in_part: BoolArray) -> b
 
     Some are looked at before all are.
     """
-    for rows in (_FIRST, scores.size):
+    for rows in (_FIRST_ROWS, scores.size):
         is_equal = scores[:rows] == score
         part = in_part[:rows]
-        if not is_equal[part].all() or np.count_nonzero(is_equal & ~part) > _SHARED:
+        if not is_equal[part].all() or np.count_nonzero(is_equal & ~part) > _MOST_SHARED:
             return False
     return True
 

@@ -27,10 +27,12 @@ CONTRADICTED_BELOW = 1e-3
 _PARTS = 5
 # Classifiers that bet: as many as there are default sceptics.
 _CHALLENGERS = 2
-_ASKED = "was something removed, added or made in one part after the split?"
-_CLEANED = "clean first, then split, train and audit again"
-_GROUPED = "; if the split kept rows together, such as those of one person, pass their groups"
-_WRITTEN = Message(
+_QUESTION = "was something removed, added or made in one part after the split?"
+_ADVICE_TO_CLEAN = "clean first, then split, train and audit again"
+_ADVICE_ON_GROUPS = (
+    "; if the split kept rows together, such as those of one person, pass their groups"
+)
+_ADVICE_ON_COLUMN = Message(
     "if the most telling column was written after the split, such as an index or a position in "
     "a file, drop it and audit again; if members differ from non-members, use {ZeroRun}"
 )
@@ -164,10 +166,10 @@ def challenge(
     split = views.Split.of(units.member, strata=units.stratum, rng=rng)
     ranked_features = likeness.ranked(features)
     rows = "groups of rows"
-    advice = _CLEANED
+    advice = _ADVICE_TO_CLEAN
     if units.unit is None:
         rows = "rows"
-        advice += _GROUPED
+        advice += _ADVICE_ON_GROUPS
     log_likelihoods = _means_of_units(units, likeness.usual(features, names))
     findings = [
         _closest_pairs(units.features(ranked_features), split, rng, rows),
@@ -207,7 +209,7 @@ def _closest_pairs(
     p_value = _corrected(shares.CLOSE_PAIRS, count)
     words = (
         f"{rows} that resemble each other lie in one part more often than a random split allows: "
-        f"{_ASKED} Of the {count.of:,} closest pairs, {count.seen:,} have one in each part, "
+        f"{_QUESTION} Of the {count.of:,} closest pairs, {count.seen:,} have one in each part, "
         f"where {_about(count.expected)} are expected (p = {p_value:.2g})"
     )
     return Finding(
@@ -254,7 +256,7 @@ def _at_end_of_order(view: str, p_value: float, count: views.Count, rows: str) -
         frequency = "more"
     words = (
         f"the {rows} are in the training set {frequency} often than a random split allows: "
-        f"{_ASKED} Of these {count.of:,}, {count.seen:,} are in the training set, where "
+        f"{_QUESTION} Of these {count.of:,}, {count.seen:,} are in the training set, where "
         f"{_about(count.expected)} are expected (p = {p_value:.2g})"
     )
     return Finding(
@@ -330,7 +332,7 @@ def bets(
         total=guesses,
         expected=guesses / 2,
         words=words,
-        advice=_WRITTEN,
+        advice=_ADVICE_ON_COLUMN,
         is_bet=True,
     )
 

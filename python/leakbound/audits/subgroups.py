@@ -25,10 +25,10 @@ from leakbound.results import Assumption, AuditResult
 SUBGROUP = ("subgroup", "subgroups", "not_audited")
 """Options of a result that is one of several: its label, how many, and which are not audited."""
 # Labels that a message names.
-_LISTED = 3
+_LISTED_LABELS = 3
 # Of those that cannot be audited, which have to be known to merge them.
-_FAILED = 50
-_BEFORE = (
+_LISTED_FAILURES = 50
+_LABELS_BEFORE_MEMBERSHIP = (
     "Labels must be fixed before members are drawn, as regions are, and not depend on membership"
 )
 
@@ -81,7 +81,9 @@ def audit_each(
                 continue
             message = Message("subgroup {name!s:.60} of by: {error}", name=name, error=error)
             if isinstance(error, DesignError):
-                message = Message("{text}. {before}", text=message, before=_BEFORE)
+                message = Message(
+                    "{text}. {before}", text=message, before=_LABELS_BEFORE_MEMBERSHIP
+                )
             raise type(error)(message, option=error.option) from error
     if not results:
         first_failure = next(iter(failures.values()))
@@ -158,8 +160,8 @@ def _reasons(failures: Mapping[object, LeakboundError]) -> str:
     for name, error in failures.items():
         problem, _, _ = str(error).partition(": ")  # without what to do about it
         reasons.append(f"{name!s:.30} ({problem})")
-    if len(reasons) > _FAILED:
-        reasons[_FAILED:] = ["…"]
+    if len(reasons) > _LISTED_FAILURES:
+        reasons[_LISTED_FAILURES:] = ["…"]
     return "; ".join(reasons)
 
 
@@ -188,8 +190,8 @@ def _error_of_all_subgroups(
 ) -> LeakboundError:
     """Return one error about all labels whose examples cannot be audited."""
     (first, error), *_ = failures.items()
-    listed_names = [f"{name!s:.30}" for name in failures][:_FAILED]
-    if len(failures) > _FAILED:
+    listed_names = [f"{name!s:.30}" for name in failures][:_LISTED_FAILURES]
+    if len(failures) > _LISTED_FAILURES:
         listed_names.append("…")
     message = Message(
         "subgroup {first!s:.60} of by: {error}. Of {labels:,} labels, {failed:,} cannot be "
@@ -282,8 +284,8 @@ def _check_sizes(labels: GenericArray, groups: GenericArray | None, level: float
     # A perfect attack on n units is right in all guesses with probability 2⁻ⁿ where nothing leaks.
     if 2.0**-largest_size < level:
         return
-    listed_names = ", ".join(f"{name!s:.30}" for name in names[:_LISTED])
-    if names.size > _LISTED:
+    listed_names = ", ".join(f"{name!s:.30}" for name in names[:_LISTED_LABELS])
+    if names.size > _LISTED_LABELS:
         listed_names += ", …"
     raise DesignError(
         f"by has {names.size:,} labels ({listed_names}), and the largest subgroup has "

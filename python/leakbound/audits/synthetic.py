@@ -196,23 +196,28 @@ def audit_synthetic(
     scores_of_risks = {name: attack_scores[name] for name in RISKS if name in attack_scores}
     risks = risks_of(inputs, scores_of_risks, result)
     metrics = similarity(inputs.tables, inputs.records.member)
-    options: dict[str, JsonValue] = {
-        "reference": reference is not None,
-        "synthetic": len(inputs.tables.synthetic),
-    }
-    if roles.secrets:
-        options["secret_columns"] = list(roles.secrets)
     notes = notes_on_tables(inputs.tables, inputs.records, metrics.copies_of_members)
     result = replace(
         result,
         assumptions=_assumptions_of_generator(
             result, risks, named=bool(names), reference=reference is not None
         ),
-        options=result.options | options,
+        options=result.options | _options_of_tables(inputs, reference=reference is not None),
         warnings=(*result.warnings, *notes),
     )
     values_of_fields = {field.name: getattr(result, field.name) for field in fields(AuditResult)}
     return SyntheticResult(**values_of_fields, similarity=metrics, risks=risks)
+
+
+def _options_of_tables(inputs: Inputs, *, reference: bool) -> dict[str, JsonValue]:
+    """Return what results record of the tables, and of secrets if some were named."""
+    options: dict[str, JsonValue] = {
+        "reference": reference,
+        "synthetic": len(inputs.tables.synthetic),
+    }
+    if inputs.roles.secrets:
+        options["secret_columns"] = list(inputs.roles.secrets)
+    return options
 
 
 def _audit_of_split(

@@ -18,11 +18,11 @@ from leakbound.planning.inclusion import InclusionPlan
 __all__ = ["Canaries", "mislabelled", "new_tokens", "random_pixels", "random_tokens"]
 
 # The largest finite input: differences of two of them are finite, too.
-_LARGEST = 1e300
+_LARGEST_INPUT = 1e300
 # The label of a token without a loss, as in torch and transformers.
-_IGNORED = -100
+_IGNORED_LABEL = -100
 # Tokens of a vocabulary: those of new ones follow them, in 64 bits
-_MOST_WORDS = 2**53
+_LARGEST_VOCABULARY = 2**53
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -147,7 +147,7 @@ def random_pixels(x: ArrayInput, y: ArrayInput, n: int, *, seed: int | None = No
 
 def _inputs_and_labels(x: ArrayInput, y: ArrayInput) -> tuple[AnyArray, IntArray, IntArray]:
     """Read inputs and labels, and return the classes in order."""
-    inputs = np.asarray(numbers(x, name="x", least=-_LARGEST, most=_LARGEST))
+    inputs = np.asarray(numbers(x, name="x", least=-_LARGEST_INPUT, most=_LARGEST_INPUT))
     labels = np.asarray(numbers(y, name="y", whole=True)).astype(np.int64)
     if inputs.ndim < 2 or not inputs.size or labels.ndim != 1:
         raise InputError(
@@ -182,7 +182,7 @@ def random_tokens(n: int, length: int, *, vocabulary: int, seed: int | None = No
     """
     canaries = integer(n, name="n", least=1, most=MOST_EXAMPLES // 2)
     tokens_of_each = integer(length, name="length", least=2, most=MOST_EXAMPLES // canaries)
-    vocabulary_size = integer(vocabulary, name="vocabulary", least=2, most=_MOST_WORDS)
+    vocabulary_size = integer(vocabulary, name="vocabulary", least=2, most=_LARGEST_VOCABULARY)
     checked_seed = seed_of(seed, bits=128)
     rng = Purpose.CANARY_TOKENS.rng(checked_seed)
     tokens = rng.integers(vocabulary_size, size=(canaries, tokens_of_each))
@@ -221,7 +221,7 @@ def new_tokens(prefixes: ArrayInput, *, vocabulary: int, seed: int | None = None
     >>> canaries.x.tolist(), canaries.y.tolist()
     ([[5, 6, 10], [8, 9, 11]], [[-100, -100, 10], [-100, -100, 11]])
     """
-    vocabulary_size = integer(vocabulary, name="vocabulary", least=2, most=_MOST_WORDS)
+    vocabulary_size = integer(vocabulary, name="vocabulary", least=2, most=_LARGEST_VOCABULARY)
     checked_seed = seed_of(seed, bits=128)
     known_tokens = numbers(
         prefixes,
@@ -237,7 +237,7 @@ def new_tokens(prefixes: ArrayInput, *, vocabulary: int, seed: int | None = None
         )
     row_numbers = np.arange(len(tokens))
     tokens[:, -1] = vocabulary_size + row_numbers
-    labels = np.full_like(tokens, _IGNORED)
+    labels = np.full_like(tokens, _IGNORED_LABEL)
     labels[:, -1] = tokens[:, -1]
     return _canaries_with_coins(
         "new tokens",

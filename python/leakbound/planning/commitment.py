@@ -24,9 +24,9 @@ SCHEME = "leakbound commitment 1"
 # Bytes of a nonce: 256 bits, so that nobody can guess the coins.
 NONCE = 32
 # Bytes of the largest protocol, opening or commitment that is read.
-_LARGEST = 1 << 20
+_MOST_BYTES = 1 << 20
 # Dots in a line of TOML: its parser takes time by the square of the parts of a name.
-_DOTS = 200
+_MOST_DOTS = 200
 
 
 @dataclass(frozen=True)
@@ -122,9 +122,9 @@ class Opening:
                 f"the protocol has {agreed_copies} copies of each member, and the plan "
                 f"{planned_copies}: state copies = {planned_copies} in the protocol"
             )
-        if len(self.to_json().encode()) >= _LARGEST:
+        if len(self.to_json().encode()) >= _MOST_BYTES:
             raise OptionError(
-                f"the protocol is too long: openings of {_LARGEST:,} bytes are not read"
+                f"the protocol is too long: openings of {_MOST_BYTES:,} bytes are not read"
             )
 
     def __repr__(self) -> str:
@@ -221,7 +221,7 @@ def read_protocol(path: PathInput) -> JsonObject:
     if file.suffix == ".json":
         parse = parsed
     try:
-        content = parse(text_of(file, _LARGEST))
+        content = parse(text_of(file, _MOST_BYTES))
     except (ValueError, RecursionError) as error:
         message = " ".join(str(error).split())
         raise OptionError(f"{file} is not a protocol: {message}") from error
@@ -234,15 +234,15 @@ def _check_scheme(scheme: object) -> None:
 
 
 def _parsed_toml(text: str) -> Named:
-    if any(line.count(".") > _DOTS for line in text.split("\n")):
-        raise ValueError(f"it has a line of more than {_DOTS} dots")
+    if any(line.count(".") > _MOST_DOTS for line in text.split("\n")):
+        raise ValueError(f"it has a line of more than {_MOST_DOTS} dots")
     return tomllib.loads(text)
 
 
 def _json_object(source: str | bytes | os.PathLike[str], names: set[str], what: str) -> Named:
     """Read an object of JSON that has certain fields and no others."""
     try:
-        content = parsed(text_of(source, _LARGEST))
+        content = parsed(text_of(source, _MOST_BYTES))
         flaw = f"it must have exactly {', '.join(sorted(names))}"
     except FormatError as error:
         content = None

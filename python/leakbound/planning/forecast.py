@@ -37,11 +37,11 @@ from leakbound.planning.truths import PlannedClaim, Truth, games_of, of_copies, 
 _CLAIMS = (PureDP, ApproxDP, GaussianDP)
 _PURE_DP = PureDP()
 # The fewest canaries that are tried: fewer hardly prove anything.
-_FEWEST = 8
+_FEWEST_CANARIES = 8
 # More simulations do not change the printed digits.
 _MOST_SIMULATIONS = 10**6
 # How closely the number of canaries is searched: 2 %, less than simulations tell.
-_RATIO = 1.02
+_SEARCH_RATIO = 1.02
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -160,7 +160,7 @@ def ceiling(
     choice(sides, name="sides", allowed=Sides)
     instance(claim, name="claim", types=_CLAIMS)
     if guesses is None:  # a ranking of all examples is made
-        integer(m, name="m", least=_FEWEST, most=MOST_EXAMPLES)
+        integer(m, name="m", least=_FEWEST_CANARIES, most=MOST_EXAMPLES)
     else:
         integer(m, name="m", least=1, most=int(WHOLE))
     beta = complement(confidence)
@@ -273,7 +273,7 @@ def power(
     >>> forecast.median < 3.0 < forecast.ceiling
     True
     """
-    integer(m, name="m", least=_FEWEST, most=MOST_EXAMPLES)
+    integer(m, name="m", least=_FEWEST_CANARIES, most=MOST_EXAMPLES)
     instance(claim, name="claim", types=_CLAIMS)
     choice(sides, name="sides", allowed=Sides)
     integer(simulations, name="simulations", least=1, most=_MOST_SIMULATIONS)
@@ -359,7 +359,7 @@ def canaries_needed(
     """
     target = real(target, name="target", above=0, below=math.inf)
     probability = real(probability, name="probability", above=0, below=1)
-    most = integer(most, name="most", least=_FEWEST, most=MOST_EXAMPLES)
+    most = integer(most, name="most", least=_FEWEST_CANARIES, most=MOST_EXAMPLES)
     instance(claim, name="claim", types=_CLAIMS)
     assumed_truth = truth_of(truth, claim)
     copies = _checked_copies(copies, claim=claim, m=most, sides=sides)
@@ -381,7 +381,7 @@ def canaries_needed(
         "sides": sides,
         "copies": copies,
     }
-    fewest = max(_FEWEST, copies)  # copies of a canary are at most as many as canaries
+    fewest = max(_FEWEST_CANARIES, copies)  # copies of a canary are at most as many as canaries
 
     def power_of(m: int) -> Power:
         return power(
@@ -429,7 +429,7 @@ def _least_power(
 
     The search ends where both are within 2 %.
     """
-    while forecast.m - too_few > max(1.0, (_RATIO - 1) * forecast.m):
+    while forecast.m - too_few > max(1.0, (_SEARCH_RATIO - 1) * forecast.m):
         middle = power_of((too_few + forecast.m) // 2)
         if middle.probability >= probability:
             forecast = middle

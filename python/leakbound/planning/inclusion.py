@@ -49,9 +49,9 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 # Number of the file layout: it rises whenever an array changes its name or meaning.
 SCHEMA = 2
 # That of a plan of several copies, which a reader of the other would take for one of single ones.
-_OF_COPIES = 3
+_SCHEMA_OF_COPIES = 3
 # Bytes of the largest plan that is read: 10^8 examples, with ids of 8 characters each.
-_MOST = 1 << 32
+_MOST_BYTES = 1 << 32
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -128,7 +128,7 @@ class Plan:
         schema = SCHEMA
         if self.copies > 1:
             further_arrays = {"copies": np.int64(self.copies)}
-            schema = _OF_COPIES
+            schema = _SCHEMA_OF_COPIES
         if self.unit != "example":  # a word for sentences, which older versions do without
             further_arrays["unit"] = np.str_(self.unit)
         seed = ""
@@ -148,7 +148,7 @@ class Plan:
     def load(cls, path: PathInput | IO[bytes]) -> Self:
         """Read a plan that `save` wrote, or raise FormatError. Nothing in the file is executed."""
         try:
-            with open_archive(path, most=_MOST) as archive:
+            with open_archive(path, most=_MOST_BYTES) as archive:
                 return cls._of_archive(archive)
         except (LeakboundError, ValueError, TypeError, OverflowError) as error:
             what: PathInput = "the content"
@@ -178,12 +178,12 @@ class Plan:
     @classmethod
     def _of_archive(cls, archive: Archive) -> Self:
         layout = int(archive["inclusion_plan"])
-        if layout not in {SCHEMA, _OF_COPIES}:
-            raise FormatError(f"its layout must be number {SCHEMA} or {_OF_COPIES}")
+        if layout not in {SCHEMA, _SCHEMA_OF_COPIES}:
+            raise FormatError(f"its layout must be number {SCHEMA} or {_SCHEMA_OF_COPIES}")
         seed_as_text = str(archive["seed"])
         k = int(archive["k"])
         copies = 1
-        if layout == _OF_COPIES:
+        if layout == _SCHEMA_OF_COPIES:
             copies = int(archive["copies"])
         plan_type: Any = InclusionPlan
         if k:

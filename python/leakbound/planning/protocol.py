@@ -54,9 +54,9 @@ OPTIONS = tuple(DEFAULTS)
 # Options of one value for each example, as a prior may be: a protocol names them by a word.
 ARRAYS = ("strata", "groups", "features")
 # What a protocol may contain besides.
-_MORE = ("checked", "canaries_sha256", "notes")
+_FURTHER_NAMES = ("checked", "canaries_sha256", "notes")
 # Columns of tables that are not scores.
-_RESERVED = {"id", "member", "split"}
+_RESERVED_COLUMNS = {"id", "member", "split"}
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ def checked_protocol(protocol: object) -> JsonObject:
             f"the protocol must also set {', '.join(missing_names)}: otherwise they could be "
             "chosen after training"
         )
-    known_names = (*PROTOCOL, *OPTIONS, *_MORE)
+    known_names = (*PROTOCOL, *OPTIONS, *_FURTHER_NAMES)
     for name in content:
         if name not in known_names:
             _refuse_name(name, known_names)
@@ -245,10 +245,10 @@ def _attack_names(names: object) -> Strings:
         _refuse(f"attacks is {shown(names)}: list the names of the scores that will be audited")
     for name in names:
         is_plain = isinstance(name, str) and name == name.strip() and name.isprintable()
-        if not is_plain or not name or "," in name or name in _RESERVED:
+        if not is_plain or not name or "," in name or name in _RESERVED_COLUMNS:
             _refuse(
                 f"attacks has {shown(name)}, which cannot be the name of a column of scores: use a "
-                f"word without a comma, other than {', '.join(sorted(_RESERVED))}"
+                f"word without a comma, other than {', '.join(sorted(_RESERVED_COLUMNS))}"
             )
     if len(set(names)) < len(names):
         _refuse(f"attacks is {shown(names)}: list each name once")

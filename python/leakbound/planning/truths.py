@@ -18,9 +18,9 @@ from leakbound.stats import normal_quantile
 
 PlannedClaim: TypeAlias = PureDP | ApproxDP | GaussianDP
 # Examples of the simulated games that are in memory at a time.
-_CHUNK = 2**22
+_EXAMPLES_IN_MEMORY = 2**22
 # Relative precision of the μ that stands for (ε, δ).
-_PRECISION = 1e-9
+_RELATIVE_PRECISION = 1e-9
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def _largest_gaussian_mu(epsilon: float, delta: float) -> float:
     while is_within(high):
         low = high
         high = 2 * high
-    largest_within, _ = halved(low, high, is_within, width=_PRECISION)
+    largest_within, _ = halved(low, high, is_within, width=_RELATIVE_PRECISION)
     return largest_within
 
 
@@ -146,7 +146,7 @@ def games_of(
             yield _core.Ranking(confidence, is_correct)
         return
     derived_seed = Purpose.POWER.derived(seed)
-    games_at_once = max(1, _CHUNK // m)
+    games_at_once = max(1, _EXAMPLES_IN_MEMORY // m)
     if isinstance(truth, Gaussian):
         strength = truth.mu
         fraction = None

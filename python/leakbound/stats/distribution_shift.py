@@ -24,7 +24,7 @@ from leakbound.stats.guesses import fdp_lower_bound, one_run_epsilon
 TamperVariant: TypeAlias = Literal["directional", "paper"]
 
 # Numbers beyond are scaled before they are squared
-_ENORMOUS = 1e100
+_LARGEST_SQUARED = 1e100
 # Floor of the variance of residual scores, for scores without noise
 _LEAST_VARIANCE = 1e-9
 
@@ -214,7 +214,7 @@ def residual_scores(
 def _unit_without_overflow(values: FloatArray) -> float:
     """Return the largest size of some numbers if their squares may overflow, else 1."""
     largest_size = float(np.abs(values).max())
-    if largest_size > _ENORMOUS:
+    if largest_size > _LARGEST_SQUARED:
         return largest_size
     return 1.0
 

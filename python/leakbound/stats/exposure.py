@@ -29,14 +29,14 @@ from leakbound._base.brief import brief
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 
 # Deviations of the integrand around its mode beyond which nothing is left, and points of the rule
-_REACH = 12.0
+_MOST_DEVIATIONS = 12.0
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(80)
 # What rounding may add to a logarithm of evidence, and for each guess: it is taken off
 _ROUNDING = 1e-9
 _ROUNDING_OF_ONE = 2e-15
-_SMALLEST = float(np.nextafter(0.0, 1.0))
+_SMALLEST_P_VALUE = float(np.nextafter(0.0, 1.0))
 # Thresholds at a time, to bound memory
-_BLOCK = 4096
+_BLOCK_SIZE = 4096
 
 
 def log_evidence(right: IntArray, wrong: IntArray) -> FloatArray:
@@ -50,8 +50,8 @@ def log_evidence(right: IntArray, wrong: IntArray) -> FloatArray:
     """
     log_ratios = np.full(right.size, -np.inf)
     places_with_evidence = np.flatnonzero(right > wrong)
-    for start in range(0, places_with_evidence.size, _BLOCK):
-        block = places_with_evidence[start : start + _BLOCK]
+    for start in range(0, places_with_evidence.size, _BLOCK_SIZE):
+        block = places_with_evidence[start : start + _BLOCK_SIZE]
         right_in_block = right[block].astype(float)
         wrong_in_block = wrong[block].astype(float)
         log_ratios[block] = _log_integral(right_in_block, wrong_in_block)
@@ -63,8 +63,8 @@ def _log_integral(right: FloatArray, wrong: FloatArray) -> FloatArray:
     guesses = right + wrong
     modes = np.sqrt(2 * wrong / guesses)
     deviations = np.sqrt(right) / guesses
-    lower_limits = np.maximum(modes - _REACH * deviations, 0.0)
-    upper_limits = np.minimum(modes + _REACH * deviations, 1.0)
+    lower_limits = np.maximum(modes - _MOST_DEVIATIONS * deviations, 0.0)
+    upper_limits = np.minimum(modes + _MOST_DEVIATIONS * deviations, 1.0)
     half_widths = (upper_limits - lower_limits)[:, None] / 2
     t = lower_limits[:, None] + half_widths * (1 + _NODES)
     # ln of the integrand (2 - t²)^w t^2i
@@ -80,7 +80,7 @@ def _log_integral(right: FloatArray, wrong: FloatArray) -> FloatArray:
 
 def _p_value_of_evidence(log_evidence: FloatArray) -> FloatArray:
     """Return 1/e, by Ville's inequality the largest probability of that evidence; never 0."""
-    return np.maximum(np.exp(-log_evidence), _SMALLEST)
+    return np.maximum(np.exp(-log_evidence), _SMALLEST_P_VALUE)
 
 
 def surely_seen_from(level: float) -> int:
