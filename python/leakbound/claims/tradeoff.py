@@ -75,7 +75,8 @@ class TradeOff(Record):
         choice(self.family, name="family", allowed=Family)
         instance(self.parameters, name="parameters", types=dict)
         if set(self.parameters) != _PARAMETERS[self.family]:
-            raise self._misused(f", got {', '.join(self.parameters) or 'nothing'}")
+            names = ", ".join(map(str, self.parameters))
+            raise self._misused(f", got {names or 'nothing'}")
         values = {name: _vector(values, name) for name, values in self.parameters.items()}
         vars(self)["parameters"] = values
         vars(self)["_core"] = self._build()
