@@ -210,8 +210,9 @@ def _parts(item: object) -> tuple[Tensor, dict[str, Tensor], Tensor, bool]:
         if isinstance(item, tuple | list):
             parts = f"{len(item)} parts"
         raise InputTypeError(
-            f"data must yield pairs (x, y), or mappings with input_ids, got {parts}: of texts, "
-            "pass token ids, such as tokenizer(texts, return_tensors='pt')"
+            f"data must yield pairs (x, y), or mappings with input_ids, got {parts}: pass inputs "
+            "with their targets; for texts pass token ids, such as tokenizer(texts, "
+            "return_tensors='pt')"
         )
     return _as_tensor(item[0], "inputs"), {}, _as_tensor(item[1], "targets"), True
 
