@@ -54,6 +54,7 @@ _MEASURED = {
     "normality": "A score is the model's score_samples: higher where an example resembles what the "
     "model was fitted to.",
     "summed_losses": "A score is minus the sum of the losses of all labels of an example.",
+    "cross_entropy": "A score is minus the loss of an example, of a text the mean over its tokens.",
     "right_class": "A score is how many classes are predicted right: the model tells no more.",
 }
 """What a score is, by its signal, where it is not the log-odds of a class."""
@@ -139,7 +140,7 @@ def audit_model(
         log-odds of the class of classifiers, minus the absolute residual of regressors, minus the
         summed losses of several labels, and `score_samples` of detectors of outliers; the result
         says which. For a network those signals of `leakbound.torch.score` that need no reference;
-        "auto" is the log-odds.
+        "auto" is the log-odds, or for a model that generates text minus the mean loss of tokens.
     claim, confidence, seed : optional
         As for `audit`.
     tokenizer : callable, optional
@@ -483,7 +484,15 @@ def _score(model: Data, data: Data, signal: Data, ids: Data = None) -> Scores:
 
     if signal == "auto":
         signal = "logit_margin"
+        if _is_language_model(model):
+            signal = "cross_entropy"
     return score(model, data, signal=signal, ids=ids)
+
+
+def _is_language_model(model: Data) -> bool:
+    """Return whether a model of transformers generates text: it has tokens, and no classes."""
+    generates = getattr(model, "can_generate", None)
+    return callable(generates) and generates() is True
 
 
 @contextmanager

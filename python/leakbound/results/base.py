@@ -5,6 +5,7 @@ result. That function is in a separate module, which is imported when words are 
 """
 
 import datetime as dt
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -226,6 +227,10 @@ class Result(Record, _Numbers):
         about : mapping of str to str, optional
             Other facts to list below the title, such as the training data.
         """
+        if str(os.fspath(path)).lower().endswith(".pdf"):
+            raise OptionError(
+                "a report is a page of HTML: write report.html, and print it to PDF in a browser"
+            )
         today = dt.date.today()
         missing = "not stated"
         facts = {"Model": model or missing, "Auditor": auditor or missing}

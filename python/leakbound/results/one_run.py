@@ -357,6 +357,7 @@ class AuditResult(Audit, ScoreAudit):
     def _judged(self, refuted: bool, refutable: Callable[[], bool]) -> Verdict:  # noqa: FBT001
         return judged(self.kind, refuted=refuted, refutable=refutable, withheld=self.is_withheld)
 
+    @hinted(positional="write against(epsilon=…, delta=…, relation=…)", **OF_PARAMETERS)
     def against(
         self,
         *,

@@ -251,8 +251,9 @@ def _parts_of_batch(batch_item: object) -> tuple[Tensor, dict[str, Tensor], Tens
         inputs, targets = batch_item
         return _batch_tensor(inputs, "inputs"), {}, _batch_tensor(targets, "targets"), True
     raise InputTypeError(
-        f"data must yield pairs (x, y), or mappings with input_ids, got {description}: of texts, "
-        "pass token ids, such as tokenizer(texts, return_tensors='pt')"
+        f"data must yield pairs (x, y), or mappings with input_ids, got {description}: "
+        "pass inputs with their targets; for texts pass token ids, such as tokenizer(texts, "
+        "return_tensors='pt')"
     )
 
 

@@ -376,6 +376,9 @@ def test_texts_and_lists_of_tokens_are_padded_to_one_length() -> None:
     for form in (texts, pd.Series(texts), np.array(texts)):
         assert audit(form, tokenizer=Tokenizer()) == expected
     assert audit(rows) == expected
+    assert lb.audit_model(causal, train=rows[:40], test=rows[40:], seed=0) == expected
+    assert expected.options["signal"] == "cross_entropy"
+    assert "of a text the mean over its tokens" in said(expected)
     records = [{"input_ids": row, "attention_mask": [1] * len(row)} for row in rows]
     assert audit(records) == expected
     with pytest.raises(InputTypeError, match=r"audit_model\(\.\.\., tokenizer=AutoTokenizer"):

@@ -76,6 +76,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: ANY.AuditResult.check(GAUSSIAN, rho=1), "lb.claims.ZeroConcentratedDP()"),
     (lambda: ANY.AuditResult.check(PURE, eps=1), "write epsilon=…"),
     (lambda: ANY.AuditResult.check(PURE, 1), "write check(epsilon=…)"),
+    (lambda: ANY.AuditResult.against(PURE, 3), "write against(epsilon=…, delta=…, relation=…)"),
 ]
 
 
@@ -134,6 +135,15 @@ def test_what_fails_inside_is_left_alone() -> None:
 
     with pytest.raises(TypeError, match=r"\Aof another call: 1\Z"):
         outer(right=1)
+
+
+def test_what_lands_in_another_place_is_told_where_it_goes(tmp_path: Any) -> None:
+    features = np.column_stack([SCORES, 40 + SCORES])
+    with pytest.raises(lb.errors.OptionError, match=r"ZeroRun\(member, features=X\)"):
+        lb.audit(SCORES, lb.ZeroRun(MEMBER, features))
+    with pytest.raises(lb.errors.OptionError, match="print it to PDF in a browser"):
+        PURE.report(tmp_path / "report.PDF")
+    assert not any(tmp_path.iterdir())
 
 
 def test_functions_and_designs_are_the_same_objects() -> None:

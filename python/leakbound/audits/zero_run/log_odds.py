@@ -428,8 +428,14 @@ def _of_model(
 
 def _of_values(propensity: ArrayInput, examples: int) -> OddsBox:
     """Read one vector of propensities, or rows of replicates."""
-    _check_told(array_of(propensity, "propensity"))
-    table = numbers(propensity, "propensity", least=0, most=1)
+    told = array_of(propensity, "propensity")
+    _check_told(told)
+    try:
+        table = numbers(propensity, "propensity", least=0, most=1)
+    except OptionError as error:
+        if told.ndim != 2:
+            raise
+        raise OptionError(f"{error}; features go by name, ZeroRun(member, features=X)") from error
     if table.ndim == 2:
         check_length(table.T, examples, "each row of propensity")
         draws = logit(table)
