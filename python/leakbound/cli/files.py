@@ -525,7 +525,30 @@ def _stream(path: Path, unpacked: Unpacked) -> AbstractContextManager[Bytes]:
         return nullcontext(sys.stdin.buffer)
     if path.suffix.lower() == ".gz":
         return Packed(path, unpacked)
-    return path.open("rb")
+    return _still(path)
+
+
+@contextmanager
+def _still(path: Path) -> Iterator[Bytes]:
+    """Open a file that nobody writes: what grows as fast as it is read has no end."""
+    with path.open("rb") as file:
+        yield _Still(file, path.stat().st_size)
+
+
+@dataclass
+class _Still:
+    """An open file, refused once more was read than it held when it was opened."""
+
+    file: Bytes
+    left: int
+
+    def read(self, size: int = -1, /) -> bytes:
+        """See `Bytes.read`."""
+        piece = self.file.read(size)
+        self.left -= len(piece)
+        if self.left < 0:
+            raise FormatError("it grows while it is read: wait until its writer ends")
+        return piece
 
 
 def _columns(batches: Iterable[ArrowBatch], picked: Sequence[str]) -> Batches:

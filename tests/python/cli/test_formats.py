@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import leakbound as lb
 from command_line import leakbound
+from leakbound._base.files import Unpacked
 from leakbound.cli import files, formats
 from leakbound.cli.files import Layout, read
 from leakbound.errors import LeakboundError
@@ -130,6 +131,25 @@ def test_a_line_of_json_has_a_limit_and_a_list_in_one_line_has_none(
     assert leakbound("coins", path, "--seed", 0).out == expected
     path.write_text('{"score": 1, "member": 1, "x": "' + 500 * "0", encoding="utf-8")
     assert "a line has more than 200 bytes" in leakbound("coins", path).refusal
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_a_file_that_grows_as_fast_as_it_is_read_has_an_end(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / name
+    rows = {"a.csv": "0.5,1\n", "a.jsonl": '{"score": 0.5, "member": 1}\n'}[name]
+    path.write_text(HEAD * name.endswith(".csv") + 20_000 * rows, encoding="utf-8")
+    add = Unpacked.add
+
+    def grow(unpacked: Unpacked, size: int, count: int = 0) -> None:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(20_000 * rows)
+        add(unpacked, size, count)
+
+    monkeypatch.setattr(formats, "_BLOCK", 1 << 14)
+    monkeypatch.setattr(Unpacked, "add", grow)
+    assert "it grows while it is read: wait" in leakbound("coins", path).refusal
 
 
 def test_rows_are_counted_through_all_blocks(
