@@ -54,12 +54,12 @@ def wrong(found: list[lb.DPStepAudit]) -> int:
 
 
 @pytest.mark.parametrize("way", DIRECTIONS)
-def test_one_in_four_is_wrong_at_most(way: str) -> None:
-    """More than `most` are once in a thousand; at twice the rate nine in ten times."""
-    seeds = 70
-    most = int(stats.binom.isf(1e-3, seeds, 0.25))
-    assert stats.binom.sf(most, seeds, 0.5) > 0.9
-    found = audits(way, seeds, 0.75)
+def test_one_in_ten_is_wrong_at_most(way: str) -> None:
+    """More than `most` are once in a thousand; at twice the rate four in five times."""
+    seeds = 200
+    most = int(stats.binom.isf(1e-3, seeds, 0.1))
+    assert stats.binom.sf(most, seeds, 0.2) > 0.8
+    found = audits(way, seeds, 0.9)
     assert wrong(found) <= most
     assert np.mean([one.bound for one in found]) > 0.6 / NOISE
 
