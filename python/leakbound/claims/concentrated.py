@@ -14,18 +14,18 @@ import numpy as np
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.claims.tradeoff import TradeOff, convex_hull
 
-# Orders of divergences. Fewer of them allow more, so that curves to test need not have all
-_ORDERS = 1 + np.geomspace(1e-2, 500.0, 48)
+# Rényi orders. Fewer of them allow more, so that curves to test need not have all
+_RENYI_ORDERS = 1 + np.geomspace(1e-2, 500.0, 48)
 # Those of curves that allow less, and by how much less, so that orders in between are obeyed
-_FINE_ORDERS = 1 + np.geomspace(1e-3, 500.0, 160)
-_LESS = (_FINE_ORDERS[-1] / _FINE_ORDERS[-2] - 1) ** 2 / 4
+_FINE_RENYI_ORDERS = 1 + np.geomspace(1e-3, 500.0, 160)
+_SHARE_BELOW_CHORD = (_FINE_RENYI_ORDERS[-1] / _FINE_RENYI_ORDERS[-2] - 1) ** 2 / 4
 # Levels, in shares of the one at which both errors are alike; the smallest power is e^-28
-_NEAR = np.geomspace(2e-2, 1.0, 40)
+_NEAR_SHARES = np.geomspace(2e-2, 1.0, 40)
 _FAR_POINTS = 80
-_LN_SMALLEST = -28.0
+_LN_SMALLEST_POWER = -28.0
 # Halvings of a bracket of log-odds, and of one that has to be closed
 _HALVINGS = 20
-_CLOSED = 40
+_HALVINGS_TO_CLOSE = 40
 # Relative error of a divergence, by roundings of its exponentials
 _ROUNDING = 1e-12
 
@@ -37,28 +37,43 @@ def allowed(rho: float) -> TradeOff:
     At a point outside of the border, the tangent of an order that is exceeded there has all tests
     that obey this order on one side: p - e^ε q is at most δ. Lines like this make the curve.
     """
-    limits = rho * _ORDERS
-    q = _levels(rho, limits)
-    p = _border(q, rho, limits, _ORDERS, halvings=_HALVINGS)[1]
+    divergence_limits = rho * _RENYI_ORDERS
+    level_odds = _level_log_odds(rho, divergence_limits)
+    _, power_odds = _power_log_odds_brackets(
+        level_odds, rho, divergence_limits, _RENYI_ORDERS, halvings=_HALVINGS
+    )
     # 1. The order that is exceeded most at each point, and by which of the two ways round
-    both = [_renyi(p, q, _ORDERS), _renyi(q, p, _ORDERS)]
-    excess = np.concatenate(both) - np.tile(limits, 2)[:, None]
-    place = excess.argmax(axis=0)
-    order = _ORDERS[place % _ORDERS.size]
-    swapped = place >= _ORDERS.size
+    divergences = np.concatenate(
+        [
+            _renyi_divergences(power_odds, level_odds, _RENYI_ORDERS),
+            _renyi_divergences(level_odds, power_odds, _RENYI_ORDERS),
+        ]
+    )
+    excess_divergences = divergences - np.tile(divergence_limits, 2)[:, None]
+    most_exceeded = excess_divergences.argmax(axis=0)
+    tangent_order = _RENYI_ORDERS[most_exceeded % _RENYI_ORDERS.size]
+    is_swapped = most_exceeded >= _RENYI_ORDERS.size
     # 2. The slope of its tangent there: of the divergence by q, over that by p
-    up, along = _gradient(p, q, order)
-    other_along, other_up = _gradient(q, p, order)
-    slope = -np.where(swapped, other_along, along) / np.where(swapped, other_up, up)
+    by_power, by_level = _renyi_gradient(power_odds, level_odds, tangent_order)
+    swapped_by_level, swapped_by_power = _renyi_gradient(level_odds, power_odds, tangent_order)
+    level_derivative = np.where(is_swapped, swapped_by_level, by_level)
+    power_derivative = np.where(is_swapped, swapped_by_power, by_power)
+    slope = -level_derivative / power_derivative
     # 3. Lines of ε > 0, and mirrored, as members and others have the same curve
-    steep = (excess.max(axis=0) >= 0) & (slope > 1)
-    slope = slope[steep]
-    power = _chance(p[steep])
-    delta = power - slope * _chance(q[steep]) + _ROUNDING * power
+    is_outside = excess_divergences.max(axis=0) >= 0
+    is_steep = is_outside & (slope > 1)
+    slope = slope[is_steep]
+    level = _probability(level_odds[is_steep])
+    power = _probability(power_odds[is_steep])
+    delta = power - slope * level + _ROUNDING * power
     delta = np.clip(delta, 0.0, 1.0)
-    mirrored = np.minimum(1 - (1 - delta) / slope + _ROUNDING, 1.0)
+    mirrored_delta = 1 - (1 - delta) / slope + _ROUNDING
+    mirrored_delta = np.minimum(mirrored_delta, 1.0)
     epsilon = np.log(slope)
-    return TradeOff.profile(np.concatenate([-epsilon, epsilon]), np.concatenate([mirrored, delta]))
+    return TradeOff.profile(
+        epsilon=np.concatenate([-epsilon, epsilon]),
+        delta=np.concatenate([mirrored_delta, delta]),
+    )
 
 
 @lru_cache(maxsize=512)
@@ -66,97 +81,139 @@ def attained(rho: float) -> TradeOff:
     """Return a curve that allows no more than ρ-zCDP: through tests that obey every order.
 
     With D the divergence, (a - 1) D is convex in a. Between two orders it is below its chord, and
-    that of ρ a (a - 1) is above it by a share of at most `_LESS`. Below the first order D is at
-    most as large as there, where it is at most ρ; above the last at most that of order ∞.
+    that of ρ a (a - 1) is above it by a share of at most `_SHARE_BELOW_CHORD`. Below the first
+    order D is at most as large as there, where it is at most ρ; above the last at most that of
+    order ∞.
     """
-    limits = rho * _FINE_ORDERS * (1 - _LESS)
-    limits[0] = rho
-    limits *= 1 - _ROUNDING
-    q = _levels(rho, rho * _ORDERS)
-    p = _border(q, rho, limits, _FINE_ORDERS, halvings=_CLOSED)[0]
-    level = _chance(q)
-    missed = _chance(-p)
-    x = np.concatenate([[0.0], level, missed, [1.0]])
-    y = np.concatenate([[1.0], missed, level, [0.0]])
-    return TradeOff.table(*convex_hull(x, np.minimum(y, 1 - x)))
+    divergence_limits = rho * _FINE_RENYI_ORDERS * (1 - _SHARE_BELOW_CHORD)
+    divergence_limits[0] = rho
+    divergence_limits *= 1 - _ROUNDING
+    level_odds = _level_log_odds(rho, rho * _RENYI_ORDERS)
+    power_odds, _ = _power_log_odds_brackets(
+        level_odds, rho, divergence_limits, _FINE_RENYI_ORDERS, halvings=_HALVINGS_TO_CLOSE
+    )
+    level = _probability(level_odds)
+    miss_probability = _probability(-power_odds)
+    # The curve is its own mirror image: each test also has its two errors exchanged.
+    alpha = np.concatenate([[0.0], level, miss_probability, [1.0]])
+    f = np.concatenate([[1.0], miss_probability, level, [0.0]])
+    return TradeOff.table(*convex_hull(alpha, np.minimum(f, 1 - alpha)))
 
 
-def _levels(rho: float, limits: FloatArray) -> FloatArray:
+def _level_log_odds(rho: float, divergence_limits: FloatArray) -> FloatArray:
     """Return the log-odds of levels up to where both errors are alike: the rest is mirrored."""
+    # 1. The level at which the two errors of the best test are alike, by halves.
     low = -(rho + 40.0)
     high = 0.0
-    for _ in range(_CLOSED):
+    for _ in range(_HALVINGS_TO_CLOSE):
         middle = (low + high) / 2
-        one = np.array([middle])
-        if _obeys(-one, one, limits, _ORDERS)[0]:
+        level_odds = np.array([middle])
+        is_obeyed = _obeys_orders(-level_odds, level_odds, divergence_limits, _RENYI_ORDERS)
+        if is_obeyed[0]:
             high = middle
         else:
             low = middle
-    alike = float(_chance(np.array([high]))[0])
-    farthest = _LN_SMALLEST - rho - 2 * math.sqrt(-rho * _LN_SMALLEST)
-    far = np.exp(np.linspace(min(farthest, math.log(1e-4 * alike)), 0, _FAR_POINTS, endpoint=False))
-    levels = np.concatenate([far[far < _NEAR[0] * alike], _NEAR * alike])
-    odds: FloatArray = np.log(levels) - np.log1p(-levels)
-    return odds
+    equal_error_level = float(_probability(np.array([high]))[0])
+    # 2. Levels near it, and far ones down to where the power is the smallest.
+    near_levels = _NEAR_SHARES * equal_error_level
+    ln_smallest_level = _LN_SMALLEST_POWER - rho - 2 * math.sqrt(-rho * _LN_SMALLEST_POWER)
+    ln_farthest_level = min(ln_smallest_level, math.log(1e-4 * equal_error_level))
+    far_levels = np.exp(np.linspace(ln_farthest_level, 0, _FAR_POINTS, endpoint=False))
+    far_levels = far_levels[far_levels < _NEAR_SHARES[0] * equal_error_level]
+    levels = np.concatenate([far_levels, near_levels])
+    log_odds: FloatArray = np.log(levels) - np.log1p(-levels)
+    return log_odds
 
 
-def _border(
-    q: FloatArray, rho: float, limits: FloatArray, orders: FloatArray, *, halvings: int
+def _power_log_odds_brackets(
+    level_odds: FloatArray,
+    rho: float,
+    divergence_limits: FloatArray,
+    renyi_orders: FloatArray,
+    *,
+    halvings: int,
 ) -> tuple[FloatArray, FloatArray]:
     """Return brackets of the log-odds of the largest power at levels, by halves."""
     # Order 2 allows p²/q, and (1-q)²/(1-p), of at most the exponential of 2 rho.
-    low = q
-    root = rho + _ln_chance(q) / 2
-    small = np.minimum(root, -1.0)
-    odds = small - np.log1p(-np.exp(small))
-    by_level = np.where(root < -1, odds, np.inf)
-    high = np.minimum(by_level, 2 * rho - 2 * _ln_chance(-q))
+    ln_power_limit = rho + _ln_probability(level_odds) / 2
+    ln_small_power = np.minimum(ln_power_limit, -1.0)
+    small_power_odds = ln_small_power - np.log1p(-np.exp(ln_small_power))
+    limit_by_power = np.where(ln_power_limit < -1, small_power_odds, np.inf)
+    limit_by_complement = 2 * rho - 2 * _ln_probability(-level_odds)
+    low = level_odds
+    high = np.minimum(limit_by_power, limit_by_complement)
     for _ in range(halvings):
         middle = (low + high) / 2
-        inside = _obeys(middle, q, limits, orders)
-        low = np.where(inside, middle, low)
-        high = np.where(inside, high, middle)
+        is_obeyed = _obeys_orders(middle, level_odds, divergence_limits, renyi_orders)
+        low = np.where(is_obeyed, middle, low)
+        high = np.where(is_obeyed, high, middle)
     return low, high
 
 
-def _obeys(p: FloatArray, q: FloatArray, limits: FloatArray, orders: FloatArray) -> BoolArray:
+def _obeys_orders(
+    power_odds: FloatArray,
+    level_odds: FloatArray,
+    divergence_limits: FloatArray,
+    renyi_orders: FloatArray,
+) -> BoolArray:
     """Return which pairs have divergences within limits, either way round, and at order ∞."""
-    most = np.maximum(_renyi(p, q, orders), _renyi(q, p, orders))
-    within: BoolArray = np.all(most <= limits[:, None], axis=0)
-    if orders is _FINE_ORDERS:
-        loss = _ln_chance(p) - _ln_chance(q)
-        complement = _ln_chance(-q) - _ln_chance(-p)
-        within &= np.maximum(loss, complement) <= limits[-1]
-    return within
+    largest_divergences = np.maximum(
+        _renyi_divergences(power_odds, level_odds, renyi_orders),
+        _renyi_divergences(level_odds, power_odds, renyi_orders),
+    )
+    is_within: BoolArray = np.all(largest_divergences <= divergence_limits[:, None], axis=0)
+    if renyi_orders is not _FINE_RENYI_ORDERS:
+        return is_within
+    # The divergence of order ∞ is the largest privacy loss.
+    loss_of_heads = _ln_probability(power_odds) - _ln_probability(level_odds)
+    loss_of_tails = _ln_probability(-level_odds) - _ln_probability(-power_odds)
+    largest_loss = np.maximum(loss_of_heads, loss_of_tails)
+    is_within &= largest_loss <= divergence_limits[-1]
+    return is_within
 
 
-def _renyi(p: FloatArray, q: FloatArray, orders: FloatArray) -> FloatArray:
-    """Return divergences of two coins, a row for each order."""
-    a = orders[:, None]
-    heads = a * _ln_chance(p) + (1 - a) * _ln_chance(q)
-    tails = a * _ln_chance(-p) + (1 - a) * _ln_chance(-q)
-    divergence: FloatArray = np.logaddexp(heads, tails) / (a - 1)
-    return divergence
+def _renyi_divergences(
+    first_odds: FloatArray, second_odds: FloatArray, renyi_orders: FloatArray
+) -> FloatArray:
+    """Return Rényi divergences of the first coin from the second, a row for each order."""
+    order_column = renyi_orders[:, None]
+    ln_heads, ln_tails = _ln_renyi_terms(first_odds, second_odds, order_column)
+    divergences: FloatArray = np.logaddexp(ln_heads, ln_tails) / (order_column - 1)
+    return divergences
 
 
-def _gradient(p: FloatArray, q: FloatArray, order: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _renyi_gradient(
+    first_odds: FloatArray, second_odds: FloatArray, renyi_order: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Return derivatives of the divergence of two coins, by the first and by the second."""
-    heads = order * _ln_chance(p) + (1 - order) * _ln_chance(q)
-    tails = order * _ln_chance(-p) + (1 - order) * _ln_chance(-q)
-    share = _chance(heads - tails)
-    rest = _chance(tails - heads)
-    first = (share / _chance(p) - rest / _chance(-p)) * order / (order - 1)
-    second = rest / _chance(-q) - share / _chance(q)
-    return first, second
+    ln_heads, ln_tails = _ln_renyi_terms(first_odds, second_odds, renyi_order)
+    heads_share = _probability(ln_heads - ln_tails)
+    tails_share = _probability(ln_tails - ln_heads)
+    first_score = heads_share / _probability(first_odds) - tails_share / _probability(-first_odds)
+    by_first = first_score * renyi_order / (renyi_order - 1)
+    by_second = tails_share / _probability(-second_odds) - heads_share / _probability(second_odds)
+    return by_first, by_second
 
 
-def _chance(odds: FloatArray) -> FloatArray:
+def _ln_renyi_terms(
+    first_odds: FloatArray, second_odds: FloatArray, renyi_order: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return logarithms of p^a q^(1-a) for heads and for tails of two coins."""
+    remainder = 1 - renyi_order
+    ln_heads = renyi_order * _ln_probability(first_odds) + remainder * _ln_probability(second_odds)
+    ln_tails = renyi_order * _ln_probability(-first_odds) + remainder * _ln_probability(
+        -second_odds
+    )
+    return ln_heads, ln_tails
+
+
+def _probability(log_odds: FloatArray) -> FloatArray:
     """Return probabilities of log-odds."""
-    chance: FloatArray = np.exp(_ln_chance(odds))
-    return chance
+    probability: FloatArray = np.exp(_ln_probability(log_odds))
+    return probability
 
 
-def _ln_chance(odds: FloatArray) -> FloatArray:
+def _ln_probability(log_odds: FloatArray) -> FloatArray:
     """Return logarithms of probabilities of log-odds."""
-    logarithm: FloatArray = -np.logaddexp(0, -odds)
-    return logarithm
+    ln_probability: FloatArray = -np.logaddexp(0, -log_odds)
+    return ln_probability

@@ -22,16 +22,16 @@ from leakbound.claims.tradeoff import TradeOff
 if TYPE_CHECKING:
     from dp_accounting.pld.pld_pmf import PLDPmf
 
-# Losses of a step are on a lattice of this length at most, and have so many points at least. What
+# Losses of a step are on a lattice of this spacing at most, and have so many points at least. What
 # rounding adds to ε is about T times an eighth of its square.
-_STEP = 1e-2
-_POINTS = 256
-_ROUNDED = 5e-4
+_LARGEST_SPACING = 1e-2
+_LEAST_POINTS = 256
+_ROUNDING_OF_EPSILON = 5e-4
 # Deviations of a loss beyond which it counts as infinite, and the largest exponent
 _DEVIATIONS = 8.5
-_FARTHEST = 690.0
+_LARGEST_EXPONENT = 690.0
 # What the composition may count as infinite
-_TRUNCATED = 1e-15
+_TRUNCATED_MASS = 1e-15
 # Roundings of a difference of two masses
 _ROUNDINGS = 8 * 2.0**-52
 
@@ -45,10 +45,10 @@ def of_fixed_size(noise_multiplier: float, sampling_rate: float, steps: int) -> 
     """
     with needs("dp", "SubsampledGaussianDP"):
         from dp_accounting.pld import privacy_loss_distribution as pld
-    one = step_loss(noise_multiplier, sampling_rate, steps)
-    loss: Any = pld.PrivacyLossDistribution(one)
-    composed = loss.self_compose(steps, tail_mass_truncation=_TRUNCATED)
-    return allowed(composed, ["remove"])
+    loss_law_of_step = step_loss(noise_multiplier, sampling_rate, steps)
+    loss_of_step: Any = pld.PrivacyLossDistribution(loss_law_of_step)
+    composed_loss = loss_of_step.self_compose(steps, tail_mass_truncation=_TRUNCATED_MASS)
+    return allowed(composed_loss, ["remove"])
 
 
 def step_loss(noise_multiplier: float, sampling_rate: float, steps: int) -> "PLDPmf":
@@ -61,51 +61,66 @@ def step_loss(noise_multiplier: float, sampling_rate: float, steps: int) -> "PLD
     """
     from dp_accounting.pld.pld_pmf import create_pmf
 
-    rate = sampling_rate
-    mu = 2 / noise_multiplier
-    ends = _lattice(mu, rate, steps)
-    step = float(ends[1])
-    points = ends.size - 1
+    mean_shift = 2 / noise_multiplier
+    losses = _positive_losses(mean_shift, sampling_rate, steps)
+    spacing = float(losses[1])
+    cells = losses.size - 1
     # 1. Probabilities of cells of positive losses, where e^a = 1 + (e^loss - 1)/q.
-    unsampled = np.log1p(np.expm1(ends) / rate)
-    under_q = normal_cells(unsampled / mu + mu / 2)
-    under_p = (1 - rate) * under_q + rate * normal_cells(unsampled / mu - mu / 2)
-    nothing = float(normal_cells(np.array([-mu / 2, mu / 2]))[1])
+    gaussian_losses = np.log1p(np.expm1(losses) / sampling_rate)
+    noise_at_losses = gaussian_losses / mean_shift
+    under_q = normal_cells(noise_at_losses + mean_shift / 2)
+    under_p_if_sampled = normal_cells(noise_at_losses - mean_shift / 2)
+    under_p = (1 - sampling_rate) * under_q + sampling_rate * under_p_if_sampled
     # 2. Their masses under P, at both ends: of positive losses, and of negative ones.
-    p = under_p[1:-1]
-    q = under_q[1:-1]
-    masses = np.zeros(2 * points + 1)
-    upper = _to_upper_ends(p, q * np.exp(ends[:-1]), step)
-    masses[points + 1 :] += upper
-    masses[points:-1] += p - upper
-    upper = _to_upper_ends(q, p * np.exp(-ends[1:]), step)
-    masses[points:0:-1] += upper
-    masses[points - 1 :: -1] += q - upper
-    masses[points] += (1 - rate) * nothing
+    inner_p = under_p[1:-1]
+    inner_q = under_q[1:-1]
+    masses = np.zeros(2 * cells + 1)
+    q_at_lower_ends = inner_q * np.exp(losses[:-1])
+    upper_masses = _masses_at_upper_ends(inner_p, q_at_lower_ends, spacing)
+    masses[cells + 1 :] += upper_masses
+    masses[cells:-1] += inner_p - upper_masses
+    p_at_lower_ends = inner_p * np.exp(-losses[1:])
+    upper_masses = _masses_at_upper_ends(inner_q, p_at_lower_ends, spacing)
+    masses[cells:0:-1] += upper_masses
+    masses[cells - 1 :: -1] += inner_q - upper_masses
+    # 3. The loss is 0 between, and the least one stands for all that are smaller.
+    cell_of_zero_loss = np.array([-mean_shift / 2, mean_shift / 2])
+    zero_loss_probability = float(normal_cells(cell_of_zero_loss)[1])
+    masses[cells] += (1 - sampling_rate) * zero_loss_probability
     masses[0] += under_q[-1]
-    losses = range(-points, points + 1)
+    lattice_points = range(-cells, cells + 1)
+    mass_by_point = dict(zip(lattice_points, masses.tolist(), strict=True))
     return create_pmf(
-        dict(zip(losses, masses.tolist(), strict=True)),
-        discretization=step,
+        mass_by_point,
+        discretization=spacing,
         infinity_mass=float(under_p[-1]),
         pessimistic_estimate=True,
     )
 
 
-def _lattice(mu: float, rate: float, steps: int) -> FloatArray:
+def _positive_losses(mean_shift: float, sampling_rate: float, steps: int) -> FloatArray:
     """Return rounded losses of a step, from 0 to where they are too rare to matter."""
-    far = reach = min(mu * mu / 2 + _DEVIATIONS * mu, _FARTHEST)
-    if rate < 1:
-        far = float(np.logaddexp(math.log1p(-rate), math.log(rate) + reach))
-    step = min(_STEP, far / _POINTS, math.sqrt(8 * _ROUNDED / steps))
-    losses = step * np.arange(math.ceil(far / step) + 1)
+    largest_gaussian_loss = mean_shift * mean_shift / 2 + _DEVIATIONS * mean_shift
+    largest_gaussian_loss = min(largest_gaussian_loss, _LARGEST_EXPONENT)
+    largest_loss = largest_gaussian_loss
+    if sampling_rate < 1:
+        ln_not_sampled = math.log1p(-sampling_rate)
+        ln_sampled = math.log(sampling_rate) + largest_gaussian_loss
+        largest_loss = float(np.logaddexp(ln_not_sampled, ln_sampled))
+    spacing_for_points = largest_loss / _LEAST_POINTS
+    spacing_for_rounding = math.sqrt(8 * _ROUNDING_OF_EPSILON / steps)
+    spacing = min(_LARGEST_SPACING, spacing_for_points, spacing_for_rounding)
+    losses = spacing * np.arange(math.ceil(largest_loss / spacing) + 1)
     return np.asarray(losses, dtype=np.float64)
 
 
-def _to_upper_ends(mass: FloatArray, at_lower_ends: FloatArray, step: float) -> FloatArray:
+def _masses_at_upper_ends(
+    cell_masses: FloatArray, other_masses_at_lower_ends: FloatArray, spacing: float
+) -> FloatArray:
     """Return what of each cell's mass goes to its upper end, rounded up.
 
-    With u there, P = u + l and Q = u e^-upper + l e^-lower: u = (P - Q e^lower) / (1 - e^-step).
+    With u there, P = u + l and Q = u e^-upper + l e^-lower: u = (P - Q e^lower) / (1 - e^-spacing).
     """
-    share = (mass - at_lower_ends + _ROUNDINGS * mass) / -math.expm1(-step)
-    return np.clip(share, 0.0, mass)
+    mass_difference = cell_masses - other_masses_at_lower_ends + _ROUNDINGS * cell_masses
+    upper_masses = mass_difference / -math.expm1(-spacing)
+    return np.clip(upper_masses, 0.0, cell_masses)

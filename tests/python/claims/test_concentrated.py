@@ -162,10 +162,14 @@ def test_a_claim_for_adding_one_is_four_times_one_for_replacing() -> None:
 
 def test_a_right_bracket_is_halved() -> None:
     """Fewer orders and halvings only ever allow more."""
-    q = concentrated._levels(0.5, 0.5 * concentrated._ORDERS)
-    limits = 0.5 * concentrated._ORDERS
-    found = concentrated._border(q, 0.5, limits, concentrated._ORDERS, halvings=60)
-    rough = concentrated._border(q, 0.5, limits, concentrated._ORDERS, halvings=8)
+    q = concentrated._level_log_odds(0.5, 0.5 * concentrated._RENYI_ORDERS)
+    limits = 0.5 * concentrated._RENYI_ORDERS
+    found = concentrated._power_log_odds_brackets(
+        q, 0.5, limits, concentrated._RENYI_ORDERS, halvings=60
+    )
+    rough = concentrated._power_log_odds_brackets(
+        q, 0.5, limits, concentrated._RENYI_ORDERS, halvings=8
+    )
     assert np.all(rough[0] <= found[0])
     assert np.all(found[1] <= rough[1])
     assert np.all(found[1] - found[0] < 1e-9)

@@ -10,15 +10,15 @@ from leakbound._base.types import BoolArray, FloatArray, IntArray, Strings
 
 # Steps between doubles that sums of columns may be off by. Columns that nearly depend on others
 # stay: membership may depend on what is left of those.
-_ROUNDING = 64 * float(np.finfo(np.float64).eps)
-# Share of a column's length, its mean taken off, that is little to be left by others.
-_LITTLE = 1e-5
-# An eigenvalue of the correlations above which no column has so little left.
-_CLEAR = 1e-9
+_ROUNDING_STEPS = 64 * float(np.finfo(np.float64).eps)
+# Residual length of a column of length 1 below which it nearly depends on others.
+_NEARLY_DEPENDENT = 1e-5
+# An eigenvalue of the correlations above which no column has so small a residual.
+_CLEARLY_INDEPENDENT = 1e-9
 # Coefficients of columns of length 1 that a message names.
-_TAKEN = 1e-4
+_NAMED_COEFFICIENT = 1e-4
 # Columns that a message names.
-_LISTED = 3
+_MOST_LISTED = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,121 +36,153 @@ def columns_needed(table: FloatArray, names: Strings) -> Columns:
     Without a column that is constant, equal to one before it, or a linear combination of those
     before it, the model is the same.
     """
-    varied = table.max(axis=0) > table.min(axis=0)
-    if varied.all():
-        centred, lengths = _centred(table)
-        if _is_independent(centred / lengths):
-            return Columns(np.arange(lengths.size), (), ())
-    return _without_needless(table, names, varied)
+    varies = table.max(axis=0) > table.min(axis=0)
+    if varies.all():
+        centred, lengths = _centred_columns(table)
+        if _linearly_independent(centred / lengths):
+            every_column = np.arange(lengths.size)
+            return Columns(needed=every_column, left_out=(), nearly=())
+    return _without_redundant_columns(table, names, varies)
 
 
-def _without_needless(table: FloatArray, names: Strings, varied: BoolArray) -> Columns:
+def _without_redundant_columns(table: FloatArray, names: Strings, varies: BoolArray) -> Columns:
     """Leave out columns that do not vary, or depend on others, and say why."""
-    why = dict.fromkeys(np.flatnonzero(~varied).tolist(), "the same in all rows")
-    first = dict[bytes, int]()
-    for column in np.flatnonzero(varied).tolist():
+    constant_columns = np.flatnonzero(~varies).tolist()
+    reasons = dict.fromkeys(constant_columns, "the same in all rows")
+    first_with_digest = dict[bytes, int]()
+    for column in np.flatnonzero(varies).tolist():
         values = table[:, column] + 0.0  # -0.0 and 0.0 are equal and differ in bytes
-        equal = first.setdefault(blake2b(values.tobytes()).digest(), column)
-        if equal != column:
-            why[column] = f"equal to {names[equal]!r}"
-    different = np.array(sorted(first.values()), dtype=np.int64)
-    exact, nearly = _combinations(table, different, names)
-    why |= exact
-    kept = [column for column in different.tolist() if column not in why]
-    left_out = tuple(f"{names[column]!r} ({why[column]})" for column in sorted(why))
-    return Columns(np.array(kept, dtype=np.int64), left_out, nearly)
+        digest = blake2b(values.tobytes()).digest()
+        earlier_column = first_with_digest.setdefault(digest, column)
+        if earlier_column != column:
+            reasons[column] = f"equal to {names[earlier_column]!r}"
+    distinct_columns = np.array(sorted(first_with_digest.values()), dtype=np.int64)
+    combinations, nearly_dependent = _linear_combinations(table, distinct_columns, names)
+    reasons |= combinations
+    needed = [column for column in distinct_columns.tolist() if column not in reasons]
+    left_out = tuple(f"{names[column]!r} ({reasons[column]})" for column in sorted(reasons))
+    return Columns(
+        needed=np.array(needed, dtype=np.int64),
+        left_out=left_out,
+        nearly=nearly_dependent,
+    )
 
 
-def _combinations(
+def _linear_combinations(
     table: FloatArray, columns: IntArray, names: Strings
 ) -> tuple[dict[int, str], Strings]:
     """Return which columns are combinations of those before them, of which ones, and nearly so."""
     if not columns.size:
         return {}, ()
-    centred, lengths = _centred(table[:, columns])
-    units = centred / lengths
+    centred, lengths = _centred_columns(table[:, columns])
+    unit_columns = centred / lengths
     # By how much sums of columns of length 1 are off
-    rounding = float(_ROUNDING * np.sqrt(len(table)) / lengths.min())
-    if _is_independent(units):
+    rounding_error = float(_ROUNDING_STEPS * np.sqrt(len(table)) / lengths.min())
+    if _linearly_independent(unit_columns):
         return {}, ()
-    return _found(units, rounding, [repr(names[column]) for column in columns], columns)
+    quoted_names = [repr(names[column]) for column in columns]
+    return _orthogonalised(unit_columns, rounding_error, quoted_names, columns)
 
 
-def _is_independent(units: FloatArray) -> bool:
+def _linearly_independent(unit_columns: FloatArray) -> bool:
     """Return whether none of some columns of length 1 is nearly a combination of others."""
-    return bool(np.linalg.eigvalsh(units.T @ units)[0] > _CLEAR)
+    correlations = unit_columns.T @ unit_columns
+    smallest_eigenvalue = np.linalg.eigvalsh(correlations)[0]
+    return bool(smallest_eigenvalue > _CLEARLY_INDEPENDENT)
 
 
-def _found(
-    units: FloatArray, rounding: float, names: Sequence[str], columns: IntArray
+def _orthogonalised(
+    unit_columns: FloatArray,
+    rounding_error: float,
+    quoted_names: Sequence[str],
+    columns: IntArray,
 ) -> tuple[dict[int, str], Strings]:
     """Return combinations among columns of length 1, where there may be some."""
     # Gram and Schmidt's basis, twice for each column: once leaves rounding errors.
-    basis = np.empty((len(units), 0))
-    inside = list[int]()
-    found = dict[int, str]()
-    nearly = list[str]()
+    basis = np.empty((len(unit_columns), 0))
+    independent_places = list[int]()
+    combinations = dict[int, str]()
+    nearly_dependent = list[str]()
     for place in range(columns.size):
-        rest = units[:, place]
+        residual = unit_columns[:, place]
         for _ in range(2):
-            rest = rest - basis @ (basis.T @ rest)
-        length = float(np.sqrt(rest @ rest))
-        parts = ""
-        if length <= _LITTLE:
-            taken = _explaining(units, inside, place)
-            parts = f"a combination of {_listed([names[one] for one in taken])}"
-        if length <= rounding:
-            found[int(columns[place])] = parts
+            projection = basis @ (basis.T @ residual)
+            residual = residual - projection
+        residual_length = float(np.sqrt(residual @ residual))
+        explanation = ""
+        if residual_length <= _NEARLY_DEPENDENT:
+            explaining = _explaining_places(unit_columns, independent_places, place)
+            explaining_names = [quoted_names[other] for other in explaining]
+            explanation = f"a combination of {_listed(explaining_names)}"
+        if residual_length <= rounding_error:
+            combinations[int(columns[place])] = explanation
             continue
-        basis = np.column_stack([basis, rest / length])
-        inside.append(place)
-        if parts:
-            nearly.append(f"{names[place]} (nearly {parts})")
-    return found, tuple(nearly)
+        basis = np.column_stack([basis, residual / residual_length])
+        independent_places.append(place)
+        if explanation:
+            nearly_dependent.append(f"{quoted_names[place]} (nearly {explanation})")
+    return combinations, tuple(nearly_dependent)
 
 
-def _centred(table: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _centred_columns(table: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return columns without their means, and their lengths, in units of their largest values.
 
     The intercept is one more column of the model.
     """
     scaled = table / np.abs(table).max(axis=0)
     centred = scaled - scaled.mean(axis=0)
-    return centred, np.sqrt((centred**2).sum(axis=0))
+    squared_lengths = (centred**2).sum(axis=0)
+    return centred, np.sqrt(squared_lengths)
 
 
-def _explaining(units: FloatArray, inside: list[int], place: int) -> list[int]:
-    """Return the columns whose combination a column is."""
-    coefficients = np.linalg.lstsq(units[:, inside], units[:, place], rcond=None)[0]
-    return [inside[one] for one in np.flatnonzero(np.abs(coefficients) > _TAKEN)]
+def _explaining_places(
+    unit_columns: FloatArray, independent_places: list[int], place: int
+) -> list[int]:
+    """Return the columns whose combination a column is, by least squares."""
+    coefficients = np.linalg.lstsq(
+        unit_columns[:, independent_places], unit_columns[:, place], rcond=None
+    )[0]
+    explaining = np.flatnonzero(np.abs(coefficients) > _NAMED_COEFFICIENT)
+    return [independent_places[number] for number in explaining]
 
 
 def separating(table: FloatArray, names: Strings, member: BoolArray) -> str:
     """Say which columns decide membership by themselves; empty if none does."""
-    return "; ".join(list(_separating(table, names, member))[:_LISTED])
+    separating_columns = list(_separating_columns(table, names, member))
+    return "; ".join(separating_columns[:_MOST_LISTED])
 
 
-def _separating(table: FloatArray, names: Strings, member: BoolArray) -> Iterator[str]:
+def _separating_columns(table: FloatArray, names: Strings, member: BoolArray) -> Iterator[str]:
     for name, column in zip(names, table.T, strict=True):
-        inside = column[member]
-        outside = column[~member]
-        if inside.min() > outside.max() or outside.min() > inside.max():
+        of_members = column[member]
+        of_nonmembers = column[~member]
+        members_above = of_members.min() > of_nonmembers.max()
+        if members_above or of_nonmembers.min() > of_members.max():
             yield f"column {name!r} alone tells every member from every non-member"
             continue
-        values, which = np.unique(column, return_inverse=True)
-        if values.size != 2:
-            continue
-        for value in range(2):
-            rows = member[which == value]
-            if rows.all() or not rows.any():
-                group = "non-members"
-                if rows.all():
-                    group = "members"
-                of_value = f"rows with {values[value]:g} in column {name!r}"
-                yield f"all {rows.size:,} {of_value} are {group}"
+        distinct_values, value_indices = np.unique(column, return_inverse=True)
+        if distinct_values.size == 2:
+            yield from _one_sided_values(name, distinct_values, member, value_indices)
 
 
-def _listed(parts: list[str]) -> str:
-    if len(parts) > _LISTED:
-        return f"{', '.join(parts[:_LISTED])} and {len(parts) - _LISTED} more"
-    return " and ".join(parts)
+def _one_sided_values(
+    name: str, distinct_values: FloatArray, member: BoolArray, value_indices: IntArray
+) -> Iterator[str]:
+    """Say which values of a column only members have, or only non-members."""
+    for index, value in enumerate(distinct_values):
+        member_with_value = member[value_indices == index]
+        group = ""
+        if member_with_value.all():
+            group = "members"
+        elif not member_with_value.any():
+            group = "non-members"
+        if group:
+            rows_with_value = f"rows with {value:g} in column {name!r}"
+            yield f"all {member_with_value.size:,} {rows_with_value} are {group}"
+
+
+def _listed(names: list[str]) -> str:
+    if len(names) > _MOST_LISTED:
+        first_names = ", ".join(names[:_MOST_LISTED])
+        return f"{first_names} and {len(names) - _MOST_LISTED} more"
+    return " and ".join(names)
