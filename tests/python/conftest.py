@@ -71,7 +71,7 @@ def few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
         return sceptics
 
     monkeypatch.setattr(falsification, "default_sceptics", smaller)
-    monkeypatch.setattr(surprise, "_TREES", 25)
+    monkeypatch.setattr(surprise, "_TREES_OF_FOREST", 25)
 
 
 @pytest.fixture

@@ -14,11 +14,11 @@ from validity.suite import Case, Rate, most_errors, run
 
 __all__ = ["LEAST_POWER", "NEAR", "check", "doubled", "judge", "power"]
 
-NEAR = 0.95
+NEAR = 0.85
 """Share of its nominal rate from which on a row must see that the level is doubled."""
-LEAST_POWER = 0.9
+LEAST_POWER = 0.95
 """Probability with which it must see that, whatever the seeds."""
-ENOUGH = 0.92
+ENOUGH = 0.97
 """Probability with which it sees that in as many games as are played at most."""
 _AUDITS = (Stream, audit, audit_of, audit_synthetic)
 

@@ -11,6 +11,7 @@ from typing import TypeVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._base.hints import object_in_place_of
 from leakbound._base.reading import array_of, refuse_masked
 from leakbound._base.types import (
     AnyArray,
@@ -35,11 +36,6 @@ MOST_BATCH = 2**31 - 1
 MOST_REPLICATES = 10**6
 """Bootstrap replicates at most: each is a row of as many numbers as there are examples."""
 _PERCENT = 100
-# What a number is meant as, where an option takes objects.
-_OF_NUMBERS = {
-    "claim": "ε is what is bounded, and result.check(epsilon={}) tests one",
-    "cuts": "for a number of guesses write Fixed({})",
-}
 # Of the longest integers: seeds from the system's entropy have so many.
 _MOST_BITS = 128
 # Bits of the longest integers that NumPy has a type for.
@@ -128,22 +124,8 @@ def _not_an_instance(value: object, name: str, types: type[T] | tuple[type[T], .
     if isinstance(classes, type):
         classes = (classes,)
     listed_classes = ", ".join(f"{allowed.__name__}(...)" for allowed in classes)
-    advice = _what_to_write(value, name, classes)
+    advice = object_in_place_of(value, name, classes)
     return f"{name} must be one of {listed_classes}, got {shown(value)}{advice}"
-
-
-def _what_to_write(value: object, name: str, classes: tuple[type, ...]) -> str:
-    """Say what to write in place of a class, a number, or a word that begins as a class does."""
-    if isinstance(value, type):
-        return ": call it"
-    if isinstance(value, Real) and name in _OF_NUMBERS:
-        return f": {_OF_NUMBERS[name].format(value)}"
-    if isinstance(value, str) and value:
-        beginning = value.lower()
-        for allowed in classes:
-            if allowed.__name__.lower().startswith(beginning):
-                return f": write {allowed.__name__}(...)"
-    return ""
 
 
 def complement(confidence: float) -> float:

@@ -1,10 +1,11 @@
-"""What to write in place of an argument that a call does not take."""
+"""What to write in place of an argument that a call, or an option, does not take."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import wraps
 from inspect import Parameter, signature
+from numbers import Real
 from typing import Any, TypeVar
 
 from leakbound.errors import InputTypeError
@@ -12,6 +13,12 @@ from leakbound.errors import InputTypeError
 C = TypeVar("C", bound=Callable[..., object])
 # How alike two names are, of which one was meant for the other.
 _LEAST_SIMILARITY = 0.7
+
+# What a number is meant as, where an option takes objects.
+_OF_NUMBERS = {
+    "claim": "ε is what is bounded, and result.check(epsilon={}) tests one",
+    "cuts": "for a number of guesses write lb.cuts.Fixed({})",
+}
 
 TWO_PARTS = (
     "a of members and b of others: lb.audit(numpy.concatenate([a, b]), "
@@ -220,3 +227,17 @@ def _with_hints(function: C, hints: _Hints) -> C:
 def _listed(option_names: list[str]) -> str:
     """Return options as a message lists them."""
     return ", ".join(f"{name}=" for name in option_names)
+
+
+def object_in_place_of(value: object, name: str, classes: tuple[type, ...]) -> str:
+    """Say what to write in place of a class, a number, or a word that begins as a class does."""
+    if isinstance(value, type):
+        return ": call it"
+    if isinstance(value, Real) and name in _OF_NUMBERS:
+        return f": {_OF_NUMBERS[name].format(value)}"
+    if isinstance(value, str) and value:
+        beginning = value.lower()
+        for allowed in classes:
+            if allowed.__name__.lower().startswith(beginning):
+                return f": write {allowed.__name__}(...)"
+    return ""

@@ -12,6 +12,7 @@ from leakbound._base.console import one_line
 from leakbound._base.labels import labels_of, positions_of, targets_of
 from leakbound._base.scores import Scores
 from leakbound._base.types import AnyArray, ArrayInput, BoolArray, FloatArray, IntArray
+from leakbound.attacks.class_pairs import answers_class_pairs, one_vs_one_votes
 from leakbound.attacks.scores import as_scores, margin_threshold
 from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
 
@@ -473,11 +474,11 @@ def _class_values_of(
     if class_count < 3 or values.shape[1] != first_of_pairs.size:
         return values
     candidate_values = [
-        _one_vs_one_votes(values, class_count),
-        _one_vs_one_votes(-values, class_count),
+        one_vs_one_votes(values, class_count),
+        one_vs_one_votes(-values, class_count),
     ]
     if class_count == values.shape[1]:
-        if _answers_class_pairs(model):
+        if answers_class_pairs(model):
             return candidate_values[0]
         candidate_values = [values, *candidate_values]
     if len(candidate_values) == 1 or not hasattr(model, "predict"):
@@ -490,45 +491,6 @@ def _class_values_of(
         return float((class_values.argmax(axis=1) == predicted_columns).mean())
 
     return max(candidate_values, key=agreement)
-
-
-def _one_vs_one_votes(values: FloatArray, class_count: int) -> FloatArray:
-    """Return how many comparisons each class wins, and by how much, from values of pairs.
-
-    The first class of a pair wins where the value is above 0. Sums of values break ties of wins,
-    scaled to less than a third, as scikit-learn does for `decision_function_shape="ovr"`.
-    """
-    wins, sums_of_values = np.zeros((2, len(values), class_count))
-    for pair_values, first, second in zip(values.T, *np.triu_indices(class_count, 1), strict=True):
-        first_wins = pair_values >= 0
-        wins[:, first] += first_wins
-        wins[:, second] += ~first_wins
-        sums_of_values[:, first] += pair_values
-        sums_of_values[:, second] -= pair_values
-    scaled: FloatArray = wins + sums_of_values / (3 * (np.abs(sums_of_values) + 1))
-    return scaled
-
-
-def _answers_class_pairs(model: object) -> bool:
-    """Return whether a model, or the one that it wraps, has the option of one-vs-one values."""
-    visited: list[object] = []
-    to_visit = [model]
-    while to_visit:
-        estimator = to_visit.pop()
-        if any(estimator is visited_estimator for visited_estimator in visited):
-            continue
-        visited.append(estimator)
-        if getattr(estimator, "decision_function_shape", None) == "ovo":
-            return True
-        wrapped_names = ("best_estimator_", "estimator_", "final_estimator_")
-        to_visit += [
-            getattr(estimator, wrapped_name)
-            for wrapped_name in wrapped_names
-            if hasattr(estimator, wrapped_name)
-        ]
-        pipeline_steps = list(getattr(estimator, "steps", ()))
-        to_visit += [step for _, step in pipeline_steps[-1:]]
-    return False
 
 
 def _probabilities_of(answer: ArrayInput) -> FloatArray:

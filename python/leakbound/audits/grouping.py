@@ -53,7 +53,7 @@ def fields_of_one_record(group_fields: Named, copies: int, sides: Sides) -> Name
     warnings = list[str]()
     for warning in group_fields["warnings"]:
         text = warning
-        if "perfect attack" in warning:  # such a warning names a bound
+        if "perfect attack" in warning:  # a warning that names a bound
             text = f"{warning} (of {copies} copies at once)"
         warnings.append(text)
     return {

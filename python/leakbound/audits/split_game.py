@@ -11,9 +11,8 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 import leakbound._core as _core
-from leakbound._base.streams import Purpose
 from leakbound._base.types import AnyArray, BoolArray, FloatArray, Sides
-from leakbound.cuts.games import PairsGame, Ties
+from leakbound.cuts.games import PairsGame, Ties, tie_breaker
 
 # Pairs that are looked at in one go.
 _PART = 1 << 13
@@ -116,7 +115,7 @@ class SplitGame(PairsGame):
         order = entries.view(np.uint32)[::2]  # until there is an entry in its place
         for part in _parts(self.examples):
             order[part] = np.arange(part.start, part.stop)
-        Purpose.TIES.rng(self.seed).shuffle(order)
+        tie_breaker(self.seed).shuffle(order)
         count = 0
         for part in _parts(self.examples):
             rows = order[part].copy()

@@ -145,18 +145,14 @@ class ScoreGame(Game):
     def untied(self) -> _core.Ranking:
         """See `Game.untied`."""
         if self.examples <= _MOST_NARROW and _is_narrow(self.scores):
-            in_order = _members_in_order(self.scores, self.member, self._ties())
+            in_order = _members_in_order(self.scores, self.member, tie_breaker(self.seed))
             return _core.Ranking.in_order(in_order)
         return _core.Ranking(self.ranks(self.scores), self.member)
-
-    def _ties(self) -> np.random.Generator:
-        """Return what breaks ties: both ways to order the examples break them alike."""
-        return Purpose.TIES.rng(self.seed)
 
     def ranks(self, scores: FloatArray) -> FloatArray:
         """Return the ranks of scores, ties broken at random."""
         order = row_numbers(scores.size)
-        self._ties().shuffle(order)
+        tie_breaker(self.seed).shuffle(order)
         order = order[np.argsort(scores[order], kind="stable")]
         ranks = np.empty(scores.size)
         ranks[order] = row_numbers(scores.size)
@@ -200,6 +196,11 @@ def _members_in_order(
     for part in parts:
         downwards[::-1][part] = entries[part] & np.uint64(1)
     return downwards
+
+
+def tie_breaker(seed: int) -> np.random.Generator:
+    """Return what breaks ties, alike in all ways to order the examples."""
+    return Purpose.TIES.rng(seed)
 
 
 class TrialGame(ScoreGame):

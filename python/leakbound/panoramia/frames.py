@@ -24,7 +24,7 @@ class _EncodedColumn:
 
     `distinct_values` is a series of the values that codes stand for, a missing one among them; None
     for numbers and dates. `has_missing_indicator` says whether a second column of numbers marks
-    missing values, for which the `median` stands in the first.
+    missing values, which are the `median` in the first.
     """
 
     name: str

@@ -125,7 +125,7 @@ BAD_OPTIONS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"claim": lb.PureDP}, errors.InputTypeError, "call it"),
     ({"claim": 1.5}, errors.InputTypeError, r"and result\.check\(epsilon=1\.5\) tests one"),
     ({"claim": "gaussian"}, errors.InputTypeError, r"got 'gaussian': write GaussianDP\(\.\.\.\)"),
-    ({"cuts": 10}, errors.InputTypeError, r"for a number of guesses write Fixed\(10\)"),
+    ({"cuts": 10}, errors.InputTypeError, r"for a number of guesses write lb.cuts.Fixed\(10\)"),
     ({"cuts": "kl"}, errors.InputTypeError, r"cuts must be one of KLScan"),
     ({"cuts": lb.KLScan}, errors.InputTypeError, "call it"),
     ({"cuts": lb.Fixed(5)}, errors.OptionError, r"Fixed\(guesses=5\).*more guesses than.*\(4\)"),

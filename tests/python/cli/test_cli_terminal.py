@@ -120,7 +120,7 @@ def test_a_terminal_gets_a_coloured_verdict_within_its_width(
 
 
 def test_waiting_shows_itself_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(console, "_PATIENCE", 0.0)
+    monkeypatch.setattr(console, "_SECONDS_BEFORE_BAR", 0.0)
     monkeypatch.setenv("TERM", "xterm")
     terminal, file = Terminal(), io.StringIO()
     monkeypatch.setattr(sys, "stderr", terminal)

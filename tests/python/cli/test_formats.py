@@ -121,8 +121,8 @@ def test_words_of_json_may_hold_any_signs(tmp_path: Path) -> None:
 def test_a_line_of_json_has_a_limit_and_a_list_in_one_line_has_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(formats, "_BLOCK", 16)
-    monkeypatch.setattr(formats, "_LONGEST", 200)
+    monkeypatch.setattr(formats, "_BYTES_OF_BLOCK", 16)
+    monkeypatch.setattr(formats, "_MOST_BYTES_OF_ROW", 200)
     path = tmp_path / "a.jsonl"
     rows = [{"score": row / 7, "member": row % 2} for row in range(60)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
@@ -147,7 +147,7 @@ def test_a_file_that_grows_as_fast_as_it_is_read_has_an_end(
             file.write(20_000 * rows)
         add(unpacked, size, count)
 
-    monkeypatch.setattr(formats, "_BLOCK", 1 << 14)
+    monkeypatch.setattr(formats, "_BYTES_OF_BLOCK", 1 << 14)
     monkeypatch.setattr(Unpacked, "add", grow)
     assert "it grows while it is read: wait" in leakbound("coins", path).refusal
 
