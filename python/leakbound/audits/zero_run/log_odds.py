@@ -435,7 +435,9 @@ def _of_values(propensity: ArrayInput, examples: int) -> OddsBox:
     except OptionError as error:
         if told.ndim != 2:
             raise
-        raise OptionError(f"{error}; features go by name, lb.ZeroRun(member, features=X)") from error
+        raise OptionError(
+            f"{error}; features go by name, lb.ZeroRun(member, features=X)"
+        ) from error
     if table.ndim == 2:
         check_length(table.T, examples, "each row of propensity")
         draws = logit(table)
