@@ -63,9 +63,9 @@ def allowed(rho: float) -> TradeOff:
     is_outside = excess_divergences.max(axis=0) >= 0
     is_steep = is_outside & (slope > 1)
     slope = slope[is_steep]
-    level = _probability(level_odds[is_steep])
+    alpha = _probability(level_odds[is_steep])
     power = _probability(power_odds[is_steep])
-    delta = power - slope * level + _ROUNDING * power
+    delta = power - slope * alpha + _ROUNDING * power
     delta = np.clip(delta, 0.0, 1.0)
     mirrored_delta = 1 - (1 - delta) / slope + _ROUNDING
     mirrored_delta = np.minimum(mirrored_delta, 1.0)

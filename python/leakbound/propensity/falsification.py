@@ -166,8 +166,8 @@ def falsify(
         )
         tests.append(test_of_sceptic)
     strongest = min(tests, key=lambda test: test.p_value)
-    bonferroni_factor = shares.SCEPTICS.price(len(tests))
-    p_value = min(1.0, bonferroni_factor * strongest.p_value)
+    # Bonferroni: the smallest of several p-values times their number.
+    p_value = min(1.0, shares.SCEPTICS.price(len(tests)) * strongest.p_value)
     return replace(strongest, p_value=p_value, refuted=p_value < REFUTED_BELOW)
 
 
