@@ -88,8 +88,11 @@ def test_counts_are_drawn_by_their_law(view: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(views, "_SMALLEST_PREFIX", 1)
     caught: dict[str, Any] = {}
 
-    def catch(found: NDArray[np.int64], _: Any, drawn: Any) -> tuple[float, int]:
-        caught.update(found=tuple(found), drawn=drawn)
+    def catch(
+        observed_counts: NDArray[np.int64], *, statistics: Any, drawn_counts: Any
+    ) -> tuple[float, int]:
+        assert statistics
+        caught.update(found=tuple(observed_counts), drawn=drawn_counts)
         return 1.0, 0
 
     monkeypatch.setattr(views, "_resampled_p_value", catch)
