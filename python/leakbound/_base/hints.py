@@ -19,6 +19,8 @@ _OF_NUMBERS = {
     "claim": "ε is what is bounded, and result.check(epsilon={}) tests one",
     "cuts": "for a number of guesses write lb.cuts.Fixed({})",
 }
+# No larger number was meant as an ε or a number of guesses; the largest have no digits to show.
+_MOST_MEANT = 10**12
 
 TWO_PARTS = (
     "a of members and b of others: lb.audit(numpy.concatenate([a, b]), "
@@ -233,7 +235,7 @@ def object_in_place_of(value: object, name: str, classes: tuple[type, ...]) -> s
     """Say what to write in place of a class, a number, or a word that begins as a class does."""
     if isinstance(value, type):
         return ": call it"
-    if isinstance(value, Real) and name in _OF_NUMBERS:
+    if isinstance(value, Real) and name in _OF_NUMBERS and 0 < value < _MOST_MEANT:
         return f": {_OF_NUMBERS[name].format(value)}"
     if isinstance(value, str) and value:
         beginning = value.lower()
