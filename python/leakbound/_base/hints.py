@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import wraps
 from inspect import Parameter, signature
-from numbers import Real
 from typing import Any, TypeVar
 
 from leakbound.errors import InputTypeError
@@ -235,8 +234,9 @@ def object_in_place_of(value: object, name: str, classes: tuple[type, ...]) -> s
     """Say what to write in place of a class, a number, or a word that begins as a class does."""
     if isinstance(value, type):
         return ": call it"
-    if isinstance(value, Real) and name in _OF_NUMBERS and 0 < value < _MOST_MEANT:
-        return f": {_OF_NUMBERS[name].format(value)}"
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if name in _OF_NUMBERS and 0 < value < _MOST_MEANT:
+            return f": {_OF_NUMBERS[name].format(value)}"
     if isinstance(value, str) and value:
         beginning = value.lower()
         for allowed in classes:
