@@ -234,12 +234,18 @@ def object_in_place_of(value: object, name: str, classes: tuple[type, ...]) -> s
     """Say what to write in place of a class, a number, or a word that begins as a class does."""
     if isinstance(value, type):
         return ": call it"
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        if name in _OF_NUMBERS and 0 < value < _MOST_MEANT:
-            return f": {_OF_NUMBERS[name].format(value)}"
+    if name in _OF_NUMBERS and _may_be_meant(value):
+        return f": {_OF_NUMBERS[name].format(value)}"
     if isinstance(value, str) and value:
         beginning = value.lower()
         for allowed in classes:
             if allowed.__name__.lower().startswith(beginning):
                 return f": write {allowed.__name__}(...)"
     return ""
+
+
+def _may_be_meant(value: object) -> bool:
+    """Return whether a value is a number that can be an ε, or a number of guesses."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return 0 < value < _MOST_MEANT
