@@ -180,27 +180,29 @@ def attained(
         sampling_rate=sampling_rate,
         is_replaced=relation == "replace",
     )
-    step_losses, under_p, under_q = _lattice_of_step(one_step, steps)
+    step_losses, probabilities_under_p, probabilities_under_q = _lattice_of_step(one_step, steps)
     spacing = _spacing(step_losses)
-    tilted_masses = under_q * np.exp(step_losses)
+    tilted_masses = probabilities_under_q * np.exp(step_losses)
     tilted_mass = float(tilted_masses.sum())
     tilted_law = tilted_masses / tilted_mass
     # 2. A window that holds the sum of all steps but for a chance of e^-37.
-    first_point, points = _window_of_sums(step_losses, steps, under_p, under_q, tilted_law)
+    first_point, points = _window_of_sums(
+        step_losses, steps, probabilities_under_p, probabilities_under_q, tilted_law
+    )
     lowest_step_loss = round(step_losses[0] / spacing)
     shift = steps * lowest_step_loss - first_point
     sums = spacing * (first_point + np.arange(points))
     # 3. Power and level beyond each threshold, roundings taken off the one and put on the other.
     rounding = _DELTA_ROUNDING + steps * _ROUNDING_PER_STEP
-    sums_under_p = _law_of_sum(under_p, steps, points, shift)
-    sums_under_q = _law_of_sum(under_q, steps, points, shift)
-    power = _upper_tails(sums_under_p) - rounding
-    level = _upper_tails(sums_under_q) + rounding
+    sum_probabilities_under_p = _law_of_sum(probabilities_under_p, steps, points, shift)
+    sum_probabilities_under_q = _law_of_sum(probabilities_under_q, steps, points, shift)
+    power = _upper_tails(sum_probabilities_under_p) - rounding
+    level = _upper_tails(sum_probabilities_under_q) + rounding
     # 4. Small levels come from the tilted law, weighted back: there the other one is noise.
     ln_density_ratios = steps * math.log(tilted_mass) - sums
     density_ratios = np.exp(np.minimum(ln_density_ratios, _LARGEST_TILT))
-    sums_under_tilted = _law_of_sum(tilted_law, steps, points, shift)
-    small_level = _upper_tails(sums_under_tilted * density_ratios)
+    sum_probabilities_under_tilted = _law_of_sum(tilted_law, steps, points, shift)
+    small_level = _upper_tails(sum_probabilities_under_tilted * density_ratios)
     small_level += 2 * rounding * density_ratios
     is_exact = ln_density_ratios < _LARGEST_TILT
     level = np.where(is_exact, np.minimum(level, small_level), level)
@@ -266,19 +268,23 @@ class _Step:
             ln_density_ratio = np.log(np.maximum(density_ratio, 0.0))
             return 0.5 + variance * ln_density_ratio
 
-    def laws(self, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def laws(self, cell_edges: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the probabilities of cells under P and Q."""
-        not_sampled = normal_cells(edges / self.noise_multiplier)
-        under_p = self._mixture(edges, not_sampled, mean=1.0)
-        if self.is_replaced:
-            return under_p, self._mixture(edges, not_sampled, mean=-1.0)
-        return under_p, not_sampled
+        probabilities_if_not_sampled = normal_cells(cell_edges / self.noise_multiplier)
+        probabilities_under_p = self._mixture(cell_edges, probabilities_if_not_sampled, mean=1.0)
+        if not self.is_replaced:
+            return probabilities_under_p, probabilities_if_not_sampled
+        probabilities_under_q = self._mixture(cell_edges, probabilities_if_not_sampled, mean=-1.0)
+        return probabilities_under_p, probabilities_under_q
 
-    def _mixture(self, edges: FloatArray, not_sampled: FloatArray, mean: float) -> FloatArray:
+    def _mixture(
+        self, cell_edges: FloatArray, probabilities_if_not_sampled: FloatArray, mean: float
+    ) -> FloatArray:
         """Return the probabilities of cells where a gradient of this size may be sampled."""
-        sampled = normal_cells((edges - mean) / self.noise_multiplier)
-        not_sampled_part = (1 - self.sampling_rate) * not_sampled
-        mixture: FloatArray = not_sampled_part + self.sampling_rate * sampled
+        probabilities_if_sampled = normal_cells((cell_edges - mean) / self.noise_multiplier)
+        not_sampled_part = (1 - self.sampling_rate) * probabilities_if_not_sampled
+        sampled_part = self.sampling_rate * probabilities_if_sampled
+        mixture: FloatArray = not_sampled_part + sampled_part
         return mixture
 
 
@@ -310,8 +316,8 @@ def _lattice_of_step(one_step: _Step, steps: int) -> tuple[FloatArray, FloatArra
     # 3. Each cell ends halfway between two points.
     losses_at_edges = (lattice_points[1:] - 0.5) * spacing
     gradients_at_edges = one_step.edges(losses_at_edges)
-    under_p, under_q = one_step.laws(gradients_at_edges)
-    return lattice_points * spacing, under_p, under_q
+    probabilities_under_p, probabilities_under_q = one_step.laws(gradients_at_edges)
+    return lattice_points * spacing, probabilities_under_p, probabilities_under_q
 
 
 def _weighted_deviation(values: FloatArray, weights: FloatArray) -> float:

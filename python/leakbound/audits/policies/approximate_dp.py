@@ -135,16 +135,10 @@ class _ApproxOutsideIn(LadderPolicy, ApproxPolicy[policies.OutsideIn]):
 
     def rule(self, _examples: int, level: float, _sides: Sides, /) -> _core.OutsideIn:
         planned_level = self.planned or level
-        return planned_rule(
-            self.base,
-            self.examples,
-            planned_level,
-            self.sides,
-            "approximate",
-            delta=self.delta,
-            share=self._failure_share(planned_level),
-            k=self.k,
-        )
+        failures = self._failure_share(planned_level)
+        # By position: rules are remembered by how they are asked for.
+        form = ("approximate", self.delta, failures, self.k)
+        return planned_rule(self.base, self.examples, planned_level, self.sides, *form)
 
     def limit(
         self, _rule: _core.OutsideIn | None, guesses: int, correct: int, level: float, /
