@@ -230,11 +230,14 @@ class PureDP(Guarantee):
     def _least_refuted(
         self, counts: CountOptions, level: float, _form: TailBound, _test: FdpTest
     ) -> float:
-        pair = (np.array([n], dtype=np.uint64) for n in (counts["correct"], counts["guesses"]))
-        p = float(_core.clopper_pearson(*pair, beta=np.array([level]))[0])
-        if p > 0:
-            return max(0.0, math.log(p) - math.log1p(-p))
-        return 0.0
+        correct = np.array([counts["correct"]], dtype=np.uint64)
+        guesses = np.array([counts["guesses"]], dtype=np.uint64)
+        limits = _core.clopper_pearson(correct, guesses, beta=np.array([level]))
+        accuracy = float(limits[0])
+        if accuracy <= 0:
+            return 0.0
+        log_odds = math.log(accuracy) - math.log1p(-accuracy)
+        return max(0.0, log_odds)
 
 
 @hinted(

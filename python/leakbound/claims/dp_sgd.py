@@ -14,29 +14,31 @@ from leakbound._base.types import FloatArray, Relation, Sides
 from leakbound.claims.tradeoff import TradeOff, convex_hull
 
 # Losses are rounded up to multiples of this, so that their mean is kept: connect the dots
-_STEP = 1e-3
+_LOSS_SPACING = 1e-3
 # Least distance of ε on the grid is a hundredth, and there are no more points on each side
-_POINTS = 1000
+_MOST_GRID_POINTS = 1000
 # What the Fourier transform of dp-accounting, and sums, may take from a δ
-_NOISE = 1e-13
+_DELTA_ROUNDING = 1e-13
 # Within the ±700 that a profile takes
-_FARTHEST = 600.0
+_LARGEST_EPSILON = 600.0
 # Points of the lattice in a standard deviation of one step's loss
-_FINENESS = 64
+_POINTS_PER_DEVIATION = 64
 # The most points of the lattice for one step's loss
-_MOST = 2**18
+_MOST_POINTS_OF_STEP = 2**18
 # The most points of the lattice in a standard deviation of the sum
-_LONGEST = 2**17
+_MOST_POINTS_PER_DEVIATION_OF_SUM = 2**17
 # Noise of one step so far out, at 1e-23, counts as what is nearer
-_DEVIATIONS = 10.0
+_NOISE_DEVIATIONS = 10.0
+# Points at which the exact loss of one step is computed
+_EXACT_LOSSES = 4001
 # ln of the probability that a sum lies outside of the window, by Chernoff's inequality
 _LN_OUTSIDE = -37.0
 # Thresholds for the sum at which power and level are taken
-_THRESHOLDS = 4000
+_MOST_THRESHOLDS = 4000
 # ln dQ/dP of sums beyond which a level is near 1, and taken from the law under Q alone
-_STEEP = 30.0
+_LARGEST_TILT = 30.0
 # What a power of a Fourier transform loses in one step, in sums of probabilities
-_PER_STEP = 16 * 2.0**-52
+_ROUNDING_PER_STEP = 16 * 2.0**-52
 
 
 @lru_cache(maxsize=512)
@@ -65,60 +67,68 @@ def subsampled_gaussian(
     # The law of the privacy loss of all steps, rounded so that more is allowed.
     loss_of_one_step = pld.from_gaussian_mechanism(
         noise_multiplier,
-        value_discretization_interval=_STEP,
+        value_discretization_interval=_LOSS_SPACING,
         sampling_prob=sampling_rate,
         neighboring_relation=neighbours,
     )
-    return allowed(loss_of_one_step.self_compose(steps), orders)
+    composed_loss = loss_of_one_step.self_compose(steps)
+    return allowed(composed_loss, orders)
 
 
-def allowed(loss: object, orders: Sequence[str]) -> TradeOff:
+def allowed(privacy_loss_law: object, orders: Sequence[str]) -> TradeOff:
     """Return the curve of a composed privacy loss, by the largest δ of some orders.
 
     δ is on a grid of ε, finer where losses are small; between points lines allow more. Where it
     ends is where noise begins, so rounded up: last bits of a transform move no point.
     """
-    epsilon = _epsilon_grid(loss)
-    delta = _largest_delta(loss, epsilon, orders)
-    rounded_up = np.clip(delta + _NOISE, 0.0, 1.0)
+    epsilon = _epsilon_grid(privacy_loss_law)
+    delta = _largest_delta(privacy_loss_law, epsilon, orders)
+    rounded_up = np.clip(delta + _DELTA_ROUNDING, 0.0, 1.0)
     return TradeOff.profile(epsilon, rounded_up)
 
 
-def attained_of(loss: object, orders: Sequence[str], rounded: float) -> TradeOff:
+def attained_of(privacy_loss_law: object, orders: Sequence[str], rounded: float) -> TradeOff:
     """Return a curve that allows less, of a loss that is rounded up by at most some number.
 
     δ at each ε is that at the next one of the grid, and farther by this number, so that lines
     between points allow less too. Where the grid ends it is 0.
     """
-    epsilon = _epsilon_grid(loss)
-    delta = _largest_delta(loss, epsilon + rounded, orders)
+    epsilon = _epsilon_grid(privacy_loss_law)
+    delta = _largest_delta(privacy_loss_law, epsilon + rounded, orders)
     delta_of_next_point = np.append(delta[1:], 0.0)
     # A mechanism that ignores its data has δ(ε) = 1 - e^ε where ε < 0.
     least_delta_of_all = np.maximum(0.0, -np.expm1(epsilon))
-    rounded_down = np.maximum(delta_of_next_point - _NOISE, least_delta_of_all)
+    rounded_down = np.maximum(delta_of_next_point - _DELTA_ROUNDING, least_delta_of_all)
     return TradeOff.profile(epsilon, np.clip(rounded_down, 0.0, 1.0))
 
 
-def _epsilon_grid(loss: Any) -> FloatArray:
+def _epsilon_grid(privacy_loss_law: Any) -> FloatArray:
     """Return values of ε at which curves of a loss are computed, as many below 0 as above."""
-    largest_epsilon = max(_STEP, float(loss.get_epsilon_for_delta(_NOISE)))
+    largest_epsilon = float(privacy_loss_law.get_epsilon_for_delta(_DELTA_ROUNDING))
+    largest_epsilon = max(_LOSS_SPACING, largest_epsilon)
     # Powers of 2^(1/4), so that last bits of the transform do not move the grid
     quarter_powers = math.ceil(4 * math.log2(largest_epsilon))
-    farthest = min(_FARTHEST, 2.0 ** (quarter_powers / 4))
-    points = min(_POINTS, max(2, round(100 * farthest)))
-    positive_half = np.linspace(0, farthest, points + 1)
+    grid_end = min(_LARGEST_EPSILON, 2.0 ** (quarter_powers / 4))
+    grid_points = round(100 * grid_end)
+    grid_points = min(_MOST_GRID_POINTS, max(2, grid_points))
+    positive_half = np.linspace(0, grid_end, grid_points + 1)
     negative_half = -positive_half[:0:-1]
     return np.concatenate([negative_half, positive_half])
 
 
-def _largest_delta(loss: object, epsilon: FloatArray, orders: Sequence[str]) -> FloatArray:
+def _largest_delta(
+    privacy_loss_law: object, epsilon: FloatArray, orders: Sequence[str]
+) -> FloatArray:
     """Return the largest δ(ε) of some orders."""
-    delta_of_orders = [_delta(loss, epsilon=epsilon, order=order) for order in orders]
-    largest: FloatArray = np.max(delta_of_orders, axis=0)
-    return largest
+    delta_of_orders = []
+    for order in orders:
+        delta_of_order = _delta_of_order(privacy_loss_law, epsilon=epsilon, order=order)
+        delta_of_orders.append(delta_of_order)
+    largest_delta: FloatArray = np.max(delta_of_orders, axis=0)
+    return largest_delta
 
 
-def _delta(loss: object, epsilon: FloatArray, order: str) -> FloatArray:
+def _delta_of_order(privacy_loss_law: object, epsilon: FloatArray, order: str) -> FloatArray:
     """Return δ(ε) with the example on the side of the power, or of the level.
 
     δ(ε) = Σ P(l) (1 - e^{ε - l}) over losses l above ε, certain ones included. The reason to read
@@ -126,18 +136,19 @@ def _delta(loss: object, epsilon: FloatArray, order: str) -> FloatArray:
     the composition itself, and these sums a thousandth of that. It also has no order: its value is
     the larger of both. A test compares the two, and versions of dp-accounting are capped.
     """
-    privacy_loss_law = getattr(loss, f"_pmf_{order}").to_dense_pmf()
-    fields = vars(privacy_loss_law)
-    probabilities: FloatArray = np.maximum(fields["_probs"], 0.0)
-    lattice_points = fields["_lower_loss"] + np.arange(probabilities.size)
-    losses = lattice_points * fields["_discretization"]
+    law_of_order = getattr(privacy_loss_law, f"_pmf_{order}").to_dense_pmf()
+    law_fields = vars(law_of_order)
+    loss_probabilities: FloatArray = np.maximum(law_fields["_probs"], 0.0)
+    lattice_points = law_fields["_lower_loss"] + np.arange(loss_probabilities.size)
+    losses = lattice_points * law_fields["_discretization"]
     # Sums of P(l), and of P(l) e^-l, over all losses from each one on, and over none
-    upper_tails = np.append(_upper_tails(probabilities), 0.0)
-    weighted_tails = np.append(_upper_tails(probabilities * np.exp(-losses)), 0.0)
+    weighted_probabilities = loss_probabilities * np.exp(-losses)
+    upper_tails = np.append(_upper_tails(loss_probabilities), 0.0)
+    weighted_tails = np.append(_upper_tails(weighted_probabilities), 0.0)
     first_above = np.searchsorted(losses, epsilon, side="right")
-    delta = upper_tails[first_above] - np.exp(epsilon) * weighted_tails[first_above]
-    with_certain_losses: FloatArray = fields["_infinity_mass"] + np.maximum(delta, 0.0)
-    return with_certain_losses
+    delta_of_losses = upper_tails[first_above] - np.exp(epsilon) * weighted_tails[first_above]
+    delta: FloatArray = law_fields["_infinity_mass"] + np.maximum(delta_of_losses, 0.0)
+    return delta
 
 
 def _upper_tails(probabilities: FloatArray) -> FloatArray:
@@ -167,50 +178,59 @@ def attained(
     one_step = _Step(
         noise_multiplier=noise_multiplier,
         sampling_rate=sampling_rate,
-        replaced=relation == "replace",
+        is_replaced=relation == "replace",
     )
-    losses, under_p, under_q = _lattice(one_step, steps)
-    spacing = _spacing(losses)
-    tilted = under_q * np.exp(losses)
-    scale = float(tilted.sum())
-    tilted_law = tilted / scale
+    step_losses, probabilities_under_p, probabilities_under_q = _lattice_of_step(one_step, steps)
+    spacing = _spacing(step_losses)
+    tilted_masses = probabilities_under_q * np.exp(step_losses)
+    tilted_mass = float(tilted_masses.sum())
+    tilted_law = tilted_masses / tilted_mass
     # 2. A window that holds the sum of all steps but for a chance of e^-37.
-    start, size = _window(losses, steps, under_p, under_q, tilted_law)
-    shift = steps * round(losses[0] / spacing) - start
-    sums = spacing * (start + np.arange(size))
+    first_point, points = _window_of_sums(
+        step_losses, steps, probabilities_under_p, probabilities_under_q, tilted_law
+    )
+    lowest_step_loss = round(step_losses[0] / spacing)
+    shift = steps * lowest_step_loss - first_point
+    sums = spacing * (first_point + np.arange(points))
     # 3. Power and level beyond each threshold, roundings taken off the one and put on the other.
-    rounding = _NOISE + steps * _PER_STEP
-    power = _upper_tails(_law_of_sum(under_p, steps, size, shift)) - rounding
-    level = _upper_tails(_law_of_sum(under_q, steps, size, shift)) + rounding
-    # Small levels come from the tilted law, weighted back: there the other one is noise.
-    exponent = steps * math.log(scale) - sums
-    weights = np.exp(np.minimum(exponent, _STEEP))
-    small_level = _upper_tails(_law_of_sum(tilted_law, steps, size, shift) * weights)
-    small_level += 2 * rounding * weights
-    level = np.where(exponent < _STEEP, np.minimum(level, small_level), level)
-    curve = _curve_through(level, power)
+    rounding = _DELTA_ROUNDING + steps * _ROUNDING_PER_STEP
+    sum_probabilities_under_p = _law_of_sum(probabilities_under_p, steps, points, shift)
+    sum_probabilities_under_q = _law_of_sum(probabilities_under_q, steps, points, shift)
+    power = _upper_tails(sum_probabilities_under_p) - rounding
+    level = _upper_tails(sum_probabilities_under_q) + rounding
+    # 4. Small levels come from the tilted law, weighted back: there the other one is noise.
+    ln_density_ratios = steps * math.log(tilted_mass) - sums
+    density_ratios = np.exp(np.minimum(ln_density_ratios, _LARGEST_TILT))
+    sum_probabilities_under_tilted = _law_of_sum(tilted_law, steps, points, shift)
+    small_level = _upper_tails(sum_probabilities_under_tilted * density_ratios)
+    small_level += 2 * rounding * density_ratios
+    is_exact = ln_density_ratios < _LARGEST_TILT
+    level = np.where(is_exact, np.minimum(level, small_level), level)
+    curve = _curve_through_tests(level, power)
     if sides == "member":
         return curve
     return curve.symmetrized()
 
 
-def _law_of_sum(law: FloatArray, steps: int, size: int, shift: int) -> FloatArray:
+def _law_of_sum(step_law: FloatArray, steps: int, points: int, shift: int) -> FloatArray:
     """Return the law of the sum of all steps in a window, by the power of its Fourier transform."""
-    places = np.arange(law.size) % size
-    folded_law = np.bincount(places, weights=law, minlength=size)
+    places_in_window = np.arange(step_law.size) % points
+    folded_law = np.bincount(places_in_window, weights=step_law, minlength=points)
     transform = np.fft.rfft(folded_law)
-    probabilities = np.fft.irfft(transform**steps, size)
+    probabilities = np.fft.irfft(transform**steps, points)
     return np.roll(probabilities, shift)
 
 
-def _curve_through(level: FloatArray, power: FloatArray) -> TradeOff:
+def _curve_through_tests(level: FloatArray, power: FloatArray) -> TradeOff:
     """Return the curve through tests: lines between them are tests that choose at random."""
     is_useful = (power > level) & (level > 0) & (power < 1)
-    useful = np.flatnonzero(is_useful)
-    thinned = useful[:: max(1, useful.size // _THRESHOLDS)]
-    alpha = np.concatenate([[0.0], level[thinned], [1.0]])
-    missed = np.concatenate([[1.0], 1.0 - power[thinned], [0.0]])
-    return TradeOff.table(*convex_hull(alpha, missed))
+    useful_tests = np.flatnonzero(is_useful)
+    stride = max(1, useful_tests.size // _MOST_THRESHOLDS)
+    thinned_tests = useful_tests[::stride]
+    alpha = np.concatenate([[0.0], level[thinned_tests], [1.0]])
+    miss_probability = 1.0 - power[thinned_tests]
+    f = np.concatenate([[1.0], miss_probability, [0.0]])
+    return TradeOff.table(*convex_hull(alpha, f))
 
 
 @dataclass(frozen=True)
@@ -223,81 +243,100 @@ class _Step:
 
     noise_multiplier: float
     sampling_rate: float
-    replaced: bool
+    is_replaced: bool
 
-    def loss(self, x: FloatArray) -> FloatArray:
-        """Return ln dP/dQ at x."""
-        loss_of_adding = privacy_loss(x, self.noise_multiplier, self.sampling_rate)
-        if not self.replaced:
+    def loss(self, noisy_gradients: FloatArray) -> FloatArray:
+        """Return ln dP/dQ at noisy gradients."""
+        noise_multiplier = self.noise_multiplier
+        loss_of_adding = privacy_loss(noisy_gradients, noise_multiplier, self.sampling_rate)
+        if not self.is_replaced:
             return loss_of_adding
-        loss_of_opposite = privacy_loss(-x, self.noise_multiplier, self.sampling_rate)
+        loss_of_opposite = privacy_loss(-noisy_gradients, noise_multiplier, self.sampling_rate)
         return loss_of_adding - loss_of_opposite
 
     def edges(self, losses: FloatArray) -> FloatArray:
-        """Return where the loss takes some values."""
+        """Return the noisy gradients at which the loss takes some values."""
         variance = self.noise_multiplier**2
-        rate = self.sampling_rate
-        if self.replaced:
+        if self.is_replaced:
             # The root of a quadratic equation in e^(x/σ²)
-            scale = (1 - rate) / rate * math.exp(0.5 / variance)
+            odds_against_sampling = (1 - self.sampling_rate) / self.sampling_rate
+            scale = odds_against_sampling * math.exp(0.5 / variance)
             half_losses = 0.5 * losses
             return variance * (half_losses + np.arcsinh(scale * np.sinh(half_losses)))
         with np.errstate(divide="ignore", invalid="ignore"):
-            density_ratio = np.expm1(losses) / rate + 1.0
-            return 0.5 + variance * np.log(np.maximum(density_ratio, 0.0))
+            density_ratio = np.expm1(losses) / self.sampling_rate + 1.0
+            ln_density_ratio = np.log(np.maximum(density_ratio, 0.0))
+            return 0.5 + variance * ln_density_ratio
 
-    def laws(self, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def laws(self, cell_edges: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the probabilities of cells under P and Q."""
-        not_sampled = normal_cells(edges / self.noise_multiplier)
-        under_p = self._mixture(edges, not_sampled, mean=1.0)
-        if self.replaced:
-            return under_p, self._mixture(edges, not_sampled, mean=-1.0)
-        return under_p, not_sampled
+        probabilities_if_not_sampled = normal_cells(cell_edges / self.noise_multiplier)
+        probabilities_under_p = self._mixture(cell_edges, probabilities_if_not_sampled, mean=1.0)
+        if not self.is_replaced:
+            return probabilities_under_p, probabilities_if_not_sampled
+        probabilities_under_q = self._mixture(cell_edges, probabilities_if_not_sampled, mean=-1.0)
+        return probabilities_under_p, probabilities_under_q
 
-    def _mixture(self, edges: FloatArray, not_sampled: FloatArray, mean: float) -> FloatArray:
+    def _mixture(
+        self, cell_edges: FloatArray, probabilities_if_not_sampled: FloatArray, mean: float
+    ) -> FloatArray:
         """Return the probabilities of cells where a gradient of this size may be sampled."""
-        sampled = normal_cells((edges - mean) / self.noise_multiplier)
-        rate = self.sampling_rate
-        mixture: FloatArray = (1 - rate) * not_sampled + rate * sampled
+        probabilities_if_sampled = normal_cells((cell_edges - mean) / self.noise_multiplier)
+        not_sampled_part = (1 - self.sampling_rate) * probabilities_if_not_sampled
+        sampled_part = self.sampling_rate * probabilities_if_sampled
+        mixture: FloatArray = not_sampled_part + sampled_part
         return mixture
 
 
-def _lattice(one_step: _Step, steps: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _lattice_of_step(one_step: _Step, steps: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the rounded losses of one step, and their probabilities under P and Q."""
     # 1. The exact loss wherever noise reaches, and its standard deviation under Q and P.
-    reach = _DEVIATIONS * one_step.noise_multiplier
+    reach = _NOISE_DEVIATIONS * one_step.noise_multiplier
     lowest_mean = 0
-    if one_step.replaced:
+    if one_step.is_replaced:
         lowest_mean = -1
-    x = np.linspace(lowest_mean - reach, 1 + reach, 4001)
-    density = np.exp(-0.5 * (x / one_step.noise_multiplier) ** 2)
-    exact_losses = one_step.loss(x)
-    deviation = math.inf
-    for weights in (density, density * np.exp(exact_losses)):
-        mean = np.average(exact_losses, weights=weights)
-        variance = np.average((exact_losses - mean) ** 2, weights=weights)
-        deviation = min(deviation, math.sqrt(variance))
+    noisy_gradients = np.linspace(lowest_mean - reach, 1 + reach, _EXACT_LOSSES)
+    standardized_gradients = noisy_gradients / one_step.noise_multiplier
+    density_under_q = np.exp(-0.5 * standardized_gradients**2)
+    exact_losses = one_step.loss(noisy_gradients)
+    density_under_p = density_under_q * np.exp(exact_losses)
+    deviation_under_q = _weighted_deviation(exact_losses, density_under_q)
+    deviation_under_p = _weighted_deviation(exact_losses, density_under_p)
+    deviation = min(deviation_under_q, deviation_under_p)
     # 2. A lattice that is fine for one step, and not too long for one or for all.
     lowest_loss = exact_losses[0]
     highest_loss = exact_losses[-1]
-    shortest_for_one = float(highest_loss - lowest_loss) / _MOST
-    shortest_for_all = deviation * math.sqrt(steps) / _LONGEST
-    spacing = max(deviation / _FINENESS, shortest_for_one, shortest_for_all)
-    points = np.arange(round(lowest_loss / spacing), round(highest_loss / spacing) + 1)
+    least_spacing_for_step = float(highest_loss - lowest_loss) / _MOST_POINTS_OF_STEP
+    deviation_of_sum = deviation * math.sqrt(steps)
+    least_spacing_for_sum = deviation_of_sum / _MOST_POINTS_PER_DEVIATION_OF_SUM
+    spacing = max(deviation / _POINTS_PER_DEVIATION, least_spacing_for_step, least_spacing_for_sum)
+    first_point = round(lowest_loss / spacing)
+    last_point = round(highest_loss / spacing)
+    lattice_points = np.arange(first_point, last_point + 1)
     # 3. Each cell ends halfway between two points.
-    ends_of_cells = (points[1:] - 0.5) * spacing
-    under_p, under_q = one_step.laws(one_step.edges(ends_of_cells))
-    return points * spacing, under_p, under_q
+    losses_at_edges = (lattice_points[1:] - 0.5) * spacing
+    gradients_at_edges = one_step.edges(losses_at_edges)
+    probabilities_under_p, probabilities_under_q = one_step.laws(gradients_at_edges)
+    return lattice_points * spacing, probabilities_under_p, probabilities_under_q
 
 
-def privacy_loss(x: FloatArray, noise_multiplier: float, sampling_rate: float) -> FloatArray:
-    """Return ln(1 - q + q e^((2x - 1)/(2σ²))), which increases with x."""
-    log_not_sampled = -math.inf
+def _weighted_deviation(values: FloatArray, weights: FloatArray) -> float:
+    """Return the standard deviation of weighted values."""
+    mean = np.average(values, weights=weights)
+    variance = np.average((values - mean) ** 2, weights=weights)
+    return math.sqrt(variance)
+
+
+def privacy_loss(
+    noisy_gradients: FloatArray, noise_multiplier: float, sampling_rate: float
+) -> FloatArray:
+    """Return ln(1 - q + q e^((2x - 1)/(2σ²))) at noisy gradients x, with which it increases."""
+    ln_not_sampled = -math.inf
     if sampling_rate < 1:
-        log_not_sampled = math.log1p(-sampling_rate)
-    log_density_ratio = (x - 0.5) / noise_multiplier**2
-    log_sampled = math.log(sampling_rate) + log_density_ratio
-    return np.logaddexp(log_not_sampled, log_sampled)
+        ln_not_sampled = math.log1p(-sampling_rate)
+    ln_density_ratio = (noisy_gradients - 0.5) / noise_multiplier**2
+    ln_sampled = math.log(sampling_rate) + ln_density_ratio
+    return np.logaddexp(ln_not_sampled, ln_sampled)
 
 
 def normal_cells(edges: FloatArray) -> FloatArray:
@@ -310,36 +349,39 @@ def normal_cells(edges: FloatArray) -> FloatArray:
     return cells
 
 
-def _window(losses: FloatArray, steps: int, *laws: FloatArray) -> tuple[int, int]:
+def _window_of_sums(step_losses: FloatArray, steps: int, *step_laws: FloatArray) -> tuple[int, int]:
     """Return the first point of the lattice, and the number, that hold sums under some laws."""
-    spacing = _spacing(losses)
+    spacing = _spacing(step_losses)
     lowest_sum = math.inf
     highest_sum = -math.inf
-    for law in laws:
-        mean = float(law @ losses)
-        variance = float(law @ (losses - mean) ** 2)
+    for step_law in step_laws:
+        mean = float(step_law @ step_losses)
+        variance = float(step_law @ (step_losses - mean) ** 2)
         deviation_of_sum = math.sqrt(max(variance, spacing**2)) * math.sqrt(steps)
-        rates = np.geomspace(1e-2, 1e2, 24) / deviation_of_sum
+        chernoff_rates = np.geomspace(1e-2, 1e2, 24) / deviation_of_sum
         for sign in (-1.0, 1.0):
-            centred_losses = sign * (losses - mean)
-            farthest = _farthest_sum(law, centred_losses, steps, rates)
-            end = steps * mean + sign * farthest
-            lowest_sum = min(lowest_sum, end)
-            highest_sum = max(highest_sum, end)
-    start = math.floor(lowest_sum / spacing) - 1
-    stop = math.ceil(highest_sum / spacing) + 1
-    next_power_of_two = 1 << (stop - start).bit_length()
-    return start, next_power_of_two
+            centred_losses = sign * (step_losses - mean)
+            excess_of_sum = _largest_excess_of_sum(step_law, centred_losses, steps, chernoff_rates)
+            end_of_sums = steps * mean + sign * excess_of_sum
+            lowest_sum = min(lowest_sum, end_of_sums)
+            highest_sum = max(highest_sum, end_of_sums)
+    first_point = math.floor(lowest_sum / spacing) - 1
+    last_point = math.ceil(highest_sum / spacing) + 1
+    next_power_of_two = 1 << (last_point - first_point).bit_length()
+    return first_point, next_power_of_two
 
 
-def _farthest_sum(
-    law: FloatArray, centred_losses: FloatArray, steps: int, rates: FloatArray
+def _largest_excess_of_sum(
+    step_law: FloatArray, centred_losses: FloatArray, steps: int, chernoff_rates: FloatArray
 ) -> float:
     """Return how far above its mean a sum may be, by Chernoff's bound at the best of some rates."""
-    cumulants = [_cumulant(law, rate * centred_losses) for rate in rates]
-    bounds = (steps * np.array(cumulants) - _LN_OUTSIDE) / rates
-    largest_sum = steps * float(centred_losses.max())
-    return min(float(np.min(bounds)), largest_sum)
+    cumulants = []
+    for rate in chernoff_rates:
+        cumulant = _ln_mean_exponential(step_law, rate * centred_losses)
+        cumulants.append(cumulant)
+    chernoff_bounds = (steps * np.array(cumulants) - _LN_OUTSIDE) / chernoff_rates
+    largest_possible = steps * float(centred_losses.max())
+    return min(float(np.min(chernoff_bounds)), largest_possible)
 
 
 def _spacing(losses: FloatArray) -> float:
@@ -349,8 +391,9 @@ def _spacing(losses: FloatArray) -> float:
     return 1.0
 
 
-def _cumulant(law: FloatArray, exponents: FloatArray) -> float:
+def _ln_mean_exponential(law: FloatArray, exponents: FloatArray) -> float:
     """Return ln of the mean of e^exponent."""
     largest = float(exponents.max())
-    mean_of_scaled = float(law @ np.exp(exponents - largest))
-    return largest + math.log(mean_of_scaled)
+    scaled_exponentials = np.exp(exponents - largest)
+    scaled_mean = float(law @ scaled_exponentials)
+    return largest + math.log(scaled_mean)

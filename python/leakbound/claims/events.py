@@ -17,7 +17,7 @@ from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import InputTypeError, OptionError
 
 # Of each event, the field of its noise, and the power of θ that less noise multiplies it by
-_NOISE = {
+_NOISE_FIELDS = {
     "GaussianDpEvent": ("noise_multiplier", -1),
     "LaplaceDpEvent": ("noise_multiplier", -1),
     "DiscreteLaplaceDpEvent": ("noise_parameter", 1),
@@ -25,16 +25,17 @@ _NOISE = {
     "TruncatedSubsampledGaussianDpEvent": ("noise_multiplier", -1),
 }
 # Of events that have others within, where
-_INNER = {
+_INNER_FIELDS = {
     "ComposedDpEvent": "events",
     "SelfComposedDpEvent": "event",
     "PoissonSampledDpEvent": "event",
 }
 # Mechanisms composed, at most: the law of a sum of more takes too much memory, and time
-_MOST = 10**6
-_NOTHING = "NoOpDpEvent"
+_MOST_MECHANISMS = 10**6
+_NO_MECHANISM = "NoOpDpEvent"
+_SUPPORTED_EVENTS = {*_NOISE_FIELDS, *_INNER_FIELDS, _NO_MECHANISM}
 # Why the others are no family
-_REFUSED = {
+_REFUSED_EVENTS = {
     "NonPrivateDpEvent": "it keeps nothing private, whatever its noise",
     "RandomizedResponseDpEvent": (
         "it has no noise to divide: audit a local mechanism with PureDP, whose ε is that of the "
@@ -43,10 +44,10 @@ _REFUSED = {
     "ZCDpEvent": "it states Rényi divergences, and no noise: claim ZeroConcentratedDP()",
 }
 # Losses are rounded up to multiples of this, and finer ones where ε is converted
-_STEP = 1e-3
-_FINEST = 2e-5
-_ROUNDED = 1e-2
-_SHORT = "DpEvent"
+_LOSS_SPACING = 1e-3
+_FINEST_LOSS_SPACING = 2e-5
+_LARGEST_TOTAL_ROUNDING = 1e-2
+_CLASS_SUFFIX = "DpEvent"
 
 
 def described(event: object) -> str:
@@ -61,12 +62,14 @@ def described(event: object) -> str:
 def _content(value: object) -> Any:
     """Return an event, and those within, as what JSON has."""
     if hasattr(value, "__attrs_attrs__"):
-        fields = {one.name: _content(getattr(value, one.name)) for one in value.__attrs_attrs__}
-        return {"type": type(value).__name__} | fields
+        content = {"type": type(value).__name__}
+        for attribute in value.__attrs_attrs__:
+            content[attribute.name] = _content(getattr(value, attribute.name))
+        return content
     if isinstance(value, list | tuple):
-        return [_content(one) for one in value]
+        return [_content(element) for element in value]
     if hasattr(value, "item"):
-        return value.item()  # of NumPy
+        return value.item()  # a scalar of NumPy
     return value
 
 
@@ -74,148 +77,167 @@ def read(text: str) -> JsonObject:
     """Return the content of an event that is kept as text; refuse what is no family by its name."""
     try:
         content = json.loads(text)
-        parts = [*_parts(content)]
+        events = list(_nested_events(content))
     except (TypeError, ValueError, RecursionError) as error:
         raise OptionError(f"event must be JSON of a dp_accounting.DpEvent: {error}") from error
-    for one in parts:
-        _check_part(one)
-    count = count_of(content)
-    if count > _MOST:
-        raise OptionError(f"{name_of(content)} composes {count:,} mechanisms, of {_MOST:,} at most")
+    for event in events:
+        _check_event(event)
+    mechanisms = count_of(content)
+    if mechanisms > _MOST_MECHANISMS:
+        raise OptionError(
+            f"{name_of(content)} composes {mechanisms:,} mechanisms, of {_MOST_MECHANISMS:,} at "
+            "most"
+        )
     return dict(content)
 
 
-def _check_part(one: Any) -> None:
-    """Refuse a part of an event that has no noise to divide, or is no event."""
+def _check_event(event: Any) -> None:
+    """Refuse an event without noise to divide, or what is no event."""
     kind = None
-    if isinstance(one, Mapping):
-        kind = one.get("type")
-    if not (isinstance(kind, str) and kind.endswith(_SHORT)):
+    if isinstance(event, Mapping):
+        kind = event.get("type")
+    if not (isinstance(kind, str) and kind.endswith(_CLASS_SUFFIX)):
         raise OptionError(f"event must be JSON of a dp_accounting.DpEvent, got {kind!r}")
-    if kind in _REFUSED:
-        raise OptionError(f"{kind} is not a family: {_REFUSED[kind]}")
-    if kind not in {*_NOISE, *_INNER, _NOTHING}:
+    if kind in _REFUSED_EVENTS:
+        raise OptionError(f"{kind} is not a family: {_REFUSED_EVENTS[kind]}")
+    if kind not in _SUPPORTED_EVENTS:
         raise OptionError(f"{kind} is not supported by dp_accounting's PLDAccountant")
-    if kind in _NOISE:
-        field, _ = _NOISE[kind]
-        real(one.get(field), name=f"{field} of {kind}", above=0, below=math.inf)
-    if kind in _INNER and not isinstance(one.get(_INNER[kind]), list | Mapping):
-        raise OptionError(f"{kind} has no {_INNER[kind]}")
+    if kind in _NOISE_FIELDS:
+        noise_field, _ = _NOISE_FIELDS[kind]
+        noise = event.get(noise_field)
+        real(noise, name=f"{noise_field} of {kind}", above=0, below=math.inf)
+    if kind in _INNER_FIELDS:
+        inner_field = _INNER_FIELDS[kind]
+        inner_content = event.get(inner_field)
+        if not isinstance(inner_content, list | Mapping):
+            raise OptionError(f"{kind} has no {inner_field}")
     if kind == "SelfComposedDpEvent":
-        integer(one.get("count"), name=f"count of {kind}", least=0)
+        repetitions = event.get("count")
+        integer(repetitions, name=f"count of {kind}", least=0)
 
 
-def _parts(content: object) -> Iterator[Any]:
+def _nested_events(content: object) -> Iterator[Any]:
     """Yield an event, and all within it."""
     yield content
     if not isinstance(content, Mapping):
         return
-    inner = content.get("events", [])
-    if isinstance(inner, list):
-        for one in inner:
-            yield from _parts(one)
+    composed_events = content.get("events", [])
+    if isinstance(composed_events, list):
+        for event in composed_events:
+            yield from _nested_events(event)
     if "event" in content:
-        yield from _parts(content["event"])
+        yield from _nested_events(content["event"])
 
 
 def check(content: JsonObject, relation: Relation) -> None:
     """Refuse events that the accountant does not support, by the part that it does not."""
     with needs("dp", "from_event"):
-        accountant = _accountant(relation, _STEP)
-    for one in reversed([*_parts(content)]):  # the innermost first
-        if not accountant.supports(built(one)):
-            inner = ""
-            if isinstance(one.get("event"), Mapping):
-                inner = f" of {one['event']['type']}"
-            raise OptionError(
-                f"{one['type']}{inner} is not supported by dp_accounting's PLDAccountant for "
-                f"relation={relation!r}"
-            )
-    if not _has_effect(content):
+        accountant = _accountant(relation, _LOSS_SPACING)
+    innermost_first = reversed(list(_nested_events(content)))
+    for event in innermost_first:
+        if accountant.supports(built(event)):
+            continue
+        inner_kind = ""
+        if isinstance(event.get("event"), Mapping):
+            inner_kind = f" of {event['event']['type']}"
+        raise OptionError(
+            f"{event['type']}{inner_kind} is not supported by dp_accounting's PLDAccountant for "
+            f"relation={relation!r}"
+        )
+    if not _releases_data(content):
         raise OptionError(f"nothing in {name_of(content)} has noise that can be divided")
 
 
-def _has_effect(content: Mapping[str, Any]) -> bool:
-    """Return whether an event shows anything of its data."""
+def _releases_data(content: Mapping[str, Any]) -> bool:
+    """Return whether an event releases anything about its data."""
     kind = content["type"]
-    if kind in _NOISE:
-        reached = [content.get("sampling_probability", 1), content.get("dataset_size", 1)]
-        return bool(all(reached) and any(content.get("sensitivities", [1])))
-    if kind == _NOTHING:
+    if kind == _NO_MECHANISM:
         return False
-    if not (content.get("count", 1) and content.get("sampling_probability", 1)):
+    is_sampled = content.get("sampling_probability", 1)
+    if not is_sampled:
         return False
-    inner = [*content.get("events", [])]
+    if kind in _NOISE_FIELDS:
+        has_data = bool(content.get("dataset_size", 1))
+        is_sensitive = any(content.get("sensitivities", [1]))
+        return has_data and is_sensitive
+    repetitions = content.get("count", 1)
+    if not repetitions:
+        return False
+    inner_events = list(content.get("events", []))
     if "event" in content:
-        inner.append(content["event"])
-    return any(_has_effect(one) for one in inner)
+        inner_events.append(content["event"])
+    return any(_releases_data(event) for event in inner_events)
 
 
 def built(content: Mapping[str, Any], divisor: float = 1.0) -> Any:
     """Return the event of some content, with all of its noise divided."""
     from dp_accounting import dp_event
 
-    kind = str(content["type"])
-    fields = {name: value for name, value in content.items() if name != "type"}
-    if kind in _NOISE:
-        field, power = _NOISE[kind]
-        fields[field] = fields[field] * divisor**power
+    fields = dict(content)
+    kind = str(fields.pop("type"))
+    if kind in _NOISE_FIELDS:
+        noise_field, power = _NOISE_FIELDS[kind]
+        fields[noise_field] *= divisor**power
     if "event" in fields:
         fields["event"] = built(fields["event"], divisor)
     if "events" in fields:
-        fields["events"] = [built(one, divisor) for one in fields["events"]]
+        fields["events"] = [built(event, divisor) for event in fields["events"]]
+    event_class = getattr(dp_event, kind)
     try:
-        return getattr(dp_event, kind)(**fields)
+        return event_class(**fields)
     except TypeError as error:
         raise OptionError(f"{kind} has other fields: {error}") from error
 
 
 def name_of(content: Mapping[str, Any]) -> str:
     """Return an event in short, such as "Composed(Gaussian(1), Laplace(2))"."""
-    kind = str(content["type"]).removesuffix(_SHORT)
-    said = list[str]()
-    for name, value in content.items():
-        if name == "type":
+    kind = str(content["type"]).removesuffix(_CLASS_SUFFIX)
+    arguments = list[str]()
+    for field, value in content.items():
+        if field == "type":
             continue
-        if name == "events":
-            said.extend(name_of(one) for one in value)
+        if field == "events":
+            arguments.extend(name_of(event) for event in value)
         elif isinstance(value, Mapping):
-            said.append(name_of(value))
+            arguments.append(name_of(value))
         elif isinstance(value, int | float):
-            said.append(f"{value:g}")
+            arguments.append(f"{value:g}")
         else:
-            said.append(str(value))
-    return f"{kind}({', '.join(said)})"
+            arguments.append(str(value))
+    return f"{kind}({', '.join(arguments)})"
 
 
 def count_of(content: Mapping[str, Any]) -> int:
     """Return how many mechanisms are composed, at most."""
     kind = content["type"]
     if kind == "SelfComposedDpEvent":
-        return int(content["count"]) * count_of(content["event"])
+        repetitions = int(content["count"])
+        return repetitions * count_of(content["event"])
     if kind == "ComposedDpEvent":
-        return sum(count_of(one) for one in content["events"])
+        return sum(count_of(event) for event in content["events"])
     return 1
 
 
-def _accountant(relation: Relation, step: float) -> Any:
+def _accountant(relation: Relation, loss_spacing: float) -> Any:
+    """Return an accountant of privacy losses that are rounded up to multiples of a spacing."""
     from dp_accounting import NeighboringRelation as Neighbours
     from dp_accounting.pld import PLDAccountant
 
     neighbours = Neighbours.ADD_OR_REMOVE_ONE
     if relation == "replace":
         neighbours = Neighbours.REPLACE_ONE
-    return PLDAccountant(neighbours, value_discretization_interval=step)
+    return PLDAccountant(neighbours, value_discretization_interval=loss_spacing)
 
 
-def _loss(text: str, relation: Relation, divisor: float, step: float) -> Any:
+def _privacy_loss(text: str, relation: Relation, divisor: float, loss_spacing: float) -> Any:
     """Return the law of the privacy loss of an event with less noise, rounded up."""
-    accountant = _accountant(relation, step)
-    accountant.compose(built(read(text), divisor))
+    accountant = _accountant(relation, loss_spacing)
+    event = built(read(text), divisor)
+    accountant.compose(event)
     return accountant._pld  # noqa: SLF001 (its δ at a grid of ε, by `claims.dp_sgd`, is faster)
 
 
-def _orders(relation: Relation, sides: Sides) -> list[str]:
+def _neighbour_orders(relation: Relation, sides: Sides) -> list[str]:
     """Return the orders of the two data sets that guesses of some sides are about."""
     if sides == "member" and relation == "add_remove":
         return ["remove"]
@@ -225,18 +247,20 @@ def _orders(relation: Relation, sides: Sides) -> list[str]:
 @lru_cache(maxsize=512)
 def of_event(text: str, relation: Relation, divisor: float, sides: Sides) -> TradeOff:
     """Return a curve that an event with less noise obeys, by its pessimistic loss distribution."""
-    loss = _loss(text, relation, divisor, _STEP)
-    return allowed(loss, _orders(relation, sides))
+    privacy_loss = _privacy_loss(text, relation, divisor, _LOSS_SPACING)
+    return allowed(privacy_loss, _neighbour_orders(relation, sides))
 
 
 @lru_cache(maxsize=512)
 def attained_by(text: str, relation: Relation, divisor: float, sides: Sides) -> TradeOff:
     """Return a curve that allows less than an event with less noise.
 
-    Its losses are rounded up by at most a step for each mechanism composed, so that at an ε that is
-    larger by all of these its δ is at most the exact one.
+    Its losses are rounded up by at most a spacing for each mechanism composed, so that at an ε that
+    is larger by all of these its δ is at most the exact one.
     """
-    count = count_of(read(text))
-    step = min(_STEP, max(_FINEST, _ROUNDED / count))
-    loss = _loss(text, relation, divisor, step)
-    return attained_of(loss, _orders(relation, sides), count * step)
+    mechanisms = count_of(read(text))
+    spacing_for_rounding = max(_FINEST_LOSS_SPACING, _LARGEST_TOTAL_ROUNDING / mechanisms)
+    loss_spacing = min(_LOSS_SPACING, spacing_for_rounding)
+    privacy_loss = _privacy_loss(text, relation, divisor, loss_spacing)
+    orders = _neighbour_orders(relation, sides)
+    return attained_of(privacy_loss, orders, rounded=mechanisms * loss_spacing)

@@ -15,9 +15,9 @@ from leakbound.claims.tradeoff import TradeOff, least_delta
 _DOUBLINGS = 10
 # Parameters found by values, and not by answers alone, are rounded down to so many steps of a power
 # of two
-_ROUNDED = 2.0**32
+_ROUNDING_STEPS = 2.0**32
 # A parameter that promises nothing, of families that have no largest one
-_BEYOND = 1e12
+_LARGEST_PARAMETER = 1e12
 
 
 class FamilyClaim(Guarantee):
@@ -80,8 +80,9 @@ class FamilyClaim(Guarantee):
         every ε would then be refuted, which says nothing about the mechanism.
         """
         # As close to the end of the family as searches come: failures may grow with the parameter.
-        beyond = self.search[0] + self.width * self._first_step
-        return least_delta(self.curve(beyond, sides))
+        most_private, _ = self.search
+        less_private = most_private + self.width * self._first_step
+        return least_delta(self.curve(less_private, sides))
 
     def critical(self, counts: CountOptions, level: float, test: FdpTest) -> float | None:
         """Return the least private value of the parameter that is rejected at a level.
@@ -96,9 +97,12 @@ class FamilyClaim(Guarantee):
         sides: Sides = "both"
         if counts["one_sided"]:
             sides = "member"
-        return self.least_private(
-            lambda theta: _core.fdp_rejects(counts, self.curve(theta, sides).core, level, test)
-        )
+
+        def is_rejected(theta: float) -> bool:
+            curve = self.curve(theta, sides)
+            return _core.fdp_rejects(counts, curve.core, level, test)
+
+        return self.least_private(is_rejected)
 
     def least_private(self, rejected: Callable[[float], bool]) -> float | None:
         """Walk from the most private end in doubling steps, then halve.
@@ -106,23 +110,26 @@ class FamilyClaim(Guarantee):
         Returns the last value rejected, None if the most private one is not. Which values are asked
         depends on the answers only.
         """
-        low, last = self.search
-        if not math.isfinite(last):
-            last = _BEYOND
-        if not rejected(low):
+        last_rejected, largest = self.search
+        if not math.isfinite(largest):
+            largest = _LARGEST_PARAMETER
+        if not rejected(last_rejected):
             return None
         # 1. Steps that double, until a value is not rejected.
         step = self._first_step
         while True:
-            high = min(low + step, last)
-            if not rejected(high):
+            not_rejected = min(last_rejected + step, largest)
+            if not rejected(not_rejected):
                 break
-            if high == last:
-                return last
-            low = high
+            if not_rejected == largest:
+                return largest
+            last_rejected = not_rejected
             step = 2 * step
         # 2. Halves between the last rejected and the first that was not.
-        return halved(low, high, rejected, width=self.width, middle=self._middle)[0]
+        bracket = halved(
+            last_rejected, not_rejected, rejected, width=self.width, middle=self._middle
+        )
+        return bracket[0]
 
     def least_private_near(
         self, value: Callable[[float], float], most: float, ends: tuple[float, float]
@@ -132,41 +139,42 @@ class FamilyClaim(Guarantee):
         Between two ends a line through logarithms of its values finds it (regula falsi, Illinois),
         in fewer steps than halving. Beyond them, it is a walk.
         """
-        least, last = self.search
-        low = max(ends[0], least)
-        high = min(ends[1], last)
+        smallest, largest = self.search
+        low = max(ends[0], smallest)
+        high = min(ends[1], largest)
 
-        def excess(theta: float) -> float:
+        def log_excess(theta: float) -> float:
             return math.log(value(theta)) - math.log(most)
 
-        under = excess(low)
-        over = excess(high)
-        if not under <= 0 < over:
+        excess_at_low = log_excess(low)
+        excess_at_high = log_excess(high)
+        if not excess_at_low <= 0 < excess_at_high:
             return self.least_private(lambda theta: value(theta) <= most)
-        narrow = self.width / 16
-        moved = ""
-        while high - low > narrow * high:
-            step = (high - low) * under / (under - over)
+        narrow_width = self.width / 16
+        moved_end = ""
+        while high - low > narrow_width * high:
+            step = (high - low) * excess_at_low / (excess_at_low - excess_at_high)
             # At least a little from either end, so that the bracket closes on both sides.
-            least = 0.25 * narrow * high
-            middle = min(max(low + step, low + least), high - least)
-            found = excess(middle)
+            margin = 0.25 * narrow_width * high
+            middle = min(max(low + step, low + margin), high - margin)
+            excess_at_middle = log_excess(middle)
             # The end that stays twice counts for half.
-            if found <= 0:
-                if moved == "low":
-                    over *= 0.5
+            if excess_at_middle <= 0:
+                if moved_end == "low":
+                    excess_at_high *= 0.5
                 low = middle
-                under = found
-                moved = "low"
+                excess_at_low = excess_at_middle
+                moved_end = "low"
             else:
-                if moved == "high":
-                    under *= 0.5
+                if moved_end == "high":
+                    excess_at_low *= 0.5
                 high = middle
-                over = found
-                moved = "high"
+                excess_at_high = excess_at_middle
+                moved_end = "high"
         # Values that differ in last bits lead to one answer: it is rounded, to the rejected side.
         mantissa, exponent = math.frexp(low)
-        return math.ldexp(math.floor(mantissa * _ROUNDED) / _ROUNDED, exponent)
+        rounded_mantissa = math.floor(mantissa * _ROUNDING_STEPS) / _ROUNDING_STEPS
+        return math.ldexp(rounded_mantissa, exponent)
 
     @property
     def _first_step(self) -> float:

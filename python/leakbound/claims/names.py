@@ -16,7 +16,7 @@ from leakbound.errors import InputTypeError, OptionError
 T = TypeVar("T")
 
 CLAIM_NAMES = "pure, approx:D, gaussian, gaussian:D, laplace, zcdp, dp-sgd:Q,T"
-_KINDS: dict[str, Callable[..., Claim]] = {
+_CLAIM_CLASSES: dict[str, Callable[..., Claim]] = {
     "pure": PureDP,
     "laplace": LaplaceDP,
     "zcdp": ZeroConcentratedDP,
@@ -36,14 +36,15 @@ def claim_named(text: str) -> Claim:
     >>> claim_named("approx:1e-5")
     ApproxDP(delta=1e-05)
     """
-    return named(text, _KINDS, CLAIM_NAMES)
+    return named(text, _CLAIM_CLASSES, CLAIM_NAMES)
 
 
 def named(text: str, kinds: Mapping[str, Callable[..., T]], known: str) -> T:
     """Make the object that a name and its numbers describe; errors begin after what it is for."""
-    word, _, value = text.strip().lower().partition(":")
+    kind, _, listed_numbers = text.strip().lower().partition(":")
+    numbers = [number_or_text(part) for part in listed_numbers.split(",") if part]
     try:
-        return kinds[word](*(number_or_text(part) for part in value.split(",") if part))
+        return kinds[kind](*numbers)
     except (OptionError, InputTypeError) as error:
         message = f"{text}: {error}"
     except (KeyError, TypeError):
@@ -57,4 +58,6 @@ def number_or_text(text: str) -> float | str:
         number = float(text)
     except ValueError:
         return text
-    return int(number) if number.is_integer() else number
+    if number.is_integer():
+        return int(number)
+    return number

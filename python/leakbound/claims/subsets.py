@@ -68,32 +68,34 @@ def step_loss(noise_multiplier: float, sampling_rate: float, steps: int) -> "PLD
     # 1. Probabilities of cells of positive losses, where e^a = 1 + (e^loss - 1)/q.
     gaussian_losses = np.log1p(np.expm1(losses) / sampling_rate)
     noise_at_losses = gaussian_losses / mean_shift
-    under_q = normal_cells(noise_at_losses + mean_shift / 2)
-    under_p_if_sampled = normal_cells(noise_at_losses - mean_shift / 2)
-    under_p = (1 - sampling_rate) * under_q + sampling_rate * under_p_if_sampled
+    probabilities_under_q = normal_cells(noise_at_losses + mean_shift / 2)
+    probabilities_if_sampled = normal_cells(noise_at_losses - mean_shift / 2)
+    probabilities_under_p = (
+        1 - sampling_rate
+    ) * probabilities_under_q + sampling_rate * probabilities_if_sampled
     # 2. Their masses under P, at both ends: of positive losses, and of negative ones.
-    inner_p = under_p[1:-1]
-    inner_q = under_q[1:-1]
+    bounded_masses_under_p = probabilities_under_p[1:-1]
+    bounded_masses_under_q = probabilities_under_q[1:-1]
     masses = np.zeros(2 * cells + 1)
-    q_at_lower_ends = inner_q * np.exp(losses[:-1])
-    upper_masses = _masses_at_upper_ends(inner_p, q_at_lower_ends, spacing)
+    q_masses_at_lower_ends = bounded_masses_under_q * np.exp(losses[:-1])
+    upper_masses = _masses_at_upper_ends(bounded_masses_under_p, q_masses_at_lower_ends, spacing)
     masses[cells + 1 :] += upper_masses
-    masses[cells:-1] += inner_p - upper_masses
-    p_at_lower_ends = inner_p * np.exp(-losses[1:])
-    upper_masses = _masses_at_upper_ends(inner_q, p_at_lower_ends, spacing)
+    masses[cells:-1] += bounded_masses_under_p - upper_masses
+    p_masses_at_lower_ends = bounded_masses_under_p * np.exp(-losses[1:])
+    upper_masses = _masses_at_upper_ends(bounded_masses_under_q, p_masses_at_lower_ends, spacing)
     masses[cells:0:-1] += upper_masses
-    masses[cells - 1 :: -1] += inner_q - upper_masses
+    masses[cells - 1 :: -1] += bounded_masses_under_q - upper_masses
     # 3. The loss is 0 between, and the least one stands for all that are smaller.
     cell_of_zero_loss = np.array([-mean_shift / 2, mean_shift / 2])
     zero_loss_probability = float(normal_cells(cell_of_zero_loss)[1])
     masses[cells] += (1 - sampling_rate) * zero_loss_probability
-    masses[0] += under_q[-1]
+    masses[0] += probabilities_under_q[-1]
     lattice_points = range(-cells, cells + 1)
     mass_by_point = dict(zip(lattice_points, masses.tolist(), strict=True))
     return create_pmf(
         mass_by_point,
         discretization=spacing,
-        infinity_mass=float(under_p[-1]),
+        infinity_mass=float(probabilities_under_p[-1]),
         pessimistic_estimate=True,
     )
 

@@ -27,13 +27,13 @@ _PARAMETERS: dict[Family, set[str]] = {
     "profile": {"epsilon", "delta"},
 }
 # 64 roundings of numbers near 1
-_CLOSE = 2.0**-46
+_TOLERANCE = 2.0**-46
 # Lines of a polygon, within these deviations of a Gaussian loss and the ±700 that a profile takes
-_LINES = 1025
-_DEVIATIONS = 8.0
-_FARTHEST = 600.0
+_POLYGON_LINES = 1025
+_LOSS_DEVIATIONS = 8.0
+_LARGEST_EPSILON = 600.0
 # From this μ on, losses reach beyond every profile.
-_LARGEST = 1e100
+_LARGEST_MU = 1e100
 
 
 def convex_hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -75,11 +75,13 @@ class TradeOff(Record):
         choice(self.family, name="family", allowed=Family)
         instance(self.parameters, name="parameters", types=dict)
         if set(self.parameters) != _PARAMETERS[self.family]:
-            names = ", ".join(map(str, self.parameters))
-            raise self._misused(f", got {names or 'nothing'}")
-        values = {name: _vector(values, name) for name, values in self.parameters.items()}
-        vars(self)["parameters"] = values
-        vars(self)["_core"] = self._build()
+            given_names = ", ".join(map(str, self.parameters)) or "nothing"
+            raise self._misused(f", got {given_names}")
+        vectors = {}
+        for name, values in self.parameters.items():
+            vectors[name] = _read_only_vector(values, name)
+        vars(self)["parameters"] = vectors
+        vars(self)["_core"] = self._core_curve()
 
     @classmethod
     def gaussian(cls, mu: float, delta: float = 0.0) -> "TradeOff":
@@ -94,18 +96,21 @@ class TradeOff(Record):
             f(α) is then (1 - δ) G(α/(1 - δ)) for α ≤ 1 - δ, and 0 above.
         """
         mu = real(mu, name="mu", least=0, below=math.inf)
-        return cls._of("gaussian", mu=mu, delta=real(delta, name="delta", least=0, below=1))
+        delta = real(delta, name="delta", least=0, below=1)
+        return cls._of_family("gaussian", mu=mu, delta=delta)
 
     @classmethod
     def laplace(cls, epsilon: float) -> "TradeOff":
         """Return the curve of Laplace noise around 0 against around 1, of scale 1/ε, ε ≥ 0."""
-        return cls._of("laplace", epsilon=real(epsilon, name="epsilon", least=0, below=math.inf))
+        epsilon = real(epsilon, name="epsilon", least=0, below=math.inf)
+        return cls._of_family("laplace", epsilon=epsilon)
 
     @classmethod
     def approx(cls, epsilon: float, delta: float = 0.0) -> "TradeOff":
         """Return the curve that (ε, δ)-DP allows, ε at least 0, in nats, and δ in [0, 1)."""
         epsilon = real(epsilon, name="epsilon", least=0, below=math.inf)
-        return cls._of("approx", epsilon=epsilon, delta=real(delta, name="delta", least=0, below=1))
+        delta = real(delta, name="delta", least=0, below=1)
+        return cls._of_family("approx", epsilon=epsilon, delta=delta)
 
     @classmethod
     def table(cls, alpha: ArrayLike, f: ArrayLike) -> "TradeOff":
@@ -119,7 +124,9 @@ class TradeOff(Record):
             Values of f there: decreasing, convex, at most 1 - `alpha`. Where rounding bends them
             the wrong way by less than 1e-9, the largest convex curve below them is taken.
         """
-        return cls._of("table", alpha=_vector(alpha, "alpha"), f=_vector(f, "f"))
+        levels = _read_only_vector(alpha, "alpha")
+        values = _read_only_vector(f, "f")
+        return cls._of_family("table", alpha=levels, f=values)
 
     @classmethod
     def profile(cls, epsilon: ArrayLike, delta: ArrayLike) -> "TradeOff":
@@ -143,40 +150,34 @@ class TradeOff(Record):
         >>> abs(exact.inverse(0.5) - curve.inverse(0.5)) < 1e-5
         True
         """
-        return cls._of(
-            "profile", epsilon=_vector(epsilon, "epsilon"), delta=_vector(delta, "delta")
-        )
+        epsilons = _read_only_vector(epsilon, "epsilon")
+        deltas = _read_only_vector(delta, "delta")
+        return cls._of_family("profile", epsilon=epsilons, delta=deltas)
 
     @classmethod
-    def _of(cls, family: Family, **parameters: float | FloatArray) -> "TradeOff":
-        return cls(
-            family=family,
-            parameters={name: np.atleast_1d(value) for name, value in parameters.items()},
-        )
+    def _of_family(cls, family: Family, **parameters: float | FloatArray) -> "TradeOff":
+        vectors = {name: np.atleast_1d(value) for name, value in parameters.items()}
+        return cls(family=family, parameters=vectors)
 
-    def _build(self) -> _core.TradeOff:
+    def _core_curve(self) -> _core.TradeOff:
         """Return the curve of the core: of single numbers, where it has a formula."""
-        values = self.parameters
-        if not self._is_closed:
-            return self._polygon()
-        if any(value.size != 1 for value in values.values()):
-            sizes = ", ".join(f"{name} of {value.size}" for name, value in values.items())
-            raise self._misused(f", one number each, got {sizes}")
-        single = {name: float(value[0]) for name, value in values.items()}
-        built: _core.TradeOff = getattr(_core.TradeOff, self.family)(**single)
-        return built
-
-    def _polygon(self) -> _core.TradeOff:
-        """Return the curve of the core of points, or of pairs (ε, δ)."""
-        values = self.parameters
+        parameters = self.parameters
         if self.family == "table":
-            return _core.TradeOff.tabulated(values["alpha"], values["f"])
-        return _core.TradeOff.profile(values["epsilon"], values["delta"])
+            return _core.TradeOff.tabulated(parameters["alpha"], parameters["f"])
+        if self.family == "profile":
+            return _core.TradeOff.profile(parameters["epsilon"], parameters["delta"])
+        if any(values.size != 1 for values in parameters.values()):
+            sizes = ", ".join(f"{name} of {values.size}" for name, values in parameters.items())
+            raise self._misused(f", one number each, got {sizes}")
+        numbers = {name: float(values[0]) for name, values in parameters.items()}
+        constructor = getattr(_core.TradeOff, self.family)
+        core_curve: _core.TradeOff = constructor(**numbers)
+        return core_curve
 
-    def _misused(self, got: str) -> InputError:
+    def _misused(self, received: str) -> InputError:
         """Return the error of parameters that the family does not take."""
-        names = " and ".join(sorted(_PARAMETERS[self.family]))
-        return InputError(f"TradeOff.{self.family} takes {names}{got}")
+        parameter_names = " and ".join(sorted(_PARAMETERS[self.family]))
+        return InputError(f"TradeOff.{self.family} takes {parameter_names}{received}")
 
     @property
     def _is_closed(self) -> bool:
@@ -208,8 +209,9 @@ class TradeOff(Record):
         """Return the largest convex curve below this one and its mirror image."""
         alpha, f = convex_hull(*self.corners())
         # Its own mirror image: points of the inverse lie on the curve, roundings allowed
-        at_inverse = np.interp(np.minimum(f + _CLOSE, 1.0), alpha, f)
-        if np.all(at_inverse <= alpha + _CLOSE):
+        levels_of_mirror_image = np.minimum(f + _TOLERANCE, 1.0)
+        f_of_mirror_image = np.interp(levels_of_mirror_image, alpha, f)
+        if np.all(f_of_mirror_image <= alpha + _TOLERANCE):
             return self
         both_levels = np.concatenate([alpha, f])
         both_values = np.concatenate([f, alpha])
@@ -220,55 +222,61 @@ class TradeOff(Record):
 
         Where the curve has no corners, it is the lines of many pairs (ε, δ(ε)), which allow more.
         """
-        values = self.parameters
+        parameters = self.parameters
         if self._is_closed:
-            mu = np.minimum(values.get("mu", 0.0), _LARGEST)
             # Losses are around μ²/2, or at most ε in size.
-            farthest_loss = values.get("epsilon", mu**2 / 2) + _DEVIATIONS * mu
-            epsilon = np.linspace(-1, 1, _LINES) * np.minimum(farthest_loss, _FARTHEST)
+            mu = np.minimum(parameters.get("mu", 0.0), _LARGEST_MU)
+            largest_loss = parameters.get("epsilon", mu**2 / 2) + _LOSS_DEVIATIONS * mu
+            largest_epsilon = np.minimum(largest_loss, _LARGEST_EPSILON)
+            epsilon = np.linspace(-1, 1, _POLYGON_LINES) * largest_epsilon
             return TradeOff.profile(epsilon, self.delta(epsilon)).corners()
         if self.family == "table":
-            alpha = values["alpha"]
-            return alpha, np.minimum(values["f"], 1.0 - alpha)
-        return _corners_of_profile(values["epsilon"], values["delta"])
+            alpha = parameters["alpha"]
+            return alpha, np.minimum(parameters["f"], 1.0 - alpha)
+        return _corners_of_profile(parameters["epsilon"], parameters["delta"])
 
     @property
     def core(self) -> _core.TradeOff:
         """What the tests of the core take."""
-        core: _core.TradeOff = vars(self)["_core"]
-        return core
+        core_curve: _core.TradeOff = vars(self)["_core"]
+        return core_curve
 
     def __repr__(self) -> str:
-        stated = []
-        for name, value in self.parameters.items():
-            if value.size > 1:
-                stated.append(f"{name}=<{value.size} values>")
-            elif name != "delta" or value[0] != 0:
-                stated.append(f"{name}={value[0]:g}")
-        return f"TradeOff.{self.family}({', '.join(stated)})"
+        arguments = []
+        for name, values in self.parameters.items():
+            if values.size > 1:
+                arguments.append(f"{name}=<{values.size} values>")
+            elif name != "delta" or values[0] != 0:
+                arguments.append(f"{name}={values[0]:g}")
+        return f"TradeOff.{self.family}({', '.join(arguments)})"
 
     def f(self, alpha: ArrayLike) -> Number:
         """Return f(α), the smallest error of the second kind at levels α in [0, 1]."""
-        return vectorised(self.core.f, reals(alpha, name="alpha", least=0, most=1))
+        levels = reals(alpha, name="alpha", least=0, most=1)
+        return vectorised(self.core.f, levels)
 
     def inverse(self, x: ArrayLike) -> Number:
         """Return f̄⁻¹(x), the lowest level of a test of power x in [0, 1], rounded down."""
-        return vectorised(self.core.inverse, reals(x, name="x", least=0, most=1))
+        powers = reals(x, name="x", least=0, most=1)
+        return vectorised(self.core.inverse, powers)
 
     def delta(self, epsilon: ArrayLike) -> Number:
         """Return δ(ε), the largest f̄(x) - e^ε x, rounded up: what obeys f is (ε, δ(ε))-DP.
 
         Any real numbers ε, in nats.
         """
-        return vectorised(self.core.delta, reals(epsilon, name="epsilon"))
+        epsilons = reals(epsilon, name="epsilon")
+        return vectorised(self.core.delta, epsilons)
 
     def epsilon(self, delta: ArrayLike) -> Number:
         """Return ε(δ), the least ε ≥ 0 with δ(ε) ≤ δ, δ in [0, 1], rounded down; inf if none."""
-        return vectorised(self.core.epsilon, reals(delta, name="delta", least=0, most=1))
+        deltas = reals(delta, name="delta", least=0, most=1)
+        return vectorised(self.core.epsilon, deltas)
 
     def epsilon_at(self, delta: float) -> float:
         """Return ε(δ) of one δ in [0, 1] that was checked before."""
-        return float(self.core.epsilon(np.array([delta]))[0])
+        epsilons = self.core.epsilon(np.array([delta]))
+        return float(epsilons[0])
 
 
 def _corners_of_profile(epsilon: FloatArray, delta: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -277,41 +285,42 @@ def _corners_of_profile(epsilon: FloatArray, delta: FloatArray) -> tuple[FloatAr
     f is the highest of the lines 1 - δ - e^ε α of all pairs, which cross at the slopes of a hull.
     """
     # 1. The pairs by increasing ε, with what holds for every mechanism.
-    order = np.argsort(epsilon, kind="stable")
-    increasing_epsilon = epsilon[order]
+    order_by_epsilon = np.argsort(epsilon, kind="stable")
+    increasing_epsilon = epsilon[order_by_epsilon]
     least_delta_of_all = -np.expm1(increasing_epsilon)
-    delta_of_each = np.maximum(delta[order], least_delta_of_all)
+    delta_of_each = np.maximum(delta[order_by_epsilon], least_delta_of_all)
     # δ never rises with ε: of pairs that say otherwise the smaller δ holds
     falling_delta = np.minimum.accumulate(delta_of_each)
     # 2. Where lines that count cross, by increasing slope.
     slopes = np.append(0.0, np.exp(increasing_epsilon))
     intercepts = np.append(1.0, falling_delta)
     slopes, intercepts = convex_hull(slopes, intercepts)
-    crossings = -np.diff(intercepts) / np.diff(slopes)
-    power_at_crossings = intercepts[1:] + slopes[1:] * crossings
+    crossing_levels = -np.diff(intercepts) / np.diff(slopes)
+    power_at_crossings = intercepts[1:] + slopes[1:] * crossing_levels
     # 3. The steepest line comes first.
-    increasing_levels = np.minimum(crossings[::-1], 1.0)
+    increasing_levels = np.minimum(crossing_levels[::-1], 1.0)
+    increasing_power = power_at_crossings[::-1]
     alpha = np.concatenate([[0.0], increasing_levels, [1.0]])
-    power = np.concatenate([intercepts[-1:], power_at_crossings[::-1], [1.0]])
-    f = 1.0 - power * (1.0 + _CLOSE)
+    power = np.concatenate([intercepts[-1:], increasing_power, [1.0]])
+    f = 1.0 - power * (1.0 + _TOLERANCE)
     return alpha, np.clip(f, 0.0, None)
 
 
 def least_delta(curve: TradeOff) -> float:
     """Return the least δ at which a curve has a finite ε, exact as a double."""
 
-    def has_none(delta: float) -> bool:
+    def has_no_epsilon(delta: float) -> bool:
         return math.isinf(curve.epsilon(delta))
 
-    if not has_none(0.0):
+    if not has_no_epsilon(0.0):
         return 0.0
     smallest = math.nextafter(0.0, 1.0)
-    if not has_none(smallest):  # the curve has no failures, but its losses no limit
+    if not has_no_epsilon(smallest):  # the curve has no failures, but its losses no limit
         return smallest
-    return halved(smallest, 1.0, has_none)[1]
+    return halved(smallest, 1.0, has_no_epsilon)[1]
 
 
-def _vector(values: ArrayLike, name: str) -> FloatArray:
+def _read_only_vector(values: ArrayLike, name: str) -> FloatArray:
     array = np.array(vector(values, name=name), dtype=np.float64)
     array.flags.writeable = False
     return array

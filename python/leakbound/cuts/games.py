@@ -21,18 +21,18 @@ Ties: TypeAlias = Literal["together", "broken"]
 Rankings: TypeAlias = tuple[_core.Ranking, _core.Ranking, tuple[str, ...]]
 """A ranking as scored, the same with ties broken, and warnings of those that were."""
 # Share of tied examples from which fewer ties may show more
-_TIED = 0.1
+_MANY_TIES = 0.1
 # Share of all examples that have one key, from which a finer key may show more
-_CROWDED = 0.01
+_CROWDED_KEY = 0.01
 # Standard deviations below 1/2 from which an AUC looks inverted rather than random
-_INVERTED = 3
+_INVERTED_DEVIATIONS = 3
 # Share of correct guesses, and of the ceiling, from which more examples may show more
-_NEAR = 0.9
+_NEAR_CEILING = 0.9
 # Examples that are looked at in one go
-_PART = 1 << 15
+_PART_SIZE = 1 << 15
 # Of more than these, a place and a bit beside it are no integer of 32 bits
 _MOST_NARROW = 1 << 31
-_SIGN = np.uint32(1 << 31)
+_SIGN_BIT = np.uint32(1 << 31)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,19 +90,19 @@ class Game(ABC):
 
         Raise AbstentionError if the scores order nothing. Policies that share a game share it.
         """
-        known = self._rankings.get(ties)
-        if known is not None:
-            return known
+        known_rankings = self._rankings.get(ties)
+        if known_rankings is not None:
+            return known_rankings
         ranking = self.ranked(ties)
         if ranking.blocks == 1 and self.sides != "pairs":
-            raise AbstentionError(self._of_equal())
-        found: Rankings = (ranking, ranking, ())
+            raise AbstentionError(self._all_scores_are_equal())
+        rankings: Rankings = (ranking, ranking, ())
         if ties == "broken" and ranking.tied:
-            found = (ranking, self.untied(), order_warnings(self.tied(ranking)))
-        self._rankings[ties] = found
-        return found
+            rankings = (ranking, self.untied(), order_warnings(self.tied(ranking)))
+        self._rankings[ties] = rankings
+        return rankings
 
-    def _of_equal(self) -> str:
+    def _all_scores_are_equal(self) -> str:
         return (
             f"all {self.examples} {self.name} are equal, so nothing can be guessed: use a score "
             f"that differs between {self.units}"
@@ -145,17 +145,17 @@ class ScoreGame(Game):
     def untied(self) -> _core.Ranking:
         """See `Game.untied`."""
         if self.examples <= _MOST_NARROW and _is_narrow(self.scores):
-            in_order = _members_in_order(self.scores, self.member, tie_breaker(self.seed))
-            return _core.Ranking.in_order(in_order)
+            member_in_order = _members_in_order(self.scores, self.member, tie_breaker(self.seed))
+            return _core.Ranking.in_order(member_in_order)
         return _core.Ranking(self.ranks(self.scores), self.member)
 
     def ranks(self, scores: FloatArray) -> FloatArray:
         """Return the ranks of scores, ties broken at random."""
-        order = row_numbers(scores.size)
-        tie_breaker(self.seed).shuffle(order)
-        order = order[np.argsort(scores[order], kind="stable")]
+        shuffled_rows = row_numbers(scores.size)
+        tie_breaker(self.seed).shuffle(shuffled_rows)
+        increasing = np.argsort(scores[shuffled_rows], kind="stable")
         ranks = np.empty(scores.size)
-        ranks[order] = row_numbers(scores.size)
+        ranks[shuffled_rows[increasing]] = row_numbers(scores.size)
         return ranks
 
     def shown(self) -> ScoreCounts:
@@ -163,11 +163,24 @@ class ScoreGame(Game):
         return ScoreCounts(self.scores, self.member, ~self.member)
 
 
+def _parts_of(examples: int) -> list[slice]:
+    """Return slices of the examples that are looked at in one go."""
+    parts = []
+    for start in range(0, examples, _PART_SIZE):
+        end = min(start + _PART_SIZE, examples)
+        parts.append(slice(start, end))
+    return parts
+
+
 def _is_narrow(scores: FloatArray) -> bool:
     """Return whether float32 has all of these values."""
-    parts = (scores[start : start + _PART] for start in range(0, scores.size, _PART))
     with np.errstate(over="ignore"):
-        return all(np.array_equal(part, part.astype(np.float32)) for part in parts)
+        for part in _parts_of(scores.size):
+            part_scores = scores[part]
+            narrow_scores = part_scores.astype(np.float32)
+            if not np.array_equal(part_scores, narrow_scores):
+                return False
+    return True
 
 
 def _members_in_order(
@@ -178,24 +191,27 @@ def _members_in_order(
     A score as float32, its place among ties and membership are one integer of eight bytes each,
     which are sorted where they are: as much memory as one copy of the scores, and no ranks.
     """
-    entries = np.empty(scores.size, dtype=np.uint64)
-    order = entries.view(np.uint32)[::2]  # until there is an entry in its place
-    parts = [slice(start, start + _PART) for start in range(0, scores.size, _PART)]
+    sort_keys = np.empty(scores.size, dtype=np.uint64)
+    shuffled_rows = sort_keys.view(np.uint32)[::2]  # until there is a key in its place
+    parts = _parts_of(scores.size)
     for part in parts:
-        order[part] = np.arange(part.start, min(part.stop, scores.size))
-    ties.shuffle(order)
+        shuffled_rows[part] = np.arange(part.start, part.stop)
+    ties.shuffle(shuffled_rows)
     for part in parts:
-        rows = order[part].copy()
-        bits = (scores[rows].astype(np.float32) + 0).view(np.uint32)  # zeros of both signs are tied
-        negative = bits >= _SIGN
-        key = np.where(negative, ~bits, bits | _SIGN).astype(np.uint64)
-        place = np.arange(part.start, part.start + rows.size, dtype=np.uint64)
-        entries[part] = key << np.uint64(32) | place << np.uint64(1) | member[rows]
-    entries.sort()
-    downwards = np.empty(scores.size, dtype=np.bool_)
+        rows = shuffled_rows[part].copy()
+        narrow_scores = scores[rows].astype(np.float32) + 0  # zeros of both signs are tied
+        score_bits = narrow_scores.view(np.uint32)
+        is_negative = score_bits >= _SIGN_BIT
+        ordered_bits = np.where(is_negative, ~score_bits, score_bits | _SIGN_BIT)
+        score_key = ordered_bits.astype(np.uint64) << np.uint64(32)
+        places = np.arange(part.start, part.stop, dtype=np.uint64)
+        tie_key = places << np.uint64(1)
+        sort_keys[part] = score_key | tie_key | member[rows]
+    sort_keys.sort()
+    member_in_order = np.empty(scores.size, dtype=np.bool_)
     for part in parts:
-        downwards[::-1][part] = entries[part] & np.uint64(1)
-    return downwards
+        member_in_order[::-1][part] = sort_keys[part] & np.uint64(1)
+    return member_in_order
 
 
 def tie_breaker(seed: int) -> np.random.Generator:
@@ -233,10 +249,9 @@ class PairsGame(Game):
 
     def rated(self) -> _core.Ranking:
         """Rank the examples in pairs by their scores."""
-        members, others = (
-            rows.astype(np.uint32, copy=False) for rows in (self.members, self.others)
-        )
-        return _core.Ranking.of_rows(self.given, members, others)
+        member_rows = self.members.astype(np.uint32, copy=False)
+        other_rows = self.others.astype(np.uint32, copy=False)
+        return _core.Ranking.of_rows(self.given, member_rows, other_rows)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -255,16 +270,24 @@ class PairGame(PairsGame, ScoreGame):
 
     def ranked(self, ties: Ties = "together") -> _core.Ranking:
         """Rank the guesses by confidence, right ones as members."""
-        sizes = np.abs(self.scores)
-        right = (self.scores >= 0) == self.member
-        guessed = sizes != 0
-        if ties == "broken" or self.k > 2 or guessed.all() or not guessed.any():
-            return _core.Ranking(sizes, right)
-        return _core.Ranking(sizes[guessed], right[guessed])
+        confidence = np.abs(self.scores)
+        is_guess = confidence != 0
+        ties_are_guesses = ties == "broken" or self.k > 2
+        if ties_are_guesses or is_guess.all() or not is_guess.any():
+            return _core.Ranking(confidence, self._is_correct)
+        return _core.Ranking(confidence[is_guess], self._is_correct[is_guess])
 
     def untied(self) -> _core.Ranking:
         """See `Game.untied`, by the size of the difference; of two equal scores, the first."""
-        return _core.Ranking(self.ranks(np.abs(self.scores)), (self.scores >= 0) == self.member)
+        confidence = np.abs(self.scores)
+        return _core.Ranking(self.ranks(confidence), self._is_correct)
+
+    @property
+    def _is_correct(self) -> BoolArray:
+        """Whether each guess is right."""
+        first_is_guessed = self.scores >= 0
+        is_correct: BoolArray = first_is_guessed == self.member
+        return is_correct
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -296,14 +319,15 @@ class TallyGame(Game):
 
     def untied(self) -> _core.Ranking:
         """See `Game.untied`."""
-        seed = Purpose.TALLY_TIES.derived(self.seed, self._counted)
+        seed = Purpose.TALLY_TIES.derived(self.seed, self._checksum)
         return _core.Ranking.of_blocks(*self._blocks("broken"), seed=seed)
 
     @property
-    def _counted(self) -> int:
+    def _checksum(self) -> int:
         """A number of the counts, so that at one seed ties of other counts have another order."""
-        members = self.tally.members_at
-        return int(members @ np.arange(1, members.size + 1) % 2**62)
+        members_at = self.tally.members_at
+        weights = np.arange(1, members_at.size + 1)
+        return int(members_at @ weights % 2**62)
 
     def _blocks(self, _ties: Ties) -> tuple[IntArray, IntArray]:
         """Return examples, and members among them, from the highest score down."""
@@ -312,14 +336,15 @@ class TallyGame(Game):
     def shown(self) -> ScoreCounts:
         """See `Game.shown`."""
         tally = self.tally
-        return ScoreCounts(tally.values, tally.members_at, tally.examples_at - tally.members_at)
+        others_at = tally.examples_at - tally.members_at
+        return ScoreCounts(tally.values, tally.members_at, others_at)
 
     def tied(self, _ranking: _core.Ranking) -> str:
         """See `Game.tied`: sharing a key is by design, and said where one has many examples."""
-        share = int(self.tally.examples_at.max()) / self.examples
-        if share <= _CROWDED:
+        share_at_one_key = int(self.tally.examples_at.max()) / self.examples
+        if share_at_one_key <= _CROWDED_KEY:
             return ""
-        return f"{100 * share:.0f} % of the {self.units} have one key of the tally; "
+        return f"{100 * share_at_one_key:.0f} % of the {self.units} have one key of the tally; "
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -336,13 +361,15 @@ class PairTallyGame(TallyGame):
     rated_by: TallyGame
 
     def _blocks(self, ties: Ties) -> tuple[IntArray, IntArray]:
-        counts, right = super()._blocks(ties)
-        if self.tally.values[0] > 0:
-            return counts, right
-        if ties == "together" and counts.size > 1:
-            return counts[:-1], right[:-1]
-        tossed = Purpose.TALLY_COINS.rng(self.seed, self._counted).binomial(counts[-1], 0.5)
-        return counts, np.append(right[:-1], tossed)
+        guesses, correct = super()._blocks(ties)
+        smallest_difference = self.tally.values[0]
+        if smallest_difference > 0:
+            return guesses, correct
+        if ties == "together" and guesses.size > 1:
+            return guesses[:-1], correct[:-1]
+        coins = Purpose.TALLY_COINS.rng(self.seed, self._checksum)
+        correct_coins = coins.binomial(guesses[-1], 0.5)
+        return guesses, np.append(correct[:-1], correct_coins)
 
     def shown(self) -> ScoreCounts:
         """Return scores and membership of the examples in pairs, for figures."""
@@ -359,10 +386,10 @@ NEAR_CEILING = "the bound is at or near the most"
 
 def tied_share(ranking: _core.Ranking, units: str = "examples", value: str = "score") -> str:
     """Return how many examples share their score with another, in words; "" if few."""
-    share = ranking.tied / ranking.examples
-    if share <= _TIED:
+    tied = ranking.tied / ranking.examples
+    if tied <= _MANY_TIES:
         return ""
-    return f"{100 * share:.0f} % of the {units} share their {value} with another; "
+    return f"{100 * tied:.0f} % of the {units} share their {value} with another; "
 
 
 def tie_warnings(ranking: _core.Ranking) -> tuple[str, ...]:
@@ -380,18 +407,19 @@ def order_warnings(share: str) -> tuple[str, ...]:
 
 def inverted_warnings(ranking: _core.Ranking, units: str = "examples") -> tuple[str, ...]:
     """Say that scores are higher on non-members."""
-    members, others = ranking.members, ranking.examples - ranking.members
+    members = ranking.members
+    non_members = ranking.examples - members
     # the spread of the AUC of scores that say nothing: Mann and Whitney 1947
-    spread = math.sqrt((ranking.examples + 1) / (12 * max(1, members * others)))
-    below = (0.5 - ranking.auc) / spread
-    if below <= _INVERTED:
+    variance = (ranking.examples + 1) / (12 * max(1, members * non_members))
+    deviations_below = (0.5 - ranking.auc) / math.sqrt(variance)
+    if deviations_below <= _INVERTED_DEVIATIONS:
         return ()
-    return (_inverted(ranking.auc, below, units),)
+    return (_scores_look_inverted(ranking.auc, deviations_below, units),)
 
 
-def _inverted(auc: float, below: float, units: str) -> str:
+def _scores_look_inverted(auc: float, deviations_below: float, units: str) -> str:
     return (
-        f"AUC {auc:.3f} is {below:.1f} standard deviations below 1/2: the scores look "
+        f"AUC {auc:.3f} is {deviations_below:.1f} standard deviations below 1/2: the scores look "
         "inverted (higher must mean more likely a member); they are used as given. Flipping the "
         f"sign for these {units} would use their membership: a flipped sign needs new coins, or a "
         "new split"
@@ -410,7 +438,7 @@ def near_ceiling(
 
     `valued` writes a bound with its symbol.
     """
-    if correct <= _NEAR * guesses or bound < _NEAR * ceiling():
+    if correct <= _NEAR_CEILING * guesses or bound < _NEAR_CEILING * ceiling():
         return ""
     return (
         f"{NEAR_CEILING} that these {units} can show (a perfect attack: {valued(ceiling())}): "

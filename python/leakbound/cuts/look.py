@@ -251,15 +251,15 @@ class Look(Policy):
         orders = ORDERS[sides][-1:]
         if sides == "auto":
             orders = ("member_half", "nonmember_half")
-        named = self.ladder.paths(ranking, orders)
-        paths = [named[order] for order in orders]
+        path_of_order = self.ladder.paths(ranking, orders)
+        paths = [path_of_order[order] for order in orders]
         # 2. Labels seen choose blocks and a number of guesses, which the others are tested at.
         plan = None
         if not self.ladder.free:
             plan = self.ladder.rule(game.examples, level, sides)
         pilot = _core.Pilot(paths)
-        guesses = self._number(pilot, plan, level, game.k)
-        tested = pilot.tested(guesses)
+        guesses = self._promising_guesses(pilot, plan, level, game.k)
+        tested_blocks = pilot.tested(guesses)
         best = Best(0.0, 0, 0)
         if guesses:
             correct = pilot.correct(guesses)
@@ -267,8 +267,9 @@ class Look(Policy):
             if self.ladder.of_odds:
                 limit += math.log(game.k - 1)
             best = Best(limit, guesses, correct)
-        ranks: list[JsonValue] = [
-            [PATH_NAMES[orders[end]], start, stop] for end, start, stop in tested
+        blocks: list[JsonValue] = [
+            [PATH_NAMES[orders[end]], first_rank, last_rank]
+            for end, first_rank, last_rank in tested_blocks
         ]
         # 3. Nothing of the blocks is a cut of a path: figures show the path of another policy.
         return Proof(
@@ -283,20 +284,22 @@ class Look(Policy):
             options={
                 "paths": [PATH_NAMES[order] for order in orders],
                 "level": level,
-                "blocks": ranks,
+                "blocks": blocks,
             },
             notes=notes,
             perfect=lambda: 0.0,
             points=lambda most: untested(paths[0], most),
         )
 
-    def _number(
+    def _promising_guesses(
         self, pilot: _core.Pilot, plan: _core.OutsideIn | None, level: float, k: int
     ) -> int:
         """Return how many guesses to test: those expected to prove most, 0 if none do."""
-        left = pilot.numbers
-        numbers = np.array(left if plan is None else plan.levels)
-        numbers = numbers[(numbers > 0) & (numbers <= max(left, default=0))]
+        candidates = available = pilot.numbers
+        if plan is not None:
+            candidates = plan.levels
+        numbers = np.array(candidates)
+        numbers = numbers[(numbers > 0) & (numbers <= max(available, default=0))]
         accuracy = np.array(pilot.accuracy(numbers.tolist(), CAUTION))
         best = most_promising(
             self.ladder, plan, numbers, accuracy, accuracy > 1 / k, level=level, k=k
@@ -322,10 +325,10 @@ def most_promising(
     """
     if not able.any():
         return None
-    worth = ladder.expected(plan, numbers[able], accuracy[able], level)
+    expected_bounds = ladder.expected(plan, numbers[able], accuracy[able], level)
     if ladder.of_odds:
-        worth += math.log(k - 1)
-    best = worth.argmax()
-    if not worth[best] > 0:
+        expected_bounds += math.log(k - 1)
+    best = expected_bounds.argmax()
+    if not expected_bounds[best] > 0:
         return None
     return int(np.flatnonzero(able)[best])

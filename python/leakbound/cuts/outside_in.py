@@ -23,22 +23,27 @@ Form: TypeAlias = Literal["pure", "approximate", "family", "trials"]
 Allowed: TypeAlias = tuple[tuple[int, float], ...]
 """Numbers of guesses that may be right by failure, and the level at which each is allowed for."""
 # So many values are few, of 1,000 examples; twice as many of ten times the examples.
-_FEW, _LEAST, _MOST = 5, 4, 20
-# Labels seen of the examples of a value: the first share up to a number, from there the second.
-_SEEN, _ENOUGH, _SEEN_OF_MANY = 8, 60, 20
+_FEW_VALUES = 5
+_LEAST_FEW_VALUES = 4
+_MOST_FEW_VALUES = 20
+# Labels revealed of the examples of a value: one in so many up to a number, and from there one in
+# so many.
+_EXAMPLES_PER_LABEL = 8
+_ENOUGH_LABELS = 60
+_EXAMPLES_PER_LABEL_OF_MANY = 20
 # Log-odds that guesses of a value may have, all as likely.
-_SIZES = np.array([0, 0.25, 0.5, 1, 1.5, 2, 3, 4, 6, 9])
-_LOG_ODDS = np.concatenate([-_SIZES[::-1], _SIZES])
-_CHANCES = expit(_LOG_ODDS)
+_LOG_ODDS_SIZES = np.array([0, 0.25, 0.5, 1, 1.5, 2, 3, 4, 6, 9])
+_LOG_ODDS = np.concatenate([-_LOG_ODDS_SIZES[::-1], _LOG_ODDS_SIZES])
+_PROBABILITIES = expit(_LOG_ODDS)
 # How often two values at opposite ends have opposite log-odds, if they are as frequent.
-_MIRRORED = 0.7
+_MIRRORED_SHARE = 0.7
 # How much a model counts in which a higher score is less often a member's.
-_FALLING = 0.1
+_WEIGHT_OF_FALLING = 0.1
 # How near to 1 a share of right guesses is taken to be, at most
-_CLOSE = 1e-12
+_LEAST_ERROR_RATE = 1e-12
 # Points in a unit cube, spread evenly, one coordinate for each pair of opposite values.
 _PRIMES = np.array([2, 3, 5, 7, 11, 13, 17, 19, 23, 29])
-_POINTS = np.outer(np.arange(64) + 0.5, np.sqrt(_PRIMES)) % 1
+_CUBE_POINTS = np.outer(np.arange(64) + 0.5, np.sqrt(_PRIMES)) % 1
 
 
 @dataclass(frozen=True)
@@ -82,13 +87,17 @@ class LadderPolicy(PathPolicy):
         /,
     ) -> FloatArray:
         """Return about what numbers of guesses prove at some accuracies, for a choice of them."""
-        correct = np.rint(numbers * accuracy).astype(np.int64)
-        counts = zip(numbers.tolist(), correct.tolist(), strict=True)
-        return np.array([self.limit(rule, made, right, level) for made, right in counts])
+        correct_guesses = np.rint(numbers * accuracy).astype(np.int64)
+        limits = []
+        for guesses, correct in zip(numbers.tolist(), correct_guesses.tolist(), strict=True):
+            limits.append(self.limit(rule, guesses, correct, level))
+        return np.array(limits)
 
     def orders(self, sides: Sides) -> tuple[PathOrder, ...]:
         """See `PathPolicy.orders`: one path is cut, or its two ends."""
-        return ("ends",) if sides == "auto" else ORDERS[sides][-1:]
+        if sides == "auto":
+            return ("ends",)
+        return ORDERS[sides][-1:]
 
     def searched(
         self, _examples: int, sides: Sides, /, *, units: str = "examples", recall: float = 1.0
@@ -100,8 +109,9 @@ class LadderPolicy(PathPolicy):
     def guessed(self, proof: Proof, /) -> str:
         """See `Policy.guessed`: of whole values of the score, labels chose which."""
         best = proof.best
-        values = isinstance(best, LevelBest) and not best.levels
-        return ALL_GUESSES if values else super().guessed(proof)
+        if isinstance(best, LevelBest) and not best.levels:
+            return ALL_GUESSES
+        return super().guessed(proof)
 
     def ladder(self, examples: int, level: float, sides: Sides, /) -> tuple[int, ...]:
         """See `PathPolicy.ladder`."""
@@ -110,13 +120,13 @@ class LadderPolicy(PathPolicy):
     def told(self, best: BestCut, _level: float, /) -> dict[str, JsonValue]:
         """See `PathPolicy.told`: the levels, unless ties chose, and the one reached."""
         assert isinstance(best, LevelBest)
-        said: dict[str, JsonValue] = {}
+        stored: dict[str, JsonValue] = {}
         if best.levels:
-            said["levels"] = list(best.levels)
-        said["guesses"] = best.cut
+            stored["levels"] = list(best.levels)
+        stored["guesses"] = best.cut
         if best.members is not None:
-            said["members"] = best.members
-        return {"outside_in": said}
+            stored["members"] = best.members
+        return {"outside_in": stored}
 
     def best(
         self,
@@ -133,7 +143,8 @@ class LadderPolicy(PathPolicy):
         if scored is not None and scored is not ranking:
             best = self.best_of_values(scored, ranking, level)
         if best is None:
-            top, bottom = ranking.path("member_half"), ranking.path("nonmember_half")
+            top = ranking.path("member_half")
+            bottom = ranking.path("nonmember_half")
             best = self.best_of_ends(top, bottom, level)
         return "ends", ranking.path("ends"), best
 
@@ -146,12 +157,14 @@ class LadderPolicy(PathPolicy):
     ) -> LevelBest | None:
         """Return what is proved by guesses that depend on ties; None where they must not."""
         allowed = self.allowed(level)
-        found = guessed_values(scored, ranking, allowed) if allowed else None
-        if found is None:
+        if not allowed:
             return None
-        guesses, correct, members = found
+        guessed = guessed_values(scored, ranking, allowed)
+        if guessed is None:
+            return None
+        guesses, correct, member_guesses = guessed
         limit = self.limit(None, guesses, correct, level)
-        return LevelBest(limit, guesses, correct, (), members)
+        return LevelBest(limit, guesses, correct, levels=(), members=member_guesses)
 
     def perfect(self, examples: int, order: PathOrder, level: float, recall: float, /) -> float:
         """See `PathPolicy.perfect`."""
@@ -162,39 +175,49 @@ class LadderPolicy(PathPolicy):
     def best_of_ends(self, top: _core.Path, bottom: _core.Path, level: float) -> LevelBest:
         """Return what is proved by guesses of both roles, as many of each as labels suggest."""
         rule = self.rule(top.guesses + bottom.guesses, level, "auto")
-        index, members = rule.choose_ends(top, bottom)
+        index, member_guesses = rule.choose_ends(top, bottom)
         guesses = rule.levels[index]
-        counts = [path.count(n) for path, n in ((top, members), (bottom, guesses - members)) if n]
-        correct = sum(right for _, right in counts)
+        non_member_guesses = guesses - member_guesses
+        correct = 0
+        if member_guesses:
+            correct += top.count(member_guesses)[1]
+        if non_member_guesses:
+            correct += bottom.count(non_member_guesses)[1]
         limit = self.limit(rule, guesses, correct, level)
-        return LevelBest(limit, guesses, correct, tuple(rule.levels), members)
+        return LevelBest(limit, guesses, correct, tuple(rule.levels), member_guesses)
 
     def bound(self, path: _core.Path, order: PathOrder, level: float, /) -> Best:
         """See `PathPolicy.bound`: what is tested is the level at which the rule stops."""
-        rule = self.rule(path.guesses, level, "member" if order == "member" else "both")
-        made = rule.levels[rule.choose(path)]
-        guesses, correct = path.count(min(made, path.guesses))
+        sides: Sides = "both"
+        if order == "member":
+            sides = "member"
+        rule = self.rule(path.guesses, level, sides)
+        chosen_level = rule.levels[rule.choose(path)]
+        guesses, correct = path.count(min(chosen_level, path.guesses))
         limit = self.limit(rule, guesses, correct, level)
         return LevelBest(limit, guesses, correct, tuple(rule.levels))
 
 
 def one_number(seen: str, sides: Sides, *more: str) -> str:
     """Return a sentence about one number of guesses, and with what it and more were chosen."""
-    chosen = ["The number of guesses", *more]
+    choices = ["The number of guesses", *more]
     if sides == "auto":
-        chosen.append("the share of “member” guesses")
+        choices.append("the share of “member” guesses")
     were = "were"
-    if len(chosen) == 1:
+    if len(choices) == 1:
         were = "was"
-    listed = ", ".join([*chosen[:-2], " and ".join(chosen[-2:])])
-    return f"{listed} {were} chosen with {seen}. This test tries no other number."
+    last_two = " and ".join(choices[-2:])
+    listed_choices = ", ".join([*choices[:-2], last_two])
+    return f"{listed_choices} {were} chosen with {seen}. This test tries no other number."
 
 
 @lru_cache(maxsize=256)
 def _perfect_ends(policy: LadderPolicy, examples: int, level: float) -> float:
     """Return what is proved where every guess of either role is right."""
-    half = examples // 2
-    top, bottom = (_core.Path.correct_first(n, n) for n in (half, examples - half))
+    members = examples // 2
+    non_members = examples - members
+    top = _core.Path.correct_first(members, members)
+    bottom = _core.Path.correct_first(non_members, non_members)
     return policy.best_of_ends(top, bottom, level).logit
 
 
@@ -240,17 +263,17 @@ class OutsideIn(LadderPolicy):
 
     def __post_init__(self) -> None:
         if self.levels is not None:
-            object.__setattr__(self, "levels", _named(self.levels))
+            object.__setattr__(self, "levels", _checked_levels(self.levels))
 
     def check(self, examples: int, units: str = "examples") -> None:
         """Raise OptionError if there are fewer examples than guesses."""
-        if self.levels is not None and self.levels[-1] > examples:
-            message = (
-                "{cuts=OutsideIn(levels=…)} needs more guesses, {most}, than there are {units} "
-                "({examples})"
-            )
-            counts = {"most": self.levels[-1], "examples": examples}
-            raise OptionError(Message(message, units=units, **counts))
+        if self.levels is None or self.levels[-1] <= examples:
+            return
+        message = (
+            "{cuts=OutsideIn(levels=…)} needs more guesses, {most}, than there are {units} "
+            "({examples})"
+        )
+        raise OptionError(Message(message, units=units, most=self.levels[-1], examples=examples))
 
     def rule(self, examples: int, level: float, sides: Sides, /) -> _core.OutsideIn:
         """See `LadderPolicy.rule`."""
@@ -258,7 +281,9 @@ class OutsideIn(LadderPolicy):
 
     def allowed(self, level: float, /) -> Allowed:
         """See `LadderPolicy.allowed`: scores may choose, as the choice is free."""
-        return () if self.levels else ((0, level),)
+        if self.levels:
+            return ()
+        return ((0, level),)
 
     def expected(
         self,
@@ -269,16 +294,19 @@ class OutsideIn(LadderPolicy):
         /,
     ) -> FloatArray:
         """See `LadderPolicy.expected`: Clopper-Pearson limits of all numbers at once."""
+        guesses = numbers.astype(np.uint64)
         correct = np.rint(numbers * accuracy).astype(np.uint64)
-        beta = np.full(numbers.size, level)
-        return logit(_core.clopper_pearson(correct, numbers.astype(np.uint64), beta=beta))
+        error_probabilities = np.full(numbers.size, level)
+        limits = _core.clopper_pearson(correct, guesses, beta=error_probabilities)
+        return logit(limits)
 
     def limit(
         self, _rule: _core.OutsideIn | None, guesses: int, correct: int, level: float, /
     ) -> float:
         """See `LadderPolicy.limit`: the choice is free, and has the whole level."""
         path = _core.Path.correct_first(guesses, correct)
-        return _core.union_bound(path, beta=level, grid=[guesses], ratio=1.5, tail="exact").logit
+        best_cut = _core.union_bound(path, beta=level, grid=[guesses], ratio=1.5, tail="exact")
+        return best_cut.logit
 
 
 _ROLES: dict[Sides, Literal["member", "either"]] = {"member": "member", "auto": "either"}
@@ -308,16 +336,19 @@ def planned_rule(
     )
 
 
-def _named(levels: object) -> tuple[int, ...]:
+def _checked_levels(levels: object) -> tuple[int, ...]:
     """Check numbers of guesses that are fixed in advance."""
     if not isinstance(levels, Sequence | np.ndarray) or getattr(levels, "shape", None) == ():
         raise InputTypeError(
             f"levels must be a sequence of numbers of guesses, got {shown(levels)}"
         )
-    named = tuple(integer(one, f"levels[{i}]", least=1) for i, one in enumerate(levels))
-    if not named or any(a >= b for a, b in pairwise(named)):
-        raise OptionError(f"levels must be at least one number, and increase; got {list(named)}")
-    return named
+    checked = []
+    for index, level in enumerate(levels):
+        checked.append(integer(level, f"levels[{index}]", least=1))
+    increases = all(smaller < larger for smaller, larger in pairwise(checked))
+    if not checked or not increases:
+        raise OptionError(f"levels must be at least one number, and increase; got {checked}")
+    return tuple(checked)
 
 
 def guessed_values(
@@ -326,114 +357,141 @@ def guessed_values(
     """Return guesses, correct ones, and those of "member".
 
     `ranking` has the ties of `scored` broken. Of each value the labels of its first examples are
-    seen; guesses are about the others, of whole values from either end. None if values are many.
+    revealed; guesses are about the others, of whole values from either end. None if values are
+    many.
     """
-    few = _FEW * 2 ** math.log10(scored.examples / 1000)
-    if scored.blocks > max(_LEAST, min(_MOST, few)):
+    few_values = _FEW_VALUES * 2 ** math.log10(scored.examples / 1000)
+    if scored.blocks > max(_LEAST_FEW_VALUES, min(_MOST_FEW_VALUES, few_values)):
         return None
-    path = scored.path("member")
-    ends = [0]
-    while ends[-1] < scored.examples:
-        stop, _ = path.count(ends[-1] + 1)
-        ends.append(stop)
-    if scored.blocks % 2:  # a value of no example makes their number even
-        ends.insert(len(ends) // 2, ends[len(ends) // 2])
-    start = np.array(ends[:-1])
-    end = np.array(ends[1:])
-    sizes = end - start
-    seen = np.minimum(sizes // _SEEN, np.maximum(sizes // _SEEN_OF_MANY, _ENOUGH))
-    order = ranking.path("member")
+    boundaries = _boundaries_of_values(scored)
+    first_ranks = np.array(boundaries[:-1])
+    end_ranks = np.array(boundaries[1:])
+    value_sizes = end_ranks - first_ranks
+    labels_of_many = np.maximum(value_sizes // _EXAMPLES_PER_LABEL_OF_MANY, _ENOUGH_LABELS)
+    revealed = np.minimum(value_sizes // _EXAMPLES_PER_LABEL, labels_of_many)
+    first_guessed = first_ranks + revealed
+    untied_path = ranking.path("member")
 
     def members_above(ranks: IntArray) -> IntArray:
-        return np.array([order.count(int(rank))[1] if rank else 0 for rank in ranks])
+        counts = [untied_path.count(int(rank))[1] if rank else 0 for rank in ranks]
+        return np.array(counts)
 
-    def members(first: IntArray, last: IntArray) -> IntArray:
-        return members_above(last) - members_above(first)
+    def members_between(first: IntArray, end: IntArray) -> IntArray:
+        return members_above(end) - members_above(first)
 
-    top, bottom = chosen(sizes, seen, members(start, start + seen), allowed)
-    left = sizes - seen
+    revealed_members = members_between(first_ranks, first_guessed)
+    top, bottom = chosen(value_sizes, revealed, revealed_members, allowed)
     # No label of these examples had a part in the choice.
-    right = members(start + seen, end)
-    wrong = left - right
-    named = int(left[:top].sum())
-    others = int(left[bottom:].sum())
-    correct = int(right[:top].sum() + wrong[bottom:].sum())
-    return named + others, correct, named
+    unrevealed = value_sizes - revealed
+    unrevealed_members = members_between(first_guessed, end_ranks)
+    unrevealed_others = unrevealed - unrevealed_members
+    member_guesses = int(unrevealed[:top].sum())
+    non_member_guesses = int(unrevealed[bottom:].sum())
+    correct = unrevealed_members[:top].sum() + unrevealed_others[bottom:].sum()
+    return member_guesses + non_member_guesses, int(correct), member_guesses
 
 
-def chosen(sizes: IntArray, seen: IntArray, members: IntArray, allowed: Allowed) -> tuple[int, int]:
+def _boundaries_of_values(scored: _core.Ranking) -> list[int]:
+    """Return the ranks at which values begin, and the last one's end; of an even number."""
+    path = scored.path("member")
+    boundaries = [0]
+    while boundaries[-1] < scored.examples:
+        end_of_value, _ = path.count(boundaries[-1] + 1)
+        boundaries.append(end_of_value)
+    if scored.blocks % 2:  # a value of no example makes their number even
+        middle = len(boundaries) // 2
+        boundaries.insert(middle, boundaries[middle])
+    return boundaries
+
+
+def chosen(
+    value_sizes: IntArray, revealed: IntArray, revealed_members: IntArray, allowed: Allowed
+) -> tuple[int, int]:
     """Return how many values from the top are guessed "member", and the first guessed not to be.
 
     Known are the examples of an even number of values, the highest first, and the members among
-    those that were `seen` of each. The choice has the largest bound expected, by Wilson's limit,
-    over models of how often each value is a member's; the least of limits, where guesses may be
-    right by failure.
+    those that were `revealed` of each. The choice has the largest bound expected, by Wilson's
+    limit, over models of how often each value is a member's; the least of limits, where guesses may
+    be right by failure.
     """
-    left = sizes - seen
-    models = _models(sizes, seen, members)
-    top, bottom = np.triu_indices(sizes.size + 1)
-    above = np.insert(np.cumsum(left), 0, 0)
-    guesses = above[top] + above[-1] - above[bottom]
-    top = top[guesses > 0]
-    bottom = bottom[guesses > 0]
-    guesses = guesses[guesses > 0]
+    unrevealed = value_sizes - revealed
+    models = _membership_models(value_sizes, revealed, revealed_members)
+    top, bottom = np.triu_indices(value_sizes.size + 1)
+    unrevealed_above = np.insert(np.cumsum(unrevealed), 0, 0)
+    guesses_below = unrevealed_above[-1] - unrevealed_above[bottom]
+    guesses = unrevealed_above[top] + guesses_below
+    is_guess = guesses > 0
+    top = top[is_guess]
+    bottom = bottom[is_guess]
+    guesses = guesses[is_guess]
     # Members expected above the end of each value, a row for each model
-    held = np.insert(np.cumsum(left * models, axis=1), 0, 0, axis=1)
-    right_members = held[:, top]
-    members_below = held[:, -1:] - held[:, bottom]
-    right_others = guesses - above[top] - members_below
-    limit = _least_limits(guesses, right_members + right_others, allowed)
-    bounds = np.log(limit / (1 - limit))
-    rising = (np.diff(models[:, sizes > 0]) <= 0).all(axis=1)
-    beliefs = np.where(rising, 1, _FALLING)
-    best = (beliefs @ bounds).argmax()
+    members_of_values = np.cumsum(unrevealed * models, axis=1)
+    members_above = np.insert(members_of_values, 0, 0, axis=1)
+    members_below = members_above[:, -1:] - members_above[:, bottom]
+    correct_members = members_above[:, top]
+    correct_others = guesses - unrevealed_above[top] - members_below
+    limits = _least_wilson_limits(guesses, correct_members + correct_others, allowed)
+    log_odds = np.log(limits / (1 - limits))
+    steps_between_values = np.diff(models[:, value_sizes > 0])
+    is_rising = (steps_between_values <= 0).all(axis=1)
+    model_weights = np.where(is_rising, 1, _WEIGHT_OF_FALLING)
+    best = (model_weights @ log_odds).argmax()
     return int(top[best]), int(bottom[best])
 
 
-def _models(sizes: IntArray, seen: IntArray, members: IntArray) -> FloatArray:
+def _membership_models(
+    value_sizes: IntArray, revealed: IntArray, revealed_members: IntArray
+) -> FloatArray:
     """Return chances that an example of each value is a member: rows are models, drawn evenly.
 
-    They are drawn from the posterior given the members among those `seen`, where the values of a
-    pair at opposite ends are alike, and pairs are not.
+    They are drawn from the posterior given the members among those `revealed`, where the values of
+    a pair at opposite ends are alike, and pairs are not.
     """
-    beliefs = _beliefs_of_values(sizes)
-    fit = np.outer(members, np.log(_CHANCES)) + np.outer(seen - members, np.log1p(-_CHANCES))
-    fit = np.exp(fit - fit.max(axis=1, keepdims=True))
-    each_size = np.repeat([0, 1 / _SIZES.size], _SIZES.size)
-    opposite = np.fliplr(np.diag(each_size))
-    chance: FloatArray = np.empty((len(_POINTS), sizes.size))
-    for one, points in zip(range(sizes.size // 2), _POINTS.T, strict=False):
-        other = sizes.size - 1 - one
-        pair = sizes[[one, other]]
-        share = _MIRRORED * pair.min() / pair.max()
-        belief = share * opposite + (1 - share) * np.outer(beliefs[one], beliefs[other])
-        sums = np.cumsum(belief * np.outer(fit[one], fit[other]))
-        drawn = np.searchsorted(sums, points * sums[-1])
-        chance[:, one] = _CHANCES[drawn // _CHANCES.size]
-        chance[:, other] = _CHANCES[drawn % _CHANCES.size]
-    return chance
+    priors = _priors_of_values(value_sizes)
+    # The likelihood of the labels of each value, at each of the log-odds
+    log_likelihoods = np.outer(revealed_members, np.log(_PROBABILITIES))
+    log_likelihoods += np.outer(revealed - revealed_members, np.log1p(-_PROBABILITIES))
+    likelihoods = np.exp(log_likelihoods - log_likelihoods.max(axis=1, keepdims=True))
+    signs = np.repeat([0, 1 / _LOG_ODDS_SIZES.size], _LOG_ODDS_SIZES.size)
+    mirrored_prior = np.fliplr(np.diag(signs))
+    models: FloatArray = np.empty((len(_CUBE_POINTS), value_sizes.size))
+    pairs = range(value_sizes.size // 2)
+    for high, coordinates in zip(pairs, _CUBE_POINTS.T, strict=False):
+        low = value_sizes.size - 1 - high
+        pair_sizes = value_sizes[[high, low]]
+        mirrored_share = _MIRRORED_SHARE * pair_sizes.min() / pair_sizes.max()
+        independent_prior = np.outer(priors[high], priors[low])
+        prior = mirrored_share * mirrored_prior + (1 - mirrored_share) * independent_prior
+        likelihood = np.outer(likelihoods[high], likelihoods[low])
+        cumulative_posterior = np.cumsum(prior * likelihood)
+        quantiles = coordinates * cumulative_posterior[-1]
+        drawn = np.searchsorted(cumulative_posterior, quantiles)
+        models[:, high] = _PROBABILITIES[drawn // _PROBABILITIES.size]
+        models[:, low] = _PROBABILITIES[drawn % _PROBABILITIES.size]
+    return models
 
 
-def _beliefs_of_values(sizes: IntArray) -> FloatArray:
+def _priors_of_values(value_sizes: IntArray) -> FloatArray:
     """Return prior probabilities of the log-odds of values: a row for each, the highest first.
 
     Sizes of log-odds are all as likely, and the higher a value, the likelier it is a member's.
     """
-    place = (np.cumsum(sizes) - sizes / 2) / sizes.sum()
-    signs = np.stack([place, 1 - place], axis=1)
-    return np.repeat(signs / _SIZES.size, _SIZES.size, axis=1)
+    examples_to_middle = np.cumsum(value_sizes) - value_sizes / 2
+    place_in_ranking = examples_to_middle / value_sizes.sum()
+    sign_probabilities = np.stack([place_in_ranking, 1 - place_in_ranking], axis=1)
+    return np.repeat(sign_probabilities / _LOG_ODDS_SIZES.size, _LOG_ODDS_SIZES.size, axis=1)
 
 
-def _least_limits(guesses: IntArray, correct: FloatArray, allowed: Allowed) -> FloatArray:
+def _least_wilson_limits(guesses: IntArray, correct: FloatArray, allowed: Allowed) -> FloatArray:
     """Return the least of Wilson's lower limits on a chance, at each level allowed for failures."""
-    least: FloatArray = np.ones(correct.shape)
+    least_limits: FloatArray = np.ones(correct.shape)
     for failures, level in allowed:
-        rest = np.maximum(guesses - failures, 1)
-        right = np.clip((correct - failures) / rest, 0, 1)
+        remaining_guesses = np.maximum(guesses - failures, 1)
+        accuracy = np.clip((correct - failures) / remaining_guesses, 0, 1)
         # Wilson's limit: z² / n for the quantile z of the level
         quantile = -_core.normal_quantile(np.array([level]))
-        spread = np.maximum(0, quantile) ** 2 / rest
-        root = np.sqrt(right * (1 - right) * spread + spread**2 / 4)
-        limit = (right + spread / 2 - root) / (1 + spread)
-        np.minimum(least, limit, out=least)
-    return np.clip(least, 0.5, 1 - _CLOSE)
+        spread = np.maximum(0, quantile) ** 2 / remaining_guesses
+        variance = accuracy * (1 - accuracy) * spread + spread**2 / 4
+        limits = (accuracy + spread / 2 - np.sqrt(variance)) / (1 + spread)
+        np.minimum(least_limits, limits, out=least_limits)
+    return np.clip(least_limits, 0.5, 1 - _LEAST_ERROR_RATE)

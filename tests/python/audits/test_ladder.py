@@ -81,13 +81,13 @@ def test_rungs_go_up_and_have_streams_that_nothing_else_reads() -> None:
 def test_what_no_draws_can_refute_claims_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer draws than the inverse of the level refute nothing; nor does what always reaches."""
     assert ladder(lambda *asked: min(asked[3], asked[4] + 1)).bound(0.0) == 0.0
-    monkeypatch.setattr("leakbound.audits.policies.ladder._DRAWS", 8)
-    monkeypatch.setattr("leakbound.audits.policies.ladder._BEYOND", 0)
+    monkeypatch.setattr("leakbound.audits.policies.ladder._RUNG_DRAWS", 8)
+    monkeypatch.setattr("leakbound.audits.policies.ladder._DRAWS_BEYOND_LEVEL", 0)
     search = ladder(lambda *_: 0)
     assert search.draws == 8
     assert search.refuted(0.0, 0) is None
     assert search.bound(0.0) == 0.0
-    monkeypatch.setattr("leakbound.audits.policies.ladder._DRAWS", 9)
+    monkeypatch.setattr("leakbound.audits.policies.ladder._RUNG_DRAWS", 9)
     assert search.bound(0.0) == SEARCH[1]
 
 
@@ -139,7 +139,7 @@ class Luckiest(Ladder):
 
 @pytest.fixture
 def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"_DRAWS": 199, "_BEYOND": 0, "_PILOT_DRAWS": 199}.items():
+    for name, value in {"_RUNG_DRAWS": 199, "_DRAWS_BEYOND_LEVEL": 0, "_PILOT_DRAWS": 199}.items():
         monkeypatch.setattr(f"leakbound.audits.policies.ladder.{name}", value)
 
 

@@ -141,8 +141,8 @@ def unlikely(count: int, games: int, rate: float) -> float:
 @pytest.fixture
 def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let rungs have 199 draws: the level is exact whatever their number."""
-    monkeypatch.setattr(ladder, "_DRAWS", 199)
-    monkeypatch.setattr(ladder, "_BEYOND", 0)
+    monkeypatch.setattr(ladder, "_RUNG_DRAWS", 199)
+    monkeypatch.setattr(ladder, "_DRAWS_BEYOND_LEVEL", 0)
 
 
 @pytest.mark.usefixtures("few_draws")

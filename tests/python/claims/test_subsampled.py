@@ -38,9 +38,9 @@ def test_deltas_are_those_of_the_public_function_of_dp_accounting(
         neighboring_relation=NeighboringRelation[relation],
     ).self_compose(steps)
     grid = np.linspace(-10, 10, 41)
-    ours = dp_sgd._delta(loss, grid, "remove")
+    ours = dp_sgd._delta_of_order(loss, grid, "remove")
     if relation == "ADD_OR_REMOVE_ONE":
-        ours = np.maximum(ours, dp_sgd._delta(loss, grid, "add"))
+        ours = np.maximum(ours, dp_sgd._delta_of_order(loss, grid, "add"))
     theirs = np.asarray(loss.get_delta_for_epsilon(grid))
     # Negative masses, which are noise of a transform, count as none here
     assert np.all(ours >= theirs - 1e-15)
@@ -69,7 +69,7 @@ def test_each_order_of_one_step_is_the_exact_delta(noise: float, rate: float) ->
     member, other = laws(edge(-epsilon))
     exact["add"] = other - np.exp(epsilon) * member
     for order, delta in exact.items():
-        found = dp_sgd._delta(loss, epsilon, order)
+        found = dp_sgd._delta_of_order(loss, epsilon, order)
         assert np.all(found >= delta - 1e-12)
         np.testing.assert_allclose(found, delta, atol=1e-5)
 

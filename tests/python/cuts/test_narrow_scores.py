@@ -19,7 +19,7 @@ def scores(m: int) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("m", [1, 2, 7, 999, 2500])
 def test_the_order_is_that_of_ranks(m: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(games, "_PART", 1000)
+    monkeypatch.setattr(games, "_PART_SIZE", 1000)
     values, member = scores(m)
     game = games.ScoreGame(scores=values, member=member, sides="both", seed=3)
     by_rank = member[np.argsort(-game.ranks(values))]

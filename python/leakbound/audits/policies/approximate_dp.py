@@ -23,14 +23,14 @@ from leakbound.cuts.policy import B, DerivedPolicy
 from leakbound.errors import OptionError
 
 # The smallest number of guesses of a scan, where there are so many examples.
-_FEWEST = 100
+_FEWEST_GUESSES = 100
 # Shares of the level that planning tries for failures.
-_SHARES = (0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.5)
+_FAILURE_SHARES = (0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.5)
 # Numbers of guesses at which it does.
-_SHARED = 32
+_PLANNED_NUMBERS = 32
 # Smaller levels than the best at the reference need more for failures, as each failure is a larger
 # part of them: this much of the bound at the reference is given for that.
-_GIVEN = 0.005
+_LOSS_AT_REFERENCE = 0.005
 _FORMS: dict[TailBound, str] = {
     "exact": (
         "The largest probability of this many correct guesses that Theorem 3.1 of Mahloujifar et "
@@ -65,19 +65,19 @@ class _ApproxScan(ApproxPolicy[policies.KLScan]):
     method = f"{policies.KLScan.method} {_FORMS['coupling']}"
 
     def bound(self, path: _core.Path, order: PathOrder, level: float, /) -> policies.BestCut:
-        return self.base.bound(path, order, level, self._failures(order))
+        return self.base.bound(path, order, level, self._mean_failures(order))
 
     def curve(
         self, path: _core.Path, order: PathOrder, level: float, points: int, /
     ) -> policies.CurvePoints:
-        return self.base.curve(path, order, level, points, self._failures(order))
+        return self.base.curve(path, order, level, points, self._mean_failures(order))
 
-    def _failures(self, order: PathOrder) -> float:
+    def _mean_failures(self, order: PathOrder) -> float:
         """Return the mean number of guesses that a failure may make right."""
-        failures = self.examples * self.delta
+        mean_failures = self.examples * self.delta
         if _one_sided(order):
-            return failures / 2
-        return failures
+            return mean_failures / 2
+        return mean_failures
 
 
 class _ApproxGrid(ApproxPolicy[policies.UnionBound | policies.Fixed]):
@@ -90,16 +90,16 @@ class _ApproxGrid(ApproxPolicy[policies.UnionBound | policies.Fixed]):
         return f"{self.base.design} {_FORMS[self.form]}"
 
     def bound(self, path: _core.Path, order: PathOrder, level: float, /) -> policies.BestCut:
-        return self.base.bound(path, order, level, self._tail(order))
+        return self.base.bound(path, order, level, self._tail_options(order))
 
     def curve(
         self, path: _core.Path, order: PathOrder, level: float, points: int, /
     ) -> policies.CurvePoints:
         if isinstance(self.base, policies.Fixed):
             return self.base.curve(path, order, level, points)
-        return self.base.curve(path, order, level, points, self._tail(order))
+        return self.base.curve(path, order, level, points, self._tail_options(order))
 
-    def _tail(self, order: PathOrder) -> TailOptions:
+    def _tail_options(self, order: PathOrder) -> TailOptions:
         return {
             "bound": self.form,
             "m": self.examples,
@@ -129,23 +129,27 @@ class _ApproxOutsideIn(LadderPolicy, ApproxPolicy[policies.OutsideIn]):
     """The level that numbers of guesses are planned for; None for that of the test."""
 
     def told(self, best: policies.BestCut, level: float, /) -> JsonObject:
-        said: Any = super().told(best, level)["outside_in"]
-        return {"outside_in": said | {"failures": self._failures(level)}}
+        chosen_level: Any = super().told(best, level)["outside_in"]
+        failures = self._failure_share(level)
+        return {"outside_in": chosen_level | {"failures": failures}}
 
     def rule(self, _examples: int, level: float, _sides: Sides, /) -> _core.OutsideIn:
-        level = self.planned or level
-        form = ("approximate", self.delta, self._failures(level), self.k)
-        return planned_rule(self.base, self.examples, level, self.sides, *form)
+        planned_level = self.planned or level
+        failures = self._failure_share(planned_level)
+        # By position: rules are remembered by how they are asked for.
+        form = ("approximate", self.delta, failures, self.k)
+        return planned_rule(self.base, self.examples, planned_level, self.sides, *form)
 
     def limit(
         self, _rule: _core.OutsideIn | None, guesses: int, correct: int, level: float, /
     ) -> float:
         one_sided = self.sides == "member"
         counts = counts_of(correct, guesses, self.examples, one_sided=one_sided, k=self.k)
-        failures = self._failures(level)
-        return _core.approx_joint_epsilon(counts, self.delta, shares.JOINT.of(level), failures)
+        joint_level = shares.JOINT.of(level)
+        failures = self._failure_share(level)
+        return _core.approx_joint_epsilon(counts, self.delta, joint_level, failures)
 
-    def _failures(self, level: float) -> float:
+    def _failure_share(self, level: float) -> float:
         """Return the share of the level that failures have, fixed before labels are seen.
 
         It is about the same at most of the level that numbers of guesses are planned for.
@@ -159,20 +163,21 @@ class _ApproxOutsideIn(LadderPolicy, ApproxPolicy[policies.OutsideIn]):
 def failure_share(examples: int, level: float, delta: float, sides: Sides, k: int = 2) -> float:
     """Return the largest share of the level for failures that proves nearly most of a few."""
     guessed_share, right_share = reference(sides, k)
-    made = np.unique(np.rint(np.geomspace(1, examples, _SHARED))).astype(int)
-    correct = np.floor(np.interp(made / examples, guessed_share, right_share) * examples).astype(
-        int
-    )
-    correct = np.minimum(correct, made)
+    spaced_guesses = np.rint(np.geomspace(1, examples, _PLANNED_NUMBERS))
+    guesses = np.unique(spaced_guesses).astype(int)
+    right_shares = np.interp(guesses / examples, guessed_share, right_share)
+    correct_guesses = np.floor(right_shares * examples).astype(int)
+    correct_guesses = np.minimum(correct_guesses, guesses)
     one_sided = sides == "member"
-    counts = [
-        counts_of(right, guesses=guesses, m=examples, one_sided=one_sided, k=k)
-        for guesses, right in zip(made.tolist(), correct.tolist(), strict=True)
-    ]
-    limits = _core.approx_joint_largest(counts, delta, level, _SHARES)
-    most = max(limits)
-    least = most - _GIVEN * abs(most)
-    return max(share for share, limit in zip(_SHARES, limits, strict=True) if limit >= least)
+    planned_counts = []
+    for made, correct in zip(guesses.tolist(), correct_guesses.tolist(), strict=True):
+        counts = counts_of(correct, guesses=made, m=examples, one_sided=one_sided, k=k)
+        planned_counts.append(counts)
+    largest_bounds = _core.approx_joint_largest(planned_counts, delta, level, _FAILURE_SHARES)
+    best_bound = max(largest_bounds)
+    least_bound = best_bound - _LOSS_AT_REFERENCE * abs(best_bound)
+    bound_of_shares = zip(_FAILURE_SHARES, largest_bounds, strict=True)
+    return max(share for share, bound in bound_of_shares if bound >= least_bound)
 
 
 # The policies that have a form under δ > 0, and which.
@@ -209,10 +214,13 @@ def approx_policy(
     derived = _BY_CUTS.get(type(cuts))
     form = None
     if derived is not None:
-        form = next((one for one in forms if one in derived.forms), None)
+        form = next((form for form in forms if form in derived.forms), None)
     if derived is None or form is None:
-        usable = [kind for kind, one in _BY_CUTS.items() if {*forms} & {*one.forms}]
-        listed = ", ".join(sorted(f"{{{kind.__name__}}}" for kind in usable))
+        usable_names = []
+        for policy_class, derived_class in _BY_CUTS.items():
+            if set(forms) & set(derived_class.forms):
+                usable_names.append(f"{{{policy_class.__name__}}}")
+        listed = ", ".join(sorted(usable_names))
         message = f"{{cuts}} is not for delta or gamma above 0: use one of {listed}"
         raise OptionError(Message(message, cuts=Option("cuts", type(cuts))))
     if isinstance(cuts, policies.UnionBound) and cuts.tail != "exact":
@@ -220,5 +228,6 @@ def approx_policy(
         raise OptionError(Message(message, cuts=Option("cuts", cuts)))
     if isinstance(cuts, policies.KLScan) and cuts.min_guesses is None:
         # among few guesses one failure is worth a lot
-        cuts = replace(cuts, min_guesses=min(_FEWEST, examples))
+        fewest_guesses = min(_FEWEST_GUESSES, examples)
+        cuts = replace(cuts, min_guesses=fewest_guesses)
     return derived(base=cuts, delta=delta, examples=examples, sides=sides, form=form, k=k)

@@ -133,28 +133,31 @@ def _visits(
     sides: Sides,
 ) -> dict[PathOrder, _Visit]:
     """Return the paths through a ranking, roles parted at the expected number of members."""
-    down = np.argsort(-scores, kind="stable")
-    expected = round(float(expit(log_odds).sum()))
-    upper = scores.size
+    highest_first = np.argsort(-scores, kind="stable")
+    expected_members = round(float(expit(log_odds).sum()))
+    member_guesses = scores.size
     if sides != "member":
-        upper = min(max(1, expected), scores.size - 1)
-    top = down[:upper]
-    bottom = down[upper:][::-1]
+        member_guesses = min(max(1, expected_members), scores.size - 1)
+    guessed_members = highest_first[:member_guesses]
+    guessed_non_members = highest_first[member_guesses:][::-1]
     # Top and bottom take turns, as long as there are both.
-    even = 2 * np.arange(top.size)
-    odd = 2 * np.arange(bottom.size) + 1
-    turn = np.argsort(np.concatenate([even, odd]), kind="stable")
-    rows = {
-        "member": top,
-        "member_half": top,
-        "nonmember_half": bottom,
-        "interleaved": np.concatenate([top, bottom])[turn],
+    member_turns = 2 * np.arange(guessed_members.size)
+    non_member_turns = 2 * np.arange(guessed_non_members.size) + 1
+    turns = np.concatenate([member_turns, non_member_turns])
+    both_roles = np.concatenate([guessed_members, guessed_non_members])
+    rows_of_orders = {
+        "member": guessed_members,
+        "member_half": guessed_members,
+        "nonmember_half": guessed_non_members,
+        "interleaved": both_roles[np.argsort(turns, kind="stable")],
     }
-    guessed = np.zeros(scores.size, dtype=np.bool_)
-    guessed[top] = True
-    offsets = np.where(guessed, log_odds, -log_odds)
-    right = guessed == member
-    return {
-        order: (_core.Path.from_successes(right[rows[order]]), offsets[rows[order]])
-        for order in orders
-    }
+    is_guessed_member = np.zeros(scores.size, dtype=np.bool_)
+    is_guessed_member[guessed_members] = True
+    offsets = np.where(is_guessed_member, log_odds, -log_odds)
+    is_correct = is_guessed_member == member
+    visits = {}
+    for order in orders:
+        rows = rows_of_orders[order]
+        path = _core.Path.from_successes(is_correct[rows])
+        visits[order] = (path, offsets[rows])
+    return visits

@@ -33,17 +33,17 @@ _TEST = (
     "(2025), where that rejects more."
 )
 # Critical values are rounded down to so many steps between powers of two: see `_bound`.
-_FINENESS = 2.0**20
+_GRID_STEPS = 2.0**20
 # A proof made at a parameter within this share of what it proves is as good as any.
-_CLOSE = 0.04
+_NEAR_SHARE = 0.04
 # Where proofs begin at a proxy, they are made at what the one before proves: so often, and of a
 # profile so often at most, until one gains no more than a share.
-_ROUNDS = 1
-_ROUNDS_OF_PROFILE = 8
-_GAIN = 1e-3
+_MOST_ROUNDS = 1
+_MOST_ROUNDS_OF_PROFILE = 8
+_LEAST_GAIN = 1e-3
 # Bits of a δ that a search for a proof is shown, and of the level over the number of examples.
-_BITS = 20
-_SMALLEST_BITS = 14
+_BITS_OF_DELTA = 20
+_BITS_OF_SMALLEST = 14
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,18 +89,18 @@ class GridFamily(FamilyPolicy[Fixed | UnionBound]):
 
     def bound(self, path: _core.Path, _order: PathOrder, level: float, /) -> Best:
         """See `PathPolicy.bound`; a cut that rejects no more than one before need not be solved."""
-        cuts = [path.count(cut) for cut in self.base.cuts(path.guesses)]
-        share = shares.FAMILY_GRID.of(level, len(cuts))
-        best = Best(0.0, *cuts[0])
-        for guesses, correct in cuts:
+        counts_at_cuts = [path.count(cut) for cut in self.base.cuts(path.guesses)]
+        level_of_cut = shares.FAMILY_GRID.of(level, len(counts_at_cuts))
+        best = Best(0.0, *counts_at_cuts[0])
+        for guesses, correct in counts_at_cuts:
             counts = self._counts(guesses, correct)
             if best.logit:
                 curve = self.claim.curve(best.logit, self.sides)
-                if not _core.fdp_rejects(counts, curve.core, share, "tight"):
+                if not _core.fdp_rejects(counts, curve.core, level_of_cut, "tight"):
                     continue
-            theta = self.claim.critical(counts, share, "tight") or 0.0
-            if theta > best.logit:
-                best = Best(theta, guesses, correct)
+            critical_parameter = self.claim.critical(counts, level_of_cut, "tight") or 0.0
+            if critical_parameter > best.logit:
+                best = Best(critical_parameter, guesses, correct)
         return best
 
 
@@ -133,8 +133,8 @@ class JointTest:
     def counts(self, index: int, correct: int) -> CountOptions:
         """Return the counts of so many correct guesses at a level."""
         one_sided = self.sides == "member"
-        made = self.levels[index]
-        return counts_of(correct, guesses=made, m=self.examples, one_sided=one_sided, k=self.k)
+        guesses = self.levels[index]
+        return counts_of(correct, guesses=guesses, m=self.examples, one_sided=one_sided, k=self.k)
 
     def as_planned(self) -> "JointTest":
         """Return the test of as many examples as were planned for."""
@@ -144,7 +144,8 @@ class JointTest:
 
     def rough(self, index: int, correct: int) -> float:
         """Return what Algorithm 3 alone would prove of the proxy at a level."""
-        return self.proxy.critical(self.counts(index, correct), self.tau[index], "recursion") or 0.0
+        counts = self.counts(index, correct)
+        return self.proxy.critical(counts, self.tau[index], "recursion") or 0.0
 
     def quick(self, index: int, correct: int) -> float:
         """Return about what a certificate would prove of the proxy.
@@ -152,7 +153,8 @@ class JointTest:
         It is what Algorithm 3 would prove at the whole level, were this number fixed in advance:
         seldom as much as 2 % less than the certificate, as that corrects for the choice.
         """
-        return self.proxy.critical(self.counts(index, correct), self.level, "recursion") or 0.0
+        counts = self.counts(index, correct)
+        return self.proxy.critical(counts, self.level, "recursion") or 0.0
 
     def bound(self, index: int, correct: int) -> float:
         """Return the bound that so many correct guesses at a level prove, 0 for nothing."""
@@ -178,19 +180,21 @@ def _bound(test: JointTest, index: int, correct: int) -> float:
     sides = test.sides
     level = test.level
     planned = test.as_planned()
-    critical = planned.rough(index, correct)
-    if not critical:
+    critical_parameter = planned.rough(index, correct)
+    if not critical_parameter:
         return 0.0
-    t = _on_grid(critical)
-    curve = proxy.curve(t, sides)
-    empty = [planned.counts(place, 0) for place in range(len(test.levels))]
-    least = _core.fdp_least_rejected(empty, curve.core, test.tau)
-    if correct < least[index]:
+    t = _on_grid(critical_parameter)
+    curve_at_t = proxy.curve(t, sides)
+    no_correct_guesses = [planned.counts(place, 0) for place in range(len(test.levels))]
+    least_counts = _core.fdp_least_rejected(no_correct_guesses, curve_at_t.core, test.tau)
+    if correct < least_counts[index]:
         return 0.0
-    named = zip(test.levels, least, strict=True)
-    tested = [test.counts(i, right) for i, (made, right) in enumerate(named) if right <= made]
+    tested_counts = []
+    for place, least_count in enumerate(least_counts):
+        if least_count <= test.levels[place]:
+            tested_counts.append(test.counts(place, least_count))
     if proxy is not claim:
-        proof = _core.JointCertificate(tested, curve.core)
+        proof = _core.JointCertificate(tested_counts, curve_at_t.core)
         return _bound_from_proxy(test, index, correct, proof)
     # 2. A certificate of v(t), made at the parameter that it is expected to prove; and once more at
     # the one that it proves, if that is not close. Searches along curves with an edge are not sure
@@ -198,24 +202,28 @@ def _bound(test: JointTest, index: int, correct: int) -> float:
     expected = t
     if isinstance(claim, GaussianDP):
         expected = max(t, _on_grid(test.quick(index, correct)))
-    proof = _core.JointCertificate(tested, claim.curve(expected, sides).core)
-    first = _proved(claim, proof, sides, level, expected)
-    if first is None and expected > t:
+    curve_at_expected = claim.curve(expected, sides)
+    proof = _core.JointCertificate(tested_counts, curve_at_expected.core)
+    first_bound = _proved(claim, proof, sides, level, expected)
+    if first_bound is None and expected > t:
         expected = t
-        proof = _core.JointCertificate(tested, curve.core)
-        first = _proved(claim, proof, sides, level, t)
-    if first is None:
+        proof = _core.JointCertificate(tested_counts, curve_at_t.core)
+        first_bound = _proved(claim, proof, sides, level, t)
+    if first_bound is None:
         return 0.0
-    if abs(first - expected) <= _CLOSE * expected:
-        return first
-    again = proof.made_at(claim.curve(first, sides).core)
-    return max(first, _proved(claim, again, sides, level, first) or 0.0)
+    if abs(first_bound - expected) <= _NEAR_SHARE * expected:
+        return first_bound
+    curve_at_bound = claim.curve(first_bound, sides)
+    second_proof = proof.made_at(curve_at_bound.core)
+    second_bound = _proved(claim, second_proof, sides, level, first_bound) or 0.0
+    return max(first_bound, second_bound)
 
 
 def _on_grid(theta: float) -> float:
     """Return a parameter rounded down to a grid that last bits hardly move it on."""
     mantissa, exponent = math.frexp(theta)
-    return math.ldexp(math.floor(mantissa * _FINENESS - 1) / _FINENESS, exponent)
+    rounded_mantissa = math.floor(mantissa * _GRID_STEPS - 1) / _GRID_STEPS
+    return math.ldexp(rounded_mantissa, exponent)
 
 
 def _bound_from_proxy(
@@ -232,7 +240,7 @@ def _bound_from_proxy(
     level = test.level
 
     def made_at(curve: TradeOff) -> _core.JointCertificate:
-        return proof.made_at(_shown_to_search(curve, level / test.examples).core)
+        return proof.made_at(_without_last_bits(curve, level / test.examples).core)
 
     proved = _proved(claim, proof=proof, sides=sides, level=level)
     if proved is None:
@@ -246,9 +254,9 @@ def _bound_from_proxy(
     rounds = 0
     while proved is not None:
         curve = claim.curve(best, sides)
-        most_rounds = _ROUNDS
+        most_rounds = _MOST_ROUNDS
         if curve.family == "profile":
-            most_rounds = _ROUNDS_OF_PROFILE
+            most_rounds = _MOST_ROUNDS_OF_PROFILE
         if rounds >= most_rounds:
             break
         before = best
@@ -256,12 +264,12 @@ def _bound_from_proxy(
         proof = made_at(curve)
         proved = _proved(claim, proof, sides, level)
         best = max(best, proved or 0.0)
-        if best <= before * (1 + _GAIN):
+        if best <= before * (1 + _LEAST_GAIN):
             break
     return best
 
 
-def _shown_to_search(curve: TradeOff, smallest: float) -> TradeOff:
+def _without_last_bits(curve: TradeOff, smallest: float) -> TradeOff:
     """Return a curve without the last bits of its δ, for a search whose proof is checked after it.
 
     A search goes down slopes with edges, where its next step is decided by last bits: those of a
@@ -271,14 +279,16 @@ def _shown_to_search(curve: TradeOff, smallest: float) -> TradeOff:
     if curve.family != "profile":
         return curve
     delta = curve.parameters["delta"]
-    _, least = math.frexp(smallest)
+    _, smallest_exponent = math.frexp(smallest)
     _, exponents = np.frexp(np.maximum(delta, smallest))
-    last_bits = np.maximum(exponents - _BITS, least - _SMALLEST_BITS)
-    shown = np.ldexp(np.maximum(np.rint(np.ldexp(delta, -last_bits)), 1.0), last_bits)
+    least_last_bit = smallest_exponent - _BITS_OF_SMALLEST
+    last_bits = np.maximum(exponents - _BITS_OF_DELTA, least_last_bit)
+    units_of_last_bit = np.rint(np.ldexp(delta, -last_bits))
+    rounded_delta = np.ldexp(np.maximum(units_of_last_bit, 1.0), last_bits)
     epsilon = curve.parameters["epsilon"]
     # no mechanism has less than one that ignores its data
-    least_possible = np.maximum(0.0, -np.expm1(epsilon))
-    return TradeOff.profile(epsilon, np.clip(shown, least_possible, 1.0))
+    least_delta_of_all = np.maximum(0.0, -np.expm1(epsilon))
+    return TradeOff.profile(epsilon, np.clip(rounded_delta, least_delta_of_all, 1.0))
 
 
 def _proved(
@@ -298,7 +308,8 @@ def _proved(
 
     if near is None:
         return claim.least_private(lambda theta: proved(theta) <= level)
-    return claim.least_private_near(proved, level, ((1 - _CLOSE) * near, (1 + _CLOSE) * near))
+    bracket = ((1 - _NEAR_SHARE) * near, (1 + _NEAR_SHARE) * near)
+    return claim.least_private_near(proved, level, bracket)
 
 
 _remembered_bound = lru_cache(maxsize=65_536)(_bound)
@@ -348,12 +359,17 @@ class OutsideInFamily(LadderPolicy, FamilyPolicy[OutsideIn]):
         if rule is None:
             return np.zeros(numbers.size)
         places = np.searchsorted(rule.levels, numbers)
-        stricter = -_core.normal_quantile(level * self.weights(rule)[places])
-        usual = -_core.normal_quantile((self.planned or level) * np.array(rule.shares)[places])
+        levels = level * self.weights(rule)[places]
+        planned_levels = (self.planned or level) * np.array(rule.shares)[places]
+        # Standard scores that a count must reach at the level, and at the planned one
+        scores = -_core.normal_quantile(levels)
+        planned_scores = -_core.normal_quantile(planned_levels)
         deviation = np.sqrt(numbers * accuracy * (1 - accuracy))
-        correct = numbers * accuracy - (stricter - usual) * deviation
-        each = zip(places.tolist(), correct.tolist(), strict=True)
-        return np.array([rule.worth(place, count) for place, count in each])
+        correct_guesses = numbers * accuracy - (scores - planned_scores) * deviation
+        expected_bounds = []
+        for place, correct in zip(places.tolist(), correct_guesses.tolist(), strict=True):
+            expected_bounds.append(rule.worth(place, correct))
+        return np.array(expected_bounds)
 
     def above(self, least: float) -> Self:
         """See `Policy.above`."""

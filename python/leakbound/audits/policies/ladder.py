@@ -16,23 +16,23 @@ from typing import Literal, NamedTuple, TypeAlias
 Kind: TypeAlias = Literal["pilot", "rung"]
 Reaching: TypeAlias = Callable[[float, Kind, int, int, int], int]
 # Draws of a rung, and of the pilot at each place, or as many as give so many beyond the level
-_DRAWS = 2_000
+_RUNG_DRAWS = 2_000
 _PILOT_DRAWS = 500
-_BEYOND = 20
+_DRAWS_BEYOND_LEVEL = 20
 # In probits: how far below the level the first rung is, at least and about, and how far the next
 # place of the pilot is, at most
-_SURE = 0.5
-_ABOUT = 0.9
-_NEAR = 2.0
+_LEAST_BELOW_LEVEL = 0.5
+_USUAL_BELOW_LEVEL = 0.9
+_NEAR_PROBITS = 2.0
 # In probits: the least step between rungs, and how far below the crossing expected a step ends
-_STEP = 0.1
-_CARE = 2.5
+_LEAST_STEP = 0.1
+_DEVIATIONS_BELOW_CROSSING = 2.5
 # Part of what lies between two places, from whose ends the next one stays away
-_APART = 0.25
+_MARGIN_OF_BRACKET = 0.25
 # The width, in probits, at which a chance jumps
-_JUMP = 0.1
+_JUMP_WIDTH = 0.1
 # How much the usual slope counts, as the inverse of its squared relative error
-_PRIOR = 4.0
+_PRIOR_WEIGHT = 4.0
 _NORMAL = NormalDist()
 
 
@@ -54,35 +54,36 @@ class Ladder:
     @property
     def draws(self) -> int:
         """How many draws the test of a rung has."""
-        return max(_DRAWS, math.ceil(_BEYOND / self.level))
+        return max(_RUNG_DRAWS, math.ceil(_DRAWS_BEYOND_LEVEL / self.level))
 
     def bound(self, start: float) -> float:
         """Return the last parameter refuted, 0 for none; the pilot begins at `start`."""
-        theta, line = self._pilot(start)
-        _, last = self.search
-        proved = 0.0
+        theta, probit_line = self._pilot(start)
+        _, largest_theta = self.search
+        refuted_theta = 0.0
         for index in count():
             reaching = self.refuted(theta, index)
             if reaching is None:
                 break
-            proved = theta
-            if theta == last:
+            refuted_theta = theta
+            if theta == largest_theta:
                 break
-            line.add(theta, reaching, self.draws)
-            next_rung = max(theta + _STEP / line.slope, line.below(_CARE))
-            theta = min(next_rung, last)
-        return proved
+            probit_line.add(theta, reaching, self.draws)
+            least_next = theta + _LEAST_STEP / probit_line.slope
+            expected_next = probit_line.below(_DEVIATIONS_BELOW_CROSSING)
+            theta = min(max(least_next, expected_next), largest_theta)
+        return refuted_theta
 
     def refuted(self, theta: float, index: int) -> int | None:
         """Return how many draws of a rung reach as far; None if they do not refute θ.
 
         The exact test: (1 + count)/(draws + 1) is at most the level.
         """
-        most = math.floor(self.level * (self.draws + 1)) - 1
-        if most < 0:
+        most_reaching = math.floor(self.level * (self.draws + 1)) - 1
+        if most_reaching < 0:
             return None
-        reaching = self.reaching(theta, "rung", index, self.draws, most)
-        if reaching > most:
+        reaching = self.reaching(theta, "rung", index, self.draws, most_reaching)
+        if reaching > most_reaching:
             return None
         return reaching
 
@@ -92,41 +93,45 @@ class Ladder:
         These draws are read here alone. The rung is refuted nearly surely, if any is. Each round
         either doubles the step, or takes at least a quarter off what is between two places.
         """
-        least, last = self.search
-        draws = max(_PILOT_DRAWS, math.ceil(_BEYOND / self.level))
-        stride = _NEAR
+        least_theta, largest_theta = self.search
+        draws = max(_PILOT_DRAWS, math.ceil(_DRAWS_BEYOND_LEVEL / self.level))
+        largest_step = _NEAR_PROBITS
         # The nearest places below the level and above it, with the probits of their chances.
-        below: _Place | None = None
-        above: _Place | None = None
-        theta = min(max(start, least), last)
-        line = Line(self.level)
+        below_level: _Place | None = None
+        above_level: _Place | None = None
+        theta = min(max(start, least_theta), largest_theta)
+        probit_line = Line(self.level)
         for index in count():
-            line.usual = 1 / (self.scale * max(1.0, theta))
+            probit_line.usual_slope = 1 / (self.scale * max(1.0, theta))
             reaching = self.reaching(theta, "pilot", index, draws, draws)
-            probit = line.add(theta, reaching, draws)
-            if probit <= -_SURE:
-                below = _Place(theta, probit)
+            probit = probit_line.add(theta, reaching, draws)
+            if probit <= -_LEAST_BELOW_LEVEL:
+                below_level = _Place(theta, probit)
             else:
-                above = _Place(theta, probit)
-            if below and above:
-                width = above.theta - below.theta
-                if above.probit - below.probit <= _NEAR or width * line.usual <= _JUMP:
-                    return below.theta, line
-                edge = _APART * width
-                crossing = line.place(-_ABOUT)
-                theta = min(max(crossing, below.theta + edge), above.theta - edge)
+                above_level = _Place(theta, probit)
+            if below_level and above_level:
+                bracket_width = above_level.theta - below_level.theta
+                is_near = above_level.probit - below_level.probit <= _NEAR_PROBITS
+                if is_near or bracket_width * probit_line.usual_slope <= _JUMP_WIDTH:
+                    return below_level.theta, probit_line
+                margin = _MARGIN_OF_BRACKET * bracket_width
+                crossing = probit_line.place(-_USUAL_BELOW_LEVEL)
+                theta = max(crossing, below_level.theta + margin)
+                theta = min(theta, above_level.theta - margin)
                 continue
-            step = min(max(abs(probit + _ABOUT), _SURE), stride) / line.slope
-            stride *= 2
-            if above:
-                if theta == least:
+            distance_in_probits = abs(probit + _USUAL_BELOW_LEVEL)
+            step_in_probits = min(max(distance_in_probits, _LEAST_BELOW_LEVEL), largest_step)
+            step = step_in_probits / probit_line.slope
+            largest_step *= 2
+            if above_level:
+                if theta == least_theta:
                     break
-                theta = max(theta - step, least)
+                theta = max(theta - step, least_theta)
             else:
-                if theta == last:
+                if theta == largest_theta:
                     break
-                theta = min(theta + step, last)
-        return theta, line
+                theta = min(theta + step, largest_theta)
+        return theta, probit_line
 
 
 class _Place(NamedTuple):
@@ -140,8 +145,8 @@ class _Place(NamedTuple):
 class _Fit(NamedTuple):
     """A line through places: means of parameter and probit, the slope, and weights of both."""
 
-    theta: float
-    probit: float
+    mean_theta: float
+    mean_probit: float
     slope: float
     weight: float
     weight_of_slope: float
@@ -151,52 +156,58 @@ class _Fit(NamedTuple):
 class Line:
     """A straight line through the probits of chances near a level, as draws have them.
 
-    Weighted least squares, with a slope that is `usual` up to a factor of two or so.
+    Weighted least squares, with a slope that is `usual_slope` up to a factor of two or so.
     """
 
     level: float
-    usual: float = 1.0
+    usual_slope: float = 1.0
     _places: list[_Place] = field(default_factory=list)
 
     def add(self, theta: float, reaching: int, draws: int) -> float:
         """Take in what some draws say, and return by how many probits it is above the level."""
         chance = (reaching + 0.5) / (draws + 1)
         probit = _NORMAL.inv_cdf(chance)
+        # The inverse of the variance of the probit, by the delta method.
         weight = draws * _NORMAL.pdf(probit) ** 2 / (chance * (1 - chance))
-        above = probit - _NORMAL.inv_cdf(self.level)
-        self._places.append(_Place(theta, above, weight))
-        return above
+        probits_above_level = probit - _NORMAL.inv_cdf(self.level)
+        place = _Place(theta, probits_above_level, weight)
+        self._places.append(place)
+        return probits_above_level
 
     @property
     def slope(self) -> float:
         """Probits for a unit of the parameter, positive."""
         return self._fit().slope
 
-    def place(self, above: float) -> float:
+    def place(self, probits_above_level: float) -> float:
         """Return the parameter whose chance is so many probits above the level."""
         fit = self._fit()
-        return fit.theta + (above - fit.probit) / fit.slope
+        return fit.mean_theta + (probits_above_level - fit.mean_probit) / fit.slope
 
     def below(self, deviations: float) -> float:
         """Return a parameter whose chance is below the level, surer the more deviations."""
         fit = self._fit()
-        crossing = fit.theta - fit.probit / fit.slope
+        crossing = fit.mean_theta - fit.mean_probit / fit.slope
         # The variance of a prediction by weighted least squares.
-        variance = 1 / fit.weight + (crossing - fit.theta) ** 2 / fit.weight_of_slope
+        variance_of_slope = (crossing - fit.mean_theta) ** 2 / fit.weight_of_slope
+        variance = 1 / fit.weight + variance_of_slope
         return crossing - deviations * math.sqrt(variance) / fit.slope
 
     def _fit(self) -> _Fit:
         """Fit the line: weighted least squares, with a prior on the slope."""
-        near = [one for one in self._places if abs(one.probit) <= _NEAR] or self._places[-1:]
-        whole = sum(one.weight for one in near)
-        theta = sum(one.weight * one.theta for one in near) / whole
-        probit = sum(one.weight * one.probit for one in near) / whole
-        square = 0.0
-        product = 0.0
-        for one in near:
-            apart = one.theta - theta
-            square += one.weight * apart**2
-            product += one.weight * apart * (one.probit - probit)
-        prior = _PRIOR / self.usual**2
-        slope = (product + prior * self.usual) / (square + prior)
-        return _Fit(theta, probit, max(slope, self.usual / 5), whole, square + prior)
+        near_places = [place for place in self._places if abs(place.probit) <= _NEAR_PROBITS]
+        near_places = near_places or self._places[-1:]
+        weight = sum(place.weight for place in near_places)
+        mean_theta = sum(place.weight * place.theta for place in near_places) / weight
+        mean_probit = sum(place.weight * place.probit for place in near_places) / weight
+        sum_of_squares = 0.0
+        sum_of_products = 0.0
+        for place in near_places:
+            deviation = place.theta - mean_theta
+            sum_of_squares += place.weight * deviation**2
+            sum_of_products += place.weight * deviation * (place.probit - mean_probit)
+        prior_squares = _PRIOR_WEIGHT / self.usual_slope**2
+        sum_of_squares += prior_squares
+        sum_of_products += prior_squares * self.usual_slope
+        slope = max(sum_of_products / sum_of_squares, self.usual_slope / 5)
+        return _Fit(mean_theta, mean_probit, slope, weight, weight_of_slope=sum_of_squares)

@@ -15,7 +15,10 @@ from leakbound.stats import normal_cdf, normal_quantile
 # Numbers of guesses that planning compares.
 _CANDIDATES = 60
 # Standard scores of the counts of correct guesses over which planning averages.
-_COUNTS = normal_quantile((np.arange(9) + 0.5) / 9)
+_STANDARD_SCORES = normal_quantile((np.arange(9) + 0.5) / 9)
+# Standard deviations beyond which scores are not looked at, and thresholds up to there.
+_DEVIATIONS = 7.5
+_THRESHOLDS = 4001
 
 # Shares of all examples guessed, increasing, and guessed right.
 Curve: TypeAlias = tuple[FloatArray, FloatArray]
@@ -27,42 +30,45 @@ def reference(sides: Sides, k: int = 2, *, mu: float = 1.0) -> Curve:
     Scores are N(μ/2, 1) for members and N(-μ/2, 1) for others: what a μ-GDP mechanism allows, and
     the truth that audits plan for where nothing else is said.
     """
-    apart = mu / math.sqrt(2)
+    standardized_difference = mu / math.sqrt(2)
     if k > 2:
-        return _margins(k, apart)
+        return _reference_of_choices(k, standardized_difference)
     if sides == "pairs":  # differences are N(μ, 2) where the first of two is the member
-        threshold = np.linspace(7.5 + apart, 0.0, 4001)
-        right = normal_cdf(apart - threshold)
-        wrong = normal_cdf(-apart - threshold)
+        highest_threshold = _DEVIATIONS + standardized_difference
+        thresholds = np.linspace(highest_threshold, 0.0, _THRESHOLDS)
+        right = normal_cdf(standardized_difference - thresholds)
+        wrong = normal_cdf(-standardized_difference - thresholds)
         return right + wrong, right
-    reach = 7.5 + mu / 2
-    last = 0.0
-    scale = 1.0
+    highest_threshold = _DEVIATIONS + mu / 2
+    lowest_threshold = 0.0
+    share_guessed = 1.0
     if sides == "member":
-        last = -reach
-        scale = 0.5
-    threshold = np.linspace(reach, last, 4001)
-    right = scale * normal_cdf(mu / 2 - threshold)
-    wrong = scale * normal_cdf(-mu / 2 - threshold)
+        lowest_threshold = -highest_threshold
+        share_guessed = 0.5
+    thresholds = np.linspace(highest_threshold, lowest_threshold, _THRESHOLDS)
+    right = share_guessed * normal_cdf(mu / 2 - thresholds)
+    wrong = share_guessed * normal_cdf(-mu / 2 - thresholds)
     return right + wrong, right
 
 
-def _margins(k: int, apart: float) -> Curve:
+def _reference_of_choices(k: int, standardized_difference: float) -> Curve:
     """Return shares of secrets by the margin of the best of k scores."""
-    x = np.linspace(-8.0, 8.0 + apart, 400)
-    margin = np.linspace(8.0 + apart, 0.0, 200)[:, None]
-    width = x[1] - x[0]
+    largest_score = 8.0 + standardized_difference
+    scores = np.linspace(-8.0, largest_score, 400)
+    margins = np.linspace(largest_score, 0.0, 200)[:, None]
+    score_spacing = scores[1] - scores[0]
     # Probabilities of the best score, that of the right value and of a wrong one.
-    of_right = np.exp(-0.5 * (x - apart) ** 2)
-    of_wrong = np.exp(-0.5 * x**2)
-    best_is_right = of_right * width / math.sqrt(math.tau)
-    best_is_wrong = of_wrong * width / math.sqrt(math.tau)
+    right_density = np.exp(-0.5 * (scores - standardized_difference) ** 2)
+    wrong_density = np.exp(-0.5 * scores**2)
+    best_is_right = right_density * score_spacing / math.sqrt(math.tau)
+    best_is_wrong = wrong_density * score_spacing / math.sqrt(math.tau)
     # How likely one wrong value, and the right one, are below it by the margin.
-    wrong_below = normal_cdf(x - margin)
-    right_below = normal_cdf(x - apart - margin)
-    right = wrong_below ** (k - 1) @ best_is_right
-    wrong = (wrong_below ** (k - 2) * right_below) @ best_is_wrong
-    return right + (k - 1) * wrong, right
+    wrong_is_below = normal_cdf(scores - margins)
+    right_is_below = normal_cdf(scores - standardized_difference - margins)
+    other_wrong_are_below = wrong_is_below ** (k - 2) * right_is_below
+    right = wrong_is_below ** (k - 1) @ best_is_right
+    wrong_for_each = other_wrong_are_below @ best_is_wrong
+    return right + (k - 1) * wrong_for_each, right
 
 
 def best_fixed(
@@ -72,25 +78,28 @@ def best_fixed(
 
     Counts are tested by the recursion: the tight test, which costs more, prefers the same numbers.
     """
-    share, right = curve
-    candidates = np.unique(np.rint(np.geomspace(1, examples, _CANDIDATES)).astype(int))
-    precision = np.interp(candidates / examples, share, right / share)
+    guessed_share, right_share = curve
+    spaced_guesses = np.geomspace(1, examples, _CANDIDATES)
+    candidates = np.unique(np.rint(spaced_guesses).astype(int))
+    precisions = np.interp(candidates / examples, guessed_share, right_share / guessed_share)
+    one_sided = sides == "member"
 
-    def bound(correct: int, guesses: int) -> float:
-        return claim.lower_bound(
-            correct, guesses, examples, level, test="recursion", one_sided=sides == "member"
-        )
+    def mean_bound(guesses: int, precision: float) -> float:
+        deviation = math.sqrt(guesses * precision * (1 - precision))
+        counts = np.rint(guesses * precision + _STANDARD_SCORES * deviation)
+        bounds = []
+        for correct in np.clip(counts, 0, guesses):
+            bound = claim.lower_bound(
+                int(correct), guesses, examples, level, test="recursion", one_sided=one_sided
+            )
+            bounds.append(bound)
+        return float(np.mean(bounds))
 
-    def mean(guesses: int, p: float) -> float:
-        deviation = math.sqrt(guesses * p * (1 - p))
-        drawn = np.rint(guesses * p + _COUNTS * deviation)
-        counts = np.clip(drawn, 0, guesses)
-        return float(np.mean([bound(int(correct), guesses) for correct in counts]))
-
-    each = zip(candidates.tolist(), precision.tolist(), strict=True)
-    proved = [mean(guesses, p) for guesses, p in each]
-    best = int(np.argmax(proved))
-    return Fixed(int(candidates[best])), proved[best]
+    mean_bounds = []
+    for guesses, precision in zip(candidates.tolist(), precisions.tolist(), strict=True):
+        mean_bounds.append(mean_bound(guesses, precision))
+    best = int(np.argmax(mean_bounds))
+    return Fixed(int(candidates[best])), mean_bounds[best]
 
 
 @lru_cache(maxsize=256)

@@ -27,17 +27,17 @@ from leakbound.cuts.policy import PATH_NAMES, Best, Policy, Proof, chance_explai
 LEAST_LEVEL = 1e-4
 """The least level of a test: smaller ones would need too many simulations."""
 # ln of the ratio at which a reference is refuted, about
-_CROSSED = math.log(3.5)
+_LN_REFUTED = math.log(3.5)
 # Parts of the lattices of references: of the first, and of those in one of its parts
-_COARSE = 26
-_FINE = 16
+_COARSE_PARTS = 26
+_FINE_PARTS = 16
 # The largest parameter where a family has none: no number of trials proves as much
-_MOST = 32.0
+_LARGEST_PARAMETER = 32.0
 # The least reference where a family has none, relative to 1/√m, and how much less is tested
-_LEAST = 0.5
-_LESS = 0.05
+_LEAST_REFERENCE = 0.5
+_LEAST_TESTED_SHARE = 0.05
 # The change of a parameter that moves a chance by about a probit, relative to 1/√m
-_SCALE = 2.2
+_PROBIT_SCALE = 2.2
 # Where guesses may stand out: at the top of the ranking, at its bottom, or at both
 _End: TypeAlias = Literal["member_half", "nonmember_half", "interleaved"]
 _ENDS: tuple[_End, ...] = ("member_half", "nonmember_half", "interleaved")
@@ -105,9 +105,9 @@ class TrialsPolicy(Policy):
         """The values of the parameter between which references are."""
         low, high = self.claim.search
         if math.isinf(high):
-            high = _MOST
+            high = _LARGEST_PARAMETER
         if not low:
-            low = min(_LEAST / math.sqrt(self.trials), 1e-4 * high)
+            low = min(_LEAST_REFERENCE / math.sqrt(self.trials), 1e-4 * high)
         return low, high
 
     def audit(self, game: Game, level: float, /) -> Proof:
@@ -118,26 +118,26 @@ class TrialsPolicy(Policy):
         def bound(statistic: Statistic) -> float:
             return self.ladder(statistic, level, game.seed).bound(statistic.theta)
 
-        members_above = [path.count(edge)[1] for edge in self.cells.edges[1:]]
-        found = np.diff(members_above, prepend=0).astype(np.uint64)
-        statistic = self.statistic(found)
-        proved = bound(statistic)
-        end, guesses, right = self._standing_out(statistic)
+        members_above = [path.count(cell_edge)[1] for cell_edge in self.cells.edges[1:]]
+        members_in_cells = np.diff(members_above, prepend=0).astype(np.uint64)
+        statistic = self.statistic(members_in_cells)
+        largest_refuted = bound(statistic)
+        end, guesses, correct = self._guesses_standing_out(statistic)
         reason = ""
-        if not proved:
-            reason = chance_explains(guesses, right)
+        if not largest_refuted:
+            reason = chance_explains(guesses, correct)
         return Proof(
             policy=self,
             game=game,
             ranking=ranking,
             scored=scored,
             order=end,
-            best=Best(proved, guesses, right),
+            best=Best(largest_refuted, guesses, correct),
             level=level,
             reason=reason,
             options={
                 "cuts": {"type": "Ranks", "reference": statistic.theta},
-                "paths": [PATH_NAMES[one] for one in _ENDS],
+                "paths": [PATH_NAMES[end_of_ranking] for end_of_ranking in _ENDS],
                 "level": level,
             },
             notes=notes,
@@ -145,24 +145,25 @@ class TrialsPolicy(Policy):
             points=lambda most: untested(ranking.path(end), most),
         )
 
-    def _standing_out(self, statistic: "Statistic") -> tuple[_End, int, int]:
+    def _guesses_standing_out(self, statistic: "Statistic") -> tuple[_End, int, int]:
         """Return the guesses that stand out most from the last reference, and how many are right.
 
         They are at one end of the ranking, or as many at both.
         """
-        found = statistic.members
-        reference, _ = statistic.references[-1]
-        excesses = reference.ratios(found)[1:]
-        kind, size = divmod(int(excesses.argmax()), len(self.cells.ends))
-        cut = self.cells.ends[size]
-        right_at_top = int(found[: size + 1].sum())
-        right_at_bottom = cut - int(found[-size - 1 :].sum())
-        end = _ENDS[kind]
+        members_in_cells = statistic.members
+        last_reference, _ = statistic.references[-1]
+        ln_likelihood_ratios = last_reference.ratios(members_in_cells)[1:]
+        largest_ratio = int(ln_likelihood_ratios.argmax())
+        end_index, last_cell = divmod(largest_ratio, len(self.cells.ends))
+        cut = self.cells.ends[last_cell]
+        correct_at_top = int(members_in_cells[: last_cell + 1].sum())
+        correct_at_bottom = cut - int(members_in_cells[-last_cell - 1 :].sum())
+        end = _ENDS[end_index]
         if end == "member_half":
-            return end, cut, right_at_top
+            return end, cut, correct_at_top
         if end == "nonmember_half":
-            return end, cut, right_at_bottom
-        return end, 2 * cut, right_at_top + right_at_bottom
+            return end, cut, correct_at_bottom
+        return end, 2 * cut, correct_at_top + correct_at_bottom
 
     def remarks(self, proof: Proof) -> Strings:
         """See `Policy.remarks`: scores look inverted."""
@@ -174,22 +175,23 @@ class TrialsPolicy(Policy):
         They are on a lattice, and then on finer ones. So any ranking that reaches as far has a
         large statistic where one of the lattices was left, or no smaller one at the end.
         """
-        least, high = self.search
-        low = least
-        lattice = np.geomspace(low, high, _COARSE + 1)
-        passed = list[tuple[_core.Reference, float]]()
+        least_theta, largest_theta = self.search
+        last_refuted = least_theta
+        lattice = np.geomspace(least_theta, largest_theta, _COARSE_PARTS + 1)
+        passed_references = list[tuple[_core.Reference, float]]()
         while True:
             for theta in lattice.tolist():
                 reference = _reference(self, theta)
-                value = float(np.logaddexp.reduce(reference.ratios(members)))
-                if value < _CROSSED:
+                ln_statistic = float(np.logaddexp.reduce(reference.ratios(members)))
+                if ln_statistic < _LN_REFUTED:
                     break
-                low = theta
-            near = math.log(theta / low) * math.sqrt(self.trials) <= 2
-            if near or value >= _CROSSED or theta == least:
-                return Statistic(members, theta, [*passed, (reference, value)])
-            passed.append((reference, _CROSSED))
-            lattice = np.geomspace(low, theta, _FINE + 1)[1:]
+                last_refuted = theta
+            is_near = math.log(theta / last_refuted) * math.sqrt(self.trials) <= 2
+            if is_near or ln_statistic >= _LN_REFUTED or theta == least_theta:
+                references = [*passed_references, (reference, ln_statistic)]
+                return Statistic(members, theta, references)
+            passed_references.append((reference, _LN_REFUTED))
+            lattice = np.geomspace(last_refuted, theta, _FINE_PARTS + 1)[1:]
 
     def ladder(self, statistic: Statistic, level: float, seed: int) -> Ladder:
         """Return the search for the least private parameter that a ranking refutes."""
@@ -199,20 +201,21 @@ class TrialsPolicy(Policy):
             references = []
 
         def reaching(theta: float, kind: Kind, index: int, draws: int, most: int) -> int:
-            name = Purpose.TRIALS.derived(seed, int(kind == "rung"), index)
+            is_rung = int(kind == "rung")
+            seed_of_draws = Purpose.TRIALS.derived(seed, is_rung, index)
             return self.cells.reaching(
-                self.worst(theta), references, number=draws, most=most, seed=name
+                self.worst(theta), references, number=draws, most=most, seed=seed_of_draws
             )
 
-        least, last = self.search
-        smallest, _ = self.claim.search
-        if smallest == 0:
-            least *= _LESS
+        least_theta, largest_theta = self.search
+        smallest_of_family, _ = self.claim.search
+        if smallest_of_family == 0:
+            least_theta *= _LEAST_TESTED_SHARE
         return Ladder(
             reaching=reaching,
             level=level,
-            search=(least, last),
-            scale=_SCALE / math.sqrt(self.trials),
+            search=(least_theta, largest_theta),
+            scale=_PROBIT_SCALE / math.sqrt(self.trials),
         )
 
     def _perfect(self) -> Counts:
