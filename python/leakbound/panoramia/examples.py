@@ -28,8 +28,8 @@ class Examples:
         """Labels as models know them."""
         if self.y is None or self.classes is None:
             return self.y
-        named: AnyArray = self.classes[self.y]
-        return named
+        class_names: AnyArray = self.classes[self.y]
+        return class_names
 
     __repr__ = brief
 
@@ -49,7 +49,8 @@ class Examples:
         if labels is None:
             return cls(x=x, y=None)
         if classes is not None:
-            labels = np.searchsorted(classes, targets_of(labels, f"{name}'s labels").astype(str))
+            class_names = targets_of(labels, f"{name}'s labels").astype(str)
+            labels = np.searchsorted(classes, class_names)
         y = vector(labels, name=f"{name}'s labels", kinds="biu")
         check_length(y, examples=len(x), name=f"{name}'s labels")
         return cls(x=x, y=y.astype(np.int64), classes=classes)
@@ -62,18 +63,20 @@ class Examples:
 
     def joined(self, other: "Examples") -> "Examples":
         """Return these examples, and others of the same kind after them."""
-        labelled = self.y is not None and other.y is not None
-        y = None
-        if labelled:
-            y = np.concatenate([self.y, other.y])
-        return Examples(x=np.concatenate([self.x, other.x]), y=y, classes=self.classes)
+        inputs = np.concatenate([self.x, other.x])
+        labels = None
+        if self.y is not None and other.y is not None:
+            labels = np.concatenate([self.y, other.y])
+        return Examples(x=inputs, y=labels, classes=self.classes)
 
     def check_alike(self, others: "Examples", name: str) -> None:
         """Check that others are of the same kind as these, which are members."""
-        if self.x.shape[1:] != others.x.shape[1:]:
+        member_shape = self.x.shape[1:]
+        other_shape = others.x.shape[1:]
+        if member_shape != other_shape:
             raise InputError(
-                f"{name} have examples of shape {others.x.shape[1:]} and members of shape "
-                f"{self.x.shape[1:]}; both must be of one kind"
+                f"{name} have examples of shape {other_shape} and members of shape "
+                f"{member_shape}; both must be of one kind"
             )
         if (self.y is None) != (others.y is None):
             raise OptionError(f"{name} must have labels if and only if members have")

@@ -33,17 +33,19 @@ class Side:
     @property
     def table(self) -> FloatArray:
         """What is known of each example without a target, as columns."""
-        parts = [self.examples.x, self.helper]
+        known = [self.examples.x, self.helper]
         if self.examples.y is not None:
-            parts.append(self.examples.y)
-        return np.column_stack([part.reshape(len(self), -1) for part in parts]).astype(np.float64)
+            known.append(self.examples.y)
+        columns = [values.reshape(len(self), -1) for values in known]
+        return np.column_stack(columns).astype(np.float64)
 
     def signals(self, target: str | None, rows: IntArray) -> FloatArray:
         """Return what the baseline sees of some examples, or the attack on a target."""
-        helper = self.helper[rows]
+        helper_outputs = self.helper[rows]
         if target is None:
-            return helper
-        return np.concatenate([helper, self.targets[target][rows]], axis=1)
+            return helper_outputs
+        target_outputs = self.targets[target][rows]
+        return np.concatenate([helper_outputs, target_outputs], axis=1)
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,8 @@ class Parts:
         """Return these parts, or the same shares of fewer pairs."""
         if pairs >= self.all:
             return self
-        train, validation = (pairs * part // self.all for part in (self.train, self.validation))
+        train = pairs * self.train // self.all
+        validation = pairs * self.validation // self.all
         return Parts(train=train, validation=validation, test=pairs - train - validation)
 
     def check(self) -> None:
@@ -75,8 +78,9 @@ class Parts:
 
     def drawn(self, examples: int, purpose: Purpose, seed: int) -> list[IntArray]:
         """Return rows for each part, drawn at random."""
-        order = purpose.rng(seed).permutation(examples)[: self.all]
-        return np.split(order, np.cumsum([self.train, self.validation]))
+        shuffled_rows = purpose.rng(seed).permutation(examples)
+        part_ends = np.cumsum([self.train, self.validation])
+        return np.split(shuffled_rows[: self.all], part_ends)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,37 +89,40 @@ class Pairs:
 
     members: Side
     others: Side
-    mine: IntArray
-    theirs: IntArray
+    member_rows: IntArray
+    other_rows: IntArray
 
     def first(self, count: int) -> "Pairs":
         """Return so many of the pairs."""
-        return replace(self, mine=self.mine[:count], theirs=self.theirs[:count])
+        return replace(
+            self,
+            member_rows=self.member_rows[:count],
+            other_rows=self.other_rows[:count],
+        )
 
     def seen(self, target: str | None = None) -> Sample:
         """Return both examples of each pair as the attack on a target sees them, members first.
 
         Without a target, as the baseline sees them.
         """
-        members = self.members.examples.take(self.mine)
-        others = self.others.examples.take(self.theirs)
-        signals = [
-            self.members.signals(target, self.mine),
-            self.others.signals(target, self.theirs),
-        ]
+        members = self.members.examples.take(self.member_rows)
+        others = self.others.examples.take(self.other_rows)
+        member_signals = self.members.signals(target, self.member_rows)
+        other_signals = self.others.signals(target, self.other_rows)
         return Sample(
             examples=members.joined(others),
-            signals=np.concatenate(signals),
-            member=np.repeat([True, False], self.mine.size),
+            signals=np.concatenate([member_signals, other_signals]),
+            member=np.repeat([True, False], self.member_rows.size),
         )
 
     def falls(self, coins: BoolArray) -> Arrays:
         """Return how far the losses of the examples shown fell, by target."""
-        fell = {}
-        for name, mine in self.members.falls.items():
-            theirs = self.others.falls[name]
-            fell[f"losses-{name}"] = np.where(coins, mine[self.mine], theirs[self.theirs])
-        return fell
+        falls_shown = {}
+        for target, member_falls in self.members.falls.items():
+            of_members = member_falls[self.member_rows]
+            of_others = self.others.falls[target][self.other_rows]
+            falls_shown[f"losses-{target}"] = np.where(coins, of_members, of_others)
+        return falls_shown
 
 
 def play(
@@ -130,34 +137,39 @@ def play(
 ) -> Arrays:
     """Train baseline and attacks, then flip the coins and score the examples shown."""
     # 1. Pairs that train, choose and are audited.
-    rows = parts.drawn(len(members), Purpose.GAME_MEMBERS, seed)
+    member_rows = parts.drawn(len(members), Purpose.GAME_MEMBERS, seed)
     other_rows = parts.drawn(len(others), Purpose.GAME_OTHERS, seed)
-    lesson, validation, tested = (
-        Pairs(members, others, mine, theirs) for mine, theirs in zip(rows, other_rows, strict=True)
+    training, validation, audited = (
+        Pairs(members=members, others=others, member_rows=of_members, other_rows=of_others)
+        for of_members, of_others in zip(member_rows, other_rows, strict=True)
     )
     # 2. Training.
-    baselines, attacks = _trained(lesson, validation, sizes, options, seed=seed, tick=tick)
+    baselines, attacks = _trained(training, validation, sizes, options, seed=seed, tick=tick)
     # 3. Coins, once training is over: they show one example of each pair.
     coins = Purpose.GAME_COINS.rng(seed).random(parts.test) < 0.5
-    shown = np.arange(coins.size) + np.where(coins, 0, coins.size)
+    shown_rows = np.arange(coins.size) + np.where(coins, 0, coins.size)
 
     def scores(attack: FittedAttack, target: str | None = None) -> FloatArray:
-        test = tested.seen(target)
-        return attack.score(test.examples.take(shown), test.signals[shown])
+        sample = audited.seen(target)
+        return attack.score(sample.examples.take(shown_rows), sample.signals[shown_rows])
 
+    baseline_scores = {name: scores(baseline) for name, baseline in baselines.items()}
+    attack_scores = {
+        f"attack-{target}": scores(attack, target) for target, attack in attacks.items()
+    }
     return {
-        "rows": tested.mine,
-        "others": tested.theirs,
+        "rows": audited.member_rows,
+        "others": audited.other_rows,
         "coins": coins,
         "baseline-validation": baselines["baseline"].validation,
-        **{name: scores(baseline) for name, baseline in baselines.items()},
-        **{f"attack-{target}": scores(attack, target) for target, attack in attacks.items()},
-        **tested.falls(coins),
+        **baseline_scores,
+        **attack_scores,
+        **audited.falls(coins),
     }
 
 
 def _trained(
-    lesson: Pairs,
+    training: Pairs,
     validation: Pairs,
     sizes: tuple[int, ...],
     options: Options,
@@ -167,27 +179,29 @@ def _trained(
 ) -> tuple[dict[str, FittedAttack], dict[str, FittedAttack]]:
     """Return baselines, which do not use a target, and an attack on each target."""
     device = options.device or "cpu"
+    error_probability = complement(options.confidence)
+    ranking_level = shares.RANKINGS.of(error_probability, 2)
 
-    def fit(pairs: Pairs, target: str | None = None, ready: object = None) -> FittedAttack:
+    def fit(pairs: Pairs, target: str | None = None, prepared: object = None) -> FittedAttack:
         return options.attack.fit(
             pairs.seen(target),
             validation.seen(target),
             seed=seed,
-            level=shares.RANKINGS.of(complement(options.confidence), 2),
+            level=ranking_level,
             cuts=options.cuts,
             device=device,
-            prepared=ready,
+            prepared=prepared,
         )
 
     baselines = {}
     for size in sizes:  # further baselines learn from fewer pairs
         tick(f"seed {seed}: a baseline from {2 * size:,} examples")
-        baselines[f"baseline-{size}"] = fit(lesson.first(size))
+        baselines[f"baseline-{size}"] = fit(training.first(size))
     tick(f"seed {seed}: the baseline")
-    ready = options.attack.prepare(lesson.seen(), validation.seen(), seed=seed, device=device)
-    baselines["baseline"] = fit(lesson, ready=ready)
+    prepared = options.attack.prepare(training.seen(), validation.seen(), seed=seed, device=device)
+    baselines["baseline"] = fit(training, prepared=prepared)
     attacks = {}
-    for target in lesson.members.targets:
+    for target in training.members.targets:
         tick(f"seed {seed}: the attack on {target}")
-        attacks[target] = fit(lesson, target, ready)
+        attacks[target] = fit(training, target=target, prepared=prepared)
     return baselines, attacks

@@ -142,8 +142,8 @@ class Options:
             )
         if self.helper_examples is not None:
             integer(self.helper_examples, name="helper_examples", least=20)
-        ends = [0.0, *(real(x, name="saturation", above=0, below=1) for x in self.saturation)]
-        if any(high <= low for low, high in pairwise(ends)):
+        saturation = [real(share, name="saturation", above=0, below=1) for share in self.saturation]
+        if any(larger <= share for share, larger in pairwise([0.0, *saturation])):
             raise OptionError(f"saturation must be increasing, got {self.saturation}")
         seeds = [integer(seed, name="seeds", least=0) for seed in self.seeds]
         if not seeds or len(set(seeds)) < len(seeds):

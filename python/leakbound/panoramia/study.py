@@ -111,7 +111,7 @@ def run(
     if tables.frames is not None:
         generator = tables.frames.with_categorical_columns(generator)
         options = replace(options, inputs=tables.frames.inputs)
-    teaching = _teaching(
+    generator_rows = _generator_rows(
         generator,
         options=options,
         members=len(data),
@@ -123,7 +123,7 @@ def run(
     study = _Study(
         models=models,
         members=data,
-        teaching=teaching,
+        generator_rows=generator_rows,
         generator=generator,
         options=options,
         nonmembers=real,
@@ -168,12 +168,19 @@ class _Tables:
         """Settle it by all examples; networks are given a table of numbers as it is."""
         from torch import nn
 
-        given = [pair_of(one) for one in (members, nonmembers) if one is not None]
-        frames = Frames.of([table for table, _ in given], inputs)
-        networks = any(isinstance(one, nn.Module) for one in models.values())
-        if frames is not None and frames.plain and (networks or inputs is not None):
+        given_tables = []
+        given_labels = []
+        for examples in (members, nonmembers):
+            if examples is not None:
+                table, labels = pair_of(examples)
+                given_tables.append(table)
+                given_labels.append(labels)
+        frames = Frames.of(given_tables, inputs)
+        has_network = any(isinstance(model, nn.Module) for model in models.values())
+        takes_numbers = has_network or inputs is not None
+        if frames is not None and frames.plain and takes_numbers:
             frames = None
-        return cls(frames, classes_of([labels for _, labels in given]))
+        return cls(frames=frames, classes=classes_of(given_labels))
 
     def examples(self, data: object, name: str) -> Examples:
         """Read members or non-members."""
@@ -212,7 +219,7 @@ class _Study:
 
     models: dict[str, Target]
     members: Examples
-    teaching: IntArray
+    generator_rows: IntArray
     generator: Generator | Sampler
     options: Options
     nonmembers: Examples | None
@@ -232,35 +239,39 @@ class _Study:
             self.members.check_alike(others, "nonmembers")
         for pairs in (self.audited.size, len(self.held_out or self.members)):
             self.parts.within(pairs).check()
-        if self.helped_by("members") and self.teaching.size < LEAST:
-            few = f"needs at least {LEAST} of them, got {self.teaching.size}"
+        if self.helped_by("members") and self.generator_rows.size < LEAST:
+            few = f"needs at least {LEAST} of them, got {self.generator_rows.size}"
             raise OptionError(f"a helper trained on members of the generator {few}")
-        epochs = sum(helper.epochs for helper in options.helpers)
-        kinds = 2  # generated non-members, and real ones
+        helper_epochs = sum(helper.epochs for helper in options.helpers)
+        nonmember_kinds = 2  # generated non-members, and real ones
         if others is None:
-            kinds = 1
-        games = kinds * (1 + len(self.models)) + len(options.saturation)
-        self.tick.total = 2 + len(self.models) + epochs + len(options.seeds) * games
+            nonmember_kinds = 1
+        fits_of_kind = 1 + len(self.models)
+        fits_of_seed = nonmember_kinds * fits_of_kind + len(options.saturation)
+        all_fits = len(options.seeds) * fits_of_seed
+        self.tick.total = 2 + len(self.models) + helper_epochs + all_fits
 
     @property
     def audited(self) -> IntArray:
         """Rows of the members that did not train the generator."""
-        return np.setdiff1d(np.arange(len(self.members)), self.teaching)
+        return np.setdiff1d(np.arange(len(self.members)), self.generator_rows)
 
     @property
     def parts(self) -> Parts:
         """Sizes of the parts of a game."""
-        train, validation = (round(share * len(self.members)) for share in self.options.shares[1:])
-        return Parts(
-            train=train, validation=validation, test=self.audited.size - train - validation
-        )
+        _, train_share, validation_share = self.options.shares
+        train = round(train_share * len(self.members))
+        validation = round(validation_share * len(self.members))
+        test = self.audited.size - train - validation
+        return Parts(train=train, validation=validation, test=test)
 
     @property
     def held_out(self) -> Examples | None:
         """Non-members that did not train a helper: the second half, if there is one."""
         if self.nonmembers is None or not self.helped_by("real"):
             return self.nonmembers
-        return self.nonmembers.take(slice(len(self.nonmembers) // 2, None))
+        half = len(self.nonmembers) // 2
+        return self.nonmembers.take(slice(half, None))
 
     def compared(self, samples: Examples) -> dict[str, Examples]:
         """Return the examples that are told apart: members, generated ones, and real ones."""
@@ -278,8 +289,11 @@ class _Study:
 
     def words(self) -> dict[str, str]:
         """Return every option in words."""
-        options = {field.name: getattr(self.options, field.name) for field in fields(self.options)}
-        return {"generator": _words(self.generator), **{k: _words(v) for k, v in options.items()}}
+        words = {"generator": _words(self.generator)}
+        for option in fields(self.options):
+            value = getattr(self.options, option.name)
+            words[option.name] = _words(value)
+        return words
 
     def ingredients(self) -> dict[str, str]:
         """Return what the outcome depends on, in words and digests."""
@@ -287,25 +301,31 @@ class _Study:
 
         others = self.nonmembers
         models = {**self.models, "": self.initial}
+        fingerprints = []
+        for name, model in models.items():
+            if model:
+                fingerprints.append(f"{name}:{fingerprint(model)}")
         nonmembers = "none"
         if others is not None:
             nonmembers = digest(others.x, others.y)
         return {
             **self.words(),
             "tables": self.tables.said,
-            "members": digest(self.members.x, self.members.y, self.teaching),
+            "members": digest(self.members.x, self.members.y, self.generator_rows),
             "nonmembers": nonmembers,
-            "models": " ".join(
-                f"{name}:{fingerprint(model)}" for name, model in models.items() if model
-            ),
+            "models": " ".join(fingerprints),
         }
 
     def generate(self) -> Arrays:
         """Fit the generator, and draw what the audit and the helper need."""
         self.tick("fitting the generator")
         generator = self.generator
-        lesson = self.members.take(self.teaching)
-        sampler = generator.fit(lesson.x, lesson.y) if hasattr(generator, "fit") else generator
+        sampler: Sampler
+        if hasattr(generator, "fit"):
+            training = self.members.take(self.generator_rows)
+            sampler = generator.fit(training.x, training.y)
+        else:
+            sampler = generator
         needed = self.parts.all
         if self.helped_by("generated"):
             needed += self.options.helper_examples or len(self.members)
@@ -335,18 +355,20 @@ class _Study:
         from leakbound.panoramia.models.target import signals, train
 
         # Samples beyond those that are audited.
-        lesson = samples.take(slice(self.parts.all, None))
+        training = samples.take(slice(self.parts.all, None))
         if helper.trained_on == "members":
-            order = Purpose.HELPER_LESSON.rng(self.options.seeds[0]).permutation(self.teaching)
-            lesson = self.members.take(order)
+            order_rng = Purpose.HELPER_LESSON.rng(self.options.seeds[0])
+            shuffled_rows = order_rng.permutation(self.generator_rows)
+            training = self.members.take(shuffled_rows)
         if helper.trained_on == "real" and self.nonmembers is not None:
-            lesson = self.nonmembers.take(slice(len(self.nonmembers) // 2))
+            half = len(self.nonmembers) // 2
+            training = self.nonmembers.take(slice(half))
         inputs = self.options.inputs
         device = self.options.device or "cpu"
         model = train(
             helper,
             target=next(iter(self.models.values())),
-            examples=lesson,
+            examples=training,
             inputs=inputs,
             seed=index,
             progress=self.tick,
@@ -377,18 +399,23 @@ class _Study:
 
     def side(self, name: str, examples: Examples, answers: Arrays) -> Side:
         """Put examples and answers about them together."""
-        said = {target: answers[f"target {target} {name}"] for target in self.models}
-        helpers = [answers[f"{helper_name(i)} {name}"] for i, _ in enumerate(self.options.helpers)]
-        # Without a helper, the baseline sees no model.
-        helper = np.stack(helpers or [*said.values()][:1], axis=1)[:, : len(helpers)]
-        before = answers.get(f"initial {name}")
-        falls = {target: loss_decrease(values, before) for target, values in said.items()}
-        return Side(
-            examples=examples,
-            helper=helper,
-            targets={key: x[:, None] for key, x in said.items()},
-            falls=falls,
-        )
+        target_outputs = {target: answers[f"target {target} {name}"] for target in self.models}
+        helper_outputs = [
+            answers[f"{helper_name(index)} {name}"] for index, _ in enumerate(self.options.helpers)
+        ]
+        if helper_outputs:
+            helper = np.stack(helper_outputs, axis=1)
+        else:
+            # Without a helper, the baseline sees no model.
+            first_outputs = next(iter(target_outputs.values()))
+            helper = first_outputs[:, None][:, :0]
+        initial_outputs = answers.get(f"initial {name}")
+        falls = {}
+        targets = {}
+        for target, outputs in target_outputs.items():
+            falls[target] = loss_decrease(outputs, initial_outputs)
+            targets[target] = outputs[:, None]
+        return Side(examples=examples, helper=helper, targets=targets, falls=falls)
 
     def games(
         self, store: Checkpoints, sides: Mapping[str, Side]
@@ -410,14 +437,25 @@ class _Study:
         if others == "generated":
             sizes = self.sizes()
         parts = self.parts.within(len(sides[others]))
-        both = sides["members"], sides[others]
-        return play(*both, parts, sizes, self.options, seed=seed, tick=self.tick)
+        return play(
+            members=sides["members"],
+            others=sides[others],
+            parts=parts,
+            sizes=sizes,
+            options=self.options,
+            seed=seed,
+            tick=self.tick,
+        )
 
     def sizes(self) -> tuple[int, ...]:
         """Return the pairs that further baselines learn from."""
-        train = self.parts.train
-        sizes = {max(LEAST, round(share * train)) for share in self.options.saturation}
-        return tuple(sorted(size for size in sizes if size < train))
+        training_pairs = self.parts.train
+        sizes = set[int]()
+        for share in self.options.saturation:
+            size = max(LEAST, round(share * training_pairs))
+            if size < training_pairs:
+                sizes.add(size)
+        return tuple(sorted(sizes))
 
     def report(
         self,
@@ -439,7 +477,7 @@ class _Study:
             rows=rows,
             saturation=saturation,
             seeds=options.seeds,
-            sizes={"generator": self.teaching.size, **vars(self.parts)},
+            sizes={"generator": self.generator_rows.size, **vars(self.parts)},
             options=self.words(),
             warnings=tuple(warnings_of(rows, saturation)),
             losses=tuple(losses_of(answers, self.models)),
@@ -450,17 +488,17 @@ class _Study:
         """Return what is known of the audited examples of each game without a target."""
         members = sides["members"].table
         others = sides["generated"].table
-        return [
-            shown_of(
-                game,
-                np.where(game["coins"][:, None], members[game["rows"]], others[game["others"]]),
-                seed=self.options.seeds[0],
-            )
-            for game in games
-        ]
+        learnings = []
+        for game in games:
+            shows_member = game["coins"][:, None]
+            member_table = members[game["rows"]]
+            other_table = others[game["others"]]
+            shown_table = np.where(shows_member, member_table, other_table)
+            learnings.append(shown_of(game, shown_table, seed=self.options.seeds[0]))
+        return learnings
 
 
-def _teaching(
+def _generator_rows(
     generator: Generator | Sampler,
     options: Options,
     members: int,

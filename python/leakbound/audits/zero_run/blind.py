@@ -15,8 +15,8 @@ from leakbound.propensity.scaling import standardised
 # Parts of the pairs: a model learns from those before each but the first.
 _PARTS = 5
 # Pairs that are guessed about at most, and at least.
-_MOST = 5_000
-_LEAST = 50
+_MOST_PAIRS = 5_000
+_FEWEST_PAIRS = 50
 # Standard deviations at which features are clipped.
 _CLIPPED = 5.0
 _CLASSIFIER = "logistic regression"
@@ -31,28 +31,32 @@ def blind_guesses(features: FloatArray, member: BoolArray, seed: int) -> JsonObj
     surest. It is no test: no p-value is computed.
     """
     rng = Purpose.BLIND_PAIRS.rng(seed)
-    inside = rng.permutation(np.flatnonzero(member))
-    outside = rng.permutation(np.flatnonzero(~member))
-    count = min(inside.size, outside.size, _MOST)
-    if count < _LEAST:
+    member_rows = rng.permutation(np.flatnonzero(member))
+    nonmember_rows = rng.permutation(np.flatnonzero(~member))
+    pairs = min(member_rows.size, nonmember_rows.size, _MOST_PAIRS)
+    if pairs < _FEWEST_PAIRS:
         return {}
-    rows = np.concatenate([inside[:count], outside[:count]])
-    members, others = np.split(standardised(features[rows], _CLIPPED), 2)
-    right = 0
+    rows = np.concatenate([member_rows[:pairs], nonmember_rows[:pairs]])
+    standardised_features = standardised(features[rows], _CLIPPED)
+    of_members, of_nonmembers = np.split(standardised_features, 2)
+    correct_guesses = 0
     guesses = 0
-    for part in np.array_split(np.arange(count), _PARTS)[1:]:
-        earlier = part[0]
-        learnt = np.concatenate([members[:earlier], others[:earlier]])
+    for part in np.array_split(np.arange(pairs), _PARTS)[1:]:
+        earlier_pairs = part[0]
+        training_rows = np.concatenate([of_members[:earlier_pairs], of_nonmembers[:earlier_pairs]])
+        training_labels = np.arange(2 * earlier_pairs) < earlier_pairs
         try:
-            coefficients = ridge_coefficients(learnt, np.arange(2 * earlier) < earlier)
+            coefficients = ridge_coefficients(training_rows, training_labels)
         except FitError:
             return {}
-        log_odds = _core.linear_log_odds(coefficients, members[part])[0]
-        log_odds_of_others = _core.linear_log_odds(coefficients, others[part])[0]
-        surest, guess = bets(np.zeros(part.size), log_odds - log_odds_of_others)
-        right += int((guess > 0).sum())
-        guesses += surest.size
-    return {"blind_baseline": {"classifier": _CLASSIFIER, "right": right, "of": guesses}}
+        member_log_odds = _core.linear_log_odds(coefficients, of_members[part])[0]
+        nonmember_log_odds = _core.linear_log_odds(coefficients, of_nonmembers[part])[0]
+        differences = member_log_odds - nonmember_log_odds
+        no_claim = np.zeros(part.size)
+        surest_pairs, signs = bets(no_claim, differences)
+        correct_guesses += int((signs > 0).sum())
+        guesses += surest_pairs.size
+    return {"blind_baseline": {"classifier": _CLASSIFIER, "right": correct_guesses, "of": guesses}}
 
 
 def ridge_coefficients(features: FloatArray, member: BoolArray) -> FloatArray:
@@ -60,5 +64,6 @@ def ridge_coefficients(features: FloatArray, member: BoolArray) -> FloatArray:
 
     FitError says why it cannot be fitted, InputError that one class is missing.
     """
-    rows = _core.PropensityRows(features, member, folds=None, l2=1.0)
-    return rows.coefficients(rows.fit())[None, :]
+    regression = _core.PropensityRows(features, member, folds=None, l2=1.0)
+    coefficients = regression.coefficients(regression.fit())
+    return coefficients[None, :]

@@ -14,14 +14,14 @@ from leakbound.propensity.scaling import standardised
 
 _FOLDS = 5
 # Squares and products that a fit may use: those that scores follow most.
-_PRODUCTS = 200
+_MOST_PRODUCTS = 200
 # Standard deviations at which features are clipped before they are multiplied.
 _CLIPPED = 3.0
-_PENALTIES = np.logspace(-1, 4, 11)
+_RIDGE_PENALTIES = np.logspace(-1, 4, 11)
 # Robust standard deviations beyond which a score counts by its logarithm in fits.
 _TAIL = 4.0
 # Scores beyond this in absolute value are scaled down first.
-_VAST = 1e150
+_OVERFLOWING = 1e150
 # Share of a product's mean square below which its variance is rounding.
 _CONSTANT = 1e-9
 
@@ -67,22 +67,26 @@ class ObservedGame(ScoreGame):
     @property
     def guessable(self) -> IntArray:
         """Rows that a perfect attack guesses about."""
-        return np.flatnonzero(self.member) if self.one_sided else np.arange(self.examples)
+        if self.one_sided:
+            return np.flatnonzero(self.member)
+        return np.arange(self.examples)
 
     def right(self, guesses: Guesses) -> BoolArray:
         """Return which guesses are correct."""
-        return np.asarray(self.member[guesses.rows] == (guesses.signs > 0))
+        guessed_member = guesses.signs > 0
+        return np.asarray(self.member[guesses.rows] == guessed_member)
 
     def guessed(self, ranks: FloatArray, number: int) -> Guesses:
         """Guess the top of a ranking members and the bottom not."""
-        order = _falling(ranks)
+        falling_rows = _rows_by_falling_rank(ranks)
         signs = np.ones(number, dtype=np.int64)
         if self.one_sided:
-            return Guesses("member", order[:number], signs)
-        top = (number + 1) // 2
+            return Guesses("member", falling_rows[:number], signs)
+        member_guesses = (number + 1) // 2
+        nonmember_guesses = number - member_guesses
         rows = np.empty(number, dtype=np.int64)
-        rows[::2] = order[:top]
-        rows[1::2] = order[::-1][: number - top]
+        rows[::2] = falling_rows[:member_guesses]
+        rows[1::2] = falling_rows[::-1][:nonmember_guesses]
         signs[1::2] = -1
         return Guesses("interleaved", rows, signs)
 
@@ -91,19 +95,21 @@ class ObservedGame(ScoreGame):
         return replace(self, values=usable(self.signs.astype(np.float64)))
 
 
-def _falling(ranks: FloatArray) -> IntArray:
+def _rows_by_falling_rank(ranks: FloatArray) -> IntArray:
     """Return rows by falling rank, the earlier of two equal ones first."""
-    order = np.argsort(-ranks)  # not stable, and faster
-    sorted_ranks = ranks[order]
-    if (sorted_ranks[1:] == sorted_ranks[:-1]).any():
+    rows = np.argsort(-ranks)  # not stable, and faster
+    sorted_ranks = ranks[rows]
+    has_ties = (sorted_ranks[1:] == sorted_ranks[:-1]).any()
+    if has_ties:
         return np.argsort(-ranks, kind="stable")
-    return order
+    return rows
 
 
 def distinct_ranks(values: FloatArray, ties: IntArray) -> FloatArray:
     """Return ranks from 0 upwards, those of equal values by what else is given."""
+    rising_rows = np.lexsort((ties, values))
     ranks = np.empty(values.size)
-    ranks[np.lexsort((ties, values))] = np.arange(values.size)
+    ranks[rising_rows] = np.arange(values.size)
     return ranks
 
 
@@ -117,73 +123,114 @@ def beyond_features(
     """
     if scores.size < 2 * _FOLDS:
         return scores
-    fold = drawn_folds(Purpose.BEYOND_FEATURES.rng(seed), scores.size, _FOLDS)
-    units = standardised(features, np.inf)
-    left: FloatArray = scores - scores.mean()
-    line = _ridge(units, left, fold)
-    first = fold == 0
-    # of products that were chosen without the first fold: others would fit noise there too
-    bent = _closer(_curve(units, left, fold, ~first)[first], line[first], left[first])
-    left -= _curve(units, left, fold, fold >= 0) if bent else line
-    beyond = _trees(units, left, fold, seed) if trees else np.zeros(scores.size)
-    return left - beyond if bent or beyond.any() else scores
+    fold_rng = Purpose.BEYOND_FEATURES.rng(seed)
+    fold_numbers = drawn_folds(fold_rng, scores.size, _FOLDS)
+    standardised_features = standardised(features, np.inf)
+    residuals: FloatArray = scores - scores.mean()
+    linear = _ridge_predictions(standardised_features, residuals, fold_numbers)
+    # The curve is tried on the first fold, with products that were chosen without it: others
+    # would fit noise there too
+    first_fold = fold_numbers == 0
+    curve_on_trial = _curve_predictions(
+        standardised_features, residuals, fold_numbers, product_rows=~first_fold
+    )
+    curve_error = _squared_error(curve_on_trial[first_fold], residuals[first_fold])
+    linear_error = _squared_error(linear[first_fold], residuals[first_fold])
+    is_curved = curve_error < linear_error
+    if is_curved:
+        every_row = np.ones(scores.size, dtype=np.bool_)
+        residuals -= _curve_predictions(
+            standardised_features, residuals, fold_numbers, product_rows=every_row
+        )
+    else:
+        residuals -= linear
+    if trees:
+        by_trees = _tree_predictions(standardised_features, residuals, fold_numbers, seed)
+        if by_trees.any():
+            return residuals - by_trees
+    if is_curved:
+        return residuals
+    return scores
 
 
-def _curve(units: FloatArray, scores: FloatArray, fold: IntArray, chosen: BoolArray) -> FloatArray:
-    """Return ridge predictions from features and the products that tell most of chosen rows."""
-    clipped = np.clip(units, -_CLIPPED, _CLIPPED)
-    one, other = _telling(scores[chosen], units[chosen], clipped[chosen])
-    products = clipped[:, one] * clipped[:, other]
-    columns = np.column_stack([units, products])
-    return _ridge(columns - columns.mean(axis=0), scores, fold)
+def _curve_predictions(
+    standardised_features: FloatArray,
+    scores: FloatArray,
+    fold_numbers: IntArray,
+    *,
+    product_rows: BoolArray,
+) -> FloatArray:
+    """Return ridge predictions from features and the products that scores of some rows follow."""
+    clipped = np.clip(standardised_features, -_CLIPPED, _CLIPPED)
+    left_factors, right_factors = _predictive_products(
+        scores[product_rows], standardised_features[product_rows], clipped[product_rows]
+    )
+    products = clipped[:, left_factors] * clipped[:, right_factors]
+    columns = np.column_stack([standardised_features, products])
+    centred_columns = columns - columns.mean(axis=0)
+    return _ridge_predictions(centred_columns, scores, fold_numbers)
 
 
-def _telling(
-    scores: FloatArray, units: FloatArray, clipped: FloatArray
+def _predictive_products(
+    scores: FloatArray, standardised_features: FloatArray, clipped: FloatArray
 ) -> tuple[IntArray, IntArray]:
     """Return the squares and products that scores, less a linear fit, follow most."""
-    line = np.column_stack([np.ones(scores.size), units])
+    intercept = np.ones(scores.size)
+    regressors = np.column_stack([intercept, standardised_features])
     # Least squares, by the normal equations
-    weights = np.linalg.lstsq(line.T @ line, line.T @ scores, rcond=None)[0]
-    left = scores - line @ weights
-    left -= left.mean()
-    one, other = np.triu_indices(units.shape[1])
-    # Of products p: Σ p·left, and their means and mean squares, none of them written down.
-    weighted = clipped * left[:, None]
-    strength = np.abs(weighted.T @ clipped)[one, other]
+    gram = regressors.T @ regressors
+    coefficients = np.linalg.lstsq(gram, regressors.T @ scores, rcond=None)[0]
+    residuals = scores - regressors @ coefficients
+    residuals -= residuals.mean()
+    factors = np.triu_indices(standardised_features.shape[1])
+    # Of products p: Σ p·residual, and their means and mean squares, none of them written down.
+    weighted = clipped * residuals[:, None]
+    correlations = np.abs(weighted.T @ clipped)[factors]
     squares = clipped**2
-    mean_square = (squares.T @ squares)[one, other] / scores.size
-    variance = mean_square - ((clipped.T @ clipped)[one, other] / scores.size) ** 2
-    varies = variance > _CONSTANT * mean_square
-    strength[varies] /= np.sqrt(variance[varies])
-    strength[~varies] = 0.0
-    top = np.argsort(-strength, kind="stable")[:_PRODUCTS]
-    return one[top], other[top]
+    mean_squares = (squares.T @ squares)[factors] / scores.size
+    means = (clipped.T @ clipped)[factors] / scores.size
+    variances = mean_squares - means**2
+    varies = variances > _CONSTANT * mean_squares
+    correlations[varies] /= np.sqrt(variances[varies])
+    correlations[~varies] = 0.0
+    strongest = np.argsort(-correlations, kind="stable")[:_MOST_PRODUCTS]
+    left_factors, right_factors = factors
+    return left_factors[strongest], right_factors[strongest]
 
 
-def _ridge(columns: FloatArray, scores: FloatArray, fold: IntArray) -> FloatArray:
+def _ridge_predictions(
+    columns: FloatArray, scores: FloatArray, fold_numbers: IntArray
+) -> FloatArray:
     """Return ridge predictions of each fold, at the penalty that predicts all folds best."""
-    folds = [np.flatnonzero(fold == number) for number in range(_FOLDS)]
-    tables = [columns[rows] for rows in folds]
-    grams = [table.T @ table for table in tables]
-    crosses = [table.T @ scores[rows] for table, rows in zip(tables, folds, strict=True)]
-    predicted = np.empty((_PENALTIES.size, scores.size))
+    rows_of_folds = [np.flatnonzero(fold_numbers == number) for number in range(_FOLDS)]
+    grams = []
+    moments = []
+    for rows in rows_of_folds:
+        fold_columns = columns[rows]
+        grams.append(fold_columns.T @ fold_columns)
+        moments.append(fold_columns.T @ scores[rows])
+    predictions = np.empty((_RIDGE_PENALTIES.size, scores.size))
     # Ridge regression on all folds but one, at all penalties by one eigendecomposition
-    for rows, table, gram, cross in zip(folds, tables, grams, crosses, strict=True):
-        values, vectors = np.linalg.eigh(sum(grams) - gram)
-        turned = vectors.T @ (sum(crosses) - cross)
-        weights = turned[:, None] / (np.maximum(values, 0.0)[:, None] + _PENALTIES)
-        predicted[:, rows] = (table @ (vectors @ weights)).T
-    errors = ((scores - predicted) ** 2).sum(axis=1)
-    best: FloatArray = predicted[int(np.argmin(errors))]
-    return best
+    for rows, gram, moment in zip(rows_of_folds, grams, moments, strict=True):
+        eigenvalues, eigenvectors = np.linalg.eigh(sum(grams) - gram)
+        rotated_moment = eigenvectors.T @ (sum(moments) - moment)
+        nonnegative_eigenvalues = np.maximum(eigenvalues, 0.0)
+        penalised = nonnegative_eigenvalues[:, None] + _RIDGE_PENALTIES
+        coefficients = eigenvectors @ (rotated_moment[:, None] / penalised)
+        predictions[:, rows] = (columns[rows] @ coefficients).T
+    squared_errors = ((scores - predictions) ** 2).sum(axis=1)
+    best_penalty = int(np.argmin(squared_errors))
+    best_predictions: FloatArray = predictions[best_penalty]
+    return best_predictions
 
 
-def _trees(units: FloatArray, scores: FloatArray, fold: IntArray, seed: int) -> FloatArray:
+def _tree_predictions(
+    standardised_features: FloatArray, scores: FloatArray, fold_numbers: IntArray, seed: int
+) -> FloatArray:
     """Return what trees predict of each fold: nothing where they are of no use for the first."""
-    predicted = np.zeros(scores.size)
-    for k in range(_FOLDS):
-        model = ensembles().HistGradientBoostingRegressor(
+    predictions = np.zeros(scores.size)
+    for number in range(_FOLDS):
+        regressor = ensembles().HistGradientBoostingRegressor(
             max_iter=80,
             max_leaf_nodes=8,
             learning_rate=0.07,
@@ -191,36 +238,43 @@ def _trees(units: FloatArray, scores: FloatArray, fold: IntArray, seed: int) -> 
             early_stopping=False,
             random_state=Purpose.BEYOND_FEATURES_TREES.derived(seed, bits=32),
         )
-        rows = fold == k
-        model.fit(units[~rows], scores[~rows])
-        predicted[rows] = model.predict(units[rows])
-        if k == 0 and not _closer(predicted[rows], 0.0, scores[rows]):
+        held_out = fold_numbers == number
+        regressor.fit(standardised_features[~held_out], scores[~held_out])
+        predictions[held_out] = regressor.predict(standardised_features[held_out])
+        if number > 0:
+            continue
+        error_of_trees = _squared_error(predictions[held_out], scores[held_out])
+        if not error_of_trees < _squared_error(0.0, scores[held_out]):
             return np.zeros(scores.size)
-    return predicted
+    return predictions
 
 
-def _closer(predicted: FloatArray, other: FloatArray | float, scores: FloatArray) -> bool:
-    """Return whether predictions come nearer to scores than others do."""
-    return float(((scores - predicted) ** 2).sum()) < float(((scores - other) ** 2).sum())
+def _squared_error(predictions: FloatArray | float, scores: FloatArray) -> float:
+    """Return the sum of squared errors of predictions."""
+    return float(((scores - predictions) ** 2).sum())
 
 
 def usable(scores: FloatArray) -> FloatArray:
     """Return finite scores in robust units, in the same order, with tails that grow slowly."""
-    finite = scores[np.isfinite(scores)]
-    if not finite.size:
+    finite_scores = scores[np.isfinite(scores)]
+    if not finite_scores.size:
         return np.sign(scores)
-    largest = np.abs(finite).max()
-    if largest > _VAST:  # differences of such scores are no numbers
-        return usable(scores / largest)
-    centre, spread = robust_scale(finite)
-    spread = spread or float(finite.std()) or 1.0
-    low, high = finite.min() - spread, finite.max() + spread
-    return drawn_in((np.clip(scores, low, high) - centre) / spread, _TAIL)
+    largest_size = np.abs(finite_scores).max()
+    if largest_size > _OVERFLOWING:  # differences of such scores are no numbers
+        return usable(scores / largest_size)
+    # Robust scaling: infinite scores come one unit beyond the finite ones
+    centre, spread = robust_scale(finite_scores)
+    spread = spread or float(finite_scores.std()) or 1.0
+    lowest = finite_scores.min() - spread
+    highest = finite_scores.max() + spread
+    robust_units = (np.clip(scores, lowest, highest) - centre) / spread
+    return drawn_in(robust_units, _TAIL)
 
 
 def drawn_in(values: FloatArray, far: float) -> FloatArray:
     """Return values whose size goes on as a logarithm from some point on, in the same order."""
     sizes = np.abs(values)
-    beyond = np.maximum(sizes - far, 0.0)
-    drawn: FloatArray = np.sign(values) * (np.minimum(sizes, far) + np.log1p(beyond))
+    excesses = np.maximum(sizes - far, 0.0)
+    shrunk_sizes = np.minimum(sizes, far) + np.log1p(excesses)
+    drawn: FloatArray = np.sign(values) * shrunk_sizes
     return drawn

@@ -33,9 +33,9 @@ from leakbound.cuts import OutsideIn
 from leakbound.cuts.outside_in import Form, planned_rule
 
 # Part of the examples expected to be kept that a set is sure to keep,
-_SHARE = 0.95
+_SURE_SHARE = 0.95
 # but for so many standard deviations.
-_DEVIATIONS = 3.0
+_SURE_DEVIATIONS = 3.0
 
 Counts: TypeAlias = tuple[int, int, int]
 """Correct guesses, all of them and examples kept."""
@@ -71,7 +71,8 @@ class Ladder:
     @cached_property
     def ranked(self) -> Guesses:
         """All guesses in order, balanced for the number that is best at the reference."""
-        return self.game.guessed(self.odds.matched(self.game, self.number), self.game.examples)
+        balanced_ranks = self.odds.matched(self.game, self.number)
+        return self.game.guessed(balanced_ranks, self.game.examples)
 
     def failures(self, level: float) -> float:
         """Return the share of a test's level that failures have."""
@@ -88,8 +89,15 @@ class Ladder:
             form = "pure"
         elif isinstance(claim, ApproxDP):
             form = "approximate"
-        how = (self.game.sides, form, claim.delta, self.failures(self.level))
-        return planned_rule(OutsideIn(levels), self.expected, self.level, *how)
+        return planned_rule(
+            OutsideIn(levels),
+            examples=self.expected,
+            level=self.level,
+            sides=self.game.sides,
+            form=form,
+            delta=claim.delta,
+            share=self.failures(self.level),
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -166,51 +174,52 @@ class Level(Chosen):
         if isinstance(claim, PureDP):  # which leaves the choice free
             return self.ladder.correction.counted(self.ladder.game, counts, self.level)
         if isinstance(claim, ApproxDP):
-            return self._epsilon(counts, claim.delta)
+            return self._approximate_epsilon(counts, claim.delta)
         correct, _, kept = counts
-        test, index = self._test(kept)
+        test, index = self._joint_test(kept)
         return test.bound(index, correct)
 
-    def _epsilon(self, counts: Counts, delta: float) -> float:
+    def _approximate_epsilon(self, counts: Counts, delta: float) -> float:
         """Return the ε of (ε, δ)-DP that counts prove, where failures may be among them."""
         correct, _, kept = counts
-        made = min(self.guesses, kept)
+        guesses = min(self.guesses, kept)
         one_sided = self.ladder.game.one_sided
-        limit = _core.approx_joint_epsilon(
-            counts_of(correct, made, kept, one_sided=one_sided),
+        epsilon = _core.approx_joint_epsilon(
+            counts_of(correct, guesses, kept, one_sided=one_sided),
             delta,
             shares.JOINT.of(self.level),
             self.ladder.failures(self.level),
         )
-        return max(0.0, limit)
+        return max(0.0, epsilon)
 
     def roughly(self, counts: Counts) -> float:
         """See `Chosen.roughly`."""
         if isinstance(self.ladder.correction.claim, PureDP | ApproxDP):
             return self.proved(counts)
         correct, _, kept = counts
-        test, index = self._test(kept)
+        test, index = self._joint_test(kept)
         return test.rough(index, correct)
 
     def tested(self, kept: int) -> list[int]:
         """Return the numbers of guesses that have the test if so many examples are kept."""
-        levels = [made for made in self.levels if made < kept]
-        if len(levels) < len(self.levels):
-            levels.append(kept)
-        return levels
+        guess_numbers = [guesses for guesses in self.levels if guesses < kept]
+        if len(guess_numbers) < len(self.levels):
+            guess_numbers.append(kept)
+        return guess_numbers
 
-    def _test(self, kept: int) -> tuple[JointTest, int]:
+    def _joint_test(self, kept: int) -> tuple[JointTest, int]:
         """Return the joint test of the levels if so many examples are kept, and the one chosen.
 
         Least counts are those of the examples expected, whoever is kept, which no audited label had
         a part in. Counts for the number kept would jump as that grows, and a bound with them.
         """
-        levels = self.tested(kept)
-        index = min(self.index, len(levels) - 1)
+        guess_numbers = self.tested(kept)
+        index = min(self.index, len(guess_numbers) - 1)
+        level_shares = self.shares[: len(guess_numbers)]
         test = JointTest(
             claim=cast("AnyFamily", self.ladder.correction.claim),
-            levels=tuple(levels),
-            tau=tuple(part * self.level for part in self.shares[: len(levels)]),
+            levels=tuple(guess_numbers),
+            tau=tuple(share * self.level for share in level_shares),
             examples=kept,
             sides=self.ladder.game.sides,
             level=self.level,
@@ -221,11 +230,13 @@ class Level(Chosen):
 
 def surely_kept(chance: FloatArray) -> FloatArray:
     """Return how many of the first one, two, … examples are nearly always kept."""
-    mean = np.cumsum(chance)
+    mean_kept = np.cumsum(chance)
+    # Of a Poisson-binomial law
     variance = np.cumsum(chance * (1 - chance))
-    sure = _SHARE * mean - _DEVIATIONS * np.sqrt(variance)
-    most: FloatArray = np.maximum.accumulate(sure)
-    return most
+    standard_deviation = np.sqrt(variance)
+    surely = _SURE_SHARE * mean_kept - _SURE_DEVIATIONS * standard_deviation
+    largest_so_far: FloatArray = np.maximum.accumulate(surely)
+    return largest_so_far
 
 
 def planned_number(ladder: Ladder, level: float) -> Planned:
@@ -242,56 +253,66 @@ def from_outside_in(ladder: Ladder, level: float) -> Level | None:
     None where so few examples are kept that no level is reached.
     """
     audited = ladder.game.examples
-    order = ladder.ranked
+    ranked = ladder.ranked
     # 1. Levels as planned for the examples expected, and the sets that surely keep so many.
-    levels = np.array(ladder.plan().levels)
-    ends = np.searchsorted(surely_kept(ladder.odds.kept[order.rows]), levels) + 1
-    reached = ends < audited
-    if not reached.any():
+    guess_numbers = np.array(ladder.plan().levels)
+    keep_probabilities = ladder.odds.kept[ranked.rows]
+    set_sizes = np.searchsorted(surely_kept(keep_probabilities), guess_numbers) + 1
+    can_be_tested = set_sizes < audited
+    if not can_be_tested.any():
         return None
-    levels = levels[reached]
-    ends = ends[reached]
-    plan = ladder.plan(levels.tolist())
+    guess_numbers = guess_numbers[can_be_tested]
+    set_sizes = set_sizes[can_be_tested]
+    plan = ladder.plan(guess_numbers.tolist())
     # 2. The choice, as if no more examples than will be kept were there.
-    seen = _seen([*levels.tolist(), ladder.expected], [*ends.tolist(), audited])
-    right = ladder.game.right(order)[seen]
-    index = plan.choose(_core.Path.from_successes(right))
+    sampled_places = _spaced_places(
+        guess_numbers=[*guess_numbers.tolist(), ladder.expected],
+        set_sizes=[*set_sizes.tolist(), audited],
+    )
+    is_correct = ladder.game.right(ranked)[sampled_places]
+    index = plan.choose(_core.Path.from_successes(is_correct))
     # 3. Guesses within the set, balanced for the number chosen.
+    guesses = plan.levels[index]
     inside = np.zeros(audited, dtype=np.bool_)
-    inside[order.rows[: ends[index]]] = True
+    inside[ranked.rows[: set_sizes[index]]] = True
     return Level(
         ladder=ladder,
         level=level,
-        order=_within(ladder, inside, plan.levels[index]),
+        order=_inside_first(ladder, inside, guesses),
         inside=int(inside.sum()),
-        guesses=plan.levels[index],
+        guesses=guesses,
         levels=tuple(plan.levels),
         shares=tuple(plan.shares),
         index=index,
     )
 
 
-def _within(ladder: Ladder, inside: BoolArray, guesses: int) -> Guesses:
+def _inside_first(ladder: Ladder, inside: BoolArray, guesses: int) -> Guesses:
     """Return guesses balanced for a number, those about examples outside of a set last."""
     game = ladder.game
-    order = np.argsort(-ladder.odds.matched(game, guesses), kind="stable")
-    within = order[inside[order]]
-    top = (within.size + 1) // 2
+    balanced_ranks = ladder.odds.matched(game, guesses)
+    falling_rows = np.argsort(-balanced_ranks, kind="stable")
+    is_inside = inside[falling_rows]
+    inside_rows = falling_rows[is_inside]
+    outside_rows = falling_rows[~is_inside]
+    member_guesses = (inside_rows.size + 1) // 2
     if game.one_sided:
-        top = within.size
-    ranks = np.empty(order.size)
-    outside = order[~inside[order]]
-    placed = np.concatenate([within[:top], outside, within[top:]])
-    ranks[placed] = np.arange(order.size, 0, -1)
-    return game.guessed(ranks, order.size)
+        member_guesses = inside_rows.size
+    # Guesses go from both ends: rows outside of the set come in the middle
+    reordered_rows = np.concatenate(
+        [inside_rows[:member_guesses], outside_rows, inside_rows[member_guesses:]]
+    )
+    ranks = np.empty(falling_rows.size)
+    ranks[reordered_rows] = np.arange(falling_rows.size, 0, -1)
+    return game.guessed(ranks, falling_rows.size)
 
 
-def _seen(levels: list[int], ends: list[int]) -> IntArray:
+def _spaced_places(*, guess_numbers: list[int], set_sizes: list[int]) -> IntArray:
     """Return some examples of each shell, evenly spaced: as many as guesses between two levels."""
     parts = []
-    guesses = pairwise([0, *levels])
-    ranks = pairwise([0, *ends])
-    for (before, made), (first, last) in zip(guesses, ranks, strict=True):
-        spaced = np.linspace(first, last, made - before, endpoint=False)
+    guess_steps = pairwise([0, *guess_numbers])
+    shells = pairwise([0, *set_sizes])
+    for (fewer_guesses, more_guesses), (start, stop) in zip(guess_steps, shells, strict=True):
+        spaced = np.linspace(start, stop, more_guesses - fewer_guesses, endpoint=False)
         parts.append(spaced.astype(np.int64))
     return np.concatenate(parts)

@@ -29,6 +29,8 @@ from leakbound._base.types import (
     FloatArray,
     IntArray,
     JsonObject,
+    Kind,
+    Status,
     Strings,
 )
 from leakbound.audits.member_count import MemberCount
@@ -56,12 +58,12 @@ from leakbound.results import Assumption
 REPLICATES = 600
 """Refits of a propensity model, as in the paper."""
 # Log-odds beyond which a guess could never count; a double rounds the probability to 0 or 1.
-_LARGEST = 300.0
+_LARGEST_LOG_ODDS = 300.0
 # The most of all draws that must agree: by Markov's inequality the level of a draw is this part of
 # the whole, `shares.DRAW`.
-_AGREEING = 0.5
+_LARGEST_SHARE_NEEDED = 0.5
 # Standard errors at which two shares of members are plainly not the same.
-_MISMATCH = 5.0
+_MISMATCH_ERRORS = 5.0
 _NONE = np.empty(0)
 
 
@@ -149,7 +151,9 @@ class OddsBox(Odds):
     @property
     def left_out(self) -> BoolArray | None:
         """Examples of which the features of a model do not tell all."""
-        return None if self.table is None else self.table.unmarked
+        if self.table is None:
+            return None
+        return self.table.unmarked
 
     @property
     def likeliest(self) -> FloatArray:
@@ -163,14 +167,17 @@ class OddsBox(Odds):
 
     def toward(self, guesses: Guesses) -> FloatArray:
         """Return Tλ at the limit where guesses T = ±1 are likeliest right by shift alone."""
-        high = self.high[guesses.rows]
-        low = self.low[guesses.rows]
-        worst: FloatArray = np.where(guesses.signs > 0, high, -low)
+        toward_member = self.high[guesses.rows]
+        toward_nonmember = -self.low[guesses.rows]
+        guesses_member = guesses.signs > 0
+        worst: FloatArray = np.where(guesses_member, toward_member, toward_nonmember)
         return worst
 
     def of_test(self, level: float) -> float:
         """See `Odds.of_test`: a percentile over replicates has the rest of the level."""
-        return level if self.draws is None else shares.AT_REPLICATE.of(level)
+        if self.draws is None:
+            return level
+        return shares.AT_REPLICATE.of(level)
 
     def ties(self, game: ObservedGame) -> IntArray:
         """See `Odds.ties`: the order of the examples is random."""
@@ -182,8 +189,8 @@ class OddsBox(Odds):
             return overlap(self.estimate, member[self.rows])
         if self.table is None:
             return overlap(self.everywhere, member)
-        told = self.table.told
-        return overlap(self.everywhere[told], member[told])
+        has_log_odds = self.table.told
+        return overlap(self.everywhere[has_log_odds], member[has_log_odds])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -205,7 +212,7 @@ class OddsSet(Odds):
     @staticmethod
     def draws_for(seed: int) -> float:
         """Return the share of all draws that must reach a bound."""
-        return _AGREEING * float(Purpose.DRAWS_NEEDED.rng(seed).random())
+        return _LARGEST_SHARE_NEEDED * float(Purpose.DRAWS_NEEDED.rng(seed).random())
 
     @property
     def likeliest(self) -> FloatArray:
@@ -243,6 +250,7 @@ class OddsSet(Odds):
         So what guesses are right hardly depends on which member of the set is the true one.
         """
         found = self.found
+        labels = found.audited + found.reference
         return _core.balanced_scores(
             game.values,
             found.features,
@@ -250,14 +258,18 @@ class OddsSet(Odds):
             odd,
             counts,
             guesses=float(number),
-            labels=(found.audited + found.reference) / game.examples,
+            labels=labels / game.examples,
             one_sided=game.one_sided,
         )
 
     def matched(self, game: ObservedGame, number: int) -> FloatArray:
         """Return ranks balanced for guesses that matching, or tampering, leaves alone."""
-        balanced = self.balanced(game, self.kept / 4, number, counts=self.kept)
-        return distinct_ranks(balanced, self.ties(game))
+        keep_probabilities = self.kept
+        # A fair coin among the kept has variance 1/4
+        balanced_scores = self.balanced(
+            game, keep_probabilities / 4, number, counts=keep_probabilities
+        )
+        return distinct_ranks(balanced_scores, self.ties(game))
 
 
 def known(
@@ -278,41 +290,58 @@ def known(
     # 2. Those that are audited, and whether their number of members is one that log-odds allow.
     _check_certain(box.largest, options)
     rows = audited(examples, box.largest, options, request, box.left_out)
-    told = np.ones(member.size, dtype=np.bool_)
+    has_log_odds = np.ones(member.size, dtype=np.bool_)
     notes: Strings = ()
     if box.table is not None:
-        told = box.table.told
+        has_log_odds = box.table.told
         notes = box.table.warnings
     if fitted:
-        notes += other_share(propensity, member[told])
-    allowed = told & (box.largest <= options.limit)
+        notes += other_share(propensity, member[has_log_odds])
+    allowed = has_log_odds & (box.largest <= options.limit)
     count = MemberCount.of_propensities(member[allowed], box.low[allowed], box.high[allowed])
     learnt = fitted or box.draws is not None
     if not learnt:
         count.refuse()
     # 3. Whether features say more.
-    tried = None
+    falsification = None
     blind: JsonObject = {}
     if options.falsify and options.features is not None and not box.limited:
         features = placed_features(examples.order, options.features).rows
-        claimed = box.estimate[told]
-        tried = falsify(claimed, features[told], member[told], seed=request.seed)
+        falsification = _bet_against(box, features, member, has_log_odds, request.seed)
         blind = blind_guesses(features, member, request.seed)
     uncertainty = "given"
+    kind: Kind = "conditional_lower_bound"
     if learnt:
-        uncertainty = "none" if box.draws is None else "bootstrap"
+        kind = "exploratory_lower_bound"
+        uncertainty = "none"
+        if box.draws is not None:
+            uncertainty = "bootstrap"
+    refuted = falsification is not None and falsification.refuted
     return replace(
         box.of_rows(rows),
-        scores={name: values[rows] for name, values in examples.attacks.scores.items()},
+        scores={name: scores[rows] for name, scores in examples.attacks.scores.items()},
         abstained=member.size - rows.size,
-        kind="exploratory_lower_bound" if learnt else "conditional_lower_bound",
-        refuted=count.impossible or (tried is not None and tried.refuted),
-        falsification=tried,
-        assumptions=_assumptions(box, count, tried, learnt=learnt),
-        warnings=(*notes, *count.warnings(), *_warnings(tried, learnt=learnt)),
+        kind=kind,
+        refuted=count.impossible or refuted,
+        falsification=falsification,
+        assumptions=_assumptions(box, count, falsification, learnt=learnt),
+        warnings=(*notes, *count.warnings(), *_warnings(falsification, learnt=learnt)),
         options={"uncertainty": uncertainty} | blind,
         inputs={"log_odds": box.estimate},
     )
+
+
+def _bet_against(
+    box: OddsBox,
+    features: FloatArray,
+    member: BoolArray,
+    has_log_odds: BoolArray,
+    seed: int,
+) -> Falsification:
+    """Let sceptics that see features bet against the estimate of the log-odds."""
+    claimed_log_odds = box.estimate[has_log_odds]
+    known_features = features[has_log_odds]
+    return falsify(claimed_log_odds, known_features, member[has_log_odds], seed=seed)
 
 
 def _read(
@@ -339,15 +368,15 @@ def _read(
     return _of_values(order.placed(propensity, "propensity", across=rows), size)
 
 
-def _warnings(tried: Falsification | None, *, learnt: bool) -> tuple[str, ...]:
+def _warnings(falsification: Falsification | None, *, learnt: bool) -> tuple[str, ...]:
     """Say that propensities were refuted, or not tested; often nothing."""
-    if tried is not None and tried.refuted:
+    if falsification is not None and falsification.refuted:
         note = (
-            f"propensity model refuted (p = {tried.p_value:.2g}): features predict membership "
-            "better than the model does, which may explain correct guesses"
+            f"propensity model refuted (p = {falsification.p_value:.2g}): features predict "
+            "membership better than the model does, which may explain correct guesses"
         )
         return (note,)
-    if tried is None and learnt:
+    if falsification is None and learnt:
         note = Message(
             "the propensities were learnt but not tested: pass {features=} to test them. Scores "
             "that depend on the errors of the propensities can show too much leakage"
@@ -357,30 +386,36 @@ def _warnings(tried: Falsification | None, *, learnt: bool) -> tuple[str, ...]:
 
 
 def _assumptions(
-    box: OddsBox, count: MemberCount, tried: Falsification | None, *, learnt: bool
+    box: OddsBox, count: MemberCount, falsification: Falsification | None, *, learnt: bool
 ) -> tuple[Assumption, Assumption]:
     """Say what is known of the propensities, and what they were learnt from."""
-    how = "lie within the limits given" if box.limited else "are those given"
+    how = "are those given"
+    if box.limited:
+        how = "lie within the limits given"
     if learnt:
         how = "are those of a fitted model, taken as they are"
     if box.draws is not None:
         how = f"have the uncertainty of {len(box.draws)} replicates"
     text = f"The probabilities of membership given the features {how}"
-    refuted = tried is not None and tried.refuted
-    if tried is None:
+    status: Status = "unverifiable"
+    if falsification is None:
         text += "; not tested against features."
     else:
         bets = (
-            f"{tried.sceptic} bet against them and was right {tried.correct} times of "
-            f"{tried.guesses}, {tried.expected:.1f} expected (p = {tried.p_value:.2g})"
+            f"{falsification.sceptic} bet against them and was right {falsification.correct} times "
+            f"of {falsification.guesses}, {falsification.expected:.1f} expected "
+            f"(p = {falsification.p_value:.2g})"
         )
-        more = f"; not refuted: {bets}. Small errors cannot be detected."
-        text += f": REFUTED. {bets}." if refuted else more
+        if falsification.refuted:
+            status = "contradicted"
+            text += f": REFUTED. {bets}."
+        else:
+            text += f"; not refuted: {bets}. Small errors cannot be detected."
     if box.table is not None:
         text += box.table.form
     source = "The propensities do not depend on any audited example or score."
     return (
-        count.assumption("propensities", text, "contradicted" if refuted else "unverifiable"),
+        count.assumption("propensities", text, status),
         Assumption("propensities from other examples", source, "declared"),
     )
 
@@ -391,17 +426,24 @@ def other_share(model: PropensityFit, member: BoolArray) -> tuple[str, ...]:
     The log-odds stay as they are: moved by a count of the audited labels, they would depend on the
     very memberships that they are to explain.
     """
-    here, expected, others = float(member.mean()), model.member_share, model.rows.member.size
-    pooled = (here * member.size + expected * others) / (member.size + others)
-    variance = pooled * (1 - pooled) * (1 / member.size + 1 / others)
-    if abs(here - expected) <= _MISMATCH * math.sqrt(variance):
+    audited_share = float(member.mean())
+    expected_share = model.member_share
+    reference_size = model.rows.member.size
+    # The difference of two shares, in standard errors of a pooled share
+    members = audited_share * member.size + expected_share * reference_size
+    pooled_share = members / (member.size + reference_size)
+    variance_of_label = pooled_share * (1 - pooled_share)
+    variance = variance_of_label * (1 / member.size + 1 / reference_size)
+    if abs(audited_share - expected_share) <= _MISMATCH_ERRORS * math.sqrt(variance):
         return ()
-    declared = model.share_of_reference in {"declared", "counted"}
-    whose = "were declared" if declared else "of those that the propensity model was fitted to"
+    whose = "of those that the propensity model was fitted to"
+    if model.share_of_reference in {"declared", "counted"}:
+        whose = "were declared"
     note = (
-        f"{100 * here:.1f}% of the audited examples are members, and {100 * expected:.1f}% "
-        f"{whose}: if the design of the audit gave members another share, the log-odds are off by "
-        "a constant; declare that share before labels are seen, by fit.with_member_share(share)"
+        f"{100 * audited_share:.1f}% of the audited examples are members, and "
+        f"{100 * expected_share:.1f}% {whose}: if the design of the audit gave members "
+        "another share, the log-odds are off by a constant; declare that share before "
+        "labels are seen, by fit.with_member_share(share)"
     )
     return (note,)
 
@@ -465,28 +507,31 @@ def _of_limits(limits: list[Any], examples: int) -> OddsBox:
         raise InputError(
             f"propensity limits must be a pair (lower, upper), got {len(limits)} arrays"
         )
-    ends = []
-    for i, one in enumerate(limits):
-        name = f"propensity[{i}]"
-        ends.append(numbers(vector(one, name), name, least=0, most=1))
-        check_length(ends[i], examples, name)
-    crossed = np.flatnonzero(np.less(ends[1], ends[0]))
+    probabilities = []
+    for index, given in enumerate(limits):
+        name = f"propensity[{index}]"
+        limit = numbers(vector(given, name), name, least=0, most=1)
+        check_length(limit, examples, name)
+        probabilities.append(limit)
+    lower, upper = probabilities
+    crossed = np.flatnonzero(np.less(upper, lower))
     if crossed.size:
         raise OptionError(
             f"the lower limit of the propensity is above the upper one at index {crossed[0]} "
             f"({crossed.size} such rows): pass (lower, upper)"
         )
-    low, high = map(logit, ends)
+    low = logit(lower)
+    high = logit(upper)
     # the middle, where that is a number
-    finite = np.where(np.isinf(low), high, low)
-    half_open = np.isinf(low) | np.isinf(high)
-    middle = np.where(half_open, finite, (low + high) / 2)
+    finite_limit = np.where(np.isinf(low), high, low)
+    is_half_open = np.isinf(low) | np.isinf(high)
+    middle = np.where(is_half_open, finite_limit, (low + high) / 2)
     return OddsBox(estimate=middle, low=low, high=high, limited=True)
 
 
 def _check_certain(largest: FloatArray, options: ZeroRunOptions) -> None:
     """Check that no example is certain to be a member, or not, unless a limit makes it abstain."""
-    certain = np.flatnonzero(largest > _LARGEST)
+    certain = np.flatnonzero(largest > _LARGEST_LOG_ODDS)
     if certain.size == largest.size:
         why = "every propensity is 0 or 1"
         raise no_overlap(why)

@@ -47,9 +47,9 @@ from leakbound.errors import OptionError
 from leakbound.stats.distribution_shift import match, residual_scores
 
 # Parts of the examples to which the number kept is rounded up: a bound falls with it.
-_PARTS = 200
+_KEPT_PARTS = 200
 # Examples that matching must keep on average.
-_FEWEST = 2.0
+_FEWEST_EXPECTED = 2.0
 
 _THEOREM = (
     "A member is kept with probability min(1, (1 - π)/π), a non-member with min(1, π/(1 - π)); "
@@ -70,23 +70,27 @@ class Match(Correction):
 
         def bounds(draws: FloatArray) -> FloatArray:
             if isinstance(cuts, Fixed):
-                return self._counted_bounds(draws, game, level, cuts.guesses)
-            proofs = (self._one_draw(log_odds, game, level, cuts) for log_odds in draws)
-            return np.array([one.bound for one in proofs])
+                return self._bounds_at_number(draws, game, level, cuts.guesses)
+            proved = []
+            for log_odds in draws:
+                replicate = self._one_draw(log_odds, game, level, cuts)
+                proved.append(replicate.bound)
+            return np.array(proved)
 
         assert proof.shift is not None
-        return replace(proof, shift=replace(proof.shift, bounds=bounds))
+        shift = replace(proof.shift, bounds=bounds)
+        return replace(proof, shift=shift)
 
     def over_set(self, odds: OddsSet, game: ObservedGame, level: float) -> Proof:
         """See `Correction.over_set`: what a share of all draws reaches, at half the level."""
         if isinstance(self.cuts, Fixed):
             return self._planned_over_set(odds, game, level)
         parts, tests = self.tests(odds, game, level)
-        levels = [part.of(level) for part in parts.parts]
-        found = least_of_all([Matching(chosen) for chosen in tests])
-        proofs = list(map(self._proof_of, tests, found, levels))
-        if len(proofs) < len(levels):
-            proofs.append(self._nothing(game, levels[-1]))
+        part_levels = [part.of(level) for part in parts.parts]
+        searches = [Matching(chosen) for chosen in tests]
+        proofs = list(map(self._proof_of, tests, least_of_all(searches), part_levels))
+        if len(proofs) < len(part_levels):
+            proofs.append(self._nothing(game, part_levels[-1]))
         theorem = f"{_THEOREM}{AT_A_MEMBER} {parts.method}"
         return joined_over_set(parts, game, proofs, level, theorem)
 
@@ -94,16 +98,21 @@ class Match(Correction):
         """Return the least that a fixed number of guesses proves at any member."""
         ladder = Ladder.of(self, odds, game, odds.of_draw(level))
         chosen = planned_number(ladder, ladder.level)
-        return self._proof_of(chosen, Matching(chosen).least(), level)
+        least = Matching(chosen).least()
+        return self._proof_of(chosen, least, level)
 
     def tests(self, odds: OddsSet, game: ObservedGame, level: float) -> tuple[Parts, list[Chosen]]:
         """Return two tests over a set and the guesses chosen for each, unless cuts are fixed.
 
         For the second none are chosen where the pilot sample promises nothing.
         """
-        ladder = Ladder.of(replace(self, cuts=None), odds, game, odds.of_draw(level))
+        without_cuts = replace(self, cuts=None)
+        ladder = Ladder.of(without_cuts, odds, game, odds.of_draw(level))
+        cuts = DEFAULT
+        if isinstance(self.cuts, SecondLook):
+            cuts = self.cuts
         joined = second_look(
-            self.cuts if isinstance(self.cuts, SecondLook) else DEFAULT,
+            cuts,
             self.claim,
             examples=ladder.expected,
             sides=game.sides,
@@ -111,17 +120,17 @@ class Match(Correction):
         )
         first, look = joined.parts
         assert isinstance(look.policy, Look)
-        level_of_first = first.of(ladder.level)
+        first_level = first.of(ladder.level)
         # Labels choose how many of the most confident ones where D' says how many are kept.
         chosen: Planned | Level | None = None
         if odds.guide.any():
-            chosen = from_outside_in(ladder, level_of_first)
-            first = Part("outside-in", look.policy.ladder, first.share)
+            chosen = from_outside_in(ladder, first_level)
+            first = Part(name="outside-in", policy=look.policy.ladder, share=first.share)
         if chosen is None:
-            chosen = planned_number(ladder, level_of_first)
-            cuts = Fixed(chosen.guesses)
-            policy = policy_of(self.claim, cuts, ladder.expected, game.sides, level_of_first)
-            first = Part("planned", policy, first.share)
+            chosen = planned_number(ladder, first_level)
+            planned = Fixed(chosen.guesses)
+            policy = policy_of(self.claim, planned, ladder.expected, game.sides, first_level)
+            first = Part(name="planned", policy=policy, share=first.share)
         tests: list[Chosen] = [chosen]
         pilot = looked_at(ladder, look.policy, look.of(ladder.level))
         if pilot is not None:
@@ -131,14 +140,17 @@ class Match(Correction):
     def _nothing(self, game: ObservedGame, level: float) -> Proof:
         """Return that nothing is proved, as no guesses were chosen."""
         nobody = Tested(guesses=game.guessed(game.values, 0))
-        return self.proof(game, Best(0.0, 0, 0), self.shift(game), nobody, level=level)
+        best = Best(logit=0.0, cut=0, successes=0)
+        return self.proof(game, best, self.shift(game), nobody, level=level)
 
     def _proof_of(self, chosen: Chosen, least: Least, level: float) -> Proof:
         """Return what chosen guesses prove at the member where that is least."""
         game = chosen.ladder.game
-        correct, made, kept = least.counts
+        correct, guesses, kept = least.counts
         shift = replace(
-            self._kept(game, kept), at_estimate=least.estimate, coefficients=least.coefficients
+            self._shift_of_kept(game, kept),
+            at_estimate=least.estimate,
+            coefficients=least.coefficients,
         )
         tested = Tested(
             guesses=chosen.order,
@@ -147,7 +159,8 @@ class Match(Correction):
             guessed=chosen.guessed,
             options=chosen.options,
         )
-        return self.proof(game, Best(least.bound, made, correct), shift, tested, level=level)
+        best = Best(logit=least.bound, cut=guesses, successes=correct)
+        return self.proof(game, best, shift, tested, level=level)
 
     def _checked(self, odds: OddsBox, game: ObservedGame, level: float) -> CutPolicy:
         """Check what is asked, and choose the cuts."""
@@ -163,16 +176,17 @@ class Match(Correction):
                 'drops none: use "residual" or "raw"'
             )
             raise OptionError(Message(message))
-        expected = float(kept_chance(odds.estimate).sum())
-        if expected < _FEWEST:
-            why = f"matching keeps {expected:.2g} of {game.examples} examples, on average"
-            raise no_overlap(why)
+        keep_probabilities = kept_chance(odds.estimate)
+        expected_kept = float(keep_probabilities.sum())
+        if expected_kept < _FEWEST_EXPECTED:
+            of_all = f"{expected_kept:.2g} of {game.examples} examples"
+            raise no_overlap(f"matching keeps {of_all}, on average")
         cuts = self.cuts
         replicated = odds.draws is not None
         if cuts is None and replicated and not isinstance(self.claim, PureDP):
             # replicates, which prove nothing, are compared at one number of guesses: that for the
             # mean number kept, since the number kept depends on labels
-            return Fixed(self.planned(game, round(expected), level))
+            return Fixed(self.planned(game, round(expected_kept), level))
         if isinstance(cuts, KLScan | OutsideIn):
             cuts.check(game.examples)
         return cuts or DEFAULT
@@ -181,40 +195,47 @@ class Match(Correction):
         self, log_odds: FloatArray, game: ObservedGame, level: float, cuts: CutPolicy
     ) -> Proof:
         """Audit the examples kept under some log-odds."""
-        kept = match(game.member, log_odds, game.uniforms)
-        values = game.values[kept]
-        size = values.size
-        shift = self._kept(game, size)
-        if size < _least(cuts):
+        kept_rows = match(game.member, log_odds, game.uniforms)
+        values = game.values[kept_rows]
+        kept = values.size
+        shift = self._shift_of_kept(game, kept)
+        if kept < _fewest_examples(cuts):
             return self._too_few(game, shift, level, cuts)
         if self.adversary == "residual" and np.isfinite(values).any():
-            values = residual_scores(values, log_odds[kept], prior=0.5)
-        if isinstance(cuts, Fixed) and cuts.guesses > size:
-            cuts = Fixed(size)
-        ranks = distinct_ranks(values, -np.arange(size))
-        coins = ScoreGame(scores=ranks, member=game.member[kept], sides=game.sides, seed=game.seed)
-        proof = fair(self.claim, cuts, coins, level)
-        return replace(
-            proof, shift=replace(shift, theorem=_THEOREM + self.claim.theorem(GuessWords()))
+            values = residual_scores(values, log_odds[kept_rows], prior=0.5)
+        if isinstance(cuts, Fixed) and cuts.guesses > kept:
+            cuts = Fixed(kept)
+        earlier_first = -np.arange(kept)
+        fair_game = ScoreGame(
+            scores=distinct_ranks(values, earlier_first),
+            member=game.member[kept_rows],
+            sides=game.sides,
+            seed=game.seed,
         )
+        proof = fair(self.claim, cuts, fair_game, level)
+        theorem = _THEOREM + self.claim.theorem(GuessWords())
+        return replace(proof, shift=replace(shift, theorem=theorem))
 
-    def _kept(self, game: ObservedGame, kept: int) -> Shift:
+    def _shift_of_kept(self, game: ObservedGame, kept: int) -> Shift:
         """Return that so many examples are kept."""
-        halved = game.one_sided and not isinstance(self.claim, PureDP)
-        return replace(self.shift(game, kept), effective=kept / 2 if halved else float(kept))
+        effective = float(kept)
+        if game.one_sided and not isinstance(self.claim, PureDP):
+            effective = kept / 2
+        return replace(self.shift(game, kept), effective=effective)
 
     def _too_few(self, game: ObservedGame, shift: Shift, level: float, cuts: CutPolicy) -> Proof:
         """Return that nothing is proved of the few examples that are kept."""
-        of = f"{shift.kept} of {game.examples} examples"
+        of_all = f"{shift.kept} of {game.examples} examples"
         tested = Tested(
             guesses=game.guessed(game.values, 0),
             theorem=_THEOREM,
-            reason=f"matching keeps {of}, too few for the tested thresholds",
+            reason=f"matching keeps {of_all}, too few for the tested thresholds",
             options={"cuts": encode(cuts)},
         )
-        return self.proof(game, Best(0.0, 0, 0), shift, tested, level=level)
+        best = Best(logit=0.0, cut=0, successes=0)
+        return self.proof(game, best, shift, tested, level=level)
 
-    def _counted_bounds(
+    def _bounds_at_number(
         self, draws: FloatArray, game: ObservedGame, level: float, number: int
     ) -> FloatArray:
         """Return the bound of a fixed number of guesses under each row of log-odds."""
@@ -227,15 +248,18 @@ class Match(Correction):
             one_sided=game.one_sided,
             residual=self.adversary == "residual",
         )
-        step = max(1, game.examples // _PARTS) if draws.shape[0] > 1 else 1
+        step = 1
+        if draws.shape[0] > 1:
+            step = max(1, game.examples // _KEPT_PARTS)
         bounds = []
-        for kept, made, right in zip(*counts, strict=True):
+        for kept, guesses, correct in zip(*counts, strict=True):
             rounded_up = -(-int(kept) // step) * step
-            bounds.append(self.counted(game, (int(right), int(made), rounded_up), level))
+            rounded_counts = (int(correct), int(guesses), rounded_up)
+            bounds.append(self.counted(game, rounded_counts, level))
         return np.array(bounds)
 
 
-def _least(cuts: CutPolicy) -> int:
+def _fewest_examples(cuts: CutPolicy) -> int:
     """How many examples the cuts take: how many are kept depends on labels."""
     if isinstance(cuts, KLScan):
         return max(2, cuts.min_guesses or 1)

@@ -34,13 +34,13 @@ from leakbound.stats import poisson_binomial_epsilon
 
 Cuts: TypeAlias = Fixed | KLScan
 # Shares of the largest number of guesses at which pure DP is tested over a set.
-_CUTS = (1.0, 0.2)
+_GUESS_SHARES = (1.0, 0.2)
 # ε that guesses over a set are balanced for.
 _PLANNED_EPSILON = 0.5
 # What the least ε found over a set is lowered by: ascents may have left this much.
-_LEFT = 5e-4
+_SEARCH_ALLOWANCE = 5e-4
 # Log-odds beyond which a guess counts as certain.
-_CERTAIN = 250.0
+_LARGEST_LOG_ODDS = 250.0
 
 _THEOREM = (
     "Given the trained model and the coins of earlier guesses, a guess T is right with log-odds "
@@ -74,15 +74,15 @@ class PoissonBinomial(Correction):
             return self._scanned(odds, game, level, cuts)
         parts = second_look(cuts, self.claim, examples=game.examples, sides=game.sides, level=level)
         scan, look = parts.parts
-        order = self._paths(odds, game, KLScan())[0]
-        toward = self._offsets(odds, order)
-        places = _worth_a_look(game, order, toward, look, level)
-        guesses = order.taken(places)
+        ranked = self._paths(odds, game, KLScan())[0]
+        toward_guesses = self._offsets(odds, ranked)
+        places = _promising_places(game, ranked, toward_guesses, look, level)
+        guesses = ranked.taken(places)
         correct = int(game.right(guesses).sum())
         epsilon = 0.0
         if places.size:
-            epsilon = epsilon_of(correct, toward[places], look.of(level))
-        best = Best(epsilon, places.size, correct)
+            epsilon = epsilon_of(correct, toward_guesses[places], look.of(level))
+        best = Best(logit=epsilon, cut=places.size, successes=correct)
         looked = self._looked(game, guesses, best, self.shift(game), look, level)
         scanned = self._scanned(odds, game, scan.of(level), KLScan())
         return _joined(parts, game, [scanned, looked], level, KLScan.method)
@@ -108,56 +108,64 @@ class PoissonBinomial(Correction):
     def _scanned(self, odds: OddsBox, game: ObservedGame, level: float, cuts: Cuts) -> Proof:
         """Test a fixed number of guesses, or all numbers from either end and from both in turn."""
         paths = self._paths(odds, game, cuts)
-        share = shares.OFFSET_PATHS.of(level, len(paths))
-        best = Best(-math.inf, 0, 0)
-        chosen = paths[0]
+        path_level = shares.OFFSET_PATHS.of(level, len(paths))
+        best = Best(logit=-math.inf, cut=0, successes=0)
+        best_path = paths[0]
         for path in paths:
-            found = _largest(
-                game.right(path), self._offsets(odds, path), cuts, share, floor=best.logit
+            correct = game.right(path)
+            path_best = _largest_refuted(
+                correct, self._offsets(odds, path), cuts, path_level, floor=best.logit
             )
-            if path is paths[0] or found.logit > best.logit:
-                best = found
-                chosen = path
+            if path is paths[0] or path_best.logit > best.logit:
+                best = path_best
+                best_path = path
 
         def bounds(draws: FloatArray) -> FloatArray:
             largest = np.zeros(len(draws))
             for path in paths:
-                proved = self._replicated(game, path, cuts, share, draws, largest)
-                largest = np.maximum(largest, proved)
+                path_bounds = self._replicated(game, path, cuts, path_level, draws, largest)
+                largest = np.maximum(largest, path_bounds)
             return largest
 
-        def perfect() -> float:
-            """Return the bound of an attack that is right about the most telling examples first."""
-            rows = game.guessable
-            easiest = np.sort(self._offsets(odds, Guesses("member", rows, game.signs[rows])))
-            if isinstance(cuts, Fixed):
-                easiest = easiest[: cuts.guesses]
-            if not easiest.size:
-                return 0.0
-            return _largest(np.ones(easiest.size, dtype=np.bool_), easiest, cuts, share).logit
-
-        method = _FIXED if isinstance(cuts, Fixed) else KLScan.method
+        method = KLScan.method
+        if isinstance(cuts, Fixed):
+            method = _FIXED
         tested = Tested(
-            guesses=chosen,
+            guesses=best_path,
             theorem=_THEOREM + method,
             thresholds=cuts.searched(game.examples, game.sides),
             scanned=isinstance(cuts, KLScan),
             options={
-                "cuts": cuts.described(share),
+                "cuts": cuts.described(path_level),
                 "paths": [PATH_NAMES[path.order] for path in paths],
             },
         )
         shift = replace(self.shift(game), bounds=bounds)
         if isinstance(cuts, KLScan):
-            shift = replace(shift, lowest=partial(self._lowest, game, paths, cuts, share))
+            lowest = partial(self._lowest, game, paths, cuts, path_level)
+            shift = replace(shift, lowest=lowest)
+        perfect = partial(self._perfect_bound, odds, game, cuts, path_level)
         return self.proof(game, best, shift, tested, level=level, perfect=perfect)
+
+    def _perfect_bound(self, odds: OddsBox, game: ObservedGame, cuts: Cuts, level: float) -> float:
+        """Return the bound of an attack that is right about the most telling examples first."""
+        rows = game.guessable
+        correct_guesses = Guesses(order="member", rows=rows, signs=game.signs[rows])
+        smallest_offsets = np.sort(self._offsets(odds, correct_guesses))
+        if isinstance(cuts, Fixed):
+            smallest_offsets = smallest_offsets[: cuts.guesses]
+        if not smallest_offsets.size:
+            return 0.0
+        all_correct = np.ones(smallest_offsets.size, dtype=np.bool_)
+        return _largest_refuted(all_correct, smallest_offsets, cuts, level).logit
 
     def over_set(self, odds: OddsSet, game: ObservedGame, level: float) -> Proof:
         """See `Correction.over_set`: the exact tail at two cuts, and of a second look."""
         cuts = self._checked(odds, game)
         if isinstance(cuts, Fixed):
             return self._at_numbers(odds, game, level, (cuts.guesses,))
-        numbers = tuple(max(1, round(share * _most(game))) for share in _CUTS)
+        most_guesses = _most_guesses(game)
+        numbers = tuple(max(1, round(share * most_guesses)) for share in _GUESS_SHARES)
         assert isinstance(cuts, SecondLook)  # a scan has no form over a set
         parts = second_look(cuts, self.claim, examples=game.examples, sides=game.sides, level=level)
         scan, look = parts.parts
@@ -173,23 +181,27 @@ class PoissonBinomial(Correction):
         self, odds: OddsSet, game: ObservedGame, part: Part, level: float
     ) -> Proof:
         """Return the least that guesses at ranks prove that a pilot sample chose, at any member."""
-        order = _most_telling(odds, game, _most(game))
-        toward = guide_of(odds, order) * order.signs
-        guesses = order.taken(_worth_a_look(game, order, toward, part, level))
-        best = Best(0.0, 0, 0)
+        ranked = _most_telling(odds, game, _most_guesses(game))
+        toward_guesses = guide_of(odds, ranked) * ranked.signs
+        places = _promising_places(game, ranked, toward_guesses, part, level)
+        guesses = ranked.taken(places)
+        best = Best(logit=0.0, cut=0, successes=0)
         shift = self.shift(game)
         if guesses.rows.size:
-            best, shift = self._least(odds, game, guesses, part.of(level))
+            best, shift = self._least_over_set(odds, game, guesses, part.of(level))
         return self._looked(game, guesses, best, shift, part, level)
 
     def _at_numbers(
         self, odds: OddsSet, game: ObservedGame, level: float, numbers: tuple[int, ...]
     ) -> Proof:
         """Return the most of what some numbers of guesses prove, each at an equal share."""
-        share = shares.SET_NUMBERS.of(level, len(numbers))
-        tried = [_most_telling(odds, game, number) for number in numbers]
-        found = [(guesses, *self._least(odds, game, guesses, share)) for guesses in tried]
-        guesses, best, shift = max(found, key=lambda one: one[1].logit)
+        number_level = shares.SET_NUMBERS.of(level, len(numbers))
+        found = list[tuple[Guesses, Best, Shift]]()
+        for number in numbers:
+            balanced = _most_telling(odds, game, number)
+            least, at_member = self._least_over_set(odds, game, balanced, number_level)
+            found.append((balanced, least, at_member))
+        guesses, best, shift = max(found, key=lambda proved: proved[1].logit)
         tested = Tested(
             guesses=guesses,
             theorem=_THEOREM + _AT_A_MEMBER,
@@ -198,22 +210,23 @@ class PoissonBinomial(Correction):
         )
         return self.proof(game, best, shift, tested, level=level)
 
-    def _least(
+    def _least_over_set(
         self, odds: OddsSet, game: ObservedGame, guesses: Guesses, level: float
     ) -> tuple[Best, Shift]:
         """Return the least that guesses prove at any member of a set, and which member that is."""
-        epsilon, coefficients, _ = odds.found.core.least_epsilon(
-            guesses.rows, guesses.signs, level=level
-        )
+        core = odds.found.core
+        epsilon, coefficients, _ = core.least_epsilon(guesses.rows, guesses.signs, level=level)
         correct = int(game.right(guesses).sum())
-        toward = odds.likeliest[guesses.rows] * guesses.signs
-        at_estimate = epsilon_of(correct, np.clip(toward, -_CERTAIN, _CERTAIN), level)
+        toward_guesses = odds.likeliest[guesses.rows] * guesses.signs
+        clipped = np.clip(toward_guesses, -_LARGEST_LOG_ODDS, _LARGEST_LOG_ODDS)
+        at_estimate = epsilon_of(correct, clipped, level)
         shift = replace(
             self.shift(game),
             coefficients=coefficients,
             at_estimate=max(0.0, at_estimate),
         )
-        return Best(max(0.0, epsilon - _LEFT), guesses.rows.size, correct), shift
+        bound = max(0.0, epsilon - _SEARCH_ALLOWANCE)
+        return Best(logit=bound, cut=guesses.rows.size, successes=correct), shift
 
     def _checked(self, odds: Odds, game: ObservedGame) -> Cuts | SecondLook:
         """Return the cuts, if claim and cuts have a form for guesses of unlike odds."""
@@ -235,15 +248,19 @@ class PoissonBinomial(Correction):
 
     def _paths(self, odds: OddsBox, game: ObservedGame, cuts: Cuts) -> list[Guesses]:
         """Return the top, the bottom and both in turn, where the number of guesses is not fixed."""
-        number = cuts.guesses if isinstance(cuts, Fixed) else game.examples
-        whole = game.guessed(self.ranked_by(odds, game), number)
+        number = game.examples
+        if isinstance(cuts, Fixed):
+            number = cuts.guesses
+        ranked = game.guessed(self.ranked_by(odds, game), number)
         if isinstance(cuts, Fixed) or game.one_sided:
-            return [whole]
-        top = Guesses("member_half", whole.rows[::2], whole.signs[::2])
+            return [ranked]
+        rows = ranked.rows
+        signs = ranked.signs
+        top = Guesses(order="member_half", rows=rows[::2], signs=signs[::2])
         if number == 1:
             return [top]
-        bottom = Guesses("nonmember_half", whole.rows[1::2], whole.signs[1::2])
-        return [whole, top, bottom]
+        bottom = Guesses(order="nonmember_half", rows=rows[1::2], signs=signs[1::2])
+        return [ranked, top, bottom]
 
     def _replicated(
         self,
@@ -255,31 +272,31 @@ class PoissonBinomial(Correction):
         floors: FloatArray,
     ) -> FloatArray:
         """Return the largest ε refuted under each replicate, or less if that is below a floor."""
-        offsets = self._offset_rows(path, draws)
-        right = game.right(path)
+        offsets = self._replicated_offsets(path, draws)
+        is_correct = game.right(path)
         if isinstance(cuts, Fixed):
-            correct = np.full(len(offsets), right.sum())
-            found: FloatArray = poisson_binomial_epsilon(correct, offsets, beta=level)
-            return found
-        least = cuts.min_guesses or 1
-        if right.size < least:
+            correct_counts = np.full(len(offsets), is_correct.sum())
+            epsilons: FloatArray = poisson_binomial_epsilon(correct_counts, offsets, beta=level)
+            return epsilons
+        fewest_guesses = cuts.min_guesses or 1
+        if is_correct.size < fewest_guesses:
             return np.zeros(len(offsets))
         return _core.kl_scan_offset_rows(
-            _core.Path.from_successes(right),
+            _core.Path.from_successes(is_correct),
             offsets.ravel(),
             beta=level,
             kappa=cuts.kappa,
-            min_guesses=least,
+            min_guesses=fewest_guesses,
             floors=floors,
         )
 
-    def _offset_rows(self, path: Guesses, draws: FloatArray) -> FloatArray:
+    def _replicated_offsets(self, path: Guesses, draws: FloatArray) -> FloatArray:
         """Return what shift adds to the log-odds of each guess, under each replicate."""
-        here = np.take(draws, path.rows, axis=1)
+        log_odds = np.take(draws, path.rows, axis=1)
         if self.variant == "directional":
-            here *= path.signs
-            return here
-        return np.abs(here)
+            log_odds *= path.signs
+            return log_odds
+        return np.abs(log_odds)
 
     def _lowest(
         self,
@@ -291,10 +308,11 @@ class PoissonBinomial(Correction):
         rank: int,
     ) -> float:
         """Return the bound of a rank, from 1 upwards, over replicates."""
-        whole = paths[0]
+        ranked = paths[0]
+        offsets = self._replicated_offsets(ranked, draws)
         return _core.kl_scan_offset_rows_lowest(
-            game.right(whole),
-            self._offset_rows(whole, draws).ravel(),
+            game.right(ranked),
+            offsets.ravel(),
             halves=len(paths) > 1,
             beta=level,
             kappa=cuts.kappa,
@@ -311,7 +329,7 @@ class PoissonBinomial(Correction):
         correct = int(game.right(guesses).sum())
         count_level = shares.COUNT.of(level)
 
-        def bound(sizes: FloatArray, right: int) -> float:
+        def bound(sizes: FloatArray, correct_guesses: int) -> float:
             """Return inf{ε : not refuted}, for guesses with these |λ|.
 
             The number u of guesses set aside for failures falls as ε rises. So all that is refuted
@@ -321,22 +339,24 @@ class PoissonBinomial(Correction):
             def refuted(epsilon: float) -> float:
                 failures = game.examples * (1 + math.exp(-epsilon)) * delta
                 # 2√(failures / u) is at most their part of the level
-                aside = math.ceil(4 / shares.FAILURES.part**2 * failures / level**2)
-                if aside >= right:
+                squared_part = shares.FAILURES.part**2
+                set_aside = math.ceil(4 / squared_part * failures / level**2)
+                if set_aside >= correct_guesses:
                     return epsilon
-                return epsilon_of(right - aside, sizes, count_level)
+                return epsilon_of(correct_guesses - set_aside, sizes, count_level)
 
             return least_fixed(refuted)
 
         def perfect() -> float:
-            easiest = np.sort(odds.largest[game.guessable])[:number]
-            return bound(easiest, easiest.size)
+            smallest_sizes = np.sort(odds.largest[game.guessable])[:number]
+            return bound(smallest_sizes, smallest_sizes.size)
 
         def bounds(draws: FloatArray) -> FloatArray:
-            sizes = np.abs(draws[:, guesses.rows])
-            return np.array([bound(row, correct) for row in sizes])
+            sizes_of_draws = np.abs(draws[:, guesses.rows])
+            return np.array([bound(sizes, correct) for sizes in sizes_of_draws])
 
-        best = Best(bound(odds.largest[guesses.rows], correct), number, correct)
+        epsilon = bound(odds.largest[guesses.rows], correct)
+        best = Best(logit=epsilon, cut=number, successes=correct)
         tested = Tested(guesses=guesses, theorem=_APPROX + _FIXED)
         shift = replace(self.shift(game), bounds=bounds)
         return self.proof(game, best, shift, tested, level=level, perfect=perfect)
@@ -371,8 +391,8 @@ def _for_pure(claim: Claim, odds: Odds) -> Message:
     return Message(message, claim=claim.name)
 
 
-def _largest(
-    right: BoolArray,
+def _largest_refuted(
+    is_correct: BoolArray,
     offsets: FloatArray,
     cuts: Cuts,
     level: float,
@@ -381,31 +401,34 @@ def _largest(
 ) -> Best:
     """Return the largest ε refuted, or less where that is below a floor, and guesses there."""
     if isinstance(cuts, Fixed):
-        correct = int(right.sum())
+        correct = int(is_correct.sum())
         epsilon = epsilon_of(correct, offsets, level)
-        return Best(epsilon, cuts.guesses, correct)
-    least = cuts.min_guesses or 1
-    if right.size < least:
-        return Best(0.0, 0, 0)  # one of both sides alone has too few
+        return Best(logit=epsilon, cut=cuts.guesses, successes=correct)
+    fewest_guesses = cuts.min_guesses or 1
+    if is_correct.size < fewest_guesses:
+        # one of both sides alone has too few
+        return Best(logit=0.0, cut=0, successes=0)
     bound = _core.kl_scan_offsets(
-        _core.Path.from_successes(right),
+        _core.Path.from_successes(is_correct),
         offsets,
         beta=level,
         kappa=cuts.kappa,
-        min_guesses=least,
+        min_guesses=fewest_guesses,
         floor=floor,
     )
-    return Best(bound.epsilon, bound.cut, bound.successes)
+    return Best(logit=bound.epsilon, cut=bound.cut, successes=bound.successes)
 
 
 def epsilon_of(correct: int, offsets: FloatArray, level: float) -> float:
     """Return the largest ε at which so many guesses of unlike odds are right that seldom."""
-    right = np.array([correct], dtype=np.int64)
-    terms = np.ascontiguousarray(offsets)
-    return float(_core.poisson_binomial_epsilon(terms, right, beta=level, counts=None)[0])
+    correct_counts = np.array([correct], dtype=np.int64)
+    epsilons = _core.poisson_binomial_epsilon(
+        np.ascontiguousarray(offsets), correct_counts, beta=level, counts=None
+    )
+    return float(epsilons[0])
 
 
-def _most(game: ObservedGame) -> int:
+def _most_guesses(game: ObservedGame) -> int:
     """Return the most guesses over a set: members only are half of the examples."""
     if game.one_sided:
         return game.examples // 2
@@ -416,48 +439,59 @@ def _most_telling(odds: OddsSet, game: ObservedGame, number: int) -> Guesses:
     """Return balanced guesses about the examples that scores tell most of, at a fixed number."""
     if game.one_sided:
         return _most_telling_members(odds, game, number)
-    as_member = _variance(odds.guide)
-    as_other = _variance(-odds.guide)
-    odd = (as_member - as_other) / 2
-    values = odds.balanced(game, (as_member + as_other) / 2, number, odd=odd)
-    rows = np.lexsort((odds.ties(game), -np.abs(values)))[:number]
-    return Guesses("interleaved", rows, np.where(values[rows] < 0, -1, 1))
+    member_variance = _correctness_variance(odds.guide)
+    nonmember_variance = _correctness_variance(-odds.guide)
+    mean_variance = (member_variance + nonmember_variance) / 2
+    half_difference = (member_variance - nonmember_variance) / 2
+    balanced_scores = odds.balanced(game, mean_variance, number, odd=half_difference)
+    rows = np.lexsort((odds.ties(game), -np.abs(balanced_scores)))[:number]
+    signs = np.where(balanced_scores[rows] < 0, -1, 1)
+    return Guesses(order="interleaved", rows=rows, signs=signs)
 
 
 def _most_telling_members(odds: OddsSet, game: ObservedGame, number: int) -> Guesses:
     """Return the same guesses, all of them "member"."""
-    strength = odds.balanced(game, _variance(odds.guide), number)
-    rows = np.lexsort((odds.ties(game), -strength))[:number]
-    return Guesses("member", rows, np.ones(rows.size, dtype=np.int64))
+    member_variance = _correctness_variance(odds.guide)
+    balanced_scores = odds.balanced(game, member_variance, number)
+    rows = np.lexsort((odds.ties(game), -balanced_scores))[:number]
+    signs = np.ones(rows.size, dtype=np.int64)
+    return Guesses(order="member", rows=rows, signs=signs)
 
 
-def _variance(toward: FloatArray) -> FloatArray:
+def _correctness_variance(toward_guesses: FloatArray) -> FloatArray:
     """Return P(1 - P), P the chance that a guess with Tλ is right at the planned ε."""
-    right = expit(_PLANNED_EPSILON + toward)
-    variance: FloatArray = right * (1 - right)
-    return variance
+    correct_probabilities = expit(_PLANNED_EPSILON + toward_guesses)
+    variances: FloatArray = correct_probabilities * (1 - correct_probabilities)
+    return variances
 
 
-def _worth_a_look(
-    game: ObservedGame, order: Guesses, toward: FloatArray, part: Part, level: float
+def _promising_places(
+    game: ObservedGame,
+    ranked: Guesses,
+    toward_guesses: FloatArray,
+    part: Part,
+    level: float,
 ) -> IntArray:
     """Return the places of the best blocks that are expected to prove most of pure DP, if any.
 
-    `toward` is Tλ of all guesses, and says how many fair coins the guesses are worth.
+    `toward_guesses` is Tλ of all guesses, and says how many fair coins the guesses are worth.
     """
-    pilot = pilot_of(toward, game.right(order))
+    pilot = pilot_of(toward_guesses, game.right(ranked))
     places = places_of(pilot)
-    ends = np.array(pilot.numbers, dtype=np.int64)
-    accuracy = np.array(pilot.accuracy(ends.tolist(), CAUTION))
-    kept = np.append(0.0, np.cumsum(kept_chance(toward)[places]))[ends]
-    numbers = np.floor(kept).astype(np.int64)
-    able = (numbers > 0) & (accuracy > 0.5)
+    block_ends = np.array(pilot.numbers, dtype=np.int64)
+    accuracies = np.array(pilot.accuracy(block_ends.tolist(), CAUTION))
+    keep_probabilities = kept_chance(toward_guesses)[places]
+    expected_kept = np.append(0.0, np.cumsum(keep_probabilities))[block_ends]
+    fair_guesses = np.floor(expected_kept).astype(np.int64)
+    may_be_chosen = (fair_guesses > 0) & (accuracies > 0.5)
     look = part.policy
     assert isinstance(look, Look)
-    best = most_promising(look.ladder, None, numbers, accuracy, able, level=part.of(level))
-    if best is None:
+    best_block = most_promising(
+        look.ladder, None, fair_guesses, accuracies, may_be_chosen, level=part.of(level)
+    )
+    if best_block is None:
         return places[:0]
-    return places[: ends[best]]
+    return places[: block_ends[best_block]]
 
 
 def _joined(
@@ -465,6 +499,6 @@ def _joined(
 ) -> Proof:
     """Return the larger bound of a first test, which is valid by a method, and of a look."""
     first, look = parts.parts
-    shared = _LARGER.format(first=percent(first.share), look=percent(look.share))
-    theorem = f"{_THEOREM}{shared}{method} {look.policy.method} {_LOOKED_AT}"
+    level_shares = _LARGER.format(first=percent(first.share), look=percent(look.share))
+    theorem = f"{_THEOREM}{level_shares}{method} {look.policy.method} {_LOOKED_AT}"
     return joined_over_set(parts, game, proofs, level, theorem)

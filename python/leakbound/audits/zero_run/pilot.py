@@ -45,17 +45,19 @@ class LookedAt(Level):
 
     def tested(self, kept: int) -> list[int]:
         """See `Level.tested`: those that could be chosen, where others claim nothing."""
-        return [made for made in self.levels if made < kept]
+        return [guesses for guesses in self.levels if guesses < kept]
 
     def proved(self, counts: Counts) -> float:
         """See `Chosen.proved`: nothing where no more are kept than guesses were chosen."""
-        if counts[2] <= self.guesses:
+        _, _, kept_examples = counts
+        if kept_examples <= self.guesses:
             return 0.0
         return super().proved(counts)
 
     def roughly(self, counts: Counts) -> float:
         """See `Chosen.roughly`: nothing where nothing is proved."""
-        if counts[2] <= self.guesses:
+        _, _, kept_examples = counts
+        if kept_examples <= self.guesses:
             return 0.0
         return super().roughly(counts)
 
@@ -66,30 +68,32 @@ def looked_at(ladder: Ladder, look: Look, level: float) -> LookedAt | None:
     `look` is that of the claim, for the examples expected to be kept.
     """
     policy = look.ladder
-    order = ladder.ranked
+    ranked = ladder.ranked
     game = ladder.game
     plan = policy.rule(ladder.expected, ladder.level, game.sides)
     # 1. Labels that are seen, and log-odds that they, or D', suggest.
-    guide = guide_of(ladder.odds, order)
-    pilot = pilot_of(order.signs * guide, game.right(order))
-    left = places_of(pilot)
-    # 2. How many places surely keep each number of guesses, and what these prove.
-    sure = surely_kept(kept_chance(guide[left]))
-    numbers = np.array(plan.levels)
-    places = np.searchsorted(sure, numbers) + 1
-    accuracy = np.array(pilot.accuracy(places.tolist(), CAUTION))
-    able = (places <= left.size) & (accuracy > 0.5)
-    index = most_promising(policy, plan, numbers, accuracy, able, level=level)
+    planning_log_odds = guide_of(ladder.odds, ranked)
+    toward_guesses = ranked.signs * planning_log_odds
+    pilot = pilot_of(toward_guesses, game.right(ranked))
+    testable_ranks = places_of(pilot)
+    # 2. How many ranks surely keep each number of guesses, and what these prove.
+    keep_probabilities = kept_chance(planning_log_odds[testable_ranks])
+    guess_numbers = np.array(plan.levels)
+    needed_ranks = np.searchsorted(surely_kept(keep_probabilities), guess_numbers) + 1
+    accuracies = np.array(pilot.accuracy(needed_ranks.tolist(), CAUTION))
+    may_be_chosen = (needed_ranks <= testable_ranks.size) & (accuracies > 0.5)
+    index = most_promising(policy, plan, guess_numbers, accuracies, may_be_chosen, level=level)
     if index is None:
         return None
     # 3. The guesses: those of the blocks first.
-    first, inside = _first(order, left[: places[index]])
+    chosen_ranks = testable_ranks[: needed_ranks[index]]
+    order, inside = _moved_to_front(ranked, chosen_ranks)
     return LookedAt(
         ladder=ladder,
         level=level,
-        order=first,
+        order=order,
         inside=inside,
-        guesses=int(numbers[index]),
+        guesses=int(guess_numbers[index]),
         levels=tuple(plan.levels),
         shares=tuple(policy.weights(plan).tolist()),
         index=index,
@@ -99,7 +103,7 @@ def looked_at(ladder: Ladder, look: Look, level: float) -> LookedAt | None:
 
 def seen_ranks(examples: int) -> IntArray:
     """Return the ranks of so many whose labels are seen: the middle quarter of each block."""
-    return _ranks(_core.Pilot.seen_of(examples))
+    return _ranks_of_intervals(_core.Pilot.seen_of(examples))
 
 
 def pilot_of(toward: FloatArray, right: BoolArray) -> _core.Pilot:
@@ -108,46 +112,56 @@ def pilot_of(toward: FloatArray, right: BoolArray) -> _core.Pilot:
     `toward` are log-odds by which guesses are right whatever the model tells. A label counts as
     often as matching would keep its example, so that features alone make no block look right.
     """
-    against = np.where(right, toward, -toward)
-    kept = np.exp(-np.maximum(against, 0.0))
-    return _core.Pilot.weighted(_core.Path.from_successes(right), kept)
+    toward_labels = np.where(right, toward, -toward)
+    # The keep probability of matching, min(1, exp(-log-odds of the label))
+    keep_probabilities = np.exp(-np.maximum(toward_labels, 0.0))
+    path = _core.Path.from_successes(right)
+    return _core.Pilot.weighted(path, keep_probabilities)
 
 
 def places_of(pilot: _core.Pilot) -> IntArray:
     """Return the ranks that may be tested, those of the best block first."""
-    every = max(pilot.numbers, default=0)
-    return _ranks((start, stop) for _, start, stop in pilot.tested(every))
+    most_guesses = max(pilot.numbers, default=0)
+    blocks = pilot.tested(most_guesses)
+    return _ranks_of_intervals((start, stop) for _, start, stop in blocks)
 
 
-def _ranks(pieces: Iterable[tuple[int, int]]) -> IntArray:
-    """Return the ranks of pieces, each from its first rank to the one after its last."""
-    each = [np.arange(first, stop) for first, stop in pieces]
-    return np.concatenate([np.array([], dtype=np.int64), *each])
+def _ranks_of_intervals(intervals: Iterable[tuple[int, int]]) -> IntArray:
+    """Return the ranks of intervals, each from its first rank to the one after its last."""
+    parts = [np.array([], dtype=np.int64)]
+    for start, stop in intervals:
+        parts.append(np.arange(start, stop))
+    return np.concatenate(parts)
 
 
 def guide_of(odds: OddsSet, order: Guesses) -> FloatArray:
     """Return log-odds of guesses in order, from D', or else from the labels that are seen."""
-    guide = odds.guide[order.rows]
+    planning_log_odds = odds.guide[order.rows]
     if odds.guide.any():
-        return guide
+        return planning_log_odds
     found = odds.found
-    rows = order.rows[seen_ranks(order.rows.size)]
+    seen_rows = order.rows[seen_ranks(order.rows.size)]
+    seen_features = found.features[seen_rows]
     try:
-        coefficients = ridge_coefficients(found.features[rows], found.member[rows])
+        coefficients = ridge_coefficients(seen_features, found.member[seen_rows])
     except LeakboundError:  # all are members, say
-        return guide
-    log_odds: FloatArray = _core.linear_log_odds(coefficients, found.features)[0][order.rows]
-    return log_odds
+        return planning_log_odds
+    fitted_log_odds = _core.linear_log_odds(coefficients, found.features)[0]
+    in_order: FloatArray = fitted_log_odds[order.rows]
+    return in_order
 
 
-def _first(order: Guesses, places: IntArray) -> tuple[Guesses, int]:
-    """Return guesses with those at some places first, as many of either role, and their number."""
-    signs = order.signs[places]
-    roles = [places[signs > 0], places[signs < 0]]
-    if order.order == "member":
-        chosen = places
-    else:
-        each = min(role.size for role in roles)
-        chosen = np.column_stack([role[:each] for role in roles]).ravel()
-    others = np.setdiff1d(np.arange(order.rows.size), chosen)
-    return order.taken(np.concatenate([chosen, others])), chosen.size
+def _moved_to_front(order: Guesses, chosen_ranks: IntArray) -> tuple[Guesses, int]:
+    """Return guesses with those at some ranks first, as many of either sign, and their number."""
+    chosen = chosen_ranks
+    if order.order != "member":
+        signs = order.signs[chosen_ranks]
+        member_ranks = chosen_ranks[signs > 0]
+        nonmember_ranks = chosen_ranks[signs < 0]
+        of_each_sign = min(member_ranks.size, nonmember_ranks.size)
+        pairs = [member_ranks[:of_each_sign], nonmember_ranks[:of_each_sign]]
+        chosen = np.column_stack(pairs).ravel()
+    every_rank = np.arange(order.rows.size)
+    others = np.setdiff1d(every_rank, chosen)
+    reordered = order.taken(np.concatenate([chosen, others]))
+    return reordered, chosen.size

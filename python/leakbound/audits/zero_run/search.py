@@ -16,13 +16,13 @@ from leakbound._base.console import track
 from leakbound._base.types import FloatArray
 from leakbound.audits.zero_run.levels import Chosen, Counts
 
-End: TypeAlias = tuple[FloatArray, FloatArray]
+Endpoint: TypeAlias = tuple[FloatArray, FloatArray]
 """Coefficients of a member of the set, and examples kept, guesses and correct ones there."""
 # Correct guesses that the least number found is lowered by: what ascents may have left.
-_LEFT = 0.15
+_SEARCH_ALLOWANCE = 0.15
 # Random steps from the lowest member that ascents found, and members looked at in each.
 _STEPS = 20
-_NEAR = 8
+_MEMBERS_NEARBY = 8
 # How the reach of steps, in radii of the set, changes where one found less, or found nothing.
 _GROWS = 1.5
 _SHRINKS = 0.7
@@ -31,7 +31,7 @@ _PRICED_TWICE = 5000
 # Members of the set whose bounds are computed beside the estimate's.
 _FINALISTS = 4
 # Share by which the number kept is raised to see what a bound makes of it.
-_PROBE = 0.1
+_PRICE_PROBE = 0.1
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -54,7 +54,7 @@ class Matching:
     chosen: Chosen
 
     @property
-    def _made(self) -> dict[str, Any]:
+    def _guesses_and_share(self) -> dict[str, Any]:
         """Which guesses may be made, and how many are: one of what is not kept counts as wrong."""
         chosen = self.chosen
         share = chosen.ladder.odds.draws_needed
@@ -65,20 +65,28 @@ class Matching:
 
         Correct ones beyond a whole number tell members apart.
         """
-        given = np.ascontiguousarray(log_odds)
         order = self.chosen.order
         core = self.chosen.ladder.odds.found.core
-        return core.matched(given, order.rows, order.signs, **self._made)
+        return core.matched(
+            np.ascontiguousarray(log_odds),
+            order.rows,
+            order.signs,
+            **self._guesses_and_share,
+        )
 
     def counts(self, reached: FloatArray, *, left: float = 0.0) -> Counts:
         """Return correct guesses, all of them and examples kept, in whole numbers."""
-        kept, made, correct = reached
-        most = min(self.chosen.ladder.game.examples, math.ceil(kept))
-        return max(0, math.floor(correct - left)), math.ceil(min(made, most)), most
+        kept, guesses, correct = reached
+        whole_kept = min(self.chosen.ladder.game.examples, math.ceil(kept))
+        whole_guesses = math.ceil(min(guesses, whole_kept))
+        whole_correct = max(0, math.floor(correct - left))
+        return whole_correct, whole_guesses, whole_kept
 
     def at_estimate(self) -> Counts:
         """Return what the likeliest log-odds leave."""
-        return self.counts(self.reached(self.chosen.ladder.odds.likeliest[None])[0])
+        likeliest = self.chosen.ladder.odds.likeliest
+        (reached,) = self.reached(likeliest[None])
+        return self.counts(reached)
 
     def least(self, above: float = 0.0) -> Least:
         """Return the least that is proved at any member, 0 if that is not above a number."""
@@ -92,70 +100,90 @@ class Matching:
         )
         if not estimate > above:
             return replace(least, bound=0.0)
-        for coefficients, reached in self._lowest(counts):
-            here = self.counts(reached, left=_LEFT)
-            proved = self.chosen.proved(here)
-            if proved < least.bound:
-                least = replace(least, bound=proved, counts=here, coefficients=coefficients)
+        for coefficients, reached in self._least_members(counts):
+            member_counts = self.counts(reached, left=_SEARCH_ALLOWANCE)
+            member_bound = self.chosen.proved(member_counts)
+            if member_bound < least.bound:
+                least = replace(
+                    least,
+                    bound=member_bound,
+                    counts=member_counts,
+                    coefficients=coefficients,
+                )
         return least
 
     def _prices(self, counts: Counts) -> tuple[float, float]:
         """Return the correct guesses that an example kept costs near a bound, and a guess made."""
-        correct, made, kept = counts
-        few = min(correct, max(1, round(correct**0.5)))
-        more = max(1, round(_PROBE * kept))
-        roughly = self.chosen.roughly
-        top = roughly(counts)
-        of_correct = (top - roughly((correct - few, made, kept))) / max(1, few)
-        of_kept = (top - roughly((correct, made, kept + more))) / more
-        of_made = (top - roughly((correct, made + more, kept + more))) / more - of_kept
-        if not (0 < of_correct < np.inf and 0 <= of_kept < np.inf and of_made < np.inf):
+        correct, guesses, kept = counts
+        fewer_correct = min(correct, max(1, round(correct**0.5)))
+        more_kept = max(1, round(_PRICE_PROBE * kept))
+        approximate_bound = self.chosen.roughly
+        # Finite differences of the bound, by correct guesses, examples kept and guesses made
+        bound = approximate_bound(counts)
+        with_fewer_correct = approximate_bound((correct - fewer_correct, guesses, kept))
+        with_more_kept = approximate_bound((correct, guesses, kept + more_kept))
+        with_more_guesses = approximate_bound((correct, guesses + more_kept, kept + more_kept))
+        per_correct = (bound - with_fewer_correct) / max(1, fewer_correct)
+        per_kept = (bound - with_more_kept) / more_kept
+        per_guess = (bound - with_more_guesses) / more_kept - per_kept
+        if not (0 < per_correct < np.inf and 0 <= per_kept < np.inf and per_guess < np.inf):
             return 0.0, 0.0
-        return min(1.0, of_kept / of_correct), min(1.0, max(0.0, of_made / of_correct))
+        price_of_kept = min(1.0, per_kept / per_correct)
+        price_of_guess = min(1.0, max(0.0, per_guess / per_correct))
+        return price_of_kept, price_of_guess
 
-    def _lowest(self, counts: Counts) -> list[End]:
+    def _least_members(self, counts: Counts) -> list[Endpoint]:
         """Return members found that prove least, and what is reached there."""
         core = self.chosen.ladder.odds.found.core
         order = self.chosen.order
-        ends = list[End]()
+        endpoints = list[Endpoint]()
+        rounds = 1
+        if self.chosen.ladder.game.examples <= _PRICED_TWICE:
+            rounds = 2
         # 1. Where ascents end, at prices of the estimate and then at those of what they found.
-        for _ in range(2 if self.chosen.ladder.game.examples <= _PRICED_TWICE else 1):
+        for _ in range(rounds):
             prices = self._prices(counts)
-            places, log_odds = core.least_matched(
-                order.rows, order.signs, prices=prices, **self._made
+            coefficients, log_odds = core.least_matched(
+                order.rows, order.signs, prices=prices, **self._guesses_and_share
             )
-            ends += zip(places, self.reached(log_odds), strict=True)
-            ends.sort(key=self._roughly_at)
-            counts = self.counts(ends[0][1])
-        of_kept, of_made = prices
-        ends += self._steps(ends, np.array([-of_kept, -of_made, 1.0]))
-        return sorted(ends, key=self._roughly_at)[:_FINALISTS]
+            endpoints += zip(coefficients, self.reached(log_odds), strict=True)
+            endpoints.sort(key=self._approximate_bound_at)
+            _, least_reached = endpoints[0]
+            counts = self.counts(least_reached)
+        price_of_kept, price_of_guess = prices
+        # 2. Random steps from the lowest.
+        objective = np.array([-price_of_kept, -price_of_guess, 1.0])
+        endpoints += self._random_steps(endpoints, objective)
+        return sorted(endpoints, key=self._approximate_bound_at)[:_FINALISTS]
 
-    def _steps(self, ends: list[End], worth: FloatArray) -> list[End]:
+    def _random_steps(self, endpoints: list[Endpoint], objective: FloatArray) -> list[Endpoint]:
         """Return lower members that random steps find, across the set at first."""
         core = self.chosen.ladder.odds.found.core
-        place, table = min(ends, key=lambda end: float(end[1] @ worth))
-        least = float(table @ worth)
+        lowest, reached = min(endpoints, key=lambda end: float(end[1] @ objective))
+        least_value = float(reached @ objective)
         reach = 1.0
         found = []
         for number in track(range(_STEPS), "Searching the confidence set", total=_STEPS):
-            near, log_odds = core.members_near(place, reach=reach, count=_NEAR, draw=number)
-            if not len(near):
+            nearby, log_odds = core.members_near(
+                lowest, reach=reach, count=_MEMBERS_NEARBY, draw=number
+            )
+            if not len(nearby):
                 break
-            tables = self.reached(log_odds)
-            values = tables @ worth
-            lowest = int(np.argmin(values))
+            reached_nearby = self.reached(log_odds)
+            values = reached_nearby @ objective
+            least = int(np.argmin(values))
             reach *= _SHRINKS
-            if values[lowest] < least:
-                place = near[lowest]
-                least = float(values[lowest])
-                found.append((place, tables[lowest]))
+            if values[least] < least_value:
+                lowest = nearby[least]
+                least_value = float(values[least])
+                found.append((lowest, reached_nearby[least]))
                 reach = min(1.0, reach * _GROWS / _SHRINKS)
         return found
 
-    def _roughly_at(self, end: End) -> float:
+    def _approximate_bound_at(self, endpoint: Endpoint) -> float:
         """Return what is roughly proved at a member, given what is reached there."""
-        return self.chosen.roughly(self.counts(end[1]))
+        _, reached = endpoint
+        return self.chosen.roughly(self.counts(reached))
 
 
 def least_of_all(searches: Sequence[Matching]) -> list[Least]:
@@ -164,9 +192,15 @@ def least_of_all(searches: Sequence[Matching]) -> list[Least]:
     A search is long: the one that promises most comes first, and others are left out where they
     promise no more than it found.
     """
-    found = dict[Matching, Least]()
-    most = 0.0
-    for search in sorted(searches, key=lambda one: -one.chosen.proved(one.at_estimate())):
-        found[search] = search.least(above=most)
-        most = max(most, found[search].bound)
-    return [found[search] for search in searches]
+
+    def promised(search: Matching) -> float:
+        """Return what the likeliest log-odds would show."""
+        return search.chosen.proved(search.at_estimate())
+
+    least_of_search = dict[Matching, Least]()
+    largest_bound = 0.0
+    for search in sorted(searches, key=promised, reverse=True):
+        least = search.least(above=largest_bound)
+        least_of_search[search] = least
+        largest_bound = max(largest_bound, least.bound)
+    return [least_of_search[search] for search in searches]

@@ -14,7 +14,14 @@ import numpy as np
 
 from leakbound._base.messages import Message
 from leakbound._base.odds import expit
-from leakbound._base.types import Adversary, BoolArray, FloatArray, PathOrder, TailBound
+from leakbound._base.types import (
+    Adversary,
+    BoolArray,
+    FloatArray,
+    JsonValue,
+    PathOrder,
+    TailBound,
+)
 from leakbound._base.types import Correction as CorrectionName
 from leakbound.audits.zero_run.correction import AT_A_MEMBER, Correction, Tested, least_fixed
 from leakbound.audits.zero_run.game import Guesses, ObservedGame, distinct_ranks
@@ -34,7 +41,7 @@ from leakbound.stats.distribution_shift import (
 )
 
 # Parts of the examples to which Σ 2w is rounded up between replicates: a bound falls with it.
-_FINEST = 200
+_EFFECTIVE_PARTS = 200
 
 _LEAST = "The bound is the smallest ε that the guesses, tampered for this ε, do not refute. "
 _PURE = (
@@ -67,30 +74,41 @@ class Tamper(Correction):
     def at_known(self, odds: OddsBox, game: ObservedGame, level: float) -> Proof:
         """See `Correction.at_known`."""
         number = self.planned(game, game.examples, level)
-        guesses = self._guessed(odds, game, number)
-        tampering = _Tampering(self, odds, game, guesses, level)
+        guesses = self._likeliest_guesses(odds, game, number)
+        tampering = _Tampering(correction=self, odds=odds, game=game, guesses=guesses, level=level)
         effective = tampering.effective(odds.estimate)
-        toward = tampering.toward()
-        bound = tampering.bound(toward, effective)
-        standing = tampering.standing(bound)
-        tested = Tested(guesses=standing, theorem=self._theorem)
+        toward_guesses = tampering.toward()
+        bound = tampering.bound(toward_guesses, effective)
+        standing_guesses = tampering.standing(bound)
+        tested = Tested(guesses=standing_guesses, theorem=self._theorem)
         shift = replace(self.shift(game), effective=effective, bounds=tampering.bounds)
-        best = Best(bound, number, tampering.count(toward, bound))
+        correct_standing = tampering.count(toward_guesses, bound)
+        best = Best(logit=bound, cut=number, successes=correct_standing)
         return self.proof(game, best, shift, tested, level=level, perfect=tampering.perfect)
 
     def over_set(self, odds: OddsSet, game: ObservedGame, level: float) -> Proof:
         """See `Correction.over_set`: what enough of all draws leave, at half the level."""
         draw_level = odds.of_draw(level)
         number = self.planned(game, game.examples, draw_level)
-        guesses = game.guessed(odds.matched(game, number), number)
-        correct = guesses.taken(np.flatnonzero(game.right(guesses)))
-        tampering = _TamperingOverSet(self, odds, game, number, correct, draw_level)
+        balanced_ranks = odds.matched(game, number)
+        guesses = game.guessed(balanced_ranks, number)
+        correct_places = np.flatnonzero(game.right(guesses))
+        correct_guesses = guesses.taken(correct_places)
+        tampering = _TamperingOverSet(
+            correction=self,
+            odds=odds,
+            game=game,
+            number=number,
+            correct=correct_guesses,
+            level=draw_level,
+        )
         bound, epsilon = tampering.bound(tampering.least)
         at_estimate, _ = tampering.bound(tampering.at_estimate)
-        standing, coefficients = tampering.lowest(epsilon)
+        fewest_standing, coefficients = tampering.lowest(epsilon)
         shift = replace(self.shift(game), coefficients=coefficients, at_estimate=at_estimate)
         tested = Tested(guesses=guesses, theorem=self._theorem + AT_A_MEMBER)
-        best = Best(bound, number, min(standing, tampering.at_estimate(epsilon)))
+        standing = min(fewest_standing, tampering.at_estimate(epsilon))
+        best = Best(logit=bound, cut=number, successes=standing)
         return self.proof(game, best, shift, tested, level=level)
 
     @property
@@ -121,14 +139,14 @@ class Tamper(Correction):
 
     def survival(self, toward: FloatArray, epsilon: float) -> FloatArray:
         """Return how likely each guess survives; f-DP is tampered with at ε = 0."""
-        excess = np.maximum(toward, 0.0)
+        excess_log_odds = np.maximum(toward, 0.0)
         if self.as_published:
-            return np.exp(-excess)
+            return np.exp(-excess_log_odds)
         if self.of_family:
             epsilon = 0.0
-        return survival(excess, np.array(epsilon))
+        return survival(excess_log_odds, np.array(epsilon))
 
-    def _guessed(self, odds: OddsBox, game: ObservedGame, number: int) -> Guesses:
+    def _likeliest_guesses(self, odds: OddsBox, game: ObservedGame, number: int) -> Guesses:
         """Guess where a guess is likeliest to be right and to stand, unless asked otherwise.
 
         Bayes' rule at ε = 0, with scores beyond features as log-likelihood ratios: a function of
@@ -136,24 +154,26 @@ class Tamper(Correction):
         """
         if self.adversary != "residual":
             return game.guessed(self.ranked_by(odds, game), number)
-        told = residual_scores(game.values, odds.estimate) + odds.estimate
+        log_likelihood_ratios = residual_scores(game.values, odds.estimate)
+        posterior_log_odds = log_likelihood_ratios + odds.estimate
         rows = np.arange(game.examples)
 
-        def worth(sign: int) -> FloatArray:
-            all_alike = Guesses("ends", rows, np.full(rows.size, sign))
-            stands = self.survival(self.toward(odds, all_alike), 0.0)
-            return stands * expit(sign * told)
+        def correct_and_standing(sign: int) -> FloatArray:
+            """Return the probability that a guess of this sign is right and stands."""
+            same_guesses = Guesses("ends", rows, np.full(rows.size, sign))
+            survival_probabilities = self.survival(self.toward(odds, same_guesses), epsilon=0.0)
+            return survival_probabilities * expit(sign * posterior_log_odds)
 
-        best = worth(1)
+        largest = correct_and_standing(1)
         signs = np.ones(rows.size, dtype=np.int64)
         order: PathOrder = "member"
         if not game.one_sided:
             order = "ends"
-            as_other = worth(-1)
-            signs[as_other > best] = -1
-            best = np.maximum(best, as_other)
-        chosen = np.argsort(-best, kind="stable")[:number]
-        return Guesses(order, chosen, signs[chosen])
+            as_nonmember = correct_and_standing(-1)
+            signs[as_nonmember > largest] = -1
+            largest = np.maximum(largest, as_nonmember)
+        likeliest_rows = np.argsort(-largest, kind="stable")[:number]
+        return Guesses(order=order, rows=likeliest_rows, signs=signs[likeliest_rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,8 +189,11 @@ class _TamperingOverSet:
 
     def standing(self, log_odds: FloatArray, epsilon: float) -> int:
         """Return how many correct guesses stand at log-odds, tampered with for an ε."""
-        excess = np.maximum(log_odds[self.correct.rows] * self.correct.signs, 0.0)
-        return surviving_guesses(survival(excess, np.array([epsilon])), self.odds.draws_needed)
+        correct_guesses = self.correct
+        toward_guesses = log_odds[correct_guesses.rows] * correct_guesses.signs
+        excess_log_odds = np.maximum(toward_guesses, 0.0)
+        survival_probabilities = survival(excess_log_odds, np.array([epsilon]))
+        return surviving_guesses(survival_probabilities, self.odds.draws_needed)
 
     def lowest(self, epsilon: float) -> tuple[int, FloatArray]:
         """Return the fewest that stand at a member found, and its coefficients."""
@@ -187,7 +210,8 @@ class _TamperingOverSet:
 
     def least(self, epsilon: float) -> int:
         """Return how many stand at any member."""
-        return min(self.lowest(epsilon)[0], self.at_estimate(epsilon))
+        fewest_found, _ = self.lowest(epsilon)
+        return min(fewest_found, self.at_estimate(epsilon))
 
     def bound(self, count: Callable[[float], int]) -> tuple[float, float]:
         """Return the bound that a count proves, and the ε whose tampering it was found with."""
@@ -212,119 +236,130 @@ class _Tampering:
     game: ObservedGame
     guesses: Guesses
     level: float
-    _limits: dict[float, FloatArray] = field(default_factory=dict)
+    _proved: dict[float, FloatArray] = field(default_factory=dict)
 
     @property
-    def _signed(self) -> bool:
+    def _is_directional(self) -> bool:
         """Whether guesses are tampered with by Tλ, and not by |λ|."""
         return self.correction.variant == "directional"
 
     @cached_property
-    def _right(self) -> BoolArray:
+    def _is_correct(self) -> BoolArray:
         return self.game.right(self.guesses)
 
     @cached_property
-    def _correct(self) -> Guesses:
+    def _correct_guesses(self) -> Guesses:
         """The correct guesses."""
-        guesses = self.guesses
-        return Guesses(guesses.order, guesses.rows[self._right], guesses.signs[self._right])
+        return self.guesses.taken(np.flatnonzero(self._is_correct))
 
     @cached_property
     def _uniforms(self) -> FloatArray:
-        return self.game.uniforms[self._correct.rows]
+        return self.game.uniforms[self._correct_guesses.rows]
 
     def toward(self) -> FloatArray:
         """Return Tλ (or |λ|) of the correct guesses at the worst log-odds."""
-        return self.correction.toward(self.odds, self._correct)
+        return self.correction.toward(self.odds, self._correct_guesses)
 
     def count(self, toward: FloatArray, epsilon: float) -> int:
         """Return how many correct guesses survive, tampered with for an ε."""
-        return int(np.count_nonzero(self._stand(toward, epsilon)))
+        return int(np.count_nonzero(self._survives(toward, epsilon)))
 
-    def _stand(self, toward: FloatArray, epsilon: float) -> BoolArray:
+    def _survives(self, toward: FloatArray, epsilon: float) -> BoolArray:
         """Return which correct guesses survive, tampered with for an ε."""
-        return self._uniforms < self.correction.survival(toward, epsilon)
+        survival_probabilities = self.correction.survival(toward, epsilon)
+        return self._uniforms < survival_probabilities
 
     def standing(self, bound: float) -> Guesses:
         """Return the guesses, those that are dropped turned into wrong ones."""
         guesses = self.guesses
-        stand = np.zeros(guesses.rows.size, dtype=np.bool_)
-        stand[self._right] = self._stand(self.toward(), bound)
-        signs = np.where(stand, 1, -1) * self.game.signs[guesses.rows]
-        return Guesses(guesses.order, guesses.rows, signs)
+        stands = np.zeros(guesses.rows.size, dtype=np.bool_)
+        stands[self._is_correct] = self._survives(self.toward(), bound)
+        correct_signs = self.game.signs[guesses.rows]
+        signs = np.where(stands, correct_signs, -correct_signs)
+        return replace(guesses, signs=signs)
 
     def bound(self, toward: FloatArray, effective: float) -> float:
         """Return the bound, given Tλ (or |λ|) of the correct guesses."""
         if self.correction.of_family:
-            counts = (self.count(toward, 0.0), self.guesses.rows.size, effective)
+            standing = self.count(toward, epsilon=0.0)
+            counts = (standing, self.guesses.rows.size, effective)
             return self.correction.counted(self.game, counts, self.level)
-        if effective not in self._limits:
-            self._limits[effective] = self._limits_of(effective)
-        limits = self._limits[effective]
-        return least_fixed(lambda epsilon: float(limits[self.count(toward, epsilon)]))
+        if effective not in self._proved:
+            self._proved[effective] = self._proved_by_count(effective)
+        proved_by_count = self._proved[effective]
 
-    def _limits_of(self, effective: float) -> FloatArray:
+        def refuted(epsilon: float) -> float:
+            standing = self.count(toward, epsilon)
+            return float(proved_by_count[standing])
+
+        return least_fixed(refuted)
+
+    def _proved_by_count(self, effective: float) -> FloatArray:
         """Return what each number of correct guesses proves: more of them refute no less."""
         form: TailBound = "exact"
         if self.correction.variant == "paper":
             form = "zero_run"
-        number = self.guesses.rows.size
-        proved = [
-            self.correction.counted(self.game, (correct, number, effective), self.level, form)
-            for correct in range(self._uniforms.size + 1)
-        ]
+        guesses = self.guesses.rows.size
+        proved = []
+        for correct in range(self._uniforms.size + 1):
+            counts = (correct, guesses, effective)
+            proved.append(self.correction.counted(self.game, counts, self.level, form))
         return np.maximum.accumulate(proved)
 
     def bounds(self, draws: FloatArray) -> FloatArray:
         """Return the bound under each row of log-odds of all examples."""
-        here = draws[:, self._correct.rows]
-        toward = np.abs(here)
-        if self._signed:
-            toward = here * self._correct.signs
-        step = self._step
-        found = []
-        for log_odds, each in zip(draws, toward, strict=True):
+        correct_guesses = self._correct_guesses
+        log_odds_of_correct = draws[:, correct_guesses.rows]
+        toward_guesses = np.abs(log_odds_of_correct)
+        if self._is_directional:
+            toward_guesses = log_odds_of_correct * correct_guesses.signs
+        step = self._rounding_step
+        bounds = []
+        for log_odds, toward in zip(draws, toward_guesses, strict=True):
             # rounded up, so that replicates share bounds
-            effective = -(-self.effective(log_odds) // step) * step
-            found.append(self.bound(each, effective))
-        return np.array(found)
+            rounded_up = -(-self.effective(log_odds) // step) * step
+            bounds.append(self.bound(toward, rounded_up))
+        return np.array(bounds)
 
     @property
-    def _step(self) -> int:
+    def _rounding_step(self) -> int:
         """To multiples of what effective numbers of examples are rounded up."""
-        if self._failing:
-            return max(1, self.game.examples // _FINEST)
+        if self._failures_depend_on_odds:
+            return max(1, self.game.examples // _EFFECTIVE_PARTS)
         return 1
 
     @property
-    def _failing(self) -> bool:
+    def _failures_depend_on_odds(self) -> bool:
         """Whether failures are rarer where |λ| is large, which counts only if |λ| is no limit."""
-        return isinstance(self.correction.claim, ApproxDP) and self._signed
+        return isinstance(self.correction.claim, ApproxDP) and self._is_directional
 
     def effective(self, log_odds: FloatArray) -> float:
         """Return Σ 2 min(π, 1 - π) for (ε, δ)-DP and the paper's tampering of f-DP, else m.
 
         Where |λ| stands for Tλ, it is m: that is safe if |λ| is too large, and the sum is not.
         """
-        if not (self.correction.as_published or self._failing):
+        if not (self.correction.as_published or self._failures_depend_on_odds):
             return float(self.game.examples)
         odds = self.odds
-        least = np.abs(log_odds)
+        smallest_sizes = np.abs(log_odds)
         if odds.limited:  # the limit nearest to a fair coin is the safe one here
-            within = (odds.low <= 0) & (odds.high >= 0)
-            nearest = np.minimum(np.abs(odds.low), np.abs(odds.high))
-            least = np.where(within, 0.0, nearest)
+            may_be_fair = (odds.low <= 0) & (odds.high >= 0)
+            nearest_limits = np.minimum(np.abs(odds.low), np.abs(odds.high))
+            smallest_sizes = np.where(may_be_fair, 0.0, nearest_limits)
+        # 2 min(π, 1 - π) = 2/(1 + e^|λ|)
+        effective_shares = 2 / (1 + np.exp(smallest_sizes))
         # rounded up to a whole number, so that replicates share bounds
-        return float(math.ceil((2 / (1 + np.exp(least))).sum()))
+        return float(math.ceil(effective_shares.sum()))
 
     def perfect(self) -> float:
         """Return the bound of an attack that guesses right where tampering drops least."""
         rows = self.game.guessable
-        right = Guesses(self.guesses.order, rows, self.game.signs[rows])
-        toward = np.maximum(self.correction.toward(self.odds, right), 0.0)
-        easiest = np.argsort(toward, kind="stable")[: self.guesses.rows.size]
-        chosen = Guesses(right.order, rows[easiest], right.signs[easiest])
-        perfect = _Tampering(self.correction, self.odds, self.game, chosen, self.level)
+        correct_guesses = Guesses(self.guesses.order, rows, self.game.signs[rows])
+        toward_guesses = self.correction.toward(self.odds, correct_guesses)
+        excess_log_odds = np.maximum(toward_guesses, 0.0)
+        easiest = np.argsort(excess_log_odds, kind="stable")[: self.guesses.rows.size]
+        easiest_guesses = correct_guesses.taken(easiest)
+        perfect = replace(self, guesses=easiest_guesses, _proved={})
         return perfect.bound(perfect.toward(), self.effective(self.odds.estimate))
 
 
@@ -350,40 +385,42 @@ class Composition(Correction):
 
     def at_known(self, odds: OddsBox, game: ObservedGame, level: float) -> Proof:
         """See `Correction.at_known`."""
-        self._check()
-        largest = float(odds.largest.max())
+        self._refuse_unsupported()
+        largest_shift = float(odds.largest.max())
         values = self.ranked_by(odds, game)
         ranks = distinct_ranks(values, odds.ties(game))
         if game.one_sided and not isinstance(self.claim, PureDP):
-            return self._counted(game, ranks, level, largest)
+            return self._planned_guesses_less_shift(game, ranks, level, largest_shift)
         cuts = self.cuts
         if cuts is None and isinstance(self.claim, ApproxDP):
             cuts = Fixed(self.planned(game, game.examples, level))
-        return self._scanned(self.as_coins(ranks, game, level, cuts), largest, game)
+        fair = self.as_coins(ranks, game, level, cuts)
+        return self._fair_audit_less_shift(fair, largest_shift, game)
 
     def over_set(self, odds: OddsSet, game: ObservedGame, level: float) -> Proof:
         """See `Correction.over_set`: the largest |log-odds| of any member counts."""
-        self._check()
-        largest = odds.found.core.largest_shift()
+        self._refuse_unsupported()
+        largest_shift = odds.found.core.largest_shift()
         ranks = distinct_ranks(game.values, odds.ties(game))
         if isinstance(self.claim, PureDP) and self.cuts is None:
-            fair = self.as_coins(ranks, game, level, None)
+            fair = self.as_coins(ranks, game, level, cuts=None)
             total = fair.bound
-            proof = self._scanned(fair, largest, game)
+            proof = self._fair_audit_less_shift(fair, largest_shift, game)
         else:
-            proof = self._counted(game, ranks, level, largest)
-            total = self._total(game, proof.best.successes, proof.best.cut, level)
+            proof = self._planned_guesses_less_shift(game, ranks, level, largest_shift)
+            best = proof.best
+            total = self._without_shift(game, best.successes, best.cut, level)
         assert proof.shift is not None
-        at_estimate = self._left(total, float(np.abs(odds.likeliest).max()))
-        return replace(
-            proof,
-            options=proof.options | {"largest_log_odds": largest},
-            shift=replace(
-                proof.shift, at_estimate=at_estimate, coefficients=odds.found.coefficients
-            ),
+        largest_estimated_shift = float(np.abs(odds.likeliest).max())
+        shift = replace(
+            proof.shift,
+            at_estimate=self._less_shift(total, largest_estimated_shift),
+            coefficients=odds.found.coefficients,
         )
+        options = proof.options | {"largest_log_odds": largest_shift}
+        return replace(proof, options=options, shift=shift)
 
-    def _check(self) -> None:
+    def _refuse_unsupported(self) -> None:
         """Refuse claims and attacks without a form."""
         if not isinstance(self.claim, PureDP | ApproxDP | GaussianDP):
             message = (
@@ -397,72 +434,79 @@ class Composition(Correction):
             )
             raise OptionError(Message(message))
 
-    def _left(self, total: float, largest: float) -> float:
+    def _less_shift(self, total: float, largest_shift: float) -> float:
         """Return what is left of a bound once what features may leak is taken off."""
         claim = cast("ComposableClaim", self.claim)
-        return remaining_leakage(total, largest, claim)
+        return remaining_leakage(total, largest_shift, claim)
 
-    def _lowered(self, total: float, game: ObservedGame) -> Shift:
+    def _shift_taken_off(self, total: float, game: ObservedGame) -> Shift:
         """Return that shift is taken off a bound as if there were none, also for replicates."""
 
         def bounds(draws: FloatArray) -> FloatArray:
-            largest = np.abs(draws).max(axis=1)
-            return np.array([self._left(total, one) for one in largest.tolist()])
+            largest_shifts = np.abs(draws).max(axis=1).tolist()
+            return np.array([self._less_shift(total, largest) for largest in largest_shifts])
 
         return replace(self.shift(game), bounds=bounds)
 
-    def _scanned(self, fair: Proof, largest: float, game: ObservedGame) -> Proof:
+    def _fair_audit_less_shift(
+        self, fair: Proof, largest_shift: float, game: ObservedGame
+    ) -> Proof:
         """Take shift off an audit of fair coins."""
-        bound = self._left(fair.bound, largest)
+        bound = self._less_shift(fair.bound, largest_shift)
 
         def points(most: int) -> CurvePoints:
-            guesses, correct, bounds = fair.points(most)
-            left = bounds.copy()
-            for i in np.flatnonzero(bounds > 0):
-                left[i] = self._left(float(bounds[i]), largest)
-            return guesses, correct, left
+            guesses, correct, fair_bounds = fair.points(most)
+            bounds = fair_bounds.copy()
+            for place in np.flatnonzero(fair_bounds > 0):
+                fair_bound = float(fair_bounds[place])
+                bounds[place] = self._less_shift(fair_bound, largest_shift)
+            return guesses, correct, bounds
 
         options = dict(fair.options)
-        told = options.get("parts")
-        if isinstance(told, list):
-            parts = cast("list[dict[str, Any]]", told)
-            options["parts"] = [
-                {**part, "bound": self._left(part["bound"], largest)} for part in parts
-            ]
+        stated_parts = options.get("parts")
+        if isinstance(stated_parts, list):
+            fair_parts = cast("list[dict[str, Any]]", stated_parts)
+            parts = list[JsonValue]()
+            for part in fair_parts:
+                part_bound = self._less_shift(part["bound"], largest_shift)
+                parts.append({**part, "bound": part_bound})
+            options["parts"] = parts
+        theorem = _THEOREM + self.claim.theorem(GuessWords())
         return replace(
             fair,
             options=options,
-            best=Best(bound, fair.best.cut, fair.best.successes),
-            reason=fair.reason or _explained(bound, largest),
-            perfect=lambda: self._left(fair.ceiling, largest),
+            best=Best(logit=bound, cut=fair.best.cut, successes=fair.best.successes),
+            reason=fair.reason or _reason_of_zero(bound, largest_shift),
+            perfect=lambda: self._less_shift(fair.ceiling, largest_shift),
             points=points,
-            shift=replace(
-                self._lowered(fair.bound, game), theorem=_THEOREM + self.claim.theorem(GuessWords())
-            ),
+            shift=replace(self._shift_taken_off(fair.bound, game), theorem=theorem),
         )
 
-    def _counted(
-        self, game: ObservedGame, ranks: FloatArray, level: float, largest: float
+    def _planned_guesses_less_shift(
+        self, game: ObservedGame, ranks: FloatArray, level: float, largest_shift: float
     ) -> Proof:
         """Take shift off what a planned number of guesses proves."""
         number = self.planned(game, game.examples, level)
         guesses = game.guessed(ranks, number)
         correct = int(game.right(guesses).sum())
-        total = self._total(game, correct, number, level)
-        bound = self._left(total, largest)
+        total = self._without_shift(game, correct, number, level)
+        bound = self._less_shift(total, largest_shift)
 
         def perfect() -> float:
-            most = min(number, int(game.member.sum()))
-            return self._left(self._total(game, most, number, level), largest)
+            most_correct = min(number, int(game.member.sum()))
+            perfect_total = self._without_shift(game, most_correct, number, level)
+            return self._less_shift(perfect_total, largest_shift)
 
         tested = Tested(
-            guesses=guesses, theorem=_THEOREM + _MEMBERS, reason=_explained(bound, largest)
+            guesses=guesses,
+            theorem=_THEOREM + _MEMBERS,
+            reason=_reason_of_zero(bound, largest_shift),
         )
-        shift = self._lowered(total, game)
-        best = Best(bound, number, correct)
+        shift = self._shift_taken_off(total, game)
+        best = Best(logit=bound, cut=number, successes=correct)
         return self.proof(game, best, shift, tested, level=level, perfect=perfect)
 
-    def _total(self, game: ObservedGame, correct: int, number: int, level: float) -> float:
+    def _without_shift(self, game: ObservedGame, correct: int, number: int, level: float) -> float:
         """Return what correct guesses prove, all m examples counting, not m/2 of one-sided ones.
 
         The proof of m/2 needs coins that are fair given the features: where P(S = 1 | X) = .7 a
@@ -471,8 +515,8 @@ class Composition(Correction):
         return self.claim.lower_bound(correct, number, game.examples, level)
 
 
-def _explained(bound: float, largest: float) -> str:
+def _reason_of_zero(bound: float, largest_shift: float) -> str:
     """Say that shift alone may leak all that is proved, if so."""
     if bound:
         return ""
-    return f"the shift alone may leak as much as {largest:.3g} of ε"
+    return f"the shift alone may leak as much as {largest_shift:.3g} of ε"

@@ -67,19 +67,26 @@ def _convolutions(shape: tuple[int, ...], classes: int) -> nn.Module:
         nn.AdaptiveAvgPool2d(CELLS),
         nn.Flatten(),
     )
-    wide = CHANNELS * CELLS**2 + classes
-    head = nn.Sequential(nn.Linear(wide, networks.HIDDEN), nn.ReLU(), nn.Linear(networks.HIDDEN, 1))
+    head_inputs = CHANNELS * CELLS**2 + classes
+    head = nn.Sequential(
+        nn.Linear(head_inputs, networks.HIDDEN),
+        nn.ReLU(),
+        nn.Linear(networks.HIDDEN, 1),
+    )
     return _Network(features=features, head=head)
 
 
 def _dense(shape: tuple[int, ...], classes: int) -> nn.Module:
     """Return two wide layers on all pixels and the label."""
-    small = [min(side, LARGEST) for side in shape[1:]]
+    colours, *sides = shape
+    averaged_sides = [min(side, LARGEST) for side in sides]
+    head_inputs = colours * math.prod(averaged_sides) + classes
     layers = list[nn.Module]()
-    for width in (shape[0] * math.prod(small) + classes, WIDE):
-        layers += [nn.Linear(width, WIDE), nn.ReLU(), nn.Dropout(DROPOUT)]
-    pixels = nn.Sequential(nn.AdaptiveAvgPool2d(tuple(small)), nn.Flatten())
-    return _Network(features=pixels, head=nn.Sequential(*layers, nn.Linear(WIDE, 1)))
+    for input_width in (head_inputs, WIDE):
+        layers += [nn.Linear(input_width, WIDE), nn.ReLU(), nn.Dropout(DROPOUT)]
+    pixels = nn.Sequential(nn.AdaptiveAvgPool2d(tuple(averaged_sides)), nn.Flatten())
+    head = nn.Sequential(*layers, nn.Linear(WIDE, 1))
+    return _Network(features=pixels, head=head)
 
 
 CONVOLUTIONS = Plan(
@@ -102,14 +109,16 @@ class Pictures:
         cls, train: Sample, validation: Sample, seed: int, plan: Plan, device: str = "cpu"
     ) -> Iterator[tuple[int, "Pictures"]]:
         """Train, and hand out a copy at each stage."""
-        x = _pixels(train.examples.x)
-        labels = [part.examples.y for part in (train, validation)]
+        images = _pixels(train.examples.x)
         # Labels beyond those of training and validation are none to the network.
-        classes = max((1 + int(y.max()) for y in labels if y is not None), default=0)
-        mean = float(x.mean())
-        spread = float(x.std()) or 1.0
+        classes = 0
+        for labels in (train.examples.y, validation.examples.y):
+            if labels is not None:
+                classes = max(classes, 1 + int(labels.max()))
+        mean = float(images.mean())
+        spread = float(images.std()) or 1.0
         with seeded(Purpose.PICTURES, seed=seed, device=device):
-            network = plan.network(x.shape[1:], classes).to(device)
+            network = plan.network(images.shape[1:], classes).to(device)
             model = cls(network=network, mean=mean, spread=spread, classes=classes)
             inputs = model.inputs(train.examples)
             targets = networks.targets_of(train)
@@ -118,8 +127,9 @@ class Pictures:
             )
             schedule = None
             if plan.falling:
-                steps = math.ceil(len(targets) / BATCH) * plan.stages[-1]
-                schedule = OneCycleLR(optimizer, plan.learning_rate, total_steps=steps)
+                batches_per_epoch = math.ceil(len(targets) / BATCH)
+                total_steps = batches_per_epoch * plan.stages[-1]
+                schedule = OneCycleLR(optimizer, plan.learning_rate, total_steps=total_steps)
             for epoch in range(1, plan.stages[-1] + 1):
                 networks.one_epoch(
                     network,
@@ -131,18 +141,19 @@ class Pictures:
                 )
                 if epoch in plan.stages:
                     # A copy, as training goes on.
-                    frozen = plan.network(x.shape[1:], classes).to(device)
-                    frozen.load_state_dict(network.state_dict())
-                    yield epoch, replace(model, network=frozen)
+                    network_copy = plan.network(images.shape[1:], classes).to(device)
+                    network_copy.load_state_dict(network.state_dict())
+                    yield epoch, replace(model, network=network_copy)
 
     def inputs(self, examples: Examples) -> list[Tensor]:
         """Return standardised images, and labels one by one."""
         images = (_pixels(examples.x) - self.mean) / self.spread
-        labels = np.zeros((len(examples), self.classes), np.float32)
+        one_hot_labels = np.zeros((len(examples), self.classes), np.float32)
         if examples.y is not None:
-            known = (examples.y >= 0) & (examples.y < self.classes)
-            labels[np.flatnonzero(known), examples.y[known]] = 1
-        return [torch.tensor(images, dtype=torch.float32), torch.tensor(labels)]
+            is_known = (examples.y >= 0) & (examples.y < self.classes)
+            known_rows = np.flatnonzero(is_known)
+            one_hot_labels[known_rows, examples.y[is_known]] = 1
+        return [torch.tensor(images, dtype=torch.float32), torch.tensor(one_hot_labels)]
 
     def logits(self, examples: Examples) -> FloatArray:
         """Return the log-odds of membership."""
@@ -157,11 +168,8 @@ def prepare(train: Sample, validation: Sample, seed: int, device: str = "cpu") -
     """Train what sees no signal."""
     convolutions = dict(Pictures.train(train, validation, seed, CONVOLUTIONS, device))
     ((_, dense),) = Pictures.train(train, validation, seed, DENSE, device)
-    return (
-        convolutions,
-        dense,
-        grow(columns(train.examples), train=train, options=GRID[-1], seed=seed),
-    )
+    trees = grow(columns(train.examples), train=train, options=GRID[-1], seed=seed)
+    return convolutions, dense, trees
 
 
 def candidates(
@@ -169,22 +177,24 @@ def candidates(
 ) -> Iterator[FittedAttack]:
     """Stack the convolutional network at each of its stages with the others and one on signals."""
     convolutions, dense, trees = prepared
-    signals = networks.Signals.train(train, seed, device=device)
-    for epochs, network in convolutions.items():
-        parts = partial(_parts, (network, dense), trees, signals)
+    signal_network = networks.Signals.train(train, seed, device=device)
+    for epochs, convolutional in convolutions.items():
+        parts = partial(_stacked_logits, (convolutional, dense), trees, signal_network)
         yield FittedAttack.stack({"epochs": epochs}, parts=parts, validation=validation)
 
 
-def _parts(
-    pictures: tuple[Pictures, ...],
+def _stacked_logits(
+    image_networks: tuple[Pictures, ...],
     trees: object,
-    of_signals: networks.Signals,
+    signal_network: networks.Signals,
     examples: Examples,
     signals: FloatArray,
 ) -> FloatArray:
-    logits = [network.logits(examples) for network in pictures]
-    logits.append(after(trees, table=columns(examples), stage=STAGES[-1]))
-    return np.column_stack([*logits, *of_signals.logits(signals)])
+    """Return the log-odds of every model that is stacked, as columns."""
+    logits = [network.logits(examples) for network in image_networks]
+    tree_logits = after(trees, table=columns(examples), stage=STAGES[-1])
+    logits.append(tree_logits)
+    return np.column_stack([*logits, *signal_network.logits(signals)])
 
 
 def _pixels(x: AnyArray) -> NDArray[np.float64]:

@@ -33,22 +33,28 @@ SURE = 37.0  # log-odds beyond those of a probability in double precision, short
 
 def device_for(named: str | None, models: Iterable[Target]) -> str:
     """Return the device that was named, or else that of the first network with parameters."""
-    networks = (model for model in models if isinstance(model, nn.Module))
-    home = next((part.device for one in networks for part in one.parameters()), "cpu")
-    return str(choose(named or home, []))
+    if named:
+        return str(choose(named, []))
+    for model in models:
+        if not isinstance(model, nn.Module):
+            continue
+        first_parameter = next(model.parameters(), None)
+        if first_parameter is not None:
+            return str(choose(first_parameter.device, []))
+    return str(choose("cpu", []))
 
 
 def signals(model: Target, examples: Examples, inputs: Inputs | None) -> FloatArray:
     """Return the outputs of a model on each example, which must not depend on the others."""
-    values = _signals(model, examples=examples, inputs=inputs)
-    copies = _signals(
-        model, examples=examples.take(np.zeros(min(len(values), BATCH), np.int64)), inputs=inputs
-    )
-    check_alone(values[0, : copies.shape[1]], copies[0])
+    values = _outputs(model, examples=examples, inputs=inputs)
+    copies = min(len(values), BATCH)
+    first_repeated = examples.take(np.zeros(copies, np.int64))
+    repeated_values = _outputs(model, examples=first_repeated, inputs=inputs)
+    check_alone(values[0, : repeated_values.shape[1]], repeated_values[0])
     return values
 
 
-def _signals(model: Target, examples: Examples, inputs: Inputs | None) -> FloatArray:
+def _outputs(model: Target, examples: Examples, inputs: Inputs | None) -> FloatArray:
     if not isinstance(model, nn.Module):
         return margins_of(model, examples=examples, inputs=inputs)
     x = examples.x
@@ -58,10 +64,10 @@ def _signals(model: Target, examples: Examples, inputs: Inputs | None) -> FloatA
         values = token_losses(model, x, batch_size=BATCH, progress=False).astype(np.float64)
     else:
         values = _margins(model, x=x, y=examples.y)[:, None]
-    bad = np.flatnonzero(np.isnan(values).any(axis=1))
-    if bad.size:
+    nan_rows = np.flatnonzero(np.isnan(values).any(axis=1))
+    if nan_rows.size:
         raise InputError(
-            f"the model returns NaN for {bad.size} examples, the first in row {bad[0]}"
+            f"the model returns NaN for {nan_rows.size} examples, the first in row {nan_rows[0]}"
         )
     return values
 
@@ -82,15 +88,13 @@ def train(
         fitted: Target = taught(target, lesson=examples, inputs=inputs, seed=seed)
         return fitted
     with seeded(Purpose.HELPER, seed=seed, device=device):
-        model = helper.network() if helper.network is not None else _blank(target)
+        model = _untrained(helper, target)
         model.to(device)
         # The first tenth says when to stop; examples come in random order.
-        held = max(1, len(examples) // HELD_OUT)
-        training = examples.take(slice(held, None))
-        rest = examples.take(slice(held))
-        data = pairs(training, inputs)
-        held_out = pairs(rest, inputs)
-        loader = DataLoader(data, batch_size=helper.batch_size, shuffle=True)
+        held_out_size = max(1, len(examples) // HELD_OUT)
+        training = pairs(examples.take(slice(held_out_size, None)), inputs)
+        held_out = pairs(examples.take(slice(held_out_size)), inputs)
+        loader = DataLoader(training, batch_size=helper.batch_size, shuffle=True)
         optimizer = torch.optim.Adam(model.parameters(), lr=helper.learning_rate)
 
         def one_epoch(epoch: int) -> None:
@@ -105,16 +109,23 @@ def train(
     return model
 
 
+def _untrained(helper: Helper, target: Target) -> nn.Module:
+    """Return the network of a helper, by default the target's architecture with new weights."""
+    if helper.network is not None:
+        return helper.network()
+    return _reinitialised(target)
+
+
 def pairs(examples: Examples, inputs: Inputs | None) -> TensorDataset:
     """Return inputs and labels as tensors: tokens are their own labels."""
     values = examples.x
     if inputs is not None:
         values = inputs(values)
     x = torch.as_tensor(np.array(values))
-    plain = torch.int64
+    dtype = torch.int64
     if x.is_floating_point():
-        plain = torch.float32
-    x = x.to(plain)
+        dtype = torch.float32
+    x = x.to(dtype)
     if examples.y is None:
         return TensorDataset(x, x)
     return TensorDataset(x, torch.tensor(examples.y))
@@ -124,8 +135,7 @@ def fingerprint(model: Target) -> str:
     """Return a digest of a model's parameters and buffers."""
     if not isinstance(model, nn.Module):
         # The state of a function is unknown, so it never counts as equal.
-        known = hasattr(model, "get_params")
-        if known:
+        if hasattr(model, "get_params"):
             return hashlib.sha256(pickle.dumps(model)).hexdigest()
         return secrets.token_hex(32)
     return weights_digest(model)
@@ -134,38 +144,41 @@ def fingerprint(model: Target) -> str:
 def _margins(model: nn.Module, x: AnyArray, y: IntArray) -> FloatArray:
     """Return the log-odds of each label; equal examples may be equal, unlike in an audit."""
     with evaluating(model, "auto") as device:
-        of_batch = measure(model, signal="logit_margin", reference=model)
-        batches = read((x, y), batch_size=BATCH).on(device)
-        parts = [of_batch(batch).cpu().numpy().astype(np.float64) for batch in batches]
-    return np.concatenate(parts)
+        margins_of_batch = measure(model, signal="logit_margin", reference=model)
+        margins = []
+        for batch in read((x, y), batch_size=BATCH).on(device):
+            batch_margins = margins_of_batch(batch).cpu().numpy()
+            margins.append(batch_margins.astype(np.float64))
+    return np.concatenate(margins)
 
 
-def _blank(target: Target) -> nn.Module:
+def _reinitialised(target: Target) -> nn.Module:
     """Return the target's architecture with new weights."""
     assert isinstance(target, nn.Module)
     model = copy.deepcopy(target)
     # Weights of modules that cannot be initialised would be those of the target.
-    fresh: set[int] = set()
+    reset_weights: set[int] = set()
     for module in model.modules():
         reset = getattr(module, "reset_parameters", None)
         if callable(reset):
             reset()
-            fresh |= {id(weight) for weight in module.parameters(recurse=False)}
-    stale = [name for name, weight in model.named_parameters() if id(weight) not in fresh]
-    if stale:
-        raise OptionError(
-            f"the target's {stale[0]} cannot be initialised again: pass Helper(network=...)"
-        )
+            reset_weights |= {id(weight) for weight in module.parameters(recurse=False)}
+    for name, weight in model.named_parameters():
+        if id(weight) not in reset_weights:
+            raise OptionError(
+                f"the target's {name} cannot be initialised again: pass Helper(network=...)"
+            )
     return model.requires_grad_()
 
 
 def _mean_loss(model: nn.Module, data: TensorDataset) -> float:
     model.eval()
+    total_loss = 0.0
     with torch.no_grad():
-        total = sum(
-            float(_loss(model, x=x, y=y)) * len(x) for x, y in DataLoader(data, batch_size=BATCH)
-        )
-    return total / len(data)
+        for x, y in DataLoader(data, batch_size=BATCH):
+            batch_loss = float(_loss(model, x=x, y=y))
+            total_loss += batch_loss * len(x)
+    return total_loss / len(data)
 
 
 def _loss(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
@@ -191,7 +204,8 @@ def margins_of(model: object, examples: Examples, inputs: Inputs | None) -> Floa
     if inputs is not None:
         x = inputs(examples.x)
     # inputs of models, baseline and attack: no bound is cut off
-    margins: FloatArray = np.clip(score(model, X=x, y=examples.labels).values, -SURE, SURE)
+    unclipped = score(model, X=x, y=examples.labels).values
+    margins: FloatArray = np.clip(unclipped, -SURE, SURE)
     return margins[:, None]
 
 
@@ -205,8 +219,12 @@ def taught(target: object, lesson: Examples, inputs: Inputs | None, seed: int) -
 
     # Of a pipeline, every step has a random state of its own.
     helper = clone(target)
-    drawn = [name for name in helper.get_params() if name.split("__")[-1] == "random_state"]
-    helper.set_params(**dict.fromkeys(drawn, Purpose.HELPER_ESTIMATOR.derived(seed, bits=32)))
+    random_state = Purpose.HELPER_ESTIMATOR.derived(seed, bits=32)
+    random_states = {}
+    for name in helper.get_params():
+        if name.split("__")[-1] == "random_state":
+            random_states[name] = random_state
+    helper.set_params(**random_states)
     x = lesson.x
     if inputs is not None:
         x = inputs(x)

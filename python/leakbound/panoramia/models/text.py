@@ -71,9 +71,11 @@ class Reader:
                 f"texts must have {self.length} tokens, as in training, got {tokens.shape[1]}"
             )
         # Tokens that training did not hold are one more, the last.
-        places = np.searchsorted(self.vocabulary, tokens)
-        in_training = self.vocabulary[np.minimum(places, self.vocabulary.size - 1)] == tokens
-        return torch.from_numpy(np.where(in_training, places, self.vocabulary.size))
+        unknown_token = self.vocabulary.size
+        codes = np.searchsorted(self.vocabulary, tokens)
+        nearest_tokens = self.vocabulary[np.minimum(codes, unknown_token - 1)]
+        was_in_training = nearest_tokens == tokens
+        return torch.from_numpy(np.where(was_in_training, codes, unknown_token))
 
 
 prepare = Reader.train  # it sees no signal
@@ -98,23 +100,24 @@ def candidates(
                     batch=BATCH,
                 )
             if epoch in TOGETHER:
-                parts = partial(_parts, prepared, signals, deepcopy(network))
+                network_copy = deepcopy(network)
+                parts = partial(_stacked_outputs, prepared, signals, network_copy)
                 yield FittedAttack.stack({"epochs": epoch}, parts=parts, validation=validation)
 
 
-def _parts(
+def _stacked_outputs(
     reader: Reader,
     signals: networks.Signals,
-    network: "_Both",
+    combined_network: "_Both",
     examples: Examples,
     losses: FloatArray,
 ) -> FloatArray:
     """Return the transformer alone, both networks as one, and each model's mean loss."""
-    inputs = [reader.inputs(examples), signals.inputs(losses)]
-    alone = networks.answers(reader.network, inputs[:1])
-    together = networks.answers(network, inputs)
-    means = [of_model.mean(axis=1) for of_model in np.moveaxis(losses, 1, 0)]
-    return np.column_stack([alone, together, *means])
+    tokens = reader.inputs(examples)
+    transformer_logits = networks.answers(reader.network, [tokens])
+    combined_logits = networks.answers(combined_network, [tokens, signals.inputs(losses)])
+    mean_losses = [model_losses.mean(axis=1) for model_losses in np.moveaxis(losses, 1, 0)]
+    return np.column_stack([transformer_logits, combined_logits, *mean_losses])
 
 
 class _Transformer(nn.Module):
@@ -142,13 +145,17 @@ class _Transformer(nn.Module):
 
     def hidden(self, text: Tensor) -> Tensor:
         """Return one vector for each text."""
-        x = self.tokens(text)
-        x = x + self.neighbours(x.transpose(1, 2)).transpose(1, 2) + self.places
-        heads = self.project(x).unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
-        mixed = functional.scaled_dot_product_attention(*heads.unbind())
-        x = x + self.merge(mixed.transpose(1, 2).flatten(2))
-        vector: Tensor = self.norm(x + self.network(x)).mean(dim=1)
-        return vector
+        embedded = self.tokens(text)
+        convolved = self.neighbours(embedded.transpose(1, 2)).transpose(1, 2)
+        embedded = embedded + convolved + self.places
+        # Queries, keys and values, each of shape (texts, heads, places, width of a head)
+        projected = self.project(embedded).unflatten(-1, (3, HEADS, -1))
+        queries, keys, values = projected.permute(2, 0, 3, 1, 4).unbind()
+        attended = functional.scaled_dot_product_attention(queries, keys, values)
+        embedded = embedded + self.merge(attended.transpose(1, 2).flatten(2))
+        transformed = embedded + self.network(embedded)
+        text_vectors: Tensor = self.norm(transformed).mean(dim=1)
+        return text_vectors
 
     def forward(self, text: Tensor) -> Tensor:
         logits: Tensor = self.head(self.hidden(text)).squeeze(1)
