@@ -31,7 +31,7 @@ from rich.table import Table
 
 from leakbound import ApproxDP, AuditResult
 from leakbound.mechanisms import Case, audit_mechanism, load_case
-from leakbound.results.words import scale_of
+from leakbound.results.terms import scale_of
 from release import audit_release
 
 HERE = Path(__file__).parent

@@ -25,7 +25,7 @@ from gpt import GPT, LENGTH
 from leakbound import canaries
 from leakbound.planning.canaries import Canaries
 from leakbound.torch import score
-from leakbound.torch.placement import reproducible
+from leakbound.torch.device import reproducible
 from panoramia_run import small_images
 from real_data import fashion_mnist
 from training import Recipe, Ticks

@@ -35,7 +35,7 @@ from leakbound.cli import output
 from leakbound.report.description import Overview
 from leakbound.results import AuditResult
 from leakbound.torch import score
-from leakbound.torch.placement import reproducible
+from leakbound.torch.device import reproducible
 from streams import generator
 from training import Recipe, Ticks, TrainedModel, accuracy
 

@@ -23,7 +23,7 @@ from leakbound.claims import Claim, GaussianDP, SubsampledGaussianDP
 from leakbound.dp_sgd import audit_batches
 from leakbound.integrations import watch_dp_sgd
 from leakbound.results.dp_sgd import Accounted, DPSGDAudit
-from leakbound.torch.placement import reproducible
+from leakbound.torch.device import reproducible
 from outcomes import Cell, Outcome, Reproduction
 from streams import derived, generator
 from training import DELTA, quiet_opacus

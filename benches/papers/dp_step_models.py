@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader
 
 import leakbound as lb
 from leakbound.integrations import opacus_step
-from leakbound.torch.placement import reproducible
+from leakbound.torch.device import reproducible
 from streams import derived
 from training import quiet_opacus
 

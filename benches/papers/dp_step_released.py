@@ -25,7 +25,7 @@ from dp_step_models import NOISE, mlp, vectors
 from leakbound.errors import MissingExtraError
 from leakbound.integrations import opacus_step
 from leakbound.results.dp_step import epsilon_of_scale
-from leakbound.torch.placement import reproducible
+from leakbound.torch.device import reproducible
 from outcomes import Cell, Outcome, Reproduction
 from training import DELTA, quiet_opacus
 

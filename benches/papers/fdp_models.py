@@ -23,7 +23,7 @@ from leakbound._base.console import track
 from leakbound.attacks import rmia
 from leakbound.integrations import watch_dp_sgd
 from leakbound.torch import score
-from leakbound.torch.placement import descend, reproducible
+from leakbound.torch.device import descend, reproducible
 from outcomes import Compute, Outcome, Reproduction
 from real_data import adult, fashion_mnist
 from streams import derived, generator

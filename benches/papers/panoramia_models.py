@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 from torch import nn
 
 from leakbound.panoramia import Helper, Options, PanoramiaReport, StackedAttack, run
-from leakbound.torch.placement import reproducible
+from leakbound.torch.device import reproducible
 from outcomes import Cell, Line, Outcome, Reproduction
 from panoramia_run import (
     IMAGES,

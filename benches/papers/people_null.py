@@ -11,7 +11,7 @@ from collections import Counter
 from leakbound.generators import SequentialCART
 from leakbound.panoramia import Helper, Options, run
 from leakbound.panoramia.scores import CORRECTIONS
-from leakbound.torch.placement import reproducible
+from leakbound.torch.device import reproducible
 from real_data import adult
 from targets import divided, perceptron
 from training import Ticks

@@ -14,7 +14,7 @@ from torch.utils.data import TensorDataset
 
 from leakbound._base.odds import expit
 from leakbound.torch import score
-from leakbound.torch.placement import reproducible
+from leakbound.torch.device import reproducible
 from real_data import Table, census_income, fashion_mnist
 from streams import derived, generator
 from training import Recipe, Ticks

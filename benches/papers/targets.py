@@ -17,7 +17,7 @@ from leakbound.errors import OptionError
 from leakbound.generators import Generator
 from leakbound.panoramia import Options, PanoramiaReport, run
 from leakbound.panoramia.options import Inputs
-from leakbound.torch.placement import reproducible
+from leakbound.torch.device import reproducible
 from streams import generator as rng_of
 from training import Recipe, Ticks, TrainedModel, accuracy
 

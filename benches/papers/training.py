@@ -12,7 +12,7 @@ from opacus import PrivacyEngine
 from torch import Tensor, nn
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset
 
-from leakbound.torch.placement import descend
+from leakbound.torch.device import descend
 from streams import derived
 
 # Called with what is being done and the share of the work done so far, from 0 to 1.

@@ -23,7 +23,7 @@ from leakbound._base import shares
 from leakbound._base.types import BoolArray, IntArray
 from leakbound.audits.pairs import Pairs, Units
 from leakbound.audits.split_challenge import CONTRADICTED_BELOW, bets, challenge
-from leakbound.propensity import likeness, surprise, views
+from leakbound.propensity import likeness, split_views, surprise
 from one_part import MISTAKES, RIGHT, Parts
 from real_data import ADULT, FOLDER, adult
 
@@ -39,18 +39,18 @@ def say(line: str) -> None:
 def p_values(parts: Parts, seed: int) -> dict[str, float]:
     """Return the p-value of each view, corrected for the others."""
     rng = np.random.default_rng(seed)
-    split = views.Split.of(parts.member, parts.labels, rng)
+    split = split_views.Split.of(parts.member, parts.labels, rng)
     points = likeness.ranked(parts.rows)
     closest_pairs = likeness.closest(points, split, rng)
-    uncorrected = {"pairs": views.across(closest_pairs, split, rng).p_value}
+    uncorrected = {"pairs": split_views.across(closest_pairs, split, rng).p_value}
     by_likelihood = likeness.in_order(likeness.usual(parts.rows), rng)
-    uncorrected["usual"] = views.at_ends(by_likelihood, split, rng).p_value
+    uncorrected["usual"] = split_views.at_ends(by_likelihood, split, rng).p_value
     if parts.labels is not None:
         surprises = surprise.surprising(parts.rows, parts.labels, rng)
         assert surprises is not None
         asked_rows = np.flatnonzero(~np.isnan(surprises))
         by_surprise = asked_rows[likeness.in_order(surprises[asked_rows], rng)]
-        uncorrected["label"] = views.at_ends(by_surprise, split, rng).p_value
+        uncorrected["label"] = split_views.at_ends(by_surprise, split, rng).p_value
     corrected = {}
     for view, p_value in uncorrected.items():
         corrected[view] = SHARE_OF_VIEW[view].price() * p_value

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "papers"))
 from leakbound._base.types import FloatArray, IntArray
 from leakbound.generators import ChowLiuTree, SequentialCART
 from leakbound.panoramia import Helper, Options, run
-from leakbound.torch.placement import descend, reproducible
+from leakbound.torch.device import descend, reproducible
 from real_data import adult
 
 MEMBERS = 16_000

@@ -2,10 +2,10 @@ from leakbound._base.scores import Scores as Scores
 from leakbound.attacks.learnt import LearntScore as LearntScore
 from leakbound.attacks.learnt import learnt_score as learnt_score
 from leakbound.attacks.logs import LogSource as LogSource
-from leakbound.attacks.models import score as score
-from leakbound.attacks.scores import margin_threshold as margin_threshold
-from leakbound.attacks.scores import offline_lira as offline_lira
-from leakbound.attacks.scores import rmia as rmia
+from leakbound.attacks.predictions import score as score
+from leakbound.attacks.reference_models import margin_threshold as margin_threshold
+from leakbound.attacks.reference_models import offline_lira as offline_lira
+from leakbound.attacks.reference_models import rmia as rmia
 from leakbound.attacks.served import LoggedScores as LoggedScores
 from leakbound.attacks.served import logged_scores as logged_scores
 from leakbound.attacks.tokens import TokenSignal as TokenSignal

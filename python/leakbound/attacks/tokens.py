@@ -12,7 +12,7 @@ from leakbound._base import checks
 from leakbound._base.reading import array_of, refuse_masked
 from leakbound._base.scores import Scores
 from leakbound._base.types import ArrayInput, FloatArray
-from leakbound.attacks.scores import as_scores
+from leakbound.attacks.reference_models import as_scores
 from leakbound.errors import InputError, OptionError
 
 TokenSignal: TypeAlias = Literal["mean", "sum", "min_k", "zlib"]

@@ -26,7 +26,7 @@ from leakbound._base.types import (
     IntArray,
     Strings,
 )
-from leakbound.attacks.models import score_samples_of
+from leakbound.attacks.predictions import score_samples_of
 from leakbound.audits.coins import Coins
 from leakbound.audits.model_features import (
     MOST_BETS,

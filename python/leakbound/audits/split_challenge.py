@@ -18,7 +18,7 @@ from leakbound._base.records import Lazy
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, GenericArray, Named, Strings
 from leakbound.audits.pairs import Pairs, Units
-from leakbound.propensity import falsification, likeness, surprise, views
+from leakbound.propensity import falsification, likeness, split_views, surprise
 from leakbound.results import AuditResult
 from leakbound.stats import poisson_binomial_tail_offsets
 
@@ -163,7 +163,7 @@ def challenge(
         Pairs that classifiers bet on, at most; which ones, chance decides.
     """
     rng = Purpose.SPLIT_VIEWS.rng(seed)
-    split = views.Split.of(units.member, strata=units.stratum, rng=rng)
+    split = split_views.Split.of(units.member, strata=units.stratum, rng=rng)
     ranked_features = likeness.ranked(features)
     rows = "groups of rows"
     advice = _ADVICE_TO_CLEAN
@@ -201,11 +201,11 @@ def _means_of_units(units: Units, values: FloatArray) -> FloatArray:
 
 
 def _closest_pairs(
-    ranked_features: FloatArray, split: views.Split, rng: np.random.Generator, rows: str
+    ranked_features: FloatArray, split: split_views.Split, rng: np.random.Generator, rows: str
 ) -> Finding:
     """See whether records that resemble each other lie in one part."""
     closest = likeness.closest(ranked_features, split, rng)
-    count = views.across(closest, split, rng)
+    count = split_views.across(closest, split, rng)
     p_value = _corrected(shares.CLOSE_PAIRS, count)
     words = (
         f"{rows} that resemble each other lie in one part more often than a random split allows: "
@@ -223,33 +223,33 @@ def _closest_pairs(
 
 
 def _usual_rows(
-    log_likelihoods: FloatArray, split: views.Split, rng: np.random.Generator, rows: str
+    log_likelihoods: FloatArray, split: split_views.Split, rng: np.random.Generator, rows: str
 ) -> Finding:
     """See whether the most or the least usual records lie in one part."""
     order = likeness.in_order(log_likelihoods, rng)
-    count = views.at_ends(order, split, rng)
+    count = split_views.at_ends(order, split, rng)
     p_value = _corrected(shares.USUAL_ROWS, count)
     return _at_end_of_order("usual rows", p_value, count, f"{count.end} usual {rows}")
 
 
 def _surprising_labels(
-    surprises: FloatArray, split: views.Split, rng: np.random.Generator, labelled_rows: str
+    surprises: FloatArray, split: split_views.Split, rng: np.random.Generator, labelled_rows: str
 ) -> Finding:
     """See whether records whose labels are surprising, or not at all, lie in one part."""
     rows_with_surprise = np.flatnonzero(~np.isnan(surprises))
     order = likeness.in_order(surprises[rows_with_surprise], rng)
-    count = views.at_ends(rows_with_surprise[order], split, rng)
+    count = split_views.at_ends(rows_with_surprise[order], split, rng)
     p_value = _corrected(shares.LABELS, count)
     rows = f"{labelled_rows} is {count.end} surprising"
     return _at_end_of_order("surprising labels", p_value, count, rows)
 
 
-def _corrected(share: shares.Share, count: views.Count) -> float:
+def _corrected(share: shares.Share, count: split_views.Count) -> float:
     """Return the p-value of a view, corrected for the other views."""
     return min(1.0, share.price() * count.p_value)
 
 
-def _at_end_of_order(view: str, p_value: float, count: views.Count, rows: str) -> Finding:
+def _at_end_of_order(view: str, p_value: float, count: split_views.Count, rows: str) -> Finding:
     """Return what was counted at an end of an order."""
     frequency = "less"
     if count.seen > count.expected:

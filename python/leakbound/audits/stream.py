@@ -30,7 +30,6 @@ from leakbound._base.types import (
     PathOrder,
     SidesChoice,
 )
-from leakbound.audits.bets import Bets
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.premises import delta_warnings, family_assumption
 from leakbound.audits.road import (
@@ -48,6 +47,7 @@ from leakbound.audits.sequences import (
     strongest_sequence,
     visiting_order,
 )
+from leakbound.audits.trial_bets import Bets
 from leakbound.audits.trials import INDEPENDENT, NEIGHBOURS
 from leakbound.claims import CLAIMS, Claim, PureDP
 from leakbound.cuts import ORDERS, Proof, ScoreGame

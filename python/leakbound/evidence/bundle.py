@@ -20,7 +20,7 @@ from leakbound.errors import FormatError, OptionError
 from leakbound.evidence import manifest
 from leakbound.evidence.manifest import MANIFEST, SUMS
 from leakbound.evidence.recipe import RESULTS, Recipe, departure, recipe_of
-from leakbound.evidence.tables import SyntheticInputs, TablesRecipe, tables_recipe_of
+from leakbound.evidence.synthetic_recipe import SyntheticInputs, TablesRecipe, tables_recipe_of
 from leakbound.evidence.verification import flaw_of_written
 from leakbound.planning import InclusionPlan
 from leakbound.planning.commitment import Opening

@@ -19,7 +19,7 @@ from leakbound.claims import CLAIMS, TradeOffFamily
 from leakbound.cuts import CUT_POLICIES, Policy
 from leakbound.cuts.policy import stored as stored_policy
 from leakbound.errors import FormatError, LeakboundError
-from leakbound.evidence.columns import read_table, read_writing, stored_table, stored_writing
+from leakbound.evidence.stored_tables import read_table, read_writing, stored_table, stored_writing
 from leakbound.planning.inclusion import Plan
 from leakbound.planning.protocol import ARRAYS, DEFAULTS, OPTIONS, Agreement, Design, build
 from leakbound.propensity import LogisticPropensity

@@ -21,7 +21,7 @@ from leakbound.errors import FormatError, InternalError, MissingExtraError, Opti
 from leakbound.evidence import manifest, recipe
 from leakbound.evidence.manifest import MANIFEST, SUMS, Contents
 from leakbound.evidence.recipe import Recipe
-from leakbound.evidence.tables import TablesRecipe
+from leakbound.evidence.synthetic_recipe import TablesRecipe
 from leakbound.planning.commitment import Commitment, read_opening
 from leakbound.planning.inclusion import Plan
 from leakbound.planning.protocol import Agreement, checked_protocol

@@ -180,7 +180,7 @@ class LanguageModel:
             raise OptionError("a language model takes no labels: fit it with members only")
         with needs("hf", "LanguageModel"):
             import transformers  # noqa: F401
-        from leakbound.torch.placement import reproducible
+        from leakbound.torch.device import reproducible
 
         # The last members are other documents than the first.
         prompt_count = max(1, round(self.prompts * len(chunks)))

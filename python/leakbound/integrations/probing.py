@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from opacus.optimizers import DPOptimizer
     from torch import Tensor, nn
 
-    from leakbound.integrations.recorder import Loss
+    from leakbound.integrations.step_recorder import Loss
 
 
 class RecordedStep(Protocol):
@@ -99,7 +99,7 @@ def opacus_step(
     if physical_batch_size is not None:
         size = integer(physical_batch_size, name="physical_batch_size", least=1)
     with needs("dp", "opacus_step"):
-        from leakbound.integrations.recorder import OpacusStep
+        from leakbound.integrations.step_recorder import OpacusStep
     step = OpacusStep(model, optimizer, loss, collate=collate, physical_batch_size=size)
     with step.recording():
         yield step

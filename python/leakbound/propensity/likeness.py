@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from leakbound._base.imports import needs
 from leakbound._base.types import FloatArray, IntArray
-from leakbound.propensity.views import Split
+from leakbound.propensity.split_views import Split
 
 WORDS = 30
 """Values up to which a column counts as words."""

@@ -17,7 +17,7 @@ from leakbound.report.parts import ROUNDING, Checked
 from leakbound.results.base import Composed, flaw_of
 from leakbound.results.dp_step import DPStepAudit
 from leakbound.results.one_run import AuditResult, in_code
-from leakbound.results.words import delta_of, scale_of
+from leakbound.results.terms import delta_of, scale_of
 
 RateSource: TypeAlias = Literal["lower limit", "stated"]
 

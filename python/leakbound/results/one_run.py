@@ -46,8 +46,8 @@ from leakbound.report.description import KINDS
 from leakbound.report.parts import Assumption, Checked, Provenance, ScoreAudit
 from leakbound.results.base import Audit, check_delta, judged
 from leakbound.results.blind import BlindBaseline, blind_baseline
+from leakbound.results.terms import COMPARED, delta_of, scale_of, stated_claim
 from leakbound.results.wording import UNSTATED, Wording, implied_by
-from leakbound.results.words import COMPARED, delta_of, scale_of, stated_claim
 
 RATE = 0.1
 """False discovery rate of the list. It is fixed: a rate chosen after a look would not hold."""
@@ -115,7 +115,7 @@ class Exposed:
 class AuditResult(Audit, ScoreAudit):
     """What an audit with random inclusion proves; the fields of `ScoreAudit` are its own."""
 
-    _words = "leakbound.results.descriptions.audit"
+    _words = "leakbound.results.descriptions.one_run"
 
     kind: Kind
     """"lower_bound": holds for every mechanism that satisfies the claim; "family_lower_bound":

@@ -6,7 +6,7 @@ with needs("torch", "leakbound.torch"):
     import torch as _torch  # noqa: F401
 
 from leakbound._base.scores import Scores
-from leakbound.torch.records import Scorer
+from leakbound.torch.arrow_scorer import Scorer
 from leakbound.torch.scoring import score, token_losses
 from leakbound.torch.signals import Signal
 

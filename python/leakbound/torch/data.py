@@ -32,7 +32,7 @@ from leakbound.torch.columns import (
     columns_of,
     number_column,
 )
-from leakbound.torch.placement import precision, to_device
+from leakbound.torch.device import precision, to_device
 
 EMPTY = "data is empty: there is nothing to score"
 _PARTS_OF_PAIR = ("inputs", "targets")

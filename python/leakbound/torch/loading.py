@@ -18,7 +18,7 @@ from leakbound._base.checks import instance
 from leakbound._base.console import one_line
 from leakbound._base.imports import needs, working_folder_last
 from leakbound.errors import LeakboundError, OptionError
-from leakbound.torch.placement import choose, weights_digest
+from leakbound.torch.device import choose, weights_digest
 
 # The ends of the names of architectures, and which class of transformers loads them.
 _LANGUAGE_MODEL = "AutoModelForCausalLM"

@@ -26,9 +26,9 @@ from leakbound._base.scores import Scores
 from leakbound._base.types import AnyArray, ArrayInput, FloatArray
 from leakbound.errors import DeviceMemoryError, InputError, OptionError
 from leakbound.torch import signals
-from leakbound.torch.asking import ScoredModel
 from leakbound.torch.data import EMPTY, Batches, read
-from leakbound.torch.placement import evaluating
+from leakbound.torch.device import evaluating
+from leakbound.torch.model_outputs import ScoredModel
 
 Data: TypeAlias = (
     Dataset[object] | DataLoader[object] | tuple[object, object] | Mapping[str, object] | ArrayInput

@@ -12,9 +12,9 @@ from leakbound._base.checks import choice
 from leakbound._base.messages import Message
 from leakbound._base.types import AnyArray, FloatArray, SignalName
 from leakbound.errors import InputError
-from leakbound.torch.asking import ScoredModel, unwrapped
 from leakbound.torch.columns import IGNORED
 from leakbound.torch.data import Batch
+from leakbound.torch.model_outputs import ScoredModel, unwrapped
 
 Signal: TypeAlias = SignalName | Callable[[Any, Tensor], Tensor]
 Measure: TypeAlias = Callable[[Batch], Tensor]

@@ -16,7 +16,7 @@ from leakbound import errors
 from leakbound.audits.choices import game_of
 from leakbound.planning import load_opening
 from leakbound.planning.inclusion import Plan
-from leakbound.results.descriptions.steps import _enough
+from leakbound.results.descriptions.next_steps import _enough
 from validity.choices import ChoiceTrial
 
 K = 4

@@ -20,7 +20,7 @@ ELSEWHERE = {
     "claims/events.py",
     "panoramia/options.py",
     "planning/protocol.py",
-    "results/words.py",
+    "results/terms.py",
     "stats/distribution_shift.py",
 }
 

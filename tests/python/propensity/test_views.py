@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from leakbound.propensity import likeness, surprise, views
+from leakbound.propensity import likeness, split_views, surprise
 from one_part import MISTAKES, RIGHT, Parts
 
 
@@ -21,16 +21,16 @@ def rng_of(*numbers: int) -> np.random.Generator:
 def p_value(view: str, parts: Parts, seed: int) -> float:
     """Return the p-value of a view, within classes if there are any."""
     rng = rng_of(seed)
-    split = views.Split.of(parts.member, parts.labels, rng)
+    split = split_views.Split.of(parts.member, parts.labels, rng)
     points = likeness.ranked(parts.rows)
     if view == "pairs":
-        return views.across(likeness.closest(points, split, rng), split, rng).p_value
+        return split_views.across(likeness.closest(points, split, rng), split, rng).p_value
     values: NDArray[np.float64] | None = likeness.usual(parts.rows)
     if view == "label":
         assert parts.labels is not None
         values = surprise.surprising(parts.rows, parts.labels, rng)
     assert values is not None
-    return views.at_ends(likeness.in_order(values, rng), split, rng).p_value
+    return split_views.at_ends(likeness.in_order(values, rng), split, rng).p_value
 
 
 # --- what was done to one part is seen, and nothing where nothing was -----------------------------
@@ -55,13 +55,13 @@ def test_what_was_counted_is_told() -> None:
     """The first half of the records are members, and so are both records of half of the pairs."""
     member = np.arange(100) < 50
     rng = rng_of(1)
-    split = views.Split.of(member, None, rng)
-    least = views.at_ends(np.arange(100), split, rng)
-    most = views.at_ends(np.arange(100)[::-1], split, rng)
+    split = split_views.Split.of(member, None, rng)
+    least = split_views.at_ends(np.arange(100), split, rng)
+    most = split_views.at_ends(np.arange(100)[::-1], split, rng)
     assert (least.seen, least.of, least.expected, least.end) == (50, 50, 25, "least")
-    assert least.p_value == 1 / (1 + views.DRAWS)
+    assert least.p_value == 1 / (1 + split_views.DRAWS)
     assert (most.seen, most.of, most.end) == (0, 50, "least")
-    pairs = views.across(np.arange(100).reshape(50, 2), split, rng)
+    pairs = split_views.across(np.arange(100).reshape(50, 2), split, rng)
     assert (pairs.seen, pairs.of) == (0, 50)
     assert pairs.expected == pytest.approx(50 * 2 * 50 * 50 / (100 * 99))
 
@@ -85,7 +85,7 @@ def memberships() -> Iterator[NDArray[np.bool_]]:
 @pytest.mark.parametrize("view", ["ends", "pairs"])
 def test_counts_are_drawn_by_their_law(view: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Frequencies of drawn counts agree with those of all memberships (chi-squared, p > 0.001)."""
-    monkeypatch.setattr(views, "_SMALLEST_PREFIX", 1)
+    monkeypatch.setattr(split_views, "_SMALLEST_PREFIX", 1)
     caught: dict[str, Any] = {}
 
     def catch(
@@ -95,17 +95,17 @@ def test_counts_are_drawn_by_their_law(view: str, monkeypatch: pytest.MonkeyPatc
         caught.update(found=tuple(observed_counts), drawn=drawn_counts)
         return 1.0, 0
 
-    monkeypatch.setattr(views, "_resampled_p_value", catch)
+    monkeypatch.setattr(split_views, "_resampled_p_value", catch)
     order = np.array([3, 8, 0, 6, 2, 1, 5, 7, 4])
     pairs = np.array([[0, 4], [5, 8], [1, 2]])
     law = Counter[tuple[int, ...]]()
     for member in memberships():
         rng = rng_of(2)
-        split = views.Split.of(member, STRATA, rng)
+        split = split_views.Split.of(member, STRATA, rng)
         if view == "ends":
-            views.at_ends(order, split, rng)
+            split_views.at_ends(order, split, rng)
         else:
-            views.across(pairs, split, rng)
+            split_views.across(pairs, split, rng)
         law[caught["found"]] += 1
     draws = caught["drawn"](40_000)
     seen = Counter(map(tuple, draws.tolist()))
@@ -126,10 +126,12 @@ def test_p_values_of_random_memberships_are_rarely_small() -> None:
     found: dict[str, list[float]] = {"usual": [], "pairs": []}
     for _ in range(250):
         member = rng.permutation(60) < 20
-        split = views.Split.of(member, strata, rng)
-        found["usual"].append(views.at_ends(likeness.in_order(usual, rng), split, rng).p_value)
+        split = split_views.Split.of(member, strata, rng)
+        found["usual"].append(
+            split_views.at_ends(likeness.in_order(usual, rng), split, rng).p_value
+        )
         pairs = likeness.closest(points, split, rng)
-        found["pairs"].append(views.across(pairs, split, rng).p_value)
+        found["pairs"].append(split_views.across(pairs, split, rng).p_value)
     for p_values in found.values():
         for level in (0.01, 0.05, 0.2):
             most = stats.binom.isf(1e-4, 250, level)
@@ -139,7 +141,7 @@ def test_p_values_of_random_memberships_are_rarely_small() -> None:
 def test_draws_end_when_enough_have_reached_the_statistic() -> None:
     member = np.arange(40) % 2 == 0
     rng = rng_of(4)
-    found = views.at_ends(np.arange(40), views.Split.of(member, None, rng), rng)
+    found = split_views.at_ends(np.arange(40), split_views.Split.of(member, None, rng), rng)
     assert found.p_value > 0.1
     assert round(20 / found.p_value) == pytest.approx(20 / found.p_value)
 
@@ -159,7 +161,7 @@ def test_pairs_are_disjoint_of_one_stratum_and_the_closest_first() -> None:
     rng = rng_of(6)
     points = np.concatenate([rng.normal(size=(200, 3)), np.repeat(rng.normal(size=(5, 3)), 5, 0)])
     strata = np.arange(225) % 3
-    split = views.Split.of(np.arange(225) % 2 == 0, strata, rng)
+    split = split_views.Split.of(np.arange(225) % 2 == 0, strata, rng)
     pairs = likeness.closest(points, split, rng)
     assert np.unique(pairs).size == pairs.size
     assert np.array_equal(strata[pairs[:, 0]], strata[pairs[:, 1]])
@@ -235,13 +237,16 @@ def test_strata_of_two_and_of_one_part() -> None:
     strata = np.repeat(np.arange(3000), 2)
     first = rng.random(3000) < 0.5
     member = np.column_stack([first, ~first]).ravel()
-    split = views.Split.of(member, strata, rng)
+    split = split_views.Split.of(member, strata, rng)
     assert 500 < split.sizes.size < 3000  # some are left out: not more counts than can be drawn
     pairs = likeness.closest(rng.normal(size=(6000, 2)), split, rng)
-    assert views.across(pairs, split, rng).p_value == 1.0
-    assert views.at_ends(rng.permutation(6000), split, rng).p_value > 1e-3
-    assert views.at_ends(np.argsort(member), split, rng).p_value < 1e-3
-    alone = views.Split.of(member, member.astype(int), rng)
+    assert split_views.across(pairs, split, rng).p_value == 1.0
+    assert split_views.at_ends(rng.permutation(6000), split, rng).p_value > 1e-3
+    assert split_views.at_ends(np.argsort(member), split, rng).p_value < 1e-3
+    alone = split_views.Split.of(member, member.astype(int), rng)
     assert alone.sizes.size == 0
-    assert views.at_ends(np.arange(6000), alone, rng).p_value == 1.0
-    assert views.across(likeness.closest(np.ones((6000, 1)), alone, rng), alone, rng).p_value == 1.0
+    assert split_views.at_ends(np.arange(6000), alone, rng).p_value == 1.0
+    assert (
+        split_views.across(likeness.closest(np.ones((6000, 1)), alone, rng), alone, rng).p_value
+        == 1.0
+    )

@@ -12,7 +12,7 @@ import leakbound as lb
 from leakbound import planning, report
 from leakbound.audits.dp_sgd.audit import audit_dp_sgd
 from leakbound.results import Accounted
-from leakbound.results.descriptions.steps import _enough
+from leakbound.results.descriptions.next_steps import _enough
 from noisy_steps import EXAMPLES, play
 from oracle_calls import coins, panoramia, split, zero_run
 from pages import words_of

@@ -66,7 +66,7 @@ def test_a_design_without_words_is_refused() -> None:
 def test_descriptions_know_no_design() -> None:
     """No file that makes sentences reads the name of a design, or compares with one."""
     folder = Path(results.__file__).parent
-    files = [folder / "words.py", folder / "one_run.py", *folder.glob("descriptions/*.py")]
+    files = [folder / "terms.py", folder / "one_run.py", *folder.glob("descriptions/*.py")]
     assert len(files) > 5
     for path in files:
         tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -28,7 +28,7 @@ from leakbound._base.scores import Scores
 from leakbound._base.streams import Purpose
 from leakbound._base.tables import TableInput, read_columns
 from leakbound._base.types import FloatArray, IntArray
-from leakbound.attacks.scores import as_scores
+from leakbound.attacks.reference_models import as_scores
 from leakbound.attacks.synthetic.columns import TableColumns, row_count, same_columns
 from leakbound.attacks.synthetic.encoding import coordinates, digests
 from leakbound.attacks.synthetic.neighbours import Neighbours, nearest, some

@@ -31,7 +31,7 @@ from leakbound.claims.training import StatedRun
 from leakbound.cuts import Fixed
 from leakbound.errors import AbstentionError, InputTypeError, OptionError
 from leakbound.results import AuditResult, dp_sgd
-from leakbound.results.words import COMPARED, DELTA
+from leakbound.results.terms import COMPARED, DELTA
 from leakbound.stats import fdp_rejects
 
 # Audits that may refute, each at an equal share of the probability of error.

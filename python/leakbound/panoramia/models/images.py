@@ -19,7 +19,7 @@ from leakbound.panoramia.examples import Examples, Sample
 from leakbound.panoramia.models import networks
 from leakbound.panoramia.models.attack import FittedAttack
 from leakbound.panoramia.models.trees import GRID, STAGES, after, columns, grow
-from leakbound.torch.placement import seeded
+from leakbound.torch.device import seeded
 
 CHANNELS = 16
 CELLS = 4  # features are averaged over a grid of so many cells each way

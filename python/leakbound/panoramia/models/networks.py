@@ -13,7 +13,7 @@ from leakbound._base.streams import Purpose
 from leakbound._base.types import FloatArray
 from leakbound.panoramia.examples import Sample
 from leakbound.panoramia.models.trees import flat_signals
-from leakbound.torch.placement import descend, seeded
+from leakbound.torch.device import descend, seeded
 
 HIDDEN = 64
 DECAY = 1e-3

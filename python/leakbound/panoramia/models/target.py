@@ -20,9 +20,9 @@ from leakbound.panoramia.examples import Examples
 from leakbound.panoramia.models.networks import train_to_best
 from leakbound.panoramia.options import Helper, Inputs, Target
 from leakbound.torch import token_losses
-from leakbound.torch.asking import unwrapped
 from leakbound.torch.data import read
-from leakbound.torch.placement import choose, descend, evaluating, seeded, weights_digest
+from leakbound.torch.device import choose, descend, evaluating, seeded, weights_digest
+from leakbound.torch.model_outputs import unwrapped
 from leakbound.torch.signals import check_alone, measure
 
 Progress: TypeAlias = Callable[[str], None]

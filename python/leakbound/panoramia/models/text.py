@@ -18,7 +18,7 @@ from leakbound.errors import InputError
 from leakbound.panoramia.examples import Examples, Sample
 from leakbound.panoramia.models import networks
 from leakbound.panoramia.models.attack import FittedAttack
-from leakbound.torch.placement import seeded
+from leakbound.torch.device import seeded
 
 WIDTH = 64
 HEADS = 4

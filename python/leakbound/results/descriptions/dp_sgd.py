@@ -8,11 +8,11 @@ from leakbound._base.types import Status, Strings
 from leakbound.claims import FAMILIES
 from leakbound.report.description import Description, Meaning, Metric, Section, Terms
 from leakbound.report.parts import Assumption, Checked
-from leakbound.results.descriptions.audit import bracketed, of_audit
-from leakbound.results.descriptions.standard import grounds, levels_of, units_of
-from leakbound.results.descriptions.steps import first, of_run
+from leakbound.results.descriptions.next_steps import first, of_run
+from leakbound.results.descriptions.one_run import bracketed, of_audit
+from leakbound.results.descriptions.shared import grounds, levels_of, units_of
 from leakbound.results.dp_sgd import DPSGDAudit, SamplingResult, StepsResult
-from leakbound.results.words import DELTA, NO_UPPER_LIMIT, asked, count_of_right, scale_of
+from leakbound.results.terms import DELTA, NO_UPPER_LIMIT, asked, count_of_right, scale_of
 
 _STEPS_THEOREM = (
     "Given the batches and all other coins, the coin of a canary in one step changes the sum of "

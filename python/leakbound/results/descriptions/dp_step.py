@@ -15,7 +15,7 @@ from leakbound.report.description import (
     Terms,
 )
 from leakbound.results.dp_step import CLOSE, DPStepAudit, PairResult
-from leakbound.results.words import COMPARED, DELTA, NO_UPPER_LIMIT
+from leakbound.results.terms import COMPARED, DELTA, NO_UPPER_LIMIT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

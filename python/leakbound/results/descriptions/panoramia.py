@@ -14,8 +14,8 @@ from leakbound.report.description import (
     estimated,
 )
 from leakbound.report.style import MEMBER, OTHER
-from leakbound.results.descriptions import steps
-from leakbound.results.descriptions.standard import (
+from leakbound.results.descriptions import next_steps
+from leakbound.results.descriptions.shared import (
     counted,
     figures_of,
     grounds,
@@ -24,8 +24,8 @@ from leakbound.results.descriptions.standard import (
 )
 from leakbound.results.descriptions.zero_run import HOW
 from leakbound.results.panoramia import PanoramiaResult
+from leakbound.results.terms import count_of_right, terms_of
 from leakbound.results.wording import PAIRS
-from leakbound.results.words import count_of_right, terms_of
 
 _REPLACED = " for replacing one example"
 
@@ -75,7 +75,7 @@ def describe(result: PanoramiaResult) -> Description:
         headline=headline,
         paragraphs=tuple(paragraphs),
         metrics=_metrics(result, said=said, conditionals=conditionals),
-        next_steps=steps.first(steps.of_estimate(result)),
+        next_steps=next_steps.first(next_steps.of_estimate(result)),
         levels=levels,
         sections=sections,
         shown=2,

@@ -7,12 +7,12 @@ from functools import partial
 from leakbound._base.formatting import number, share
 from leakbound.report.description import Description, Figure, Meaning, Metric, Overview
 from leakbound.report.risks import RiskBar, plot_risks
-from leakbound.results.descriptions import steps
-from leakbound.results.descriptions.audit import of_audit
-from leakbound.results.descriptions.standard import grounds
+from leakbound.results.descriptions import next_steps
+from leakbound.results.descriptions.one_run import of_audit
+from leakbound.results.descriptions.shared import grounds
 from leakbound.results.risks import DEPENDS, MEANING, Risk, Risks
 from leakbound.results.synthetic import SyntheticResult
-from leakbound.results.words import scale_of
+from leakbound.results.terms import scale_of
 
 _MISSED = (
     "The similarity metrics are neither a bound nor a test. A generator can look good on all of "
@@ -110,7 +110,7 @@ def _with_risks(said: Description, risks: Risks) -> Description:
         overview=_overview(risks),
         meaning=replace(meaning, does_not_say=(*meaning.does_not_say, _NO_LIMIT, _BOTH)),
         numbers=said.numbers | numbers,
-        next_steps=steps.first((*_steps(risks), *said.next_steps)),
+        next_steps=next_steps.first((*_steps(risks), *said.next_steps)),
     )
 
 

@@ -5,14 +5,14 @@ from dataclasses import replace
 from leakbound._base.formatting import number, percent
 from leakbound._base.types import Correction, FloatArray, Strings
 from leakbound.report.description import KINDS, Description, Figure, Metric, Sentences
-from leakbound.results.descriptions.audit import (
+from leakbound.results.descriptions.one_run import (
     formula,
     leading,
     of_audit,
     several,
     terms_of_audit,
 )
-from leakbound.results.words import count_of_right
+from leakbound.results.terms import count_of_right
 from leakbound.results.zero_run import ZeroRunResult
 
 # Each correction in a few words

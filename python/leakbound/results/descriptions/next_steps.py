@@ -15,7 +15,7 @@ from leakbound.report.description import KINDS, SMALL, Terms
 from leakbound.report.parts import Checked, ScoreAudit
 from leakbound.results.dp_sgd import DPSGDAudit
 from leakbound.results.one_run import AuditResult
-from leakbound.results.words import asked, audited, claimed_delta
+from leakbound.results.terms import asked, audited, claimed_delta
 
 if TYPE_CHECKING:
     from leakbound.results.panoramia import PanoramiaResult

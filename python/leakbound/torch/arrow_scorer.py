@@ -17,8 +17,8 @@ from leakbound._base.types import AnyArray, FloatArray, IntArray, Precision, Sig
 from leakbound._tally.counting import arrow, arrow_column
 from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
 from leakbound.torch.data import Batches, read
+from leakbound.torch.device import choose, seeded
 from leakbound.torch.loading import Loaded, load
-from leakbound.torch.placement import choose, seeded
 from leakbound.torch.scoring import evaluating_both, joined_scores, model_to_compare
 from leakbound.torch.signals import Signal, check_alone, check_nan, measure, signal_name
 

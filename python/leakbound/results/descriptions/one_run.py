@@ -20,9 +20,9 @@ from leakbound.report.description import (
 )
 from leakbound.report.parts import Checked
 from leakbound.report.style import MEMBER
-from leakbound.results.descriptions import steps
-from leakbound.results.descriptions.plainly import plainly
-from leakbound.results.descriptions.standard import (
+from leakbound.results.descriptions import next_steps
+from leakbound.results.descriptions.plain_language import plainly
+from leakbound.results.descriptions.shared import (
     counted,
     figures_of,
     promised,
@@ -30,7 +30,7 @@ from leakbound.results.descriptions.standard import (
     standard,
 )
 from leakbound.results.one_run import AuditResult, as_epsilon, converted
-from leakbound.results.words import (
+from leakbound.results.terms import (
     claimed_delta,
     count_of_right,
     delta_of,
@@ -81,7 +81,7 @@ def leading(result: AuditResult, terms: Terms) -> Sentences:
     return replace(
         said,
         headline=_headline(result, said),
-        next_steps=steps.first(steps.of_audit(result, terms)),
+        next_steps=next_steps.first(next_steps.of_audit(result, terms)),
     )
 
 

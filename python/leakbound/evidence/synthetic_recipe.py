@@ -13,7 +13,6 @@ from leakbound._base.types import AnyArray, JsonObject
 from leakbound.audits.synthetic import audit_synthetic
 from leakbound.audits.synthetic_tables import missing_marks
 from leakbound.errors import FormatError
-from leakbound.evidence.columns import read_table, read_writing, stored_table, stored_writing
 from leakbound.evidence.recipe import (
     SYNTHETIC,
     check_all_used,
@@ -22,6 +21,7 @@ from leakbound.evidence.recipe import (
     run_and_compared,
     was_asked,
 )
+from leakbound.evidence.stored_tables import read_table, read_writing, stored_table, stored_writing
 from leakbound.results.synthetic import SyntheticResult
 
 _TABLES = ("members", "nonmembers", "synthetic", "reference")

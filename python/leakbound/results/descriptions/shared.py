@@ -23,7 +23,7 @@ from leakbound.report.description import (
 )
 from leakbound.report.figures import PLOTS
 from leakbound.report.parts import LOW_RATES
-from leakbound.results.words import (
+from leakbound.results.terms import (
     COMPARED,
     asked,
     audited,

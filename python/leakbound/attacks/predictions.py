@@ -13,7 +13,7 @@ from leakbound._base.labels import labels_of, positions_of, targets_of
 from leakbound._base.scores import Scores
 from leakbound._base.types import AnyArray, ArrayInput, BoolArray, FloatArray, IntArray
 from leakbound.attacks.class_pairs import answers_class_pairs, one_vs_one_votes
-from leakbound.attacks.scores import as_scores, margin_threshold
+from leakbound.attacks.reference_models import as_scores, margin_threshold
 from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
 
 # What is measured on the answers of a model.
