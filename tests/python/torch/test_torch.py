@@ -225,7 +225,7 @@ def test_a_bar_appears_when_a_pass_lasts(
 ) -> None:
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
-    monkeypatch.setattr(_progress, "_PATIENCE", patience)
+    monkeypatch.setattr(_progress, "_SECONDS_BEFORE_BAR", patience)
     score(network(), examples(), batch_size=1, progress=progress)
     assert ("scoring" in screen.getvalue()) == (progress and patience == 0)
 
