@@ -137,16 +137,21 @@ def complement(confidence: float) -> float:
     try:
         checked_confidence = real(confidence, name="confidence", above=0, below=1)
     except OptionError as error:
-        if not 1 < confidence < _PERCENT:
-            raise
-        message = f"{error}: write {confidence / _PERCENT:g}"
-        raise OptionError(message, option="confidence") from error
+        _refuse_percent(confidence, error)
+        raise
     error_probability = float(1 - Decimal(repr(checked_confidence)))
     if error_probability == 1:
         raise OptionError(
             f"confidence must be at least 1e-16, got {confidence:g}: use 0.95", option="confidence"
         )
     return error_probability
+
+
+def _refuse_percent(confidence: float, error: OptionError) -> None:
+    """Raise an error with the number to write, where a confidence was meant in per cent."""
+    if 1 < confidence < _PERCENT:
+        message = f"{error}: write {confidence / _PERCENT:g}"
+        raise OptionError(message, option="confidence") from error
 
 
 def shown(value: object) -> str:
