@@ -305,8 +305,9 @@ def page_table(stored: list[dict[str, Any]], rows: list[dict[str, Any]]) -> str:
         if row["case"] not in measured:
             continue
         faulty = measured[row["case"]]["faulty"]
-        smallest = floored(min(faulty["bounds"]))
-        largest = floored(max(faulty["bounds"]))
+        digits = 3 if re.search(r"\.\d{3}", faulty["claimed"]) else 2
+        smallest = floored(min(faulty["bounds"]), digits)
+        largest = floored(max(faulty["bounds"]), digits)
         without_fault = "–"  # noqa: RUF001 (as in other tables of the pages)
         if "mended" in row:
             mended = measured[row["case"]]["mended"]
@@ -324,9 +325,10 @@ def page_table(stored: list[dict[str, Any]], rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def floored(bound: float) -> str:
-    """Return a lower bound in two digits, rounded down."""
-    return f"{math.floor(100 * bound) / 100:.2f}"
+def floored(bound: float, digits: int = 2) -> str:
+    """Return a lower bound with this many digits after the point, rounded down."""
+    scale = 10**digits
+    return f"{math.floor(scale * bound) / scale:.{digits}f}"
 
 
 def write_page(stored: list[dict[str, Any]], rows: list[dict[str, Any]]) -> None:

@@ -49,8 +49,8 @@ def private():
 # %%
 # Watch the run
 # -------------
-# Put one line around the loop. Declare the sampling rate and the number of steps before training,
-# as for the accountant. In your own loop, use ``loader.sample_rate`` of the loader that
+# Wrap the loop in one ``with`` statement. Declare the sampling rate and the number of steps before
+# training, as for the accountant. In your own loop, use ``loader.sample_rate`` of the loader that
 # `make_private` returned, and the number of epochs times ``len(loader)``. If you pass the number of
 # examples, the rate is tested too. The model's own gradients do not change.
 

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import pickle
+import re
 import sys
 import tomllib
 from pathlib import Path
@@ -64,6 +65,14 @@ def test_a_row_that_is_not_as_the_page_says_is_named(field: Any) -> None:
 
 def test_each_bound_on_the_page_is_rounded_down(field: Any) -> None:
     assert (field.floored(0.3499), field.floored(2.0)) == ("0.34", "2.00")
+    assert field.floored(0.33661, 3) == "0.336"
+
+
+def test_each_bound_on_the_page_has_as_many_digits_as_refute_its_claim(field: Any) -> None:
+    for line in re.findall(r"^\| .* \| [εμ] = .*$", field.PAGE.read_text(encoding="utf-8"), re.M):
+        cells = line.split(" | ")
+        claimed = float(re.findall(r"[\d.]+", cells[2])[0])
+        assert float(cells[3].split()[0]) > claimed, line
 
 
 def test_a_changed_package_leaves_other_environments_as_they_are(
