@@ -154,10 +154,10 @@ def _conditional(result: PanoramiaResult) -> str:
         refuted = [one.tested for one in results if one.withheld and one.refuted]
         by = ""
         if refuted:
-            by = f" (p = {refuted[0]:.2g})"
+            by = f"; p = {refuted[0]:.2g}"
         return (
             "Zero-Run on the same examples gives no bound, because the data contradict its "
-            f"propensities ({model}){by}."
+            f"propensities ({model}{by})."
         )
     if not any(one.bound for one in results):
         return (
