@@ -268,7 +268,7 @@ def _read(kind: Any, data: Any) -> Any:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, [kind.__name__, *first["loc"]]))
-        message = f"{place}: {first['msg']}"
+        message = f"{place}: {first['msg'].removeprefix('Value error, ')}"
     except UnicodeEncodeError:  # of a name, where pydantic looks for it
         message = f"{kind.__name__} has names or text that UTF-8 cannot encode"
     raise FormatError(message)

@@ -349,7 +349,7 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
             Assumption(
                 name=f"add or remove one {unit}",
                 statement=f"{claim.subject} refers to adding or removing one training "
-                f"{unit}{all_rows or ','} including audited ones."
+                f"{unit}{all_rows or ','} whether audited or not."
                 + grouping.sentences_on_copies_and_delta(copies, unit, claim.delta),
                 status="declared",
             ),

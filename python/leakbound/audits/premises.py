@@ -259,7 +259,7 @@ def family_assumption(claim: Claim, of: str = "training") -> Assumptions:
             "family of trade-off functions",
             f"The trade-off function of {of} is a curve of the claimed family, {claim.name}. The "
             f"bound holds within this family: if {of} has another curve, the ε converted from the "
-            "rejected curve may be above the truth.",
+            "rejected curve may be larger than the true ε.",
             "declared",
         ),
     )

@@ -69,23 +69,23 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
         default "user" with groups, and "example" without.
     features : array-like or data frame, shape (m, d), optional
         Features of the examples, words, dates and missing values included, to test whether the
-        split looks random: two classifiers guess which of each pair is the member, and it is
-        counted whether rows that resemble each other, or the most or least usual rows, are in one
-        part too often. If a random split would show this with a probability below 0.001, over all
-        tests together, the bound is withheld. For texts pass at least the number of tokens: both
-        parts must have gone through the same code, never packed and in the same template.
+        split looks random: two classifiers guess which of each pair is the member, and other
+        tests count how often similar rows, or unusual rows, are in the same part. If a random split
+        would show this with a probability below 0.001, over all tests together, the bound is
+        withheld. For texts pass at least the number of tokens: both parts must have gone through
+        the same code, never packed and in the same template.
     labels : array-like, shape (m,), optional
         With `features`, the label of each example, a class or a number: rows with surprising labels
         should not be in one part too often. If None, its stratum if there are strata.
 
     Notes
     -----
-    As many members and non-members as can be are matched at random, within strata, by the seed:
-    which of each pair is the member is then a fair coin, whatever the sizes of the parts. A guess
-    is the sign of the difference of the two scores, and its size is the confidence, on a scale that
-    does not depend on membership (z (1 + |z| / 4) of robust standard scores z). A difference of 0
-    is no guess for pure DP, and the toss of a coin for other claims. Guesses are tested from the
-    largest difference on. `docs/theory/random-splits.md` has the proof.
+    Members and non-members are matched at random within strata, as many as possible. The seed
+    decides the pairs. Which one of a pair is the member is then a fair coin, whatever the sizes of
+    the parts. A guess is the sign of the difference of the two scores, and its size is the
+    confidence, on a scale that does not depend on membership (z (1 + |z| / 4) of robust standard
+    scores z). A difference of 0 is no guess for pure DP, and the toss of a coin for other claims.
+    Guesses are tested from the largest difference on. `docs/theory/random-splits.md` has the proof.
 
     Examples
     --------

@@ -211,7 +211,7 @@ def audit(
     seed : int, optional
         Seed of whatever the audit draws: matching, the order of ties. By default a new one, which
         `options` records: pass it to repeat an audit. The confidence includes the randomness of
-        the seed, so one seed used for many audits may be wrong more often in all of them.
+        the seed, so if one seed is used for many audits, they may all be wrong more often.
 
     Returns
     -------

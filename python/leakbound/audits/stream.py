@@ -425,7 +425,7 @@ _FAIR = (
 )
 _ADDED = Assumption(
     "add or remove one example",
-    "ε refers to adding or removing one training example, including audited ones.",
+    "ε refers to adding or removing one training example, whether audited or not.",
     "declared",
 )
 _DECLARED = (

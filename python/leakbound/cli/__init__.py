@@ -42,6 +42,7 @@ def _program(arguments: list[str]) -> int:
             name = error.ctx.command_path
             _name_what_was_meant(error)
         message = " ".join(error.format_message().split()).rstrip(".")
+        message = message.replace("Value error, ", "")  # in newer versions of Typer
         tell(f"leakbound: {message} (see {name} --help)")
         return BAD_INPUT
 

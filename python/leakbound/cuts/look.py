@@ -187,7 +187,7 @@ class Parts(Policy):
         if len(others) > 1:
             return _beside_two(others)
         share = f"{100 * others[0].share:g} % of the error probability"
-        return f"A second test (of {_TESTED[others[0].name]}) uses {share}."
+        return f"A second test, of {_TESTED[others[0].name]}, uses {share}."
 
     def remarks(self, proof: Proof) -> tuple[str, ...]:
         """See `Policy.remarks`: what the first policy remarks on the whole."""

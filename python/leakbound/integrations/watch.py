@@ -87,7 +87,7 @@ def watch_dp_sgd(
     Notes
     -----
     A canary is one more row of the gradients per example, in four parameter vectors that no model
-    uses: norms of examples, the divisor of the sum and the counted steps stay what they were. Half
+    uses: norms of examples, the divisor of the sum and the counted steps remain unchanged. Half
     of the step canaries, and q/2 of the membership canaries, are rows of each batch. The vectors
     are in the optimizer during its steps only, so that checkpoints and copies are without them.
 

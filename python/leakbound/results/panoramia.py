@@ -62,7 +62,7 @@ class PanoramiaResult(Audit):
     conditional: ZeroRunResult | None = None
     """A lower bound on ε that holds if the log-odds of the coins have the form of a logistic model
     of the features, where these were given: Zero-Run on the half of the same examples that
-    proves more, by each example's own odds, or after matching for `ApproxDP`."""
+    proves more, by the odds of each example, or after matching for `ApproxDP`."""
     conditional_by_match: ZeroRunResult | None = None
     """For `PureDP` the same after matching. The larger of the two holds at no stated confidence."""
     checked: Checked | None = field(default=None, metadata=IF_ANY)

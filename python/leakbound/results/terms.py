@@ -116,7 +116,7 @@ def meaning_of(
     says = (
         f"At the stated confidence{condition}, no {terms.guarantee} with {terms.smaller} "
         f"holds for {audited}.",
-        f"{terms.qualified('The bound is a floor')}: a better attack may show more.",
+        f"{terms.qualified('The bound is a lower limit')}: a better attack may show more.",
     )
     if not refuted:
         says = _of_nothing(terms)
@@ -221,17 +221,20 @@ def count_of_right(
     where = ""
     if guessed == PILOT_GUESSES:
         made = "guesses"
-        where = guessed.removeprefix(made) + ","
+        where = guessed.removeprefix(made)
     if guesses == 1:
         made = made.removesuffix("es")
-    were = f"{correct:,} were"
+    count = f"{correct:,}"
     if correct == guesses:
-        were = "all were"
-    if correct == 1:
-        were = "1 was"
+        count = "All"
     if correct == 0:
-        were = "none was"
-    return f"Of the attack's {guesses:,} {made}{about},{where} {were} {right}."
+        count = "None"
+    were = "were"
+    if correct <= 1:
+        were = "was"
+    if correct == guesses == 1:
+        count = "1"
+    return f"{count} of the attack's {guesses:,} {made}{about}{where} {were} {right}."
 
 
 def audited(ranking: Any) -> int:

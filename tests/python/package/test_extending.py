@@ -206,7 +206,7 @@ def test_the_sentences_are_those_of_the_design() -> None:
     assert said.answer == (
         "The claimed ε = 0.5 for replacing one twin is refuted (95 % confidence)."
     )
-    assert "guesses about which twin was trained on, " in " ".join(said.paragraphs)
+    assert "guesses about which twin was trained on were right" in " ".join(said.paragraphs)
     assert notes["Correct guesses"].startswith("which twin was trained on, ")
     assert notes["Confidence"] == "over the coins of the twins"
     assert "Pairs of twins" in notes

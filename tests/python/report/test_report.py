@@ -151,7 +151,8 @@ def test_a_refuted_propensity_model_is_named() -> None:
     withheld = replace(found.conditional, bound=0.0, withheld=True, learnt=learnt)
     words = replace(found, conditional=withheld).summary().paragraphs[-1]
     assert "gives no bound" in words
-    assert "was refuted (p = 2e-05)" in words
+    assert "the data contradict its propensities" in words
+    assert "; p = 2e-05)" in words
 
 
 def test_a_tiny_bound_is_stated_and_not_called_a_leak() -> None:

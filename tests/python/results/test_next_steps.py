@@ -110,7 +110,7 @@ def test_where_groups_do_not_overlap_the_reason_comes_first_and_is_the_next_step
     assert said.paragraphs[0].startswith(f"The bound is 0 because {reason}")
     assert said.next_steps[0].startswith(step)
     everything = str(said) + str(said.metrics)
-    for wrong in ("Audit more examples", "Audit about", "target", "Matching kept", "0 of its 0"):
+    for wrong in ("Audit more examples", "To be able to", "target", "Matching kept", "0 of its 0"):
         assert wrong not in everything
     assert "kept 1,000 of 1,000" not in everything
 
@@ -126,7 +126,7 @@ def test_no_target_is_named_that_nobody_set() -> None:
     for found in (coins("few"), zero_run("pure", shift=3.0)):
         assert "target" not in str(found.summary())
     claimed = audited(2.0, epsilon=8.0).summary()
-    assert "below the claimed ε = 8" in str(claimed)
+    assert "To be able to refute the claimed ε = 8, audit" in str(claimed)
 
 
 def test_shift_is_not_said_to_be_a_leak() -> None:
@@ -157,9 +157,9 @@ RULES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a claim out of reach": (
         lambda: audited(2.0, epsilon=8.0),
-        "even a perfect attack reaches only ε = 5.72, below the claimed ε = 8",
+        "To be able to refute the claimed ε = 8, audit about",
     ),
-    "too few examples": (lambda: coins("few"), "Audit about"),
+    "too few examples": (lambda: coins("few"), "To be able to prove ε = 1, audit about"),
     "no signal": (lambda: audited(0.0), "choose a stronger attack, such as offline_lira or rmia"),
     "no signal, of coins": (lambda: audited(0.0), "Audit canaries that the model can only get"),
     "a weak signal": (
@@ -246,7 +246,8 @@ def test_each_rule_is_followed_where_numbers_call_for_it(
     assert any(words in step for step in said.next_steps), said.next_steps
     assert 1 <= len(said.next_steps) <= 3
     assert all(step in str(said) for step in said.next_steps)
-    assert not any(" prove " in step and not said.refutes for step in said.next_steps)
+    proves = (step.removeprefix("To be able to prove ") for step in said.next_steps)
+    assert said.refutes or not any(" prove " in step for step in proves)
 
 
 def test_a_withheld_bound_has_no_other_advice_and_a_perfect_attack_no_finer_scores() -> None:
@@ -317,7 +318,7 @@ def test_rates_are_those_of_all_thresholds(m: int, digits: int) -> None:
 def test_targets_beyond_every_audit_name_no_number() -> None:
     for epsilon in (50.0, 720.0, 800.0):
         steps = audited(2.0, epsilon=epsilon).summary().next_steps
-        assert any("Audit more examples: " in one for one in steps)
+        assert any("audit more examples: " in one for one in steps)
 
 
 def test_a_page_shows_what_next_and_folds_the_theory() -> None:

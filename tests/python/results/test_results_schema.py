@@ -109,7 +109,7 @@ CONTRADICTIONS: list[tuple[str, dict[str, Any], str]] = [
     (
         "GDP",
         {"claim": {"type": "GaussianDP", "delta": 2}},
-        r"claim\.GaussianDP: Value error, delta",
+        r"claim\.GaussianDP: delta",
     ),
     ("PANORAMIA", {"kind": "conditional_lower_bound"}, APART),
     ("PANORAMIA", {"c_upper": 0.0}, APART),

@@ -149,7 +149,7 @@ def test_only_a_bound_without_condition_or_family_is_said_to_hold_for_every_proc
         assert "is not ε-differentially private" not in text, surface
     says = " ".join(result.summary().meaning.says)
     plain = result.refutes and not result.summary().terms.condition and not is_family(result)
-    assert ("The bound is a floor:" in says) == plain
+    assert ("The bound is a lower limit:" in says) == plain
 
 
 def test_a_conditional_refutation_names_its_condition(result: Result) -> None:

@@ -34,7 +34,7 @@ RANKS = (
     "ranks at once."
 )
 LOOK = "guesses at ranks chosen with a pilot sample"
-SECOND = " A second test (of {}) uses {} % of the error probability."
+SECOND = " A second test, of {}, uses {} % of the error probability."
 LOOK_TOO = SECOND.format(LOOK, 5)
 LOOK_AND_SCAN = (
     f" Two other tests use parts of the error probability: of {LOOK} (5 %) and of every threshold "
@@ -205,7 +205,7 @@ def test_guesses_about_all_examples_are_not_the_most_confident() -> None:
     scores, member = np.arange(60.0), np.arange(60) >= 30
     found = lb.audit(scores, lb.Coins(member), cuts=lb.Fixed(60), sides="both", seed=0)
     assert (
-        "Of the attack's 60 guesses about membership, all were right. "
+        "All of the attack's 60 guesses about membership were right. "
         in found.summary().paragraphs[0]
     )
 
@@ -219,8 +219,8 @@ def test_a_sentence_is_stored_and_an_older_file_says_nothing_instead() -> None:
     older = lb.AuditResult.from_dict(stored)
     assert EVERY in str(found)
     assert "threshold" not in str(older)
-    right = f"{found.guesses} guesses about membership, {found.correct} were right. If ε is "
-    assert right in str(older)
+    right = f"{found.correct} of the attack's {found.guesses} guesses about membership were right."
+    assert f"{right} If ε is " in str(older)
 
 
 class First(cuts.PathPolicy):

@@ -87,8 +87,9 @@ OBSERVED = (
     ),
     Assumption(
         "add or remove one example",
-        "The claim is about adding or removing one training example. Each candidate joined "
-        "training independently, and the audit set was chosen without knowing which did.",
+        "The claim is about adding or removing one training example. Each candidate "
+        "became a member independently of the others, and the audit set was chosen without knowing "
+        "which of them did.",
         "declared",
     ),
 )
@@ -110,21 +111,30 @@ class ZeroRun(ZeroRunOptions, Design[Listed, ZeroRunResult]):
         Booleans, {0, 1} or {-1, +1}. What carries ids (a plan, a pandas index) is joined with the
         ids of the scores, propensities and features too.
     propensity : array-like, PropensityFit, LogisticPropensity, CrossFit, or two array-likes
-        Propensities, shape (m,), taken as right; a model fitted to other examples (D'); an unfitted
-        logistic model (the default), which is learnt from the audited labels; or a tuple of lower
-        and upper limits, of which the worse one counts for each guess. To explore, K replicates of
-        shape (K, m), or models of `propensity.cross_fit`, of which each audits the fold that it did
-        not see at its share of the error probability, and the best fold wins; logistic ones are
-        learnt from all audited labels instead, unless a bootstrap is asked for.
+        One of these:
+
+        - propensities of shape (m,), taken as right;
+        - lower and upper limits, as a tuple: for each guess, the worse limit counts;
+        - a model that was fitted to other examples (D');
+        - a logistic model that is not fitted (the default): it is learnt from the audited labels;
+        - to explore, K replicates of shape (K, m);
+        - to explore, models of `propensity.cross_fit`: each audits the fold that it did not see, at
+          its share of the error probability, and the largest bound is reported. Logistic ones are
+          learnt from all audited labels instead, unless a bootstrap is asked for.
     correction : {"conditional", "match", "poisson_binomial", "tamper", "composition"}
         How distribution shift is corrected; "conditional" is "poisson_binomial" for `PureDP`, else
         "match", or "tamper" where there are limits only.
     adversary : {"raw", "paper_aware", "residual"}, optional
-        What guesses are ranked by: the scores; the scores less their median, weighted by what
-        tampering leaves; or what scores say beyond features (`stats.residual_scores`), for "tamper"
-        with the features' odds, by how likely a guess is right and stands. If None, "raw" for
-        "composition", else "residual". Over a confidence set leave it out: what features predict of
-        the scores is taken off, and guesses are balanced against features.
+        What guesses are ranked by. If None, "raw" for "composition", else "residual". Over a
+        confidence set, leave it out: what features predict of the scores is subtracted, and guesses
+        are balanced against features.
+
+        - "raw": the scores.
+        - "paper_aware": the distance of a score from the median, times the probability that
+          tampering leaves the guess as it is.
+        - "residual": the part of the score that features do not predict
+          (`stats.residual_scores`). For "tamper", guesses are ranked by the probability that they
+          are right and survive tampering.
     variant : {"directional", "paper", "untampered"}
         How guesses are tampered with (`stats.tamper_probability`); for "poisson_binomial" Tλ
         ("directional") or |λ| (the others), which stays safe if λ is too large. "untampered" is
@@ -149,7 +159,7 @@ class ZeroRun(ZeroRunOptions, Design[Listed, ZeroRunResult]):
         Whether to test the propensities, if there are features: by an independent model, and for a
         confidence set by score tests of its form. The tests need scikit-learn.
     release_refuted : bool
-        Whether to report the bound instead of 0 if the propensities were refuted. The
+        Whether to report the bound instead of 0 if the data contradict the propensities. The
         assumption is "contradicted" all the same.
 
     Notes
@@ -260,7 +270,7 @@ def bound(
     game = games[str(proof.options.get("attack", ""))]
     # 2. The grounds for it.
     at_attack = shares.ATTACKS.of(level, len(games))
-    assumed = conditions(odds, drawn, options, examples.attacks.others)
+    assumed = conditions(odds, drawn, options, shift.correction, examples.attacks.others)
     stated = _options(odds, shift, options, request, at_attack)
     design = replace(
         odds,
@@ -449,7 +459,11 @@ def _least_favourable(odds: Odds, shift: Shift, request: Request) -> LearntLogOd
 
 
 def conditions(
-    odds: Odds, drawn: tuple[Assumption, Assumption], options: ZeroRunOptions, others: str
+    odds: Odds,
+    drawn: tuple[Assumption, Assumption],
+    options: ZeroRunOptions,
+    correction: CorrectionName,
+    others: str,
 ) -> tuple[Assumption, ...]:
     """Return what must be true for the bound to mean what it says.
 
@@ -457,11 +471,16 @@ def conditions(
     of other attacks, but for the verb's object.
     """
     model, source = odds.assumptions
-    abstention = "No example is left out because of its log-odds."
+    abstention = "No limit is set on log-odds."
     if options.max_log_odds is not None:
         abstention = (
             f"Examples are left out if their log-odds are beyond {options.limit:g}, whatever "
             "their score."
+        )
+    if correction == "match":
+        abstention = (
+            "Matching leaves examples out at random, with probabilities that depend on their "
+            f"log-odds and membership, not on scores. {abstention}"
         )
     return (
         model,

@@ -267,7 +267,7 @@ def _assumptions(
         source += _SAME
     return (
         Assumption("propensities", text + learning.form, status),
-        Assumption("propensities learned from labels only", f"{source}.", "declared"),
+        Assumption("propensities learnt from labels only", f"{source}.", "declared"),
     )
 
 

@@ -262,7 +262,7 @@ def _of_steps(steps: StepsResult) -> str:
         f"{steps.noise_multiplier:.4g}{' or more' * steps.varies}."
     )
     if steps.test == "noise" and math.isfinite(steps.by_coins):
-        said += f" Guesses about coins alone prove at most {up(steps.by_coins)}."
+        said += f" From guesses about coins alone: at most {up(steps.by_coins)}."
     if steps.noise.reason:
         said += f" The released noise was not tested: {steps.noise.reason}."
     return said + " No ε follows, because the noise varied." * steps.varies

@@ -156,13 +156,12 @@ def _of_reach(result: AuditResult, terms: Terms, target: float) -> str:
     many = f"more {terms.units}"
     if enough:
         many = f"about {enough:,} {terms.units}"
-    claimed = one is not None and target == one.value
-    aim = ""
-    if claimed:
-        aim = f", below the claimed ε = {target:g}"
+    aim = f"prove {terms.symbol} = {target:g}{terms.at}"
+    if one is not None and target == one.value:
+        aim = f"refute the claimed ε = {target:g}"
     return (
-        f"Audit {many}: with these {audited(result):,}, even a perfect attack reaches only "
-        f"{terms.symbol} = {number(terms.ceiling)}{terms.at}{aim}."
+        f"To be able to {aim}, audit {many}: with these {audited(result):,}, even a perfect attack "
+        f"reaches only {terms.symbol} = {number(terms.ceiling)}{terms.at}."
     )
 
 
@@ -224,8 +223,8 @@ def _of_whole(result: AuditResult) -> Iterator[str]:
         return
     yield (
         f"Check that the claimed {asked(result.claim, one)} is that of the whole training: all "
-        "rounds, epochs and clients together. The guarantee of a single round says nothing about "
-        "the model that was released."
+        "rounds, epochs and clients together. The ε of a single round is not a guarantee for the "
+        "released model: compose all rounds first."
     )
 
 
@@ -363,10 +362,13 @@ def of_estimate(result: "PanoramiaResult") -> Iterator[str]:
             "Pass features to get a conditional lower bound from the same examples. With real "
             "non-members, {real_nonmembers=True} gives a lower bound without a condition."
         )
+    symbol = "ε"
+    if estimate:
+        symbol = "ε̃"
     if result.bound and result.bound >= _NEAR * result.ceiling and not _is_filled(result):
         yield (
             f"To see more, audit more than {result.m:,} examples: with these, even a perfect "
-            f"attack shows at most {number(result.ceiling)}."
+            f"attack shows at most {symbol} = {number(result.ceiling)}."
         )
 
 

@@ -154,23 +154,28 @@ def _conditional(result: PanoramiaResult) -> str:
         refuted = [one.tested for one in results if one.withheld and one.refuted]
         by = ""
         if refuted:
-            by = f" (p = {refuted[0]:.2g})"
+            by = f"; p = {refuted[0]:.2g}"
         return (
-            f"Zero-Run on the same examples gives no bound, because its model of membership "
-            f"({model}) was refuted{by}."
+            "Zero-Run on the same examples gives no bound, because the data contradict its "
+            f"propensities ({model}{by})."
         )
     if not any(one.bound for one in results):
         return (
             "Zero-Run on the same examples gives no bound either: features and chance can explain "
             "all correct guesses."
         )
+    proved = "a conditional lower bound"
+    holds = "It holds"
+    if len(results) > 1:
+        proved = "two conditional lower bounds, by two methods"
+        holds = "They hold"
     bounds = " and ".join(f"ε ≥ {number(one.bound)} {HOW[one.correction]}" for one in results)
     tested = results[0].tested
     tried = ""
     if tested is not None:
         tried = f" Tests did not refute these odds (p = {tested:.2g})."
     return (
-        f"Zero-Run on the same examples gives a conditional lower bound: {bounds}. It holds if "
+        f"Zero-Run on the same examples gives {proved}: {bounds}. {holds} if "
         f"the odds of membership are right ({model}).{tried}"
     )
 
@@ -198,7 +203,7 @@ def _metrics(
     for one, part in zip(conditionals, result.conditionals, strict=True):
         note = HOW[part.correction]
         if part.withheld:
-            note = "withheld: propensities refuted"
+            note = "withheld: the data contradict the propensities"
         name_of = "Conditionally, ε at least"
         on_condition.append(Metric(name=name_of, value=number(one.epsilon), note=note))
     return (

@@ -18,7 +18,7 @@ from leakbound.results.zero_run import ZeroRunResult
 # Each correction in a few words
 HOW: dict[Correction, str] = {
     "match": "after matching",
-    "poisson_binomial": "with each example's own odds",
+    "poisson_binomial": "with the odds of each example",
     "tamper": "after tampering",
     "composition": "by composition",
 }
@@ -67,8 +67,8 @@ def sentences(result: ZeroRunResult) -> Sentences:
     headline = said.headline
     if result.withheld:
         headline = (
-            "Withheld: the propensities were refuted. Features alone may explain the correct "
-            "guesses. Nothing is proved."
+            "Withheld: the data contradict the propensities. Features alone may explain the "
+            "correct guesses. Nothing is proved."
         )
     return replace(said, headline=headline, paragraphs=_evidence(result, said))
 

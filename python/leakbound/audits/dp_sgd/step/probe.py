@@ -93,8 +93,8 @@ def probe_dp_step(
     runs : int
         Runs with other seeds that measure the noise, at least 4. More give a sharper bound.
     steps : int
-        Steps in a row without a seed, which test whether each has fresh noise; 0 leaves the test
-        out, and 1 is too few.
+        Steps in a row without a seed, which test whether each has fresh noise; 0 or 1
+        skips the test.
     confidence : float
         Probability that a step as claimed is not refuted and its bound is right, in (0, 1). A
         right step attains its claim, so that at 95 % up to one in twenty would be refuted.
