@@ -153,9 +153,11 @@ class ScoreGame(Game):
         """Return the ranks of scores, ties broken at random."""
         shuffled_rows = row_numbers(scores.size)
         tie_breaker(self.seed).shuffle(shuffled_rows)
-        increasing = np.argsort(scores[shuffled_rows], kind="stable")
+        # Shuffled rows are not held beside those in order, as they may be many.
+        rows_in_order = shuffled_rows[np.argsort(scores[shuffled_rows], kind="stable")]
+        del shuffled_rows
         ranks = np.empty(scores.size)
-        ranks[shuffled_rows[increasing]] = row_numbers(scores.size)
+        ranks[rows_in_order] = row_numbers(scores.size)
         return ranks
 
     def shown(self) -> ScoreCounts:

@@ -85,7 +85,7 @@ ELSEWHERE = {
     ("audits/policies/f_dp.py", "level * self.weights(rule)"): "one certificate spends it",
     ("audits/policies/f_dp.py", "level * self.weights(rule)[places]"): "the same, for a choice",
     ("audits/policies/f_dp.py", "level / test.examples"): "a δ that a search may round",
-    ("audits/zero_run/levels.py", "part * self.level"): "the same after matching",
+    ("audits/zero_run/levels.py", "share * self.level"): "the same after matching",
     ("audits/zero_run/audit.py", "odds.share * request.level"): "of AT_MEMBER",
     ("results/dp_sgd.py", "(1 - self.confidence) * (1 + ROUNDING)"): "an allowance for rounding",
     ("audits/road.py", "self.share * request.level"): "of FIXED_RUNS",

@@ -223,7 +223,7 @@ def _of_whole(result: AuditResult) -> Iterator[str]:
         return
     yield (
         f"Check that the claimed {asked(result.claim, one)} is that of the whole training: all "
-        "rounds, epochs and clients together. The ε of a single round is not a guarantee for the "
+        "rounds, epochs and clients together. A claim for a single round does not hold for the "
         "released model: compose all rounds first."
     )
 
