@@ -8,9 +8,12 @@ import re
 from contextlib import chdir, redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 INK = "#111111"
 FAINT = "#888888"
@@ -47,6 +50,18 @@ def for_page(svg: str, caption: str) -> str:
         svg = svg.replace(colour, variable)
     label = html.escape(caption)
     return svg.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
+
+
+def rendered(draw: Callable[[Any], Any], name: str, caption: str) -> str:
+    """Return what a function draws, by its name, as SVG for a page that has others."""
+    import matplotlib.pyplot as plt
+
+    file = io.StringIO()
+    with plt.rc_context({**STYLE, "svg.hashsalt": name}):
+        figure = draw(plt)
+        figure.savefig(file, format="svg", transparent=True)
+        plt.close(figure)
+    return for_page(file.getvalue(), caption)
 
 
 def example(page: str) -> dict[str, Any]:

@@ -6,7 +6,6 @@ page.
 
 from __future__ import annotations
 
-import io
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -23,13 +22,12 @@ from picture_parts import (
     OTHER,
     PROVED,
     ROOT,
-    STYLE,
     WIDTH,
     band,
     example,
-    for_page,
     histogram,
     histogram_of_scores,
+    rendered,
     share_legend,
 )
 
@@ -48,24 +46,11 @@ class Picture(SphinxDirective):
         """Draw, and put drawing and caption into a figure."""
         caption = " ".join(self.content)
         (name,) = self.arguments
-        svg = nodes.raw("", drawing(name, caption), format="html")
+        svg = nodes.raw("", rendered(globals()[name], name, caption), format="html")
         text, messages = self.state.inline_text(caption, self.lineno)
         caption_node = nodes.caption("", "", *text)
         figure = nodes.figure("", svg, caption_node, classes=["picture"])
         return [figure, *messages]
-
-
-def drawing(name: str, caption: str) -> str:
-    """Return a drawing as SVG for a page that has others."""
-    import matplotlib.pyplot as plt
-
-    draw = globals()[name]
-    file = io.StringIO()
-    with plt.rc_context({**STYLE, "svg.hashsalt": name}):
-        figure = draw(plt)
-        figure.savefig(file, format="svg", transparent=True)
-        plt.close(figure)
-    return for_page(file.getvalue(), caption)
 
 
 def gate(plt: Any) -> Any:

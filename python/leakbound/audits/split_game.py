@@ -4,7 +4,7 @@ Differences of scores are computed where they are needed, a part at a time, and 
 float32 scores, one copy as float64 is already more than the scores themselves.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
@@ -12,7 +12,7 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.types import AnyArray, BoolArray, FloatArray, Sides
-from leakbound.cuts.games import PairsGame, Ties, tie_breaker
+from leakbound.cuts.games import PairsGame, Ties, parts_of, tie_breaker
 
 # Pairs that are looked at in one go.
 _PART = 1 << 13
@@ -51,7 +51,7 @@ class SplitGame(PairsGame):
         downwards = entries[::-1]
         right = np.empty(entries.size, dtype=np.bool_)
         block_end = np.ones(entries.size, dtype=np.bool_)
-        for part in _parts(entries.size):
+        for part in parts_of(entries.size, _PART):
             right[part] = downwards[part] & _ONE
             sizes = downwards[part.start : part.stop + 1] >> _ONE
             block_end[part][: sizes.size - 1] = sizes[1:] != sizes[:-1]
@@ -65,7 +65,7 @@ class SplitGame(PairsGame):
         right = np.empty(entries.size, dtype=np.bool_)
         tied = np.empty(entries.size, dtype=np.bool_)
         tied_sizes = []
-        for part in _parts(entries.size):
+        for part in parts_of(entries.size, _PART):
             right[part] = entries[part] & _ONE
             sizes = entries[part] >> _ONE
             as_before = np.zeros(sizes.size, dtype=np.bool_)
@@ -89,7 +89,7 @@ class SplitGame(PairsGame):
         Sizes have no sign, so that there is a bit to spare, and words are in the order of sizes.
         """
         entries = np.empty(self.examples, dtype=np.uint64)
-        for part in _parts(self.examples):
+        for part in parts_of(self.examples, _PART):
             size, right = self._guesses(part)
             entries[part] = size << _ONE | right
         entries.sort()
@@ -113,11 +113,11 @@ class SplitGame(PairsGame):
             return
         entries = np.empty(self.examples, dtype=np.uint64)
         order = entries.view(np.uint32)[::2]  # until there is an entry in its place
-        for part in _parts(self.examples):
+        for part in parts_of(self.examples, _PART):
             order[part] = np.arange(part.start, part.stop)
         tie_breaker(self.seed).shuffle(order)
         count = 0
-        for part in _parts(self.examples):
+        for part in parts_of(self.examples, _PART):
             rows = order[part].copy()
             size, is_right = self._guesses(rows)
             block = np.minimum(np.searchsorted(sizes, size), sizes.size - 1).astype(np.uint64)
@@ -127,14 +127,8 @@ class SplitGame(PairsGame):
             count += found.size
         entries[:count].sort()
         count = 0
-        for part in _parts(self.examples):
+        for part in parts_of(self.examples, _PART):
             here = tied[part]
             after = count + int(np.count_nonzero(here))
             right[part][here] = entries[count:after] & _ONE
             count = after
-
-
-def _parts(size: int) -> Iterator[slice]:
-    """Yield so many rows in parts."""
-    for start in range(0, size, _PART):
-        yield slice(start, min(start + _PART, size))

@@ -165,11 +165,11 @@ class ScoreGame(Game):
         return ScoreCounts(self.scores, self.member, ~self.member)
 
 
-def _parts_of(examples: int) -> list[slice]:
+def parts_of(examples: int, part_size: int) -> list[slice]:
     """Return slices of the examples that are looked at in one go."""
     parts = []
-    for start in range(0, examples, _PART_SIZE):
-        end = min(start + _PART_SIZE, examples)
+    for start in range(0, examples, part_size):
+        end = min(start + part_size, examples)
         parts.append(slice(start, end))
     return parts
 
@@ -177,7 +177,7 @@ def _parts_of(examples: int) -> list[slice]:
 def _is_narrow(scores: FloatArray) -> bool:
     """Return whether float32 has all of these values."""
     with np.errstate(over="ignore"):
-        for part in _parts_of(scores.size):
+        for part in parts_of(scores.size, _PART_SIZE):
             part_scores = scores[part]
             narrow_scores = part_scores.astype(np.float32)
             if not np.array_equal(part_scores, narrow_scores):
@@ -195,7 +195,7 @@ def _members_in_order(
     """
     sort_keys = np.empty(scores.size, dtype=np.uint64)
     shuffled_rows = sort_keys.view(np.uint32)[::2]  # until there is a key in its place
-    parts = _parts_of(scores.size)
+    parts = parts_of(scores.size, _PART_SIZE)
     for part in parts:
         shuffled_rows[part] = np.arange(part.start, part.stop)
     ties.shuffle(shuffled_rows)

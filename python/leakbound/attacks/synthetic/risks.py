@@ -12,7 +12,7 @@ import numpy as np
 from leakbound._base.scores import Scores
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.attacks.synthetic.encoding import MISSING
-from leakbound.attacks.synthetic.neighbours import Neighbours, nearest
+from leakbound.attacks.synthetic.neighbours import Neighbours
 from leakbound.attacks.synthetic.tables import NEIGHBOURS, Tables, scored
 
 LEAST_DISTANCE = 1e-3  # distances below count as this: a thousandth of a spread
@@ -215,13 +215,7 @@ def _nearest_without(tables: Tables, secret: str) -> Neighbours:
     """Return which of `joined` are nearest to each audited point, by all columns but a secret."""
     every_dimension = np.arange(len(tables.sources))
     known_dimensions = np.setdiff1d(every_dimension, tables.dimensions(secret))
-    return nearest(
-        tables.synthetic[tables.joined][:, known_dimensions],
-        tables.points[tables.audited][:, known_dimensions],
-        min(NEIGHBOURS, tables.joined.size),
-        what="Inferences",
-        shown=tables.progress,
-    )
+    return tables.nearest_joined(known_dimensions, NEIGHBOURS, "Inferences")
 
 
 def _scores_of_other_half(tables: Tables, known_half: int) -> FloatArray:

@@ -271,16 +271,22 @@ class Tables:
     def of_halves(self) -> tuple[Neighbours, Neighbours]:
         """Which of `joined` are nearest to each point of `audited`, by either half of columns."""
         first_half, second_half = self.halves
-        return self._nearest_joined(first_half), self._nearest_joined(second_half)
+        by_first_half = self.nearest_joined(self.dimensions(*first_half), LINK_CANDIDATES, "Links")
+        by_second_half = self.nearest_joined(
+            self.dimensions(*second_half), LINK_CANDIDATES, "Links"
+        )
+        return by_first_half, by_second_half
 
-    def _nearest_joined(self, column_names: tuple[str, ...]) -> Neighbours:
-        """Return which of `joined` are nearest to each point of `audited`, by some columns."""
-        dimensions = self.dimensions(*column_names)
+    def nearest_joined(self, dimensions: IntArray, most: int, what: str) -> Neighbours:
+        """Return which of `joined` are nearest to each point of `audited`, in some dimensions.
+
+        At most so many are looked for; `what` is what progress says.
+        """
         return nearest(
             self.synthetic[self.joined][:, dimensions],
             self.points[self.audited][:, dimensions],
-            min(LINK_CANDIDATES, self.joined.size),
-            what="Links",
+            min(most, self.joined.size),
+            what=what,
             shown=self.progress,
         )
 
