@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from leakbound.errors import InternalError, LeakboundError
-from peak_memory import forget_highest, highest, resident
+from peak_memory import forget_highest, highest, resident, return_free_memory
 
 __all__ = ["HOSTILE", "Outcomes", "fuzz"]
 
@@ -103,6 +103,7 @@ def _call(
     function: Callable[..., Any], arguments: dict[str, Any], said: str, outcomes: Outcomes
 ) -> None:
     outcomes.counts["calls"] += 1
+    return_free_memory()
     before = resident()
     most = before + MEMORY + TIMES * sum(map(_size, arguments.values()))
     if highest() > most - MEMORY // 2:

@@ -70,7 +70,11 @@ FAULTS: dict[str, Any] = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_fuzzer_counts_what_should_not_be(fault: str) -> None:
+    blocks = [bytearray(100_000) for _ in range(3000)]
+    above = bytearray(100_000)
+    del blocks  # the allocator keeps what lies below the last block, to be given again unseen
     calls: Calls = {"fault": (lambda x: FAULTS[fault]() if x == "faulty" else x, {"x": ["faulty"]})}
     outcomes = fuzz(calls, 20, seed=0, warm=False)
     assert outcomes.counts[fault] > 5
     assert "fault(x='faulty')" in next(iter(outcomes.wrong))
+    assert len(above) == 100_000
