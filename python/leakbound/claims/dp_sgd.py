@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,12 +13,20 @@ from leakbound._base.imports import needs
 from leakbound._base.types import FloatArray, Relation, Sides
 from leakbound.claims.tradeoff import TradeOff, convex_hull
 
+if TYPE_CHECKING:
+    from dp_accounting.pld.pld_pmf import PLDPmf
+    from dp_accounting.pld.privacy_loss_mechanism import AdjacencyType
+
 # Losses are rounded up to multiples of this, so that their mean is kept: connect the dots
 _LOSS_SPACING = 1e-3
 # Least distance of ε on the grid is a hundredth, and there are no more points on each side
 _MOST_GRID_POINTS = 1000
 # What the Fourier transform of dp-accounting, and sums, may take from a δ
 _DELTA_ROUNDING = 1e-13
+# What the composition may count as infinite
+_TRUNCATED_MASS = 1e-15
+# Rates of Chernoff's bounds on the sum of composed losses, in the inverse of their number
+_CHERNOFF_ORDERS = 20
 # Within the ±700 that a profile takes
 _LARGEST_EPSILON = 600.0
 # Points of the lattice in a standard deviation of one step's loss
@@ -56,23 +64,167 @@ def subsampled_gaussian(
     To replace an example has one δ, whichever of the two is on the side of the power.
     """
     with needs("dp", "SubsampledGaussianDP"):
-        from dp_accounting import NeighboringRelation as Neighbours
-        from dp_accounting.pld import privacy_loss_distribution as pld
-    neighbours = Neighbours.ADD_OR_REMOVE_ONE
+        from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+        from dp_accounting.pld.privacy_loss_mechanism import AdjacencyType
     orders = ["remove"]
-    if relation == "replace":
-        neighbours = Neighbours.REPLACE_ONE
-    elif sides != "member":
+    if relation == "add_remove" and sides != "member":
         orders.append("add")
+    adjacency_types = [AdjacencyType.REMOVE]
+    if relation == "replace":
+        adjacency_types = [AdjacencyType.REPLACE]
+    elif sampling_rate < 1:
+        adjacency_types.append(AdjacencyType.ADD)
     # The law of the privacy loss of all steps, rounded so that more is allowed.
-    loss_of_one_step = pld.from_gaussian_mechanism(
-        noise_multiplier,
-        value_discretization_interval=_LOSS_SPACING,
-        sampling_prob=sampling_rate,
-        neighboring_relation=neighbours,
+    composed_laws = []
+    for adjacency_type in adjacency_types:
+        law_of_step = _loss_of_step(noise_multiplier, sampling_rate, adjacency_type)
+        composed_laws.append(self_composed(law_of_step, steps))
+    return allowed(PrivacyLossDistribution(*composed_laws), orders)
+
+
+def _loss_of_step(
+    noise_multiplier: float, sampling_rate: float, adjacency_type: "AdjacencyType"
+) -> "PLDPmf":
+    """Return the law of the loss of one step on a lattice: connect the dots.
+
+    It is what dp-accounting makes of its `GaussianPrivacyLoss`, which takes δ at thousands of
+    losses one by one; the formulas are the same, and a test compares the two.
+    """
+    from dp_accounting.pld.pld_pmf import create_pmf_pessimistic_connect_dots_fixed_gap
+    from dp_accounting.pld.privacy_loss_mechanism import GaussianPrivacyLoss
+
+    mechanism = GaussianPrivacyLoss(
+        noise_multiplier, sampling_prob=sampling_rate, adjacency_type=adjacency_type
     )
-    composed_loss = loss_of_one_step.self_compose(steps)
-    return allowed(composed_loss, orders)
+    bounds: Any = mechanism.connect_dots_bounds()
+    first_point = math.floor(bounds.epsilon_lower / _LOSS_SPACING)
+    last_point = math.ceil(bounds.epsilon_upper / _LOSS_SPACING)
+    losses = np.arange(first_point, last_point + 1) * _LOSS_SPACING
+    delta = _delta_of_step(mechanism, losses, noise_multiplier)
+    return create_pmf_pessimistic_connect_dots_fixed_gap(
+        _LOSS_SPACING, first_point, last_point, delta
+    )
+
+
+def _delta_of_step(mechanism: Any, epsilon: FloatArray, noise_multiplier: float) -> FloatArray:
+    """Return δ(ε) of one step: P(x ≤ c) - e^ε Q(x ≤ c), where losses are ε or more up to c."""
+    kind = mechanism.adjacency_type.name
+    sampling_rate = mechanism.sampling_prob
+    # Losses of adding are below -ln(1 - q) and those of removing above ln(1 - q), which have
+    # the δ of no test and of the test that always rejects.
+    is_possible = np.full(epsilon.shape, fill_value=True)
+    delta = np.zeros(epsilon.size)
+    if sampling_rate < 1 and kind == "ADD":
+        is_possible = epsilon < -math.log1p(-sampling_rate)
+    elif sampling_rate < 1 and kind == "REMOVE":
+        is_possible = epsilon > math.log1p(-sampling_rate)
+        delta = -np.expm1(epsilon)
+    possible_losses = epsilon[is_possible]
+    if kind == "REPLACE":
+        largest_outputs = _outputs_of_replacing(possible_losses, noise_multiplier, sampling_rate)
+    elif kind == "ADD":
+        losses_if_sampled = -_loss_if_sampled(-possible_losses, sampling_rate)
+        largest_outputs = 1 + (-0.5 - losses_if_sampled * noise_multiplier**2)
+    else:
+        losses_if_sampled = _loss_if_sampled(possible_losses, sampling_rate)
+        largest_outputs = -0.5 - losses_if_sampled * noise_multiplier**2
+    ln_level = mechanism.mu_lower_log_cdf(largest_outputs)
+    power = mechanism.mu_upper_cdf(largest_outputs)
+    delta[is_possible] = power - np.exp(possible_losses + ln_level)
+    return np.clip(delta, 0.0, 1.0)
+
+
+def _loss_if_sampled(losses: FloatArray, sampling_rate: float) -> FloatArray:
+    """Return ln(1 + (e^loss - 1)/q), -∞ at the least loss, ln(1 - q)."""
+    if sampling_rate == 1:
+        return losses
+    odds_against_sampling = 1 - 1 / sampling_rate
+    ln_sampled = losses + np.log(1 / sampling_rate)
+    ln_not_sampled = np.log(-odds_against_sampling)
+    density_ratios = np.exp(ln_not_sampled - ln_sampled)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        losses_if_sampled: FloatArray = ln_sampled + np.log1p(-density_ratios)
+    loss_at_zero = np.log(1 / sampling_rate + odds_against_sampling)
+    losses_if_sampled[losses == 0] = loss_at_zero
+    is_least = np.isclose(losses, math.log(1 - sampling_rate), rtol=1e-9, atol=0.0)
+    losses_if_sampled[is_least] = -math.inf
+    return losses_if_sampled
+
+
+def _outputs_of_replacing(
+    losses: FloatArray, noise_multiplier: float, sampling_rate: float
+) -> FloatArray:
+    """Return σ² (arsinh(-a sinh(loss/2)) - loss/2), with a = e^(1/(2σ²)) (1 - q)/q, by logs."""
+    from dp_accounting.pld.common import log_sinh
+
+    variance = noise_multiplier**2
+    if sampling_rate == 1:
+        return -losses * variance / 2
+    squared_mean_over_variance = (1 / noise_multiplier) ** 2
+    ln_not_sampled = math.log1p(-sampling_rate)
+    ln_scale = 0.5 * squared_mean_over_variance + ln_not_sampled - math.log(sampling_rate)
+    half_losses: FloatArray = np.abs(losses) / 2
+    ln_sinh = [log_sinh(half_loss) for half_loss in half_losses.tolist()]
+    ln_scaled_sinh = ln_scale + np.array(ln_sinh)
+    # arsinh(z) = ln(√(z² + 1) + z)
+    ln_root = 0.5 * np.logaddexp(0, 2 * ln_scaled_sinh)
+    size_of_arsinh = np.logaddexp(ln_root, ln_scaled_sinh)
+    signed_arsinh = -np.sign(losses) * size_of_arsinh
+    outputs: FloatArray = variance * (signed_arsinh - losses / 2)
+    return outputs
+
+
+def self_composed(law_of_step: "PLDPmf", steps: int) -> "PLDPmf":
+    """Return the law of the sum of so many losses, all of one law.
+
+    It is `law_of_step.self_compose(steps)`, most of whose time goes into Chernoff bounds on where
+    the sum may be. A test compares the two.
+    """
+    from dp_accounting.pld.pld_pmf import DensePLDPmf
+    from scipy import fft
+
+    if not isinstance(law_of_step, DensePLDPmf):
+        return law_of_step.self_compose(steps, tail_mass_truncation=_TRUNCATED_MASS)
+    law_fields = vars(law_of_step)
+    probabilities = law_fields["_probs"]
+    first_sum, last_sum = _window_of_composed(probabilities, steps)
+    sums = last_sum - first_sum + 1
+    points = fft.next_fast_len(max(sums, probabilities.size))
+    transform = fft.fft(probabilities, points)
+    folded_law = np.real(fft.ifft(transform**steps))
+    sum_probabilities = np.roll(folded_law, -first_sum)[:sums]
+    least_sum = law_fields["_lower_loss"] * steps
+    ln_finite_mass = steps * math.log1p(-law_fields["_infinity_mass"])
+    infinity_mass = _TRUNCATED_MASS - math.expm1(ln_finite_mass)
+    return DensePLDPmf(
+        law_fields["_discretization"],
+        least_sum + first_sum,
+        sum_probabilities,
+        infinity_mass,
+        pessimistic_estimate=True,
+    )
+
+
+def _window_of_composed(probabilities: FloatArray, steps: int) -> tuple[int, int]:
+    """Return the first and last point, from the least sum on, that hold all but a tiny mass.
+
+    By Chernoff's bounds, from ln E e^(k loss/n) for k = ±1, …, ±20, of n losses on a lattice.
+    """
+    size = probabilities.size
+    first_sum = 0
+    last_sum = (size - 1) * steps
+    ln_chances = math.log(2 / _TRUNCATED_MASS)
+    points = np.arange(size)
+    for order in range(1, _CHERNOFF_ORDERS + 1):
+        rate = order / size
+        weights = np.exp(rate * points)
+        mean_above = float(probabilities @ weights)
+        mean_below = float(probabilities @ (1 / weights))
+        end_above = (steps * math.log(mean_above) + ln_chances) / rate
+        end_below = -(steps * math.log(mean_below) + ln_chances) / rate
+        last_sum = min(last_sum, math.ceil(end_above))
+        first_sum = max(first_sum, math.floor(end_below))
+    return first_sum, last_sum
 
 
 def allowed(privacy_loss_law: object, orders: Sequence[str]) -> TradeOff:

@@ -139,7 +139,7 @@ class SubsampledGaussianDP(FamilyClaim):
 
     parameter = "inverse_noise"
     width = 1e-4
-    """Every curve takes a good part of a second."""
+    """Every curve takes tens of milliseconds."""
     delta = 0.0
     sampling_rate: float
     steps: int

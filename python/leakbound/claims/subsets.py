@@ -10,13 +10,13 @@ docs/theory/dp-sgd.md has the proof.
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from leakbound._base.imports import needs
 from leakbound._base.types import FloatArray
-from leakbound.claims.dp_sgd import allowed, normal_cells
+from leakbound.claims.dp_sgd import allowed, normal_cells, self_composed
 from leakbound.claims.tradeoff import TradeOff
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ _ROUNDING_OF_EPSILON = 5e-4
 # Deviations of a loss beyond which it counts as infinite, and the largest exponent
 _DEVIATIONS = 8.5
 _LARGEST_EXPONENT = 690.0
-# What the composition may count as infinite
-_TRUNCATED_MASS = 1e-15
 # Roundings of a difference of two masses
 _ROUNDINGS = 8 * 2.0**-52
 
@@ -44,11 +42,10 @@ def of_fixed_size(noise_multiplier: float, sampling_rate: float, steps: int) -> 
     steps are composed as those of two laws with this δ.
     """
     with needs("dp", "SubsampledGaussianDP"):
-        from dp_accounting.pld import privacy_loss_distribution as pld
+        from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
     loss_law_of_step = step_loss(noise_multiplier, sampling_rate, steps)
-    loss_of_step: Any = pld.PrivacyLossDistribution(loss_law_of_step)
-    composed_loss = loss_of_step.self_compose(steps, tail_mass_truncation=_TRUNCATED_MASS)
-    return allowed(composed_loss, ["remove"])
+    composed_law = self_composed(loss_law_of_step, steps)
+    return allowed(PrivacyLossDistribution(composed_law), ["remove"])
 
 
 def step_loss(noise_multiplier: float, sampling_rate: float, steps: int) -> "PLDPmf":
