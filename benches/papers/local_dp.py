@@ -19,9 +19,11 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 
 import leakbound as lb
+from leakbound._base.types import BoolArray, FloatArray
 from leakbound.mechanisms import GRR, OUE, SUE
 
 PROTOCOLS: tuple[Any, ...] = (GRR, OUE, SUE)
@@ -38,10 +40,11 @@ def guesses_of_value_0(randomizer: Any, value: int, n: int, rng: np.random.Gener
     if reports.ndim == 1:
         return int((reports == 0).sum())
     # Unary encodings: one of the bits that are 1 is guessed, or any value if there is none.
-    ones = reports.sum(axis=1)
-    share_of_bit_0 = reports[:, 0] / np.maximum(ones, 1)
-    probability = np.where(ones == 0, 1 / randomizer.k, share_of_bit_0)
-    return int((rng.random(n) < probability).sum())
+    bits_that_are_1 = reports.sum(axis=1)
+    probability_if_any = reports[:, 0] / np.maximum(bits_that_are_1, 1)
+    probability = np.where(bits_that_are_1, probability_if_any, 1 / randomizer.k)
+    is_guessed = rng.random(n) < probability
+    return int(is_guessed.sum())
 
 
 def ldp_auditor(
@@ -52,9 +55,8 @@ def ldp_auditor(
     last_value = randomizer.k - 1
     true_positives = guesses_of_value_0(randomizer, value=0, n=reports, rng=rng)
     false_positives = guesses_of_value_0(randomizer, value=last_value, n=reports, rng=rng)
-    halved_twice = clopper_pearson_epsilon(true_positives, false_positives, reports, alpha / 4)
-    halved_once = clopper_pearson_epsilon(true_positives, false_positives, reports, alpha / 2)
-    return halved_twice, halved_once
+    epsilon_at = partial(clopper_pearson_epsilon, true_positives, false_positives, reports)
+    return epsilon_at(alpha / 4), epsilon_at(alpha / 2)
 
 
 def clopper_pearson_epsilon(
@@ -72,15 +74,23 @@ def clopper_pearson_epsilon(
     return math.log(lowest_tpr / highest_fpr)
 
 
+def log_ratios_of_reports(
+    randomizer: Any, member: BoolArray, rng: np.random.Generator
+) -> FloatArray:
+    """Return log ratios of reports of value 0, by members, and of the last value, by others."""
+    last_value = randomizer.k - 1
+    values = np.where(member, 0, last_value)
+    reports = randomizer.reports(values, rng)
+    log_ratios: FloatArray = randomizer.log_ratio(reports, 0, last_value)
+    return log_ratios
+
+
 def our_bounds(
     randomizer: Any, n: int, rng: np.random.Generator, alpha: float, seed: int
 ) -> tuple[float, float]:
     """Return the default bound, and that of all reports whose log ratio is not 0."""
     member = rng.random(n) < 0.5
-    last_value = randomizer.k - 1
-    values = np.where(member, 0, last_value)
-    reports = randomizer.reports(values, rng)
-    log_ratios = randomizer.log_ratio(reports, 0, last_value)
+    log_ratios = log_ratios_of_reports(randomizer, member, rng)
     informative_reports = int(np.count_nonzero(log_ratios))
     audit = partial(lb.audit, log_ratios, lb.Trials(member), confidence=1 - alpha, seed=seed)
     default = audit()
@@ -88,51 +98,48 @@ def our_bounds(
     return default.bound, fixed.bound
 
 
-def bounds(randomizer: Any, n: int, alpha: float, games: int) -> np.ndarray[Any, Any]:
-    """Return the bounds of all ways in all games, one row each; what is below 0 counts as 0."""
-    bounds_of_games = []
+def bounds_of_games(randomizer: Any, n: int, alpha: float, games: int) -> pd.DataFrame:
+    """Return a row of bounds for each game; a bound below 0 counts as 0."""
+    rows = []
     for seed in range(games):
         rng = np.random.default_rng(seed)
         of_ldp_auditor = ldp_auditor(randomizer, n=n, rng=rng, alpha=alpha)
         of_ours = our_bounds(randomizer, n=n, rng=rng, alpha=alpha, seed=seed)
-        bounds_of_games.append([*of_ldp_auditor, *of_ours])
-    return np.maximum(bounds_of_games, 0)
+        rows.append([*of_ldp_auditor, *of_ours])
+    return pd.DataFrame(rows, columns=COLUMNS).clip(lower=0)
 
 
 def proved() -> Iterator[str]:
     """Yield mean bounds over ε at 99 % confidence, the level of LDP-Auditor."""
-    rows = 0
-    default_below = 0
-    fixed_below = 0
-    protocols = product((1_000, 10_000, 100_000), PROTOCOLS, KS, EPSILONS)
-    for n, protocol, k, epsilon in protocols:
-        randomizer = protocol(k, epsilon)
-        means = bounds(randomizer, n=n, alpha=0.01, games=GAMES).mean(axis=0)
-        _, halved_once, default, fixed = means
-        rows += 1
-        default_below += default < halved_once
-        fixed_below += fixed < halved_once
+    means_of_rows = []
+    settings = product((1_000, 10_000, 100_000), PROTOCOLS, KS, EPSILONS)
+    for n, protocol, k, epsilon in settings:
+        bounds = bounds_of_games(protocol(k, epsilon), n=n, alpha=0.01, games=GAMES)
+        means = bounds.mean()
+        means_of_rows.append(means)
         shares = " | ".join(f"{mean / epsilon:.2f}" for mean in means)
         yield f"{n:,} | {protocol.__name__} | {k} | {epsilon:g} | {shares}"
+    _, halved_once, default, fixed = np.transpose(means_of_rows)
+    default_below = np.count_nonzero(default < halved_once)
+    fixed_below = np.count_nonzero(fixed < halved_once)
+    rows = len(means_of_rows)
     yield f"below the second column: default {default_below}, Fixed {fixed_below} of {rows} rows"
 
 
 def two() -> Iterator[str]:
     """Yield mean bounds over ε of two values, 10,000 reports and 95 % confidence."""
     for protocol, epsilon in product(PROTOCOLS, EPSILONS):
-        randomizer = protocol(2, epsilon)
-        means = bounds(randomizer, n=10_000, alpha=0.05, games=GAMES).mean(axis=0)
-        shares = " | ".join(f"{mean:.3f}" for mean in means / epsilon)
+        bounds = bounds_of_games(protocol(2, epsilon), n=10_000, alpha=0.05, games=GAMES)
+        shares = " | ".join(f"{mean / epsilon:.3f}" for mean in bounds.mean())
         yield f"{protocol.__name__} | {epsilon:g} | {shares}"
 
 
 def wrong() -> Iterator[str]:
     """Yield how many bounds are above ε, of 2,000 games with 1,000 reports at 95 % confidence."""
     for protocol, k, epsilon in product(PROTOCOLS, (2, 25), (0.25, 1.0, 4.0)):
-        randomizer = protocol(k, epsilon)
-        bounds_of_games = bounds(randomizer, n=1_000, alpha=0.05, games=2_000)
-        false_bounds = (bounds_of_games > epsilon).sum(axis=0)
-        counts = " | ".join(map(str, false_bounds.tolist()))
+        bounds = bounds_of_games(protocol(k, epsilon), n=1_000, alpha=0.05, games=2_000)
+        false_bounds = (bounds > epsilon).sum()
+        counts = " | ".join(map(str, false_bounds))
         yield f"{protocol.__name__} | {k} | {epsilon:g} | {counts}"
 
 
@@ -141,6 +148,6 @@ TABLES = {"proved": proved, "two": two, "wrong": wrong}
 if __name__ == "__main__":
     for table in sys.argv[1:] or TABLES:
         columns = " | ".join(COLUMNS)
-        print(f"\n{table}: {columns}")  # noqa: T201 (what the command prints)
+        print(f"\n{table}: {columns}")
         for row in TABLES[table]():
-            print(row, flush=True)  # noqa: T201
+            print(row, flush=True)

@@ -200,6 +200,6 @@ TABLES = {"faults": faults, "means": means, "right": right, "hard": hard}
 
 if __name__ == "__main__":
     for table in sys.argv[1:] or TABLES:
-        print(f"\n{table}: claim | score | median | 90 % | refuted")  # noqa: T201
+        print(f"\n{table}: claim | score | median | 90 % | refuted")
         for row in TABLES[table]():
-            print(line(row, MOST_RUNS[table]), flush=True)  # noqa: T201
+            print(line(row, MOST_RUNS[table]), flush=True)

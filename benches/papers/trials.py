@@ -104,6 +104,6 @@ TABLES = {"gaussian": gaussian, "shapes": shapes, "wrong": wrong}
 
 if __name__ == "__main__":
     for table in sys.argv[1:] or TABLES:
-        print(f"\n{table}: coins | trials")  # noqa: T201 (what the command prints)
+        print(f"\n{table}: coins | trials")
         for row in TABLES[table]():
-            print(row, flush=True)  # noqa: T201
+            print(row, flush=True)

@@ -3,9 +3,14 @@
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import TypeAlias
 
-__all__ = ["Ratio", "measure"]
+from pytest_benchmark.fixture import BenchmarkFixture
+
+__all__ = ["RATIOS", "Compare", "Ratio"]
+
+Work: TypeAlias = Callable[[], object]
 
 
 @dataclass(frozen=True)
@@ -22,31 +27,49 @@ class Ratio:
     """Half the distance between its quartiles."""
 
 
-def measure(
-    work: str,
-    run: Callable[[], object],
-    *,
-    peer: str,
-    run_peer: Callable[[], object],
-    size: int,
-    rounds: int,
-) -> Ratio:
-    """Time `run` and `run_peer` in turn, `rounds` times."""
-    pairs = [(_seconds(run), _seconds(run_peer)) for _ in range(rounds)]
-    ratios = [ours / theirs for ours, theirs in pairs]
-    low, _, high = statistics.quantiles(ratios, n=4)
-    seconds = statistics.median(ours for ours, _ in pairs)
-    return Ratio(
-        work=work,
-        peer=peer,
-        size=size,
-        seconds=seconds,
-        ratio=statistics.median(ratios),
-        spread=(high - low) / 2,
-    )
+RATIOS: list[Ratio] = []
+"""Those of this run."""
 
 
-def _seconds(run: Callable[[], object]) -> float:
+@dataclass(frozen=True)
+class Compare:
+    """What times work beside a peer, keeps the ratio, and times the work for pytest-benchmark."""
+
+    benchmark: BenchmarkFixture
+
+    def __call__(
+        self,
+        work: str,
+        run: Work,
+        *,
+        peer: str,
+        run_peer: Work,
+        size: int,
+        rounds: int,
+        peer_share: float = 1.0,
+    ) -> Ratio:
+        """Time `run` and `run_peer` in turn, `rounds` times.
+
+        `peer_share` is the share of the peer's work that `run_peer` does.
+        """
+        rounds_of_both = [(_seconds(run), _seconds(run_peer)) for _ in range(rounds)]
+        ratios = [peer_share * ours / theirs for ours, theirs in rounds_of_both]
+        first_quartile, median, third_quartile = statistics.quantiles(ratios, n=4)
+        ratio = Ratio(
+            work=work,
+            peer=peer,
+            size=size,
+            seconds=statistics.median(ours for ours, _ in rounds_of_both),
+            ratio=median,
+            spread=(third_quartile - first_quartile) / 2,
+        )
+        RATIOS.append(ratio)
+        self.benchmark.extra_info.update(asdict(ratio))
+        self.benchmark(run)
+        return ratio
+
+
+def _seconds(run: Work) -> float:
     start = time.perf_counter()
     run()
     return time.perf_counter() - start

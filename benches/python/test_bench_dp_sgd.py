@@ -1,20 +1,14 @@
 """A step of DP-SGD that is watched beside one that is not, of the same model and batches."""
 
-from collections.abc import Callable
-from itertools import pairwise
-from typing import TypeAlias
-
 import pytest
 import torch
 from opacus import GradSampleModule
 from opacus.optimizers import DPOptimizer
-from torch import nn
 from torch.nn import functional
 
 import leakbound as lb
-from ratios import Ratio, measure
-
-Record: TypeAlias = Callable[[Ratio, Callable[[], object]], None]
+from convolutional import convolutional_network
+from ratios import Compare
 
 ROUNDS = 11
 BATCH = 256
@@ -30,17 +24,7 @@ class Training:
 
     def __init__(self) -> None:
         torch.manual_seed(0)
-        self.model = GradSampleModule(
-            nn.Sequential(
-                *(
-                    layer
-                    for ins, outs in pairwise((3, 32, 64, 64))
-                    for layer in (nn.Conv2d(ins, outs, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
-                ),
-                nn.Flatten(),
-                nn.Linear(1024, CLASSES),
-            )
-        )
+        self.model = GradSampleModule(convolutional_network(CLASSES))
         self.optimizer = DPOptimizer(
             torch.optim.SGD(self.model.parameters(), lr=0.1),
             noise_multiplier=1.0,
@@ -53,12 +37,13 @@ class Training:
     def step(self) -> None:
         """Take one step."""
         self.optimizer.zero_grad()
-        torch.autograd.backward(functional.cross_entropy(self.model(self.pixels), self.labels))
+        loss = functional.cross_entropy(self.model(self.pixels), self.labels)
+        torch.autograd.backward(loss)
         self.optimizer.step()
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_watched_steps(record: Record, name: str) -> None:
+def test_watched_steps(compare: Compare, name: str) -> None:
     torch.set_num_threads(1)
     watched = Training()
     plain = Training()
@@ -67,7 +52,7 @@ def test_watched_steps(record: Record, name: str) -> None:
     ) as watch:
         watched.step()
         plain.step()
-        ratio = measure(
+        ratio = compare(
             name,
             watched.step,
             peer="a step without canaries",
@@ -75,6 +60,5 @@ def test_watched_steps(record: Record, name: str) -> None:
             size=BATCH,
             rounds=ROUNDS,
         )
-        record(ratio, watched.step)
     assert watch.observed.steps > ROUNDS
     assert ratio.ratio < 1.1

@@ -5,15 +5,18 @@ bottom. It is found with the labels at hand, which no audit may do.
 """
 
 from collections.abc import Callable
-from itertools import product
+from functools import partial
+from itertools import combinations
 from typing import TypeAlias
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 import leakbound as lb
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.mechanisms import GRR, SUE
+from local_dp import log_ratios_of_reports
 
 BETA = 0.05
 RUNS = 60
@@ -23,24 +26,10 @@ Play: TypeAlias = Callable[[BoolArray, np.random.Generator], FloatArray]
 """A game: the scores of members and non-members."""
 
 
-def local_randomiser(kind: type[GRR | SUE], k: int, epsilon: float) -> Play:
-    """Return a game of reports of the first value, by members, or of the last one."""
-    randomiser = kind(k, epsilon)
-    last_value = k - 1
-
-    def play(member: BoolArray, rng: np.random.Generator) -> FloatArray:
-        values = np.where(member, 0, last_value)
-        reports = randomiser.reports(values, rng)
-        log_ratios = randomiser.log_ratio(reports, 0, last_value)
-        return np.asarray(log_ratios, dtype=np.float64)
-
-    return play
-
-
 def failing_response(member: BoolArray, rng: np.random.Generator) -> FloatArray:
     """Return randomised response with ε = 1, of which a twentieth tells the coin."""
     signs = np.where(member, 1.0, -1.0)
-    is_true = rng.random(member.size) < 1 / (1 + np.exp(-1))
+    is_true = rng.random(member.size) < expit(1)
     responses = np.where(is_true, signs, -signs)
     is_revealed = rng.random(member.size) < 0.05
     return np.where(is_revealed, 3 * signs, responses)
@@ -78,9 +67,9 @@ def rounded_gaussian(mu: float, values: int) -> Play:
 
 
 GAMES: dict[str, Play] = {
-    "GRR, k = 25, ε = 1": local_randomiser(GRR, k=25, epsilon=1.0),
-    "SUE, k = 25, ε = 1": local_randomiser(SUE, k=25, epsilon=1.0),
-    "SUE, k = 100, ε = 4": local_randomiser(SUE, k=100, epsilon=4.0),
+    "GRR, k = 25, ε = 1": partial(log_ratios_of_reports, GRR(k=25, epsilon=1.0)),
+    "SUE, k = 25, ε = 1": partial(log_ratios_of_reports, SUE(k=25, epsilon=1.0)),
+    "SUE, k = 100, ε = 4": partial(log_ratios_of_reports, SUE(k=100, epsilon=4.0)),
     "randomised response, 5 % told": failing_response,
     "5 % of members told": predicted_labels(0.05, 0.0),
     "labels: 95 % against 85 % right": predicted_labels(0.95, 0.85),
@@ -107,19 +96,15 @@ def bound_of_whole_values(
 
 def best_pair_mean(games_played: list[tuple[FloatArray, BoolArray]]) -> float:
     """Return the largest mean bound of whole values from the top, and from the bottom."""
-    all_scores = np.concatenate([scores for scores, _ in games_played])
-    values = np.unique(all_scores)
-    means = []
-    for highest_bottom, lowest_top in product([-np.inf, *values], [*values, np.inf]):
-        no_guesses = highest_bottom == -np.inf and lowest_top == np.inf
-        if highest_bottom >= lowest_top or no_guesses:
-            continue
+    values = np.unique([scores for scores, _ in games_played])
+    largest_mean = 0.0
+    for highest_bottom, lowest_top in combinations([-np.inf, *values, np.inf], 2):
         bounds = []
         for scores, member in games_played:
             bound = bound_of_whole_values(scores, member, lowest_top, highest_bottom)
             bounds.append(bound)
-        means.append(np.mean(bounds))
-    return float(max(means))
+        largest_mean = max(largest_mean, float(np.mean(bounds)))
+    return largest_mean
 
 
 def mean_audited(
@@ -146,7 +131,5 @@ def test_whole_values_beside_levels(game: str, m: int) -> None:
     through_ties = mean_audited(games_played, lb.cuts.OutsideIn(ladder))
     whole_values = mean_audited(games_played, cuts=None)
     best_pair = best_pair_mean(games_played)
-    print(  # noqa: T201 (the table to report)
-        f"m = {m:>6,} {game:32} {through_ties:.2f} {whole_values:.2f} {best_pair:.2f}"
-    )
+    print(f"m = {m:>6,} {game:32} {through_ties:.2f} {whole_values:.2f} {best_pair:.2f}")
     assert whole_values >= LEAST_SHARE * through_ties

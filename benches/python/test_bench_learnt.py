@@ -55,7 +55,7 @@ def test_learnt_beside_known(setting: Setting, claim: Claim) -> None:
         known_bounds.append(lb.audit(scores, of_known, claim=claim, seed=seed).bound)
     learnt_mean = np.mean(learnt_bounds)
     known_mean = np.mean(known_bounds)
-    print(  # noqa: T201 (the table to report)
+    print(
         f"{setting} {claim.name}: {learnt_mean:.3f} of {known_mean:.3f} known = "
         f"{learnt_mean / known_mean:.2f}, largest {max(learnt_bounds):.3f} of {truth}, "
         f"{processor_seconds / GAMES:.2f} s"

@@ -4,32 +4,30 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import leakbound as lb
-from ratios import Ratio, measure
-
-_Floats: TypeAlias = NDArray[np.float64]
-_Bools: TypeAlias = NDArray[np.bool_]
-Record: TypeAlias = Callable[[Ratio, Callable[[], object]], None]
+from leakbound._base.types import BoolArray, FloatArray
+from ratios import Compare
 
 SIZES = [10_000, 100_000, 1_000_000, 10_000_000]
 ROUNDS = {10_000: 51, 100_000: 21, 1_000_000: 9, 10_000_000: 5}
 
 
-def scored(size: int) -> tuple[_Floats, _Bools]:
+def scored(size: int) -> tuple[FloatArray, BoolArray]:
     """Fair coins, and scores that tell a little about them."""
     rng = np.random.default_rng(size)
     member = rng.random(size) < 0.5
     return rng.normal(size=size) + 0.2 * member, member
 
 
-def beside_argsort(record: Record, work: str, run: Callable[[], object], scores: _Floats) -> None:
-    ratio = measure(
+def beside_argsort(
+    compare: Compare, work: str, run: Callable[[], object], scores: FloatArray
+) -> None:
+    compare(
         work,
         run,
         peer="numpy.argsort",
@@ -37,19 +35,18 @@ def beside_argsort(record: Record, work: str, run: Callable[[], object], scores:
         size=scores.size,
         rounds=ROUNDS[scores.size],
     )
-    record(ratio, run)
 
 
-def _coins(scores: _Floats, member: _Bools, **options: Any) -> lb.AuditResult:
+def audited_coins(scores: FloatArray, member: BoolArray, **options: Any) -> lb.AuditResult:
     result: lb.AuditResult = lb.audit(scores, lb.Coins(member), **options)
     return result
 
 
-AUDITS: dict[str, Callable[[_Floats, _Bools], lb.AuditResult]] = {
-    "scan, both sides": _coins,
-    "scan, members": partial(_coins, sides="member"),
-    "union of all cuts, both sides": partial(_coins, cuts=lb.UnionBound()),
-    "union of all cuts, members": partial(_coins, cuts=lb.UnionBound(), sides="member"),
+AUDITS: dict[str, Callable[[FloatArray, BoolArray], lb.AuditResult]] = {
+    "scan, both sides": audited_coins,
+    "scan, members": partial(audited_coins, sides="member"),
+    "union of all cuts, both sides": partial(audited_coins, cuts=lb.UnionBound()),
+    "union of all cuts, members": partial(audited_coins, cuts=lb.UnionBound(), sides="member"),
 }
 CLAIMS: dict[str, lb.GaussianDP | lb.ApproxDP] = {
     "default of GaussianDP": lb.GaussianDP(),
@@ -59,18 +56,18 @@ CLAIMS: dict[str, lb.GaussianDP | lb.ApproxDP] = {
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", AUDITS)
-def test_audit(record: Record, name: str, size: int) -> None:
+def test_audit(compare: Compare, name: str, size: int) -> None:
     scores, member = scored(size)
-    audit = AUDITS[name]
-    result = audit(scores, member)
+    audit = partial(AUDITS[name], scores, member)
+    result = audit()
     assert 0 <= result.bound < 1
     assert result.m == size
-    beside_argsort(record, work=name, run=lambda: audit(scores, member), scores=scores)
+    beside_argsort(compare, work=name, run=audit, scores=scores)
 
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", CLAIMS)
-def test_outside_in(record: Record, name: str, size: int) -> None:
+def test_outside_in(compare: Compare, name: str, size: int) -> None:
     """Scores of members are 0 to 1 above the others: each audit has other counts to prove.
 
     Plans are made before anything is timed, as they are kept; a count is seldom proved twice.
@@ -84,36 +81,33 @@ def test_outside_in(record: Record, name: str, size: int) -> None:
         return lb.audit(shifted, lb.Coins(member), claim=claim)
 
     assert 0 < audit().bound < 5
-    beside_argsort(record, work=name, run=audit, scores=scores)
+    beside_argsort(compare, work=name, run=audit, scores=scores)
 
 
-def test_tally(record: Record) -> None:
+def test_tally(compare: Compare) -> None:
     """From scores in memory to their counts, beside a sort of the same scores."""
     scores, member = scored(10_000_000)
-    assert lb.Tally.of(scores, member).m == scores.size
-    ratio = measure(
+    counted = partial(lb.Tally.of, scores, member)
+    assert counted().m == scores.size
+    ratio = compare(
         "Tally.of",
-        lambda: lb.Tally.of(scores, member),
+        counted,
         peer="numpy.sort",
         run_peer=lambda: np.sort(scores),
         size=scores.size,
         rounds=ROUNDS[scores.size],
     )
     assert ratio.ratio < 2
-    record(ratio, lambda: lb.Tally.of(scores, member))
 
 
 @pytest.mark.parametrize("size", [10_000, 100_000, 1_000_000])
-def test_scan_of_every_cut(record: Record, size: int) -> None:
+def test_scan_of_every_cut(compare: Compare, size: int) -> None:
     scores, member = scored(size)
-    every = lb.KLScan(grid="all")
-    auto = lb.KLScan(grid="auto")
-    bounds = [lb.audit(scores, lb.Coins(member), cuts=cuts).bound for cuts in (every, auto)]
-    assert abs(bounds[0] - bounds[1]) < 0.01
+    scan_of_every_cut = partial(audited_coins, scores, member, cuts=lb.KLScan(grid="all"))
+    scan_of_some_cuts = partial(audited_coins, scores, member, cuts=lb.KLScan(grid="auto"))
+    assert abs(scan_of_every_cut().bound - scan_of_some_cuts().bound) < 0.01
     work = "scan, both sides, grid='all'"
-    beside_argsort(
-        record, work=work, run=lambda: lb.audit(scores, lb.Coins(member), cuts=every), scores=scores
-    )
+    beside_argsort(compare, work=work, run=scan_of_every_cut, scores=scores)
 
 
 MEMORY = """

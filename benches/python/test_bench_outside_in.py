@@ -6,6 +6,7 @@ no audit may do. And what the default proves beside the side that proves most, i
 and their mirror images.
 """
 
+import math
 import time
 from functools import cache
 from typing import TypeAlias
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 import leakbound._core as _core
+from forms import correct_in_turn, ranked_by_score
 from leakbound import Coins, audit
 from leakbound._base.types import BoolArray, CoinSides, FdpTest, FloatArray, Sides
 from leakbound.audits.policies.f_dp import family_policy
@@ -43,15 +45,10 @@ def successes(game: str, m: int, sides: Sides, rng: np.random.Generator) -> Bool
     else:
         mu = float(game[2:-1])
         scores = noise + mu * member
-    by_score = np.argsort(-scores, kind="stable")
-    ranked_member = member[by_score]
+    ranked_member = ranked_by_score(scores, member)
     if sides == "member":
         return ranked_member
-    # Guesses from both ends in turn: "member" from the top, "non-member" from the bottom.
-    is_correct = np.empty(m, dtype=np.bool_)
-    is_correct[::2] = ranked_member[: (m + 1) // 2]
-    is_correct[1::2] = ~ranked_member[::-1][: m // 2]
-    return is_correct
+    return correct_in_turn(ranked_member)
 
 
 @cache
@@ -74,7 +71,7 @@ def best_fixed_mean(games_played: list[BoolArray], sides: Sides) -> float:
     def mean_bound(guesses: int, test: FdpTest) -> float:
         bounds = []
         for is_correct in games_played:
-            correct = int(is_correct[:guesses].sum())
+            correct = np.count_nonzero(is_correct[:guesses])
             bound = fixed_bound(guesses, correct=correct, m=m, sides=sides, test=test)
             bounds.append(bound)
         return float(np.mean(bounds))
@@ -110,23 +107,25 @@ def test_six_games(m: int, sides: Sides) -> None:
         mean_bound = float(np.mean(bounds))
         share = mean_bound / best_fixed_mean(games_played, sides)
         shares_of_best.append(share)
-        print(  # noqa: T201 (the table to report)
+        print(
             f"m = {m:>7,} {sides:6} {game:8} {mean_bound:.3f} = {share:.3f} of the best "
             f"fixed number, {1e3 * seconds:.0f} ms each"
         )
     mean_share = np.mean(shares_of_best)
-    print(f"m = {m:>7,} {sides:6} mean     {mean_share:.3f}")  # noqa: T201
+    print(f"m = {m:>7,} {sides:6} mean     {mean_share:.3f}")
     assert min(shares_of_best) > LEAST_SHARE[sides]
     assert mean_share > LEAST_MEAN_SHARE
 
 
-SHAPES = (
-    "N(0, 1) against N(1, 1)",
-    "20 % of members at +3",
-    "5 % of members at +4",
-    "losses: 10 % of members near 0",
-    "5 % at ±4",
-)
+LOSSES = "losses: 10 % of members near 0"
+SHAPES: dict[str, tuple[float, float, float]] = {
+    "N(0, 1) against N(1, 1)": (1.0, 1.0, 0.0),
+    "20 % of members at +3": (0.2, 3.0, 0.0),
+    "5 % of members at +4": (0.05, 4.0, 0.0),
+    LOSSES: (0.1, math.nan, math.nan),
+    "5 % at ±4": (0.05, 4.0, -4.0),
+}
+"""The share of examples that leak, and how far members and non-members among them are shifted."""
 CLAIMS: dict[str, tuple[Claim, float, float, float]] = {
     "GDP": (GaussianDP(), 0.94, 0.75, 0.85),
     "(ε, 1e-5)": (ApproxDP(delta=1e-5), 0.94, 0.55, 0.85),
@@ -140,28 +139,18 @@ ScoresAndMembers: TypeAlias = tuple[FloatArray, BoolArray]
 
 def leak(shape: str, m: int, seed: int) -> ScoresAndMembers:
     """Play a game of some shape: scores and membership."""
-    rng = np.random.default_rng([m, SHAPES.index(shape), seed])
+    shape_number = list(SHAPES).index(shape)
+    rng = np.random.default_rng([m, shape_number, seed])
     member = rng.random(m) < 0.5
     noise = rng.normal(size=m)
-    uniforms = rng.random(m)
-    if shape.startswith("N"):
-        return noise + member, member
-    if shape.startswith("losses"):
+    leaked_share, member_shift, nonmember_shift = SHAPES[shape]
+    is_leaked = rng.random(m) < leaked_share
+    if shape == LOSSES:
         losses = rng.exponential(size=m)
-        is_memorised = member & (uniforms < 0.1)
-        losses = np.where(is_memorised, 1e-4 * losses, losses)
+        losses[is_leaked & member] *= 1e-4
         return -losses, member
-    if shape.endswith("±4"):
-        shifts_if_leaked = np.where(member, 4, -4)
-        shifts = np.where(uniforms < 0.05, shifts_if_leaked, 0)
-        return noise + shifts, member
-    leaked_share = 0.05
-    shift = 4
-    if shape.startswith("20"):
-        leaked_share = 0.2
-        shift = 3
-    is_leaked = member & (uniforms < leaked_share)
-    return noise + shift * is_leaked, member
+    shifts_if_leaked = np.where(member, member_shift, nonmember_shift)
+    return noise + np.where(is_leaked, shifts_if_leaked, 0), member
 
 
 def mirror_image(scores: FloatArray, member: BoolArray) -> ScoresAndMembers:
@@ -200,7 +189,7 @@ def test_the_default_beside_the_best_side(m: int, name: str, mirrored: str) -> N
             mean_bound_of_sides(mirror_images, claim, "member"),
         )
         share_of_best = default_mean / best_mean
-        print(  # noqa: T201 (the table to report)
+        print(
             f"m = {m:>7,} {name:9} {mirrored}{shape:30} "
             f"{default_mean:.2f} = {share_of_best:.2f} of the best side, "
             f"{1e3 * seconds:.0f} ms each"
@@ -208,6 +197,6 @@ def test_the_default_beside_the_best_side(m: int, name: str, mirrored: str) -> N
         least_share = least_beyond
         if m == 1000:
             least_share = least_at_1000
-        if shape == SHAPES[0]:
+        if shape == "N(0, 1) against N(1, 1)":
             least_share = least_of_gaussian
         assert share_of_best >= least_share, shape

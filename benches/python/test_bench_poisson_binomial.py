@@ -1,16 +1,13 @@
 """Poisson-binomial tails and inverses through Python, beside scipy and fast-poibin."""
 
-from collections.abc import Callable
-from typing import TypeAlias
+from functools import partial
 
-import numpy as np
 import pytest
+from scipy.special import logit
 
 from leakbound import stats
 from poisson_binomial_peers import LARGEST_SIZE, PEERS, law
-from ratios import Ratio, measure
-
-Record: TypeAlias = Callable[[Ratio, Callable[[], object]], None]
+from ratios import Compare
 
 MODULES = {"scipy": "scipy.stats", "fast-poibin": "fast_poibin"}
 ROUNDS = {1_000: 51, 10_000: 21, 100_000: 3, 1_000_000: 3}
@@ -19,37 +16,37 @@ CASES = [(peer, size) for peer in PEERS for size in ROUNDS if size <= LARGEST_SI
 
 
 @pytest.mark.parametrize(("peer", "size"), CASES)
-def test_tail(record: Record, peer: str, size: int) -> None:
+def test_tail(compare: Compare, peer: str, size: int) -> None:
     pytest.importorskip(MODULES[peer])
-    p, v = law(size)
-    tail = PEERS[peer]
+    probabilities, threshold = law(size)
+    tail = partial(stats.poisson_binomial_tail, threshold, probabilities)
+    tail_of_peer = partial(PEERS[peer], threshold, probabilities)
     # Right to what the peer is good for: its rounding error, absolute, grows with n.
-    assert stats.poisson_binomial_tail(v, p) == pytest.approx(tail(v, p), rel=1e-8)
-    ratio = measure(
+    assert tail() == pytest.approx(tail_of_peer(), rel=1e-8)
+    compare(
         "Poisson-binomial tail",
-        lambda: stats.poisson_binomial_tail(v, p),
+        tail,
         peer=peer,
-        run_peer=lambda: tail(v, p),
+        run_peer=tail_of_peer,
         size=size,
         rounds=ROUNDS[size],
     )
-    record(ratio, lambda: stats.poisson_binomial_tail(v, p))
 
 
 @pytest.mark.parametrize("size", ROUNDS)
-def test_inverse(record: Record, size: int) -> None:
-    p, v = law(size)
-    offsets = np.log(p / (1 - p))
-    epsilon = stats.poisson_binomial_epsilon(v, offsets, beta=0.05)
-    tail = stats.poisson_binomial_tail_offsets(v, offsets=offsets, epsilon=epsilon)
+def test_inverse(compare: Compare, size: int) -> None:
+    probabilities, threshold = law(size)
+    log_odds = logit(probabilities)
+    epsilon_of_tail = partial(stats.poisson_binomial_epsilon, threshold, log_odds, beta=0.05)
+    tail_at = partial(stats.poisson_binomial_tail_offsets, threshold, log_odds)
+    tail = tail_at(epsilon=epsilon_of_tail())
     assert tail == pytest.approx(0.05, rel=1e-9)
     assert tail <= 0.05 * (1 + 1e-13)
-    ratio = measure(
+    compare(
         "Poisson-binomial inverse",
-        lambda: stats.poisson_binomial_epsilon(v, offsets, beta=0.05),
+        epsilon_of_tail,
         peer="one tail",
-        run_peer=lambda: stats.poisson_binomial_tail_offsets(v, offsets=offsets, epsilon=0.0),
+        run_peer=partial(tail_at, epsilon=0.0),
         size=size,
         rounds=3 * ROUNDS[size],
     )
-    record(ratio, lambda: stats.poisson_binomial_epsilon(v, offsets, beta=0.05))

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -11,10 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from convolutional import convolutional_network
 from leakbound.torch import Signal, score
-from ratios import Ratio, measure
+from ratios import Compare
 
-Record: TypeAlias = Callable[[Ratio, Callable[[], object]], None]
 Batches: TypeAlias = tuple[tuple[Tensor, Tensor], ...]
 
 ROUNDS = 41
@@ -50,26 +49,16 @@ class Transformer(nn.Module):
 
 def language() -> tuple[nn.Module, Batches, Signal]:
     tokens = torch.randint(VOCABULARY, (64 * BATCHES, LENGTH))
-    return Transformer(), tuple((x, x) for x in torch.split(tokens, 64)), "cross_entropy"
+    batches = tuple((batch, batch) for batch in torch.split(tokens, 64))
+    return Transformer(), batches, "cross_entropy"
 
 
 def images(signal: Signal) -> tuple[nn.Module, Batches, Signal]:
-    model = nn.Sequential(
-        *(
-            layer
-            for ins, outs in pairwise((3, 32, 64, 64))
-            for layer in (nn.Conv2d(ins, outs, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
-        ),
-        nn.Flatten(),
-        nn.Linear(1024, CLASSES),
-    )
+    model = convolutional_network(CLASSES)
     pixels = torch.randn(128 * BATCHES, 3, 32, 32)
     labels = torch.randint(CLASSES, (128 * BATCHES,))
-    return (
-        model,
-        tuple(zip(torch.split(pixels, 128), torch.split(labels, 128), strict=True)),
-        signal,
-    )
+    batches = tuple(zip(torch.split(pixels, 128), torch.split(labels, 128), strict=True))
+    return model, batches, signal
 
 
 TASKS: dict[str, Callable[[], tuple[nn.Module, Batches, Signal]]] = {
@@ -79,64 +68,51 @@ TASKS: dict[str, Callable[[], tuple[nn.Module, Batches, Signal]]] = {
 }
 
 
-class Listed(torch.utils.data.Dataset[tuple[Tensor, Tensor]]):
-    """Batches that are ready."""
-
-    def __init__(self, batches: Batches) -> None:
-        self.batches = batches
-
-    def __len__(self) -> int:
-        return len(self.batches)
-
-    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
-        return self.batches[index]
-
-
 def forward(model: nn.Module, batches: Batches) -> None:
     with torch.no_grad():
         for inputs, _ in batches:
             model(inputs)
 
 
-def expected(model: nn.Module, batches: Batches) -> Tensor:
+def expected_losses(model: nn.Module, batches: Batches) -> Tensor:
     """Return cross-entropies, the mean over tokens of those of a language model."""
-    found = []
+    losses_of_batches = []
     for inputs, targets in batches:
         logits = model(inputs).detach()
         if logits.ndim == 3:
-            found.append(
-                functional.cross_entropy(
-                    logits[:, :-1].transpose(1, 2), targets[:, 1:], reduction="none"
-                ).mean(1)
+            logits_of_next_tokens = logits[:, :-1].transpose(1, 2)
+            losses = functional.cross_entropy(
+                logits_of_next_tokens, targets[:, 1:], reduction="none"
             )
+            losses_of_batches.append(losses.mean(dim=1))
         else:
-            found.append(functional.cross_entropy(logits, targets, reduction="none"))
-    return torch.cat(found)
+            losses = functional.cross_entropy(logits, targets, reduction="none")
+            losses_of_batches.append(losses)
+    return torch.cat(losses_of_batches)
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_scores(record: Record, name: str) -> None:
+def test_scores(compare: Compare, name: str) -> None:
     model, batches, signal = TASKS[name]()
     model.eval()
-    loader = torch.utils.data.DataLoader(Listed(batches), batch_size=None)
+    batches_that_are_ready: Any = list(batches)
+    loader = torch.utils.data.DataLoader(batches_that_are_ready, batch_size=None)
 
-    def ours() -> object:
-        return score(model, loader, signal=signal, device="cpu", progress=False)
-
+    ours = partial(score, model, loader, signal=signal, device="cpu", progress=False)
     # The margin orders examples as the loss does.
-    found = score(model, loader, signal=signal, device="cpu").values
-    losses = expected(model, batches).double()
+    scores = ours().values
+    losses = expected_losses(model, batches).double()
     if signal == "cross_entropy":
-        np.testing.assert_allclose(found, -losses, rtol=1e-4)
+        np.testing.assert_allclose(scores, -losses, rtol=1e-4)
     else:
-        np.testing.assert_allclose(found, -torch.log(torch.expm1(losses)), rtol=1e-3, atol=1e-3)
-    ratio = measure(
+        margins = -torch.log(torch.expm1(losses))
+        np.testing.assert_allclose(scores, margins, rtol=1e-3, atol=1e-3)
+    ratio = compare(
         name,
         ours,
         peer="a plain forward pass",
         run_peer=lambda: forward(model, batches),
-        size=found.size,
+        size=scores.size,
         rounds=ROUNDS,
     )
     assert ratio.seconds > 0.02 * BATCHES
-    record(ratio, ours)

@@ -3,12 +3,12 @@
 The loop's 600 replicates would take a minute: 20 are timed and scaled.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import expit, logit
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
 
@@ -17,7 +17,7 @@ from leakbound._base.types import BoolArray, FloatArray
 from leakbound.claims import Claim
 from leakbound.propensity import LogisticPropensity, PropensityFit
 from leakbound.stats import match
-from ratios import Ratio, measure
+from ratios import Compare
 
 SIZE = 10_000
 FEATURES = 50
@@ -40,16 +40,16 @@ class Game:
     def play(cls, rng: np.random.Generator, size: int, width: int) -> "Game":
         """Draw as many examples of both."""
         features = rng.normal(size=(2 * size, width))
-        slopes = np.r_[0.5, rng.normal(0, 0.15, width - 1)]
-        odds = features @ slopes
-        member = rng.random(2 * size) < 1 / (1 + np.exp(-odds))
-        audited = member[:size]
+        slopes = np.append(0.5, rng.normal(0, 0.15, width - 1))
+        log_odds = features @ slopes
+        member = rng.random(2 * size) < expit(log_odds)
+        audited_member = member[:size]
         return cls(
             learn=features[size:],
             learnt=member[size:],
             features=features[:size],
-            member=audited,
-            scores=audited + odds[:size] + rng.normal(size=size),
+            member=audited_member,
+            scores=audited_member + log_odds[:size] + rng.normal(size=size),
         )
 
     def fit(self) -> PropensityFit:
@@ -70,20 +70,18 @@ class Game:
 
 
 @pytest.mark.parametrize("size", [10_000, 1_000_000])
-def test_pure_epsilon_of_known_odds(
-    record: Callable[[Ratio, Callable[[], object]], None], size: int
-) -> None:
+def test_pure_epsilon_of_known_odds(compare: Compare, size: int) -> None:
     rng = np.random.default_rng(0)
-    odds = rng.normal(size=size)
-    propensity = 1 / (1 + np.exp(-odds))
+    log_odds = rng.normal(size=size)
+    propensity = expit(log_odds)
     member = rng.random(size) < propensity
-    scores = 1.4 * member + odds + rng.normal(size=size)
+    scores = 1.4 * member + log_odds + rng.normal(size=size)
 
     def ours() -> lb.ZeroRunResult:
         return lb.audit(scores, lb.ZeroRun(member, propensity), claim=lb.PureDP())
 
     assert 2 < ours().bound < 6
-    ratio = measure(
+    compare(
         "Zero-Run, pure epsilon, known odds",
         ours,
         peer="numpy.argsort",
@@ -91,13 +89,10 @@ def test_pure_epsilon_of_known_odds(
         size=size,
         rounds=5,
     )
-    record(ratio, ours)
 
 
 @pytest.mark.parametrize("correction", ["match", "tamper"])
-def test_bootstrapped_audit(
-    record: Callable[[Ratio, Callable[[], object]], None], correction: str
-) -> None:
+def test_bootstrapped_audit(compare: Compare, correction: str) -> None:
     rng = np.random.default_rng(0)
     game = Game.play(rng, SIZE, FEATURES)
 
@@ -105,31 +100,30 @@ def test_bootstrapped_audit(
         return game.audit(correction=correction)
 
     def loop() -> list[int]:
-        kept = []
+        matched_examples = []
         for _ in range(TIMED):
-            rows = rng.integers(0, SIZE, SIZE)
+            resampled_rows = rng.integers(0, SIZE, SIZE)
             model = CalibratedClassifierCV(LogisticRegression(), cv=5, ensemble=False)
-            model.fit(game.learn[rows], game.learnt[rows])
-            p = model.predict_proba(game.features)[:, 1]
-            log_odds = np.log(p / (1 - p))
+            model.fit(game.learn[resampled_rows], game.learnt[resampled_rows])
+            propensities = model.predict_proba(game.features)[:, 1]
             uniforms = rng.random(SIZE)
-            kept.append(int(match(game.member, log_odds=log_odds, uniforms=uniforms).sum()))
-        return kept
+            is_matched = match(game.member, log_odds=logit(propensities), uniforms=uniforms)
+            matched_examples.append(int(is_matched.sum()))
+        return matched_examples
 
     result = ours()
     check(result, largest=1)
     if correction == "match":
         assert abs(np.mean(loop()) / result.kept - 1) < 0.02
-    ratio = measure(
+    compare(
         f"Zero-Run by {correction}, GDP, K = 600",
         ours,
         peer="scikit-learn loop (20 of 600, scaled)",
         run_peer=loop,
         size=SIZE,
         rounds=ROUNDS,
+        peer_share=TIMED / REPLICATES,
     )
-    share = TIMED / REPLICATES
-    record(replace(ratio, ratio=ratio.ratio * share, spread=ratio.spread * share), ours)
 
 
 def check(result: lb.ZeroRunResult, largest: float) -> None:
@@ -138,7 +132,7 @@ def check(result: lb.ZeroRunResult, largest: float) -> None:
     assert 0 < result.bound < largest
 
 
-def test_pure_epsilon_over_refits(record: Callable[[Ratio, Callable[[], object]], None]) -> None:
+def test_pure_epsilon_over_refits(compare: Compare) -> None:
     """One walk of most replicates shows that they prove no less; the peer is the refits alone."""
     size = 10_000
     game = Game.play(np.random.default_rng(0), size, 10)
@@ -152,7 +146,7 @@ def test_pure_epsilon_over_refits(record: Callable[[Ratio, Callable[[], object]]
         return game.audit(claim=lb.PureDP())
 
     check(ours(), largest=3)
-    ratio = measure(
+    compare(
         "Zero-Run, pure epsilon, K = 600",
         ours,
         peer="its refits alone",
@@ -160,4 +154,3 @@ def test_pure_epsilon_over_refits(record: Callable[[Ratio, Callable[[], object]]
         size=size,
         rounds=ROUNDS,
     )
-    record(ratio, ours)

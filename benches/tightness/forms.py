@@ -22,14 +22,23 @@ _EXAMPLES_PER_GUESS = 4
 """One of so many examples is guessed about, where the number is fixed in advance."""
 
 
-def paths(scores: FloatArray, member: BoolArray) -> tuple[IntArray, IntArray]:
+def ranked_by_score(scores: FloatArray, member: BoolArray) -> BoolArray:
+    """Return membership in the order of scores, the highest first."""
+    return member[np.argsort(-scores, kind="stable")]
+
+
+def correct_in_turn(ranked_member: BoolArray) -> BoolArray:
+    """Return which guesses are right: "member" from the top and "other" from the bottom in turn."""
+    is_correct = ranked_member.copy()
+    is_correct[::2] = ranked_member[: is_correct[::2].size]
+    is_correct[1::2] = ~ranked_member[::-1][: is_correct[1::2].size]
+    return is_correct
+
+
+def correct_guesses(scores: FloatArray, member: BoolArray) -> tuple[IntArray, IntArray]:
     """Return how many of the first r guesses are right: of both sides in turn, and of "member"."""
-    ranked_member = member[np.argsort(-scores, kind="stable")]
-    examples = ranked_member.size
-    is_correct = np.empty(examples, dtype=np.bool_)
-    is_correct[::2] = ranked_member[: (examples + 1) // 2]
-    is_correct[1::2] = ~ranked_member[::-1][: examples // 2]
-    return np.cumsum(is_correct), np.cumsum(ranked_member)
+    ranked_member = ranked_by_score(scores, member)
+    return np.cumsum(correct_in_turn(ranked_member)), np.cumsum(ranked_member)
 
 
 def fixed(
@@ -38,7 +47,7 @@ def fixed(
     """Bound by one number of guesses that is fixed in advance."""
     if isinstance(claim, lb.GaussianDP):
         raise OptionError("of pure and approximate DP alone")
-    of_both_sides, _ = paths(scores, member)
+    of_both_sides, _ = correct_guesses(scores, member)
     guesses = member.size // _EXAMPLES_PER_GUESS
     correct = int(of_both_sides[guesses - 1])
     return claim.lower_bound(correct, guesses, member.size, level, form=form)
@@ -60,7 +69,7 @@ def mahloujifar_algorithm_3(
     scores: FloatArray, member: BoolArray, claim: Claim, level: float
 ) -> float:
     """Mahloujifar, Melis, Chaudhuri (2025), Algorithm 3, with the curve of the claim."""
-    of_both_sides, _ = paths(scores, member)
+    of_both_sides, _ = correct_guesses(scores, member)
     guesses = member.size // _EXAMPLES_PER_GUESS
     correct = int(of_both_sides[guesses - 1])
     if isinstance(claim, lb.PureDP | lb.ApproxDP):
@@ -73,7 +82,7 @@ def panoramia_union(scores: FloatArray, member: BoolArray, claim: Claim, level: 
     """Kazmi et al. (2024): all numbers of guesses of "member", each at a share of the level."""
     if isinstance(claim, lb.GaussianDP):
         raise OptionError("of pure and approximate DP alone")
-    _, correct = paths(scores, member)
+    _, correct = correct_guesses(scores, member)
     examples = member.size
     share_of_level = level / examples
     if isinstance(claim, lb.PureDP):
@@ -101,7 +110,7 @@ def panoramia_hoeffding(scores: FloatArray, member: BoolArray, claim: Claim, lev
     """Kazmi et al. (2024), equation 1: the same by Hoeffding's inequality, of pure DP."""
     if not isinstance(claim, lb.PureDP):
         raise OptionError("of pure DP alone")
-    _, correct = paths(scores, member)
+    _, correct = correct_guesses(scores, member)
     guesses = np.arange(1, member.size + 1)
     deviations = np.sqrt(math.log(member.size / level) / (2 * guesses))
     lowest_accuracies = correct / guesses - deviations
@@ -166,7 +175,7 @@ def uncorrected_sweep(scores: FloatArray, member: BoolArray, claim: Claim, level
     if isinstance(claim, lb.GaussianDP):
         raise OptionError("of pure and approximate DP alone")
     bounds = []
-    for correct in paths(scores, member):
+    for correct in correct_guesses(scores, member):
         for guesses in numbers_of_guesses(4, member.size):
             bound = claim.lower_bound(int(correct[guesses - 1]), guesses, member.size, level)
             bounds.append(bound)
@@ -182,7 +191,7 @@ def product_channel(scores: FloatArray, member: BoolArray, claim: Claim, level: 
     if not isinstance(claim, lb.GaussianDP):
         raise OptionError("of Gaussian DP alone")
     examples = member.size
-    of_both_sides, _ = paths(scores, member)
+    of_both_sides, _ = correct_guesses(scores, member)
     correct = int(of_both_sides[-1])
     if not correct:
         return 0.0

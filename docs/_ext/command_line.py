@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 TAG = re.compile(r"(?<!\\)\[(bold|dim|/)[^\]]*\]")
 BOLD = re.compile(r"\[bold\](.*?)\[/\]")
 BACKQUOTED = re.compile(r"(?<!`)`([^`]+)`(?!`)")
-SPECIAL_CHARACTERS = re.compile(r"([*_|\\])")
-LITERAL = re.compile(r"(``.*?``)")
+LITERAL_OR_SPECIAL_CHARACTER = re.compile(r"(``.*?``)|([*_|\\])")
 UNDERLINES = "-~"
 
 
@@ -27,18 +26,18 @@ def plain(text: str) -> str:
     with_code = BOLD.sub(r"``\1``", text)
     with_code = BACKQUOTED.sub(r"``\1``", with_code)
     without_tags = TAG.sub("", with_code)
-    parts = LITERAL.split(without_tags.replace("\\[", "["))
-    escaped_parts = []
-    for part in parts:
-        escaped = part
-        if not part.startswith("``"):
-            escaped = SPECIAL_CHARACTERS.sub(r"\\\1", part)
-        escaped_parts.append(escaped)
-    return "".join(escaped_parts)
+    with_brackets = without_tags.replace("\\[", "[")
+    return LITERAL_OR_SPECIAL_CHARACTER.sub(escaped, with_brackets)
+
+
+def escaped(literal_or_special_character: re.Match[str]) -> str:
+    """Return a literal as it is, and a character that reStructuredText reads as markup escaped."""
+    literal, special_character = literal_or_special_character.groups()
+    return literal or f"\\{special_character}"
 
 
 def paragraphs(text: str) -> Iterator[str]:
-    """Yield the paragraphs of a help; examples, dimmed on a terminal, as code."""
+    """Yield the paragraphs of a help; examples of commands as code."""
     for paragraph in text.split("\n\n"):
         lines = [TAG.sub("", line) for line in paragraph.splitlines()]
         are_commands = all(line.startswith("leakbound ") for line in lines)
@@ -55,10 +54,10 @@ def described(name: str, command: Any, depth: int = 0) -> Iterator[str]:
     anchor = title.replace(" ", "-")
     underline = UNDERLINES[depth] * len(title)
     context = typer.Context(command, info_name=name)
-    usage = " ".join([name, *command.collect_usage_pieces(context)])
+    arguments = " ".join(command.collect_usage_pieces(context))
     yield f".. _command-{anchor}:\n\n{title}\n{underline}"
     yield from paragraphs(command.help or "")
-    yield f".. code-block:: text\n\n   {usage}"
+    yield f".. code-block:: text\n\n   {name} {arguments}"
     yield from options(command.params, context)
     for subcommand_name, subcommand in getattr(command, "commands", {}).items():
         yield from described(f"{name} {subcommand_name}", subcommand, depth + 1)
@@ -66,11 +65,11 @@ def described(name: str, command: Any, depth: int = 0) -> Iterator[str]:
 
 def options(parameters: list[Any], context: typer.Context) -> Iterator[str]:
     """Yield the options of a command with their meanings, below the names of their groups."""
-    current_group = ""
+    current_group = None
     for parameter in parameters:
-        if getattr(parameter, "hidden", False) or parameter.is_eager:  # --help
+        if parameter.hidden or parameter.is_eager:  # --help
             continue
-        group = getattr(parameter, "rich_help_panel", None) or ""
+        group = parameter.rich_help_panel
         if group != current_group:
             yield f"**{group}**"
             current_group = group

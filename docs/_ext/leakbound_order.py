@@ -10,8 +10,8 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 def by_index(name: str) -> int:
     """Return the position of an example in the `order.txt` of its folder."""
     file_name = Path(name).name
-    example = next(EXAMPLES.glob(f"*/{file_name}"))
-    order = example.parent / "order.txt"
+    (example,) = EXAMPLES.glob(f"*/{file_name}")
+    order = example.with_name("order.txt")
     names_in_order = order.read_text(encoding="utf-8").split()
     return names_in_order.index(file_name)
 

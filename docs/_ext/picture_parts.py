@@ -6,6 +6,7 @@ import html
 import io
 import re
 from contextlib import chdir, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -43,22 +44,51 @@ STYLE = {
 
 def for_page(svg: str, caption: str) -> str:
     """Return a drawing as SVG for a page that has others, in the colours of the page."""
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
-    without_declaration = svg[svg.index("<svg") :]
-    svg = re.sub(r'<g id="[^"]*">', "<g>", without_declaration)
+    first_tag = svg.index("<svg")
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg[first_tag:], flags=re.S)
+    svg = re.sub(r'<g id="[^"]*">', "<g>", svg)
     for colour, variable in THEME.items():
         svg = svg.replace(colour, variable)
     label = html.escape(caption)
     return svg.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
 
 
-def rendered(draw: Callable[[Any], Any], name: str, caption: str) -> str:
-    """Return what a function draws, by its name, as SVG for a page that has others."""
+@dataclass(frozen=True)
+class _Picture:
+    """A function that draws on panels, and how these are laid out."""
+
+    draw: Callable[[Any], None]
+    layout: dict[str, Any]
+
+
+_PICTURES: dict[str, _Picture] = {}
+
+
+def picture(
+    *, height: float, width: float = WIDTH, **layout: Any
+) -> Callable[[Callable[[Any], None]], Callable[[Any], None]]:
+    """Register a function, by its name, that draws on the axes of panels of this size in inches.
+
+    `layout` has further options of `pyplot.subplots`; without them there is one panel.
+    """
+
+    def register(draw: Callable[[Any], None]) -> Callable[[Any], None]:
+        layout["figsize"] = (width, height)
+        _PICTURES[draw.__name__] = _Picture(draw, layout)
+        return draw
+
+    return register
+
+
+def picture_as_svg(name: str, caption: str) -> str:
+    """Return the picture of a name as SVG for a page that has others."""
     import matplotlib.pyplot as plt
 
+    registered_picture = _PICTURES[name]
     file = io.StringIO()
     with plt.rc_context({**STYLE, "svg.hashsalt": name}):
-        figure = draw(plt)
+        figure, axes = plt.subplots(**registered_picture.layout)
+        registered_picture.draw(axes)
         figure.savefig(file, format="svg", transparent=True)
         plt.close(figure)
     return for_page(file.getvalue(), caption)
@@ -86,37 +116,20 @@ def band(ax: Any, bound: float, ceiling: float, end: float) -> None:
     ax.spines["left"].set_visible(False)
 
 
-def histogram(ax: Any, scores: Any, member: Any, names: tuple[str, str], bins: int = 30) -> None:
-    """Draw the scores of two groups."""
+def histogram(
+    ax: Any, scores: Any, member: Any, *, members: str, others: str, score: str, bins: int = 30
+) -> None:
+    """Draw the scores of two groups, with their names and that of the score."""
     edges = np.linspace(np.min(scores), np.max(scores), bins + 1)
-    member_name, other_name = names
-    ax.hist(scores[~member], edges, color=OTHER, alpha=0.65, label=other_name)
-    ax.hist(scores[member], edges, color=MEMBER, alpha=0.65, label=member_name)
-    ax.set_yticks([])
+    ax.hist(scores[~member], edges, color=OTHER, alpha=0.65, label=others)
+    ax.hist(scores[member], edges, color=MEMBER, alpha=0.65, label=members)
+    ax.set(yticks=[], xlabel=score)
     ax.legend()
 
 
-def histogram_of_scores(
-    plt: Any,
-    scores: Any,
-    member: Any,
-    *,
-    groups: tuple[str, str],
-    score: str,
-    counted: str,
-    height: float = 2.4,
-    bins: int = 30,
-) -> Any:
-    """Return a figure with the scores of two groups; `score` and `counted` name its axes."""
-    figure, ax = plt.subplots(figsize=(WIDTH, height))
-    histogram(ax, scores, member, groups, bins)
-    ax.set(xlabel=score, ylabel=counted)
-    return figure
-
-
-def share_legend(figure: Any, axes: Any) -> None:
+def share_legend(axes: Any) -> None:
     """Put the legend of panels with the same groups below all of them."""
     for ax in axes:
         ax.get_legend().remove()
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2)
+    axes[0].figure.legend(handles, labels, loc="outside lower center", ncols=2)

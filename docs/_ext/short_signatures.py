@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from sphinx.application import Sphinx
 
-CODE = re.compile(r"(:\w+:`[^`]*`|``[^`]*``|`[^`]*`)")
+CODE_OR_BAR = re.compile(r"(:\w+:`[^`]*`|``[^`]*``|`[^`]*`)|\|")
 ARRAY = re.compile(r"ndarray\[tuple\[Any, \.\.\.\], dtype\[(\w+)\]\]")
 
 
@@ -27,9 +27,7 @@ def escape_bars(
     """Escape bars outside of code and formulas."""
     for number, line in enumerate(lines):
         if not line.lstrip().startswith((">>>", "...")):
-            parts = CODE.split(line)
-            parts[::2] = (part.replace("|", "\\|") for part in parts[::2])
-            lines[number] = "".join(parts)
+            lines[number] = CODE_OR_BAR.sub(lambda match: match[1] or r"\|", line)
 
 
 def shorten(
@@ -44,8 +42,14 @@ def shorten(
     """Shorten array types, and hide the constructors of results."""
     if what == "class" and (name.startswith("leakbound.results") or name.endswith("Result")):
         return None, None
-    short = [ARRAY.sub(r"NDArray[\1]", text) if text else text for text in (signature, returned)]
-    return short[0], short[1]
+    return shortened(signature), shortened(returned)
+
+
+def shortened(annotations: str | None) -> str | None:
+    """Return annotations with the short name of array types."""
+    if annotations is None:
+        return None
+    return ARRAY.sub(r"NDArray[\1]", annotations)
 
 
 def without_overloads(analyze: Callable[[ModuleAnalyzer], None]) -> Callable[..., None]:

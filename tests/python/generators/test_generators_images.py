@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from PIL import Image
+from sklearn.datasets import load_digits
 
-from glyphs import Glyphs
 from leakbound.errors import FormatError, InputError, InputTypeError, OptionError
 from leakbound.generators import (
     FolderOfSamples,
@@ -24,8 +24,12 @@ MIXTURE = PCAMixture(components=20, mixtures=8)
 
 
 @pytest.fixture(scope="module")
-def glyphs() -> Samples:
-    return Glyphs().sample(600, seed=0)
+def digits() -> Samples:
+    """Handwritten digits of 8 by 8 pixels, ink 1 and paper 0, with noise."""
+    images, labels = load_digits(return_X_y=True)
+    noise = np.random.default_rng(0).normal(0, 0.08, (600, 64))
+    pixels = images[:600] / 16 + noise
+    return Samples(values=pixels.reshape(600, 8, 8).astype(np.float32), labels=labels[:600])
 
 
 def labels_of(samples: Samples) -> Array:
@@ -33,16 +37,16 @@ def labels_of(samples: Samples) -> Array:
     return samples.labels
 
 
-def test_images_have_the_members_mean_and_covariance(glyphs: Samples) -> None:
-    made = MIXTURE.fit(glyphs.values).sample(4000, seed=1).values.reshape(-1, 64)
-    real = glyphs.values.reshape(-1, 64)
+def test_images_have_the_members_mean_and_covariance(digits: Samples) -> None:
+    made = MIXTURE.fit(digits.values).sample(4000, seed=1).values.reshape(-1, 64)
+    real = digits.values.reshape(-1, 64)
     assert np.abs(made.mean(0) - real.mean(0)).max() < 0.06
     spread = np.linalg.norm(np.cov(real.T))
     assert np.linalg.norm(np.cov(made.T) - np.cov(real.T)) < 0.2 * spread
 
 
-def test_shape_dtype_range_count_and_seed(glyphs: Samples) -> None:
-    pixels = np.round(np.clip(glyphs.values, 0, 1) * 255).astype(np.uint8)[:, None]
+def test_shape_dtype_range_count_and_seed(digits: Samples) -> None:
+    pixels = np.round(np.clip(digits.values, 0, 1) * 255).astype(np.uint8)[:, None]
     members = pixels[:100]
     sampler = MIXTURE.fit(members)
     first, again, other = (sampler.sample(17, seed=seed) for seed in (3, 3, 4))
@@ -58,11 +62,11 @@ def test_shape_dtype_range_count_and_seed(glyphs: Samples) -> None:
     assert isinstance(sampler, Sampler)
 
 
-def test_labels_come_from_the_labeler(glyphs: Samples) -> None:
-    sampler = MIXTURE.fit(glyphs.values, glyphs.labels)
+def test_labels_come_from_the_labeler(digits: Samples) -> None:
+    sampler = MIXTURE.fit(digits.values, digits.labels)
     samples = sampler.sample(2000, seed=2)
     counts = np.bincount(labels_of(samples), minlength=10) / 2000
-    real = np.bincount(labels_of(glyphs), minlength=10) / 600
+    real = np.bincount(labels_of(digits), minlength=10) / 600
     assert np.abs(counts - real).max() < 0.06
 
 
@@ -113,8 +117,8 @@ def test_any_classifier_labels_and_is_not_changed() -> None:
         Labeler().fit(values, high[1:])
 
 
-def test_a_folder_gives_each_sample_once(tmp_path: Path, glyphs: Samples) -> None:
-    values, labels = glyphs.values, labels_of(glyphs)
+def test_a_folder_gives_each_sample_once(tmp_path: Path, digits: Samples) -> None:
+    values, labels = digits.values, labels_of(digits)
     np.savez(tmp_path / "b.npz", values=values[300:], labels=labels[300:])
     np.savez(tmp_path / "a.npz", values=values[:300], labels=labels[:300])
     (tmp_path / "notes.txt").write_text("not a sample")
@@ -146,9 +150,9 @@ def test_images_are_read_in_the_order_of_their_names(tmp_path: Path) -> None:
         FolderOfSamples(tmp_path).fit(members[..., 0])
 
 
-def test_samples_without_labels_get_them_from_the_members(tmp_path: Path, glyphs: Samples) -> None:
-    np.save(tmp_path / "made.npy", glyphs.values)
-    sampler = FolderOfSamples(tmp_path / "made.npy").fit(glyphs.values, glyphs.labels)
+def test_samples_without_labels_get_them_from_the_members(tmp_path: Path, digits: Samples) -> None:
+    np.save(tmp_path / "made.npy", digits.values)
+    sampler = FolderOfSamples(tmp_path / "made.npy").fit(digits.values, digits.labels)
     assert set(labels_of(sampler.sample(300, seed=0))) <= set(range(10))
 
 
