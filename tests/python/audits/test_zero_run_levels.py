@@ -10,7 +10,7 @@ import flat
 import leakbound as lb
 from leakbound._base.odds import expit
 from leakbound._base.types import BoolArray, FloatArray, SidesChoice
-from leakbound.audits.zero_run.levels import Level
+from leakbound.audits.zero_run.levels import ChosenGuesses
 from leakbound.propensity import ConfidenceSet, LogisticPropensity
 from leakbound.stats.distribution_shift import match
 from set_search import OverSet, over_set
@@ -34,12 +34,12 @@ def over_plausible(claim: Any, sides: SidesChoice, mu: float) -> OverSet:
     return over_set(scores, found, claim=claim, sides=sides, guide=guide, correction="match")
 
 
-def chosen_level(one: OverSet) -> Level | None:
+def chosen_level(one: OverSet) -> ChosenGuesses | None:
     first, *_ = one.matchings()
-    return first.chosen if isinstance(first.chosen, Level) else None
+    return first.chosen if first.chosen.levels else None
 
 
-def inside(level: Level) -> BoolArray:
+def inside(level: ChosenGuesses) -> BoolArray:
     """Who may be guessed about."""
     within = np.zeros(M, dtype=np.bool_)
     within[level.order.rows[: level.inside]] = True

@@ -119,10 +119,9 @@ class Correction(ABC):
         if isinstance(odds, OddsBox):
             return self._at_box(odds, game, level)
         assert isinstance(odds, OddsSet)
-        perfect = game.perfect()
         return replace(
             self.over_set(odds, game, level),
-            perfect=lambda: self.over_set(odds, perfect, level).bound,
+            perfect=lambda: self.over_set(odds, game.perfect(), level).bound,
         )
 
     def _at_box(self, odds: OddsBox, game: ObservedGame, level: float) -> Proof:

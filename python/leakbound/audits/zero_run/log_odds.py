@@ -220,7 +220,7 @@ class OddsSet(Odds):
         return self.found.log_odds()
 
     @property
-    def kept(self) -> FloatArray:
+    def keep_probabilities(self) -> FloatArray:
         """How likely matching keeps each example, or tampering a guess about it, by the guide."""
         return kept_chance(self.guide)
 
@@ -262,9 +262,9 @@ class OddsSet(Odds):
             one_sided=game.one_sided,
         )
 
-    def matched(self, game: ObservedGame, number: int) -> FloatArray:
+    def balanced_ranks(self, game: ObservedGame, number: int) -> FloatArray:
         """Return ranks balanced for guesses that matching, or tampering, leaves alone."""
-        keep_probabilities = self.kept
+        keep_probabilities = self.keep_probabilities
         # A fair coin among the kept has variance 1/4
         balanced_scores = self.balanced(
             game, keep_probabilities / 4, number, counts=keep_probabilities

@@ -25,17 +25,15 @@ from leakbound.audits.zero_run.correction import (
 )
 from leakbound.audits.zero_run.game import ObservedGame, distinct_ranks
 from leakbound.audits.zero_run.levels import (
-    Chosen,
-    Ladder,
-    Level,
-    Planned,
-    from_outside_in,
-    planned_number,
+    ChosenGuesses,
+    MatchingPlan,
+    guesses_from_outside_in,
+    planned_guesses,
 )
 from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet, kept_chance
 from leakbound.audits.zero_run.options import no_overlap
-from leakbound.audits.zero_run.pilot import looked_at
-from leakbound.audits.zero_run.search import Least, Matching, least_of_all
+from leakbound.audits.zero_run.pilot import pilot_guesses
+from leakbound.audits.zero_run.search import LeastProved, MatchingSearch, least_of_searches
 from leakbound.claims import PureDP
 from leakbound.claims.base import GuessWords
 from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn, Proof, SecondLook
@@ -87,8 +85,8 @@ class Match(Correction):
             return self._planned_over_set(odds, game, level)
         parts, tests = self.tests(odds, game, level)
         part_levels = [part.of(level) for part in parts.parts]
-        searches = [Matching(chosen) for chosen in tests]
-        proofs = list(map(self._proof_of, tests, least_of_all(searches), part_levels))
+        least_of_tests = least_of_searches([MatchingSearch(chosen) for chosen in tests])
+        proofs = list(map(self._proof_of, tests, least_of_tests, part_levels))
         if len(proofs) < len(part_levels):
             proofs.append(self._nothing(game, part_levels[-1]))
         theorem = f"{_THEOREM}{AT_A_MEMBER} {parts.method}"
@@ -96,43 +94,44 @@ class Match(Correction):
 
     def _planned_over_set(self, odds: OddsSet, game: ObservedGame, level: float) -> Proof:
         """Return the least that a fixed number of guesses proves at any member."""
-        ladder = Ladder.of(self, odds, game, odds.of_draw(level))
-        chosen = planned_number(ladder, ladder.level)
-        least = Matching(chosen).least()
+        plan = MatchingPlan.of(self, odds, game, odds.of_draw(level))
+        chosen = planned_guesses(plan, plan.level)
+        least = MatchingSearch(chosen).least_proved()
         return self._proof_of(chosen, least, level)
 
-    def tests(self, odds: OddsSet, game: ObservedGame, level: float) -> tuple[Parts, list[Chosen]]:
+    def tests(
+        self, odds: OddsSet, game: ObservedGame, level: float
+    ) -> tuple[Parts, list[ChosenGuesses]]:
         """Return two tests over a set and the guesses chosen for each, unless cuts are fixed.
 
         For the second none are chosen where the pilot sample promises nothing.
         """
-        without_cuts = replace(self, cuts=None)
-        ladder = Ladder.of(without_cuts, odds, game, odds.of_draw(level))
+        plan = MatchingPlan.of(replace(self, cuts=None), odds, game, odds.of_draw(level))
         cuts = DEFAULT
         if isinstance(self.cuts, SecondLook):
             cuts = self.cuts
         joined = second_look(
             cuts,
             self.claim,
-            examples=ladder.expected,
+            examples=plan.expected_kept,
             sides=game.sides,
-            level=ladder.level,
+            level=plan.level,
         )
         first, look = joined.parts
         assert isinstance(look.policy, Look)
-        first_level = first.of(ladder.level)
+        first_level = first.of(plan.level)
         # Labels choose how many of the most confident ones where D' says how many are kept.
-        chosen: Planned | Level | None = None
+        chosen = None
         if odds.guide.any():
-            chosen = from_outside_in(ladder, first_level)
+            chosen = guesses_from_outside_in(plan, first_level)
             first = Part(name="outside-in", policy=look.policy.ladder, share=first.share)
         if chosen is None:
-            chosen = planned_number(ladder, first_level)
+            chosen = planned_guesses(plan, first_level)
             planned = Fixed(chosen.guesses)
-            policy = policy_of(self.claim, planned, ladder.expected, game.sides, first_level)
+            policy = policy_of(self.claim, planned, plan.expected_kept, game.sides, first_level)
             first = Part(name="planned", policy=policy, share=first.share)
-        tests: list[Chosen] = [chosen]
-        pilot = looked_at(ladder, look.policy, look.of(ladder.level))
+        tests = [chosen]
+        pilot = pilot_guesses(plan, look.policy, look.of(plan.level))
         if pilot is not None:
             tests.append(pilot)
         return replace(joined, parts=(first, look)), tests
@@ -143,9 +142,9 @@ class Match(Correction):
         best = Best(logit=0.0, cut=0, successes=0)
         return self.proof(game, best, self.shift(game), nobody, level=level)
 
-    def _proof_of(self, chosen: Chosen, least: Least, level: float) -> Proof:
+    def _proof_of(self, chosen: ChosenGuesses, least: LeastProved, level: float) -> Proof:
         """Return what chosen guesses prove at the member where that is least."""
-        game = chosen.ladder.game
+        game = chosen.plan.game
         correct, guesses, kept = least.counts
         shift = replace(
             self._shift_of_kept(game, kept),

@@ -23,7 +23,7 @@ from leakbound.audits.zero_run.correction import (
 )
 from leakbound.audits.zero_run.game import Guesses, ObservedGame
 from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet, kept_chance
-from leakbound.audits.zero_run.pilot import guide_of, pilot_of, places_of
+from leakbound.audits.zero_run.pilot import planning_log_odds, testable_ranks, weighted_pilot
 from leakbound.claims import ApproxDP, Claim, PureDP
 from leakbound.cuts import CutPolicy, Fixed, KLScan, Proof, SecondLook
 from leakbound.cuts.look import CAUTION, PILOT_GUESSES, Look, Part, Parts, most_promising
@@ -182,7 +182,7 @@ class PoissonBinomial(Correction):
     ) -> Proof:
         """Return the least that guesses at ranks prove that a pilot sample chose, at any member."""
         ranked = _most_telling(odds, game, _most_guesses(game))
-        toward_guesses = guide_of(odds, ranked) * ranked.signs
+        toward_guesses = planning_log_odds(odds, ranked) * ranked.signs
         places = _promising_places(game, ranked, toward_guesses, part, level)
         guesses = ranked.taken(places)
         best = Best(logit=0.0, cut=0, successes=0)
@@ -476,8 +476,8 @@ def _promising_places(
 
     `toward_guesses` is Tλ of all guesses, and says how many fair coins the guesses are worth.
     """
-    pilot = pilot_of(toward_guesses, game.right(ranked))
-    places = places_of(pilot)
+    pilot = weighted_pilot(toward_guesses, game.right(ranked))
+    places = testable_ranks(pilot)
     block_ends = np.array(pilot.numbers, dtype=np.int64)
     accuracies = np.array(pilot.accuracy(block_ends.tolist(), CAUTION))
     keep_probabilities = kept_chance(toward_guesses)[places]

@@ -90,7 +90,7 @@ class Tamper(Correction):
         """See `Correction.over_set`: what enough of all draws leave, at half the level."""
         draw_level = odds.of_draw(level)
         number = self.planned(game, game.examples, draw_level)
-        balanced_ranks = odds.matched(game, number)
+        balanced_ranks = odds.balanced_ranks(game, number)
         guesses = game.guessed(balanced_ranks, number)
         correct_places = np.flatnonzero(game.right(guesses))
         correct_guesses = guesses.taken(correct_places)
