@@ -40,7 +40,7 @@ class OverSet:
 
     def proof(self) -> Proof:
         """Return the least that is proved over the set."""
-        return self.correction.prove(self.odds, self.game, self.level)
+        return self.correction.proof_at_level(self.odds, self.game, self.level)
 
     def matchings(self) -> list[MatchingSearch]:
         """Return the search of each test for which guesses were chosen."""

@@ -101,7 +101,7 @@ def test_fewer_kept_than_guesses_is_a_level_of_its_own() -> None:
     assert bounds[0] > 0
     assert bounds == sorted(set(bounds))
     # as many guesses as examples: the number by itself proves nearly as much
-    alone = one.correction.counted(one.game, (kept, kept, kept), chosen.level)
+    alone = one.correction.bound_of_counts(one.game, (kept, kept, kept), chosen.level)
     assert 0.9 * alone < bounds[-1] < 1.01 * alone
     assert chosen.proved((2, 2, 2)) == 0
 

@@ -139,7 +139,7 @@ def false_claims(m: int, epsilon: float, level: float) -> tuple[float, float]:
         member = np.array(labels)
         scores = np.arange(m, dtype=float)
         game = ObservedGame(scores=scores, values=scores, member=member, sides="both", seed=0)
-        bound = correction.at_known(odds, game, level).bound
+        bound = correction.proof_at_known(odds, game, level).bound
         here = float(np.where(member, chance, 1 - chance).prod())
         false += here * (bound > epsilon)
         proved += here * (bound > 0)
@@ -179,7 +179,7 @@ def test_the_look_at_unlike_odds_keeps_the_whole_level(
     def of_coins(correct: int, offsets: FloatArray, level: float) -> float:
         return float(stats.poisson_binomial_epsilon(correct, 0 * offsets, beta=level))
 
-    monkeypatch.setattr(offsets_module, "epsilon_of", of_coins)
+    monkeypatch.setattr(offsets_module, "epsilon_of_offsets", of_coins)
     assert false_claims(10, 1.0, level)[0] > level
 
 

@@ -66,7 +66,7 @@ class MatchingPlan:
     @cached_property
     def best_number(self) -> int:
         """The number of guesses that is best at the reference."""
-        return self.correction.planned(self.game, self.expected_kept, self.level)
+        return self.correction.planned_number(self.game, self.expected_kept, self.level)
 
     @cached_property
     def ranked(self) -> Guesses:
@@ -138,7 +138,7 @@ class ChosenGuesses:
         claim = self.plan.correction.claim
         # Pure DP leaves the choice of a number free
         if not self.levels or isinstance(claim, PureDP):
-            return self.plan.correction.counted(self.plan.game, counts, self.level)
+            return self.plan.correction.bound_of_counts(self.plan.game, counts, self.level)
         if isinstance(claim, ApproxDP):
             return self._approximate_epsilon(counts, claim.delta)
         test, index = self._joint_test(kept)

@@ -15,7 +15,7 @@ from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.audits.zero_run.blind import ridge_coefficients
 from leakbound.audits.zero_run.game import Guesses
 from leakbound.audits.zero_run.levels import ChosenGuesses, MatchingPlan, surely_kept
-from leakbound.audits.zero_run.log_odds import OddsSet, kept_chance
+from leakbound.audits.zero_run.log_odds import OddsSet, keep_probability
 from leakbound.cuts.look import CAUTION, PILOT_GUESSES, Look, most_promising
 from leakbound.errors import LeakboundError
 
@@ -34,7 +34,7 @@ def pilot_guesses(plan: MatchingPlan, look: Look, level: float) -> ChosenGuesses
     pilot = weighted_pilot(ranked.signs * log_odds, game.right(ranked))
     testable = testable_ranks(pilot)
     # 2. How many ranks surely keep each number of guesses, and what these prove.
-    keep_probabilities = kept_chance(log_odds[testable])
+    keep_probabilities = keep_probability(log_odds[testable])
     guess_numbers = np.array(rule.levels)
     needed_ranks = np.searchsorted(surely_kept(keep_probabilities), guess_numbers) + 1
     accuracies = np.array(pilot.accuracy(needed_ranks.tolist(), CAUTION))
