@@ -17,11 +17,11 @@ from leakbound.audits.road import Request
 from leakbound.audits.zero_run.audit import correction_of
 from leakbound.audits.zero_run.correction import Correction
 from leakbound.audits.zero_run.game import ObservedGame, usable
-from leakbound.audits.zero_run.levels import Ladder, Level, planned_number
+from leakbound.audits.zero_run.levels import MatchingPlan, planned_guesses
 from leakbound.audits.zero_run.log_odds import OddsSet
 from leakbound.audits.zero_run.matching import Match
 from leakbound.audits.zero_run.options import CorrectionChoice, ZeroRunOptions
-from leakbound.audits.zero_run.search import Matching
+from leakbound.audits.zero_run.search import MatchingSearch
 from leakbound.claims import Claim
 from leakbound.cuts import Fixed, Proof
 from leakbound.cuts.shift import Shift
@@ -40,19 +40,19 @@ class OverSet:
 
     def proof(self) -> Proof:
         """Return the least that is proved over the set."""
-        return self.correction.prove(self.odds, self.game, self.level)
+        return self.correction.proof_at_level(self.odds, self.game, self.level)
 
-    def matchings(self) -> list[Matching]:
+    def matchings(self) -> list[MatchingSearch]:
         """Return the search of each test for which guesses were chosen."""
         assert isinstance(self.correction, Match)
         if isinstance(self.correction.cuts, Fixed):
             level = self.odds.of_draw(self.level)
-            ladder = Ladder.of(self.correction, self.odds, self.game, level)
-            return [Matching(planned_number(ladder, level))]
+            plan = MatchingPlan.of(self.correction, self.odds, self.game, level)
+            return [MatchingSearch(planned_guesses(plan, level))]
         _, tests = self.correction.tests(self.odds, self.game, self.level)
-        return [Matching(chosen) for chosen in tests]
+        return [MatchingSearch(chosen) for chosen in tests]
 
-    def reported(self, proof: Proof) -> Matching:
+    def reported(self, proof: Proof) -> MatchingSearch:
         """Return the search of the test that proves most."""
         parts: Any = proof.options.get("parts", [{"bound": 0.0}])
         best = max(range(len(parts)), key=lambda place: float(parts[place]["bound"]))
@@ -252,11 +252,11 @@ def _tilt(offsets: FloatArray, correct: int) -> float:
     return low
 
 
-def missed_by_matching(matching: Matching, result: Proof, rng: np.random.Generator) -> float:
+def missed_by_matching(matching: MatchingSearch, result: Proof, rng: np.random.Generator) -> float:
     """Return by how much less matching proves at a member found here."""
     chosen, shift = matching.chosen, shift_of(result)
-    found, game = chosen.ladder.odds.found, chosen.ladder.game
-    claim = chosen.ladder.correction.claim
+    found, game = chosen.plan.odds.found, chosen.plan.game
+    claim = chosen.plan.correction.claim
     right = np.zeros(found.audited, dtype=np.bool_)
     right[shift.rows] = found.member[shift.rows] == (shift.signs > 0)
     made = np.zeros(found.audited)
@@ -266,14 +266,14 @@ def missed_by_matching(matching: Matching, result: Proof, rng: np.random.Generat
     def value(log_odds: FloatArray) -> FloatArray:
         # what the recursion makes of the counts; parts of a correct guess tell equal ones apart
         table = matching.reached(log_odds)
-        proved = (roughly(*matching.counts(one)) for one in table)
+        proved = (roughly(*matching.whole_counts(one)) for one in table)
         nearly: FloatArray = table[:, 2] - 0.1 * table[:, 0]
         return np.array(list(proved)) + 1e-6 * nearly
 
     @cache
     def roughly(correct: int, guesses: int, kept: int) -> float:
-        if isinstance(chosen, Level):
-            return chosen.roughly((correct, guesses, kept))
+        if chosen.levels:
+            return chosen.roughly_proved((correct, guesses, kept))
         return claim.lower_bound(
             correct, guesses, kept, chosen.level, test="recursion", one_sided=game.one_sided
         )
@@ -286,5 +286,7 @@ def missed_by_matching(matching: Matching, result: Proof, rng: np.random.Generat
         return slopes
 
     lowest = np.array(least_found(found, shift.coefficients, value, slope, rng))
-    proved = [matching.chosen.proved(matching.counts(one)) for one in matching.reached(lowest)]
+    proved = [
+        matching.chosen.proved(matching.whole_counts(one)) for one in matching.reached(lowest)
+    ]
     return result.bound - min(proved)

@@ -10,7 +10,7 @@ import flat
 import leakbound as lb
 from leakbound._base.odds import expit
 from leakbound._base.types import BoolArray, FloatArray, SidesChoice
-from leakbound.audits.zero_run.levels import Level
+from leakbound.audits.zero_run.levels import ChosenGuesses
 from leakbound.propensity import ConfidenceSet, LogisticPropensity
 from leakbound.stats.distribution_shift import match
 from set_search import OverSet, over_set
@@ -34,12 +34,12 @@ def over_plausible(claim: Any, sides: SidesChoice, mu: float) -> OverSet:
     return over_set(scores, found, claim=claim, sides=sides, guide=guide, correction="match")
 
 
-def chosen_level(one: OverSet) -> Level | None:
+def chosen_level(one: OverSet) -> ChosenGuesses | None:
     first, *_ = one.matchings()
-    return first.chosen if isinstance(first.chosen, Level) else None
+    return first.chosen if first.chosen.levels else None
 
 
-def inside(level: Level) -> BoolArray:
+def inside(level: ChosenGuesses) -> BoolArray:
     """Who may be guessed about."""
     within = np.zeros(M, dtype=np.bool_)
     within[level.order.rows[: level.inside]] = True
@@ -101,7 +101,7 @@ def test_fewer_kept_than_guesses_is_a_level_of_its_own() -> None:
     assert bounds[0] > 0
     assert bounds == sorted(set(bounds))
     # as many guesses as examples: the number by itself proves nearly as much
-    alone = one.correction.counted(one.game, (kept, kept, kept), chosen.level)
+    alone = one.correction.bound_of_counts(one.game, (kept, kept, kept), chosen.level)
     assert 0.9 * alone < bounds[-1] < 1.01 * alone
     assert chosen.proved((2, 2, 2)) == 0
 

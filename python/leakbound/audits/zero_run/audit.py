@@ -38,7 +38,7 @@ from leakbound.audits.road import (
     assemble,
     read,
 )
-from leakbound.audits.zero_run.correction import Correction, fair
+from leakbound.audits.zero_run.correction import Correction, proof_of_fair_coins
 from leakbound.audits.zero_run.game import ObservedGame
 from leakbound.audits.zero_run.learning import (
     Learning,
@@ -47,7 +47,7 @@ from leakbound.audits.zero_run.learning import (
     learnt,
     table_of_folds,
 )
-from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet, known
+from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet, known_log_odds
 from leakbound.audits.zero_run.matching import Match
 from leakbound.audits.zero_run.offsets import PoissonBinomial
 from leakbound.audits.zero_run.options import CorrectionChoice, Uncertainty, ZeroRunOptions
@@ -71,7 +71,7 @@ CORRECTIONS: dict[CorrectionName, type[Correction]] = {
 }
 """What takes shift out of a proof."""
 # Share of examples kept below which most of them are wasted.
-_SCARCE = 0.1
+_FEW_KEPT = 0.1
 _WITHHELD = Message(
     "the propensity model was refuted, so the bound is withheld: fit a richer one, or pass "
     "{release_refuted=True} to {ZeroRun} to see the bound"
@@ -198,23 +198,23 @@ class ZeroRun(ZeroRunOptions, Design[Listed, ZeroRunResult]):
     def audit(self, scores: Listed, request: Request, /) -> ZeroRunResult:
         """See `Design.audit`."""
         if isinstance(request.cuts, Weighted):
-            raise _not_in_advance(request.cuts)
+            raise _weights_depend_on_scores(request.cuts)
         refuse_replacing(request.claim)
         examples = read(scores, self.member, request.ids)
         propensity = self.propensity
-        if _by_set(propensity, self.uncertainty):
+        if _are_learnt_over_set(propensity, self.uncertainty):
             logistic = cast("PropensityFit | CrossFit | LogisticPropensity", propensity)
             learning = Learning.of(logistic, examples, self)
             check_options(self, request, learning)
             odds: Odds = learnt(examples, learning, self, request)
         elif isinstance(propensity, CrossFit):
-            return self._by_folds(examples, propensity, request)
+            return self._best_of_folds(examples, propensity, request)
         else:
-            odds = known(examples, propensity, self, request)
+            odds = known_log_odds(examples, propensity, self, request)
         correction = correction_of(self, request, odds)
         return bound(examples, odds, correction, self, request)
 
-    def _by_folds(
+    def _best_of_folds(
         self, examples: AlignedScores, crossed: CrossFit, request: Request
     ) -> ZeroRunResult:
         """Audit every fold at its share of the level, by the model that did not see it.
@@ -232,7 +232,7 @@ class ZeroRun(ZeroRunOptions, Design[Listed, ZeroRunResult]):
         for rows, model in crossed.parts():
             own = replace(self, features=crossed.features[rows])
             part = AlignedScores(ExampleOrder(), attacks.taken(rows), examples.member[rows])
-            odds = known(part, model, own, of_fold, table.taken(rows))
+            odds = known_log_odds(part, model, own, of_fold, table.taken(rows))
             correction = correction_of(own, of_fold, odds)
             results.append(bound(part, odds, correction, own, of_fold))
         withheld = [fold for fold, result in enumerate(results) if result.withheld]
@@ -244,7 +244,7 @@ class ZeroRun(ZeroRunOptions, Design[Listed, ZeroRunResult]):
             best,
             options=best.options | {"fold": chosen, "folds": bounds.tolist(), "folds_level": level},
             confidence=request.confidence,
-            _naive=Lazy(lambda: naive(examples, request)),
+            _naive=Lazy(lambda: bound_without_correction(examples, request)),
             _provenance=Lazy(lambda: Provenance.of(request.seed, **inputs)),
         )
 
@@ -263,28 +263,30 @@ def bound(
     """
     level = odds.share * request.level
     # 1. What is proved at the level that the error of log-odds leaves.
-    games = {name: _game_of(examples, odds, name, request) for name in odds.scores}
-    proof = AnyAttacks(games).prove(level, partial(correction.prove, odds))
+    games = {name: _observed_game(examples, odds, name, request) for name in odds.scores}
+    proof = AnyAttacks(games).prove(level, partial(correction.proof_at_level, odds))
     shift = proof.shift
     assert shift is not None
     game = games[str(proof.options.get("attack", ""))]
     # 2. The grounds for it.
     at_attack = shares.ATTACKS.of(level, len(games))
-    assumed = conditions(odds, drawn, options, shift.correction, examples.attacks.others)
-    stated = _options(odds, shift, options, request, at_attack)
+    assumed = conditions_of_zero_run(
+        odds, drawn, options, shift.correction, examples.attacks.others
+    )
+    stated = _options_of_zero_run(odds, shift, options, request, at_attack)
     design = replace(
         odds,
         assumptions=(*assumed, *family_assumption(request.claim)),
         options={**stated, **odds.options},
-        warnings=_notes(odds, shift, game, request.claim),
+        warnings=_warnings_of_zero_run(odds, shift, game, request.claim),
         inputs={**examples.attacks.digested, "member": examples.member, **odds.inputs},
     )
-    fields = assemble(proof, design, request) | _of_game(game)
-    fields["warnings"] = _with_filled(game, fields["warnings"])
+    fields = assemble(proof, design, request) | _fields_of_game(game)
+    fields["warnings"] = _with_warning_of_part(game, fields["warnings"])
     # 3. Nothing is reported where the propensities were refuted.
     withheld = odds.refuted and not options.release_refuted
     if withheld:
-        fields |= _nothing(fields["options"], design.warnings)
+        fields |= _withheld_fields(fields["options"], design.warnings)
     compared = shift.correction == "match" and not withheld
     return ZeroRunResult(
         **fields,
@@ -295,22 +297,22 @@ def bound(
         bootstrap=shift.bootstrap,
         falsification=odds.falsification,
         withheld=withheld,
-        learnt=_least_favourable(odds, shift, request),
-        _naive=Lazy(lambda: naive(examples, request)),
+        learnt=_learnt_log_odds(odds, shift, request),
+        _naive=Lazy(lambda: bound_without_correction(examples, request)),
         _overlap=Lazy(lambda: odds.overlap(examples.member)),
         _by_tampering=Lazy(
-            lambda: _by_tampering(odds, game, correction, at_attack) if compared else None
+            lambda: _bound_by_tampering(odds, game, correction, at_attack) if compared else None
         ),
     )
 
 
-def _not_in_advance(cuts: Weighted) -> OptionError:
+def _weights_depend_on_scores(cuts: Weighted) -> OptionError:
     """Return the error of cuts that depend on scores."""
     message = "{cuts} is not for Zero-Run: use one that is fixed in advance"
     return OptionError(Message(message, cuts=Option("cuts", cuts)))
 
 
-def _of_game(game: ObservedGame) -> Named:
+def _fields_of_game(game: ObservedGame) -> Named:
     """Return the fields of a result about all that was audited, whatever matching keeps."""
     return {
         "wording": GIVEN,
@@ -320,7 +322,7 @@ def _of_game(game: ObservedGame) -> Named:
     }
 
 
-def _nothing(options: Named, warnings: Strings) -> Named:
+def _withheld_fields(options: Named, warnings: Strings) -> Named:
     """Return the fields of a result that is withheld, as is what its parts prove."""
     others = {name: value for name, value in options.items() if name != "parts"}
     return {
@@ -332,7 +334,9 @@ def _nothing(options: Named, warnings: Strings) -> Named:
     }
 
 
-def _game_of(examples: AlignedScores, odds: Odds, name: str, request: Request) -> ObservedGame:
+def _observed_game(
+    examples: AlignedScores, odds: Odds, name: str, request: Request
+) -> ObservedGame:
     """Return the game of an attack, of the examples that are audited."""
     return ObservedGame(
         scores=examples.attacks.scores[name][odds.rows],
@@ -343,7 +347,7 @@ def _game_of(examples: AlignedScores, odds: Odds, name: str, request: Request) -
     )
 
 
-def _options(
+def _options_of_zero_run(
     odds: Odds, shift: Shift, options: ZeroRunOptions, request: Request, level: float
 ) -> dict[str, JsonValue]:
     """Return the options of an attack's audit as results show them."""
@@ -366,34 +370,38 @@ def _options(
     }
 
 
-def _notes(odds: Odds, shift: Shift, game: ObservedGame, claim: Claim) -> tuple[str, ...]:
+def _warnings_of_zero_run(
+    odds: Odds, shift: Shift, game: ObservedGame, claim: Claim
+) -> tuple[str, ...]:
     """Return what a reader should know of ties, log-odds, what is kept and δ."""
     notes = (*tie_warnings(game.ranked()), *odds.warnings)
-    if shift.kept < _SCARCE * game.examples:
-        notes += (_scarce(shift.kept, game.examples),)
+    if shift.kept < _FEW_KEPT * game.examples:
+        notes += (_matching_keeps_few(shift.kept, game.examples),)
     return notes + delta_warnings(claim.delta, game.examples)
 
 
-def _scarce(kept: int, examples: int) -> str:
+def _matching_keeps_few(kept: int, examples: int) -> str:
     return f"matching keeps {kept} of {examples} examples: members and non-members hardly overlap"
 
 
-def _with_filled(game: ObservedGame, warnings: tuple[str, ...]) -> tuple[str, ...]:
+def _with_warning_of_part(game: ObservedGame, warnings: tuple[str, ...]) -> tuple[str, ...]:
     """Return warnings with one of a part whose scores are all one, if there is any."""
-    told = premises.filled({"": game.scores}, game.member).get("", "")
-    return premises.with_filled(told, warnings)
+    warning_of_part = premises.filled({"": game.scores}, game.member).get("", "")
+    return premises.with_filled(warning_of_part, warnings)
 
 
-def _by_tampering(odds: Odds, game: ObservedGame, correction: Correction, level: float) -> float:
+def _bound_by_tampering(
+    odds: Odds, game: ObservedGame, correction: Correction, level: float
+) -> float:
     """Return what tampering proves in place of matching, all else the same."""
     cuts = correction.cuts if isinstance(correction.cuts, Fixed) else None
     tamper = Tamper(claim=correction.claim, cuts=cuts, variant=correction.variant)
-    return tamper.prove(odds, game, level).bound
+    return tamper.proof_at_level(odds, game, level).bound
 
 
 def correction_of(options: ZeroRunOptions, request: Request, odds: Odds) -> Correction:
     """Return how shift is taken out."""
-    correction = CORRECTIONS[_name_of(options, request.claim, odds)]
+    correction = CORRECTIONS[_correction_name(options, request.claim, odds)]
     return correction(
         claim=request.claim,
         cuts=request.cuts,
@@ -402,10 +410,10 @@ def correction_of(options: ZeroRunOptions, request: Request, odds: Odds) -> Corr
     )
 
 
-def _name_of(options: ZeroRunOptions, claim: Claim, odds: Odds) -> CorrectionName:
+def _correction_name(options: ZeroRunOptions, claim: Claim, odds: Odds) -> CorrectionName:
     correction = options.correction
     if options.variant == "untampered":
-        return _untampered(correction, claim)
+        return _untampered_correction(correction, claim)
     if correction != "conditional":
         return correction
     if isinstance(claim, PureDP):
@@ -414,7 +422,7 @@ def _name_of(options: ZeroRunOptions, claim: Claim, odds: Odds) -> CorrectionNam
     return "tamper" if limited else "match"
 
 
-def _untampered(correction: CorrectionChoice, claim: Claim) -> CorrectionName:
+def _untampered_correction(correction: CorrectionChoice, claim: Claim) -> CorrectionName:
     """Return the one correction that leaves guesses untampered, or refuse others."""
     if isinstance(claim, ApproxDP) and correction in {"conditional", "poisson_binomial"}:
         return "poisson_binomial"
@@ -425,7 +433,7 @@ def _untampered(correction: CorrectionChoice, claim: Claim) -> CorrectionName:
     raise OptionError(Message(message, claim=claim.name, by=correction))
 
 
-def naive(examples: AlignedScores, request: Request) -> float:
+def bound_without_correction(examples: AlignedScores, request: Request) -> float:
     """Return the ε claimed by an audit that takes every membership for a fair coin."""
     claim = request.claim
 
@@ -433,14 +441,14 @@ def naive(examples: AlignedScores, request: Request) -> float:
         game = ScoreGame(
             scores=scores, member=examples.member, sides=request.sides, seed=request.seed
         )
-        return fair(claim, None, game, level)
+        return proof_of_fair_coins(claim, None, game, level)
 
     proved = examples.attacks.prove(request.level, prove).bound
     curve = claim.rejected(proved, request.sides)
     return as_epsilon(claim, proved, curve, claim.stored_least_delta(request.sides))
 
 
-def _least_favourable(odds: Odds, shift: Shift, request: Request) -> LearntLogOdds | None:
+def _learnt_log_odds(odds: Odds, shift: Shift, request: Request) -> LearntLogOdds | None:
     """Return the confidence set, with the member at which least is proved."""
     if not isinstance(odds, OddsSet):
         return None
@@ -458,7 +466,7 @@ def _least_favourable(odds: Odds, shift: Shift, request: Request) -> LearntLogOd
     )
 
 
-def conditions(
+def conditions_of_zero_run(
     odds: Odds,
     drawn: tuple[Assumption, Assumption],
     options: ZeroRunOptions,
@@ -500,7 +508,7 @@ def conditions(
     )
 
 
-def _by_set(propensity: Propensities, asked: Uncertainty | None) -> bool:
+def _are_learnt_over_set(propensity: Propensities, asked: Uncertainty | None) -> bool:
     """Return whether log-odds are learnt over a confidence set, or refuse what has none."""
     given = cast("Any", propensity)
     fitted = isinstance(given, PropensityFit | CrossFit)

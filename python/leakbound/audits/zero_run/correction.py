@@ -42,7 +42,7 @@ AT_A_MEMBER = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Corrected(Stated):
+class ShiftCorrected(Stated):
     """A test of guesses with shift taken out, in words of results."""
 
     on_path: ClassVar[bool] = False
@@ -64,7 +64,7 @@ class Corrected(Stated):
         inverted = inverted_warnings(proof.ranking)
         best = proof.best
         sides = proof.game.sides
-        if proof.reason or (self.scanned and _are_few(proof)):
+        if proof.reason or (self.scanned and _are_few_guesses(proof)):
             return inverted
         near = near_ceiling(
             best.logit,
@@ -76,7 +76,7 @@ class Corrected(Stated):
         return (*inverted, near) if near else inverted
 
 
-def _are_few(proof: Proof) -> bool:
+def _are_few_guesses(proof: Proof) -> bool:
     """Return whether a free number of guesses is below a tenth, which proves less than all do."""
     size = proof.ranking.examples
     if proof.game.sides == "member":
@@ -85,7 +85,7 @@ def _are_few(proof: Proof) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Tested:
+class TestedGuesses:
     """Guesses that a correction tested, and what it adds to the words of a result."""
 
     guesses: Guesses
@@ -112,55 +112,56 @@ class Correction(ABC):
         """Return what guesses are ranked by unless asked otherwise."""
         return "residual"
 
-    def prove(self, odds: Odds, game: ObservedGame, level: float) -> Proof:
+    def proof_at_level(self, odds: Odds, game: ObservedGame, level: float) -> Proof:
         """Return what guesses prove at a level, whatever the log-odds that are not ruled out."""
         if odds.refusal:
-            return self._refused(odds, game, level)
+            return self._proof_without_set(odds, game, level)
         if isinstance(odds, OddsBox):
-            return self._at_box(odds, game, level)
+            return self._proof_at_box(odds, game, level)
         assert isinstance(odds, OddsSet)
-        perfect = game.perfect()
         return replace(
-            self.over_set(odds, game, level),
-            perfect=lambda: self.over_set(odds, perfect, level).bound,
+            self.proof_over_set(odds, game, level),
+            perfect=lambda: self.proof_over_set(odds, game.perfect(), level).bound,
         )
 
-    def _at_box(self, odds: OddsBox, game: ObservedGame, level: float) -> Proof:
+    def _proof_at_box(self, odds: OddsBox, game: ObservedGame, level: float) -> Proof:
         """Return what is proved at log-odds that are known, or learnt elsewhere with replicates."""
-        proof = self.at_known(odds, game, odds.of_test(level))
+        proof = self.proof_at_known(odds, game, odds.of_test(level))
         if odds.draws is None:
             return proof
-        return _replicated(proof, odds.draws, shares.PERCENTILE.of(level))
+        return _percentile_over_replicates(proof, odds.draws, shares.PERCENTILE.of(level))
 
     @abstractmethod
-    def at_known(self, odds: OddsBox, game: ObservedGame, level: float) -> Proof:
+    def proof_at_known(self, odds: OddsBox, game: ObservedGame, level: float) -> Proof:
         """Return what is proved at log-odds that are known, within limits of each at most."""
 
     @abstractmethod
-    def over_set(self, odds: OddsSet, game: ObservedGame, level: float) -> Proof:
+    def proof_over_set(self, odds: OddsSet, game: ObservedGame, level: float) -> Proof:
         """Return the least that is proved at any member of a confidence set."""
 
-    def _refused(self, odds: Odds, game: ObservedGame, level: float) -> Proof:
+    def _proof_without_set(self, odds: Odds, game: ObservedGame, level: float) -> Proof:
         """Return that nothing is proved, as there is no confidence set."""
         nobody = game.guessed(game.values, 0)
-        tested = Tested(guesses=nobody, reason=odds.refusal)
-        return self.proof(game, Best(0.0, 0, 0), self.shift(game), tested, level=level)
+        tested = TestedGuesses(guesses=nobody, reason=odds.refusal)
+        return self.proof_of_guesses(
+            game, Best(0.0, 0, 0), self.shift_of(game), tested, level=level
+        )
 
     # --- what is proved
 
-    def shift(self, game: ObservedGame, kept: int | None = None) -> Shift:
+    def shift_of(self, game: ObservedGame, kept: int | None = None) -> Shift:
         """Return that shift is taken out this way; if None, no example is left out."""
         size = game.examples if kept is None else kept
         return Shift(
             correction=self.name, adversary=self.adversary, kept=size, effective=float(size)
         )
 
-    def proof(
+    def proof_of_guesses(
         self,
         game: ObservedGame,
         best: Best,
         shift: Shift,
-        tested: Tested,
+        tested: TestedGuesses,
         *,
         level: float,
         perfect: Callable[[], float] = lambda: 0.0,
@@ -173,9 +174,9 @@ class Correction(ABC):
             thresholds = ""  # none could be
         reason = tested.reason
         if not reason and not best.logit > 0:
-            reason = _unproved(best, shift)
+            reason = _shift_explains(best, shift)
         return Proof(
-            policy=Corrected(
+            policy=ShiftCorrected(
                 theorem=tested.theorem,
                 claim=self.claim,
                 thresholds=thresholds,
@@ -191,10 +192,10 @@ class Correction(ABC):
             options={"cuts": encode(cuts), **tested.options},
             shift=replace(shift, rows=guesses.rows, signs=guesses.signs),
             perfect=perfect,
-            points=lambda most: _points(game.right(guesses), best, most),
+            points=lambda most: _points_of_guesses(game.right(guesses), best, most),
         )
 
-    def as_coins(
+    def proof_as_fair_coins(
         self,
         ranks: FloatArray,
         game: ObservedGame,
@@ -203,18 +204,18 @@ class Correction(ABC):
     ) -> Proof:
         """Audit examples as if every membership had been a fair coin."""
         coins = ScoreGame(scores=ranks, member=game.member, sides=game.sides, seed=game.seed)
-        return fair(self.claim, cuts, coins, level)
+        return proof_of_fair_coins(self.claim, cuts, coins, level)
 
-    def planned(self, game: ObservedGame, examples: int, level: float) -> int:
+    def planned_number(self, game: ObservedGame, examples: int, level: float) -> int:
         """Return the number of guesses about so many examples, fixed before labels."""
         cuts = self.cuts
         if cuts is None:
             cuts, _ = plan_guesses(examples, level, self.claim, game.sides)
         if not isinstance(cuts, Fixed):
-            raise _not_fixed(cuts)
+            raise _cuts_without_fixed_number(cuts)
         return min(cuts.guesses, examples)
 
-    def counted(
+    def bound_of_counts(
         self,
         game: ObservedGame,
         counts: tuple[int, int, float],
@@ -230,15 +231,15 @@ class Correction(ABC):
 
     # --- what guesses are ranked by, where log-odds are known
 
-    def ranked_by(self, odds: OddsBox, game: ObservedGame) -> FloatArray:
+    def adversary_ranks(self, odds: OddsBox, game: ObservedGame) -> FloatArray:
         """Return what the adversary ranks by: a function of scores and propensities alone."""
         if self.adversary == "raw":
             return game.values
         if self.adversary == "residual":
             return residual_scores(game.values, odds.estimate)
-        return self.weight(odds) * (game.values - np.median(game.values))
+        return self.survival_weights(odds) * (game.values - np.median(game.values))
 
-    def weight(self, odds: OddsBox) -> FloatArray:
+    def survival_weights(self, odds: OddsBox) -> FloatArray:
         """Return the share of guesses that tampering leaves, whichever way they go."""
         excess = np.abs(odds.estimate)
         if self.variant == "paper":
@@ -246,19 +247,19 @@ class Correction(ABC):
         return survival(excess, np.zeros(1))
 
 
-def _not_fixed(cuts: CutPolicy) -> OptionError:
+def _cuts_without_fixed_number(cuts: CutPolicy) -> OptionError:
     """Return the error of cuts that do not fix the number of guesses."""
     message = "{cuts} is not for this correction: take {Fixed}, or None"
     return OptionError(Message(message, cuts=Option("cuts", type(cuts))))
 
 
-def joined_over_set(
+def larger_proof_over_set(
     parts: Parts, game: ObservedGame, proofs: list[Proof], level: float, theorem: str
 ) -> Proof:
     """Return the larger bound of several tests over a confidence set, and why it is valid."""
     joined = parts.joined(game, proofs, level)
     policy = joined.winner.policy
-    assert isinstance(policy, Corrected)
+    assert isinstance(policy, ShiftCorrected)
     assert joined.shift is not None
     estimate = max(proof.shift.at_estimate for proof in proofs if proof.shift is not None)
     return replace(
@@ -269,13 +270,15 @@ def joined_over_set(
     )
 
 
-def fair(claim: Claim, cuts: CutPolicy | None, game: ScoreGame, level: float) -> Proof:
+def proof_of_fair_coins(
+    claim: Claim, cuts: CutPolicy | None, game: ScoreGame, level: float
+) -> Proof:
     """Audit a game as if every membership had been a fair coin."""
     policy = policy_of(claim, cuts, game.examples, game.sides, level)
     return policy.audit(game, level)
 
 
-def least_fixed(refuted: Callable[[float], float]) -> float:
+def smallest_epsilon_left(refuted: Callable[[float], float]) -> float:
     """Return inf{ε : not refuted}, given what the count for an ε refutes, which rises with ε.
 
     From 0 upwards, ε becomes the largest that its own count refutes, until it stays.
@@ -286,7 +289,7 @@ def least_fixed(refuted: Callable[[float], float]) -> float:
     return epsilon
 
 
-def _replicated(proof: Proof, draws: FloatArray, p: float) -> Proof:
+def _percentile_over_replicates(proof: Proof, draws: FloatArray, p: float) -> Proof:
     """Allow for the uncertainty of propensities with replicates, by a percentile of bounds."""
     shift = proof.shift
     assert shift is not None
@@ -316,7 +319,7 @@ def _replicated(proof: Proof, draws: FloatArray, p: float) -> Proof:
     )
 
 
-def _unproved(best: Best, shift: Shift) -> str:
+def _shift_explains(best: Best, shift: Shift) -> str:
     """Say why nothing is proved."""
     if best.cut == 0:
         return "no tested threshold has more correct guesses than shift and chance explain"
@@ -326,7 +329,7 @@ def _unproved(best: Best, shift: Shift) -> str:
     return f"shift and chance explain {right}"
 
 
-def _points(right: np.ndarray, best: Best, most: int) -> CurvePoints:
+def _points_of_guesses(right: np.ndarray, best: Best, most: int) -> CurvePoints:
     """Return cuts of a path of guesses, the chosen one among them, which alone has a bound."""
     sampled, _ = _core.Path.from_successes(right).sample(most)
     chosen = [best.cut] if best.cut else []

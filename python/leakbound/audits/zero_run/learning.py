@@ -20,7 +20,7 @@ from leakbound.audits.road import AlignedScores, Request
 from leakbound.audits.zero_run.blind import blind_guesses
 from leakbound.audits.zero_run.dependence import Columns, columns_needed, separating
 from leakbound.audits.zero_run.game import beyond_features, usable
-from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet, other_share
+from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet, member_share_warnings
 from leakbound.audits.zero_run.options import ZeroRunOptions, audited, features_of
 from leakbound.cuts import Fixed, SecondLook
 from leakbound.errors import FitError, InputError, OptionError
@@ -125,9 +125,9 @@ class Learning:
     def beside(self, fitted: PropensityFit, member: BoolArray) -> "Learning":
         """Return the same with D', to which a model was fitted."""
         # The examples share an intercept with D' where its share of members is known.
-        warnings = self.warnings + _untold(self.left_out)
+        warnings = self.warnings + _unaudited_examples(self.left_out)
         if not fitted.own_intercept:
-            warnings += other_share(fitted, member)
+            warnings += member_share_warnings(fitted, member)
         return replace(
             self,
             reference=(fitted.rows.features, fitted.rows.member),
@@ -164,8 +164,8 @@ def learnt(
     rows = audited(examples, largest, options, request, learning.left_out)
     beyond = rows[:0]
     if options.max_log_odds is not None:
-        beyond = _beyond(largest > options.limit, learning.left_out)
-    columns = _columns(learning, np.concatenate([rows, beyond]))
+        beyond = _rows_beyond_limit(largest > options.limit, learning.left_out)
+    columns = _columns_of_model(learning, np.concatenate([rows, beyond]))
     seen = learning.seen[rows]
     refusal = ""
     tests: FormTests = ()
@@ -173,11 +173,11 @@ def learnt(
     try:
         found = _confidence_set(member, learning, request, (rows, beyond, columns.needed))
     except FitError as error:
-        way_out = _way_out(learning, columns, rows, member)
-        refusal = Message("{error}{way_out}", error=error, way_out=way_out)
+        advice = _advice_on_separation(learning, columns, rows, member)
+        refusal = Message("{error}{advice}", error=error, advice=advice)
     else:
         if options.falsify:
-            tests = _tried(found, learning, seen, seed)
+            tests = _tests_of_form(found, learning, seen, seed)
         odds = OddsSet(
             found=found,
             guide=guide[rows],
@@ -189,15 +189,15 @@ def learnt(
     return replace(
         odds,
         rows=rows,
-        scores=_blinded(examples, rows, seen, options, seed),
+        scores=_scores_beyond_features(examples, rows, seen, options, seed),
         abstained=member.size - rows.size,
         share=shares.AT_MEMBER.of(1.0),
         kind="conditional_lower_bound",
         refuted=any(one.refuted for one in tests),
         refusal=refusal,
-        theorem=_theorem(request.level),
-        assumptions=_assumptions(learning, tests, refusal),
-        warnings=_warnings(learning, columns, tests, refusal),
+        theorem=_confidence_set_theorem(request.level),
+        assumptions=_assumptions_of_learning(learning, tests, refusal),
+        warnings=_warnings_of_learning(learning, columns, tests, refusal),
         options={
             "uncertainty": "set",
             "set_level": shares.SET.of(request.level),
@@ -208,21 +208,23 @@ def learnt(
     )
 
 
-def _beyond(is_beyond: BoolArray, left_out: BoolArray | None) -> IntArray:
+def _rows_beyond_limit(is_beyond: BoolArray, left_out: BoolArray | None) -> IntArray:
     """Return the rows beyond the limit of log-odds of which features tell all."""
     if left_out is not None:
         is_beyond &= ~left_out
     return np.flatnonzero(is_beyond)
 
 
-def _theorem(level: float) -> str:
+def _confidence_set_theorem(level: float) -> str:
     """Return why a bound over the set is valid, and what each of its parts has of the level."""
     set_level = shares.SET.of(level)
     test_level = shares.AT_MEMBER.of(level)
     return _THEOREM.format(set=set_level, test=test_level, both=set_level + test_level)
 
 
-def _way_out(learning: Learning, columns: Columns, rows: IntArray, member: BoolArray) -> str:
+def _advice_on_separation(
+    learning: Learning, columns: Columns, rows: IntArray, member: BoolArray
+) -> str:
     """Return what to do about columns that decide membership, or are combinations of others."""
     deciding = separating(learning.features[rows], learning.names, member[rows])
     if deciding:
@@ -232,14 +234,16 @@ def _way_out(learning: Learning, columns: Columns, rows: IntArray, member: BoolA
     return ""
 
 
-def _tried(found: ConfidenceSet, learning: Learning, seen: FloatArray, seed: int) -> FormTests:
+def _tests_of_form(
+    found: ConfidenceSet, learning: Learning, seen: FloatArray, seed: int
+) -> FormTests:
     """Return tests of the model's form, the bets first."""
     more = None if learning.seen is learning.features else seen
     bets = bet_against_set(found, features=seen, seed=seed)
     return products_missing(found, features=more), link_bent(found), bets
 
 
-def _blinded(
+def _scores_beyond_features(
     examples: AlignedScores, rows: IntArray, seen: FloatArray, options: ZeroRunOptions, seed: int
 ) -> dict[str, FloatArray]:
     """Return the scores of each attack less what features predict of them."""
@@ -250,7 +254,7 @@ def _blinded(
     return blind
 
 
-def _assumptions(
+def _assumptions_of_learning(
     learning: Learning, tests: FormTests, refusal: str
 ) -> tuple[Assumption, Assumption]:
     """Say what is known of the model, and what it was learnt from."""
@@ -258,7 +262,7 @@ def _assumptions(
     text = f"{_LINEAR}; not refuted ({tried}). Missing features and mild misfit cannot be detected."
     status: Status = "unverifiable"
     if not tests:
-        text = _untested(refusal)
+        text = _untested_form(refusal)
     elif any(one.refuted for one in tests):
         text = f"{_LINEAR}: REFUTED. {tried}."
         status = "contradicted"
@@ -271,29 +275,29 @@ def _assumptions(
     )
 
 
-def _untested(refusal: str) -> str:
+def _untested_form(refusal: str) -> str:
     """Say that the form of the model was not tested, and why there is no confidence set, if so."""
     if refusal:
         return f"{_LINEAR}; no confidence set: {refusal}."
     return f"{_LINEAR}; the form was not tested."
 
 
-def _warnings(
+def _warnings_of_learning(
     learning: Learning,
     columns: Columns,
     tests: FormTests,
     refusal: str,
 ) -> Strings:
     """Say what limits the audit; often nothing."""
-    notes = [_refuted(one, columns, learning) for one in tests if one.refuted]
+    notes = [_refuted_form(one, columns, learning) for one in tests if one.refuted]
     if not tests and not refusal:
         notes.append("the form of the propensity model was not tested: falsify=False")
     if columns.left_out:
-        notes.append(_needless(columns.left_out, learning.features.shape[1]))
+        notes.append(_redundant_columns(columns.left_out, learning.features.shape[1]))
     return (*learning.warnings, *notes)
 
 
-def _needless(left_out: Strings, width: int) -> str:
+def _redundant_columns(left_out: Strings, width: int) -> str:
     """Say which columns the model does not need."""
     return (
         f"{len(left_out)} of {width} features are constant or depend on those before them and "
@@ -301,15 +305,15 @@ def _needless(left_out: Strings, width: int) -> str:
     )
 
 
-def _refuted(test: FormTest, columns: Columns, learning: Learning) -> str:
+def _refuted_form(test: FormTest, columns: Columns, learning: Learning) -> str:
+    lacking = _lacking_product(test, columns, learning)
     return (
-        f"propensity model refuted (p = {test.p_value:.2g}, {test.test}"
-        f"{_most(test, columns, learning)}): log-odds are not linear in the features, which may "
-        "explain correct guesses"
+        f"propensity model refuted (p = {test.p_value:.2g}, {test.test}{lacking}): log-odds are "
+        "not linear in the features, which may explain correct guesses"
     )
 
 
-def _most(test: FormTest, columns: Columns, learning: Learning) -> str:
+def _lacking_product(test: FormTest, columns: Columns, learning: Learning) -> str:
     """Name the features of the product that the model lacks most, if a test found one."""
     if not test.worst:
         return ""
@@ -346,16 +350,16 @@ def table_of_folds(crossed: CrossFit) -> FeatureTable:
 def check_options(options: ZeroRunOptions, request: Request, learning: Learning) -> None:
     """Refuse options that have no form over a confidence set."""
     if not isinstance(request.cuts, Fixed | SecondLook | None):
-        raise _without_form("cuts", request.cuts)
+        raise _no_form_over_set("cuts", request.cuts)
     if options.adversary is not None:
-        raise _without_form("adversary", options.adversary)
+        raise _no_form_over_set("adversary", options.adversary)
     if options.variant != "directional":
-        raise _without_form("variant", options.variant)
+        raise _no_form_over_set("variant", options.variant)
     if options.max_log_odds is not None:
-        _check_limit(learning)
+        _check_limit_of_log_odds(learning)
 
 
-def _check_limit(learning: Learning) -> None:
+def _check_limit_of_log_odds(learning: Learning) -> None:
     """Refuse a limit of log-odds of which nothing is known without the audited labels."""
     if learning.guide is None or learning.own_intercept:
         message = (
@@ -366,7 +370,7 @@ def _check_limit(learning: Learning) -> None:
         raise OptionError(Message(message))
 
 
-def _without_form(name: str, value: object) -> OptionError:
+def _no_form_over_set(name: str, value: object) -> OptionError:
     """Return the error that an option has no form over a confidence set."""
     message = (
         "{option} has no form over a confidence set of log-odds, which plans its own guesses "
@@ -376,21 +380,21 @@ def _without_form(name: str, value: object) -> OptionError:
     return OptionError(Message(message, option=Option(name, value)))
 
 
-def _columns(learning: Learning, rows: IntArray) -> Columns:
+def _columns_of_model(learning: Learning, rows: IntArray) -> Columns:
     """Return the columns that a model needs, none of them huge, and why it needs no others."""
     together = learning.features[rows]
     if learning.reference is not None:
         check_length(learning.reference[0][0], learning.features.shape[1], "features of D'")
         together = np.vstack([together, learning.reference[0]])
     if np.abs(together).max() > _HUGE:
-        raise InputError(_huge(together, learning.names))
+        raise InputError(_huge_feature(together, learning.names))
     columns = columns_needed(together, learning.names)
     if not columns.needed.size:
-        raise InputError(_constant(columns.left_out))
+        raise InputError(_all_features_constant(columns.left_out))
     return columns
 
 
-def _constant(left_out: Strings) -> str:
+def _all_features_constant(left_out: Strings) -> str:
     """Say that no feature varies."""
     return (
         f"every feature is constant: {', '.join(left_out)}. Pass features in which members and "
@@ -398,7 +402,7 @@ def _constant(left_out: Strings) -> str:
     )
 
 
-def _untold(left_out: BoolArray | None) -> Strings:
+def _unaudited_examples(left_out: BoolArray | None) -> Strings:
     """Say how many examples have what no number tells, where other examples settled the rules."""
     count = 0
     if left_out is not None:
@@ -411,7 +415,7 @@ def _untold(left_out: BoolArray | None) -> Strings:
     return (note,)
 
 
-def _huge(table: FloatArray, names: Strings) -> str:
+def _huge_feature(table: FloatArray, names: Strings) -> str:
     """Say which column has a number that is too large."""
     largest = np.abs(table).max(axis=0)
     column = int(largest.argmax())
@@ -436,7 +440,7 @@ def _confidence_set(
     features = learning.features[:, columns]
     reference = None
     if beyond.size or learning.reference is not None:
-        reference = _others(learning, features[beyond], member[beyond], columns)
+        reference = _rows_beside_audited(learning, features[beyond], member[beyond], columns)
     audited = np.ascontiguousarray(features[rows])
     return set_of_rows(
         (audited, member[rows], np.full(rows.size, learning.offset)),
@@ -447,7 +451,7 @@ def _confidence_set(
     )
 
 
-def _others(
+def _rows_beside_audited(
     learning: Learning, features: FloatArray, member: BoolArray, columns: IntArray
 ) -> LabelledRows:
     """Return the rows beyond the limit of log-odds, which are given, and those of D' below them."""

@@ -11,8 +11,7 @@ level l is tested is decided by labels outside H_l, kept or not; guessed are the
 examples of H_l. Those that decided are outside of every set that the example guessed about is in.
 """
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import TypeAlias, cast
@@ -42,46 +41,47 @@ Counts: TypeAlias = tuple[int, int, int]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Ladder:
-    """Numbers of guesses that are planned for the examples expected to be kept.
+class MatchingPlan:
+    """Numbers of guesses that are planned for the examples that matching is expected to keep.
 
-    `level` is the probability of error of one draw that they are planned for, and `failures` the
-    share of a test's level that failures of (ε, δ) have.
+    `level` is the probability of error of one draw that they are planned for.
     """
 
     correction: Correction
     odds: OddsSet
     game: ObservedGame
-    expected: int
+    expected_kept: int
     level: float
 
     @classmethod
     def of(
         cls, correction: Correction, odds: OddsSet, game: ObservedGame, level: float
-    ) -> "Ladder":
+    ) -> "MatchingPlan":
         """Plan for what D' says is kept; all examples, where there is none."""
-        expected = min(game.examples, max(2, int(odds.kept.sum())))
-        return cls(correction=correction, odds=odds, game=game, expected=expected, level=level)
+        expected_kept = min(game.examples, max(2, int(odds.keep_probabilities.sum())))
+        return cls(
+            correction=correction, odds=odds, game=game, expected_kept=expected_kept, level=level
+        )
 
     @cached_property
-    def number(self) -> int:
+    def best_number(self) -> int:
         """The number of guesses that is best at the reference."""
-        return self.correction.planned(self.game, self.expected, self.level)
+        return self.correction.planned_number(self.game, self.expected_kept, self.level)
 
     @cached_property
     def ranked(self) -> Guesses:
         """All guesses in order, balanced for the number that is best at the reference."""
-        balanced_ranks = self.odds.matched(self.game, self.number)
+        balanced_ranks = self.odds.balanced_ranks(self.game, self.best_number)
         return self.game.guessed(balanced_ranks, self.game.examples)
 
-    def failures(self, level: float) -> float:
-        """Return the share of a test's level that failures have."""
+    def failure_share(self, level: float) -> float:
+        """Return the share of a test's level that failures of (ε, δ) have."""
         claim = self.correction.claim
         if not isinstance(claim, ApproxDP):
             return 0.5
-        return failure_share(self.expected, level, claim.delta, self.game.sides)
+        return failure_share(self.expected_kept, level, claim.delta, self.game.sides)
 
-    def plan(self, levels: list[int] | None = None) -> _core.OutsideIn:
+    def outside_in_rule(self, levels: list[int] | None = None) -> _core.OutsideIn:
         """Return levels and the rule that stops at one of them, at these levels if there are."""
         claim = self.correction.claim
         form: Form = "family"
@@ -91,121 +91,88 @@ class Ladder:
             form = "approximate"
         return planned_rule(
             OutsideIn(levels),
-            examples=self.expected,
+            examples=self.expected_kept,
             level=self.level,
             sides=self.game.sides,
             form=form,
             delta=claim.delta,
-            share=self.failures(self.level),
+            share=self.failure_share(self.level),
         )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Chosen(ABC):
+class ChosenGuesses:
     """Which guesses are tested of those that matching leaves, and what counts of them prove.
 
     Of `order` the first `inside` may be made. So many `guesses` are made of those that are kept,
     and one that is missing counts as wrong. `level` is the probability of error that one draw has.
+
+    If labels that are not tested chose the number, it is that of `levels` at `index`. All levels
+    have one test, at `level_shares` of the probability of error; under pure DP that of the number
+    chosen. Where fewer examples are kept than a level has guesses, the level has so many, or
+    nothing is proved if it `must_be_kept`. Without levels the number was fixed in advance.
+
+    `options`, `searched` and `guessed` are the words of results: what options tell of the guesses,
+    how many numbers were tested if options do not say so, and what the guesses are called if they
+    are not the most confident ones.
     """
 
-    ladder: Ladder
+    plan: MatchingPlan
     level: float
     order: Guesses
     inside: int
     guesses: int
+    levels: tuple[int, ...] = ()
+    level_shares: tuple[float, ...] = ()
+    index: int = 0
+    must_be_kept: bool = False
+    options: dict[str, JsonValue] = field(default_factory=dict)
+    searched: str = ""
+    guessed: str = ""
 
-    @property
-    @abstractmethod
-    def options(self) -> dict[str, JsonValue]:
-        """What options tell of it."""
-
-    @property
-    def searched(self) -> str:
-        """How many numbers were tested and what chose them, if that is not said of its options."""
-        return ""
-
-    @property
-    def guessed(self) -> str:
-        """What its guesses are called, if they are not the most confident ones."""
-        return ""
-
-    @abstractmethod
     def proved(self, counts: Counts) -> float:
         """Return what so many correct guesses prove."""
-
-    def roughly(self, counts: Counts) -> float:
-        """Return a number that moves with the counts as `proved` does, and no more."""
-        return self.proved(counts)
-
-
-class Planned(Chosen):
-    """A number of guesses that is fixed before any label is seen."""
-
-    @property
-    def options(self) -> dict[str, JsonValue]:
-        """See `Chosen.options`."""
-        return {"planned": self.guesses}
-
-    def proved(self, counts: Counts) -> float:
-        """See `Chosen.proved`."""
-        return self.ladder.correction.counted(self.ladder.game, counts, self.level)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Level(Chosen):
-    """One of several numbers of guesses, that labels chose which are not tested.
-
-    All of them have one test, at `shares` of the level; under pure DP that of the number chosen.
-    Where fewer examples are kept than a level has guesses, the level has so many.
-    """
-
-    levels: tuple[int, ...]
-    shares: tuple[float, ...]
-    index: int
-
-    @property
-    def options(self) -> dict[str, JsonValue]:
-        """See `Chosen.options`."""
-        return {"outside_in": {"levels": list(self.levels), "guesses": self.guesses}}
-
-    def proved(self, counts: Counts) -> float:
-        """See `Chosen.proved`."""
-        claim = self.ladder.correction.claim
-        if isinstance(claim, PureDP):  # which leaves the choice free
-            return self.ladder.correction.counted(self.ladder.game, counts, self.level)
+        correct, _, kept = counts
+        if self.must_be_kept and kept <= self.guesses:
+            return 0.0
+        claim = self.plan.correction.claim
+        # Pure DP leaves the choice of a number free
+        if not self.levels or isinstance(claim, PureDP):
+            return self.plan.correction.bound_of_counts(self.plan.game, counts, self.level)
         if isinstance(claim, ApproxDP):
             return self._approximate_epsilon(counts, claim.delta)
-        correct, _, kept = counts
         test, index = self._joint_test(kept)
         return test.bound(index, correct)
+
+    def roughly_proved(self, counts: Counts) -> float:
+        """Return a number that moves with the counts as `proved` does, and no more."""
+        correct, _, kept = counts
+        if self.must_be_kept and kept <= self.guesses:
+            return 0.0
+        if not self.levels or isinstance(self.plan.correction.claim, PureDP | ApproxDP):
+            return self.proved(counts)
+        test, index = self._joint_test(kept)
+        return test.rough(index, correct)
 
     def _approximate_epsilon(self, counts: Counts, delta: float) -> float:
         """Return the ε of (ε, δ)-DP that counts prove, where failures may be among them."""
         correct, _, kept = counts
         guesses = min(self.guesses, kept)
-        one_sided = self.ladder.game.one_sided
+        one_sided = self.plan.game.one_sided
         epsilon = _core.approx_joint_epsilon(
             counts_of(correct, guesses, kept, one_sided=one_sided),
             delta,
             shares.JOINT.of(self.level),
-            self.ladder.failures(self.level),
+            self.plan.failure_share(self.level),
         )
         return max(0.0, epsilon)
 
-    def roughly(self, counts: Counts) -> float:
-        """See `Chosen.roughly`."""
-        if isinstance(self.ladder.correction.claim, PureDP | ApproxDP):
-            return self.proved(counts)
-        correct, _, kept = counts
-        test, index = self._joint_test(kept)
-        return test.rough(index, correct)
-
-    def tested(self, kept: int) -> list[int]:
+    def _tested_levels(self, kept: int) -> list[int]:
         """Return the numbers of guesses that have the test if so many examples are kept."""
-        guess_numbers = [guesses for guesses in self.levels if guesses < kept]
-        if len(guess_numbers) < len(self.levels):
-            guess_numbers.append(kept)
-        return guess_numbers
+        tested_levels = [guesses for guesses in self.levels if guesses < kept]
+        if not self.must_be_kept and len(tested_levels) < len(self.levels):
+            tested_levels.append(kept)
+        return tested_levels
 
     def _joint_test(self, kept: int) -> tuple[JointTest, int]:
         """Return the joint test of the levels if so many examples are kept, and the one chosen.
@@ -213,17 +180,17 @@ class Level(Chosen):
         Least counts are those of the examples expected, whoever is kept, which no audited label had
         a part in. Counts for the number kept would jump as that grows, and a bound with them.
         """
-        guess_numbers = self.tested(kept)
-        index = min(self.index, len(guess_numbers) - 1)
-        level_shares = self.shares[: len(guess_numbers)]
+        tested_levels = self._tested_levels(kept)
+        index = min(self.index, len(tested_levels) - 1)
+        level_shares = self.level_shares[: len(tested_levels)]
         test = JointTest(
-            claim=cast("AnyFamily", self.ladder.correction.claim),
-            levels=tuple(guess_numbers),
+            claim=cast("AnyFamily", self.plan.correction.claim),
+            levels=tuple(tested_levels),
             tau=tuple(share * self.level for share in level_shares),
             examples=kept,
-            sides=self.ladder.game.sides,
+            sides=self.plan.game.sides,
             level=self.level,
-            planned=self.ladder.expected,
+            planned=self.plan.expected_kept,
         )
         return test, index
 
@@ -239,58 +206,63 @@ def surely_kept(chance: FloatArray) -> FloatArray:
     return largest_so_far
 
 
-def planned_number(ladder: Ladder, level: float) -> Planned:
+def planned_guesses(plan: MatchingPlan, level: float) -> ChosenGuesses:
     """Guess about the number of examples that is best at the reference."""
-    examples = ladder.game.examples
-    return Planned(
-        ladder=ladder, level=level, order=ladder.ranked, inside=examples, guesses=ladder.number
+    return ChosenGuesses(
+        plan=plan,
+        level=level,
+        order=plan.ranked,
+        inside=plan.game.examples,
+        guesses=plan.best_number,
+        options={"planned": plan.best_number},
     )
 
 
-def from_outside_in(ladder: Ladder, level: float) -> Level | None:
+def guesses_from_outside_in(plan: MatchingPlan, level: float) -> ChosenGuesses | None:
     """Choose how many kept examples to guess about, by labels from the outside in.
 
     None where so few examples are kept that no level is reached.
     """
-    audited = ladder.game.examples
-    ranked = ladder.ranked
+    audited = plan.game.examples
+    ranked = plan.ranked
     # 1. Levels as planned for the examples expected, and the sets that surely keep so many.
-    guess_numbers = np.array(ladder.plan().levels)
-    keep_probabilities = ladder.odds.kept[ranked.rows]
+    guess_numbers = np.array(plan.outside_in_rule().levels)
+    keep_probabilities = plan.odds.keep_probabilities[ranked.rows]
     set_sizes = np.searchsorted(surely_kept(keep_probabilities), guess_numbers) + 1
     can_be_tested = set_sizes < audited
     if not can_be_tested.any():
         return None
     guess_numbers = guess_numbers[can_be_tested]
     set_sizes = set_sizes[can_be_tested]
-    plan = ladder.plan(guess_numbers.tolist())
+    rule = plan.outside_in_rule(guess_numbers.tolist())
     # 2. The choice, as if no more examples than will be kept were there.
     sampled_places = _spaced_places(
-        guess_numbers=[*guess_numbers.tolist(), ladder.expected],
+        guess_numbers=[*guess_numbers.tolist(), plan.expected_kept],
         set_sizes=[*set_sizes.tolist(), audited],
     )
-    is_correct = ladder.game.right(ranked)[sampled_places]
-    index = plan.choose(_core.Path.from_successes(is_correct))
+    is_correct = plan.game.right(ranked)[sampled_places]
+    index = rule.choose(_core.Path.from_successes(is_correct))
     # 3. Guesses within the set, balanced for the number chosen.
-    guesses = plan.levels[index]
+    guesses = rule.levels[index]
     inside = np.zeros(audited, dtype=np.bool_)
     inside[ranked.rows[: set_sizes[index]]] = True
-    return Level(
-        ladder=ladder,
+    return ChosenGuesses(
+        plan=plan,
         level=level,
-        order=_inside_first(ladder, inside, guesses),
+        order=_inside_first(plan, inside, guesses),
         inside=int(inside.sum()),
         guesses=guesses,
-        levels=tuple(plan.levels),
-        shares=tuple(plan.shares),
+        levels=tuple(rule.levels),
+        level_shares=tuple(rule.shares),
         index=index,
+        options={"outside_in": {"levels": list(rule.levels), "guesses": guesses}},
     )
 
 
-def _inside_first(ladder: Ladder, inside: BoolArray, guesses: int) -> Guesses:
+def _inside_first(plan: MatchingPlan, inside: BoolArray, guesses: int) -> Guesses:
     """Return guesses balanced for a number, those about examples outside of a set last."""
-    game = ladder.game
-    balanced_ranks = ladder.odds.matched(game, guesses)
+    game = plan.game
+    balanced_ranks = plan.odds.balanced_ranks(game, guesses)
     falling_rows = np.argsort(-balanced_ranks, kind="stable")
     is_inside = inside[falling_rows]
     inside_rows = falling_rows[is_inside]

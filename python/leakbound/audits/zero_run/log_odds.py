@@ -67,7 +67,7 @@ _MISMATCH_ERRORS = 5.0
 _NONE = np.empty(0)
 
 
-def kept_chance(log_odds: FloatArray) -> FloatArray:
+def keep_probability(log_odds: FloatArray) -> FloatArray:
     """Return how likely matching keeps examples, min(1, (1 - π)/π) averaged over membership."""
     return 2 * expit(-np.abs(log_odds))
 
@@ -220,9 +220,9 @@ class OddsSet(Odds):
         return self.found.log_odds()
 
     @property
-    def kept(self) -> FloatArray:
+    def keep_probabilities(self) -> FloatArray:
         """How likely matching keeps each example, or tampering a guess about it, by the guide."""
-        return kept_chance(self.guide)
+        return keep_probability(self.guide)
 
     def of_draw(self, level: float) -> float:
         """See `Odds.of_draw`: half of it, as a share of all draws must agree."""
@@ -262,9 +262,9 @@ class OddsSet(Odds):
             one_sided=game.one_sided,
         )
 
-    def matched(self, game: ObservedGame, number: int) -> FloatArray:
+    def balanced_ranks(self, game: ObservedGame, number: int) -> FloatArray:
         """Return ranks balanced for guesses that matching, or tampering, leaves alone."""
-        keep_probabilities = self.kept
+        keep_probabilities = self.keep_probabilities
         # A fair coin among the kept has variance 1/4
         balanced_scores = self.balanced(
             game, keep_probabilities / 4, number, counts=keep_probabilities
@@ -272,7 +272,7 @@ class OddsSet(Odds):
         return distinct_ranks(balanced_scores, self.ties(game))
 
 
-def known(
+def known_log_odds(
     examples: AlignedScores,
     propensity: Any,
     options: ZeroRunOptions,
@@ -285,10 +285,10 @@ def known(
     """
     member = examples.member
     # 1. Log-odds of all examples.
-    box = _read(examples, propensity, options, request.seed, table)
+    box = _log_odds_of_examples(examples, propensity, options, request.seed, table)
     fitted = isinstance(propensity, PropensityFit)
     # 2. Those that are audited, and whether their number of members is one that log-odds allow.
-    _check_certain(box.largest, options)
+    _refuse_certain_membership(box.largest, options)
     rows = audited(examples, box.largest, options, request, box.left_out)
     has_log_odds = np.ones(member.size, dtype=np.bool_)
     notes: Strings = ()
@@ -296,7 +296,7 @@ def known(
         has_log_odds = box.table.told
         notes = box.table.warnings
     if fitted:
-        notes += other_share(propensity, member[has_log_odds])
+        notes += member_share_warnings(propensity, member[has_log_odds])
     allowed = has_log_odds & (box.largest <= options.limit)
     count = MemberCount.of_propensities(member[allowed], box.low[allowed], box.high[allowed])
     learnt = fitted or box.draws is not None
@@ -307,7 +307,9 @@ def known(
     blind: JsonObject = {}
     if options.falsify and options.features is not None and not box.limited:
         features = placed_features(examples.order, options.features).rows
-        falsification = _bet_against(box, features, member, has_log_odds, request.seed)
+        falsification = _bets_against_propensities(
+            box, features, member, has_log_odds, request.seed
+        )
         blind = blind_guesses(features, member, request.seed)
     uncertainty = "given"
     kind: Kind = "conditional_lower_bound"
@@ -324,14 +326,14 @@ def known(
         kind=kind,
         refuted=count.impossible or refuted,
         falsification=falsification,
-        assumptions=_assumptions(box, count, falsification, learnt=learnt),
-        warnings=(*notes, *count.warnings(), *_warnings(falsification, learnt=learnt)),
+        assumptions=_propensity_assumptions(box, count, falsification, learnt=learnt),
+        warnings=(*notes, *count.warnings(), *_propensity_warnings(falsification, learnt=learnt)),
         options={"uncertainty": uncertainty} | blind,
         inputs={"log_odds": box.estimate},
     )
 
 
-def _bet_against(
+def _bets_against_propensities(
     box: OddsBox,
     features: FloatArray,
     member: BoolArray,
@@ -344,7 +346,7 @@ def _bet_against(
     return falsify(claimed_log_odds, known_features, member[has_log_odds], seed=seed)
 
 
-def _read(
+def _log_odds_of_examples(
     examples: AlignedScores,
     propensity: object,
     options: ZeroRunOptions,
@@ -360,15 +362,15 @@ def _read(
         given = table
         if given is None:
             given = features_of(examples, options, propensity)
-        return _of_model(propensity, given, size, options, seed)
+        return _box_of_model(propensity, given, size, options, seed)
     if isinstance(propensity, tuple):
         limits = [order.placed(one, f"propensity[{i}]") for i, one in enumerate(propensity)]
-        return _of_limits(limits, size)
+        return _box_of_limits(limits, size)
     rows = getattr(propensity, "ndim", 1) == 2
-    return _of_values(order.placed(propensity, "propensity", across=rows), size)
+    return _box_of_values(order.placed(propensity, "propensity", across=rows), size)
 
 
-def _warnings(falsification: Falsification | None, *, learnt: bool) -> tuple[str, ...]:
+def _propensity_warnings(falsification: Falsification | None, *, learnt: bool) -> tuple[str, ...]:
     """Say that propensities were refuted, or not tested; often nothing."""
     if falsification is not None and falsification.refuted:
         note = (
@@ -385,7 +387,7 @@ def _warnings(falsification: Falsification | None, *, learnt: bool) -> tuple[str
     return ()
 
 
-def _assumptions(
+def _propensity_assumptions(
     box: OddsBox, count: MemberCount, falsification: Falsification | None, *, learnt: bool
 ) -> tuple[Assumption, Assumption]:
     """Say what is known of the propensities, and what they were learnt from."""
@@ -420,7 +422,7 @@ def _assumptions(
     )
 
 
-def other_share(model: PropensityFit, member: BoolArray) -> tuple[str, ...]:
+def member_share_warnings(model: PropensityFit, member: BoolArray) -> tuple[str, ...]:
     """Say that the share of members is plainly not that of D', or the one declared.
 
     The log-odds stay as they are: moved by a count of the audited labels, they would depend on the
@@ -448,7 +450,7 @@ def other_share(model: PropensityFit, member: BoolArray) -> tuple[str, ...]:
     return (note,)
 
 
-def _of_model(
+def _box_of_model(
     model: PropensityFit,
     table: FeatureTable,
     size: int,
@@ -468,14 +470,14 @@ def _of_model(
     return replace(OddsBox.of_member(estimate, draws), table=table)
 
 
-def _of_values(propensity: ArrayInput, examples: int) -> OddsBox:
+def _box_of_values(propensity: ArrayInput, examples: int) -> OddsBox:
     """Read one vector of propensities, or rows of replicates."""
-    told = array_of(propensity, "propensity")
-    _check_told(told)
+    given_array = array_of(propensity, "propensity")
+    _refuse_missing_propensities(given_array)
     try:
         table = numbers(propensity, "propensity", least=0, most=1)
     except OptionError as error:
-        if told.ndim != 2:
+        if given_array.ndim != 2:
             raise
         raise OptionError(
             f"{error}; features go by name, lb.ZeroRun(member, features=X)"
@@ -489,7 +491,7 @@ def _of_values(propensity: ArrayInput, examples: int) -> OddsBox:
     return OddsBox.of_member(logit(values))
 
 
-def _check_told(propensity: AnyArray) -> None:
+def _refuse_missing_propensities(propensity: AnyArray) -> None:
     """Refuse what a model predicts of rows of which nothing is known."""
     if propensity.dtype.kind != "f" or not propensity.ndim:
         return
@@ -502,7 +504,7 @@ def _check_told(propensity: AnyArray) -> None:
         )
 
 
-def _of_limits(limits: list[Any], examples: int) -> OddsBox:
+def _box_of_limits(limits: list[Any], examples: int) -> OddsBox:
     if len(limits) != 2:
         raise InputError(
             f"propensity limits must be a pair (lower, upper), got {len(limits)} arrays"
@@ -529,7 +531,7 @@ def _of_limits(limits: list[Any], examples: int) -> OddsBox:
     return OddsBox(estimate=middle, low=low, high=high, limited=True)
 
 
-def _check_certain(largest: FloatArray, options: ZeroRunOptions) -> None:
+def _refuse_certain_membership(largest: FloatArray, options: ZeroRunOptions) -> None:
     """Check that no example is certain to be a member, or not, unless a limit makes it abstain."""
     certain = np.flatnonzero(largest > _LARGEST_LOG_ODDS)
     if certain.size == largest.size:

@@ -19,23 +19,21 @@ from leakbound.audits.road import policy_of
 from leakbound.audits.zero_run.correction import (
     AT_A_MEMBER,
     Correction,
-    Tested,
-    fair,
-    joined_over_set,
+    TestedGuesses,
+    larger_proof_over_set,
+    proof_of_fair_coins,
 )
 from leakbound.audits.zero_run.game import ObservedGame, distinct_ranks
 from leakbound.audits.zero_run.levels import (
-    Chosen,
-    Ladder,
-    Level,
-    Planned,
-    from_outside_in,
-    planned_number,
+    ChosenGuesses,
+    MatchingPlan,
+    guesses_from_outside_in,
+    planned_guesses,
 )
-from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet, kept_chance
+from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet, keep_probability
 from leakbound.audits.zero_run.options import no_overlap
-from leakbound.audits.zero_run.pilot import looked_at
-from leakbound.audits.zero_run.search import Least, Matching, least_of_all
+from leakbound.audits.zero_run.pilot import pilot_guesses
+from leakbound.audits.zero_run.search import LeastProved, MatchingSearch, least_of_searches
 from leakbound.claims import PureDP
 from leakbound.claims.base import GuessWords
 from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn, Proof, SecondLook
@@ -63,17 +61,17 @@ class Match(Correction):
 
     name: ClassVar[CorrectionName] = "match"
 
-    def at_known(self, odds: OddsBox, game: ObservedGame, level: float) -> Proof:
-        """See `Correction.at_known`: one draw is audited as an audit of one run."""
-        cuts = self._checked(odds, game, level)
-        proof = self._one_draw(odds.estimate, game, level, cuts)
+    def proof_at_known(self, odds: OddsBox, game: ObservedGame, level: float) -> Proof:
+        """See `Correction.proof_at_known`: one draw is audited as an audit of one run."""
+        cuts = self._matching_cuts(odds, game, level)
+        proof = self._proof_of_kept_draw(odds.estimate, game, level, cuts)
 
         def bounds(draws: FloatArray) -> FloatArray:
             if isinstance(cuts, Fixed):
-                return self._bounds_at_number(draws, game, level, cuts.guesses)
+                return self._bounds_of_replicates(draws, game, level, cuts.guesses)
             proved = []
             for log_odds in draws:
-                replicate = self._one_draw(log_odds, game, level, cuts)
+                replicate = self._proof_of_kept_draw(log_odds, game, level, cuts)
                 proved.append(replicate.bound)
             return np.array(proved)
 
@@ -81,78 +79,81 @@ class Match(Correction):
         shift = replace(proof.shift, bounds=bounds)
         return replace(proof, shift=shift)
 
-    def over_set(self, odds: OddsSet, game: ObservedGame, level: float) -> Proof:
-        """See `Correction.over_set`: what a share of all draws reaches, at half the level."""
+    def proof_over_set(self, odds: OddsSet, game: ObservedGame, level: float) -> Proof:
+        """See `Correction.proof_over_set`: what a share of all draws reaches, at half the level."""
         if isinstance(self.cuts, Fixed):
             return self._planned_over_set(odds, game, level)
         parts, tests = self.tests(odds, game, level)
         part_levels = [part.of(level) for part in parts.parts]
-        searches = [Matching(chosen) for chosen in tests]
-        proofs = list(map(self._proof_of, tests, least_of_all(searches), part_levels))
+        least_of_tests = least_of_searches([MatchingSearch(chosen) for chosen in tests])
+        proofs = list(map(self._proof_at_least_member, tests, least_of_tests, part_levels))
         if len(proofs) < len(part_levels):
-            proofs.append(self._nothing(game, part_levels[-1]))
+            proofs.append(self._proof_without_guesses(game, part_levels[-1]))
         theorem = f"{_THEOREM}{AT_A_MEMBER} {parts.method}"
-        return joined_over_set(parts, game, proofs, level, theorem)
+        return larger_proof_over_set(parts, game, proofs, level, theorem)
 
     def _planned_over_set(self, odds: OddsSet, game: ObservedGame, level: float) -> Proof:
         """Return the least that a fixed number of guesses proves at any member."""
-        ladder = Ladder.of(self, odds, game, odds.of_draw(level))
-        chosen = planned_number(ladder, ladder.level)
-        least = Matching(chosen).least()
-        return self._proof_of(chosen, least, level)
+        plan = MatchingPlan.of(self, odds, game, odds.of_draw(level))
+        chosen = planned_guesses(plan, plan.level)
+        least = MatchingSearch(chosen).least_proved()
+        return self._proof_at_least_member(chosen, least, level)
 
-    def tests(self, odds: OddsSet, game: ObservedGame, level: float) -> tuple[Parts, list[Chosen]]:
+    def tests(
+        self, odds: OddsSet, game: ObservedGame, level: float
+    ) -> tuple[Parts, list[ChosenGuesses]]:
         """Return two tests over a set and the guesses chosen for each, unless cuts are fixed.
 
         For the second none are chosen where the pilot sample promises nothing.
         """
-        without_cuts = replace(self, cuts=None)
-        ladder = Ladder.of(without_cuts, odds, game, odds.of_draw(level))
+        plan = MatchingPlan.of(replace(self, cuts=None), odds, game, odds.of_draw(level))
         cuts = DEFAULT
         if isinstance(self.cuts, SecondLook):
             cuts = self.cuts
         joined = second_look(
             cuts,
             self.claim,
-            examples=ladder.expected,
+            examples=plan.expected_kept,
             sides=game.sides,
-            level=ladder.level,
+            level=plan.level,
         )
         first, look = joined.parts
         assert isinstance(look.policy, Look)
-        first_level = first.of(ladder.level)
+        first_level = first.of(plan.level)
         # Labels choose how many of the most confident ones where D' says how many are kept.
-        chosen: Planned | Level | None = None
+        chosen = None
         if odds.guide.any():
-            chosen = from_outside_in(ladder, first_level)
+            chosen = guesses_from_outside_in(plan, first_level)
             first = Part(name="outside-in", policy=look.policy.ladder, share=first.share)
         if chosen is None:
-            chosen = planned_number(ladder, first_level)
+            chosen = planned_guesses(plan, first_level)
             planned = Fixed(chosen.guesses)
-            policy = policy_of(self.claim, planned, ladder.expected, game.sides, first_level)
+            policy = policy_of(self.claim, planned, plan.expected_kept, game.sides, first_level)
             first = Part(name="planned", policy=policy, share=first.share)
-        tests: list[Chosen] = [chosen]
-        pilot = looked_at(ladder, look.policy, look.of(ladder.level))
+        tests = [chosen]
+        pilot = pilot_guesses(plan, look.policy, look.of(plan.level))
         if pilot is not None:
             tests.append(pilot)
         return replace(joined, parts=(first, look)), tests
 
-    def _nothing(self, game: ObservedGame, level: float) -> Proof:
+    def _proof_without_guesses(self, game: ObservedGame, level: float) -> Proof:
         """Return that nothing is proved, as no guesses were chosen."""
-        nobody = Tested(guesses=game.guessed(game.values, 0))
+        nobody = TestedGuesses(guesses=game.guessed(game.values, 0))
         best = Best(logit=0.0, cut=0, successes=0)
-        return self.proof(game, best, self.shift(game), nobody, level=level)
+        return self.proof_of_guesses(game, best, self.shift_of(game), nobody, level=level)
 
-    def _proof_of(self, chosen: Chosen, least: Least, level: float) -> Proof:
+    def _proof_at_least_member(
+        self, chosen: ChosenGuesses, least: LeastProved, level: float
+    ) -> Proof:
         """Return what chosen guesses prove at the member where that is least."""
-        game = chosen.ladder.game
+        game = chosen.plan.game
         correct, guesses, kept = least.counts
         shift = replace(
             self._shift_of_kept(game, kept),
             at_estimate=least.estimate,
             coefficients=least.coefficients,
         )
-        tested = Tested(
+        tested = TestedGuesses(
             guesses=chosen.order,
             theorem=_THEOREM + AT_A_MEMBER,
             thresholds=chosen.searched,
@@ -160,9 +161,9 @@ class Match(Correction):
             options=chosen.options,
         )
         best = Best(logit=least.bound, cut=guesses, successes=correct)
-        return self.proof(game, best, shift, tested, level=level)
+        return self.proof_of_guesses(game, best, shift, tested, level=level)
 
-    def _checked(self, odds: OddsBox, game: ObservedGame, level: float) -> CutPolicy:
+    def _matching_cuts(self, odds: OddsBox, game: ObservedGame, level: float) -> CutPolicy:
         """Check what is asked, and choose the cuts."""
         if odds.limited:
             message = (
@@ -176,7 +177,7 @@ class Match(Correction):
                 'drops none: use "residual" or "raw"'
             )
             raise OptionError(Message(message))
-        keep_probabilities = kept_chance(odds.estimate)
+        keep_probabilities = keep_probability(odds.estimate)
         expected_kept = float(keep_probabilities.sum())
         if expected_kept < _FEWEST_EXPECTED:
             of_all = f"{expected_kept:.2g} of {game.examples} examples"
@@ -186,12 +187,12 @@ class Match(Correction):
         if cuts is None and replicated and not isinstance(self.claim, PureDP):
             # replicates, which prove nothing, are compared at one number of guesses: that for the
             # mean number kept, since the number kept depends on labels
-            return Fixed(self.planned(game, round(expected_kept), level))
+            return Fixed(self.planned_number(game, round(expected_kept), level))
         if isinstance(cuts, KLScan | OutsideIn):
             cuts.check(game.examples)
         return cuts or DEFAULT
 
-    def _one_draw(
+    def _proof_of_kept_draw(
         self, log_odds: FloatArray, game: ObservedGame, level: float, cuts: CutPolicy
     ) -> Proof:
         """Audit the examples kept under some log-odds."""
@@ -199,8 +200,8 @@ class Match(Correction):
         values = game.values[kept_rows]
         kept = values.size
         shift = self._shift_of_kept(game, kept)
-        if kept < _fewest_examples(cuts):
-            return self._too_few(game, shift, level, cuts)
+        if kept < _fewest_kept_examples(cuts):
+            return self._proof_of_few_kept(game, shift, level, cuts)
         if self.adversary == "residual" and np.isfinite(values).any():
             values = residual_scores(values, log_odds[kept_rows], prior=0.5)
         if isinstance(cuts, Fixed) and cuts.guesses > kept:
@@ -212,7 +213,7 @@ class Match(Correction):
             sides=game.sides,
             seed=game.seed,
         )
-        proof = fair(self.claim, cuts, fair_game, level)
+        proof = proof_of_fair_coins(self.claim, cuts, fair_game, level)
         theorem = _THEOREM + self.claim.theorem(GuessWords())
         return replace(proof, shift=replace(shift, theorem=theorem))
 
@@ -221,21 +222,23 @@ class Match(Correction):
         effective = float(kept)
         if game.one_sided and not isinstance(self.claim, PureDP):
             effective = kept / 2
-        return replace(self.shift(game, kept), effective=effective)
+        return replace(self.shift_of(game, kept), effective=effective)
 
-    def _too_few(self, game: ObservedGame, shift: Shift, level: float, cuts: CutPolicy) -> Proof:
+    def _proof_of_few_kept(
+        self, game: ObservedGame, shift: Shift, level: float, cuts: CutPolicy
+    ) -> Proof:
         """Return that nothing is proved of the few examples that are kept."""
         of_all = f"{shift.kept} of {game.examples} examples"
-        tested = Tested(
+        tested = TestedGuesses(
             guesses=game.guessed(game.values, 0),
             theorem=_THEOREM,
             reason=f"matching keeps {of_all}, too few for the tested thresholds",
             options={"cuts": encode(cuts)},
         )
         best = Best(logit=0.0, cut=0, successes=0)
-        return self.proof(game, best, shift, tested, level=level)
+        return self.proof_of_guesses(game, best, shift, tested, level=level)
 
-    def _bounds_at_number(
+    def _bounds_of_replicates(
         self, draws: FloatArray, game: ObservedGame, level: float, number: int
     ) -> FloatArray:
         """Return the bound of a fixed number of guesses under each row of log-odds."""
@@ -255,11 +258,11 @@ class Match(Correction):
         for kept, guesses, correct in zip(*counts, strict=True):
             rounded_up = -(-int(kept) // step) * step
             rounded_counts = (int(correct), int(guesses), rounded_up)
-            bounds.append(self.counted(game, rounded_counts, level))
+            bounds.append(self.bound_of_counts(game, rounded_counts, level))
         return np.array(bounds)
 
 
-def _fewest_examples(cuts: CutPolicy) -> int:
+def _fewest_kept_examples(cuts: CutPolicy) -> int:
     """How many examples the cuts take: how many are kept depends on labels."""
     if isinstance(cuts, KLScan):
         return max(2, cuts.min_guesses or 1)

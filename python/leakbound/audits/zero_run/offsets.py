@@ -17,13 +17,13 @@ from leakbound._base.types import Correction as CorrectionName
 from leakbound.audits.policies.second_look import DEFAULT, second_look
 from leakbound.audits.zero_run.correction import (
     Correction,
-    Tested,
-    joined_over_set,
-    least_fixed,
+    TestedGuesses,
+    larger_proof_over_set,
+    smallest_epsilon_left,
 )
 from leakbound.audits.zero_run.game import Guesses, ObservedGame
-from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet, kept_chance
-from leakbound.audits.zero_run.pilot import guide_of, pilot_of, places_of
+from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet, keep_probability
+from leakbound.audits.zero_run.pilot import planning_log_odds, testable_ranks, weighted_pilot
 from leakbound.claims import ApproxDP, Claim, PureDP
 from leakbound.cuts import CutPolicy, Fixed, KLScan, Proof, SecondLook
 from leakbound.cuts.look import CAUTION, PILOT_GUESSES, Look, Part, Parts, most_promising
@@ -65,29 +65,29 @@ class PoissonBinomial(Correction):
 
     name: ClassVar[CorrectionName] = "poisson_binomial"
 
-    def at_known(self, odds: OddsBox, game: ObservedGame, level: float) -> Proof:
-        """See `Correction.at_known`."""
-        cuts = self._checked(odds, game)
+    def proof_at_known(self, odds: OddsBox, game: ObservedGame, level: float) -> Proof:
+        """See `Correction.proof_at_known`."""
+        cuts = self._offset_cuts(odds, game)
         if isinstance(self.claim, ApproxDP):
-            return self._with_failures(odds, game, level, self.claim.delta)
+            return self._untampered_proof(odds, game, level, self.claim.delta)
         if not isinstance(cuts, SecondLook):
-            return self._scanned(odds, game, level, cuts)
+            return self._scan_of_offsets(odds, game, level, cuts)
         parts = second_look(cuts, self.claim, examples=game.examples, sides=game.sides, level=level)
         scan, look = parts.parts
-        ranked = self._paths(odds, game, KLScan())[0]
-        toward_guesses = self._offsets(odds, ranked)
-        places = _promising_places(game, ranked, toward_guesses, look, level)
+        ranked = self._offset_paths(odds, game, KLScan())[0]
+        toward_guesses = self._shift_offsets(odds, ranked)
+        places = _promising_pilot_places(game, ranked, toward_guesses, look, level)
         guesses = ranked.taken(places)
         correct = int(game.right(guesses).sum())
         epsilon = 0.0
         if places.size:
-            epsilon = epsilon_of(correct, toward_guesses[places], look.of(level))
+            epsilon = epsilon_of_offsets(correct, toward_guesses[places], look.of(level))
         best = Best(logit=epsilon, cut=places.size, successes=correct)
-        looked = self._looked(game, guesses, best, self.shift(game), look, level)
-        scanned = self._scanned(odds, game, scan.of(level), KLScan())
-        return _joined(parts, game, [scanned, looked], level, KLScan.method)
+        looked = self._proof_of_pilot(game, guesses, best, self.shift_of(game), look, level)
+        scanned = self._scan_of_offsets(odds, game, scan.of(level), KLScan())
+        return _larger_offset_proof(parts, game, [scanned, looked], level, KLScan.method)
 
-    def _looked(
+    def _proof_of_pilot(
         self,
         game: ObservedGame,
         guesses: Guesses,
@@ -97,24 +97,26 @@ class PoissonBinomial(Correction):
         level: float,
     ) -> Proof:
         """Return what guesses at ranks prove that a pilot sample chose."""
-        tested = Tested(
+        tested = TestedGuesses(
             guesses=guesses,
             theorem=_THEOREM,
             thresholds=part.policy.searched(game.examples, game.sides),
             guessed=PILOT_GUESSES,
         )
-        return self.proof(game, best, shift, tested, level=part.of(level))
+        return self.proof_of_guesses(game, best, shift, tested, level=part.of(level))
 
-    def _scanned(self, odds: OddsBox, game: ObservedGame, level: float, cuts: Cuts) -> Proof:
+    def _scan_of_offsets(
+        self, odds: OddsBox, game: ObservedGame, level: float, cuts: Cuts
+    ) -> Proof:
         """Test a fixed number of guesses, or all numbers from either end and from both in turn."""
-        paths = self._paths(odds, game, cuts)
+        paths = self._offset_paths(odds, game, cuts)
         path_level = shares.OFFSET_PATHS.of(level, len(paths))
         best = Best(logit=-math.inf, cut=0, successes=0)
         best_path = paths[0]
         for path in paths:
             correct = game.right(path)
-            path_best = _largest_refuted(
-                correct, self._offsets(odds, path), cuts, path_level, floor=best.logit
+            path_best = _largest_epsilon_refuted(
+                correct, self._shift_offsets(odds, path), cuts, path_level, floor=best.logit
             )
             if path is paths[0] or path_best.logit > best.logit:
                 best = path_best
@@ -123,14 +125,16 @@ class PoissonBinomial(Correction):
         def bounds(draws: FloatArray) -> FloatArray:
             largest = np.zeros(len(draws))
             for path in paths:
-                path_bounds = self._replicated(game, path, cuts, path_level, draws, largest)
+                path_bounds = self._epsilons_of_replicates(
+                    game, path, cuts, path_level, draws, largest
+                )
                 largest = np.maximum(largest, path_bounds)
             return largest
 
         method = KLScan.method
         if isinstance(cuts, Fixed):
             method = _FIXED
-        tested = Tested(
+        tested = TestedGuesses(
             guesses=best_path,
             theorem=_THEOREM + method,
             thresholds=cuts.searched(game.examples, game.sides),
@@ -140,31 +144,31 @@ class PoissonBinomial(Correction):
                 "paths": [PATH_NAMES[path.order] for path in paths],
             },
         )
-        shift = replace(self.shift(game), bounds=bounds)
+        shift = replace(self.shift_of(game), bounds=bounds)
         if isinstance(cuts, KLScan):
-            lowest = partial(self._lowest, game, paths, cuts, path_level)
+            lowest = partial(self._epsilon_of_rank, game, paths, cuts, path_level)
             shift = replace(shift, lowest=lowest)
         perfect = partial(self._perfect_bound, odds, game, cuts, path_level)
-        return self.proof(game, best, shift, tested, level=level, perfect=perfect)
+        return self.proof_of_guesses(game, best, shift, tested, level=level, perfect=perfect)
 
     def _perfect_bound(self, odds: OddsBox, game: ObservedGame, cuts: Cuts, level: float) -> float:
         """Return the bound of an attack that is right about the most telling examples first."""
         rows = game.guessable
         correct_guesses = Guesses(order="member", rows=rows, signs=game.signs[rows])
-        smallest_offsets = np.sort(self._offsets(odds, correct_guesses))
+        smallest_offsets = np.sort(self._shift_offsets(odds, correct_guesses))
         if isinstance(cuts, Fixed):
             smallest_offsets = smallest_offsets[: cuts.guesses]
         if not smallest_offsets.size:
             return 0.0
         all_correct = np.ones(smallest_offsets.size, dtype=np.bool_)
-        return _largest_refuted(all_correct, smallest_offsets, cuts, level).logit
+        return _largest_epsilon_refuted(all_correct, smallest_offsets, cuts, level).logit
 
-    def over_set(self, odds: OddsSet, game: ObservedGame, level: float) -> Proof:
-        """See `Correction.over_set`: the exact tail at two cuts, and of a second look."""
-        cuts = self._checked(odds, game)
+    def proof_over_set(self, odds: OddsSet, game: ObservedGame, level: float) -> Proof:
+        """See `Correction.proof_over_set`: the exact tail at two cuts, and of a second look."""
+        cuts = self._offset_cuts(odds, game)
         if isinstance(cuts, Fixed):
-            return self._at_numbers(odds, game, level, (cuts.guesses,))
-        most_guesses = _most_guesses(game)
+            return self._balanced_proof_over_set(odds, game, level, (cuts.guesses,))
+        most_guesses = _most_guesses_over_set(game)
         numbers = tuple(max(1, round(share * most_guesses)) for share in _GUESS_SHARES)
         assert isinstance(cuts, SecondLook)  # a scan has no form over a set
         parts = second_look(cuts, self.claim, examples=game.examples, sides=game.sides, level=level)
@@ -172,45 +176,45 @@ class PoissonBinomial(Correction):
         planned = Part("planned", scan.policy, scan.share)
         parts = replace(parts, parts=(planned, look))
         proofs = [
-            self._at_numbers(odds, game, planned.of(level), numbers),
-            self._looked_over_set(odds, game, look, level),
+            self._balanced_proof_over_set(odds, game, planned.of(level), numbers),
+            self._pilot_proof_over_set(odds, game, look, level),
         ]
-        return _joined(parts, game, proofs, level, _AT_A_MEMBER)
+        return _larger_offset_proof(parts, game, proofs, level, _AT_A_MEMBER)
 
-    def _looked_over_set(
+    def _pilot_proof_over_set(
         self, odds: OddsSet, game: ObservedGame, part: Part, level: float
     ) -> Proof:
         """Return the least that guesses at ranks prove that a pilot sample chose, at any member."""
-        ranked = _most_telling(odds, game, _most_guesses(game))
-        toward_guesses = guide_of(odds, ranked) * ranked.signs
-        places = _promising_places(game, ranked, toward_guesses, part, level)
+        ranked = _most_telling_guesses(odds, game, _most_guesses_over_set(game))
+        toward_guesses = planning_log_odds(odds, ranked) * ranked.signs
+        places = _promising_pilot_places(game, ranked, toward_guesses, part, level)
         guesses = ranked.taken(places)
         best = Best(logit=0.0, cut=0, successes=0)
-        shift = self.shift(game)
+        shift = self.shift_of(game)
         if guesses.rows.size:
-            best, shift = self._least_over_set(odds, game, guesses, part.of(level))
-        return self._looked(game, guesses, best, shift, part, level)
+            best, shift = self._least_epsilon_over_set(odds, game, guesses, part.of(level))
+        return self._proof_of_pilot(game, guesses, best, shift, part, level)
 
-    def _at_numbers(
+    def _balanced_proof_over_set(
         self, odds: OddsSet, game: ObservedGame, level: float, numbers: tuple[int, ...]
     ) -> Proof:
         """Return the most of what some numbers of guesses prove, each at an equal share."""
         number_level = shares.SET_NUMBERS.of(level, len(numbers))
         found = list[tuple[Guesses, Best, Shift]]()
         for number in numbers:
-            balanced = _most_telling(odds, game, number)
-            least, at_member = self._least_over_set(odds, game, balanced, number_level)
+            balanced = _most_telling_guesses(odds, game, number)
+            least, at_member = self._least_epsilon_over_set(odds, game, balanced, number_level)
             found.append((balanced, least, at_member))
         guesses, best, shift = max(found, key=lambda proved: proved[1].logit)
-        tested = Tested(
+        tested = TestedGuesses(
             guesses=guesses,
             theorem=_THEOREM + _AT_A_MEMBER,
             thresholds=_BOTH if len(numbers) > 1 else "",
             options={"numbers_of_guesses": [*numbers]},
         )
-        return self.proof(game, best, shift, tested, level=level)
+        return self.proof_of_guesses(game, best, shift, tested, level=level)
 
-    def _least_over_set(
+    def _least_epsilon_over_set(
         self, odds: OddsSet, game: ObservedGame, guesses: Guesses, level: float
     ) -> tuple[Best, Shift]:
         """Return the least that guesses prove at any member of a set, and which member that is."""
@@ -219,39 +223,39 @@ class PoissonBinomial(Correction):
         correct = int(game.right(guesses).sum())
         toward_guesses = odds.likeliest[guesses.rows] * guesses.signs
         clipped = np.clip(toward_guesses, -_LARGEST_LOG_ODDS, _LARGEST_LOG_ODDS)
-        at_estimate = epsilon_of(correct, clipped, level)
+        at_estimate = epsilon_of_offsets(correct, clipped, level)
         shift = replace(
-            self.shift(game),
+            self.shift_of(game),
             coefficients=coefficients,
             at_estimate=max(0.0, at_estimate),
         )
         bound = max(0.0, epsilon - _SEARCH_ALLOWANCE)
         return Best(logit=bound, cut=guesses.rows.size, successes=correct), shift
 
-    def _checked(self, odds: Odds, game: ObservedGame) -> Cuts | SecondLook:
+    def _offset_cuts(self, odds: Odds, game: ObservedGame) -> Cuts | SecondLook:
         """Return the cuts, if claim and cuts have a form for guesses of unlike odds."""
         if not isinstance(self.claim, PureDP) and self.variant != "untampered":
-            raise OptionError(_for_pure(self.claim, odds))
+            raise OptionError(_offsets_are_for_pure_dp(self.claim, odds))
         replicated = isinstance(odds, OddsBox) and odds.draws is not None
         if self.cuts is not None:
-            return _given(self.cuts, game.examples, replicated=replicated)
+            return _cuts_for_unlike_odds(self.cuts, game.examples, replicated=replicated)
         # of replicates, which prove nothing, all have the scan alone
         if replicated or self.claim.delta:
             return KLScan()
         return DEFAULT
 
-    def _offsets(self, odds: OddsBox, guesses: Guesses) -> FloatArray:
+    def _shift_offsets(self, odds: OddsBox, guesses: Guesses) -> FloatArray:
         """Return what shift adds to the log-odds of each guess: Tλ, or |λ| in other variants."""
         if self.variant != "directional":
             return odds.largest[guesses.rows]
         return odds.toward(guesses)
 
-    def _paths(self, odds: OddsBox, game: ObservedGame, cuts: Cuts) -> list[Guesses]:
+    def _offset_paths(self, odds: OddsBox, game: ObservedGame, cuts: Cuts) -> list[Guesses]:
         """Return the top, the bottom and both in turn, where the number of guesses is not fixed."""
         number = game.examples
         if isinstance(cuts, Fixed):
             number = cuts.guesses
-        ranked = game.guessed(self.ranked_by(odds, game), number)
+        ranked = game.guessed(self.adversary_ranks(odds, game), number)
         if isinstance(cuts, Fixed) or game.one_sided:
             return [ranked]
         rows = ranked.rows
@@ -262,7 +266,7 @@ class PoissonBinomial(Correction):
         bottom = Guesses(order="nonmember_half", rows=rows[1::2], signs=signs[1::2])
         return [ranked, top, bottom]
 
-    def _replicated(
+    def _epsilons_of_replicates(
         self,
         game: ObservedGame,
         path: Guesses,
@@ -272,7 +276,7 @@ class PoissonBinomial(Correction):
         floors: FloatArray,
     ) -> FloatArray:
         """Return the largest ε refuted under each replicate, or less if that is below a floor."""
-        offsets = self._replicated_offsets(path, draws)
+        offsets = self._offsets_of_replicates(path, draws)
         is_correct = game.right(path)
         if isinstance(cuts, Fixed):
             correct_counts = np.full(len(offsets), is_correct.sum())
@@ -290,7 +294,7 @@ class PoissonBinomial(Correction):
             floors=floors,
         )
 
-    def _replicated_offsets(self, path: Guesses, draws: FloatArray) -> FloatArray:
+    def _offsets_of_replicates(self, path: Guesses, draws: FloatArray) -> FloatArray:
         """Return what shift adds to the log-odds of each guess, under each replicate."""
         log_odds = np.take(draws, path.rows, axis=1)
         if self.variant == "directional":
@@ -298,7 +302,7 @@ class PoissonBinomial(Correction):
             return log_odds
         return np.abs(log_odds)
 
-    def _lowest(
+    def _epsilon_of_rank(
         self,
         game: ObservedGame,
         paths: list[Guesses],
@@ -309,7 +313,7 @@ class PoissonBinomial(Correction):
     ) -> float:
         """Return the bound of a rank, from 1 upwards, over replicates."""
         ranked = paths[0]
-        offsets = self._replicated_offsets(ranked, draws)
+        offsets = self._offsets_of_replicates(ranked, draws)
         return _core.kl_scan_offset_rows_lowest(
             game.right(ranked),
             offsets.ravel(),
@@ -320,12 +324,12 @@ class PoissonBinomial(Correction):
             rank=rank,
         )
 
-    def _with_failures(
+    def _untampered_proof(
         self, odds: OddsBox, game: ObservedGame, level: float, delta: float
     ) -> Proof:
         """Audit a fixed number of guesses, of which a few may be right by failures of (ε, δ)."""
-        number = self.planned(game, game.examples, level)
-        guesses = game.guessed(self.ranked_by(odds, game), number)
+        number = self.planned_number(game, game.examples, level)
+        guesses = game.guessed(self.adversary_ranks(odds, game), number)
         correct = int(game.right(guesses).sum())
         count_level = shares.COUNT.of(level)
 
@@ -343,9 +347,9 @@ class PoissonBinomial(Correction):
                 set_aside = math.ceil(4 / squared_part * failures / level**2)
                 if set_aside >= correct_guesses:
                     return epsilon
-                return epsilon_of(correct_guesses - set_aside, sizes, count_level)
+                return epsilon_of_offsets(correct_guesses - set_aside, sizes, count_level)
 
-            return least_fixed(refuted)
+            return smallest_epsilon_left(refuted)
 
         def perfect() -> float:
             smallest_sizes = np.sort(odds.largest[game.guessable])[:number]
@@ -357,12 +361,12 @@ class PoissonBinomial(Correction):
 
         epsilon = bound(odds.largest[guesses.rows], correct)
         best = Best(logit=epsilon, cut=number, successes=correct)
-        tested = Tested(guesses=guesses, theorem=_APPROX + _FIXED)
-        shift = replace(self.shift(game), bounds=bounds)
-        return self.proof(game, best, shift, tested, level=level, perfect=perfect)
+        tested = TestedGuesses(guesses=guesses, theorem=_APPROX + _FIXED)
+        shift = replace(self.shift_of(game), bounds=bounds)
+        return self.proof_of_guesses(game, best, shift, tested, level=level, perfect=perfect)
 
 
-def _given(cuts: CutPolicy, examples: int, *, replicated: bool) -> Cuts | SecondLook:
+def _cuts_for_unlike_odds(cuts: CutPolicy, examples: int, *, replicated: bool) -> Cuts | SecondLook:
     """Return cuts that were asked for, or refuse those that have no form for unlike odds."""
     if replicated and isinstance(cuts, SecondLook):
         message = (
@@ -379,7 +383,7 @@ def _given(cuts: CutPolicy, examples: int, *, replicated: bool) -> Cuts | Second
     return cuts
 
 
-def _for_pure(claim: Claim, odds: Odds) -> Message:
+def _offsets_are_for_pure_dp(claim: Claim, odds: Odds) -> Message:
     """Say that this correction is for pure DP."""
     message = (
         '{correction="poisson_binomial"} is for pure DP, got {claim}: take "match", '
@@ -391,7 +395,7 @@ def _for_pure(claim: Claim, odds: Odds) -> Message:
     return Message(message, claim=claim.name)
 
 
-def _largest_refuted(
+def _largest_epsilon_refuted(
     is_correct: BoolArray,
     offsets: FloatArray,
     cuts: Cuts,
@@ -402,7 +406,7 @@ def _largest_refuted(
     """Return the largest ε refuted, or less where that is below a floor, and guesses there."""
     if isinstance(cuts, Fixed):
         correct = int(is_correct.sum())
-        epsilon = epsilon_of(correct, offsets, level)
+        epsilon = epsilon_of_offsets(correct, offsets, level)
         return Best(logit=epsilon, cut=cuts.guesses, successes=correct)
     fewest_guesses = cuts.min_guesses or 1
     if is_correct.size < fewest_guesses:
@@ -419,7 +423,7 @@ def _largest_refuted(
     return Best(logit=bound.epsilon, cut=bound.cut, successes=bound.successes)
 
 
-def epsilon_of(correct: int, offsets: FloatArray, level: float) -> float:
+def epsilon_of_offsets(correct: int, offsets: FloatArray, level: float) -> float:
     """Return the largest ε at which so many guesses of unlike odds are right that seldom."""
     correct_counts = np.array([correct], dtype=np.int64)
     epsilons = _core.poisson_binomial_epsilon(
@@ -428,14 +432,14 @@ def epsilon_of(correct: int, offsets: FloatArray, level: float) -> float:
     return float(epsilons[0])
 
 
-def _most_guesses(game: ObservedGame) -> int:
+def _most_guesses_over_set(game: ObservedGame) -> int:
     """Return the most guesses over a set: members only are half of the examples."""
     if game.one_sided:
         return game.examples // 2
     return game.examples
 
 
-def _most_telling(odds: OddsSet, game: ObservedGame, number: int) -> Guesses:
+def _most_telling_guesses(odds: OddsSet, game: ObservedGame, number: int) -> Guesses:
     """Return balanced guesses about the examples that scores tell most of, at a fixed number."""
     if game.one_sided:
         return _most_telling_members(odds, game, number)
@@ -465,7 +469,7 @@ def _correctness_variance(toward_guesses: FloatArray) -> FloatArray:
     return variances
 
 
-def _promising_places(
+def _promising_pilot_places(
     game: ObservedGame,
     ranked: Guesses,
     toward_guesses: FloatArray,
@@ -476,11 +480,11 @@ def _promising_places(
 
     `toward_guesses` is Tλ of all guesses, and says how many fair coins the guesses are worth.
     """
-    pilot = pilot_of(toward_guesses, game.right(ranked))
-    places = places_of(pilot)
+    pilot = weighted_pilot(toward_guesses, game.right(ranked))
+    places = testable_ranks(pilot)
     block_ends = np.array(pilot.numbers, dtype=np.int64)
     accuracies = np.array(pilot.accuracy(block_ends.tolist(), CAUTION))
-    keep_probabilities = kept_chance(toward_guesses)[places]
+    keep_probabilities = keep_probability(toward_guesses)[places]
     expected_kept = np.append(0.0, np.cumsum(keep_probabilities))[block_ends]
     fair_guesses = np.floor(expected_kept).astype(np.int64)
     may_be_chosen = (fair_guesses > 0) & (accuracies > 0.5)
@@ -494,11 +498,11 @@ def _promising_places(
     return places[: block_ends[best_block]]
 
 
-def _joined(
+def _larger_offset_proof(
     parts: Parts, game: ObservedGame, proofs: list[Proof], level: float, method: str
 ) -> Proof:
     """Return the larger bound of a first test, which is valid by a method, and of a look."""
     first, look = parts.parts
     level_shares = _LARGER.format(first=percent(first.share), look=percent(look.share))
     theorem = f"{_THEOREM}{level_shares}{method} {look.policy.method} {_LOOKED_AT}"
-    return joined_over_set(parts, game, proofs, level, theorem)
+    return larger_proof_over_set(parts, game, proofs, level, theorem)

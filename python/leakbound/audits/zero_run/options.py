@@ -71,22 +71,22 @@ def audited(
         kept &= ~left_out
     allowed = np.flatnonzero(kept)
     if allowed.size < 2:
-        raise no_overlap(_without_pair(allowed.size, options))
+        raise no_overlap(_too_few_to_pair(allowed.size, options))
     for values in examples.attacks.scores.values():
         if values[allowed].min() == values[allowed].max():
-            raise AbstentionError(_all_equal(allowed.size))
+            raise AbstentionError(_scores_all_equal(allowed.size))
     if isinstance(request.cuts, Fixed):
         request.cuts.check(allowed.size)
     return Purpose.AUDITED_ORDER.rng(request.seed).permutation(allowed)
 
 
-def _all_equal(examples: int) -> str:
+def _scores_all_equal(examples: int) -> str:
     """Say that scores order nothing."""
     of = f"all {examples} scores are equal"
     return f"{of}, so nothing can be guessed: use a score that differs between examples"
 
 
-def _without_pair(examples: int, options: ZeroRunOptions) -> str:
+def _too_few_to_pair(examples: int, options: ZeroRunOptions) -> str:
     """Say that too few examples are left."""
     size = f"{examples} example{'' if examples == 1 else 's'}"
     within = ""

@@ -7,107 +7,66 @@ D' and labels seen. Who is kept it does not read, and so not how many are.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
 import leakbound._core as _core
-from leakbound._base.types import BoolArray, FloatArray, IntArray, JsonValue
+from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.audits.zero_run.blind import ridge_coefficients
 from leakbound.audits.zero_run.game import Guesses
-from leakbound.audits.zero_run.levels import Counts, Ladder, Level, surely_kept
-from leakbound.audits.zero_run.log_odds import OddsSet, kept_chance
+from leakbound.audits.zero_run.levels import ChosenGuesses, MatchingPlan, surely_kept
+from leakbound.audits.zero_run.log_odds import OddsSet, keep_probability
 from leakbound.cuts.look import CAUTION, PILOT_GUESSES, Look, most_promising
 from leakbound.errors import LeakboundError
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class LookedAt(Level):
-    """A number of guesses, and the ranks of them, that a pilot sample chose."""
-
-    look: Look
-
-    @property
-    def options(self) -> dict[str, JsonValue]:
-        """See `Chosen.options`."""
-        return {}
-
-    @property
-    def searched(self) -> str:
-        """See `Chosen.searched`."""
-        game = self.ladder.game
-        return self.look.searched(game.examples, game.sides)
-
-    @property
-    def guessed(self) -> str:
-        """See `Chosen.guessed`."""
-        return PILOT_GUESSES
-
-    def tested(self, kept: int) -> list[int]:
-        """See `Level.tested`: those that could be chosen, where others claim nothing."""
-        return [guesses for guesses in self.levels if guesses < kept]
-
-    def proved(self, counts: Counts) -> float:
-        """See `Chosen.proved`: nothing where no more are kept than guesses were chosen."""
-        _, _, kept_examples = counts
-        if kept_examples <= self.guesses:
-            return 0.0
-        return super().proved(counts)
-
-    def roughly(self, counts: Counts) -> float:
-        """See `Chosen.roughly`: nothing where nothing is proved."""
-        _, _, kept_examples = counts
-        if kept_examples <= self.guesses:
-            return 0.0
-        return super().roughly(counts)
-
-
-def looked_at(ladder: Ladder, look: Look, level: float) -> LookedAt | None:
+def pilot_guesses(plan: MatchingPlan, look: Look, level: float) -> ChosenGuesses | None:
     """Choose blocks of ranks and a number of guesses by labels seen; None if none proves anything.
 
     `look` is that of the claim, for the examples expected to be kept.
     """
     policy = look.ladder
-    ranked = ladder.ranked
-    game = ladder.game
-    plan = policy.rule(ladder.expected, ladder.level, game.sides)
+    ranked = plan.ranked
+    game = plan.game
+    rule = policy.rule(plan.expected_kept, plan.level, game.sides)
     # 1. Labels that are seen, and log-odds that they, or D', suggest.
-    planning_log_odds = guide_of(ladder.odds, ranked)
-    toward_guesses = ranked.signs * planning_log_odds
-    pilot = pilot_of(toward_guesses, game.right(ranked))
-    testable_ranks = places_of(pilot)
+    log_odds = planning_log_odds(plan.odds, ranked)
+    pilot = weighted_pilot(ranked.signs * log_odds, game.right(ranked))
+    testable = testable_ranks(pilot)
     # 2. How many ranks surely keep each number of guesses, and what these prove.
-    keep_probabilities = kept_chance(planning_log_odds[testable_ranks])
-    guess_numbers = np.array(plan.levels)
+    keep_probabilities = keep_probability(log_odds[testable])
+    guess_numbers = np.array(rule.levels)
     needed_ranks = np.searchsorted(surely_kept(keep_probabilities), guess_numbers) + 1
     accuracies = np.array(pilot.accuracy(needed_ranks.tolist(), CAUTION))
-    may_be_chosen = (needed_ranks <= testable_ranks.size) & (accuracies > 0.5)
-    index = most_promising(policy, plan, guess_numbers, accuracies, may_be_chosen, level=level)
+    may_be_chosen = (needed_ranks <= testable.size) & (accuracies > 0.5)
+    index = most_promising(policy, rule, guess_numbers, accuracies, may_be_chosen, level=level)
     if index is None:
         return None
     # 3. The guesses: those of the blocks first.
-    chosen_ranks = testable_ranks[: needed_ranks[index]]
-    order, inside = _moved_to_front(ranked, chosen_ranks)
-    return LookedAt(
-        ladder=ladder,
+    order, inside = _moved_to_front(ranked, testable[: needed_ranks[index]])
+    # A level of as many guesses as are kept would depend on ranks that labels chose
+    return ChosenGuesses(
+        plan=plan,
         level=level,
         order=order,
         inside=inside,
-        guesses=int(guess_numbers[index]),
-        levels=tuple(plan.levels),
-        shares=tuple(policy.weights(plan).tolist()),
+        guesses=rule.levels[index],
+        levels=tuple(rule.levels),
+        level_shares=tuple(policy.weights(rule).tolist()),
         index=index,
-        look=look,
+        must_be_kept=True,
+        searched=look.searched(game.examples, game.sides),
+        guessed=PILOT_GUESSES,
     )
 
 
-def seen_ranks(examples: int) -> IntArray:
+def revealed_ranks(examples: int) -> IntArray:
     """Return the ranks of so many whose labels are seen: the middle quarter of each block."""
     return _ranks_of_intervals(_core.Pilot.seen_of(examples))
 
 
-def pilot_of(toward: FloatArray, right: BoolArray) -> _core.Pilot:
-    """Look at the labels of `seen_ranks`; `right` says for all ranks whether guesses are right.
+def weighted_pilot(toward: FloatArray, right: BoolArray) -> _core.Pilot:
+    """Look at the `revealed_ranks`; `right` says for all ranks whether guesses are right.
 
     `toward` are log-odds by which guesses are right whatever the model tells. A label counts as
     often as matching would keep its example, so that features alone make no block look right.
@@ -119,7 +78,7 @@ def pilot_of(toward: FloatArray, right: BoolArray) -> _core.Pilot:
     return _core.Pilot.weighted(path, keep_probabilities)
 
 
-def places_of(pilot: _core.Pilot) -> IntArray:
+def testable_ranks(pilot: _core.Pilot) -> IntArray:
     """Return the ranks that may be tested, those of the best block first."""
     most_guesses = max(pilot.numbers, default=0)
     blocks = pilot.tested(most_guesses)
@@ -128,24 +87,22 @@ def places_of(pilot: _core.Pilot) -> IntArray:
 
 def _ranks_of_intervals(intervals: Iterable[tuple[int, int]]) -> IntArray:
     """Return the ranks of intervals, each from its first rank to the one after its last."""
-    parts = [np.array([], dtype=np.int64)]
-    for start, stop in intervals:
-        parts.append(np.arange(start, stop))
-    return np.concatenate(parts)
+    no_ranks = np.array([], dtype=np.int64)
+    return np.concatenate([no_ranks, *(np.arange(start, stop) for start, stop in intervals)])
 
 
-def guide_of(odds: OddsSet, order: Guesses) -> FloatArray:
+def planning_log_odds(odds: OddsSet, order: Guesses) -> FloatArray:
     """Return log-odds of guesses in order, from D', or else from the labels that are seen."""
-    planning_log_odds = odds.guide[order.rows]
+    log_odds_by_guide = odds.guide[order.rows]
     if odds.guide.any():
-        return planning_log_odds
+        return log_odds_by_guide
     found = odds.found
-    seen_rows = order.rows[seen_ranks(order.rows.size)]
-    seen_features = found.features[seen_rows]
+    revealed_rows = order.rows[revealed_ranks(order.rows.size)]
+    revealed_features = found.features[revealed_rows]
     try:
-        coefficients = ridge_coefficients(seen_features, found.member[seen_rows])
+        coefficients = ridge_coefficients(revealed_features, found.member[revealed_rows])
     except LeakboundError:  # all are members, say
-        return planning_log_odds
+        return log_odds_by_guide
     fitted_log_odds = _core.linear_log_odds(coefficients, found.features)[0]
     in_order: FloatArray = fitted_log_odds[order.rows]
     return in_order

@@ -8,13 +8,15 @@ not drawn, so that it is smooth in the log-odds, and ascents look for where it i
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from leakbound._base.console import track
 from leakbound._base.types import FloatArray
-from leakbound.audits.zero_run.levels import Chosen, Counts
+from leakbound.audits.zero_run.levels import ChosenGuesses, Counts
+from leakbound.audits.zero_run.log_odds import OddsSet
 
 Endpoint: TypeAlias = tuple[FloatArray, FloatArray]
 """Coefficients of a member of the set, and examples kept, guesses and correct ones there."""
@@ -35,7 +37,7 @@ _PRICE_PROBE = 0.1
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Least:
+class LeastProved:
     """The least that is proved, the counts that prove it, and the member of the set.
 
     `estimate` is what the likeliest log-odds would have shown.
@@ -48,16 +50,21 @@ class Least:
 
 
 @dataclass(frozen=True, eq=False)
-class Matching:
+class MatchingSearch:
     """What a share of all draws of what is kept makes of chosen guesses, at members of a set."""
 
-    chosen: Chosen
+    chosen: ChosenGuesses
+
+    @cached_property
+    def odds(self) -> OddsSet:
+        """The confidence set."""
+        return self.chosen.plan.odds
 
     @property
     def _guesses_and_share(self) -> dict[str, Any]:
         """Which guesses may be made, and how many are: one of what is not kept counts as wrong."""
         chosen = self.chosen
-        share = chosen.ladder.odds.draws_needed
+        share = self.odds.draws_needed
         return {"inside": chosen.inside, "made": chosen.guesses, "share": share}
 
     def reached(self, log_odds: FloatArray) -> FloatArray:
@@ -66,50 +73,48 @@ class Matching:
         Correct ones beyond a whole number tell members apart.
         """
         order = self.chosen.order
-        core = self.chosen.ladder.odds.found.core
-        return core.matched(
+        return self.odds.found.core.matched(
             np.ascontiguousarray(log_odds),
             order.rows,
             order.signs,
             **self._guesses_and_share,
         )
 
-    def counts(self, reached: FloatArray, *, left: float = 0.0) -> Counts:
+    def whole_counts(self, reached: FloatArray, *, search_allowance: float = 0.0) -> Counts:
         """Return correct guesses, all of them and examples kept, in whole numbers."""
         kept, guesses, correct = reached
-        whole_kept = min(self.chosen.ladder.game.examples, math.ceil(kept))
+        whole_kept = min(self.chosen.plan.game.examples, math.ceil(kept))
         whole_guesses = math.ceil(min(guesses, whole_kept))
-        whole_correct = max(0, math.floor(correct - left))
+        whole_correct = max(0, math.floor(correct - search_allowance))
         return whole_correct, whole_guesses, whole_kept
 
-    def at_estimate(self) -> Counts:
-        """Return what the likeliest log-odds leave."""
-        likeliest = self.chosen.ladder.odds.likeliest
-        (reached,) = self.reached(likeliest[None])
-        return self.counts(reached)
+    @cached_property
+    def counts_at_estimate(self) -> Counts:
+        """What the likeliest log-odds leave."""
+        (reached,) = self.reached(self.odds.likeliest[None])
+        return self.whole_counts(reached)
 
-    def least(self, above: float = 0.0) -> Least:
+    @cached_property
+    def bound_at_estimate(self) -> float:
+        """What the likeliest log-odds would show."""
+        return self.chosen.proved(self.counts_at_estimate)
+
+    def least_proved(self, above: float = 0.0) -> LeastProved:
         """Return the least that is proved at any member, 0 if that is not above a number."""
-        counts = self.at_estimate()
-        estimate = self.chosen.proved(counts)
-        least = Least(
+        estimate = self.bound_at_estimate
+        least = LeastProved(
             bound=estimate,
-            counts=counts,
-            coefficients=self.chosen.ladder.odds.found.coefficients,
+            counts=self.counts_at_estimate,
+            coefficients=self.odds.found.coefficients,
             estimate=estimate,
         )
         if not estimate > above:
             return replace(least, bound=0.0)
-        for coefficients, reached in self._least_members(counts):
-            member_counts = self.counts(reached, left=_SEARCH_ALLOWANCE)
-            member_bound = self.chosen.proved(member_counts)
-            if member_bound < least.bound:
-                least = replace(
-                    least,
-                    bound=member_bound,
-                    counts=member_counts,
-                    coefficients=coefficients,
-                )
+        for coefficients, reached in self._least_members():
+            counts = self.whole_counts(reached, search_allowance=_SEARCH_ALLOWANCE)
+            bound = self.chosen.proved(counts)
+            if bound < least.bound:
+                least = replace(least, bound=bound, counts=counts, coefficients=coefficients)
         return least
 
     def _prices(self, counts: Counts) -> tuple[float, float]:
@@ -117,7 +122,7 @@ class Matching:
         correct, guesses, kept = counts
         fewer_correct = min(correct, max(1, round(correct**0.5)))
         more_kept = max(1, round(_PRICE_PROBE * kept))
-        approximate_bound = self.chosen.roughly
+        approximate_bound = self.chosen.roughly_proved
         # Finite differences of the bound, by correct guesses, examples kept and guesses made
         bound = approximate_bound(counts)
         with_fewer_correct = approximate_bound((correct - fewer_correct, guesses, kept))
@@ -132,24 +137,24 @@ class Matching:
         price_of_guess = min(1.0, max(0.0, per_guess / per_correct))
         return price_of_kept, price_of_guess
 
-    def _least_members(self, counts: Counts) -> list[Endpoint]:
+    def _least_members(self) -> list[Endpoint]:
         """Return members found that prove least, and what is reached there."""
-        core = self.chosen.ladder.odds.found.core
         order = self.chosen.order
+        counts = self.counts_at_estimate
         endpoints = list[Endpoint]()
         rounds = 1
-        if self.chosen.ladder.game.examples <= _PRICED_TWICE:
+        if self.chosen.plan.game.examples <= _PRICED_TWICE:
             rounds = 2
         # 1. Where ascents end, at prices of the estimate and then at those of what they found.
         for _ in range(rounds):
             prices = self._prices(counts)
-            coefficients, log_odds = core.least_matched(
+            coefficients, log_odds = self.odds.found.core.least_matched(
                 order.rows, order.signs, prices=prices, **self._guesses_and_share
             )
             endpoints += zip(coefficients, self.reached(log_odds), strict=True)
             endpoints.sort(key=self._approximate_bound_at)
             _, least_reached = endpoints[0]
-            counts = self.counts(least_reached)
+            counts = self.whole_counts(least_reached)
         price_of_kept, price_of_guess = prices
         # 2. Random steps from the lowest.
         objective = np.array([-price_of_kept, -price_of_guess, 1.0])
@@ -158,13 +163,12 @@ class Matching:
 
     def _random_steps(self, endpoints: list[Endpoint], objective: FloatArray) -> list[Endpoint]:
         """Return lower members that random steps find, across the set at first."""
-        core = self.chosen.ladder.odds.found.core
         lowest, reached = min(endpoints, key=lambda end: float(end[1] @ objective))
         least_value = float(reached @ objective)
         reach = 1.0
-        found = []
+        lower_members = []
         for number in track(range(_STEPS), "Searching the confidence set", total=_STEPS):
-            nearby, log_odds = core.members_near(
+            nearby, log_odds = self.odds.found.core.members_near(
                 lowest, reach=reach, count=_MEMBERS_NEARBY, draw=number
             )
             if not len(nearby):
@@ -176,31 +180,26 @@ class Matching:
             if values[least] < least_value:
                 lowest = nearby[least]
                 least_value = float(values[least])
-                found.append((lowest, reached_nearby[least]))
+                lower_members.append((lowest, reached_nearby[least]))
                 reach = min(1.0, reach * _GROWS / _SHRINKS)
-        return found
+        return lower_members
 
     def _approximate_bound_at(self, endpoint: Endpoint) -> float:
         """Return what is roughly proved at a member, given what is reached there."""
         _, reached = endpoint
-        return self.chosen.roughly(self.counts(reached))
+        return self.chosen.roughly_proved(self.whole_counts(reached))
 
 
-def least_of_all(searches: Sequence[Matching]) -> list[Least]:
+def least_of_searches(searches: Sequence[MatchingSearch]) -> list[LeastProved]:
     """Return the least of each search, 0 where that is no larger than the least of another one.
 
     A search is long: the one that promises most comes first, and others are left out where they
     promise no more than it found.
     """
-
-    def promised(search: Matching) -> float:
-        """Return what the likeliest log-odds would show."""
-        return search.chosen.proved(search.at_estimate())
-
-    least_of_search = dict[Matching, Least]()
+    least_of_search = dict[MatchingSearch, LeastProved]()
     largest_bound = 0.0
-    for search in sorted(searches, key=promised, reverse=True):
-        least = search.least(above=largest_bound)
+    for search in sorted(searches, key=lambda one: one.bound_at_estimate, reverse=True):
+        least = search.least_proved(above=largest_bound)
         least_of_search[search] = least
         largest_bound = max(largest_bound, least.bound)
     return [least_of_search[search] for search in searches]

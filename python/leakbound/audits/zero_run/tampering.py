@@ -23,7 +23,12 @@ from leakbound._base.types import (
     TailBound,
 )
 from leakbound._base.types import Correction as CorrectionName
-from leakbound.audits.zero_run.correction import AT_A_MEMBER, Correction, Tested, least_fixed
+from leakbound.audits.zero_run.correction import (
+    AT_A_MEMBER,
+    Correction,
+    TestedGuesses,
+    smallest_epsilon_left,
+)
 from leakbound.audits.zero_run.game import Guesses, ObservedGame, distinct_ranks
 from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
@@ -71,26 +76,28 @@ class Tamper(Correction):
 
     name: ClassVar[CorrectionName] = "tamper"
 
-    def at_known(self, odds: OddsBox, game: ObservedGame, level: float) -> Proof:
-        """See `Correction.at_known`."""
-        number = self.planned(game, game.examples, level)
+    def proof_at_known(self, odds: OddsBox, game: ObservedGame, level: float) -> Proof:
+        """See `Correction.proof_at_known`."""
+        number = self.planned_number(game, game.examples, level)
         guesses = self._likeliest_guesses(odds, game, number)
         tampering = _Tampering(correction=self, odds=odds, game=game, guesses=guesses, level=level)
         effective = tampering.effective(odds.estimate)
         toward_guesses = tampering.toward()
         bound = tampering.bound(toward_guesses, effective)
         standing_guesses = tampering.standing(bound)
-        tested = Tested(guesses=standing_guesses, theorem=self._theorem)
-        shift = replace(self.shift(game), effective=effective, bounds=tampering.bounds)
+        tested = TestedGuesses(guesses=standing_guesses, theorem=self._theorem)
+        shift = replace(self.shift_of(game), effective=effective, bounds=tampering.bounds)
         correct_standing = tampering.count(toward_guesses, bound)
         best = Best(logit=bound, cut=number, successes=correct_standing)
-        return self.proof(game, best, shift, tested, level=level, perfect=tampering.perfect)
+        return self.proof_of_guesses(
+            game, best, shift, tested, level=level, perfect=tampering.perfect
+        )
 
-    def over_set(self, odds: OddsSet, game: ObservedGame, level: float) -> Proof:
-        """See `Correction.over_set`: what enough of all draws leave, at half the level."""
+    def proof_over_set(self, odds: OddsSet, game: ObservedGame, level: float) -> Proof:
+        """See `Correction.proof_over_set`: what enough of all draws leave, at half the level."""
         draw_level = odds.of_draw(level)
-        number = self.planned(game, game.examples, draw_level)
-        balanced_ranks = odds.matched(game, number)
+        number = self.planned_number(game, game.examples, draw_level)
+        balanced_ranks = odds.balanced_ranks(game, number)
         guesses = game.guessed(balanced_ranks, number)
         correct_places = np.flatnonzero(game.right(guesses))
         correct_guesses = guesses.taken(correct_places)
@@ -105,11 +112,11 @@ class Tamper(Correction):
         bound, epsilon = tampering.bound(tampering.least)
         at_estimate, _ = tampering.bound(tampering.at_estimate)
         fewest_standing, coefficients = tampering.lowest(epsilon)
-        shift = replace(self.shift(game), coefficients=coefficients, at_estimate=at_estimate)
-        tested = Tested(guesses=guesses, theorem=self._theorem + AT_A_MEMBER)
+        shift = replace(self.shift_of(game), coefficients=coefficients, at_estimate=at_estimate)
+        tested = TestedGuesses(guesses=guesses, theorem=self._theorem + AT_A_MEMBER)
         standing = min(fewest_standing, tampering.at_estimate(epsilon))
         best = Best(logit=bound, cut=number, successes=standing)
-        return self.proof(game, best, shift, tested, level=level)
+        return self.proof_of_guesses(game, best, shift, tested, level=level)
 
     @property
     def _theorem(self) -> str:
@@ -153,7 +160,7 @@ class Tamper(Correction):
         scores and propensities alone.
         """
         if self.adversary != "residual":
-            return game.guessed(self.ranked_by(odds, game), number)
+            return game.guessed(self.adversary_ranks(odds, game), number)
         log_likelihood_ratios = residual_scores(game.values, odds.estimate)
         posterior_log_odds = log_likelihood_ratios + odds.estimate
         rows = np.arange(game.examples)
@@ -219,11 +226,11 @@ class _TamperingOverSet:
 
         def refuted(epsilon: float) -> float:
             counts = (count(epsilon), self.number, self.game.examples)
-            return correction.counted(self.game, counts, self.level)
+            return correction.bound_of_counts(self.game, counts, self.level)
 
         if correction.of_family:
             return refuted(0.0), 0.0
-        epsilon = least_fixed(refuted)
+        epsilon = smallest_epsilon_left(refuted)
         return epsilon, epsilon
 
 
@@ -283,7 +290,7 @@ class _Tampering:
         if self.correction.of_family:
             standing = self.count(toward, epsilon=0.0)
             counts = (standing, self.guesses.rows.size, effective)
-            return self.correction.counted(self.game, counts, self.level)
+            return self.correction.bound_of_counts(self.game, counts, self.level)
         if effective not in self._proved:
             self._proved[effective] = self._proved_by_count(effective)
         proved_by_count = self._proved[effective]
@@ -292,7 +299,7 @@ class _Tampering:
             standing = self.count(toward, epsilon)
             return float(proved_by_count[standing])
 
-        return least_fixed(refuted)
+        return smallest_epsilon_left(refuted)
 
     def _proved_by_count(self, effective: float) -> FloatArray:
         """Return what each number of correct guesses proves: more of them refute no less."""
@@ -303,7 +310,7 @@ class _Tampering:
         proved = []
         for correct in range(self._uniforms.size + 1):
             counts = (correct, guesses, effective)
-            proved.append(self.correction.counted(self.game, counts, self.level, form))
+            proved.append(self.correction.bound_of_counts(self.game, counts, self.level, form))
         return np.maximum.accumulate(proved)
 
     def bounds(self, draws: FloatArray) -> FloatArray:
@@ -383,27 +390,27 @@ class Composition(Correction):
             return "raw"
         return "residual"
 
-    def at_known(self, odds: OddsBox, game: ObservedGame, level: float) -> Proof:
-        """See `Correction.at_known`."""
+    def proof_at_known(self, odds: OddsBox, game: ObservedGame, level: float) -> Proof:
+        """See `Correction.proof_at_known`."""
         self._refuse_unsupported()
         largest_shift = float(odds.largest.max())
-        values = self.ranked_by(odds, game)
+        values = self.adversary_ranks(odds, game)
         ranks = distinct_ranks(values, odds.ties(game))
         if game.one_sided and not isinstance(self.claim, PureDP):
             return self._planned_guesses_less_shift(game, ranks, level, largest_shift)
         cuts = self.cuts
         if cuts is None and isinstance(self.claim, ApproxDP):
-            cuts = Fixed(self.planned(game, game.examples, level))
-        fair = self.as_coins(ranks, game, level, cuts)
+            cuts = Fixed(self.planned_number(game, game.examples, level))
+        fair = self.proof_as_fair_coins(ranks, game, level, cuts)
         return self._fair_audit_less_shift(fair, largest_shift, game)
 
-    def over_set(self, odds: OddsSet, game: ObservedGame, level: float) -> Proof:
-        """See `Correction.over_set`: the largest |log-odds| of any member counts."""
+    def proof_over_set(self, odds: OddsSet, game: ObservedGame, level: float) -> Proof:
+        """See `Correction.proof_over_set`: the largest |log-odds| of any member counts."""
         self._refuse_unsupported()
         largest_shift = odds.found.core.largest_shift()
         ranks = distinct_ranks(game.values, odds.ties(game))
         if isinstance(self.claim, PureDP) and self.cuts is None:
-            fair = self.as_coins(ranks, game, level, cuts=None)
+            fair = self.proof_as_fair_coins(ranks, game, level, cuts=None)
             total = fair.bound
             proof = self._fair_audit_less_shift(fair, largest_shift, game)
         else:
@@ -446,7 +453,7 @@ class Composition(Correction):
             largest_shifts = np.abs(draws).max(axis=1).tolist()
             return np.array([self._less_shift(total, largest) for largest in largest_shifts])
 
-        return replace(self.shift(game), bounds=bounds)
+        return replace(self.shift_of(game), bounds=bounds)
 
     def _fair_audit_less_shift(
         self, fair: Proof, largest_shift: float, game: ObservedGame
@@ -486,7 +493,7 @@ class Composition(Correction):
         self, game: ObservedGame, ranks: FloatArray, level: float, largest_shift: float
     ) -> Proof:
         """Take shift off what a planned number of guesses proves."""
-        number = self.planned(game, game.examples, level)
+        number = self.planned_number(game, game.examples, level)
         guesses = game.guessed(ranks, number)
         correct = int(game.right(guesses).sum())
         total = self._without_shift(game, correct, number, level)
@@ -497,14 +504,14 @@ class Composition(Correction):
             perfect_total = self._without_shift(game, most_correct, number, level)
             return self._less_shift(perfect_total, largest_shift)
 
-        tested = Tested(
+        tested = TestedGuesses(
             guesses=guesses,
             theorem=_THEOREM + _MEMBERS,
             reason=_reason_of_zero(bound, largest_shift),
         )
         shift = self._shift_taken_off(total, game)
         best = Best(logit=bound, cut=number, successes=correct)
-        return self.proof(game, best, shift, tested, level=level, perfect=perfect)
+        return self.proof_of_guesses(game, best, shift, tested, level=level, perfect=perfect)
 
     def _without_shift(self, game: ObservedGame, correct: int, number: int, level: float) -> float:
         """Return what correct guesses prove, all m examples counting, not m/2 of one-sided ones.
