@@ -119,6 +119,7 @@ def test_a_run_prints_it_beside_the_estimate(tmp_path: Path) -> None:
     assert report.row("target", "Zero-Run, match").c_plus_epsilon_lb is None
     assert all(row.epsilon is not None and row.epsilon.mean > 1 for row in report.rows[1:])
     assert "conditional lower bounds" in str(report)
+    assert not any("conditional=True" in step for step in report.summary().next_steps)
     report.report(tmp_path / "report.html")
     html = (tmp_path / "report.html").read_text(encoding="utf-8")
     for words in (

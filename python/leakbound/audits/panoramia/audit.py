@@ -82,7 +82,7 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
     for training that is ε'-DP under adding or removing one.
 
     With `features` the examples are audited as those of `ZeroRun` too, at the same confidence: by
-    the odds of each example (`conditional`; after matching for δ > 0) and after matching
+    the propensity of each example (`conditional`; after matching for δ > 0) and after matching
     (`conditional_by_match`). A fifth of the error goes to a confidence set of propensities, learnt
     from the audited coins. Each bound holds by itself, the largest of them does not.
     `docs/theory/panoramia.md` has the argument.
@@ -192,7 +192,7 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
             check_ids(request.ids, member)
         count = MemberCount.of_coins(int(member.sum()), member.size, pairs=True)
         count.refuse()
-        # What holds given features: by the odds of each example, or after matching for δ > 0.
+        # What holds given features: by the propensity of each example, or after matching for δ > 0.
         conditional = None
         by_match = None
         if self.features is not None:
