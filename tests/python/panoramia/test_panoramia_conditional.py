@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from census import Census, features
-from leakbound.audits.panoramia.conditional import PairAudit
-from leakbound.claims import PureDP
+from leakbound.audits.panoramia.conditional import bounds_of_pairs
+from leakbound.audits.road import Request
 from leakbound.panoramia import Options, PanoramiaReport, run
 from leakbound.panoramia.scores import CORRECTIONS, shown_of, withheld_together
 from leakbound.panoramia.table import Conditional
@@ -48,14 +48,14 @@ def audited(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> ZeroRunResult:
-    audit = PairAudit.prepare(
+    (result,) = bounds_of_pairs(
         scores["attack-it"],
         scores["coins"],
         shown_of(scores, x, seed=seed),
-        confidence=confidence,
-        seed=seed,
+        Request(confidence=confidence, seed=seed),
+        [CORRECTIONS[correction]],
     )
-    return audit.bound(PureDP(), CORRECTIONS[correction])
+    return result
 
 
 @pytest.mark.parametrize("correction", CORRECTIONS)
