@@ -15,8 +15,8 @@ from leakbound._base.checks import (
     real,
     seed_of,
 )
-from leakbound._base.messages import Message
 from leakbound._base.types import AnyArray
+from leakbound.audits.panoramia.rankings import no_second_look
 from leakbound.cuts import CutPolicy, KLScan, SecondLook
 from leakbound.cuts.policies import check_policy
 from leakbound.errors import OptionError
@@ -151,8 +151,7 @@ class Options:
         complement(self.confidence)
         check_policy(self.cuts)
         if isinstance(self.cuts, SecondLook):
-            message = "{cuts=SecondLook} is not for PANORAMIA: use {KLScan} or {OutsideIn}"
-            raise OptionError(Message(message))
+            raise no_second_look()
         if self.conditional and self.attack.modality == "text":
             raise OptionError(
                 "conditional bounds need features, and tokens cannot be used as such: pass "

@@ -12,9 +12,11 @@ from leakbound._base.records import IF_ANY, unstored
 from leakbound._base.types import Verdict
 from leakbound.errors import OptionError
 from leakbound.panoramia.losses import Losses, is_helper
+from leakbound.panoramia.models.attack import StackedAttack
 from leakbound.panoramia.scores import CORRECTIONS, GameScores
 from leakbound.panoramia.table import (
     HEADINGS,
+    REAL,
     Audit,
     NonMembers,
     PanoramiaRow,
@@ -38,6 +40,7 @@ from leakbound.report.style import (
 )
 from leakbound.results import PanoramiaResult
 from leakbound.results.base import Composed
+from leakbound.results.descriptions import next_steps
 from leakbound.results.descriptions.panoramia import NOTHING
 
 if TYPE_CHECKING:
@@ -165,6 +168,7 @@ def describe(report: PanoramiaReport) -> Description:
     c = lead.c_lb
     both = lead.c_plus_epsilon_lb
     estimated_epsilon = str(lead.epsilon_tilde)
+    steps = next_steps.of_estimate(lead.estimates[0], more_bounds=_ways_to_lower_bounds(report))
     # Grounds of the estimate first, then those of the conditional bounds.
     sections = [
         Section(
@@ -186,6 +190,7 @@ def describe(report: PanoramiaReport) -> Description:
         claim=f"{report.claim.name} for replacing one example, each bound by itself",
         epsilon=report.bound,
         ceiling=report.ceiling,
+        next_steps=next_steps.first(steps),
         formula=f"ε̃ = {number(report.bound)}, estimate",
         headline=_headline(report, lead),
         answer=_answer(report),
@@ -229,6 +234,23 @@ def _headline(report: PanoramiaReport, lead: PanoramiaRow) -> str:
         f"Estimated leakage{of}: ε̃ = {number(estimate(lead))} in "
         f"the mean over {len(report.seeds)} seeds. This is not a lower bound on ε."
     )
+
+
+def _ways_to_lower_bounds(report: PanoramiaReport) -> str:
+    """Say what to pass to `run` for the lower bounds on ε that the table does not have."""
+    audits = {row.audit for row in report.rows}
+    ways = []
+    is_text = report.options["attack"] == repr(StackedAttack("text"))
+    if audits.isdisjoint(CORRECTIONS) and not is_text:
+        ways.append(
+            f"Run with Options(conditional=True, seeds={report.seeds}) to get a conditional lower "
+            "bound from the same examples."
+        )
+    if audits.isdisjoint(REAL):
+        ways.append(
+            "Real non-members, passed as nonmembers=(x, y), give lower bounds without a condition."
+        )
+    return " ".join(ways)
 
 
 def _conditional_grounds(result: "ZeroRunResult") -> Section:

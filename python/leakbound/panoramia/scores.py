@@ -9,9 +9,15 @@ import numpy as np
 from leakbound._base.files import Arrays
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.audits.designs import audit_of
-from leakbound.audits.panoramia.conditional import PairAudit, PairCorrection, columns, worded
+from leakbound.audits.panoramia.conditional import (
+    WIDE,
+    PairCorrection,
+    PropensityWords,
+    bounds_of_pairs,
+)
+from leakbound.audits.road import Request
+from leakbound.audits.zero_run.game import drawn_in
 from leakbound.audits.zero_run.learning import Learning
-from leakbound.claims import PureDP
 from leakbound.cuts import CutPolicy, KLScan, UnionBound
 from leakbound.errors import OptionError
 from leakbound.panoramia import table
@@ -141,18 +147,17 @@ def audit_all(
             add(target, "PANORAMIA, union", (game.audit(target, **union) for game in generated))
         # 2. Zero-Run, twice on the same confidence set.
         if shown:
-            pairs = [
-                PairAudit.prepare(
+            bounds_of_seeds = [
+                bounds_of_pairs(
                     game.attacks[target],
                     member=game.member,
-                    learning=known,
-                    seed=game.seed,
-                    **level,
+                    learning=learning,
+                    request=Request(confidence=options.confidence, seed=game.seed),
+                    corrections=CORRECTIONS.values(),
                 )
-                for game, known in zip(generated, shown, strict=True)
+                for game, learning in zip(generated, shown, strict=True)
             ]
-            for audit, correction in CORRECTIONS.items():
-                results = tuple(one.bound(PureDP(), correction) for one in pairs)
+            for audit, results in zip(CORRECTIONS, zip(*bounds_of_seeds, strict=True), strict=True):
                 add(target, audit, withheld_together(results))
         # 3. Members against real non-members: with the attack, and with the losses alone.
         if real:
@@ -188,6 +193,12 @@ def withheld_together(results: tuple[ZeroRunResult, ...]) -> tuple[ZeroRunResult
     return tuple(withheld)
 
 
+_OF_BASELINE = PropensityWords.of(
+    model="logistic regression on the baseline's score",
+    learnt_from="the validation part and the coins of the test part",
+)
+
+
 def shown_of(game: Arrays, features: FloatArray, *, seed: int) -> Learning:
     """Return what is known about the test part of a game without a target.
 
@@ -195,20 +206,25 @@ def shown_of(game: Arrays, features: FloatArray, *, seed: int) -> Learning:
     score replaces them: the bound holds if membership depends on an example only through that
     score. The validation part is D'; a sceptic may use all features.
     """
-    known = game["baseline-validation"][:, None]
-    baseline = game["baseline"][:, None]
-    coins = np.repeat([True, False], len(known) // 2)
-    others = columns(known, known)
-    audited = columns(baseline, known)
-    guide = LogisticPropensity(calibration=None).fit(others, coins, seed=seed)
-    return worded(
-        Learning(
-            features=audited,
-            names=("baseline",),
-            seen=np.column_stack([audited, features]),
-            reference=(others, coins),
-            guide=guide.log_odds(audited),
-        ),
-        model="logistic regression on the baseline's score",
-        learnt_from="the validation part and the coins of the test part",
+    validation_scores = game["baseline-validation"][:, None]
+    validation_member = np.repeat([True, False], len(validation_scores) // 2)
+    validation_column = in_deviations(validation_scores, validation_scores)
+    audited_column = in_deviations(game["baseline"][:, None], validation_scores)
+    propensity = LogisticPropensity(calibration=None)
+    fitted = propensity.fit(validation_column, validation_member, seed=seed)
+    learning = Learning(
+        features=audited_column,
+        names=("baseline",),
+        seen=np.column_stack([audited_column, features]),
+        reference=(validation_column, validation_member),
+        guide=fitted.log_odds(audited_column),
     )
+    return _OF_BASELINE.put_into(learning)
+
+
+def in_deviations(scores: FloatArray, validation_scores: FloatArray) -> FloatArray:
+    """Return scores in standard deviations of the validation part, far ones drawn in."""
+    smallest = np.finfo(np.float64).tiny
+    standard_deviation = np.maximum(validation_scores.std(axis=0), smallest)
+    z_scores = (scores - validation_scores.mean(axis=0)) / standard_deviation
+    return drawn_in(z_scores, WIDE)

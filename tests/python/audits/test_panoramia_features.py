@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import leakbound as lb
-from leakbound.audits.panoramia.conditional import columns
+from leakbound._base.features import FeatureTable
+from leakbound.audits.panoramia.conditional import of_audited
 from leakbound.errors import InputError
+from leakbound.panoramia.scores import in_deviations
 from leakbound.stats import binomial_tail
 
 SHIFT = 1.0
@@ -61,10 +63,20 @@ def test_both_corrections_stand_beside_the_estimate() -> None:
 def test_far_values_are_drawn_in_and_keep_their_order() -> None:
     values = np.array([-1e6, -40.0, -3.0, 0.0, 1.5, 3.0, 40.0, 41.0, 1e6])
     known = np.array([-1.0, 1.0])
-    drawn = columns(values[:, None], known[:, None])[:, 0]
+    drawn = in_deviations(values[:, None], known[:, None])[:, 0]
     assert np.array_equal(drawn[2:6], values[2:6])
     assert np.all(np.diff(drawn) > 0)
     assert drawn[-1] < 20
+
+
+def test_infinite_baseline_scores_count_as_the_largest_finite_ones() -> None:
+    features = FeatureTable(np.arange(4.0)[:, None], names=("x",))
+    baseline = np.array([-np.inf, 0.0, 1.0, np.inf])
+    learning = of_audited(baseline, features)
+    finite = of_audited(np.array([0.0, 0.0, 1.0, 1.0]), features)
+    assert np.array_equal(learning.features, finite.features)
+    signs = of_audited(np.sign(baseline - 0.5) * np.inf, features)
+    assert np.array_equal(np.sign(signs.features[:, 0]), [-1, -1, 1, 1])
 
 
 def test_what_features_do_not_say_withholds_it() -> None:

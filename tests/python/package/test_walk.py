@@ -121,7 +121,7 @@ def test_an_audit_is_a_short_walk(audit: Callable[[], object], most: int, files:
         (split, 5_710),
         (zero_run, 10_860),
         (printed(zero_run), 14_810),
-        (panoramia, 12_080),
+        (panoramia, 11_820),
     ],
 )
 def test_an_audit_enters_little(audit: Callable[[], object], most: int) -> None:

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from census import Census, features
-from leakbound.audits.panoramia.conditional import PairAudit
-from leakbound.claims import PureDP
+from leakbound.audits.panoramia.conditional import bounds_of_pairs
+from leakbound.audits.road import Request
 from leakbound.panoramia import Options, PanoramiaReport, run
 from leakbound.panoramia.scores import CORRECTIONS, shown_of, withheld_together
 from leakbound.panoramia.table import Conditional
@@ -48,14 +48,14 @@ def audited(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> ZeroRunResult:
-    audit = PairAudit.prepare(
+    (result,) = bounds_of_pairs(
         scores["attack-it"],
         scores["coins"],
         shown_of(scores, x, seed=seed),
-        confidence=confidence,
-        seed=seed,
+        Request(confidence=confidence, seed=seed),
+        [CORRECTIONS[correction]],
     )
-    return audit.bound(PureDP(), CORRECTIONS[correction])
+    return result
 
 
 @pytest.mark.parametrize("correction", CORRECTIONS)
@@ -119,6 +119,7 @@ def test_a_run_prints_it_beside_the_estimate(tmp_path: Path) -> None:
     assert report.row("target", "Zero-Run, match").c_plus_epsilon_lb is None
     assert all(row.epsilon is not None and row.epsilon.mean > 1 for row in report.rows[1:])
     assert "conditional lower bounds" in str(report)
+    assert not any("conditional=True" in step for step in report.summary().next_steps)
     report.report(tmp_path / "report.html")
     html = (tmp_path / "report.html").read_text(encoding="utf-8")
     for words in (

@@ -129,6 +129,24 @@ def test_the_report_goes_to_json_and_back_and_is_written(
     assert "What next" in html
 
 
+def test_next_steps_are_what_to_pass_to_the_run(report: PanoramiaReport) -> None:
+    """Real non-members are in the table; a report from JSON says the same."""
+    conditional = (
+        "Run with Options(conditional=True, seeds=(0, 1)) to get a conditional lower bound"
+    )
+    real = "Real non-members, passed as nonmembers=(x, y), give lower bounds"
+    for read in (report, PanoramiaReport.from_json(report.to_json())):
+        steps = " ".join(read.summary().next_steps)
+        assert conditional in steps
+        assert real not in steps
+        assert "Pass features" not in steps
+    generated = tuple(row for row in report.rows if row.audit == "PANORAMIA")
+    text_options = report.options | {"attack": repr(StackedAttack("text"))}
+    text = replace(report, rows=generated, options=text_options).summary()
+    assert not any("conditional=True" in step for step in text.next_steps)
+    assert any(real in step for step in text.next_steps)
+
+
 def test_scores_are_audited_again_without_training(report: PanoramiaReport) -> None:
     assert [(game.seed, game.nonmembers, len(game)) for game in report.scores] == [
         (seed, others, 420 if others == "generated" else len(report.games("real")[0]))

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,21 +17,29 @@ from leakbound._base.formatting import down
 from leakbound._base.hints import OF_AUDITS, hinted
 from leakbound._base.messages import Message
 from leakbound._base.records import Lazy
-from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, JsonValue, Kind
+from leakbound._base.types import (
+    ArrayInput,
+    BoolArray,
+    FloatArray,
+    HasMember,
+    JsonValue,
+    Kind,
+    Strings,
+)
 from leakbound._tally.tally import AnyTally, Tally, by_attack, recorded
 from leakbound.audits import premises
 from leakbound.audits.arguments import asked
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.pair_tally import PairTally
 from leakbound.audits.pairs import Pairs, Units
-from leakbound.audits.panoramia.conditional import REPLACED, PairAudit, of_audited
+from leakbound.audits.panoramia.conditional import REPLACED, conditional_bounds
 from leakbound.audits.panoramia.rankings import Rankings, Relaxation, Relaxed
 from leakbound.audits.premises import delta_warnings
 from leakbound.audits.road import Design, Request
 from leakbound.claims import ApproxDP, Claim, PureDP
 from leakbound.cuts.games import Game, ScoreGame, TallyGame
 from leakbound.errors import OptionError
-from leakbound.results import Assumption, PanoramiaResult, Provenance, ZeroRunResult
+from leakbound.results import Assumption, PanoramiaResult, Provenance, ScoreAudit, ZeroRunResult
 from leakbound.results.wording import PAIRS, Wording
 
 # Share of its ceiling above which c_lb leaves little room for ε̃.
@@ -82,7 +90,7 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
     for training that is ε'-DP under adding or removing one.
 
     With `features` the examples are audited as those of `ZeroRun` too, at the same confidence: by
-    the odds of each example (`conditional`; after matching for δ > 0) and after matching
+    the propensity of each example (`conditional`; after matching for δ > 0) and after matching
     (`conditional_by_match`). A fifth of the error goes to a confidence set of propensities, learnt
     from the audited coins. Each bound holds by itself, the largest of them does not.
     `docs/theory/panoramia.md` has the argument.
@@ -126,65 +134,68 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
         if not isinstance(claim, PureDP | ApproxDP):
             raise _no_form(claim)
         relaxed = Relaxed.read(self.gamma, claim=claim, relaxation=self.relaxation)
-        exchangeable = flag(self.real_nonmembers, name="real_nonmembers")
-        limit = self._limit(exchangeable=exchangeable)
+        closeness = self._closeness(relaxed.gamma)
+        recall = real(self.max_recall, name="max_recall", above=0, most=1)
         # 1. Both rankings, of examples or of counts, and whether fair coins give their members.
         if isinstance(scores, AnyTally) or isinstance(self.baseline, AnyTally):
-            seen = self._counted(scores, request)
+            audited = self._counted(scores, request, closeness)
         else:
-            seen = self._listed(scores, request=request, claim=claim)
+            audited = self._listed(scores, request, closeness)
         # 2. What each ranking proves, and how much of it is not the generator's.
-        proof = Rankings.of(
-            seen.games,
-            request=request,
-            relaxed=relaxed,
-            paired=exchangeable,
-            max_recall=self.max_recall,
-        )
-        attack = proof.attack
-        c_lb = 0.0
-        if not exchangeable:
-            c_lb = proof.baseline.bound
-        kind: Kind = "estimate"
-        c_most = c_lb
-        if limit is not None:
-            kind = "lower_bound"
-            c_most = limit
-        bound = max(0.0, attack.bound - c_most)
+        rankings = closeness.rankings(audited.games, request, relaxed, recall)
+        bound = closeness.bound(rankings)
         reason = ""
         if not bound:
-            reason = _nothing(limit)
+            reason = closeness.why_nothing
         return PanoramiaResult(
-            kind=kind,
+            kind=closeness.kind,
             claim=claim,
             bound=bound,
             reason=reason,
             confidence=request.confidence,
-            m=attack.m,
-            c_lb=c_lb,
-            c_plus_epsilon_lb=attack.bound,
-            epsilon_tilde=max(0.0, attack.bound - c_lb),
-            c_upper=limit,
-            lower_bound=None if limit is None else bound,
-            baseline=proof.baseline,
-            attack=attack,
-            theorem=proof.theorem + _meaning(limit, exchangeable=exchangeable),
-            assumptions=_assumptions(limit, relaxed, seen, proof, exchangeable=exchangeable),
-            options=_options(proof, relaxed, request, seen, exchangeable=exchangeable),
-            warnings=_warnings(proof, seen=seen, limit=limit, delta=claim.delta),
-            conditional=seen.conditional,
-            conditional_by_match=seen.by_match,
-            _provenance=Lazy(lambda: Provenance.of(request.seed, **seen.inputs)),
+            m=rankings.attack.m,
+            c_lb=rankings.c_lb,
+            c_plus_epsilon_lb=rankings.attack.bound,
+            epsilon_tilde=rankings.epsilon_tilde,
+            c_upper=closeness.limit,
+            lower_bound=closeness.certified(bound),
+            baseline=rankings.baseline,
+            attack=rankings.attack,
+            theorem=rankings.theorem + closeness.meaning,
+            assumptions=_assumptions(closeness, audited, rankings),
+            options=_options(closeness, audited, rankings, relaxed, request),
+            warnings=_warnings(closeness, audited, rankings, delta=claim.delta),
+            conditional=audited.conditional,
+            conditional_by_match=audited.conditional_by_match,
+            _provenance=Lazy(lambda: Provenance.of(request.seed, **audited.inputs)),
         )
 
-    def _listed(self, scores: object, request: Request, claim: PureDP | ApproxDP) -> "_Seen":
+    def _closeness(self, gamma: float) -> "_Closeness":
+        """Return what is known of the generator's c."""
+        if flag(self.real_nonmembers, name="real_nonmembers"):
+            return self._no_distance()
+        closeness = "c-close"
+        if gamma:
+            closeness = f"(c, {gamma:g})-close"
+        if self.c_upper is None:
+            return _UnlimitedCloseness(closeness)
+        return _LimitedCloseness.read(closeness, self.c_upper)
+
+    def _no_distance(self) -> "_RealNonMembers":
+        """Return that c is 0 of real non-members, and refuse what says otherwise."""
+        message = "{real_nonmembers=True} means c = 0 and gamma = 0: leave out {c_upper=}"
+        if self.gamma:
+            message = "{real_nonmembers=True} means c = 0 and gamma = 0: leave out {gamma=}"
+        if self.gamma or self.c_upper:
+            raise OptionError(Message(message))
+        return _RealNonMembers("c-close", limit=0.0)
+
+    def _listed(self, scores: object, request: Request, closeness: "_Closeness") -> "_AuditedGames":
         """Read scores and membership in one order."""
         if self.member is None:
-            raise OptionError(
-                Message("member is missing: give {Panoramia(member, …)}, or audit tallies")
-            )
+            raise _without_member()
         order = ExampleOrder(request.ids)
-        attack_scores = check_scores(order.scores(scores, "scores"), name="scores")
+        attack_scores = check_scores(order.scores(scores, "scores"))
         baseline_scores = check_scores(order.scores(self.baseline, "baseline"), name="baseline")
         check_length(baseline_scores, examples=attack_scores.size, name="baseline")
         member = order.member(self.member, attack_scores.size)
@@ -192,29 +203,16 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
             check_ids(request.ids, member)
         count = MemberCount.of_coins(int(member.sum()), member.size, pairs=True)
         count.refuse()
-        # What holds given features: by the odds of each example, or after matching for δ > 0.
         conditional = None
         by_match = None
         if self.features is not None:
-            table = placed_features(order, self.features)
-            check_length(table.rows, examples=member.size, name="features")
-            learning = of_audited(baseline_scores, table)
-            audit = PairAudit.prepare(
-                attack_scores,
-                member,
-                learning,
-                confidence=request.confidence,
-                seed=request.seed,
+            features = placed_features(order, self.features)
+            check_length(features.rows, examples=member.size, name="features")
+            conditional, by_match = conditional_bounds(
+                baseline_scores, attack_scores, member, features, request
             )
-            conditional = audit.bound(claim, "match")
-            if isinstance(claim, PureDP):
-                by_match = conditional
-                conditional = audit.bound(claim, "poisson_binomial")
-        games = _games
-        if self.real_nonmembers:
-            games = _games_of_pairs
-        return _Seen(
-            games=games(baseline_scores, attack_scores, member, request.seed),
+        return _AuditedGames(
+            games=closeness.games(baseline_scores, attack_scores, member, request.seed),
             count=count,
             inputs={
                 "baseline_scores": baseline_scores,
@@ -222,18 +220,20 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
                 "member": member,
             },
             conditional=conditional,
-            by_match=by_match,
+            conditional_by_match=by_match,
             filled=premises.filled({"": attack_scores}, member).get("", ""),
         )
 
-    def _counted(self, scores: object, request: Request) -> "_Seen":
+    def _counted(
+        self, scores: object, request: Request, closeness: "_Closeness"
+    ) -> "_AuditedGames":
         """Read counts of both rankings: no bound but the conditional one needs them together."""
         given = {"member": self.member, "features": self.features, "ids": request.ids}
         needless = [name for name, value in given.items() if value is not None]
         if needless:
             raise OptionError(f"tallies have counts, not single examples: leave out {needless[0]}")
         kind: type[Tally | PairTally] = Tally
-        if self.real_nonmembers:
+        if closeness.is_exchangeable:
             kind = PairTally
         both = {"baseline": self.baseline, "scores": scores}
         if not all(isinstance(one, kind) for one in both.values()):
@@ -254,7 +254,7 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
         count = MemberCount.of_coins(tallies["scores"].members, tallies["scores"].m, pairs=True)
         count.refuse()
         assumed = Assumption(*tallies["scores"].assumed, "declared")
-        return _Seen(
+        return _AuditedGames(
             games=(baseline, attack),
             count=count,
             inputs=inputs,
@@ -262,26 +262,9 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
             options=options,
         )
 
-    def _limit(self, *, exchangeable: bool) -> float | None:
-        """Return what c is known not to exceed, if anything."""
-        if exchangeable:
-            return self._exchangeable()
-        if self.c_upper is None:
-            return None
-        return real(self.c_upper, name="c_upper", least=0, below=math.inf)
-
-    def _exchangeable(self) -> float:
-        """Return that c is 0 of real non-members, and refuse what says otherwise."""
-        message = "{real_nonmembers=True} means c = 0 and gamma = 0: leave out {c_upper=}"
-        if self.gamma:
-            message = "{real_nonmembers=True} means c = 0 and gamma = 0: leave out {gamma=}"
-        if self.gamma or self.c_upper:
-            raise OptionError(Message(message))
-        return 0.0
-
 
 @dataclass(frozen=True)
-class _Seen:
+class _AuditedGames:
     """The games of the baseline and of the attack, and what else is read with them."""
 
     games: tuple[Game, Game]
@@ -290,11 +273,11 @@ class _Seen:
     assumed: tuple[Assumption, ...] = ()
     options: Mapping[str, JsonValue] = field(default_factory=dict)
     conditional: ZeroRunResult | None = None
-    by_match: ZeroRunResult | None = None
+    conditional_by_match: ZeroRunResult | None = None
     filled: str = ""
 
 
-def _games(
+def _games_of_members(
     baseline: FloatArray, attack: FloatArray, member: BoolArray, seed: int
 ) -> tuple[Game, Game]:
     """Return the games of baseline and attack, against generated non-members."""
@@ -311,53 +294,171 @@ def _games_of_pairs(
     return pairs.game(baseline, seed), pairs.game(attack, seed)
 
 
-def _nothing(limit: float | None) -> str:
-    """Say why the bound is 0."""
-    if limit is not None:
-        return f"the bound on c + epsilon does not exceed {limit:g}, the upper limit on c"
-    return (
+@dataclass(frozen=True)
+class _UnlimitedCloseness:
+    """No upper limit on c is known: what the attack proves beyond the baseline is an estimate."""
+
+    kind: ClassVar[Kind] = "estimate"
+    limit: ClassVar[float | None] = None
+    meaning: ClassVar[str] = (
+        " ε̃ is not a lower bound on ε: c-closeness could not be rejected beyond c_lb; if that "
+        "is tight, the model is not ε̃-DP (section 4.2)."
+    )
+    why_nothing: ClassVar[str] = (
         "the attack finds no more than the baseline: the generated points may be too easy to tell "
         "from real ones, the attack may be too weak, or the model may leak little (Kazmi et al. "
         "2024, appendix D.5)"
     )
+    is_exchangeable: ClassVar[bool] = False
+    games = staticmethod(_games_of_members)
+    rankings = staticmethod(Rankings.against_generated)
+    close: str
+    """Of the generator, in words: "c-close", or "(c, γ)-close"."""
 
+    def bound(self, rankings: Rankings) -> float:
+        """Return what the attack proves beyond the baseline."""
+        return rankings.epsilon_tilde
 
-def _meaning(limit: float | None, *, exchangeable: bool) -> str:
-    """Say what the bounds are of ε."""
-    if exchangeable:
-        return " The bound on c + ε is then a bound on ε for replacing one example."
-    if limit is None:
-        return (
-            " ε̃ is not a lower bound on ε: c-closeness could not be rejected beyond c_lb; if that "
-            "is tight, the model is not ε̃-DP (section 4.2)."
+    def certified(self, _bound: float) -> None:
+        """Return no lower bound on ε."""
+
+    def assumption(self, _c_lb: float) -> Assumption:
+        """Return what is assumed of the generator."""
+        return Assumption(
+            name="a tight baseline",
+            statement=f"The generator is {self.close} for c = c_lb: the baseline finds every "
+            "difference between generated and real points. Otherwise part of ε̃ is due to the "
+            "generator.",
+            status="unverifiable",
         )
-    return f" Where c is at most {limit:g}, ε is at least the bound on c + ε minus {limit:g}."
+
+    def warnings(self, baseline: ScoreAudit) -> Strings:
+        """Say that ε̃ has little room, if so."""
+        return saturation_warnings(baseline.bound, lambda: baseline.ceiling)
+
+
+@dataclass(frozen=True)
+class _LimitedCloseness:
+    """The caller vouches for an upper limit on c: beyond it, the model leaks."""
+
+    kind: ClassVar[Kind] = "lower_bound"
+    is_exchangeable: ClassVar[bool] = False
+    name: ClassVar[str] = "upper limit on c"
+    games = staticmethod(_games_of_members)
+    rankings = staticmethod(Rankings.against_generated)
+    close: str
+    limit: float
+
+    @classmethod
+    def read(cls, close: str, limit: float) -> Self:
+        """Check the limit."""
+        return cls(close, limit=real(limit, name="c_upper", least=0, below=math.inf))
+
+    @property
+    def meaning(self) -> str:
+        """What the bounds are of ε."""
+        limit = f"{self.limit:g}"
+        return f" Where c is at most {limit}, ε is at least the bound on c + ε minus {limit}."
+
+    @property
+    def why_nothing(self) -> str:
+        """Why the bound is 0, if it is."""
+        return f"the bound on c + epsilon does not exceed {self.limit:g}, the upper limit on c"
+
+    @property
+    def statement(self) -> str:
+        """What is assumed of the generator."""
+        return f"The generator is {self.close} for c = {self.limit:g}."
+
+    def bound(self, rankings: Rankings) -> float:
+        """Return what the attack proves beyond the limit."""
+        return max(0.0, rankings.attack.bound - self.limit)
+
+    def certified(self, bound: float) -> float:
+        """Return the lower bound on ε."""
+        return bound
+
+    def assumption(self, c_lb: float) -> Assumption:
+        """Return what is assumed of the generator, and whether the baseline contradicts it."""
+        if c_lb <= self.limit:
+            return Assumption(name=self.name, statement=self.statement, status="declared")
+        contradicted = f"{self.statement} But the baseline gives c >= {down(c_lb)}."
+        return Assumption(name=self.name, statement=contradicted, status="contradicted")
+
+    def warnings(self, baseline: ScoreAudit) -> Strings:
+        """Say that the baseline contradicts the limit, if so."""
+        if baseline.bound <= self.limit:
+            return ()
+        contradicted = (
+            f"the baseline gives c >= {down(baseline.bound)}, above the upper limit "
+            f"{self.limit:g}: that limit is wrong, and the lower bound with it"
+        )
+        return (contradicted,)
+
+
+class _RealNonMembers(_LimitedCloseness):
+    """Non-members are real and exchangeable with the members: c is 0."""
+
+    is_exchangeable: ClassVar[bool] = True
+    name: ClassVar[str] = "real non-members"
+    meaning: ClassVar[str] = " The bound on c + ε is then a bound on ε for replacing one example."
+    statement: ClassVar[str] = (
+        "Members and non-members are exchangeable except for training: c = 0."
+    )
+    games = staticmethod(_games_of_pairs)
+    rankings = staticmethod(Rankings.against_real)
+
+
+_Closeness: TypeAlias = _UnlimitedCloseness | _LimitedCloseness
 
 
 def _options(
-    proof: Rankings, relaxed: Relaxed, request: Request, seen: _Seen, *, exchangeable: bool
+    closeness: _Closeness,
+    audited: _AuditedGames,
+    rankings: Rankings,
+    relaxed: Relaxed,
+    request: Request,
 ) -> dict[str, Any]:
     """Return what was asked, and how, as results store it."""
-    pairs = dict[str, int]()
-    if exchangeable:
-        pairs["pairs"] = proof.guesses
     return {
-        "cuts": proof.attack.options["cuts"],
-        "level": proof.level,
+        "cuts": rankings.attack.options["cuts"],
+        "level": rankings.level,
         "gamma": relaxed.gamma,
         "delta": request.claim.delta,
         "relaxation": relaxed.how,
-        "max_recall": proof.recall,
-        "real_nonmembers": exchangeable,
+        "max_recall": rankings.recall,
+        "real_nonmembers": closeness.is_exchangeable,
         "seed": request.seed,
         **asked(request.cuts),
-        **seen.options,
-        **pairs,
+        **audited.options,
+        **rankings.pairs,
     }
 
 
-def _doubted(p_value: float | None) -> str:
-    """Say that the conditional bound is withheld."""
+def _warnings(
+    closeness: _Closeness, audited: _AuditedGames, rankings: Rankings, delta: float
+) -> Strings:
+    """Say what limits the audit, and what each ranking says."""
+    baseline = rankings.baseline
+    of_attack = premises.with_filled(audited.filled, rankings.attack.warnings)
+    return (
+        *closeness.warnings(baseline),
+        *audited.count.warnings(),
+        *delta_warnings(delta, rankings.guesses),
+        *[f"baseline: {text}" for text in baseline.warnings],
+        *[f"attack: {text}" for text in of_attack],
+        *_withheld_warnings(audited.conditional),
+    )
+
+
+def _withheld_warnings(conditional: ZeroRunResult | None) -> Strings:
+    """Say that the conditional bound is withheld, if there is one and it is."""
+    if conditional is None or not conditional.withheld:
+        return ()
+    return (_withheld_in_words(conditional.tested),)
+
+
+def _withheld_in_words(p_value: float | None) -> str:
     return (
         "the conditional lower bound is withheld: the propensity model was refuted (p = "
         f"{p_value:.2g}), so the examples reveal more about membership than a logistic "
@@ -365,100 +466,40 @@ def _doubted(p_value: float | None) -> str:
     )
 
 
-def _warnings(proof: Rankings, seen: _Seen, limit: float | None, delta: float) -> tuple[str, ...]:
-    """Say what limits the audit, and what each ranking says."""
-    baseline = proof.baseline
-    notes = list[str]()
-    if limit is None:
-        notes += saturation_warnings(baseline.bound, lambda: baseline.ceiling)
-    elif baseline.bound > limit:
-        notes.append(_above_limit(baseline.bound, limit))
-    notes += seen.count.warnings()
-    notes += delta_warnings(delta, proof.guesses)
-    notes += [f"baseline: {text}" for text in baseline.warnings]
-    of_attack = premises.with_filled(seen.filled, proof.attack.warnings)
-    notes += [f"attack: {text}" for text in of_attack]
-    if seen.conditional is not None and seen.conditional.withheld:
-        notes.append(_doubted(seen.conditional.tested))
-    return tuple(notes)
-
-
-def _above_limit(c_lb: float, limit: float) -> str:
-    return (
-        f"the baseline gives c >= {down(c_lb)}, above the upper limit {limit:g}: that limit is "
-        "wrong, and the lower bound with it"
-    )
+_IN_ADVANCE = (
+    REPLACED,
+    Assumption(
+        name="separate training data",
+        statement="No audited member was used to train the generator, the baseline or the "
+        "attack, and the baseline did not use the model.",
+        status="declared",
+    ),
+    Assumption(
+        name="options chosen in advance",
+        statement="All audit options were chosen before membership was known, and no other "
+        "baseline or attack was tried.",
+        status="declared",
+    ),
+)
 
 
 def _assumptions(
-    limit: float | None,
-    relaxed: Relaxed,
-    seen: _Seen,
-    proof: Rankings,
-    *,
-    exchangeable: bool,
+    closeness: _Closeness, audited: _AuditedGames, rankings: Rankings
 ) -> tuple[Assumption, ...]:
     """Return what must be true for the bounds."""
-    ties = "stay together"
-    if proof.parted:
-        ties = "are broken by the seed"
-    how = f"Candidate thresholds and the order of guesses depend on scores only; ties {ties}."
-    if exchangeable:
-        how = (
-            "Examples were matched at random, given membership and scores. Candidate "
-            "thresholds and the order of guesses depend on the sizes of differences only."
-        )
     return (
-        seen.count.assumption(
+        audited.count.assumption(
             "independent fair coins",
             "For each pair, a separate fair coin decided whether the member or the non-member is "
             "shown, after all models that score the examples were trained.",
         ),
-        _about_c(limit, gamma=relaxed.gamma, c_lb=proof.baseline.bound, exchangeable=exchangeable),
-        REPLACED,
+        closeness.assumption(rankings.baseline.bound),
+        *_IN_ADVANCE,
         Assumption(
-            name="separate training data",
-            statement="No audited member was used to train the generator, the baseline or the "
-            "attack, and the baseline did not use the model.",
-            status="declared",
+            name="guesses ordered by scores only", statement=rankings.order, status="checked"
         ),
-        Assumption(
-            name="options chosen in advance",
-            statement="All audit options were chosen before membership was known, and no other "
-            "baseline or attack was tried.",
-            status="declared",
-        ),
-        Assumption(name="guesses ordered by scores only", statement=how, status="checked"),
-        *seen.assumed,
+        *audited.assumed,
     )
-
-
-def _about_c(limit: float | None, gamma: float, c_lb: float, *, exchangeable: bool) -> Assumption:
-    """Return what is assumed of the generator, and whether the baseline contradicts it."""
-    close = "c-close"
-    if gamma:
-        close = f"(c, {gamma:g})-close"
-    if limit is None:
-        return Assumption(
-            name="a tight baseline",
-            statement=f"The generator is {close} for c = c_lb: the baseline finds every difference "
-            "between generated and real points. Otherwise part of ε̃ is due to the generator.",
-            status="unverifiable",
-        )
-    return _about_limit(limit, close, c_lb, exchangeable=exchangeable)
-
-
-def _about_limit(limit: float, close: str, c_lb: float, *, exchangeable: bool) -> Assumption:
-    """Return the same where c is known not to exceed a limit."""
-    name = "upper limit on c"
-    statement = f"The generator is {close} for c = {limit:g}."
-    if exchangeable:
-        name = "real non-members"
-        statement = "Members and non-members are exchangeable except for training: c = 0."
-    if c_lb <= limit:
-        return Assumption(name=name, statement=statement, status="declared")
-    proved = f"{statement} But the baseline gives c >= {down(c_lb)}."
-    return Assumption(name=name, statement=proved, status="contradicted")
 
 
 def saturation_warnings(c_lb: float, ceiling: Callable[[], float]) -> tuple[str, ...]:
@@ -481,3 +522,9 @@ def _no_form(claim: Claim) -> OptionError:
     """Return the error of a claim that this audit has no bound for."""
     message = "PANORAMIA bounds {PureDP()} or {ApproxDP(delta=…)}, not {claim}"
     return OptionError(Message(message, claim=claim.name))
+
+
+def _without_member() -> OptionError:
+    """Return the error of scores that are listed without membership."""
+    message = "member is missing: give {Panoramia(member, …)}, or audit tallies"
+    return OptionError(Message(message))

@@ -3,8 +3,9 @@
 Cebere, Even, Bleistein and Bellet, "Privacy auditing with zero (0) training run".
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 import numpy as np
 
@@ -15,9 +16,9 @@ from leakbound.audits.road import AlignedScores, Attacks, Request
 from leakbound.audits.zero_run.audit import CORRECTIONS, bound
 from leakbound.audits.zero_run.game import drawn_in
 from leakbound.audits.zero_run.learning import Learning, learnt
-from leakbound.audits.zero_run.log_odds import Odds
 from leakbound.audits.zero_run.options import ZeroRunOptions
-from leakbound.claims import ApproxDP, PureDP
+from leakbound.claims import ApproxDP, Claim, PureDP
+from leakbound.propensity.scaling import standardised
 from leakbound.report.parts import Assumption
 from leakbound.results.zero_run import ZeroRunResult
 
@@ -27,6 +28,11 @@ _LEARNT = ZeroRunOptions()
 _CORRECTED: dict[PairCorrection, ZeroRunOptions] = {
     "poisson_binomial": ZeroRunOptions(correction="poisson_binomial"),
     "match": ZeroRunOptions(correction="match"),
+}
+
+_CORRECTIONS_OF_CLAIM: dict[type[Claim], tuple[PairCorrection, ...]] = {
+    PureDP: ("poisson_binomial", "match"),
+    ApproxDP: ("match",),
 }
 
 # Standard deviations beyond which a column goes on as a logarithm: no propensity is 0 or 1.
@@ -50,41 +56,67 @@ _PAIRED = (
 )
 
 
-def worded(learning: Learning, *, model: str, learnt_from: str) -> Learning:
-    """Name the model of what the coins show without the audited one, and what it is learnt from."""
-    return replace(
-        learning,
-        model=f"{model}, learnt from {learnt_from}",
-        form=f"{learning.form} The model is a {model}: its inputs must contain everything about an "
-        "example that predicts its coin, in this form.",
-        source=f"The propensities were learnt from {learnt_from}, which the confidence set allows "
-        "for. The audited model was not used",
-    )
+@dataclass(frozen=True)
+class PropensityWords:
+    """What results say of a propensity model: its name, its form, and what it is learnt from."""
+
+    model: str
+    form: str
+    source: str
+
+    @classmethod
+    def of(cls, model: str, learnt_from: str) -> Self:
+        """Name a model of what the coins show without the audited one."""
+        return cls(
+            model=f"{model}, learnt from {learnt_from}",
+            form=f" The model is a {model}: its inputs must contain everything about an example "
+            "that predicts its coin, in this form.",
+            source=f"The propensities were learnt from {learnt_from}, which the confidence set "
+            "allows for. The audited model was not used",
+        )
+
+    def put_into(self, learning: Learning) -> Learning:
+        """Return the same learning with these words."""
+        form = learning.form + self.form
+        return replace(learning, model=self.model, form=form, source=self.source)
+
+
+_OF_FEATURES = PropensityWords.of(
+    model="logistic regression on the baseline's score and the features",
+    learnt_from="the coins of the audited examples",
+)
 
 
 def of_audited(baseline: FloatArray, features: FeatureTable) -> Learning:
     """Learn from the audited coins, given the baseline's scores and features."""
-    finite = baseline[np.isfinite(baseline)]
-    if not finite.size:
-        finite = np.array([-1.0, 1.0])
-    table = np.column_stack([np.clip(baseline, finite.min(), finite.max()), features.rows])
+    if not np.isfinite(baseline).all():
+        baseline = _clipped_to_finite(baseline)
+    columns = np.column_stack([baseline, features.rows])
+    columns_in_range = drawn_in(standardised(columns, np.inf), WIDE)
     names = ("baseline", *features.names)
-    return worded(
-        Learning.of_table(replace(features, rows=columns(table, table), names=names)),
-        model="logistic regression on the baseline's score and the features",
-        learnt_from="the coins of the audited examples",
-    )
+    learning = Learning.of_table(replace(features, rows=columns_in_range, names=names))
+    return _OF_FEATURES.put_into(learning)
 
 
-def columns(values: FloatArray, known: FloatArray) -> FloatArray:
-    """Return columns in standard deviations of what is known, far values drawn in."""
-    spread = np.maximum(known.std(axis=0), np.finfo(np.float64).tiny)
-    return drawn_in((values - known.mean(axis=0)) / spread, WIDE)
+def _clipped_to_finite(scores: FloatArray) -> FloatArray:
+    """Return scores with the largest finite ones in the place of infinite ones."""
+    finite_scores = scores[np.isfinite(scores)]
+    if not finite_scores.size:
+        return np.sign(scores)
+    return np.clip(scores, finite_scores.min(), finite_scores.max())
 
 
-@dataclass(frozen=True, eq=False)
-class PairAudit:
-    """Bounds ε from below, given the probability that an example is real and not generated.
+def bounds_of_pairs(
+    scores: FloatArray,
+    member: BoolArray,
+    learning: Learning,
+    request: Request,
+    corrections: Iterable[PairCorrection],
+) -> Iterator[ZeroRunResult]:
+    """Bound ε from below, given the probability that an example is real and not generated.
+
+    Each correction gives a bound of kind "conditional_lower_bound", for replacing one example, over
+    the same confidence set of log-odds.
 
     Notes
     -----
@@ -96,33 +128,23 @@ class PairAudit:
     what is shown, are within a factor of exp(±ε) of π/(1 - π): what Zero-Run supposes, for ε of
     replacement. The proof is in `docs/theory/panoramia.md`.
     """
+    examples = AlignedScores(ExampleOrder(), Attacks({"": scores}), member)
+    odds = learnt(examples, learning, _LEARNT, request)
+    for name in corrections:
+        correction = CORRECTIONS[name](claim=request.claim)
+        yield bound(examples, odds, correction, _CORRECTED[name], request, drawn=_PAIRED)
 
-    examples: AlignedScores
-    odds: Odds
-    request: Request
 
-    @classmethod
-    def prepare(
-        cls,
-        scores: FloatArray,
-        member: BoolArray,
-        learning: Learning,
-        *,
-        confidence: float,
-        seed: int,
-    ) -> "PairAudit":
-        """Find the log-odds that the coins do not rule out, once for every correction."""
-        request = Request(confidence=confidence, seed=seed)
-        examples = AlignedScores(ExampleOrder(), Attacks({"": scores}), member)
-        return cls(examples, learnt(examples, learning, _LEARNT, request), request)
-
-    def bound(self, claim: PureDP | ApproxDP, correction: PairCorrection) -> ZeroRunResult:
-        """Return a bound of kind "conditional_lower_bound", for replacing one example."""
-        return bound(
-            self.examples,
-            self.odds,
-            CORRECTIONS[correction](claim=claim),
-            _CORRECTED[correction],
-            replace(self.request, claim=claim),
-            drawn=_PAIRED,
-        )
+def conditional_bounds(
+    baseline: FloatArray,
+    attack: FloatArray,
+    member: BoolArray,
+    features: FeatureTable,
+    request: Request,
+) -> tuple[ZeroRunResult, ZeroRunResult | None]:
+    """Return a bound given features; for pure DP by propensities, and another after matching."""
+    learning = of_audited(baseline, features)
+    corrections = _CORRECTIONS_OF_CLAIM[type(request.claim)]
+    without_cuts = replace(request, cuts=None)
+    bounds = bounds_of_pairs(attack, member, learning, without_cuts, corrections)
+    return next(bounds), next(bounds, None)

@@ -7,7 +7,8 @@ of them, and hidden examples stay where they are. Then pairs of shown examples a
 of any split; and as c is known to be 0, each ranking has the whole probability of error.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal, Self, TypeAlias, cast
 
 from leakbound import cuts as policies
@@ -20,6 +21,7 @@ from leakbound.audits.policies.second_look import first_cuts
 from leakbound.audits.random_split import words_of_guesses
 from leakbound.audits.road import Request, parts, prove
 from leakbound.claims import ApproxDP, PureDP
+from leakbound.cuts.games import Ties
 from leakbound.cuts.policies import DEFAULT_SCAN
 from leakbound.cuts.policy import Procedure
 from leakbound.errors import OptionError
@@ -54,6 +56,17 @@ _DEFAULTS: dict[Relaxation, policies.Policy] = {
     "knapsack": DEFAULT_SCAN,
     "published": policies.UnionBound(),
 }
+# What candidate thresholds and the order of guesses depend on, by what is done about ties.
+_ORDERS: dict[Ties, str] = {
+    "together": "Candidate thresholds and the order of guesses depend on scores only; ties stay "
+    "together.",
+    "broken": "Candidate thresholds and the order of guesses depend on scores only; ties are "
+    "broken by the seed.",
+}
+_ORDER_OF_PAIRS = (
+    "Examples were matched at random, given membership and scores. Candidate thresholds and the "
+    "order of guesses depend on the sizes of differences only."
+)
 _REAL = (
     "Members and non-members are exchangeable except for training, so c = 0. Given which of them "
     "are shown, and the number of members, the members are a random part of them. "
@@ -91,6 +104,24 @@ class Relaxed:
             return _RELAXED_JOINTLY
         return _RELAXED
 
+    def proof(
+        self, cuts: policies.CutPolicy | None, game: policies.Game, level: float, failures: float
+    ) -> policies.Proof:
+        """Return what guesses of members prove, where so much of a guarantee may fail."""
+        if failures:
+            return self._proof_with_failures(cuts, game, level, failures)
+        policy = cast("policies.Policy", cuts or _DEFAULTS[self.how])  # SecondLook was refused
+        return policy.audit(game, level)
+
+    def _proof_with_failures(
+        self, cuts: policies.CutPolicy | None, game: policies.Game, level: float, failures: float
+    ) -> policies.Proof:
+        """Return the same where failures are possible."""
+        policy = approx_policy(
+            cuts, failures, examples=game.examples, sides="member", forms=_FORMS[self.how]
+        )
+        return policy.audit(game, level)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Rankings:
@@ -98,67 +129,96 @@ class Rankings:
 
     baseline: ScoreAudit
     attack: ScoreAudit
+    c_lb: float
     theorem: str
-    parted: bool
-    """Whether ties are broken."""
+    order: str
+    """What candidate thresholds and the order of guesses depend on."""
     level: float
     recall: float
     guesses: int
+    pairs: Mapping[str, int] = field(default_factory=dict)
+    """How many pairs there are, by the name of the option, where guesses are about pairs."""
+
+    @property
+    def epsilon_tilde(self) -> float:
+        """What the attack proves beyond the baseline."""
+        return max(0.0, self.attack.bound - self.c_lb)
 
     @classmethod
-    def of(
+    def against_generated(
         cls,
         games: tuple[policies.Game, policies.Game],
         request: Request,
         relaxed: Relaxed,
-        *,
-        paired: bool,
-        max_recall: float,
+        recall: float,
     ) -> Self:
-        """Test the games of the baseline and of the attack: of pairs where non-members are real."""
-        if paired or request.cuts is not None:
-            _check(request.cuts, relaxed, paired=paired)
-        # Where c is known, each ranking has the whole level.
-        level = request.level
-        if not paired:
-            level = shares.RANKINGS.of(request.level, len(games))
+        """Test guesses of members by the baseline and by the attack, each at half of the level."""
+        cuts = request.cuts
+        if isinstance(cuts, policies.SecondLook):
+            raise no_second_look()
         guesses = games[0].examples
-        recall = _recall(max_recall, cuts=request.cuts, examples=guesses)
+        if recall < 1:
+            _check_recall(recall, cuts, guesses)
+        level = shares.RANKINGS.of(request.level, len(games))
+        baseline_game = replace(games[0], name="baseline scores", recall=recall, symbol="c")
+        attack_game = replace(games[1], recall=recall, symbol="c + ε")
         # The baseline saw nothing of the model, whatever δ is.
-        baseline = replace(games[0], name="baseline scores", recall=recall, symbol="c")
-        together = "c + ε"
-        if paired:
-            together = "ε"
-        attack = replace(games[1], name="scores", recall=recall, symbol=together)
-        of_baseline = replace(request, claim=PureDP())
-        first = _proof(of_baseline, baseline, level, how=relaxed.how, failures=relaxed.gamma)
-        second = _proof(request, attack, level, how=relaxed.how, failures=relaxed.together)
+        baseline = relaxed.proof(cuts, baseline_game, level, failures=relaxed.gamma)
+        attack = relaxed.proof(cuts, attack_game, level, failures=relaxed.together)
         theorem = _THEOREM
         if relaxed.together:
-            theorem += relaxed.theorem(second.policy)
-        if paired:
-            theorem = _REAL + relaxed.claim.theorem(words_of_guesses("example", "trained model"))
+            theorem += relaxed.theorem(attack.policy)
         return cls(
-            baseline=_score_audit(first),
-            attack=_score_audit(second),
-            theorem=theorem + second.policy.method,
-            parted=second.policy.ties == "broken",
+            baseline=_score_audit(baseline),
+            attack=_score_audit(attack),
+            c_lb=baseline.bound,
+            theorem=theorem + attack.policy.method,
+            order=_ORDERS[attack.policy.ties],
             level=level,
             recall=recall,
             guesses=guesses,
         )
 
-
-def _check(cuts: policies.CutPolicy | None, relaxed: Relaxed, *, paired: bool) -> None:
-    """Refuse cuts, and a relaxation of pairs, that have no form here."""
-    if isinstance(cuts, policies.SecondLook):
-        message = "{cuts=SecondLook} is not for PANORAMIA: use {KLScan} or {OutsideIn}"
-        raise OptionError(Message(message))
-    if paired and relaxed.how == "published":
-        raise OptionError(
-            'relaxation="published" is for generated non-members: real ones are audited as a '
-            "random split, so leave it out"
+    @classmethod
+    def against_real(
+        cls,
+        games: tuple[policies.Game, policies.Game],
+        request: Request,
+        relaxed: Relaxed,
+        recall: float,
+    ) -> Self:
+        """Test guesses about pairs, each ranking at the whole level, as c is known to be 0."""
+        if isinstance(request.cuts, policies.SecondLook):
+            raise no_second_look()
+        if relaxed.how == "published":
+            raise OptionError(
+                'relaxation="published" is for generated non-members: real ones are audited as a '
+                "random split, so leave it out"
+            )
+        baseline_game = replace(games[0], name="baseline scores", recall=recall, symbol="c")
+        pairs = baseline_game.examples
+        if recall < 1:
+            _check_recall(recall, request.cuts, pairs)
+        baseline = _proof_of_pairs(replace(request, claim=PureDP()), baseline_game)
+        attack = _proof_of_pairs(request, replace(games[1], recall=recall))
+        theorem = _REAL + relaxed.claim.theorem(words_of_guesses("example", "trained model"))
+        return cls(
+            baseline=_score_audit(baseline),
+            attack=_score_audit(attack),
+            c_lb=0.0,
+            theorem=theorem + attack.policy.method,
+            order=_ORDER_OF_PAIRS,
+            level=request.level,
+            recall=recall,
+            guesses=pairs,
+            pairs={"pairs": pairs},
         )
+
+
+def no_second_look() -> OptionError:
+    """Return the error of cuts that look at a pilot sample first, which have no form here."""
+    message = "{cuts=SecondLook} is not for PANORAMIA: use {KLScan} or {OutsideIn}"
+    return OptionError(Message(message))
 
 
 def _score_audit(proof: policies.Proof) -> ScoreAudit:
@@ -166,37 +226,15 @@ def _score_audit(proof: policies.Proof) -> ScoreAudit:
     return ScoreAudit(**parts(proof), options=proof.options, warnings=proof.warnings)
 
 
-def _proof(
-    request: Request, game: policies.Game, level: float, *, how: Relaxation, failures: float
-) -> policies.Proof:
-    """Return what guesses of members prove, with failures where there may be some."""
-    if game.sides == "pairs":
-        return _of_pairs(request, game, level)
-    if failures:
-        forms = _FORMS[how]
-        return approx_policy(
-            request.cuts, failures, examples=game.examples, sides="member", forms=forms
-        ).audit(game, level)
-    policy = cast("policies.Policy", request.cuts or _DEFAULTS[how])  # all others were refused
-    return policy.audit(game, level)
-
-
-def _of_pairs(request: Request, game: policies.Game, level: float) -> policies.Proof:
+def _proof_of_pairs(request: Request, game: policies.Game) -> policies.Proof:
     """Return what guesses about pairs prove, as those of any random split."""
+    level = request.level
     cuts = request.cuts or first_cuts(request.claim, sides=game.sides, level=level)
     return prove(replace(request, cuts=cuts), game, level)
 
 
-def _recall(max_recall: float, cuts: policies.CutPolicy | None, examples: int) -> float:
-    """Check the largest share of the examples that a cut may guess."""
-    recall = real(max_recall, name="max_recall", above=0, most=1)
-    if recall < 1:
-        _check_recall(recall, cuts, examples)
-    return recall
-
-
 def _check_recall(recall: float, cuts: policies.CutPolicy | None, examples: int) -> None:
-    """Refuse cuts that guess more than that share, or weigh all."""
+    """Refuse cuts that guess more than that share of the examples, or weigh all."""
     fixed = isinstance(cuts, policies.Fixed) and cuts.guesses > recall * examples
     if fixed or isinstance(cuts, policies.Weighted):
         message = "{max_recall} does not go with {cuts}: leave it out"

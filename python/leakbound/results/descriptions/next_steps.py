@@ -331,8 +331,18 @@ def _of_few(result: AuditResult, unit: str, *, is_few: bool) -> str:
     return f"{look} Fix or remove these, and train again."
 
 
-def of_estimate(result: "PanoramiaResult") -> Iterator[str]:
-    """Yield steps after an audit against generated non-members."""
+# How an audit of given scores gets more than an estimate.
+_WITH_FEATURES = Message(
+    "Pass features to get a conditional lower bound from the same examples. With real "
+    "non-members, {real_nonmembers=True} gives a lower bound without a condition."
+)
+
+
+def of_estimate(result: "PanoramiaResult", more_bounds: str = _WITH_FEATURES) -> Iterator[str]:
+    """Yield steps after an audit against generated non-members.
+
+    `more_bounds` says how to get lower bounds next to the estimate; "" if there are no more.
+    """
     attack = result.attack
     baseline = result.baseline
     c = result.c_lb
@@ -357,11 +367,8 @@ def of_estimate(result: "PanoramiaResult") -> Iterator[str]:
         yield (
             f"Report the conditional bound, {bound}, and its condition together with the estimate."
         )
-    if estimate and result.conditional is None:
-        yield Message(
-            "Pass features to get a conditional lower bound from the same examples. With real "
-            "non-members, {real_nonmembers=True} gives a lower bound without a condition."
-        )
+    if estimate and result.conditional is None and more_bounds:
+        yield more_bounds
     symbol = "ε"
     if estimate:
         symbol = "ε̃"
