@@ -1,7 +1,7 @@
 """Scores from what a model answers: classes, numbers, labels, or how usual an example is."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, TypeGuard
 
 import numpy as np
@@ -124,13 +124,13 @@ def score(
     model_answer = _ask_model(model, X, custom_signal=callable(signal))
     if callable(signal):
         name = str(getattr(signal, "__name__", type(signal).__name__))
-        custom_scores = _call_foreign(f"signal {name}", signal, model_answer.answer, y)
+        custom_scores = _call_model_or_signal(f"signal {name}", signal, model_answer.answer, y)
         values = checks.reals(custom_scores, name="scores")
         checks.check_length(np.atleast_1d(values), examples=size_of(y), name="scores")
         return as_scores(values, ids=ids, attack=name)
     checks.choice(signal, name="signal", allowed=Measured)
     if model_answer.method == "score_samples":
-        _check_signal(model_answer, signal, "normality")
+        _check_signal_of_answer(model_answer, signal, "normality")
         log_densities = checks.reals(model_answer.answer, name="score_samples")
         return as_scores(log_densities.ravel(), ids=ids, attack="normality")
     if y is None:
@@ -141,7 +141,7 @@ def score(
         if signal == "cross_entropy":
             kind = type(model).__name__
             raise OptionError(f"{kind} has no predict_proba, which {signal!r} needs")
-        _check_signal(model_answer, signal, "logit_margin")
+        _check_signal_of_answer(model_answer, signal, "logit_margin")
         return _decision_scores(model_answer, y, ids)
     if model_answer.method == "predict":
         return _score_predictions(model_answer, y, signal, ids)
@@ -179,7 +179,7 @@ def _ask_model(model: object, inputs: object, *, custom_signal: bool) -> _ModelA
                 "score_samples: say what its values mean, by signal=lambda values, y: values if "
                 "they are larger for usual examples, or -values if larger for outliers, as of PyOD"
             )
-        answer = _answer_of(model, answer_method, inputs)
+        answer = _answer_of_model(model, answer_method, inputs)
         return _ModelAnswer(model, method, inputs, answer)
     if not callable(model):
         raise InputTypeError(
@@ -187,10 +187,10 @@ def _ask_model(model: object, inputs: object, *, custom_signal: bool) -> _ModelA
             "score_samples or predict: pass a function of X that returns probabilities, shape "
             "(m, classes), or predicted numbers, shape (m,)"
         )
-    return _ModelAnswer(model, "predict", inputs, _answer_of(model, model, inputs))
+    return _ModelAnswer(model, "predict", inputs, _answer_of_model(model, model, inputs))
 
 
-def _check_signal(model_answer: _ModelAnswer, signal: str, suitable: str) -> None:
+def _check_signal_of_answer(model_answer: _ModelAnswer, signal: str, suitable: str) -> None:
     """Refuse a signal that has no meaning for such answers."""
     if signal in {"auto", suitable}:
         return
@@ -217,20 +217,20 @@ def _score_predictions(
         )
     checks.check_length(predictions, examples=len(targets), name="what the model predicts")
     if model_answer.is_regressor or signal == "residual":
-        _check_signal(model_answer, signal, "residual")
+        _check_signal_of_answer(model_answer, signal, "residual")
         return _residual_scores(predictions, targets, ids)
     if predictions.dtype.kind not in "biuf" or model_answer.predicts_classes:
         return _right_class_scores(predictions, targets, ids)
-    if predictions.ndim == 2 and (targets.ndim == 1 or _are_indicators(targets)):
+    if predictions.ndim == 2 and (targets.ndim == 1 or _are_label_indicators(targets)):
         return _probability_scores(model_answer, y, signal, ids)
     if predictions.ndim == 2:
         return _residual_scores(predictions, targets, ids)
-    positive_class = _positive_class(model_answer.classes, targets)
+    positive_class = _class_of_single_probability(model_answer.classes, targets)
     if positive_class is not None and (predictions >= 0).all() and (predictions <= 1).all():
         positive_probability = predictions.astype(np.float64)
         probabilities = np.column_stack([1 - positive_probability, positive_probability])
         own_columns = (targets == positive_class).astype(np.int64)
-        return _class_scores(probabilities, own_columns, signal, ids)
+        return _scores_of_class_probabilities(probabilities, own_columns, signal, ids)
     if targets.dtype.kind not in "biuf":
         raise InputError(
             f"the model predicts numbers such as {predictions[0]:g}, and y holds classes such as "
@@ -245,7 +245,7 @@ def _score_predictions(
             f"{predictions.max():g}: pass a function that returns probabilities or, if it predicts "
             'numbers, signal="residual"'
         )
-    _check_signal(model_answer, signal, "residual")
+    _check_signal_of_answer(model_answer, signal, "residual")
     return _residual_scores(predictions, targets, ids)
 
 
@@ -276,16 +276,16 @@ def _right_class_scores(predictions: AnyArray, targets: AnyArray, ids: ArrayInpu
     return as_scores(right_labels, ids=ids, attack="right_class")
 
 
-def _positive_class(classes: object, targets: AnyArray) -> object:
+def _class_of_single_probability(classes: object, targets: AnyArray) -> object:
     """Return the class whose probability a model of two classes answers; None where not known."""
     if targets.ndim != 1:
         return None
     class_labels = set(targets.tolist())
     if classes is not None:
         class_labels = set(labels_of(classes, name="classes_ of the model").tolist())
-    for pair in _POSITIVE_CLASS_PAIRS:
-        if class_labels <= set(pair):
-            return pair[1]
+    for class_pair in _POSITIVE_CLASS_PAIRS:
+        if class_labels <= set(class_pair):
+            return class_pair[1]
     if len(class_labels) != 2:
         return None
     return sorted(class_labels)[1]
@@ -296,7 +296,7 @@ def _probability_scores(
 ) -> Scores:
     """Score by probabilities: of classes, or of several labels, whose losses are summed."""
     if signal not in {"auto", "logit_margin", "cross_entropy"}:
-        _check_signal(model_answer, signal, "logit_margin")
+        _check_signal_of_answer(model_answer, signal, "logit_margin")
     targets = targets_of(y, name="y")
     tables_of_labels = _tables_of_labels(model_answer, targets)
     if tables_of_labels is not None:
@@ -306,38 +306,36 @@ def _probability_scores(
                 "a function that returns its probabilities"
             )
         label_log_probabilities = [
-            _log_probability(probabilities, own_columns)
+            _log_probability_of_class(probabilities, own_columns)
             for probabilities, own_columns in tables_of_labels
         ]
         return as_scores(np.sum(label_log_probabilities, axis=0), ids=ids, attack="summed_losses")
-    probabilities = _probabilities_of(model_answer.answer)
-    own_columns = _own_columns(
+    probabilities = _checked_probabilities(model_answer.answer)
+    own_columns = _columns_of_own_classes(
         y, classes=model_answer.classes, column_count=probabilities.shape[1], ids=ids
     )
     checks.check_length(own_columns, examples=len(probabilities), name="y")
-    return _class_scores(probabilities, own_columns, signal, ids)
+    return _scores_of_class_probabilities(probabilities, own_columns, signal, ids)
 
 
-def _class_scores(
+def _scores_of_class_probabilities(
     probabilities: FloatArray, own_columns: IntArray, signal: str, ids: ArrayInput | None
 ) -> Scores:
     """Return log-odds of the class of each example, or the logarithm of its probability."""
-    with np.errstate(divide="ignore"):
-        log_probabilities: FloatArray = np.log(probabilities)
     if signal == "cross_entropy":
-        return as_scores(
-            log_probabilities[np.arange(own_columns.size), own_columns], ids=ids, attack=signal
-        )
-    return as_scores(
-        margin_threshold(log_probabilities, own_columns).values, ids=ids, attack="logit_margin"
-    )
+        log_probabilities = _log_probability_of_class(probabilities, own_columns)
+        return as_scores(log_probabilities, ids=ids, attack=signal)
+    with np.errstate(divide="ignore"):
+        log_probability_table: FloatArray = np.log(probabilities)
+    margins = margin_threshold(log_probability_table, own_columns, ids=ids)
+    return replace(margins, signal="logit_margin")
 
 
 def _are_label_tables(answer: object) -> TypeGuard[Sequence[ArrayInput]]:
     """Return whether an answer has a table of probabilities for each of several labels."""
     if not isinstance(answer, list | tuple) or not answer:
         return False
-    return all(np.ndim(one) == 2 for one in answer)
+    return all(np.ndim(label_table) == 2 for label_table in answer)
 
 
 def _tables_of_labels(
@@ -357,12 +355,12 @@ def _tables_of_labels(
         if model_answer.classes is not None:
             classes_of_labels = list(model_answer.classes)
         tables_of_labels = []
-        for column, (table, label_classes) in enumerate(
+        for label_number, (label_table, label_classes) in enumerate(
             zip(answer, classes_of_labels, strict=True)
         ):
-            probabilities = checks.reals(table, name="probabilities", least=0)
-            own_columns = _own_columns(
-                targets[:, column],
+            probabilities = checks.reals(label_table, name="probabilities", least=0)
+            own_columns = _columns_of_own_classes(
+                targets[:, label_number],
                 classes=label_classes,
                 column_count=probabilities.shape[1],
                 ids=None,
@@ -377,30 +375,29 @@ def _tables_of_labels(
         return None
     # a probability for each label by itself
     probabilities = checks.reals(answer_table, name="probabilities", least=0, most=1)
-    indicators = _indicators(targets).astype(np.int64)
+    indicators = _label_indicators(targets).astype(np.int64)
     return [
         (np.column_stack([1 - label_probability, label_probability]), own_columns)
         for label_probability, own_columns in zip(probabilities.T, indicators.T, strict=True)
     ]
 
 
-def _are_indicators(targets: AnyArray) -> bool:
+def _are_label_indicators(targets: AnyArray) -> bool:
     """Return whether all targets are 0 or 1."""
     return targets.dtype.kind in "biuf" and bool(np.isin(targets, (0, 1)).all())
 
 
-def _indicators(targets: AnyArray) -> BoolArray:
+def _label_indicators(targets: AnyArray) -> BoolArray:
     """Read which of several labels each example has: 0 and 1."""
     indicators = checks.numbers(targets, name="y", least=0, most=1, whole=True)
     return np.asarray(indicators == 1)
 
 
-def _log_probability(probabilities: FloatArray, own_columns: IntArray) -> FloatArray:
+def _log_probability_of_class(probabilities: FloatArray, own_columns: IntArray) -> FloatArray:
     """Return the logarithm of the probability of each example's class."""
+    rows = np.arange(own_columns.size)
     with np.errstate(divide="ignore"):
-        log_probabilities: FloatArray = np.log(
-            probabilities[np.arange(own_columns.size), own_columns]
-        )
+        log_probabilities: FloatArray = np.log(probabilities[rows, own_columns])
     return log_probabilities
 
 
@@ -412,12 +409,16 @@ def _estimator_type(model: object) -> str:
     return str(declared or "")
 
 
-def _answer_of(model: object, answer_method: Callable[[Any], object], inputs: object) -> Any:
+def _answer_of_model(model: object, answer_method: Callable[[Any], object], inputs: object) -> Any:
     """Return what a model answers about inputs."""
-    return _call_foreign(getattr(model, "__name__", type(model).__name__), answer_method, inputs)
+    return _call_model_or_signal(
+        getattr(model, "__name__", type(model).__name__), answer_method, inputs
+    )
 
 
-def _call_foreign(called_name: str, function: Callable[..., object], *arguments: object) -> Any:
+def _call_model_or_signal(
+    called_name: str, function: Callable[..., object], *arguments: object
+) -> Any:
     """Call code that is not ours, and say what it was called with where it fails."""
     try:
         return function(*arguments)
@@ -442,7 +443,7 @@ def _decision_scores(model_answer: _ModelAnswer, y: ArrayInput, ids: ArrayInput 
     targets = targets_of(y, name="y")
     if targets.ndim == 2 and decision_values.shape == targets.shape:
         # of several labels each by itself: log-odds that it is there
-        is_present = _indicators(targets)
+        is_present = _label_indicators(targets)
         label_losses = np.logaddexp(0.0, np.where(is_present, -decision_values, decision_values))
         return as_scores(-label_losses.sum(axis=1), ids=ids, attack="summed_losses")
     classes = labels_of(model_answer.classes, name=f"classes_ of {model_name}")
@@ -451,17 +452,18 @@ def _decision_scores(model_answer: _ModelAnswer, y: ArrayInput, ids: ArrayInput 
     logits = decision_values
     if decision_values.ndim == 1:
         logits = np.column_stack([np.zeros(len(decision_values)), decision_values])
-    class_values = _class_values_of(
-        model_answer.model, inputs=model_answer.inputs, values=logits, classes=classes
+    class_values = _values_of_classes_or_pairs(
+        model_answer.model, inputs=model_answer.inputs, decision_values=logits, classes=classes
     )
-    own_columns = _own_columns(y, classes=classes, column_count=class_values.shape[1], ids=ids)
-    return as_scores(
-        margin_threshold(class_values, own_columns).values, ids=ids, attack="logit_margin"
+    own_columns = _columns_of_own_classes(
+        y, classes=classes, column_count=class_values.shape[1], ids=ids
     )
+    margins = margin_threshold(class_values, own_columns, ids=ids)
+    return replace(margins, signal="logit_margin")
 
 
-def _class_values_of(
-    model: object, inputs: object, values: FloatArray, classes: AnyArray
+def _values_of_classes_or_pairs(
+    model: object, inputs: object, decision_values: FloatArray, classes: AnyArray
 ) -> FloatArray:
     """Return a value for each class, where a model may have answered one for each pair of classes.
 
@@ -470,20 +472,20 @@ def _class_values_of(
     it wins most comparisons.
     """
     class_count = classes.size
-    first_of_pairs, _ = np.triu_indices(class_count, 1)
-    if class_count < 3 or values.shape[1] != first_of_pairs.size:
-        return values
+    first_classes, _ = np.triu_indices(class_count, 1)
+    if class_count < 3 or decision_values.shape[1] != first_classes.size:
+        return decision_values
     candidate_values = [
-        one_vs_one_votes(values, class_count),
-        one_vs_one_votes(-values, class_count),
+        one_vs_one_votes(decision_values, class_count),
+        one_vs_one_votes(-decision_values, class_count),
     ]
-    if class_count == values.shape[1]:
+    if class_count == decision_values.shape[1]:
         if answers_class_pairs(model):
             return candidate_values[0]
-        candidate_values = [values, *candidate_values]
+        candidate_values = [decision_values, *candidate_values]
     if len(candidate_values) == 1 or not hasattr(model, "predict"):
         return candidate_values[0]
-    answer = _answer_of(model, model.predict, inputs)
+    answer = _answer_of_model(model, model.predict, inputs)
     predictions = labels_of(answer, name="what the model predicts")
     predicted_columns = positions_of(predictions, classes)
 
@@ -493,7 +495,7 @@ def _class_values_of(
     return max(candidate_values, key=agreement)
 
 
-def _probabilities_of(answer: ArrayInput) -> FloatArray:
+def _checked_probabilities(answer: ArrayInput) -> FloatArray:
     """Read a model's answer: rows that sum to 1, but for rounding."""
     probabilities = checks.reals(answer, name="probabilities", least=0)
     if probabilities.ndim != 2 or probabilities.shape[1] < 2 or not probabilities.size:
@@ -503,51 +505,52 @@ def _probabilities_of(answer: ArrayInput) -> FloatArray:
     row_sums = probabilities.sum(axis=1)
     wrong_rows = np.flatnonzero(np.abs(row_sums - 1) > _PROBABILITY_ROUNDING)
     if wrong_rows.size:
-        row = wrong_rows[0]
+        wrong_row = wrong_rows[0]
         raise InputError(
-            f"probabilities of example {row} sum to {row_sums[row]:g}, not to 1; score "
+            f"probabilities of example {wrong_row} sum to {row_sums[wrong_row]:g}, not to 1; score "
             "logits by leakbound.attacks.margin_threshold"
         )
     return probabilities
 
 
-def _own_columns(y: object, classes: object, column_count: int, ids: ArrayInput | None) -> IntArray:
+def _columns_of_own_classes(
+    y: object, classes: object, column_count: int, ids: ArrayInput | None
+) -> IntArray:
     """Return the column of each example's class."""
-    labels = labels_of(y, name="y")
-    class_names = _unnamed_classes(labels, column_count)
+    own_labels = labels_of(y, name="y")
+    class_names = _classes_without_names(own_labels, column_count)
     if classes is not None:
         class_names = labels_of(classes, name="classes_ of the model")
     if class_names.size != column_count:
         raise InputError(
             f"the model has {class_names.size} classes_ and answers {column_count} probabilities"
         )
-    positions = positions_of(labels, class_names)
-    unknown_rows = np.flatnonzero(positions < 0)
+    own_columns = positions_of(own_labels, class_names)
+    unknown_rows = np.flatnonzero(own_columns < 0)
     if unknown_rows.size:
-        row = int(unknown_rows[0])
-        example_ids = None
+        unknown_row = int(unknown_rows[0])
+        place_of_row = f"index {unknown_row}"
         if ids is not None:
             example_ids = checks.vector(ids, name="ids", kinds="biufSUOT")
-        place = f"index {row}"
-        if example_ids is not None and example_ids.size > row:
-            place = f"id {example_ids[row]}"
-        class_name = checks.shown(labels.tolist()[row])
-        if classes is None and all(isinstance(label, str) for label in labels.tolist()):
+            if example_ids.size > unknown_row:
+                place_of_row = f"id {example_ids[unknown_row]}"
+        class_name = checks.shown(own_labels.tolist()[unknown_row])
+        if classes is None and all(isinstance(own_label, str) for own_label in own_labels.tolist()):
             raise InputError(
-                f"y has {np.unique(labels).size} different classes and the model "
+                f"y has {np.unique(own_labels).size} different classes and the model "
                 f"answers {column_count} probabilities, so that their order is not known: pass "
                 "codes, numpy.searchsorted(classes, y) with the classes in the order of the columns"
             )
         raise InputError(
-            f"y has the class {class_name} at {place}, which the model was not fitted to "
+            f"y has the class {class_name} at {place_of_row}, which the model was not fitted to "
             f"({unknown_rows.size} such rows, its {column_count} classes are "
-            f"{_listed_names(class_names)}): drop these rows, or give classes the names that they "
-            "had in training"
+            f"{_listed_class_names(class_names)}): drop these rows, or give classes the names that "
+            "they had in training"
         )
-    return positions
+    return own_columns
 
 
-def _unnamed_classes(labels: AnyArray, column_count: int) -> AnyArray:
+def _classes_without_names(labels: AnyArray, column_count: int) -> AnyArray:
     """Return the classes of columns that have no names: numbers from 0 on, or all words in order.
 
     In ascending order, as scikit-learn puts them, where there are as many words as columns.
@@ -559,7 +562,7 @@ def _unnamed_classes(labels: AnyArray, column_count: int) -> AnyArray:
     return np.arange(column_count)
 
 
-def _listed_names(names: AnyArray) -> str:
+def _listed_class_names(names: AnyArray) -> str:
     """Return the first names of classes, as a message lists them."""
     shown_names = [checks.shown(name) for name in names[:_LISTED_CLASSES].tolist()]
     if names.size > _LISTED_CLASSES:

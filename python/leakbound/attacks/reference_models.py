@@ -27,7 +27,7 @@ def margin_threshold(
     >>> margin_threshold([[2.0, 0.0], [0.0, 1.0]], [0, 0]).values.tolist()
     [2.0, -1.0]
     """
-    logit_table = _number_table(logits, "logits")
+    logit_table = _table_of_reference_models(logits, "logits")
     if logit_table.shape[1] < 2:
         raise InputError(f"logits must have at least two columns, got {logit_table.shape[1]}")
     last_class = logit_table.shape[1] - 1
@@ -80,7 +80,7 @@ def offline_lira(
     [1.414, 0.0]
     """
     own_margins = checks.check_scores(margins, name="margins")
-    reference_table = _number_table(
+    reference_table = _table_of_reference_models(
         reference_margins, name="reference_margins", column_count=own_margins.size
     )
     infinite_places = np.argwhere(np.isinf(reference_table))
@@ -89,7 +89,7 @@ def offline_lira(
         raise OptionError(
             f"reference_margins must be finite, got ±inf in row {row}, column {column}"
         )
-    is_outside = _not_trained_on(trained_on, reference_table.shape)
+    is_outside = _models_without_example(trained_on, reference_table.shape)
     # Mean and spread of each example over the models without it; the variance is pooled.
     model_counts = is_outside.sum(0)
     mean_margins = np.where(is_outside, reference_table, 0).sum(0) / model_counts
@@ -146,7 +146,7 @@ def rmia(
     """
     offline_scale = checks.real(offline_scale, name="offline_scale", least=0, below=1)
     own_log_probabilities = checks.check_scores(log_probabilities, name="log_probabilities")
-    reference_table = _number_table(
+    reference_table = _table_of_reference_models(
         reference_log_probabilities,
         name="reference_log_probabilities",
         column_count=own_log_probabilities.size,
@@ -159,7 +159,7 @@ def rmia(
             raise OptionError(
                 f"{name} must be at most 0, got {values.max():g}: logarithms, or minus losses"
             )
-    is_outside = _not_trained_on(trained_on, reference_table.shape)
+    is_outside = _models_without_example(trained_on, reference_table.shape)
     # The mean of probabilities, from their logarithms: references near 0 are never divided by.
     log_mean = np.logaddexp.reduce(np.where(is_outside, reference_table, -np.inf), axis=0)
     log_mean -= np.log(is_outside.sum(0))
@@ -179,19 +179,23 @@ def as_scores(values: FloatArray, ids: ArrayInput | None, attack: str) -> Scores
     return Scores(values=scores, ids=labels, signal=attack)
 
 
-def _number_table(values: ArrayInput, name: str, column_count: int | None = None) -> FloatArray:
+def _table_of_reference_models(
+    table_values: ArrayInput, name: str, column_count: int | None = None
+) -> FloatArray:
     """Read a table with a row for each model and a column for each example."""
-    table = np.atleast_2d(checks.numbers(values, name=name).astype(np.float64, copy=False))
-    if table.ndim != 2 or not table.size:
-        raise InputError(f"{name} must have a row for each model, got shape {table.shape}")
-    if column_count is not None and table.shape[1] != column_count:
+    number_table = np.atleast_2d(
+        checks.numbers(table_values, name=name).astype(np.float64, copy=False)
+    )
+    if number_table.ndim != 2 or not number_table.size:
+        raise InputError(f"{name} must have a row for each model, got shape {number_table.shape}")
+    if column_count is not None and number_table.shape[1] != column_count:
         raise InputError(
-            f"{name} has {table.shape[1]} columns and there are {column_count} examples"
+            f"{name} has {number_table.shape[1]} columns and there are {column_count} examples"
         )
-    return table
+    return number_table
 
 
-def _not_trained_on(trained_on: ArrayInput | None, shape: tuple[int, int]) -> BoolArray:
+def _models_without_example(trained_on: ArrayInput | None, shape: tuple[int, int]) -> BoolArray:
     """Read which models were not trained on which examples."""
     if trained_on is None:
         return np.ones(shape, dtype=np.bool_)

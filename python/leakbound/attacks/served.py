@@ -110,7 +110,13 @@ def logged_scores(
     (array([-1.5]), array(['a'], dtype='<U1'), array([ True]))
     """
     log = ScoredLog(
-        _paths(files), source, signal, k=k, reference=_paths(reference), keep=keep, most=most_rows
+        _paths_of_logs(files),
+        source,
+        signal,
+        k=k,
+        reference=_paths_of_logs(reference),
+        keep=keep,
+        most=most_rows,
     )
     scored_rows = [*log]
     token_counts = [scored_row.n_tokens for scored_row in scored_rows]
@@ -153,7 +159,7 @@ class ScoredLog:
             )
         if not files:
             raise OptionError("files is empty: give at least one log")
-        self.keep = [] if keep is None else [*keep]
+        self.keep = [*(keep or ())]
         self._keep_is_decided = keep is not None
         self._line_without_member: Line | None = None
         self._files = files
@@ -165,19 +171,26 @@ class ScoredLog:
         self._base_texts: dict[str, _BaseText] | None = None
         if reference:
             self._base_texts = {
-                base_text.id: _BaseText(self._score(base_text), _without_text(base_text))
-                for base_text in self._texts_of(reference)
+                base_text.id: _BaseText(
+                    self._score_of_text(base_text), _logged_without_text(base_text)
+                )
+                for base_text in self._texts_of_logs(reference)
             }
             self.unscored = 0
 
     def __iter__(self) -> Iterator[Row]:
-        for logged_text in self._texts_of(self._files):
-            score = self._score(logged_text)
+        for logged_text in self._texts_of_logs(self._files):
+            score = self._score_of_text(logged_text)
             if self._base_texts is not None:
                 score = self._difference_to_base(logged_text, score, self._base_texts)
-            yield Row(logged_text.id, score, logged_text.size, self._kept_fields(logged_text.line))
+            yield Row(
+                id=logged_text.id,
+                score=score,
+                n_tokens=logged_text.size,
+                kept=self._kept_fields_of_line(logged_text.line),
+            )
 
-    def _texts_of(self, files: Sequence[Path]) -> Iterator[Logged]:
+    def _texts_of_logs(self, files: Sequence[Path]) -> Iterator[Logged]:
         """Yield the texts of logs, each id once."""
         first_places = dict[str, tuple[Path, int]]()
         for path in files:
@@ -195,7 +208,7 @@ class ScoredLog:
         if not first_places:
             raise FormatError(f"{files[0]} has no lines: log one text in each")
 
-    def _score(self, logged_text: Logged) -> float:
+    def _score_of_text(self, logged_text: Logged) -> float:
         """Return the signal of a text of a log."""
         if self._signal == "zlib" and not logged_text.tokens.text:
             raise logged_text.line.refusal(
@@ -216,7 +229,7 @@ class ScoredLog:
             )
         base_logged = base_text.logged
         if logged_text.spelling != base_logged.spelling:
-            self._check_comparable(logged_text, base_logged)
+            self._check_comparable_tokens(logged_text, base_logged)
         score_difference = difference(score, base_text.score)
         if math.isnan(score_difference):
             raise logged_text.line.refusal(
@@ -224,7 +237,7 @@ class ScoredLog:
             )
         return score_difference
 
-    def _check_comparable(self, logged_text: Logged, base_logged: Logged) -> None:
+    def _check_comparable_tokens(self, logged_text: Logged, base_logged: Logged) -> None:
         """Check that a text with other tokens can be compared."""
         if logged_text.size is None:
             raise logged_text.line.refusal(
@@ -246,7 +259,7 @@ class ScoredLog:
                 "scored, and keep the texts of tokens; or use a base model with the same tokenizer"
             )
 
-    def _kept_fields(self, line: Line) -> dict[str, object]:
+    def _kept_fields_of_line(self, line: Line) -> dict[str, object]:
         """Return the fields to keep."""
         document = line.content.get("doc")
         places = [line.content]
@@ -262,9 +275,11 @@ class ScoredLog:
             raise line.refusal(
                 f"it has {MEMBER}, and {self._line_without_member} has none: give all or none"
             )
-        return {name: self._kept_field(line, name, places) for name in self.keep}
+        return {name: self._kept_field_of_line(line, name, places) for name in self.keep}
 
-    def _kept_field(self, line: Line, name: str, places: Sequence[Mapping[str, object]]) -> object:
+    def _kept_field_of_line(
+        self, line: Line, name: str, places: Sequence[Mapping[str, object]]
+    ) -> object:
         """Return one field, of the same kind as in other lines."""
         value = next((place[name] for place in places if place.get(name) is not None), None)
         if value is None:
@@ -272,7 +287,7 @@ class ScoredLog:
         value_type = type(value)
         if value_type is int:
             value_type = float
-        if not _fits_a_column(value):
+        if not _is_column_value(value):
             raise line.refusal(
                 f"{name} must be a number, a word or true or false, got {checks.shown(value)}"
             )
@@ -287,7 +302,7 @@ class ScoredLog:
         return value
 
 
-def _fits_a_column(value: object) -> bool:
+def _is_column_value(value: object) -> bool:
     """Return whether a value is a boolean, a number or a word that a column can hold."""
     if isinstance(value, str):
         return is_unicode(value)
@@ -296,13 +311,13 @@ def _fits_a_column(value: object) -> bool:
     return isinstance(value, float) and not math.isnan(value)
 
 
-def _without_text(logged_text: Logged) -> Logged:
+def _logged_without_text(logged_text: Logged) -> Logged:
     """Return what comparing needs, without the text and its tokens."""
     line = replace(logged_text.line, content={})
     return replace(logged_text, line=line, tokens=replace(logged_text.tokens, values=(), text=""))
 
 
-def _paths(files: PathInput | Sequence[PathInput] | None) -> list[Path]:
+def _paths_of_logs(files: PathInput | Sequence[PathInput] | None) -> list[Path]:
     """Return one path or several as a list."""
     if files is None:
         return []

@@ -47,10 +47,10 @@ def _mean_log_probability(tokens: Tokens, _: float) -> float:
     return math.fsum(tokens.values) / tokens.units
 
 
-def _lowest_mean(tokens: Tokens, k: float) -> float:
+def _mean_of_lowest_log_probabilities(tokens_of_text: Tokens, lowest_per_cent: float) -> float:
     """Return the mean of the k per cent of the tokens with the lowest log-probability."""
-    lowest_count = max(1, int(len(tokens.values) * k / 100))
-    return math.fsum(sorted(tokens.values)[:lowest_count]) / lowest_count
+    lowest_count = max(1, int(len(tokens_of_text.values) * lowest_per_cent / 100))
+    return math.fsum(sorted(tokens_of_text.values)[:lowest_count]) / lowest_count
 
 
 def _log_probability_per_packed_byte(tokens: Tokens, _: float) -> float:
@@ -62,7 +62,7 @@ def _log_probability_per_packed_byte(tokens: Tokens, _: float) -> float:
 SIGNALS: Mapping[TokenSignal, Callable[[Tokens, float], float]] = {
     "mean": _mean_log_probability,
     "sum": _text_log_probability,
-    "min_k": _lowest_mean,
+    "min_k": _mean_of_lowest_log_probabilities,
     "zlib": _log_probability_per_packed_byte,
 }
 """How each signal is computed; the second argument is the k of `min_k`."""
@@ -128,76 +128,83 @@ def token_scores(
     [-2.5, -6.0]
     """
     k = check_signal(signal, k)
-    model_losses = _loss_table(losses, "losses")
-    text_of_rows = _checked_texts(texts, len(model_losses), signal)
-    values = _signal_of_rows(model_losses, text_of_rows, signal, k)
+    model_losses = _checked_loss_table(losses, "losses")
+    texts_of_rows = _checked_texts_of_rows(texts, len(model_losses), signal)
+    text_signals = _signals_of_texts(model_losses, texts_of_rows=texts_of_rows, signal=signal, k=k)
     if reference is not None:
-        base_losses = _loss_table(reference, "reference")
+        base_losses = _checked_loss_table(reference, "reference")
         if not np.array_equal(np.isnan(base_losses), np.isnan(model_losses)):
             raise InputError(
                 "losses and reference must be of the same tokens, NaN in the same places: compute "
                 "both with the tokenizer of the model"
             )
-        base_values = _signal_of_rows(base_losses, text_of_rows, signal, k)
-        values = list(map(difference, values, base_values))
-    return as_scores(np.array(values), ids=ids, attack=signal)
+        base_signals = _signals_of_texts(
+            base_losses, texts_of_rows=texts_of_rows, signal=signal, k=k
+        )
+        text_signals = list(map(difference, text_signals, base_signals))
+    return as_scores(np.array(text_signals), ids=ids, attack=signal)
 
 
-def _signal_of_rows(
-    loss_table: FloatArray, texts: Sequence[str], signal: TokenSignal, k: float
+def _signals_of_texts(
+    loss_table: FloatArray, texts_of_rows: Sequence[str], signal: TokenSignal, k: float
 ) -> list[float]:
     """Return the signal of each row."""
     signal_values = []
-    for loss_row, text in zip(loss_table, texts, strict=True):
-        log_probabilities = (-loss_row[~np.isnan(loss_row)]).tolist()
-        tokens = Tokens(log_probabilities, units=len(log_probabilities), text=text)
-        signal_values.append(SIGNALS[signal](tokens, k))
+    for losses_of_text, text_of_row in zip(loss_table, texts_of_rows, strict=True):
+        log_probabilities = (-losses_of_text[~np.isnan(losses_of_text)]).tolist()
+        tokens_of_text = Tokens(log_probabilities, units=len(log_probabilities), text=text_of_row)
+        signal_values.append(SIGNALS[signal](tokens_of_text, k))
     return signal_values
 
 
-def _checked_texts(texts: Sequence[str] | None, row_count: int, signal: str) -> Sequence[str]:
+def _checked_texts_of_rows(
+    texts: Sequence[str] | None, loss_row_count: int, signal: str
+) -> Sequence[str]:
     """Return a text for each row, which only zlib reads."""
     if signal != "zlib":
         if texts is not None:
             raise OptionError(f"{signal} reads no texts: leave texts out, or use zlib")
-        return [""] * row_count
+        return [""] * loss_row_count
     if texts is None:
         raise OptionError("zlib packs texts: pass texts=, one for each row of losses")
-    texts_of_rows: list[object] = [*texts]
-    if len(texts_of_rows) != row_count:
-        raise InputError(f"there are {len(texts_of_rows)} texts and {row_count} rows of losses")
-    rows_without_text = [
-        row for row, text in enumerate(texts_of_rows) if not isinstance(text, str) or not text
-    ]
-    if rows_without_text:
-        row = rows_without_text[0]
+    possible_texts: list[object] = [*texts]
+    if len(possible_texts) != loss_row_count:
         raise InputError(
-            f"texts must hold text, got {checks.shown(texts_of_rows[row])} at row {row}"
+            f"there are {len(possible_texts)} texts and {loss_row_count} rows of losses"
         )
+    for row_number, text_of_row in enumerate(possible_texts):
+        if not isinstance(text_of_row, str) or not text_of_row:
+            raise InputError(
+                f"texts must hold text, got {checks.shown(text_of_row)} at row {row_number}"
+            )
     return [*texts]
 
 
-def _loss_table(values: ArrayInput, name: str) -> FloatArray:
+def _checked_loss_table(token_losses: ArrayInput, name: str) -> FloatArray:
     """Read losses, with a row for each text and at least one number in each."""
-    refuse_masked(values, name=name)
-    loss_array = array_of(values, name=name)
-    if loss_array.dtype.kind not in "iuf" or loss_array.ndim != 2 or not loss_array.size:
+    refuse_masked(token_losses, name=name)
+    array_of_losses = array_of(token_losses, name=name)
+    if (
+        array_of_losses.dtype.kind not in "iuf"
+        or array_of_losses.ndim != 2
+        or not array_of_losses.size
+    ):
         raise InputError(
             f"{name} must be a table of numbers with a row for each text, padded with NaN, got "
-            f"{loss_array.dtype} of shape {loss_array.shape}"
+            f"{array_of_losses.dtype} of shape {array_of_losses.shape}"
         )
-    loss_table = loss_array.astype(np.float64)
+    loss_table = array_of_losses.astype(np.float64)
     is_missing = np.isnan(loss_table)
-    empty_rows = np.flatnonzero(is_missing.all(1))
-    if empty_rows.size:
+    rows_without_losses = np.flatnonzero(is_missing.all(1))
+    if rows_without_losses.size:
         raise InputError(
-            f"{name} has no number in row {empty_rows[0]}: leave out texts of one token"
+            f"{name} has no number in row {rows_without_losses[0]}: leave out texts of one token"
         )
     negative_places = np.argwhere(loss_table < -ROUNDING)
     if negative_places.size:
-        row, column = negative_places[0]
+        negative_row, negative_column = negative_places[0]
         raise InputError(
-            f"{name} must be at least 0, got {loss_table[row, column]:g} in row {row}, column "
-            f"{column}: losses are minus log-probabilities"
+            f"{name} must be at least 0, got {loss_table[negative_row, negative_column]:g} in row "
+            f"{negative_row}, column {negative_column}: losses are minus log-probabilities"
         )
     return loss_table

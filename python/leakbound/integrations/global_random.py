@@ -31,30 +31,35 @@ def generator_states() -> GeneratorStates:
     if torch.cuda.is_available():
         cuda_states = torch.cuda.get_rng_state_all()
     numpy_state = np.random.get_state()  # noqa: NPY002
-    return GeneratorStates(torch.get_rng_state(), cuda_states, numpy_state, random.getstate())
+    return GeneratorStates(
+        torch=torch.get_rng_state(),
+        devices=cuda_states,
+        numpy=numpy_state,
+        python=random.getstate(),
+    )
 
 
-def restore_generators(states: GeneratorStates) -> None:
+def restore_generators(generator_states_before: GeneratorStates) -> None:
     """Put the states of all global generators back."""
-    torch.set_rng_state(states.torch)
-    if states.devices:
-        torch.cuda.set_rng_state_all(states.devices)
-    np.random.set_state(states.numpy)  # noqa: NPY002
-    random.setstate(states.python)
+    torch.set_rng_state(generator_states_before.torch)
+    if generator_states_before.devices:
+        torch.cuda.set_rng_state_all(generator_states_before.devices)
+    np.random.set_state(generator_states_before.numpy)  # noqa: NPY002
+    random.setstate(generator_states_before.python)
 
 
-def same_torch_states(first: GeneratorStates, second: GeneratorStates) -> bool:
+def same_torch_states(states_before: GeneratorStates, states_after: GeneratorStates) -> bool:
     """Return whether generators of PyTorch are in the same states."""
-    if len(first.devices) != len(second.devices):
+    if len(states_before.devices) != len(states_after.devices):
         return False
-    if not torch.equal(first.torch, second.torch):
+    if not torch.equal(states_before.torch, states_after.torch):
         return False
-    return all(map(torch.equal, first.devices, second.devices))
+    return all(map(torch.equal, states_before.devices, states_after.devices))
 
 
-def seed_torch(seed: int) -> None:
+def seed_torch(torch_seed: int) -> None:
     """Seed the generators of PyTorch."""
-    torch.manual_seed(seed)
+    torch.manual_seed(torch_seed)
 
 
 def seed_all(seed: int) -> None:
@@ -64,6 +69,6 @@ def seed_all(seed: int) -> None:
     random.seed(seed)
 
 
-def generator_on(device: torch.device, seed: int) -> torch.Generator:
+def generator_on(device: torch.device, generator_seed: int) -> torch.Generator:
     """Return a generator of a device, seeded."""
-    return torch.Generator(device=device).manual_seed(seed)
+    return torch.Generator(device=device).manual_seed(generator_seed)

@@ -53,7 +53,7 @@ def check_optimizer(optimizer: object, probe: DPStepAudit | None = None) -> None
             f"clipping{advice}"
         )
     if probe is not None:
-        _check_probe(optimizer, probe)
+        _check_probe_of_step(optimizer, probe)
     flaw = ""
     if hasattr(optimizer, _WATCHED_ATTRIBUTE):
         flaw = "is already being watched: exit the first watch before you start another"
@@ -80,7 +80,7 @@ def is_ghost(optimizer: object) -> bool:
     return isinstance(optimizer, DPOptimizerFastGradientClipping)
 
 
-def _check_probe(optimizer: DPOptimizer, probe: object) -> None:
+def _check_probe_of_step(optimizer: DPOptimizer, probe: object) -> None:
     """Raise unless a probe of the step shows no fault at the optimizer's noise multiplier."""
     if not isinstance(probe, DPStepAudit):
         raise InputTypeError(f"probe must be a DPStepAudit, got {shown(probe)}")
@@ -99,20 +99,20 @@ def number_of_examples(examples: object, optimizer: DPOptimizer) -> int:
     """Return how many examples there are, or a loader has; raise if batches are expected larger."""
     if isinstance(examples, DataLoader):
         if not hasattr(examples.dataset, "__len__"):
-            name = type(examples.dataset).__name__
+            dataset_type = type(examples.dataset).__name__
             raise InputTypeError(
-                f"the loader's {name} has no length: pass the number of training examples"
+                f"the loader's {dataset_type} has no length: pass the number of training examples"
             )
         examples = len(examples.dataset)
-    number = integer(examples, "examples", least=1)
+    example_count = integer(examples, "examples", least=1)
     processes = getattr(optimizer, "world_size", 1)
     expected_batch_size = (optimizer.expected_batch_size or 0) * processes
-    if number < expected_batch_size:
+    if example_count < expected_batch_size:
         raise OptionError(
-            f"examples is {number:,}, and the optimizer expects batches of "
+            f"examples is {example_count:,}, and the optimizer expects batches of "
             f"{expected_batch_size:g}: pass the number of all, len(dataset)"
         )
-    return number
+    return example_count
 
 
 class WatchedOptimizer:
@@ -132,10 +132,7 @@ class WatchedOptimizer:
         self.recorder = Recorder(design, float(optimizer.noise_multiplier))
         # Canaries ride on the first process of distributed training.
         self.is_first_process = getattr(optimizer, "rank", 0) == 0
-        self._canaries_left: IntArray | None = None
-        self._physical_batches = 0
-        self._rows_of_passes = list[int]()
-        self._has_canaries = False
+        self._begin_logical_batch()
         dtype = torch.float32
         if first_parameter.dtype == torch.float64:
             dtype = torch.float64
@@ -146,13 +143,23 @@ class WatchedOptimizer:
         # Signs that sum to zero: noise that repeats from parameter to parameter cancels.
         signs = np.where(np.arange(PARAMETERS) % 2 == 0, 1.0, -1.0)
         self._direction = signs / math.sqrt(PARAMETERS)
-        self._attach()
+        self._attach_to_optimizer()
+
+    def _begin_logical_batch(self) -> None:
+        """Expect the first physical batch of a logical one."""
+        self._canaries_left: IntArray | None = None
+        self._physical_batches = 0
+        self._rows_of_passes = list[int]()
+        self._has_canaries = False
 
     @property
     def _model_parameters(self) -> list[Any]:
         """The parameters that are trained now: layers may be frozen or added in between."""
+        return self._without_watcher(self.optimizer.params)
+
+    def _without_watcher(self, parameters: list[Any]) -> list[Any]:
+        """Return parameters but for those of the watcher."""
         watcher_ids = {id(parameter) for parameter in self._watcher_parameters}
-        parameters = self.optimizer.params
         return [parameter for parameter in parameters if id(parameter) not in watcher_ids]
 
     @property
@@ -169,17 +176,17 @@ class WatchedOptimizer:
             return possible_examples(expected_batch_size, sampling_rate)
         return None
 
-    def _attach(self) -> None:
+    def _attach_to_optimizer(self) -> None:
         """Watch the two moments that matter: before clipping, and before the step."""
         optimizer = self.optimizer
         for parameter in self._watcher_parameters:
             parameter.grad_sample = None  # type: ignore[attr-defined]
             parameter.summed_grad = None  # type: ignore[attr-defined]
         self._original_pre_step = optimizer.pre_step
-        optimizer.pre_step = self._pre_step
+        optimizer.pre_step = self._pre_step_with_canaries
         setattr(optimizer, _WATCHED_ATTRIBUTE, True)
         self._attached = True
-        self._is_in_groups = False
+        self._is_in_parameter_groups = False
         inner_optimizer = optimizer.original_optimizer
         self._inner_step_hook = inner_optimizer.register_step_pre_hook(self._on_inner_step)
 
@@ -188,60 +195,58 @@ class WatchedOptimizer:
         optimizer = self.optimizer
         self._attached = False
         self._inner_step_hook.remove()
-        self._remove_from_groups()
-        if vars(optimizer).get("pre_step") == self._pre_step:
+        self._remove_from_parameter_groups()
+        if vars(optimizer).get("pre_step") == self._pre_step_with_canaries:
             del optimizer.pre_step
         delattr(optimizer, _WATCHED_ATTRIBUTE)
 
-    def _add_to_groups(self) -> None:
+    def _add_to_parameter_groups(self) -> None:
         """Add the parameters to the last group, whatever schedules the groups' options have."""
-        self._remove_from_groups()  # where the last step was not taken
+        self._remove_from_parameter_groups()  # where the last step was not taken
         optimizer = self.optimizer
         # What zero_grad has done to the parameters of the model, it has not done to these.
-        sums = [getattr(parameter, "summed_grad", None) for parameter in self._model_parameters]
-        if all(summed is None for summed in sums):
+        summed_gradients = [
+            getattr(parameter, "summed_grad", None) for parameter in self._model_parameters
+        ]
+        if all(summed_gradient is None for summed_gradient in summed_gradients):
             for parameter in self._watcher_parameters:
                 parameter.summed_grad = None  # type: ignore[attr-defined]
-        group = optimizer.param_groups[-1]
-        group["params"] = [*group["params"], *self._watcher_parameters]
+        last_group = optimizer.param_groups[-1]
+        last_group["params"] = [*last_group["params"], *self._watcher_parameters]
         self._max_grad_norms = getattr(optimizer, "max_grad_norms", None)
         if self._max_grad_norms is not None:
             norm_of_all = math.hypot(*(float(norm) for norm in self._max_grad_norms))
             norm_of_each = norm_of_all / math.sqrt(PARAMETERS)
             optimizer.max_grad_norms = [*self._max_grad_norms, *[norm_of_each] * PARAMETERS]
-        self._is_in_groups = True
+        self._is_in_parameter_groups = True
 
-    def _remove_from_groups(self) -> None:
+    def _remove_from_parameter_groups(self) -> None:
         """Take the parameters out of whichever group has them."""
-        if not self._is_in_groups:
+        if not self._is_in_parameter_groups:
             return
         optimizer = self.optimizer
-        watcher_ids = {id(parameter) for parameter in self._watcher_parameters}
-        for group in optimizer.param_groups:
-            parameters = group["params"]
-            group["params"] = [
-                parameter for parameter in parameters if id(parameter) not in watcher_ids
-            ]
+        for parameter_group in optimizer.param_groups:
+            parameter_group["params"] = self._without_watcher(parameter_group["params"])
         for parameter in self._watcher_parameters:
             parameter.grad_sample = None  # type: ignore[attr-defined]
         if self._max_grad_norms is not None:
             optimizer.max_grad_norms = self._max_grad_norms
-        self._is_in_groups = False
+        self._is_in_parameter_groups = False
 
-    def _pre_step(self, closure: object = None) -> Any:
+    def _pre_step_with_canaries(self, closure: object = None) -> Any:
         """Add the canaries' rows to a physical batch, then clip and noise as the optimizer does."""
         if not self._attached:  # somebody kept the method
             return self._original_pre_step(closure)
         if not self._has_new_gradients():
             return self._original_pre_step(closure)  # which says what is wrong
-        self._add_to_groups()
+        self._add_to_parameter_groups()
         will_step = False
         try:
             self._add_canaries()
             will_step = self._original_pre_step(closure)
         finally:
             if not will_step:  # nothing to read: a part of a batch, or an error
-                self._remove_from_groups()
+                self._remove_from_parameter_groups()
         return will_step
 
     def _has_new_gradients(self) -> bool:
@@ -269,17 +274,20 @@ class WatchedOptimizer:
         canaries_left = self._canaries_left
         is_in_batch = np.ones(canaries_left.size, dtype=np.bool_)
         if skips_step:
-            bit = min(self._physical_batches, _HIGHEST_BIT)
-            is_in_batch = canaries_left >> bit & 1 == 0
+            number_bit = min(self._physical_batches, _HIGHEST_BIT)
+            is_in_batch = canaries_left >> number_bit & 1 == 0
         self._canaries_left = canaries_left[~is_in_batch]
         self._physical_batches += 1
         # Of a split batch, rows of the same backward pass are put together.
-        added_rows = self._append_rows(canaries_left[is_in_batch])
-        both = zip_longest(self._rows_of_passes, added_rows, fillvalue=0)
-        self._rows_of_passes = [rows_before + rows for rows_before, rows in both]
+        added_rows = self._append_canary_rows(canaries_left[is_in_batch])
+        rows_before_and_added = zip_longest(self._rows_of_passes, added_rows, fillvalue=0)
+        self._rows_of_passes = [
+            rows_of_pass_before + rows_of_pass
+            for rows_of_pass_before, rows_of_pass in rows_before_and_added
+        ]
         self._has_canaries = True
 
-    def _append_rows(self, canaries: IntArray) -> list[int]:
+    def _append_canary_rows(self, canaries: IntArray) -> list[int]:
         """Append rows of canaries to the last batch accumulated; return the rows of each before."""
         rows_of_passes = list[int]()
         has_several_passes = False
@@ -289,7 +297,7 @@ class WatchedOptimizer:
                 continue  # opacus refuses it
             has_several_passes = isinstance(gradients, list)
             *earlier_passes, last_pass = _gradients_of_passes(gradients)
-            rows_of_passes = [len(rows) for rows in (*earlier_passes, last_pass)]
+            rows_of_passes = [len(rows_of_pass) for rows_of_pass in (*earlier_passes, last_pass)]
             if canaries.size:  # rows of zeros: canaries leave the model alone
                 zeros = last_pass.new_zeros((canaries.size, *last_pass.shape[1:]))
                 last_pass = torch.cat([last_pass, zeros])
@@ -299,14 +307,19 @@ class WatchedOptimizer:
         # In each parameter of the watcher, zeros for the user's examples and one coordinate of its
         # own for each canary.
         canary_norm = _CANARY_NORM * float(self.optimizer.max_grad_norm)
-        columns, contributions = self._columns_and_contributions(canaries)
+        canary_coordinates, contributions = self._coordinates_and_contributions(canaries)
         directed_parameters = zip(self._watcher_parameters, self._direction, strict=True)
-        for parameter, component in directed_parameters:
-            width = parameter.numel()
-            own_gradients = [parameter.new_zeros((rows, width)) for rows in rows_of_passes]
-            canary_rows = parameter.new_zeros((canaries.size, width))
+        for parameter, direction_component in directed_parameters:
+            coordinate_count = parameter.numel()
+            own_gradients = [
+                parameter.new_zeros((rows_of_pass, coordinate_count))
+                for rows_of_pass in rows_of_passes
+            ]
+            canary_rows = parameter.new_zeros((canaries.size, coordinate_count))
             row_numbers = torch.arange(canaries.size, device=canary_rows.device)
-            canary_rows[row_numbers, columns] = component * canary_norm * contributions
+            canary_rows[row_numbers, canary_coordinates] = (
+                direction_component * canary_norm * contributions
+            )
             own_gradients[-1] = torch.cat([own_gradients[-1], canary_rows])
             gradients = own_gradients
             if not has_several_passes:
@@ -314,19 +327,19 @@ class WatchedOptimizer:
             parameter.grad_sample = gradients  # type: ignore[attr-defined]
         return rows_of_passes
 
-    def _columns_and_contributions(self, canaries: IntArray) -> tuple[Tensor, Tensor]:
+    def _coordinates_and_contributions(self, canaries: IntArray) -> tuple[Tensor, Tensor]:
         """Return the coordinates of canaries, and what each adds, in clipping norms."""
         first_parameter = self._watcher_parameters[0]
-        columns = torch.as_tensor(canaries, device=first_parameter.device)
+        canary_coordinates = torch.as_tensor(canaries, device=first_parameter.device)
         contributions = torch.as_tensor(self.recorder.contributions[canaries])
-        return columns, contributions.to(first_parameter)
+        return canary_coordinates, contributions.to(first_parameter)
 
     def _on_inner_step(self, *_: object) -> None:
         """Read the noisy gradient as the underlying optimizer gets it, and leave its groups."""
         try:
             self._record_release()
         finally:
-            self._remove_from_groups()
+            self._remove_from_parameter_groups()
 
     def _record_release(self) -> None:
         """Record what is released of the canaries of a logical batch."""
@@ -341,10 +354,7 @@ class WatchedOptimizer:
         for parameter in self._watcher_parameters:
             if parameter.grad is not None:
                 parameter.grad.zero_()
-        self._canaries_left = None
-        self._physical_batches = 0
-        self._rows_of_passes = []
-        self._has_canaries = False
+        self._begin_logical_batch()
 
     def _released_values(self) -> FloatArray:
         """Return the released gradient along each canary's own, in units of the clipping norm."""
@@ -375,26 +385,26 @@ class WatchedGhost(WatchedOptimizer):
     _last_norms: Any = None
 
     def _has_new_gradients(self) -> bool:
-        """See `WatchedOptimizer._is_ready`."""
+        """See `WatchedOptimizer._has_new_gradients`."""
         return any(parameter.grad is not None for parameter in self._model_parameters)
 
-    def _append_rows(self, canaries: IntArray) -> list[int]:
+    def _append_canary_rows(self, canaries: IntArray) -> list[int]:
         """Add canaries to the clipped sums; return the examples of the backward pass."""
         clipping_norm = float(self.optimizer.max_grad_norm)
-        columns, contributions = self._columns_and_contributions(canaries)
+        canary_coordinates, contributions = self._coordinates_and_contributions(canaries)
         directed_parameters = zip(self._watcher_parameters, self._direction, strict=True)
-        for parameter, component in directed_parameters:
-            gradient = torch.zeros_like(parameter)
-            gradient[columns] = component * clipping_norm * contributions
-            parameter.grad = gradient
+        for parameter, direction_component in directed_parameters:
+            clipped_sum = torch.zeros_like(parameter)
+            clipped_sum[canary_coordinates] = direction_component * clipping_norm * contributions
+            parameter.grad = clipped_sum
         for parameter in self._model_parameters:
-            norms = getattr(parameter, "_norm_sample", None)
-            if norms is None:
+            example_norms = getattr(parameter, "_norm_sample", None)
+            if example_norms is None:
                 continue
-            if norms is self._last_norms:
+            if example_norms is self._last_norms:
                 break
-            self._last_norms = norms
-            return [len(norms)]
+            self._last_norms = example_norms
+            return [len(example_norms)]
         return [0]  # of an empty batch no norms are kept
 
 

@@ -63,7 +63,7 @@ class OpacusStep:
     ) -> None:
         if not isinstance(model, nn.Module):
             raise InputTypeError(f"model must be a torch.nn.Module, got {shown(model)}")
-        _check_optimizer(optimizer)
+        _check_recordable_optimizer(optimizer)
         if not callable(loss):
             raise InputTypeError(
                 f"loss must be a function of (model, batch), got {shown(loss)}: forward pass and "
@@ -78,9 +78,9 @@ class OpacusStep:
             id(parameter): name.removeprefix("_module.")
             for name, parameter in model.named_parameters()
         }
-        self._original_state: _OriginalState | None = None
-        self._known_example: object = None
-        self._randomness: _RowwiseRandomness | None = None
+        self._state_before_recording: _StateBeforeRecording | None = None
+        self._known_example_of_batches: object = None
+        self._randomness_of_rows: _RandomnessOfRows | None = None
         self._recorded_gradients: dict[str, Tensor] | None = None
         # States of random generators: after a step without a seed, and after part of one with it
         self._states_without_seed = global_random.generator_states()
@@ -89,29 +89,29 @@ class OpacusStep:
     @contextmanager
     def recording(self) -> Iterator[None]:
         """Take the update out of the optimizer in a block, and put everything back after it."""
-        self._original_state = _OriginalState(self.model, self.optimizer)
+        self._state_before_recording = _StateBeforeRecording(self.model, self.optimizer)
         self._states_without_seed = global_random.generator_states()
         self.optimizer.original_optimizer.step = self._record_gradients
-        self._original_state.begin()
+        self._state_before_recording.begin()
         try:
             yield
         finally:
-            self._original_state.put_back()
-            self._original_state = None
+            self._state_before_recording.put_back()
+            self._state_before_recording = None
 
     def __call__(self, examples: Sequence[object], seed: int | None) -> Mapping[str, Tensor]:
         """Run the step; without a seed the optimizer continues its own generator."""
         own_examples = list(examples)
-        if own_examples and self._known_example is None:
-            self._known_example = own_examples[0]
+        if own_examples and self._known_example_of_batches is None:
+            self._known_example_of_batches = own_examples[0]
         loss_factor = float(getattr(examples, "loss_factor", 1.0))
         if self._processes > 1:
-            self._check_same_run((len(own_examples), loss_factor, seed))
+            self._check_same_run_of_processes((len(own_examples), loss_factor, seed))
             own_examples = own_examples[self._rank :: self._processes]
-        if not self._run_parts(own_examples, loss_factor, seed):
+        if not self._run_parts_of_batch(own_examples, loss_factor, seed):
             # Something random in the forward pass was seen for the first time: again, with streams
-            self._randomness = _RowwiseRandomness(self._device)
-            self._run_parts(own_examples, loss_factor, seed)
+            self._randomness_of_rows = _RandomnessOfRows(self._device)
+            self._run_parts_of_batch(own_examples, loss_factor, seed)
         gradients = self._recorded_gradients
         if gradients is None:
             raise OptionError(
@@ -136,7 +136,7 @@ class OpacusStep:
             return 0
         return int(distributed.get_rank())
 
-    def _check_same_run(self, requested_run: tuple[int, float, int | None]) -> None:
+    def _check_same_run_of_processes(self, requested_run: tuple[int, float, int | None]) -> None:
         """Check that all processes run the same: else they would wait for each other forever."""
         requests_of_processes: list[Any] = [None] * self._processes
         distributed.all_gather_object(requests_of_processes, requested_run)
@@ -146,79 +146,84 @@ class OpacusStep:
                 "of them, with the same pairs and the same seed, probe_dp_step(..., seed=0)"
             )
 
-    def _run_parts(self, examples: list[object], loss_factor: float, seed: int | None) -> bool:
+    def _run_parts_of_batch(
+        self, examples: list[object], loss_factor: float, seed: int | None
+    ) -> bool:
         """Run the step; False if random numbers were drawn that were not fixed for each example."""
-        if self._original_state is None:
+        if self._state_before_recording is None:
             raise OptionError("the block of opacus_step has been left: probe within it")
         optimizer = self.optimizer
-        self._original_state.reset(seeded=seed is not None)
+        self._state_before_recording.reset(seeded=seed is not None)
         self._recorded_gradients = None
         part_size = self._physical_batch_size or max(1, len(examples))
-        starts = range(0, max(1, len(examples)), part_size)
-        for number, start in enumerate(starts):
-            part = examples[start : start + part_size]
-            if len(starts) > 1:
-                optimizer.signal_skip_step(do_skip=number < len(starts) - 1)
+        part_starts = range(0, max(1, len(examples)), part_size)
+        for part_number, part_start in enumerate(part_starts):
+            part_of_batch = examples[part_start : part_start + part_size]
+            if len(part_starts) > 1:
+                optimizer.signal_skip_step(do_skip=part_number < len(part_starts) - 1)
             optimizer.zero_grad()
-            global_random.seed_all(number * _SEED_STEP_OF_PARTS)
-            if self._randomness is None:
+            global_random.seed_all(part_number * _SEED_STEP_OF_PARTS)
+            if self._randomness_of_rows is None:
                 states_before = global_random.generator_states()
-                self._backward(part, loss_factor)
+                self._run_backward_pass(part_of_batch, loss_factor)
                 states_after = global_random.generator_states()
                 if not global_random.same_torch_states(states_before, states_after):
                     return False
             else:
-                with self._randomness.run(number, len(part)):
-                    self._backward(part, loss_factor)
-            self._take_step(seed, number)
+                with self._randomness_of_rows.run(part_number, len(part_of_batch)):
+                    self._run_backward_pass(part_of_batch, loss_factor)
+            self._take_optimizer_step(seed, part_number)
         return True
 
-    def _backward(self, examples: list[object], loss_factor: float) -> None:
+    def _run_backward_pass(self, examples: list[object], loss_factor: float) -> None:
         """Run forward and backward pass on some examples, their losses times a factor."""
-        loss = self._loss(self.model, self._collate_examples(examples))
-        if getattr(loss, "clipbound_learning_rate", 0.0):
+        loss_of_batch = self._loss(self.model, self._collate_examples(examples))
+        if getattr(loss_of_batch, "clipbound_learning_rate", 0.0):
             raise OptionError(
-                f"{type(loss).__name__} adapts its clipping norm inside the backward pass, by a "
-                "noisy count that is not among what the step releases: probe it with "
+                f"{type(loss_of_batch).__name__} adapts its clipping norm inside the backward "
+                "pass, by a noisy count that is not among what the step releases: probe it with "
                 "clipbound_learning_rate=0"
             )
-        if loss_factor != 1 and hasattr(loss, "loss_per_sample"):
-            loss.loss_per_sample = loss.loss_per_sample * loss_factor  # of ghost clipping
+        if loss_factor != 1 and hasattr(loss_of_batch, "loss_per_sample"):
+            loss_of_batch.loss_per_sample = (
+                loss_of_batch.loss_per_sample * loss_factor
+            )  # of ghost clipping
         elif loss_factor != 1:
-            loss = loss * loss_factor
-        loss.backward()
+            loss_of_batch = loss_of_batch * loss_factor
+        loss_of_batch.backward()
 
-    def _take_step(self, seed: int | None, part: int) -> None:
+    def _take_optimizer_step(self, seed: int | None, part_number: int) -> None:
         """Take the optimizer's step, its random numbers from the seed, or going on."""
         if seed is None:
             global_random.restore_generators(self._states_without_seed)
-        elif part:
+        elif part_number:
             global_random.restore_generators(self._states_with_seed)
         else:
             process_seed = seed + _SEED_STEP_OF_PROCESSES * self._rank
             global_random.seed_all(process_seed)
-            generator = self.optimizer.generator
-            if generator is not None:
-                device = generator.device
-                self.optimizer.generator = global_random.generator_on(device, process_seed)
+            generator_of_optimizer = self.optimizer.generator
+            if generator_of_optimizer is not None:
+                self.optimizer.generator = global_random.generator_on(
+                    generator_of_optimizer.device, generator_seed=process_seed
+                )
         self.optimizer.step()
         # Where parts of a batch have a step each, noise goes on from one to the next
-        states_after = global_random.generator_states()
+        states_after_step = global_random.generator_states()
         if seed is None:
-            self._states_without_seed = states_after
+            self._states_without_seed = states_after_step
         else:
-            self._states_with_seed = states_after
+            self._states_with_seed = states_after_step
 
     def _collate_examples(self, examples: list[object]) -> object:
         """Return a batch; an empty one is cut from that of an example."""
         if examples:
             return self._collate(examples)
-        if self._known_example is None:
+        if self._known_example_of_batches is None:
             raise OptionError(
                 "the first batch is empty, and what batches look like is not known: probe a pair "
                 "first whose batches have examples"
             )
-        return _without_examples(self._collate([self._known_example]))
+        return _batch_without_examples(self._collate([self._known_example_of_batches]))
 
     def _record_gradients(self, *_: object, **__: object) -> None:
         """Keep what the underlying optimizer is given, in place of its step."""
@@ -226,22 +231,24 @@ class OpacusStep:
             raise OptionError(
                 f"{type(self.optimizer).__name__}.step() took two steps of the underlying optimizer"
             )
-        gradients: dict[str, Tensor] = {}
-        for group in self.optimizer.original_optimizer.param_groups:
-            for parameter in group["params"]:
+        gradients_by_name: dict[str, Tensor] = {}
+        for parameter_group in self.optimizer.original_optimizer.param_groups:
+            for parameter in parameter_group["params"]:
                 if not parameter.requires_grad:
                     continue
-                default_name = f"outside the model, {len(gradients)}"
-                name = self._parameter_names.get(id(parameter), default_name)
-                gradient = parameter.grad
-                if gradient is None:
+                default_name = f"outside the model, {len(gradients_by_name)}"
+                parameter_name = self._parameter_names.get(id(parameter), default_name)
+                parameter_gradient = parameter.grad
+                if parameter_gradient is None:
                     # the optimizer leaves out what has no gradient, as if it were zero
-                    gradient = torch.zeros_like(parameter)
-                gradients[name] = gradient.detach().to_dense().cpu().clone()
-        self._recorded_gradients = gradients
+                    parameter_gradient = torch.zeros_like(parameter)
+                gradients_by_name[parameter_name] = (
+                    parameter_gradient.detach().to_dense().cpu().clone()
+                )
+        self._recorded_gradients = gradients_by_name
 
 
-def _check_optimizer(optimizer: object) -> None:
+def _check_recordable_optimizer(optimizer: object) -> None:
     """Raise unless the step of an optimizer can be recorded now."""
     if not isinstance(optimizer, DPOptimizer):
         raise InputTypeError(f"optimizer must be an opacus DPOptimizer, got {shown(optimizer)}")
@@ -262,22 +269,25 @@ def _check_optimizer(optimizer: object) -> None:
         raise OptionError("the optimizer is within a logical batch: probe between two steps")
 
 
-def _without_examples(batch: object) -> object:
+def _batch_without_examples(collated_batch: object) -> object:
     """Return a collated batch without its examples."""
-    if torch.is_tensor(batch):
-        return batch[:0]
-    if isinstance(batch, Mapping):
-        return {key: _without_examples(part) for key, part in batch.items()}
-    if isinstance(batch, tuple | list):
-        parts = list(map(_without_examples, batch))
-        make: Callable[..., object] = type(batch)
-        if hasattr(batch, "_fields"):  # a named tuple
-            return make(*parts)
-        return make(parts)
-    return batch
+    if torch.is_tensor(collated_batch):
+        return collated_batch[:0]
+    if isinstance(collated_batch, Mapping):
+        return {
+            part_name: _batch_without_examples(batch_part)
+            for part_name, batch_part in collated_batch.items()
+        }
+    if isinstance(collated_batch, tuple | list):
+        parts_without_examples = list(map(_batch_without_examples, collated_batch))
+        batch_type: Callable[..., object] = type(collated_batch)
+        if hasattr(collated_batch, "_fields"):  # a named tuple
+            return batch_type(*parts_without_examples)
+        return batch_type(parts_without_examples)
+    return collated_batch
 
 
-class _RowwiseRandomness(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _RandomnessOfRows(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Random numbers of a forward pass, a stream for each call that draws some.
 
     Rows are drawn in order, so that one more example leaves the numbers of all others as they are,
@@ -290,41 +300,45 @@ class _RowwiseRandomness(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self, device: torch.device) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._device = device
-        self._part = 0
-        self._drawn_shapes: list[tuple[int, ...]] = []
-        self._shapes_by_examples: dict[int, list[tuple[int, ...]]] = {}
-        self._check_rows()
+        self._part_number = 0
+        self._shapes_of_draws: list[tuple[int, ...]] = []
+        self._shapes_by_batch_size: dict[int, list[tuple[int, ...]]] = {}
+        self._check_that_rows_are_drawn_in_order()
 
-    def _check_rows(self) -> None:
+    def _check_that_rows_are_drawn_in_order(self) -> None:
         """Check that fewer rows of random numbers are the first ones of more."""
-        for columns in self._COLUMNS:
-            dropped = []
-            for rows in self._ROWS:
+        for column_count in self._COLUMNS:
+            draws_by_row_count = []
+            for row_count in self._ROWS:
                 global_random.seed_torch(1)
-                ones = torch.ones(rows, columns, device=self._device)
-                dropped.append(nn.functional.dropout(ones, p=0.5))
-            *fewer_rows, most_rows = dropped
-            for numbers in fewer_rows:
-                if not torch.equal(numbers, most_rows[: len(numbers)]):
+                ones = torch.ones(row_count, column_count, device=self._device)
+                draws_by_row_count.append(nn.functional.dropout(ones, p=0.5))
+            *smaller_draws, largest_draw = draws_by_row_count
+            for smaller_draw in smaller_draws:
+                if not torch.equal(smaller_draw, largest_draw[: len(smaller_draw)]):
                     reason = f"they depend on the batch on {self._device}"
                     raise OptionError(_RANDOM_NUMBERS_NOT_FIXED.format(reason))
 
     @contextmanager
-    def run(self, part: int, examples: int) -> Iterator[None]:
+    def run(self, part_number: int, batch_size: int) -> Iterator[None]:
         """Give streams to one forward and backward pass, and compare it with others."""
-        self._part = part
-        self._drawn_shapes = []
+        self._part_number = part_number
+        self._shapes_of_draws = []
         with self:
             yield
-        for number, shapes in self._shapes_by_examples.items():
-            self._check_same_draws(shapes, fewer=min(number, examples))
-        self._shapes_by_examples.setdefault(examples, self._drawn_shapes)
+        for earlier_batch_size, earlier_shapes in self._shapes_by_batch_size.items():
+            self._check_same_draws(
+                earlier_shapes, smaller_batch_size=min(earlier_batch_size, batch_size)
+            )
+        self._shapes_by_batch_size.setdefault(batch_size, self._shapes_of_draws)
 
-    def _check_same_draws(self, shapes: list[tuple[int, ...]], fewer: int) -> None:
+    def _check_same_draws(
+        self, earlier_shapes: list[tuple[int, ...]], smaller_batch_size: int
+    ) -> None:
         """Check that batches of two sizes draw the same, but for the number of rows."""
-        drawn_rows = [shape[1:] for shape in self._drawn_shapes]
-        known_rows = [shape[1:] for shape in shapes]
-        if fewer and drawn_rows != known_rows:
+        row_shapes_now = [shape[1:] for shape in self._shapes_of_draws]
+        row_shapes_before = [shape[1:] for shape in earlier_shapes]
+        if smaller_batch_size and row_shapes_now != row_shapes_before:
             raise OptionError(
                 _RANDOM_NUMBERS_NOT_FIXED.format(
                     "the number of examples changes other dimensions of them than the first, or "
@@ -339,124 +353,141 @@ class _RowwiseRandomness(TorchDispatchMode):  # type: ignore[no-untyped-call]
         args: tuple[object, ...] = (),
         kwargs: dict[str, object] | None = None,
     ) -> object:
-        options = kwargs or {}
-        if torch.Tag.nondeterministic_seeded not in func.tags or options.get("generator"):
-            return func(*args, **options)
-        call = len(self._drawn_shapes) + 1
-        global_random.seed_torch(self._part * _SEED_STEP_OF_PARTS + call * _SEED_STEP_OF_CALLS)
-        result = func(*args, **options)
-        tensor = result
-        if isinstance(result, tuple | list):
-            tensor = result[0]
-        self._drawn_shapes.append(tuple(tensor.shape))
-        return result
+        keyword_arguments = kwargs or {}
+        if torch.Tag.nondeterministic_seeded not in func.tags or keyword_arguments.get("generator"):
+            return func(*args, **keyword_arguments)
+        draw_number = len(self._shapes_of_draws) + 1
+        global_random.seed_torch(
+            self._part_number * _SEED_STEP_OF_PARTS + draw_number * _SEED_STEP_OF_CALLS
+        )
+        drawn_result = func(*args, **keyword_arguments)
+        drawn_tensor = drawn_result
+        if isinstance(drawn_result, tuple | list):
+            drawn_tensor = drawn_result[0]
+        self._shapes_of_draws.append(tuple(drawn_tensor.shape))
+        return drawn_result
 
 
-class _ParameterState:
+class _StateOfParameter:
     """A parameter as it was: its value, gradient and attributes."""
 
     def __init__(self, parameter: nn.Parameter) -> None:
         self.parameter = parameter
-        self._value = parameter.detach().clone()
-        self._gradient = parameter.grad
+        self._original_value = parameter.detach().clone()
+        self._original_gradient = parameter.grad
         self._requires_grad = parameter.requires_grad
         self._attributes = dict(vars(parameter))
 
     def put_back(self) -> None:
         """Put everything back."""
         parameter = self.parameter
-        parameter.data.copy_(self._value)
-        parameter.grad = self._gradient
+        parameter.data.copy_(self._original_value)
+        parameter.grad = self._original_gradient
         parameter.requires_grad_(self._requires_grad)
         vars(parameter).clear()
         vars(parameter).update(self._attributes)
 
 
-class _OriginalState:
+class _StateBeforeRecording:
     """All that runs of a step may change, as it was."""
 
     def __init__(self, model: nn.Module, optimizer: DPOptimizer) -> None:
         self._optimizer = optimizer
-        self._states = global_random.generator_states()
-        self._generator = optimizer.generator
+        self._generator_states = global_random.generator_states()
+        self._optimizer_generator = optimizer.generator
         self._generator_state = None
-        if self._generator is not None:
-            self._generator_state = self._generator.get_state()
+        if self._optimizer_generator is not None:
+            self._generator_state = self._optimizer_generator.get_state()
         self._inner_optimizer_fields = dict(vars(optimizer.original_optimizer))
-        self._optimizer_fields = _copy_of_fields(vars(optimizer))
-        parameters = {id(one): one for one in [*model.parameters(), *optimizer.params]}
-        self._parameters = [_ParameterState(parameter) for parameter in parameters.values()]
-        self._buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
-        self._modules = []
-        for module in model.modules():
-            self._modules.append((module, _copy_of_fields(_plain_attributes(module))))
+        self._optimizer_fields = _copies_of_fields(vars(optimizer))
+        parameters_by_identity = {
+            id(parameter): parameter for parameter in [*model.parameters(), *optimizer.params]
+        }
+        self._parameter_states = [
+            _StateOfParameter(parameter) for parameter in parameters_by_identity.values()
+        ]
+        self._buffer_values = [
+            (buffer_of_model, buffer_of_model.detach().clone())
+            for buffer_of_model in model.buffers()
+        ]
+        self._module_attributes = []
+        for module_of_model in model.modules():
+            self._module_attributes.append(
+                (module_of_model, _copies_of_fields(_attributes_of_module(module_of_model)))
+            )
         self._fields_at_start: dict[str, object] = {}
 
     def begin(self) -> None:
         """Let no accountant count, and no watcher of the run see, the steps that follow."""
-        optimizer = self._optimizer
-        optimizer.step_hook = None
-        pre_step = vars(optimizer).get("pre_step")
-        if isinstance(getattr(pre_step, "__self__", None), WatchedOptimizer):
-            del optimizer.pre_step
-        self._fields_at_start = _copy_of_fields(vars(optimizer))
+        recorded_optimizer = self._optimizer
+        recorded_optimizer.step_hook = None
+        pre_step_hook = vars(recorded_optimizer).get("pre_step")
+        if isinstance(getattr(pre_step_hook, "__self__", None), WatchedOptimizer):
+            del recorded_optimizer.pre_step
+        self._fields_at_start = _copies_of_fields(vars(recorded_optimizer))
 
     def reset(self, *, seeded: bool) -> None:
         """Begin a run where all runs begin; without a seed, the optimizer's own state goes on."""
-        optimizer = self._optimizer
+        recorded_optimizer = self._optimizer
         if seeded:
-            vars(optimizer).clear()
-        for name, value in self._fields_at_start.items():
-            if seeded or name in _ADAPTIVE_FIELDS:
-                vars(optimizer)[name] = _copy_of_mutable(value)
-        vars(optimizer).update(_is_last_step_skipped=False, _step_skip_queue=[])
-        for state in self._parameters:
-            parameter = state.parameter
+            vars(recorded_optimizer).clear()
+        for field_name, value_at_start in self._fields_at_start.items():
+            if seeded or field_name in _ADAPTIVE_FIELDS:
+                vars(recorded_optimizer)[field_name] = _copy_of_mutable(value_at_start)
+        vars(recorded_optimizer).update(_is_last_step_skipped=False, _step_skip_queue=[])
+        for parameter_state in self._parameter_states:
+            parameter = parameter_state.parameter
             parameter.grad = None
-            for name in _PER_EXAMPLE_ATTRIBUTES:
-                if name in vars(parameter):
-                    vars(parameter)[name] = None
-        for buffer, value in self._buffers:
-            buffer.data.copy_(value)
-        for module, attributes in self._modules:
-            for name, value in attributes.items():
-                if isinstance(value, _COUNTING_TYPES):
-                    vars(module)[name] = value
+            for field_name in _PER_EXAMPLE_ATTRIBUTES:
+                if field_name in vars(parameter):
+                    vars(parameter)[field_name] = None
+        for buffer_of_model, value_at_start in self._buffer_values:
+            buffer_of_model.data.copy_(value_at_start)
+        for module_of_model, module_attributes in self._module_attributes:
+            for field_name, value_at_start in module_attributes.items():
+                if isinstance(value_at_start, _COUNTING_TYPES):
+                    vars(module_of_model)[field_name] = value_at_start
 
     def put_back(self) -> None:
         """Put everything back."""
         inner_optimizer: object = self._optimizer.original_optimizer
         vars(inner_optimizer).clear()
         vars(inner_optimizer).update(self._inner_optimizer_fields)
-        for state in self._parameters:
-            state.put_back()
-        for buffer, value in self._buffers:
-            buffer.data.copy_(value)
-        for module, attributes in self._modules:
-            for name in _plain_attributes(module).keys() - attributes.keys():
-                del vars(module)[name]
-            vars(module).update(attributes)
+        for parameter_state in self._parameter_states:
+            parameter_state.put_back()
+        for buffer_of_model, buffer_value in self._buffer_values:
+            buffer_of_model.data.copy_(buffer_value)
+        for module_of_model, module_attributes in self._module_attributes:
+            for attribute_name in (
+                _attributes_of_module(module_of_model).keys() - module_attributes.keys()
+            ):
+                del vars(module_of_model)[attribute_name]
+            vars(module_of_model).update(module_attributes)
         vars(self._optimizer).clear()
         vars(self._optimizer).update(self._optimizer_fields)
-        if self._generator is not None:
-            self._generator.set_state(self._generator_state)
-        global_random.restore_generators(self._states)
+        if self._optimizer_generator is not None:
+            self._optimizer_generator.set_state(self._generator_state)
+        global_random.restore_generators(self._generator_states)
 
 
-def _plain_attributes(module: nn.Module) -> dict[str, object]:
+def _attributes_of_module(module: nn.Module) -> dict[str, object]:
     """Return the attributes of a module but for parameters, buffers and submodules."""
-    attributes = vars(module).items()
-    return {name: value for name, value in attributes if name not in _STRUCTURE_OF_MODULES}
+    named_attributes = vars(module).items()
+    return {
+        attribute_name: attribute
+        for attribute_name, attribute in named_attributes
+        if attribute_name not in _STRUCTURE_OF_MODULES
+    }
 
 
-def _copy_of_fields(fields: Mapping[str, object]) -> dict[str, object]:
-    return {name: _copy_of_mutable(value) for name, value in fields.items()}
+def _copies_of_fields(fields: Mapping[str, object]) -> dict[str, object]:
+    return {field_name: _copy_of_mutable(field_value) for field_name, field_value in fields.items()}
 
 
-def _copy_of_mutable(value: object) -> object:
+def _copy_of_mutable(field_value: object) -> object:
     """Return a copy of what code may change in place."""
-    if torch.is_tensor(value) and not isinstance(value, nn.Parameter):
-        return value.clone()
-    if type(value) is list or type(value) is dict:
-        return value.copy()
-    return value
+    if torch.is_tensor(field_value) and not isinstance(field_value, nn.Parameter):
+        return field_value.clone()
+    if type(field_value) is list or type(field_value) is dict:
+        return field_value.copy()
+    return field_value

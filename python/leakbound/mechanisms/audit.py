@@ -118,13 +118,13 @@ def audit_mechanism(
     'The claimed ε = 1 is refuted (95 % confidence).'
     """
     instance(claim, name="claim", types=CLAIMS)
-    _check_function("run", run)
+    _check_callable("run", run)
     claimed_parameter = real(parameter, name="parameter", least=0, below=math.inf)
     most_runs = integer(most_runs, name="most_runs", least=10, most=MOST_EXAMPLES)
     stream = Stream(claim=claim, confidence=confidence)
     score_source = "learnt"
     if score is not None:
-        _check_function("score", score)
+        _check_callable("score", score)
         score_source = "given"
     trade_off_curve = claim.curve(claimed_parameter, "both")
     arguments: dict[str, object] = {
@@ -150,19 +150,19 @@ def audit_mechanism(
     return _result_of_runs(stream_result, runs).with_check(parameter=claimed_parameter)
 
 
-def _given_scores(score: Callable[[Any], Any], outputs: Sequence[Output]) -> Any:
+def _scores_by_given_function(score: Callable[[Any], Any], outputs: Sequence[Output]) -> Any:
     """Score outputs by the function that a caller passed, and say where an error is from."""
     try:
         return score(together(outputs))
     except (LeakboundError, MemoryError):
         raise
     except Exception as error:  # of whatever the caller wrote
-        raised = type(error).__name__
+        exception_in_words = type(error).__name__
         message = one_line(error)
         if message:
-            raised = f"{raised}: {message}"
+            exception_in_words = f"{exception_in_words}: {message}"
         raise InputError(
-            f"score raised {raised}. It is called with the outputs of a batch, "
+            f"score raised {exception_in_words}. It is called with the outputs of a batch, "
             f"{len(outputs)} here, and returns a number for each"
         ) from error
 
@@ -179,11 +179,13 @@ def _audit_next_batch(
     outputs = runs.outputs_until(batch_stop, move_bar)
     batch_coins = runs.member[batch_start:batch_stop]
     if score is not None:
-        batch_scores = _given_scores(score, outputs[batch_start:])
+        batch_scores = _scores_by_given_function(score, outputs[batch_start:])
         stream.update(batch_scores, batch_coins)
     elif batch_start:
-        log_odds = _learnt_log_odds(outputs, member=runs.member[:batch_start], seed=runs.seed)
-        stream.update(log_odds, batch_coins)
+        learnt_log_odds = _learnt_log_odds(
+            outputs, member=runs.member[:batch_start], seed=runs.seed
+        )
+        stream.update(learnt_log_odds, batch_coins)
     # Kept at once: who goes on later must not divide runs otherwise whose coins were used
     runs.batch_ends.append(batch_stop)
     runs.save()
@@ -192,12 +194,12 @@ def _audit_next_batch(
 def _result_of_runs(stream_result: AuditResult, runs: Runs) -> AuditResult:
     """Return the result of a stream in terms of runs."""
     options_of_runs = {"runs": runs.scored, "seed": runs.seed, "design": "trials"}
-    name, statement = INDEPENDENT
+    assumption_name, assumption_statement = INDEPENDENT
     if not runs.repeatable:
         options_of_runs["repeatable"] = False
-        statement = f"{statement} {_NOT_REPEATABLE}"
+        assumption_statement = f"{assumption_statement} {_NOT_REPEATABLE}"
     # Of pure DP, the first two are about coins and examples of one training run
-    independent_runs = Assumption(name, statement, status="declared")
+    independent_runs = Assumption(assumption_name, assumption_statement, status="declared")
     return replace(
         stream_result,
         options=stream_result.options | options_of_runs,
@@ -207,7 +209,7 @@ def _result_of_runs(stream_result: AuditResult, runs: Runs) -> AuditResult:
     )
 
 
-def _check_function(name: str, function: object) -> None:
+def _check_callable(name: str, function: object) -> None:
     """Refuse an argument that cannot be called."""
     if not callable(function):
         raise InputTypeError(f"{name} must be a function, got {shown(function)}")
@@ -233,35 +235,37 @@ def _learnt_log_odds(outputs: Sequence[Output], member: BoolArray, seed: int) ->
         return np.zeros(len(outputs) - known_runs)
     # Ranks, as outputs may be infinite, or of any scale
     feature_columns = features_of(outputs)
-    ranks = np.empty((len(outputs), len(feature_columns)))
-    for place, feature in enumerate(feature_columns):
-        ranks[:, place] = _mid_ranks(feature, np.sort(feature[training_runs]))
-    training_ranks = ranks[training_runs]
-    asked_ranks = ranks[known_runs:]
-    spline = SplineTransformer(n_knots=_SPLINE_KNOTS, degree=1)
-    additive = make_pipeline(spline, LogisticRegression(C=_INVERSE_PENALTY))
-    additive.fit(training_ranks, training_coins)
-    trees = ExtraTreesClassifier(
+    feature_ranks = np.empty((len(outputs), len(feature_columns)))
+    for feature_number, feature in enumerate(feature_columns):
+        feature_ranks[:, feature_number] = _mid_ranks(feature, np.sort(feature[training_runs]))
+    training_ranks = feature_ranks[training_runs]
+    asked_ranks = feature_ranks[known_runs:]
+    spline_basis = SplineTransformer(n_knots=_SPLINE_KNOTS, degree=1)
+    additive_model = make_pipeline(spline_basis, LogisticRegression(C=_INVERSE_PENALTY))
+    additive_model.fit(training_ranks, training_coins)
+    tree_model = ExtraTreesClassifier(
         n_estimators=_TREES,
         min_samples_leaf=_LEAST_RUNS_IN_LEAF,
         random_state=Purpose.MECHANISM_TREES.derived(seed, known_runs, bits=32),
     )
-    trees.fit(training_ranks, training_coins)
+    tree_model.fit(training_ranks, training_coins)
     tree_probabilities = _tree_probabilities(
-        trees.apply(training_ranks), member=training_coins, asked_leaves=trees.apply(asked_ranks)
+        tree_model.apply(training_ranks),
+        member=training_coins,
+        asked_leaves=tree_model.apply(asked_ranks),
     )
-    additive_log_odds = additive.decision_function(asked_ranks)
+    additive_log_odds = additive_model.decision_function(asked_ranks)
     return np.asarray(additive_log_odds + logit(tree_probabilities))
 
 
-def _mid_ranks(values: AnyArray, training_values: AnyArray) -> FloatArray:
+def _mid_ranks(feature_values: AnyArray, training_values: AnyArray) -> FloatArray:
     """Return ranks of values among increasing ones, ties in the middle, as shares of their number.
 
     This is the mid-distribution function of the training values.
     """
-    below = np.searchsorted(training_values, values, side="left")
-    up_to = np.searchsorted(training_values, values, side="right")
-    mid_ranks: FloatArray = np.mean([below, up_to], axis=0) / training_values.size
+    values_below = np.searchsorted(training_values, feature_values, side="left")
+    values_up_to = np.searchsorted(training_values, feature_values, side="right")
+    mid_ranks: FloatArray = np.mean([values_below, values_up_to], axis=0) / training_values.size
     return mid_ranks
 
 
@@ -272,13 +276,15 @@ def _tree_probabilities(
 
     Leaves are those of runs, with a column for each tree.
     """
-    total = np.zeros(len(asked_leaves))
-    for leaves, leaves_asked in zip(training_leaves.T, asked_leaves.T, strict=True):
-        leaf_count = 1 + max(int(leaves.max()), int(leaves_asked.max()))
-        runs_in_leaf = np.bincount(leaves, minlength=leaf_count)
-        members_in_leaf = np.bincount(leaves[member], minlength=leaf_count)
+    sum_of_shares = np.zeros(len(asked_leaves))
+    for training_leaves_of_tree, asked_leaves_of_tree in zip(
+        training_leaves.T, asked_leaves.T, strict=True
+    ):
+        leaf_count = 1 + max(int(training_leaves_of_tree.max()), int(asked_leaves_of_tree.max()))
+        runs_in_leaf = np.bincount(training_leaves_of_tree, minlength=leaf_count)
+        members_in_leaf = np.bincount(training_leaves_of_tree[member], minlength=leaf_count)
         shrunk_runs = runs_in_leaf + 2 * _PSEUDO_RUNS
         shrunk_shares = (members_in_leaf + _PSEUDO_RUNS) / shrunk_runs
-        total += shrunk_shares[leaves_asked]
-    mean: FloatArray = total / training_leaves.shape[1]
-    return mean
+        sum_of_shares += shrunk_shares[asked_leaves_of_tree]
+    mean_shares: FloatArray = sum_of_shares / training_leaves.shape[1]
+    return mean_shares

@@ -166,7 +166,7 @@ class _WorkerEngine:
                     self._serve_requests, worker_process, waiting_requests, finished_runs
                 )
             try:
-                yield from _in_order(finished_runs, run_numbers)
+                yield from _outputs_in_order(finished_runs, run_numbers)
             except BaseException:  # an interrupt, too: nothing may wait for a run that hangs
                 waiting_requests.clear()
                 for worker_process in self._workers:
@@ -182,7 +182,7 @@ class _WorkerEngine:
         """Let a worker make runs until none is waiting."""
         runs_ahead = 1
         try:
-            while taken_requests := _take_requests(waiting_requests, runs_ahead):
+            while taken_requests := _take_run_requests(waiting_requests, runs_ahead):
                 start_time = time.monotonic()
                 run_numbers = [number for number, _ in taken_requests]
                 messages = [
@@ -198,7 +198,9 @@ class _WorkerEngine:
             finished_runs.put(error)
 
 
-def _in_order(finished_runs: _FinishedRuns, run_numbers: Iterable[int]) -> Generator[Output]:
+def _outputs_in_order(
+    finished_runs: _FinishedRuns, run_numbers: Iterable[int]
+) -> Generator[Output]:
     """Yield outputs in the order of their runs; raise what was raised instead."""
     outputs_by_run = dict[int, Output]()
     for run_number in run_numbers:
@@ -210,7 +212,7 @@ def _in_order(finished_runs: _FinishedRuns, run_numbers: Iterable[int]) -> Gener
         yield outputs_by_run.pop(run_number)
 
 
-def _take_requests(
+def _take_run_requests(
     waiting_requests: deque[tuple[int, bool]], most_requests: int
 ) -> list[tuple[int, bool]]:
     """Take the next runs, of which other threads take some, too."""
@@ -378,20 +380,20 @@ class _Worker:
         try:
             answer = self._next_answer(process, _LOADING_SECONDS)
         except queue.Empty:
-            self._end_process()
+            self._end_worker_process()
             raise InputError(
                 f"{self.case} did not load in {_LOADING_SECONDS:g} s: import less, and do slow "
                 "work in run"
             ) from None
         if answer is None:
             ending = _how_it_ended(process)
-            self._end_process()
+            self._end_worker_process()
             raise InputError(
                 f"{self._python} did not load {self.case}: a Python 3.8 or later with NumPy is "
                 f"needed. It ended with {ending}, and said: {self._end_of_error_output()}"
             )
         if answer[0] != "returned":
-            self._end_process()
+            self._end_worker_process()
             raise InputError(
                 f"{self.case} cannot be loaded by {self._python}, which needs the packages that "
                 f"it imports:\n{answer[-1]}"
@@ -403,10 +405,10 @@ class _Worker:
     def check(self, about: dict[str, Any]) -> None:
         """Refuse a case that lacks something, or has changed."""
         if about["flaw"]:
-            self._end_process()
+            self._end_worker_process()
             raise InputError(f"{self.case} {about['flaw']}")
         if self.identity and about["identity"] != self.identity:
-            self._end_process()
+            self._end_worker_process()
             raise InputError(
                 f"{self.case}, or what it imports, changed while it was audited: load it again"
             )
@@ -441,26 +443,29 @@ class _Worker:
                     break
                 answers.append(self._output_of_answer(answer))
         except queue.Empty:
-            self._end_process()
-            answers.append(
-                Failure("timed out", f"{self._timeout:g} s", self._end_of_error_output())
+            self._end_worker_process()
+            timed_out = Failure(
+                kind="timed out",
+                name=f"{self._timeout:g} s",
+                message=self._end_of_error_output(),
             )
-            return answers
+            return [*answers, timed_out]
         except (BrokenPipeError, OSError):
             pass
         except BaseException:  # an interrupt: the next question must not get this answer
-            self._end_process()
+            self._end_worker_process()
             raise
         if len(answers) < len(requests):
             how_it_ended = _how_it_ended(process)
-            self._end_process()
-            answers.append(Failure("died", how_it_ended, self._end_of_error_output()))
+            self._end_worker_process()
+            died = Failure(kind="died", name=how_it_ended, message=self._end_of_error_output())
+            answers.append(died)
         return answers
 
     def _output_of_answer(self, answer: Any) -> Output:
         """Return what a run returned, or how it failed, from an answer of its process."""
         if answer[0] == "raised":
-            return Failure("raised", answer[1], answer[2])
+            return Failure(kind="raised", name=answer[1], message=answer[2])
         if answer[0] == "refused":
             raise InputTypeError(
                 f"a run of {self.case} returned what cannot be kept ({answer[1]}): return its "
@@ -485,14 +490,14 @@ class _Worker:
     def stop(self) -> None:
         """End the process for good."""
         self._closed = True
-        self._end_process()
+        self._end_worker_process()
 
     def _end_if_closed(self) -> None:
         """End a process that was started while another thread closed the case."""
         if self._closed:
-            self._end_process()
+            self._end_worker_process()
 
-    def _end_process(self) -> None:
+    def _end_worker_process(self) -> None:
         """End the process and all that it started, if there is one."""
         process = self._process
         self._process = None

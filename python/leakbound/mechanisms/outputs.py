@@ -35,7 +35,7 @@ def output_of(returned: Output, where: str) -> Output:
     if isinstance(returned, Failure):
         return returned
     try:
-        numbers = _numbers_of(returned)
+        numbers = _number_array_of_output(returned)
         if numbers is not None:
             return numbers
         return unpack(pack(returned))
@@ -48,61 +48,62 @@ def output_of(returned: Output, where: str) -> Output:
     )
 
 
-def _numbers_of(returned: Output) -> AnyArray | None:
+def _number_array_of_output(returned: Output) -> AnyArray | None:
     """Return an array of what a run returned, or None if that would not be the same numbers."""
     if isinstance(returned, bytes | bytearray | memoryview):
         return None
     try:
         refuse_unread(returned, name="It")
-        output_leaves = list(_leaves(returned))
-        if any(np.ma.is_masked(leaf) for leaf in output_leaves):
+        output_leaves = list(_leaves_of_output(returned))
+        if any(map(np.ma.is_masked, output_leaves)):
             return None
         # A copy, as mechanisms may write to their output again
-        number_array = array_of(returned, name="It", exact=True).copy()
+        array_of_numbers = array_of(returned, name="It", exact=True).copy()
     except InputTypeError:
         return None
-    if not number_array.size or number_array.dtype.kind not in "biuf":
+    if not array_of_numbers.size or array_of_numbers.dtype.kind not in "biuf":
         return None
-    if number_array.dtype.kind == "f" and any(_is_changed(leaf) for leaf in output_leaves):
+    if array_of_numbers.dtype.kind == "f" and any(map(_is_changed_by_float64, output_leaves)):
         return None
-    return number_array
+    return array_of_numbers
 
 
-def _leaves(returned: Output, depth: int = 64) -> Iterator[Output]:
+def _leaves_of_output(returned: Output, depth: int = 64) -> Iterator[Output]:
     """Yield what is in lists, of as many levels as NumPy reads, and in the columns of frames."""
     columns = columns_of(returned)
     if columns:
         yield from columns
     elif depth > 0 and isinstance(returned, list | tuple):
         for element in returned:
-            yield from _leaves(element, depth - 1)
+            yield from _leaves_of_output(element, depth - 1)
     else:
         yield returned
 
 
-def _is_changed(leaf: Output) -> bool:
+def _is_changed_by_float64(output_leaf: Output) -> bool:
     """Whether an array would not have the same numbers: rounded integers, or missing cells."""
-    for method in ("to_list", "to_pylist"):
-        if hasattr(leaf, method):
-            leaf_cells = getattr(leaf, method)()
-            if any(type(cell).__name__ == "NAType" for cell in leaf_cells):
+    for list_method in ("to_list", "to_pylist"):
+        if hasattr(output_leaf, list_method):
+            cells_of_leaf = getattr(output_leaf, list_method)()
+            if any(type(cell).__name__ == "NAType" for cell in cells_of_leaf):
                 return True
-            if np.asarray(leaf).tolist() != leaf_cells:
+            if np.asarray(output_leaf).tolist() != cells_of_leaf:
                 return True
-    leaf_numbers = leaf
-    if not isinstance(leaf, int):
-        leaf_numbers = np.asarray(readable(leaf))
-    if isinstance(leaf_numbers, np.ndarray) and leaf_numbers.dtype.kind not in "iu":
-        return False
-    return any(int(float(integer)) != integer for integer in np.ravel(leaf_numbers).tolist())
+    integers_of_leaf = [output_leaf]
+    if not isinstance(output_leaf, int):
+        array_of_leaf = np.asarray(readable(output_leaf))
+        if array_of_leaf.dtype.kind not in "iu":
+            return False
+        integers_of_leaf = array_of_leaf.ravel().tolist()
+    return any(int(float(integer)) != integer for integer in integers_of_leaf)
 
 
 def is_same(output: Output, other: Output) -> bool:
     """Whether two outputs have equal content; NaN equals NaN, and words of failures are ignored."""
-    return _content(output) == _content(other)
+    return _packed_content_of_output(output) == _packed_content_of_output(other)
 
 
-def _content(output: Output) -> bytes:
+def _packed_content_of_output(output: Output) -> bytes:
     """Return bytes that are the same for equal outputs."""
     if isinstance(output, Failure):
         return pack([output.kind, output.name])
@@ -118,31 +119,31 @@ def count_repeats(outputs: Sequence[Output]) -> int:
         return 0
     array_of_outputs = together(outputs)
     if isinstance(array_of_outputs, np.ndarray):
-        output_rows = array_of_outputs.reshape(len(outputs), -1)
-        is_varying = (output_rows != output_rows[0]).any(axis=0)
-        varying_numbers = output_rows[:, is_varying]
+        rows_of_outputs = array_of_outputs.reshape(len(outputs), -1)
+        is_varying = (rows_of_outputs != rows_of_outputs[0]).any(axis=0)
+        varying_numbers = rows_of_outputs[:, is_varying]
         is_fraction = np.isfinite(varying_numbers) & (varying_numbers != np.round(varying_numbers))
         is_drawn_output = is_fraction.any(axis=1).tolist()
     else:
-        fractions_by_output = [set(_fractions(output)) for output in outputs]
+        fractions_by_output = [set(_fractions_of_output(output)) for output in outputs]
         constant_fractions = set.intersection(*fractions_by_output)
         is_drawn_output = [
-            bool(fractions - constant_fractions) for fractions in fractions_by_output
+            not fractions_of_output <= constant_fractions
+            for fractions_of_output in fractions_by_output
         ]
-    contents_of_drawn = [_content(output) for output in compress(outputs, is_drawn_output)]
-    return len(contents_of_drawn) - len(set(contents_of_drawn))
+    contents_of_drawn_outputs = [
+        _packed_content_of_output(output) for output in compress(outputs, is_drawn_output)
+    ]
+    return len(contents_of_drawn_outputs) - len(set(contents_of_drawn_outputs))
 
 
-def _fractions(output: Output) -> Iterator[tuple[str, float]]:
+def _fractions_of_output(output: Output) -> Iterator[tuple[str, float]]:
     """Yield places and values of the numbers of an output that are not whole."""
-    for output_part in _parts_without_arrays(output):
-        part_number = output_part.number
-        if (
-            isinstance(part_number, float)
-            and math.isfinite(part_number)
-            and not part_number.is_integer()
-        ):
-            yield output_part.place, part_number
+    for output_part in _parts_with_single_numbers(output):
+        number_in_part = output_part.number
+        is_finite_float = isinstance(number_in_part, float) and math.isfinite(number_in_part)
+        if is_finite_float and not number_in_part.is_integer():
+            yield output_part.place, number_in_part
 
 
 class _OutputPart(NamedTuple):
@@ -165,21 +166,21 @@ def features_of(outputs: Sequence[Output]) -> list[AnyArray]:
     """
     array_of_outputs = together(outputs)
     if isinstance(array_of_outputs, np.ndarray):
-        return _features_of_numbers(array_of_outputs.reshape(len(outputs), -1))
-    numbers_by_place: dict[str, list[Output]] = defaultdict(lambda: [-math.inf] * len(outputs))
-    words_by_place: dict[str, list[tuple[int, str]]] = defaultdict(list)
+        return _features_of_number_table(array_of_outputs.reshape(len(outputs), -1))
+    run_numbers_by_place: dict[str, list[Output]] = defaultdict(lambda: [-math.inf] * len(outputs))
+    run_words_by_place: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for run_number, output in enumerate(outputs):
-        for output_part in _parts_without_arrays(output):
+        for output_part in _parts_with_single_numbers(output):
             if output_part.word:
-                words_by_place[output_part.place].append((run_number, output_part.word))
+                run_words_by_place[output_part.place].append((run_number, output_part.word))
             else:
-                numbers_by_place[output_part.place][run_number] = output_part.number
-            _refuse_too_many(len(numbers_by_place) + len(words_by_place))
+                run_numbers_by_place[output_part.place][run_number] = output_part.number
+            _refuse_too_many_features(len(run_numbers_by_place) + len(run_words_by_place))
     feature_columns = [
-        _number_feature(numbers_by_place[place]) for place in sorted(numbers_by_place)
+        _feature_of_numbers(run_numbers_by_place[place]) for place in sorted(run_numbers_by_place)
     ]
-    for place in sorted(words_by_place):
-        feature_columns += _word_features(words_by_place[place], len(outputs))
+    for place in sorted(run_words_by_place):
+        feature_columns += _indicators_of_words(run_words_by_place[place], len(outputs))
         if len(feature_columns) * len(outputs) > _MOST_CELLS:
             raise InputError(
                 f"outputs have more than {len(feature_columns):,} words and numbers to learn from: "
@@ -193,19 +194,19 @@ def features_of(outputs: Sequence[Output]) -> list[AnyArray]:
     return varying_features or [np.zeros(len(outputs))]
 
 
-def _features_of_numbers(output_rows: AnyArray) -> list[AnyArray]:
+def _features_of_number_table(output_rows: AnyArray) -> list[AnyArray]:
     """Return columns of numbers, and zeros and ones for those that are missing in some rows."""
     number_columns = list(output_rows.T)
-    _refuse_too_many(len(number_columns))
-    missing_indicators = [
-        np.isnan(number_column).astype(np.float64) for number_column in number_columns
-    ]
-    return number_columns + [
-        missing_indicator for missing_indicator in missing_indicators if missing_indicator.any()
-    ]
+    _refuse_too_many_features(len(number_columns))
+    columns_and_indicators = number_columns.copy()
+    for number_column in number_columns:
+        is_missing = np.isnan(number_column)
+        if is_missing.any():
+            columns_and_indicators.append(is_missing.astype(np.float64))
+    return columns_and_indicators
 
 
-def _refuse_too_many(place_count: int) -> None:
+def _refuse_too_many_features(place_count: int) -> None:
     """Refuse outputs with more numbers and words than a classifier can learn from."""
     if place_count > _MOST_FEATURES:
         raise InputError(
@@ -214,52 +215,56 @@ def _refuse_too_many(place_count: int) -> None:
         )
 
 
-def _number_feature(numbers_by_run: list[Output]) -> AnyArray:
+def _feature_of_numbers(numbers_by_run: list[Output]) -> AnyArray:
     """Return numbers as floats, or as they are where floats would merge some of them."""
-    are_exact_doubles = all(
-        isinstance(number, float) or abs(number) <= _LARGEST_EXACT_INTEGER
-        for number in numbers_by_run
-    )
-    are_simple = all(isinstance(number, int | float) for number in numbers_by_run)
-    if are_exact_doubles and are_simple:
+    if all(map(_is_exact_double, numbers_by_run)):
         return np.array(numbers_by_run, dtype=np.float64)
     number_feature = np.empty(len(numbers_by_run), dtype=object)
     number_feature[:] = numbers_by_run
     return number_feature
 
 
-def _word_features(run_words: list[tuple[int, str]], run_count: int) -> list[AnyArray]:
+def _is_exact_double(number_of_output: Output) -> bool:
+    """Return whether a number is a float, or an integer that is one, too."""
+    if isinstance(number_of_output, int):
+        return abs(number_of_output) <= _LARGEST_EXACT_INTEGER
+    return isinstance(number_of_output, float)
+
+
+def _indicators_of_words(words_of_runs: list[tuple[int, str]], run_count: int) -> list[AnyArray]:
     """Return a column of zeros and ones for each of the most frequent words of a place."""
-    word_counts = Counter(word for _, word in run_words)
+    runs_by_word = Counter(word for _, word in words_of_runs)
     word_indicators = {
-        word: np.zeros(run_count) for word, _ in word_counts.most_common(_MOST_WORDS)
+        word: np.zeros(run_count) for word, _ in runs_by_word.most_common(_MOST_WORDS)
     }
-    for run_number, word in run_words:
+    for run_number, word in words_of_runs:
         if word in word_indicators:
             word_indicators[word][run_number] = 1.0
     return list(word_indicators.values())
 
 
-def _parts_without_arrays(output: Output) -> _OutputParts:
+def _parts_with_single_numbers(output: Output) -> _OutputParts:
     """Yield what an output says, number by number."""
-    for output_part in _parts_of(output, ""):
+    for output_part in _parts_of_output(output, ""):
         if not isinstance(output_part.number, np.ndarray):
-            yield _nan_as_word(output_part)
+            yield _output_part_without_nan(output_part)
             continue
-        for index, number in enumerate(output_part.number.ravel().tolist()):
-            yield _nan_as_word(_OutputPart(f"{output_part.place}[{index}]", number=number))
+        for flat_index, single_number in enumerate(output_part.number.ravel().tolist()):
+            yield _output_part_without_nan(
+                _OutputPart(f"{output_part.place}[{flat_index}]", number=single_number)
+            )
 
 
-def _nan_as_word(output_part: _OutputPart) -> _OutputPart:
+def _output_part_without_nan(output_part: _OutputPart) -> _OutputPart:
     """Return a part, of which NaN becomes a word: it has no rank among numbers."""
     if isinstance(output_part.number, float) and math.isnan(output_part.number):
         return _OutputPart(output_part.place, word="NaN")
     return output_part
 
 
-def _parts_of(output: Output, place_in_output: str) -> _OutputParts:
+def _parts_of_output(output: Output, place_in_output: str) -> _OutputParts:
     """Yield the kind of an output, and what it holds: words, numbers, and arrays of numbers."""
-    yield _OutputPart(place_in_output, word=_kind_of(output))
+    yield _OutputPart(place_in_output, word=_kind_of_output(output))
     for types, parts_of_type in _PARTS_OF_TYPES:
         if isinstance(output, types):
             yield from parts_of_type(output, place_in_output)
@@ -284,7 +289,7 @@ def _parts_of_number(number: Output, place_in_output: str) -> _OutputParts:
 
 def _parts_of_complex(complex_number: complex, place_in_output: str) -> _OutputParts:
     """Yield the real and the imaginary part."""
-    yield from _parts_of([complex_number.real, complex_number.imag], place_in_output)
+    yield from _parts_of_output([complex_number.real, complex_number.imag], place_in_output)
 
 
 def _parts_of_failure(failure: Failure, place_in_output: str) -> _OutputParts:
@@ -294,18 +299,18 @@ def _parts_of_failure(failure: Failure, place_in_output: str) -> _OutputParts:
 
 def _parts_of_text(text: str | bytes, place_in_output: str) -> _OutputParts:
     """Yield a text, and how long it is."""
-    yield _length_part(text, place_in_output)
+    yield _length_of_container(text, place_in_output)
     yield _OutputPart(place_in_output, word=repr(text))
 
 
 def _parts_of_moment(moment: Output, place_in_output: str) -> _OutputParts:
     """Yield a date or a time as a number."""
-    yield _OutputPart(place_in_output, number=_microseconds(moment))
+    yield _OutputPart(place_in_output, number=_moment_as_integer(moment))
 
 
 def _parts_of_set(elements: Output, place_in_output: str) -> _OutputParts:
     """Yield a word for each element of a set, and how many there are."""
-    yield _length_part(elements, place_in_output)
+    yield _length_of_container(elements, place_in_output)
     packed_elements = sorted(map(pack, elements))  # a set has another order in each process
     for packed_element in packed_elements:
         yield _OutputPart(f"{place_in_output}{{{packed_element!r}}}", word="in it")
@@ -313,53 +318,50 @@ def _parts_of_set(elements: Output, place_in_output: str) -> _OutputParts:
 
 def _parts_of_mapping(mapping: Mapping[object, object], place_in_output: str) -> _OutputParts:
     """Yield the parts of each value, at the place of its key."""
-    yield _length_part(mapping, place_in_output)
-    for key, value in mapping.items():
-        yield from _parts_of(value, f"{place_in_output}[{key!r}]")
+    yield _length_of_container(mapping, place_in_output)
+    for mapping_key, mapping_value in mapping.items():
+        yield from _parts_of_output(mapping_value, f"{place_in_output}[{mapping_key!r}]")
 
 
 def _parts_of_sequence(sequence: Sequence[Output], place_in_output: str) -> _OutputParts:
     """Yield the parts of each element, at the place of its index."""
-    yield _length_part(sequence, place_in_output)
-    for index, element in enumerate(sequence):
-        yield from _parts_of(element, f"{place_in_output}[{index}]")
+    yield _length_of_container(sequence, place_in_output)
+    for element_index, sequence_element in enumerate(sequence):
+        yield from _parts_of_output(sequence_element, f"{place_in_output}[{element_index}]")
 
 
-def _parts_of_scalar(scalar: Output, place_in_output: str) -> _OutputParts:
-    """Yield the parts of a scalar of NumPy."""
-    yield from _parts_of_array(np.asarray(scalar), place_in_output)
-
-
-def _parts_of_array(array: AnyArray, place_in_output: str) -> _OutputParts:
+def _parts_of_array(array_or_scalar: Output, place_in_output: str) -> _OutputParts:
     """Yield the sizes of an array and its numbers; of other arrays the parts of each element."""
+    array = np.asarray(array_or_scalar)
     if array.dtype.kind in "biuf":
-        for axis, size in enumerate(array.shape):
-            yield _OutputPart(f"{place_in_output} size {axis}", number=size)
+        for axis, axis_size in enumerate(array.shape):
+            yield _OutputPart(f"{place_in_output} size {axis}", number=axis_size)
         yield _OutputPart(place_in_output, number=array)
     elif array.dtype.kind in "mM":
         yield from _parts_of_array(array.astype(np.int64), place_in_output)
     else:
-        yield from _parts_of(array.ravel().tolist(), place_in_output)
+        yield from _parts_of_output(array.ravel().tolist(), place_in_output)
 
 
-def _parts_of_column(column: Output, place_in_output: str) -> _OutputParts:
+def _parts_of_column(output_column: Output, place_in_output: str) -> _OutputParts:
     """Yield the name, the index and the values of a column."""
-    yield _OutputPart(place_in_output, word=f"name {column.name!r}")
-    yield from _parts_of(_index_of(column), f"{place_in_output} index")
-    yield from _parts_of(column.to_list(), place_in_output)
+    yield _OutputPart(place_in_output, word=f"name {output_column.name!r}")
+    yield from _parts_of_output(_row_labels_of_frame(output_column), f"{place_in_output} index")
+    yield from _parts_of_output(output_column.to_list(), place_in_output)
 
 
-def _parts_of_frame(frame: Output, place_in_output: str) -> _OutputParts:
+def _parts_of_frame(output_frame: Output, place_in_output: str) -> _OutputParts:
     """Yield the names, the index and the values of the columns of a frame."""
-    yield _OutputPart(place_in_output, word=f"columns {list(frame.columns)}")
-    yield from _parts_of(_index_of(frame), f"{place_in_output} index")
-    for column_name, frame_column in zip(frame.columns, columns_of(frame), strict=True):
-        yield from _parts_of(frame_column.to_list(), f"{place_in_output}[{column_name!r}]")
+    yield _OutputPart(place_in_output, word=f"columns {list(output_frame.columns)}")
+    yield from _parts_of_output(_row_labels_of_frame(output_frame), f"{place_in_output} index")
+    for column_name, frame_column in zip(
+        output_frame.columns, columns_of(output_frame), strict=True
+    ):
+        yield from _parts_of_output(frame_column.to_list(), f"{place_in_output}[{column_name!r}]")
 
 
 _PARTS_OF_TYPES: tuple[tuple[type | UnionType, Callable[[Any, str], _OutputParts]], ...] = (
-    (np.ndarray, _parts_of_array),
-    (np.generic, _parts_of_scalar),
+    (np.ndarray | np.generic, _parts_of_array),
     (Failure, _parts_of_failure),
     (bool | int | float | Fraction | Decimal, _parts_of_number),
     (complex, _parts_of_complex),
@@ -371,35 +373,33 @@ _PARTS_OF_TYPES: tuple[tuple[type | UnionType, Callable[[Any, str], _OutputParts
 )
 
 
-def _length_part(container: Output, place_in_output: str) -> _OutputPart:
+def _length_of_container(container: Output, place_in_output: str) -> _OutputPart:
     """Return the length of an output, at a place beside it."""
     return _OutputPart(f"{place_in_output} length", number=len(container))
 
 
-def _kind_of(output: Output) -> str:
+def _kind_of_output(output: Output) -> str:
     """Return the class of an output; of an array, what it holds and its dimensions."""
     if isinstance(output, np.ndarray):
         return f"array {output.dtype.kind} {output.ndim}"
     return type(output).__name__
 
 
-def _index_of(frame: Output) -> list[Output]:
+def _row_labels_of_frame(frame_or_column: Output) -> list[Output]:
     """Return the labels of the rows of a frame or column, if its package has them."""
-    row_index = getattr(frame, "index", None)
+    row_index = getattr(frame_or_column, "index", None)
     if row_index is None or callable(row_index):
         return []
     row_labels: list[Output] = row_index.to_list()
     return row_labels
 
 
-def _microseconds(moment: Output) -> Output:
+def _moment_as_integer(moment: Output) -> Output:
     """Return a date or a time as an exact number: of microseconds, or of days if it is a date."""
-    microsecond = timedelta(microseconds=1)
-    if isinstance(moment, timedelta):
-        return moment // microsecond
-    if isinstance(moment, datetime):
-        return (moment.replace(tzinfo=None) - datetime.min) // microsecond
     if isinstance(moment, time):
-        on_first_day = datetime.combine(datetime.min, moment.replace(tzinfo=None))
-        return (on_first_day - datetime.min) // microsecond
+        moment = datetime.combine(datetime.min, moment)
+    if isinstance(moment, datetime):
+        moment = moment.replace(tzinfo=None) - datetime.min
+    if isinstance(moment, timedelta):
+        return moment // timedelta(microseconds=1)
     return moment.toordinal()

@@ -99,7 +99,7 @@ class Runs:
         """Read the file if there is one, and toss the coins."""
         stored_arguments = None
         if self._path is not None and self._path.exists():
-            stored_arguments = self._read(self._path)
+            stored_arguments = self._read_stored_runs(self._path)
             if seed is None:
                 seed = stored_arguments["seed"]
         self.seed = seed_of(seed)
@@ -127,7 +127,7 @@ class Runs:
                 f"{most_runs}"
             )
             raise OptionError(Message(message))
-        self._compare_with_file()
+        self._compare_with_stored_runs()
 
     def next_batch_end(self) -> int:
         """Return where the next batch ends: as the file has it, or by the rule."""
@@ -142,41 +142,44 @@ class Runs:
         """Run until there are so many outputs, and return that many."""
         move_bar(completed=min(batch_end, len(self._outputs)))
         try:
-            self._run_until(batch_end, move_bar)
+            self._make_runs_until(batch_end, move_bar)
         finally:  # before they are scored, too
             self.save()
         if not self.batch_ends:
-            self._check_first_batch(self._outputs[:batch_end])
+            self._check_that_runs_return(self._outputs[:batch_end])
         return self._outputs[:batch_end]
 
     def warnings(self) -> list[str]:
         """Name runs that failed, and outputs that repeat where noise should make each different."""
-        warnings = []
+        run_warnings = []
         failed_runs = [output for output in self._outputs if isinstance(output, Failure)]
         if failed_runs:
             first_failure = failed_runs[0]
-            warnings.append(
+            run_warnings.append(
                 f"{len(failed_runs)} of {len(self._outputs)} runs returned nothing, and count as "
                 f"outputs: the first {first_failure.kind} ({first_failure.name}: "
                 f"{shown(first_failure.message)})"
             )
-        warning = self._warning_of_equal_outputs()
-        if warning:
-            warnings.append(warning)
-        return warnings
+        equal_outputs_warning = self._equal_outputs_warning()
+        if equal_outputs_warning:
+            run_warnings.append(equal_outputs_warning)
+        return run_warnings
 
-    def _warning_of_equal_outputs(self) -> str:
+    def _equal_outputs_warning(self) -> str:
         """Return what to know of outputs that are equal, or nothing."""
-        all_outputs = self._outputs
-        if _all_same(all_outputs):
-            return f"all {len(all_outputs)} outputs are equal: does the mechanism add noise?"
+        outputs_of_runs = self._outputs
+        if _are_equal_outputs(outputs_of_runs):
+            return f"all {len(outputs_of_runs)} outputs are equal: does the mechanism add noise?"
         outputs_by_coin: dict[bool, list[Output]] = {False: [], True: []}
-        for output, coin in zip(all_outputs, self.member[: len(all_outputs)].tolist(), strict=True):
-            outputs_by_coin[coin].append(output)
-        if all(
-            len(outputs_of_coin) > 1 and _all_same(outputs_of_coin)
-            for outputs_of_coin in outputs_by_coin.values()
+        for output, coin in zip(
+            outputs_of_runs, self.member[: len(outputs_of_runs)].tolist(), strict=True
         ):
+            outputs_by_coin[coin].append(output)
+        is_constant_for_coin = [
+            len(outputs_of_coin) > 1 and _are_equal_outputs(outputs_of_coin)
+            for outputs_of_coin in outputs_by_coin.values()
+        ]
+        if all(is_constant_for_coin):
             return (
                 "every run on the same input gave the same output: is the mechanism's seed fixed? "
                 "Ignore this if other outputs are only rare"
@@ -185,28 +188,28 @@ class Runs:
         if not repeated_outputs:
             return ""
         return (
-            f"{repeated_outputs} of {len(all_outputs)} outputs repeat an earlier one of the same "
-            "input, and are not whole numbers: if runs share seeds or ignore their generator, they "
-            "are not independent. Ignore this if the mechanism rounds its outputs"
+            f"{repeated_outputs} of {len(outputs_of_runs)} outputs repeat an earlier one of the "
+            "same input, and are not whole numbers: if runs share seeds or ignore their generator, "
+            "they are not independent. Ignore this if the mechanism rounds its outputs"
         )
 
-    def _run_until(self, batch_end: int, move_bar: Callable[..., None]) -> None:
+    def _make_runs_until(self, batch_end: int, move_bar: Callable[..., None]) -> None:
         """Make runs until there are so many outputs; a case repeats its first runs."""
         first_run = len(self._outputs)
         run_numbers = range(first_run, batch_end)
-        requests = [self._request(run_number) for run_number in run_numbers]
+        requests = [self._request_of_run(run_number) for run_number in run_numbers]
         with closing(self._engine.outputs(requests)) as returned_values:
             for run_number, returned_value in zip(run_numbers, returned_values, strict=True):
-                self._outputs.append(output_of(returned_value, self._where(run_number)))
+                self._outputs.append(output_of(returned_value, self._name_of_run(run_number)))
                 if run_number == 0:
-                    self._check_first_output()
+                    self._check_size_of_outputs()
                 move_bar(advance=1)
         if first_run == 0 and self._engine.repeats:
             for run_number in range(min(_REPEATED_RUNS, batch_end)):
-                repeated_output = self._repeat(run_number)
+                repeated_output = self._repeated_output(run_number)
                 self.repeatable &= is_same(repeated_output, self._outputs[run_number])
 
-    def _check_first_output(self) -> None:
+    def _check_size_of_outputs(self) -> None:
         """Refuse outputs that are too large to keep or to learn from, before there are more."""
         if self._arguments["score"] == "learnt":
             features_of(self._outputs)
@@ -220,51 +223,53 @@ class Runs:
             )
             raise OptionError(Message(message))
 
-    def _check_first_batch(self, first_outputs: list[Output]) -> None:
+    def _check_that_runs_return(self, first_outputs: list[Output]) -> None:
         """Refuse a mechanism that never returns: that is not a leak."""
         if not all(isinstance(output, Failure) for output in first_outputs):
             return
         first_failure = first_outputs[0]
         raise InputError(
             f"none of the first {len(first_outputs)} runs returned an output, on either input. "
-            f"{self._where(0)} {first_failure.kind} {first_failure.name}: {first_failure.message}"
+            f"{self._name_of_run(0)} {first_failure.kind} {first_failure.name}: "
+            f"{first_failure.message}"
         )
 
-    def _compare_with_file(self) -> None:
+    def _compare_with_stored_runs(self) -> None:
         """Repeat the first run on each input; noise that is from elsewhere cannot be compared."""
         coins_of_stored_runs = self.member[: len(self._outputs)]
         _, first_run_of_each_coin = np.unique(coins_of_stored_runs, return_index=True)
         for run_number in first_run_of_each_coin.tolist():
             stored_output = self._outputs[run_number]
-            repeated_output = self._repeat(run_number)
+            repeated_output = self._repeated_output(run_number)
             if is_same(repeated_output, stored_output):
                 continue
             self.repeatable = False
             if self._engine.repeats:  # a case, which the file knows by its digest
                 continue
-            if self._gives_again(run_number, repeated_output):
+            if self._repeats_its_output(run_number, repeated_output):
                 raise OptionError(
                     f"run {run_number} returns {shown(repeated_output)} now, and "
                     f"{shown(stored_output)} in {self._path}: the mechanism or its inputs have "
                     "changed, so choose another file"
                 )
 
-    def _gives_again(self, run_number: int, first_repeat: Output) -> bool:
+    def _repeats_its_output(self, run_number: int, first_repeat: Output) -> bool:
         """Return whether a run gives the same output each time: its noise is that of its seed."""
         return all(
-            is_same(first_repeat, self._repeat(run_number)) for _ in range(_REPEATS_OF_CHANGED_RUN)
+            is_same(first_repeat, self._repeated_output(run_number))
+            for _ in range(_REPEATS_OF_CHANGED_RUN)
         )
 
-    def _repeat(self, run_number: int) -> Output:
+    def _repeated_output(self, run_number: int) -> Output:
         """Return the output of one run, made now."""
-        (returned_value,) = self._engine.outputs([self._request(run_number)])
-        return output_of(returned_value, self._where(run_number))
+        (returned_value,) = self._engine.outputs([self._request_of_run(run_number)])
+        return output_of(returned_value, self._name_of_run(run_number))
 
-    def _request(self, run_number: int) -> tuple[int, bool]:
+    def _request_of_run(self, run_number: int) -> tuple[int, bool]:
         """Return what an engine needs: the number of a run, and whether its input is `d1`."""
         return run_number, bool(self.member[run_number])
 
-    def _where(self, run_number: int) -> str:
+    def _name_of_run(self, run_number: int) -> str:
         """Return how messages name a run."""
         return f"run {run_number} on d{self.member[run_number]:d} (seed {self.seed})"
 
@@ -278,110 +283,113 @@ class Runs:
             np.savez(
                 file,
                 allow_pickle=False,
-                **_stored_arrays(self._outputs),
+                **_arrays_of_outputs(self._outputs),
                 ends=np.array(self.batch_ends, dtype=np.int64),
                 made_of=np.array(json.dumps(self._arguments)),
             )
 
-    def _read(self, path: Path) -> Named:
+    def _read_stored_runs(self, path: Path) -> Named:
         """Read outputs and ends of batches from a file, and return the arguments it was made of."""
-        what_is_wrong = ""
-        arguments: Named = {}
+        reason_for_refusal = ""
+        stored_arguments: Named = {}
         try:
-            with open_archive(path) as content:
-                self._outputs = list(_stored_outputs(content))
-                batch_ends = content["ends"].astype(np.int64)
-                arguments = dict(json.loads(str(content["made_of"])))
+            with open_archive(path) as archive:
+                self._outputs = list(_outputs_in_archive(archive))
+                batch_ends = archive["ends"].astype(np.int64)
+                stored_arguments = dict(json.loads(str(archive["made_of"])))
             self._stored_batch_ends = [int(batch_end) for batch_end in batch_ends]
             batch_sizes = np.diff(batch_ends, prepend=0, append=len(self._outputs))
             if (batch_sizes < 0).any():
-                what_is_wrong = "batches have other numbers of runs"
+                reason_for_refusal = "batches have other numbers of runs"
         except (FormatError, ValueError, TypeError, OverflowError, RecursionError) as error:
-            what_is_wrong = str(error)
-        if not what_is_wrong and not isinstance(arguments.get("seed"), int):
-            what_is_wrong = "it has no seed"
-        if what_is_wrong:
+            reason_for_refusal = str(error)
+        if not reason_for_refusal and not isinstance(stored_arguments.get("seed"), int):
+            reason_for_refusal = "it has no seed"
+        if reason_for_refusal:
             raise FormatError(
-                f"{path} does not hold runs of audit_mechanism ({what_is_wrong}): choose another "
-                "file"
+                f"{path} does not hold runs of audit_mechanism ({reason_for_refusal}): choose "
+                "another file"
             )
-        return arguments
+        return stored_arguments
 
 
-def _all_same(outputs: list[Output]) -> bool:
+def _are_equal_outputs(outputs: list[Output]) -> bool:
     """Return whether runs all gave one output."""
-    return all(is_same(one_output, outputs[0]) for one_output in outputs)
+    return all(is_same(output_of_run, outputs[0]) for output_of_run in outputs)
 
 
-def _stored_arrays(outputs: list[Output]) -> dict[str, AnyArray]:
+def _arrays_of_outputs(outputs: list[Output]) -> dict[str, AnyArray]:
     """Return what a file holds of outputs: one array, if all are numbers of one shape."""
     if not outputs:
         return {"outputs": np.array([])}
-    output_table = together(outputs)
-    if isinstance(output_table, np.ndarray) and len({output.dtype for output in outputs}) == 1:
-        return {"outputs": output_table}
+    array_of_outputs = together(outputs)
+    if isinstance(array_of_outputs, np.ndarray) and len({output.dtype for output in outputs}) == 1:
+        return {"outputs": array_of_outputs}
     packed_outputs = [pack(output) for output in outputs]
-    packed_sizes = [len(packed) for packed in packed_outputs]
+    packed_sizes = [len(packed_output) for packed_output in packed_outputs]
     return {
         "packed": np.frombuffer(b"".join(packed_outputs), dtype=np.uint8),
         "sizes": np.array(packed_sizes, dtype=np.int64),
     }
 
 
-def _stored_outputs(content: Archive) -> Iterator[Output]:
+def _outputs_in_archive(archive: Archive) -> Iterator[Output]:
     """Yield the outputs in a file."""
-    if "outputs" in content.names:
-        for output in content["outputs"]:
-            yield np.asarray(output)
+    if "outputs" in archive.names:
+        for output_array in archive["outputs"]:
+            yield np.asarray(output_array)
         return
-    packed_bytes = content["packed"].astype(np.uint8).tobytes()
-    output_ends = np.cumsum(content["sizes"].astype(np.int64))
-    if output_ends.size and output_ends[-1] != len(packed_bytes):
+    bytes_of_outputs = archive["packed"].astype(np.uint8).tobytes()
+    output_ends = np.cumsum(archive["sizes"].astype(np.int64))
+    if output_ends.size and output_ends[-1] != len(bytes_of_outputs):
         raise FormatError("outputs have another size")
     output_start = 0
     for output_end in output_ends.tolist():
-        yield unpack(packed_bytes[output_start:output_end])
+        yield unpack(bytes_of_outputs[output_start:output_end])
         output_start = output_end
 
 
-def identity(data: Output) -> str:
+def identity(input_data: Output) -> str:
     """Return a digest of the values of an input, or its type if they cannot be told.
 
     The pickle of a set of words is another in each process.
     """
     with suppress(Exception):  # of any object
-        return _value_digest(data).hex()
-    return type(data).__name__
+        return _digest_of_input(input_data).hex()
+    return type(input_data).__name__
 
 
-def _value_digest(data: Output) -> bytes:
+def _digest_of_input(input_data: Output) -> bytes:
     """Return a digest of type and values, of sets and mappings in any order."""
-    qualified_type_name = f"{type(data).__module__}.{type(data).__qualname__}"
+    qualified_type_name = f"{type(input_data).__module__}.{type(input_data).__qualname__}"
     part_digests: list[bytes]
-    frame_columns = columns_of(data)
-    if data is None or isinstance(data, bool | int | float | complex | str | bytes):
-        part_digests = [repr(data).encode("utf-8", "surrogatepass")]
-    elif isinstance(data, set | frozenset):
-        part_digests = sorted(_value_digest(element) for element in data)
-    elif isinstance(data, Mapping):
+    frame_columns = columns_of(input_data)
+    if input_data is None or isinstance(input_data, bool | int | float | complex | str | bytes):
+        part_digests = [repr(input_data).encode("utf-8", "surrogatepass")]
+    elif isinstance(input_data, set | frozenset):
+        part_digests = sorted(_digest_of_input(input_element) for input_element in input_data)
+    elif isinstance(input_data, Mapping):
         part_digests = sorted(
-            _value_digest(key) + _value_digest(value) for key, value in data.items()
+            _digest_of_input(mapping_key) + _digest_of_input(mapping_value)
+            for mapping_key, mapping_value in input_data.items()
         )
-    elif isinstance(data, list | tuple):
-        part_digests = [_value_digest(element) for element in data]
+    elif isinstance(input_data, list | tuple):
+        part_digests = [_digest_of_input(input_element) for input_element in input_data]
     elif frame_columns:
-        column_names = [str(name) for name in data.columns]
-        part_digests = [_value_digest(part) for part in (column_names, *frame_columns)]
-    elif hasattr(data, "__array__"):
-        part_digests = [_array_digest(np.asarray(readable(data)))]
+        column_names = [str(name) for name in input_data.columns]
+        part_digests = [
+            _digest_of_input(frame_part) for frame_part in (column_names, *frame_columns)
+        ]
+    elif hasattr(input_data, "__array__"):
+        part_digests = [_digest_of_input_array(np.asarray(readable(input_data)))]
     else:
-        part_digests = [_value_digest(vars(data))]
+        part_digests = [_digest_of_input(vars(input_data))]
     return hashlib.sha256(b"".join([qualified_type_name.encode(), *part_digests])).digest()
 
 
-def _array_digest(array: AnyArray) -> bytes:
+def _digest_of_input_array(input_array: AnyArray) -> bytes:
     """Return a digest of the shape and the values of an array."""
-    shape = list(array.shape)
-    if array.dtype.hasobject:
-        return _value_digest([shape, array.tolist()])
-    return _value_digest([shape, digest(array)])
+    array_shape = list(input_array.shape)
+    if input_array.dtype.hasobject:
+        return _digest_of_input([array_shape, input_array.tolist()])
+    return _digest_of_input([array_shape, digest(input_array)])

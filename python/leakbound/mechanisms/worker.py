@@ -13,6 +13,7 @@ import base64
 import copy
 import datetime as dt
 import hashlib
+import io
 import json
 import os
 import queue
@@ -87,83 +88,106 @@ def pack(value: Output) -> bytes:
         For anything but numbers, text, bytes, truth values, None, dates, lists, tuples, sets,
         dictionaries, arrays and frames of these.
     """
-    array_contents: list[bytes] = []
-    header = _header(value, array_contents, _MOST_LEVELS)
+    bytes_of_arrays: list[bytes] = []
+    header = _header_of_value(value, bytes_of_arrays, _MOST_LEVELS)
     header_bytes = json.dumps(header, separators=(",", ":")).encode()
-    return b"".join([_LENGTH.pack(len(header_bytes)), header_bytes, *array_contents])
+    return b"".join([_LENGTH.pack(len(header_bytes)), header_bytes, *bytes_of_arrays])
 
 
 def unpack(content: bytes) -> Output:
     """Return the value that `pack` was given; raise ValueError for other bytes."""
+    packed_bytes = io.BytesIO(content)
     try:
-        arrays_start = _LENGTH.size + _LENGTH.unpack_from(content)[0]
-        header = json.loads(content[_LENGTH.size : arrays_start])
-        value, _ = _unpacked(header, content, arrays_start)
-    except (struct.error, ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
+        (header_length,) = _LENGTH.unpack(packed_bytes.read(_LENGTH.size))
+        header = json.loads(packed_bytes.read(header_length))
+        return _value_of_header(header, packed_bytes)
+    except (
+        struct.error,
+        ValueError,
+        LookupError,
+        TypeError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
         raise ValueError(f"not a packed value: {error}") from error
-    return value
 
 
 def together(outputs: Sequence[Output]) -> Output:
     """Return outputs as one array where all are numbers of one shape and kind, else as a list."""
-    first = outputs[0]
-    if not isinstance(first, np.ndarray) or first.dtype.kind not in "biuf":
+    first_output = outputs[0]
+    if not isinstance(first_output, np.ndarray) or first_output.dtype.kind not in "biuf":
         return list(outputs)
     for output in outputs:
         if not isinstance(output, np.ndarray):
             return list(outputs)
-        if (output.shape, output.dtype.kind) != (first.shape, first.dtype.kind):
+        if (output.shape, output.dtype.kind) != (first_output.shape, first_output.dtype.kind):
             return list(outputs)
     return np.array(outputs)
 
 
-def _header(value: Output, array_contents: list[bytes], levels_left: int) -> Header:
-    """Return the header of a value, and append the bytes of its arrays to `array_contents`.
+def _header_of_value(
+    value: Output, bytes_of_arrays: list[bytes], nesting_levels_left: int
+) -> Header:
+    """Return the header of a value, and append the bytes of its arrays to `bytes_of_arrays`.
 
-    `levels_left` says how many levels of lists in lists there may be.
+    `nesting_levels_left` says how many levels of lists in lists there may be.
     """
-    if levels_left == 0:
+    if nesting_levels_left == 0:
         raise TypeError("lists in lists, of more than 64 levels")
     if value is None or isinstance(value, bool):
         return value
     if _is_missing(value):
         return None
     # Scalars of NumPy are numbers and words of Python, too: first come those that know their width
-    for header_of_kind in (_array_header, _number_header, _text_or_time_header, _frame_header):
-        header = header_of_kind(value, array_contents, levels_left)
-        if header is not None:
-            return header
+    for header_of_kind in (
+        _header_of_array,
+        _header_of_python_number,
+        _header_of_text_or_time,
+        _header_of_frame,
+    ):
+        possible_header = header_of_kind(value, bytes_of_arrays, nesting_levels_left)
+        if possible_header is not None:
+            return possible_header
     if isinstance(value, Failure):
         return ["failure", value.kind, value.name, value.message]
     for name, sequence_type in _SEQUENCES.items():
         if isinstance(value, sequence_type):
-            return _sequence_header(name, value, array_contents, levels_left)
+            return _header_of_sequence(name, value, bytes_of_arrays, nesting_levels_left)
     if isinstance(value, dict):
-        pairs = []
-        for key, element in value.items():
-            key_header = _header(key, array_contents, levels_left - 1)
-            pairs.append([key_header, _header(element, array_contents, levels_left - 1)])
-        return ["dict", pairs]
+        headers_of_pairs = []
+        for mapping_key, mapping_value in value.items():
+            key_header = _header_of_value(mapping_key, bytes_of_arrays, nesting_levels_left - 1)
+            headers_of_pairs.append(
+                [
+                    key_header,
+                    _header_of_value(mapping_value, bytes_of_arrays, nesting_levels_left - 1),
+                ]
+            )
+        return ["dict", headers_of_pairs]
     unknown_type = type(value)
     raise TypeError(f"{unknown_type.__module__}.{unknown_type.__qualname__}")
 
 
-def _number_header(value: Output, _array_contents: list[bytes], _levels_left: int) -> Header:
+def _header_of_python_number(
+    python_number: Output, _bytes_of_arrays: list[bytes], _nesting_levels_left: int
+) -> Header:
     """Return the header of a number of Python, with all its digits."""
-    if isinstance(value, int):
-        return ["int", hex(value)]
-    if isinstance(value, float):
-        return ["float", float(value).hex()]
-    if isinstance(value, complex):
-        return ["complex", value.real.hex(), value.imag.hex()]
-    if isinstance(value, Decimal):
-        return ["decimal", str(value)]
-    if isinstance(value, Fraction):
-        return ["fraction", hex(value.numerator), hex(value.denominator)]
+    if isinstance(python_number, int):
+        return ["int", hex(python_number)]
+    if isinstance(python_number, float):
+        return ["float", float(python_number).hex()]
+    if isinstance(python_number, complex):
+        return ["complex", python_number.real.hex(), python_number.imag.hex()]
+    if isinstance(python_number, Decimal):
+        return ["decimal", str(python_number)]
+    if isinstance(python_number, Fraction):
+        return ["fraction", hex(python_number.numerator), hex(python_number.denominator)]
     return None
 
 
-def _text_or_time_header(value: Output, array_contents: list[bytes], levels_left: int) -> Header:
+def _header_of_text_or_time(
+    value: Output, bytes_of_arrays: list[bytes], nesting_levels_left: int
+) -> Header:
     """Return the header of text, bytes, dates and times."""
     if isinstance(value, str):
         return ["str", value]
@@ -173,7 +197,9 @@ def _text_or_time_header(value: Output, array_contents: list[bytes], levels_left
     if nanoseconds:  # of pandas: the standard library has microseconds
         for method in ("to_datetime64", "to_timedelta64"):
             if hasattr(value, method):
-                return _array_header(getattr(value, method)(), array_contents, levels_left)
+                return _header_of_array(
+                    getattr(value, method)(), bytes_of_arrays, nesting_levels_left
+                )
     for name, time_type in _TIMES.items():
         if isinstance(value, time_type):
             return [name, str(value.isoformat())]
@@ -182,74 +208,88 @@ def _text_or_time_header(value: Output, array_contents: list[bytes], levels_left
     return None
 
 
-def _sequence_header(
-    sequence_name: str, value: Output, array_contents: list[bytes], levels_left: int
+def _header_of_sequence(
+    sequence_name: str, value: Output, bytes_of_arrays: list[bytes], nesting_levels_left: int
 ) -> Header:
     """Return the header of lists, tuples and sets."""
     if sequence_name in ("list", "tuple"):
-        element_headers = [_header(element, array_contents, levels_left - 1) for element in value]
+        element_headers = [
+            _header_of_value(element, bytes_of_arrays, nesting_levels_left - 1) for element in value
+        ]
         return [sequence_name, element_headers]
     # Sets have another order in each process
     packed_elements = sorted(pack(element) for element in value)
     return [sequence_name, [base64.b64encode(packed).decode() for packed in packed_elements]]
 
 
-def _array_header(value: Output, array_contents: list[bytes], levels_left: int) -> Header:
+def _header_of_array(
+    value: Output, bytes_of_arrays: list[bytes], nesting_levels_left: int
+) -> Header:
     """Return the header of arrays of NumPy, and of what becomes one, such as tensors."""
-    is_tensor = hasattr(value, "detach") and hasattr(value, "cpu")
-    if is_tensor:
+    if hasattr(value, "detach") and hasattr(value, "cpu"):  # a tensor
         value = value.detach().cpu().numpy()
     if not isinstance(value, (np.ndarray, np.generic)):
         return None
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise TypeError("an array with masked entries")
-    array = np.asarray(value)
-    shape = list(array.shape)
-    if array.dtype == object:
-        elements = array.ravel().tolist()
+    array_of_value = np.asarray(value)
+    array_shape = list(array_of_value.shape)
+    if array_of_value.dtype == object:
+        array_elements = array_of_value.ravel().tolist()
         element_headers = [
-            _header(element, array_contents, levels_left - 1) for element in elements
+            _header_of_value(element, bytes_of_arrays, nesting_levels_left - 1)
+            for element in array_elements
         ]
-        return ["objects", shape, element_headers]
-    if array.dtype.kind not in _PLAIN_ARRAY_KINDS:
-        raise TypeError(f"an array of {array.dtype}")
-    array_contents.append(array.tobytes())
-    array_name = "array"
+        return ["objects", array_shape, element_headers]
+    if array_of_value.dtype.kind not in _PLAIN_ARRAY_KINDS:
+        raise TypeError(f"an array of {array_of_value.dtype}")
+    bytes_of_arrays.append(array_of_value.tobytes())
+    kind_name = "array"
     if isinstance(value, np.generic):
-        array_name = "scalar"
-    return [array_name, array.dtype.str, shape]
+        kind_name = "scalar"
+    return [kind_name, array_of_value.dtype.str, array_shape]
 
 
-def _frame_header(value: Output, array_contents: list[bytes], levels_left: int) -> Header:
+def _header_of_frame(
+    value: Output, bytes_of_arrays: list[bytes], nesting_levels_left: int
+) -> Header:
     """Return the header of frames and columns of pandas, polars and Arrow."""
-    package_name = type(value).__module__.partition(".")[0]
-    if package_name == "pyarrow":
+    frame_package = type(value).__module__.partition(".")[0]
+    if frame_package == "pyarrow":
         for method in ("as_py", "to_pydict", "to_pylist"):
             if hasattr(value, method):
-                return _header(getattr(value, method)(), array_contents, levels_left - 1)
+                return _header_of_value(
+                    getattr(value, method)(), bytes_of_arrays, nesting_levels_left - 1
+                )
     is_frame = hasattr(value, "columns") and len(getattr(value, "shape", ())) == 2
     is_column = hasattr(value, "to_list") and hasattr(value, "name")
-    if package_name not in ("pandas", "polars") or not (is_frame or is_column):
+    if frame_package not in ("pandas", "polars") or not (is_frame or is_column):
         return None
     index_cells = None
-    if package_name == "pandas":
-        index_cells = _cells(value.index)
+    if frame_package == "pandas":
+        index_cells = _cells_of_column(value.index)
     if is_column:
-        frame_parts = ["column", package_name, value.name, index_cells, _cells(value)]
+        parts_of_frame = ["column", frame_package, value.name, index_cells, _cells_of_column(value)]
     else:
-        cells_of_columns = [_cells(column) for column in _columns(value)]
-        frame_parts = ["frame", package_name, list(value.columns), index_cells, cells_of_columns]
-    return ["frame", _header(frame_parts, array_contents, levels_left - 1)]
+        cells_of_columns = [_cells_of_column(column) for column in _columns_of_frame(value)]
+        parts_of_frame = [
+            "frame",
+            frame_package,
+            list(value.columns),
+            index_cells,
+            cells_of_columns,
+        ]
+    return ["frame", _header_of_value(parts_of_frame, bytes_of_arrays, nesting_levels_left - 1)]
 
 
-def _columns(frame: Output) -> list[Output]:
+def _columns_of_frame(frame: Output) -> list[Output]:
     """Return the columns of a frame, of pandas or of polars."""
     if hasattr(frame, "iloc"):
         return [frame.iloc[:, place] for place in range(frame.shape[1])]
     return list(frame.get_columns())
 
 
-def _cells(column: Output) -> object:
+def _cells_of_column(column: Output) -> object:
     """Return numbers and times of a column as an array, and other cells as a list."""
     if isinstance(getattr(column, "dtype", None), np.dtype):
         array = np.asarray(column)
@@ -264,59 +304,47 @@ def _is_missing(value: Output) -> bool:
     return type(value).__name__ in ("NAType", "NaTType")
 
 
-def _unpacked(header: Header, content: bytes, arrays_start: int) -> tuple[Output, int]:
-    """Return the value of a header, and where the bytes of later arrays begin."""
+def _value_of_header(header: Header, array_bytes: IO[bytes]) -> Output:
+    """Return the value of a header, and read the bytes of its arrays."""
     if header is None or isinstance(header, bool):
-        return header, arrays_start
-    kind_name, *parts = header
-    if kind_name in ("array", "scalar"):
-        array, arrays_stop = _unpacked_array(parts[0], parts[1], content, arrays_start)
-        if kind_name == "scalar":
-            return array[()], arrays_stop
-        return array, arrays_stop
+        return header
+    kind_name, *header_parts = header
+    if kind_name == "array":
+        return _unpacked_array(array_bytes, *header_parts)
+    if kind_name == "scalar":
+        return _unpacked_array(array_bytes, *header_parts)[()]
     if kind_name == "objects":
-        elements, arrays_stop = _unpacked_all(parts[1], content, arrays_start)
-        return _object_array(elements).reshape(parts[0]), arrays_stop
+        array_shape, element_headers = header_parts
+        elements = _values_of_headers(element_headers, array_bytes)
+        return _object_array(elements).reshape(array_shape)
     if kind_name in ("list", "tuple"):
-        elements, arrays_stop = _unpacked_all(parts[0], content, arrays_start)
-        return _SEQUENCES[kind_name](elements), arrays_stop
+        elements = _values_of_headers(header_parts[0], array_bytes)
+        return _SEQUENCES[kind_name](elements)
     if kind_name in _SEQUENCES:
-        elements = [unpack(base64.b64decode(packed)) for packed in parts[0]]
-        return _SEQUENCES[kind_name](elements), arrays_start
+        elements = [unpack(base64.b64decode(packed)) for packed in header_parts[0]]
+        return _SEQUENCES[kind_name](elements)
     if kind_name == "dict":
-        pairs = []
-        for pair in parts[0]:
-            (key, element), arrays_start = _unpacked_all(pair, content, arrays_start)
-            pairs.append((key, element))
-        return dict(pairs), arrays_start
+        return dict(_values_of_headers(pair, array_bytes) for pair in header_parts[0])
     if kind_name == "frame":
-        frame_parts, arrays_stop = _unpacked(parts[0], content, arrays_start)
-        return _frame(*frame_parts), arrays_stop
-    return _ATOMS[kind_name](*parts), arrays_start
+        return _unpacked_frame_or_column(*_value_of_header(header_parts[0], array_bytes))
+    return _ATOMS[kind_name](*header_parts)
 
 
 def _unpacked_array(
-    dtype_name: str, shape: list[int], content: bytes, array_start: int
-) -> tuple[np.ndarray[Any, Any], int]:
-    """Return an array, and where the bytes of later ones begin."""
+    array_bytes: IO[bytes], dtype_name: str, array_shape: list[int]
+) -> np.ndarray[Any, Any]:
+    """Read an array of numbers, truth values, times or words."""
     dtype = np.dtype(dtype_name)
     if dtype.kind not in _PLAIN_ARRAY_KINDS:
         raise ValueError(f"an array of {dtype}")
-    size = int(np.prod(shape, dtype=np.int64))
-    array_stop = array_start + size * dtype.itemsize
-    flat_array = np.frombuffer(content[array_start:array_stop], dtype=dtype)
-    return flat_array.reshape(shape).copy(), array_stop
+    element_count = int(np.prod(array_shape, dtype=np.int64))
+    content_of_array = array_bytes.read(element_count * dtype.itemsize)
+    return np.frombuffer(content_of_array, dtype=dtype).reshape(array_shape).copy()
 
 
-def _unpacked_all(
-    headers: Sequence[Header], content: bytes, arrays_start: int
-) -> tuple[list[Output], int]:
-    """Return the values of headers, and where the bytes of later arrays begin."""
-    values = []
-    for header in headers:
-        value, arrays_start = _unpacked(header, content, arrays_start)
-        values.append(value)
-    return values, arrays_start
+def _values_of_headers(headers: Sequence[Header], array_bytes: IO[bytes]) -> list[Output]:
+    """Return the values of headers, in their order."""
+    return [_value_of_header(header, array_bytes) for header in headers]
 
 
 # Of kinds without parts: what makes a value of what the header holds
@@ -336,16 +364,16 @@ _ATOMS: dict[str, Callable[..., Output]] = {
 }
 
 
-def _frame(
+def _unpacked_frame_or_column(
     frame_kind: str,
-    package_name: str,
+    frame_package: str,
     column_names: Output,
     index_cells: Output,
     cells_of_columns: Output,
 ) -> Output:
     """Return a frame or a column of its package, or its parts where that is not installed."""
     try:
-        if package_name == "pandas":
+        if frame_package == "pandas":
             return _pandas_frame(frame_kind, column_names, index_cells, cells_of_columns)
         import polars as pl
     except ImportError:
@@ -399,6 +427,7 @@ class _Case:
         sys.modules[case_file.stem] = module
         exec(compile(self._source, str(case_file), "exec"), vars(module))
         self._module = module
+        self._score_function: Any = getattr(module, "score", None)
 
     def flaw(self) -> str:
         """Return what a case lacks, or has another thing in the place of."""
@@ -412,14 +441,13 @@ class _Case:
             )
         if not callable(module.run):
             return "must have a function of data and rng as run"
-        score = self._score_function()
-        if score is not None and not callable(score):
+        if self._score_function is not None and not callable(self._score_function):
             return "must have a function of outputs as score, or none"
         try:
             float(module.parameter)
         except (TypeError, ValueError):
             return f"must have a number as parameter, got {module.parameter!r}"
-        if _is_equal(module.d0, module.d1):
+        if _are_equal_inputs(module.d0, module.d1):
             return (
                 "has equal inputs d0 and d1, which nothing can tell apart: choose two that the "
                 "claim regards as neighbours"
@@ -435,18 +463,19 @@ class _Case:
             "flaw": "",
             "claim": str(self._module.claim),
             "parameter": float(self._module.parameter),
-            "has_score": self._score_function() is not None,
+            "has_score": self._score_function is not None,
             "identity": self._identity(),
         }
 
     def _identity(self) -> str:
         """Return a digest of the case, of files beside it that it imports, and of its packages."""
-        hashed_parts = [self._source, sys.version.encode(), "\n".join(_package_versions()).encode()]
+        package_versions = "\n".join(_package_versions())
+        hashed_parts = [self._source, sys.version.encode(), package_versions.encode()]
         for module_name in sorted(sys.modules):
-            module_file = getattr(sys.modules[module_name], "__file__", None)
-            if not module_file:
+            file_of_module = getattr(sys.modules[module_name], "__file__", None)
+            if not file_of_module:
                 continue
-            module_path = Path(module_file)
+            module_path = Path(file_of_module)
             if module_path.parent == self._folder and module_path.suffix == ".py":
                 hashed_parts.append(module_path.read_bytes())
         part_digests = [hashlib.sha256(part).digest() for part in hashed_parts]
@@ -466,14 +495,10 @@ class _Case:
 
     def score(self, outputs: Output) -> Output:
         """Return a score for each output."""
-        return np.asarray(self._score_function()(outputs))
-
-    def _score_function(self) -> Any:
-        """Return the function that scores outputs, or None."""
-        return getattr(self._module, "score", None)
+        return np.asarray(self._score_function(outputs))
 
 
-def _is_equal(d0: Output, d1: Output) -> bool:
+def _are_equal_inputs(d0: Output, d1: Output) -> bool:
     """Return whether two inputs are the same, as far as this can be told."""
     try:
         return pack(d0) == pack(d1)
@@ -502,11 +527,11 @@ def receive(file: IO[bytes]) -> Output:
     length_bytes = file.read(_LENGTH.size)
     if len(length_bytes) < _LENGTH.size:
         raise EOFError
-    message_length = _LENGTH.unpack(length_bytes)[0]
-    if message_length > _MOST_MESSAGE_BYTES:
+    content_length = _LENGTH.unpack(length_bytes)[0]
+    if content_length > _MOST_MESSAGE_BYTES:
         raise ValueError("not a message")
-    message_content = file.read(message_length)
-    if len(message_content) < message_length:
+    message_content = file.read(content_length)
+    if len(message_content) < content_length:
         raise EOFError
     return unpack(message_content)
 
@@ -521,13 +546,13 @@ def words_of(error: BaseException) -> str:
 
 def _traceback_outside(error: BaseException) -> str:
     """Return the traceback of an exception from where this file called others."""
-    outside_frame = error.__traceback__
-    while outside_frame is not None and outside_frame.tb_frame.f_code.co_filename == __file__:
-        outside_frame = outside_frame.tb_next
-    return "".join(traceback.format_exception(type(error), error, outside_frame)).rstrip()
+    traceback_entry = error.__traceback__
+    while traceback_entry is not None and traceback_entry.tb_frame.f_code.co_filename == __file__:
+        traceback_entry = traceback_entry.tb_next
+    return "".join(traceback.format_exception(type(error), error, traceback_entry)).rstrip()
 
 
-def _answer(function: Callable[[], Output]) -> bytes:
+def _packed_answer(function: Callable[[], Output]) -> bytes:
     """Return what a function returns or raises, as a message."""
     try:
         returned = function()
@@ -560,20 +585,22 @@ def main(path: str) -> None:
         loaded_cases.append(case)
         return about
 
-    send(answer_pipe, _answer(load))
+    send(answer_pipe, _packed_answer(load))
     if not loaded_cases:
         return
     case = loaded_cases[0]
     request_functions: dict[str, Callable[..., Output]] = {"run": case.run, "score": case.score}
     waiting_requests: queue.Queue[Output] = queue.Queue()
-    listener = threading.Thread(target=_listen, args=(request_pipe, waiting_requests), daemon=True)
+    listener = threading.Thread(
+        target=_listen_for_requests, args=(request_pipe, waiting_requests), daemon=True
+    )
     listener.start()
     while True:
         for request_name, *arguments in waiting_requests.get():
-            send(answer_pipe, _answer(partial(request_functions[request_name], *arguments)))
+            send(answer_pipe, _packed_answer(partial(request_functions[request_name], *arguments)))
 
 
-def _listen(request_pipe: IO[bytes], waiting_requests: queue.Queue[Output]) -> None:
+def _listen_for_requests(request_pipe: IO[bytes], waiting_requests: queue.Queue[Output]) -> None:
     """Pass on requests; where nobody asks any more, end what runs, and all that it started."""
     try:
         while True:

@@ -139,28 +139,28 @@ class FloatLaplace(Mechanism):
         noise_sign = -1.0
         if rng.random() < 0.5:
             noise_sign = 1.0
-        return float(self._output(data, sign=noise_sign, uniform=1 - rng.random()))
+        return float(self._inverted_output(data, sign=noise_sign, uniform=1 - rng.random()))
 
     def score(self, outputs: FloatArray) -> FloatArray:
         """Return 1 for outputs that `d1` alone can give, -1 for those of `d0` alone, and else 0."""
-        possible_for_d1 = self._can_give(outputs, self.d1)
-        possible_for_d0 = self._can_give(outputs, self.d0)
+        possible_for_d1 = self._can_give_outputs(outputs, self.d1)
+        possible_for_d0 = self._can_give_outputs(outputs, self.d0)
         return np.subtract(possible_for_d1, possible_for_d0, dtype=np.float64)
 
-    def _output(
+    def _inverted_output(
         self, data: int, sign: float | FloatArray, uniform: float | FloatArray
     ) -> FloatArray:
         """Return a query with Laplace noise, by inversion of its distribution function."""
         exponential_noise = -np.log(uniform) / self.epsilon
         return np.asarray(data + sign * exponential_noise)
 
-    def _can_give(self, outputs: FloatArray, data: int) -> BoolArray:
+    def _can_give_outputs(self, outputs: FloatArray, data: int) -> BoolArray:
         """Return whether some uniform number leads from an input to each output."""
         needed_noise = (outputs - data)[:, None]
         inverse_uniform = np.exp(-self.epsilon * np.abs(needed_noise))
         nearby_multiples = np.rint(inverse_uniform / _UNIFORM_GRID) + _NEARBY_MULTIPLES
         uniform_candidates = np.clip(nearby_multiples, 1, 1 / _UNIFORM_GRID) * _UNIFORM_GRID
-        possible_outputs = self._output(
+        possible_outputs = self._inverted_output(
             data, sign=np.sign(needed_noise), uniform=uniform_candidates
         )
         can_give: BoolArray = np.any(possible_outputs == outputs[:, None], axis=1)
@@ -255,7 +255,7 @@ class NoisyMax(Mechanism):
         return largest_place
 
 
-def _whole_numbers(values: ArrayInput, name: str, most: int) -> IntArray:
+def _checked_whole_numbers(values: ArrayInput, name: str, most: int) -> IntArray:
     """Return whole numbers from 0 to the largest that is allowed."""
     return numbers(values, name=name, least=0, most=most, whole=True).astype(np.int64)
 
@@ -278,7 +278,9 @@ class _LocalRandomizer:
         """
         instance(rng, name="rng", types=np.random.Generator)
         values = vector(values, name="values")
-        return self._drawn_reports(_whole_numbers(values, name="values", most=self.k - 1), rng)
+        return self._randomised_reports(
+            _checked_whole_numbers(values, name="values", most=self.k - 1), rng
+        )
 
     def log_ratio(self, reports: ArrayInput, value: int, other: int) -> FloatArray:
         """Return ln P(report | value) - ln P(report | other): the best score for an audit.
@@ -296,7 +298,9 @@ class _LocalRandomizer:
         )
 
     @abstractmethod
-    def _drawn_reports(self, values: IntArray, rng: np.random.Generator) -> IntArray | BoolArray:
+    def _randomised_reports(
+        self, values: IntArray, rng: np.random.Generator
+    ) -> IntArray | BoolArray:
         """Draw a report for each value."""
 
     @abstractmethod
@@ -327,7 +331,7 @@ class GRR(_LocalRandomizer):
     True
     """
 
-    def _drawn_reports(self, values: IntArray, rng: np.random.Generator) -> IntArray:
+    def _randomised_reports(self, values: IntArray, rng: np.random.Generator) -> IntArray:
         truth_probability = 1 / (1 + (self.k - 1) * math.exp(-self.epsilon))
         reports_truth = rng.random(values.size) < truth_probability
         other_values = (values + rng.integers(1, self.k, values.size)) % self.k
@@ -335,7 +339,7 @@ class GRR(_LocalRandomizer):
 
     def _supports(self, reports: ArrayInput, value: int) -> BoolArray:
         reports = vector(reports, name="reports")
-        reported_values = _whole_numbers(reports, name="reports", most=self.k - 1)
+        reported_values = _checked_whole_numbers(reports, name="reports", most=self.k - 1)
         return np.equal(reported_values, value)
 
 
@@ -347,7 +351,7 @@ class _UnaryEncoding(_LocalRandomizer):
     def _one_probabilities(self) -> tuple[float, float]:
         """Return the probabilities of a 1: for the bit of the user's value, and for the others."""
 
-    def _drawn_reports(self, values: IntArray, rng: np.random.Generator) -> BoolArray:
+    def _randomised_reports(self, values: IntArray, rng: np.random.Generator) -> BoolArray:
         own_probability, other_probability = self._one_probabilities
         reported_bits = np.empty((values.size, self.k), dtype=np.bool_)
         for value in range(self.k):
@@ -356,7 +360,7 @@ class _UnaryEncoding(_LocalRandomizer):
         return reported_bits
 
     def _supports(self, reports: ArrayInput, value: int) -> BoolArray:
-        reported_bits = _whole_numbers(reports, name="reports", most=1)
+        reported_bits = _checked_whole_numbers(reports, name="reports", most=1)
         if reported_bits.ndim != 2 or reported_bits.shape[1] != self.k or not reported_bits.size:
             raise InputError(f"reports must have shape (n, {self.k}), got {reported_bits.shape}")
         return np.equal(reported_bits[:, value], 1)

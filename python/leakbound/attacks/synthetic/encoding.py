@@ -41,7 +41,7 @@ class Coordinates(NamedTuple):
     ordered: frozenset[str]
 
 
-class _EncodedColumn(NamedTuple):
+class _ColumnAsCoordinates(NamedTuple):
     """A column as coordinates, with a code for each value, or why it is ignored."""
 
     coordinates: FloatArray
@@ -49,7 +49,7 @@ class _EncodedColumn(NamedTuple):
     why_ignored: str = ""
 
 
-class _KnownRows(NamedTuple):
+class _RowsWithValues(NamedTuple):
     """Rows where a column has a value: of audited records, and of synthetic ones if there are."""
 
     audited: IntArray
@@ -71,44 +71,49 @@ def coordinates(
         synthetic_row_count = row_count(tables[1])
     coordinates_of_columns: list[FloatArray] = []
     codes_of_columns: list[IntArray] = []
-    sources: list[str] = []
-    notes: list[str] = []
+    column_of_dimensions: list[str] = []
+    column_notes: list[str] = []
     missing_marks: dict[str, Mapping[str, int]] = {}
-    ordered: set[str] = set()
-    for place, name in enumerate(tables[0]):
-        column_of_tables = _read_column_of_tables(tables, name, codes)
+    ordered_columns: set[str] = set()
+    for column_number, column_name in enumerate(tables[0]):
+        column_of_tables = _column_of_each_table(tables, column_name, codes)
         joined_column = joined(column_of_tables)
-        notes += _reading_notes(joined_column, column_of_tables[0], name, coded=name in codes)
+        column_notes += _notes_of_reading(
+            joined_column, column_of_tables[0], column_name, coded=column_name in codes
+        )
         if joined_column.marks:
-            missing_marks[name] = joined_column.marks
-        word_rng = Purpose.SYNTHETIC_WORDS.rng(seed, place)
-        encoded_column = _encode_column(
-            joined_column, audited_row_count, synthetic_row_count, word_rng
+            missing_marks[column_name] = joined_column.marks
+        word_rng = Purpose.SYNTHETIC_WORDS.rng(seed, column_number)
+        encoded_column = _encoded_column(
+            joined_column,
+            audited_row_count=audited_row_count,
+            synthetic_row_count=synthetic_row_count,
+            word_rng=word_rng,
         )
         if encoded_column.why_ignored:
-            notes.append(f"column {name!r} {encoded_column.why_ignored}: ignored")
+            column_notes.append(f"column {column_name!r} {encoded_column.why_ignored}: ignored")
             continue
         coordinates_of_columns.append(encoded_column.coordinates)
         codes_of_columns.append(encoded_column.value_codes)
-        sources += [name] * encoded_column.coordinates.shape[1]
-        if _is_measured(joined_column):
-            ordered.add(name)
+        column_of_dimensions += [column_name] * encoded_column.coordinates.shape[1]
+        if _has_distances(joined_column):
+            ordered_columns.add(column_name)
     if missing_marks:
-        named = all(column.writing.named for column in tables[0].values())
-        notes.append(marked(missing_marks, named=named))
+        has_named_columns = all(column.writing.named for column in tables[0].values())
+        column_notes.append(marked(missing_marks, named=has_named_columns))
     if not coordinates_of_columns:
         message = "all audited records are equal in every column: {notes}"
-        raise InputError(Message(message, notes=Message.joined(notes)))
+        raise InputError(Message(message, notes=Message.joined(column_notes)))
     return Coordinates(
         rows=np.ascontiguousarray(np.concatenate(coordinates_of_columns, axis=1)),
-        sources=tuple(sources),
-        notes=tuple(notes),
+        sources=tuple(column_of_dimensions),
+        notes=tuple(column_notes),
         codes=np.column_stack(codes_of_columns),
-        ordered=frozenset(ordered),
+        ordered=frozenset(ordered_columns),
     )
 
 
-def _is_measured(column: Column) -> bool:
+def _has_distances(column: Column) -> bool:
     """Return whether values of a column have distances: numbers and dates that a double holds."""
     return column.kind in {"number", "date", "zoned"} and not column.is_exact
 
@@ -124,12 +129,12 @@ def digests(
     """
     audited_row_count = row_count(tables[0])
     content_of_columns = list[NDArray[np.uint8]]()
-    for name in tables[0]:
-        column_of_tables = _read_column_of_tables(tables, name, codes)
+    for column_name in tables[0]:
+        column_of_tables = _column_of_each_table(tables, column_name, codes)
         if names is None:
-            is_compared = not _why_uninformative(column_of_tables[0], audited_row_count)
+            is_compared = not _why_nothing_varies(column_of_tables[0], audited_row_count)
         else:
-            is_compared = name in names
+            is_compared = column_name in names
         if not is_compared:
             continue
         column_kinds = {(column.kind, column.is_exact) for column in column_of_tables}
@@ -137,127 +142,138 @@ def digests(
             column_of_tables = [joined(column_of_tables)]
         content_of_columns.append(np.concatenate([column.content for column in column_of_tables]))
     row_digests = bytearray()
-    for row in np.column_stack(content_of_columns):
-        row_digests += blake2b(row.tobytes(), digest_size=16).digest()
+    for row_content in np.column_stack(content_of_columns):
+        row_digests += blake2b(row_content.tobytes(), digest_size=16).digest()
     return np.frombuffer(bytes(row_digests), dtype="V16")
 
 
-def _read_column_of_tables(
-    tables: Sequence[TableColumns], name: str, codes: Collection[str]
+def _column_of_each_table(
+    tables: Sequence[TableColumns], column_name: str, codes: Collection[str]
 ) -> list[Column]:
     """Return a column of each table; text is what it is among the audited records, or words."""
-    audited, *others = (table[name] for table in tables)
-    coded = name in codes
-    column_of_tables = settled([audited], name, codes=coded)
+    audited_column, *other_columns = (table[column_name] for table in tables)
+    are_codes = column_name in codes
+    column_of_tables = settled([audited_column], column_name, codes=are_codes)
     audited_kind = column_of_tables[0].kind
-    for other in others:
-        column_of_tables += settled([other], name, kind=audited_kind, codes=coded)
-    if coded:
+    for other_column in other_columns:
+        column_of_tables += settled([other_column], column_name, kind=audited_kind, codes=are_codes)
+    if are_codes:
         return [column.as_codes() for column in column_of_tables]
     return column_of_tables
 
 
-def _reading_notes(column: Column, audited: Column, name: str, *, coded: bool) -> list[str]:
+def _notes_of_reading(
+    joined_column: Column, audited_column: Column, column_name: str, *, coded: bool
+) -> list[str]:
     """Return what a reader should know of how a column was read."""
     notes = []
-    if column.kind == "word" and audited.kind not in {"word", "empty"}:
-        notes.append(f"column {name!r} is of another kind in other tables: taken as words")
+    if joined_column.kind == "word" and audited_column.kind not in {"word", "empty"}:
+        notes.append(f"column {column_name!r} is of another kind in other tables: taken as words")
     if coded:
         return notes
-    meant = suspicion(audited, name)
-    if meant:
-        done = taken_as_words(audited, name)
-        notes.append(Message("column {name!r} {meant}: {done}", name=name, meant=meant, done=done))
+    suspected_meaning = suspicion(audited_column, column_name)
+    if suspected_meaning:
+        treatment = taken_as_words(audited_column, column_name)
+        notes.append(
+            Message(
+                "column {name!r} {meant}: {done}",
+                name=column_name,
+                meant=suspected_meaning,
+                done=treatment,
+            )
+        )
     return notes
 
 
-def _encode_column(
-    column: Column,
+def _encoded_column(
+    joined_column: Column,
     audited_row_count: int,
     synthetic_row_count: int | None,
     word_rng: np.random.Generator,
-) -> _EncodedColumn:
+) -> _ColumnAsCoordinates:
     """Return the coordinates of a column, or why it is ignored.
 
     Audited records are in its first rows; synthetic ones, if there are any, in those that follow.
     """
-    why_ignored = _why_uninformative(column, audited_row_count)
+    why_ignored = _why_nothing_varies(joined_column, audited_row_count)
     if why_ignored:
-        return _ignored(why_ignored)
-    known_rows = _known_rows(column, audited_row_count, synthetic_row_count)
-    _, value_codes = np.unique(column.values, return_inverse=True)
+        return _ignored_column(why_ignored)
+    rows_with_values = _rows_with_values(joined_column, audited_row_count, synthetic_row_count)
+    _, value_codes = np.unique(joined_column.values, return_inverse=True)
     value_codes = value_codes.astype(np.int64)
-    if column.kind in {"word", "flag"}:
-        if not _shares_words(value_codes, known_rows):
-            return _ignored("has no word in common with the synthetic table")
-        column_coordinates = _word_vectors(value_codes, column.missing, word_rng)
+    if joined_column.kind in {"word", "flag"}:
+        if not _shares_words_with_synthetic(value_codes, rows_with_values):
+            return _ignored_column("has no word in common with the synthetic table")
+        column_coordinates = _vectors_of_words(value_codes, joined_column.missing, word_rng)
     else:
-        column_coordinates = _scaled_numbers(column, known_rows)[:, None]
-    if column.is_exact:
+        column_coordinates = _arsinh_scaled_numbers(joined_column, rows_with_values)[:, None]
+    if joined_column.is_exact:
         # Integers this large are ids or moments: what copies one copies all of its digits.
-        _, word_codes = np.unique(column.as_codes().values, return_inverse=True)
-        if _shares_words(word_codes, known_rows):
-            word_vectors = _word_vectors(word_codes, column.missing, word_rng)
-            column_coordinates = np.column_stack([column_coordinates, word_vectors])
-    if column.missing.any():
-        column_coordinates = np.column_stack([column_coordinates, column.missing])
-    known_value_codes = np.where(column.missing, MISSING, value_codes)
-    return _EncodedColumn(column_coordinates, known_value_codes)
+        _, word_codes = np.unique(joined_column.as_codes().values, return_inverse=True)
+        if _shares_words_with_synthetic(word_codes, rows_with_values):
+            vectors_of_codes = _vectors_of_words(word_codes, joined_column.missing, word_rng)
+            column_coordinates = np.column_stack([column_coordinates, vectors_of_codes])
+    if joined_column.missing.any():
+        column_coordinates = np.column_stack([column_coordinates, joined_column.missing])
+    known_value_codes = np.where(joined_column.missing, MISSING, value_codes)
+    return _ColumnAsCoordinates(column_coordinates, known_value_codes)
 
 
-def _ignored(why_ignored: str) -> _EncodedColumn:
+def _ignored_column(why_ignored: str) -> _ColumnAsCoordinates:
     """Return no coordinates of a column, and why."""
-    return _EncodedColumn(np.empty((0, 0)), np.empty(0, np.int64), why_ignored)
+    return _ColumnAsCoordinates(np.empty((0, 0)), np.empty(0, np.int64), why_ignored)
 
 
-def _known_rows(
-    column: Column, audited_row_count: int, synthetic_row_count: int | None
-) -> _KnownRows:
+def _rows_with_values(
+    joined_column: Column, audited_row_count: int, synthetic_row_count: int | None
+) -> _RowsWithValues:
     """Return the audited rows where a column has a value, and the synthetic ones."""
-    audited_rows = np.flatnonzero(~column.missing[:audited_row_count])
+    audited_rows = np.flatnonzero(~joined_column.missing[:audited_row_count])
     if synthetic_row_count is None:
-        return _KnownRows(audited_rows, synthetic=None)
-    synthetic_missing = column.missing[audited_row_count:][:synthetic_row_count]
+        return _RowsWithValues(audited_rows, synthetic=None)
+    synthetic_missing = joined_column.missing[audited_row_count:][:synthetic_row_count]
     synthetic_rows = audited_row_count + np.flatnonzero(~synthetic_missing)
-    return _KnownRows(audited_rows, synthetic_rows)
+    return _RowsWithValues(audited_rows, synthetic_rows)
 
 
-def _why_uninformative(column: Column, audited_row_count: int) -> str:
+def _why_nothing_varies(joined_column: Column, audited_row_count: int) -> str:
     """Return why a column says nothing: only what varies among audited records tells them apart."""
-    is_missing_when_audited = column.missing[:audited_row_count]
-    distinct_audited_values = np.unique(column.values[:audited_row_count][~is_missing_when_audited])
+    is_missing_in_audited = joined_column.missing[:audited_row_count]
+    distinct_audited_values = np.unique(
+        joined_column.values[:audited_row_count][~is_missing_in_audited]
+    )
     if not distinct_audited_values.size:
         return "is missing in all records"
-    if distinct_audited_values.size == 1 and not is_missing_when_audited.any():
+    if distinct_audited_values.size == 1 and not is_missing_in_audited.any():
         return "is the same in all records"
     return ""
 
 
-def _scaled_numbers(column: Column, known_rows: _KnownRows) -> FloatArray:
+def _arsinh_scaled_numbers(joined_column: Column, rows_with_values: _RowsWithValues) -> FloatArray:
     """Return numbers or dates in units of their spread; far ones grow as logarithms do."""
-    column_numbers = column.values
-    if column.kind in {"date", "zoned"}:
-        days = (column_numbers - np.datetime64(0, "us")) / np.timedelta64(1, "D")
-        column_numbers = np.where(column.missing, 0.0, days)
-    if column.is_exact:
+    column_numbers = joined_column.values
+    if joined_column.kind in {"date", "zoned"}:
+        days_since_epoch = (column_numbers - np.datetime64(0, "us")) / np.timedelta64(1, "D")
+        column_numbers = np.where(joined_column.missing, 0.0, days_since_epoch)
+    if joined_column.is_exact:
         # Differences from one of them are small where they are near each other.
-        smallest_known_number = np.min(column_numbers[~column.missing])
-        column_numbers = np.where(column.missing, 0, column_numbers - smallest_known_number)
+        smallest_known_number = np.min(column_numbers[~joined_column.missing])
+        column_numbers = np.where(joined_column.missing, 0, column_numbers - smallest_known_number)
     largest_magnitude = np.abs(column_numbers).max()
     if largest_magnitude > LARGEST_NUMBER:
         column_numbers = column_numbers / largest_magnitude
     column_numbers = column_numbers.astype(np.float64)
-    reference_numbers = column_numbers[known_rows.audited]
-    if known_rows.synthetic is not None:
-        known_synthetic_numbers = column_numbers[known_rows.synthetic]
+    reference_numbers = column_numbers[rows_with_values.audited]
+    if rows_with_values.synthetic is not None:
+        known_synthetic_numbers = column_numbers[rows_with_values.synthetic]
         if known_synthetic_numbers.size and np.ptp(known_synthetic_numbers) > 0:
             reference_numbers = known_synthetic_numbers
-    reference_median, reference_spread = _median_and_spread(reference_numbers)
+    reference_median, reference_spread = _median_and_robust_spread(reference_numbers)
     scaled_numbers = np.arcsinh((column_numbers - reference_median) / reference_spread)
-    return np.asarray(np.where(column.missing, 0.0, scaled_numbers))
+    return np.asarray(np.where(joined_column.missing, 0.0, scaled_numbers))
 
 
-def _median_and_spread(numbers: FloatArray) -> tuple[float, float]:
+def _median_and_robust_spread(numbers: FloatArray) -> tuple[float, float]:
     """Return the median of numbers and their robust spread, 1 if they are all equal."""
     sorted_numbers = np.sort(numbers)
     lower_quartile, median, upper_quartile = np.quantile(sorted_numbers, [0.25, 0.5, 0.75])
@@ -266,21 +282,23 @@ def _median_and_spread(numbers: FloatArray) -> tuple[float, float]:
     return float(median), float(robust_spread or sorted_numbers.std() or 1.0)
 
 
-def _shares_words(word_codes: NDArray[np.integer], known_rows: _KnownRows) -> bool:
+def _shares_words_with_synthetic(
+    word_codes: NDArray[np.integer], rows_with_values: _RowsWithValues
+) -> bool:
     """Return whether a word of the audited records is also in the synthetic table.
 
     Only columns of many words need one: few words have a coordinate each.
     """
-    if known_rows.synthetic is None:
+    if rows_with_values.synthetic is None:
         return True
     if word_codes.max() < MOST_ONE_HOT:
         return True
-    audited_word_codes = word_codes[known_rows.audited]
-    synthetic_word_codes = word_codes[known_rows.synthetic]
+    audited_word_codes = word_codes[rows_with_values.audited]
+    synthetic_word_codes = word_codes[rows_with_values.synthetic]
     return bool(np.isin(audited_word_codes, synthetic_word_codes).any())
 
 
-def _word_vectors(
+def _vectors_of_words(
     word_codes: NDArray[np.integer], is_missing: BoolArray, rng: np.random.Generator
 ) -> FloatArray:
     """Return a coordinate for each word or, if there are many, a random vector for each.
@@ -289,10 +307,10 @@ def _word_vectors(
     """
     word_count = int(word_codes.max()) + 1
     if word_count == 2:
-        word_vectors = np.array([[0.0], [1.0]])
+        vector_of_word = np.array([[0.0], [1.0]])
     elif word_count <= MOST_ONE_HOT:
-        word_vectors = np.eye(word_count) / np.sqrt(2)
+        vector_of_word = np.eye(word_count) / np.sqrt(2)
     else:
         random_signs = rng.choice([-1.0, 1.0], (word_count, RANDOM_DIMENSIONS))
-        word_vectors = random_signs / np.sqrt(2 * RANDOM_DIMENSIONS)
-    return np.where(is_missing[:, None], 0.0, word_vectors[word_codes])
+        vector_of_word = random_signs / np.sqrt(2 * RANDOM_DIMENSIONS)
+    return np.where(is_missing[:, None], 0.0, vector_of_word[word_codes])

@@ -26,6 +26,13 @@ class Neighbours(NamedTuple):
     distances: FloatArray
     indices: IntArray
 
+    def at_places(self, places: IntArray) -> "Neighbours":
+        """Return some of the neighbours of each query, by their places in its row."""
+        return Neighbours(
+            distances=np.take_along_axis(self.distances, places, axis=1),
+            indices=np.take_along_axis(self.indices, places, axis=1),
+        )
+
 
 def nearest(
     points: FloatArray, queries: FloatArray, k: int, *, what: str, shown: bool
@@ -34,21 +41,21 @@ def nearest(
     with needs("ml", "an attack on synthetic data"):
         from sklearn.neighbors import NearestNeighbors
     candidate_count = min(k + SPARE_NEIGHBOURS, len(points))
-    few_dimensions = points.shape[1] <= MOST_TREE_DIMENSIONS
-    algorithm = "brute"
-    if few_dimensions:
-        algorithm = "kd_tree"
-    exact_search = NearestNeighbors(n_neighbors=candidate_count, algorithm=algorithm).fit(points)
-    groups = _PointGroups.of(points, k, candidate_count)
+    has_few_dimensions = points.shape[1] <= MOST_TREE_DIMENSIONS
+    search_algorithm = "brute"
+    if has_few_dimensions:
+        search_algorithm = "kd_tree"
+    exact_search = NearestNeighbors(n_neighbors=candidate_count, algorithm=search_algorithm)
+    exact_search.fit(points)
+    point_groups = _PointGroups.of(points, neighbour_count=k, candidate_count=candidate_count)
     block_starts = range(0, len(queries), QUERY_BLOCK)
-    nearest_distances: list[FloatArray] = []
-    nearest_indices: list[IntArray] = []
-    for start in track(block_starts, what, total=len(block_starts), shown=shown):
-        query_block = queries[start : start + QUERY_BLOCK]
+    neighbours_of_blocks: list[Neighbours] = []
+    for block_start in track(block_starts, what, total=len(block_starts), shown=shown):
+        query_block = queries[block_start : block_start + QUERY_BLOCK]
         candidate_indices = np.empty((len(query_block), candidate_count), np.int64)
         doubtful_queries = np.arange(len(query_block))
-        if not few_dimensions:
-            candidate_indices, doubtful_queries = groups.candidates(query_block)
+        if not has_few_dimensions:
+            candidate_indices, doubtful_queries = point_groups.candidates(query_block)
         if doubtful_queries.size:
             candidate_indices[doubtful_queries] = exact_search.kneighbors(
                 query_block[doubtful_queries], return_distance=False
@@ -57,11 +64,12 @@ def nearest(
         coordinate_differences = query_block[:, None] - points[candidate_indices]
         exact_distances = np.sqrt((coordinate_differences**2).sum(axis=2))
         nearest_first = np.lexsort((candidate_indices, exact_distances), axis=1)[:, :k]
-        nearest_distances.append(np.take_along_axis(exact_distances, nearest_first, axis=1))
-        nearest_indices.append(np.take_along_axis(candidate_indices, nearest_first, axis=1))
+        candidates_of_block = Neighbours(exact_distances, candidate_indices)
+        neighbours_of_blocks.append(candidates_of_block.at_places(nearest_first))
+    distances_of_blocks, indices_of_blocks = zip(*neighbours_of_blocks, strict=True)
     return Neighbours(
-        distances=np.concatenate(nearest_distances),
-        indices=np.concatenate(nearest_indices).astype(np.int64),
+        distances=np.concatenate(distances_of_blocks),
+        indices=np.concatenate(indices_of_blocks).astype(np.int64),
     )
 
 
@@ -107,19 +115,20 @@ class _PointGroups:
         # Products this small are fastest side by side, each on one thread.
         query_parts = np.split(queries, range(CACHED_ROWS, len(queries), CACHED_ROWS))
         with threadpool_limits(1), ThreadPoolExecutor(os.cpu_count()) as pool:
-            found_by_part = list(pool.map(self._candidates_of_few, query_parts))
-        candidate_indices = np.concatenate([candidates for candidates, _ in found_by_part])
-        is_doubtful = np.concatenate([is_doubtful for _, is_doubtful in found_by_part])
-        return candidate_indices, np.flatnonzero(is_doubtful)
+            found_by_part = list(pool.map(self._candidates_of_few_queries, query_parts))
+        candidates_of_parts, doubts_of_parts = zip(*found_by_part, strict=True)
+        is_doubtful_query = np.concatenate(doubts_of_parts)
+        return np.concatenate(candidates_of_parts), np.flatnonzero(is_doubtful_query)
 
-    def _candidates_of_few(self, queries: FloatArray) -> tuple[IntArray, BoolArray]:
+    def _candidates_of_few_queries(self, queries: FloatArray) -> tuple[IntArray, BoolArray]:
         """Return the nearest points of few queries, and whose k nearest are doubtful."""
         group_count, row_length = self.grouped_rows.shape[1:]
-        query_rows = np.column_stack([queries, np.ones(len(queries))]).astype(np.float32)
+        queries_and_ones = np.column_stack([queries, np.ones(len(queries))])
+        query_rows = queries_and_ones.astype(np.float32)
         # 1. The groups whose nearest points are nearest.
         least_products_of_groups = []
-        for start in range(0, group_count, CACHED_ROWS):
-            cached_groups = self.grouped_rows[:, start : start + CACHED_ROWS]
+        for first_group in range(0, group_count, CACHED_ROWS):
+            cached_groups = self.grouped_rows[:, first_group : first_group + CACHED_ROWS]
             least_products_of_groups.append((cached_groups @ query_rows.T).min(axis=0))
         least_products_by_query = np.concatenate(least_products_of_groups).T.copy()
         searched_count = min(self.candidate_count, group_count)
@@ -129,22 +138,23 @@ class _PointGroups:
         searched_points = searched_groups[:, :, None] + group_count * np.arange(GROUP_SIZE)
         searched_points = searched_points.reshape(len(query_rows), -1)
         distance_products = np.empty(searched_points.shape, dtype=np.float32)
-        for place, query_row in enumerate(query_rows):
-            distance_products[place] = self.rows[searched_points[place]] @ query_row
+        for query_number, query_row in enumerate(query_rows):
+            distance_products[query_number] = self.rows[searched_points[query_number]] @ query_row
         nearest_first = np.argsort(distance_products, axis=1)[:, : self.candidate_count]
-        candidate_indices = np.take_along_axis(searched_points, nearest_first, axis=1)
-        candidate_products = np.take_along_axis(distance_products, nearest_first, axis=1)
+        searched = Neighbours(distance_products, searched_points)
+        candidate_products, candidate_indices = searched.at_places(nearest_first)
         # 3. A product is wrong by less than this: what was not found may be nearer by 4 such
         #    errors.
-        last_asked = candidate_products[:, min(self.neighbour_count, self.candidate_count) - 1]
-        gap_to_last_candidate = candidate_products[:, -1] - last_asked
+        asked_count = min(self.neighbour_count, self.candidate_count)
+        products_of_last_asked = candidate_products[:, asked_count - 1]
+        gap_to_last_candidate = candidate_products[:, -1] - products_of_last_asked
         query_norms = np.sqrt((queries**2).sum(axis=1))
         product_errors = row_length * SINGLE_EPSILON * (query_norms + self.largest_norm) ** 2
         return candidate_indices, gap_to_last_candidate < 4 * product_errors
 
 
-def some(rows: AnyArray, most: int, rng: np.random.Generator) -> AnyArray:
+def some(rows_to_draw_from: AnyArray, most_rows: int, rng: np.random.Generator) -> AnyArray:
     """Return at most so many of the rows, at random and in their order."""
-    if len(rows) <= most:
-        return rows
-    return rows[np.sort(rng.choice(len(rows), most, replace=False))]
+    if len(rows_to_draw_from) <= most_rows:
+        return rows_to_draw_from
+    return rows_to_draw_from[np.sort(rng.choice(len(rows_to_draw_from), most_rows, replace=False))]

@@ -30,21 +30,23 @@ def isolated(tables: Tables, member: BoolArray) -> BoolArray:
     # 1. Synthetic records near to one member, and half as near to the next.
     log_member_distances = log_distance(nearest_members.distances)
     nearest_member_points = nearest_members.indices[:, 0]
-    isolates_nearest = log_member_distances[:, 1] - log_member_distances[:, 0] >= LOG_TWICE
+    log_distance_ratios = log_member_distances[:, 1] - log_member_distances[:, 0]
+    isolates_nearest = log_distance_ratios >= LOG_TWICE
     isolates_nearest &= members_at_point[nearest_member_points] == 1
     isolates_member[nearest_member_points[isolates_nearest]] = True
     # 2. Those near to somebody held out, and half as near to any member.
     points_near_synthetic = tables.of_synthetic
-    to_nearest_member = log_member_distances[:, :1]
-    is_twice_as_near = (
-        to_nearest_member - log_distance(points_near_synthetic.distances) >= LOG_TWICE
-    )
+    log_nearest_member_distances = log_member_distances[:, :1]
+    log_neighbour_distances = log_distance(points_near_synthetic.distances)
+    is_twice_as_near = log_nearest_member_distances - log_neighbour_distances >= LOG_TWICE
     isolates_other[points_near_synthetic.indices[is_twice_as_near]] = True
     # Where even the last of these neighbours is so near, perhaps others beyond them are too.
-    for row in np.flatnonzero(is_twice_as_near[:, -1]):
-        coordinate_differences = tables.points - tables.synthetic[row]
-        point_distances = np.sqrt((coordinate_differences**2).sum(axis=1))
-        isolates_other |= log_member_distances[row, 0] - log_distance(point_distances) >= LOG_TWICE
+    for synthetic_row in np.flatnonzero(is_twice_as_near[:, -1]):
+        coordinate_differences = tables.points - tables.synthetic[synthetic_row]
+        distances_of_points = np.sqrt((coordinate_differences**2).sum(axis=1))
+        isolates_other |= (
+            log_member_distances[synthetic_row, 0] - log_distance(distances_of_points) >= LOG_TWICE
+        )
     # 3. Values that nobody else has.
     for identifying_column in identifying_columns(tables, members_at_point):
         members_sharing = identifying_column.people_sharing(members_at_point)
@@ -61,9 +63,9 @@ def _two_nearest_members(tables: Tables, members_at_point: IntArray) -> Neighbou
     points_near_synthetic = tables.of_synthetic
     has_members = members_at_point[points_near_synthetic.indices] > 0
     places_with_members_first = np.argsort(~has_members, axis=1, kind="stable")
-    two_places = places_with_members_first[:, [0, min(1, has_members.shape[1] - 1)]]
-    member_distances = np.take_along_axis(points_near_synthetic.distances, two_places, axis=1)
-    nearest_member_points = np.take_along_axis(points_near_synthetic.indices, two_places, axis=1)
+    second_place = min(1, has_members.shape[1] - 1)
+    two_places = places_with_members_first[:, [0, second_place]]
+    nearest_members = points_near_synthetic.at_places(two_places)
     rows_with_too_few = np.flatnonzero(has_members.sum(axis=1) < 2)
     if rows_with_too_few.size:
         member_points = np.flatnonzero(members_at_point)
@@ -76,8 +78,8 @@ def _two_nearest_members(tables: Tables, members_at_point: IntArray) -> Neighbou
         )
         # Of a single point with members, the last place is also the first.
         first_and_last = [0, -1]
-        member_distances[rows_with_too_few] = searched_members.distances[:, first_and_last]
-        nearest_member_points[rows_with_too_few] = member_points[
-            searched_members.indices[:, first_and_last]
-        ]
-    return Neighbours(member_distances, nearest_member_points)
+        searched_distances = searched_members.distances[:, first_and_last]
+        searched_points = member_points[searched_members.indices[:, first_and_last]]
+        nearest_members.distances[rows_with_too_few] = searched_distances
+        nearest_members.indices[rows_with_too_few] = searched_points
+    return nearest_members

@@ -84,12 +84,12 @@ class IdentifyingColumn(NamedTuple):
         return people_by_value[self.values]
 
 
-def identifying_columns(tables: Tables, people: IntArray) -> list[IdentifyingColumn]:
+def identifying_columns(tables: Tables, people_at_points: IntArray) -> list[IdentifyingColumn]:
     """Return the columns in which 99 % of people have a value that nobody else has.
 
-    `people` says how many people stand at each point.
+    `people_at_points` says how many people stand at each point.
     """
-    columns_found = []
+    found_columns = []
     for point_codes, synthetic_codes in zip(
         tables.values.points.T, tables.values.synthetic.T, strict=True
     ):
@@ -98,10 +98,10 @@ def identifying_columns(tables: Tables, people: IntArray) -> list[IdentifyingCol
         identifying_column = IdentifyingColumn(
             value_numbers, np.isin(point_codes, synthetic_codes) & has_value
         )
-        has_unique_value = has_value & (identifying_column.people_sharing(people) == 1)
-        if people[has_unique_value].sum() >= UNIQUE_SHARE * people.sum():
-            columns_found.append(identifying_column)
-    return columns_found
+        has_unique_value = has_value & (identifying_column.people_sharing(people_at_points) == 1)
+        if people_at_points[has_unique_value].sum() >= UNIQUE_SHARE * people_at_points.sum():
+            found_columns.append(identifying_column)
+    return found_columns
 
 
 def linkability(tables: Tables) -> Scores:
@@ -183,11 +183,11 @@ def inference(tables: Tables) -> Scores:
     if tables.secrets:
         for secret in tables.secrets:
             if secret in column_names:
-                nearest_synthetic = _nearest_without(tables, secret)
-                inference_scores += _secret_scores(tables, secret, nearest_synthetic)
+                nearest_synthetic = _nearest_without_secret(tables, secret)
+                inference_scores += _scores_of_secret(tables, secret, nearest_synthetic)
     else:
         for known_half in (0, 1):
-            inference_scores += _scores_of_other_half(tables, known_half)
+            inference_scores += _inferences_from_half(tables, known_half)
     return scored(tables, inference_scores, "inference")
 
 
@@ -211,71 +211,72 @@ def closeness(distances: FloatArray) -> FloatArray:
     return np.asarray(np.clip(nats_by_rank.max(axis=1), 0.0, MOST_CLOSENESS_NATS))
 
 
-def _nearest_without(tables: Tables, secret: str) -> Neighbours:
+def _nearest_without_secret(tables: Tables, secret: str) -> Neighbours:
     """Return which of `joined` are nearest to each audited point, by all columns but a secret."""
     every_dimension = np.arange(len(tables.sources))
     known_dimensions = np.setdiff1d(every_dimension, tables.dimensions(secret))
     return tables.nearest_joined(known_dimensions, NEIGHBOURS, "Inferences")
 
 
-def _scores_of_other_half(tables: Tables, known_half: int) -> FloatArray:
+def _inferences_from_half(tables: Tables, known_half: int) -> FloatArray:
     """Return the scores of secrets in the other half, each guessed from candidates by this one."""
     inference_scores = np.zeros(tables.audited.size)
     if not tables.halves[known_half]:
         return inference_scores
     candidate_records = tables.of_halves[known_half].indices
     every_dimension = np.arange(len(tables.sources))
-    squared_distances = _squared_distances(tables, candidate_records, every_dimension)
+    squared_distances = _squared_distances_of_candidates(tables, candidate_records, every_dimension)
     for secret in tables.halves[1 - known_half]:
-        squared_secret_distances = _squared_distances(
+        squared_secret_distances = _squared_distances_of_candidates(
             tables, candidate_records, tables.dimensions(secret)
         )
         squared_known_distances = np.maximum(squared_distances - squared_secret_distances, 0.0)
         known_distances = np.sqrt(squared_known_distances)
         nearest_first = np.argsort(known_distances, axis=1, kind="stable")[:, :NEIGHBOURS]
-        nearest_synthetic = Neighbours(
-            distances=np.take_along_axis(known_distances, nearest_first, axis=1),
-            indices=np.take_along_axis(candidate_records, nearest_first, axis=1),
-        )
-        inference_scores += _secret_scores(tables, secret, nearest_synthetic)
+        candidate_neighbours = Neighbours(known_distances, candidate_records)
+        nearest_synthetic = candidate_neighbours.at_places(nearest_first)
+        inference_scores += _scores_of_secret(tables, secret, nearest_synthetic)
     return inference_scores
 
 
-def _squared_distances(
-    tables: Tables, candidate_records: IntArray, dimensions: IntArray
+def _squared_distances_of_candidates(
+    tables: Tables, candidate_records: IntArray, compared_dimensions: IntArray
 ) -> FloatArray:
     """Return squared distances of audited points from candidates, in some dimensions."""
-    audited_coordinates = tables.points[tables.audited][:, dimensions]
-    synthetic_coordinates = tables.synthetic[tables.joined][:, dimensions]
+    audited_coordinates = tables.points[tables.audited][:, compared_dimensions]
+    synthetic_coordinates = tables.synthetic[tables.joined][:, compared_dimensions]
     squared_distances = np.empty(candidate_records.shape)
-    differences_per_point = candidate_records.shape[1] * dimensions.size
+    differences_per_point = candidate_records.shape[1] * compared_dimensions.size
     block_rows = max(1, BLOCK_SIZE // differences_per_point)
-    for start in range(0, len(audited_coordinates), block_rows):
-        block_of_points = slice(start, start + block_rows)
+    for block_start in range(0, len(audited_coordinates), block_rows):
+        block_of_points = slice(block_start, block_start + block_rows)
         candidate_coordinates = synthetic_coordinates[candidate_records[block_of_points]]
-        differences = audited_coordinates[block_of_points, None] - candidate_coordinates
-        squared_distances[block_of_points] = (differences**2).sum(axis=2)
+        coordinate_differences = audited_coordinates[block_of_points, None] - candidate_coordinates
+        squared_distances[block_of_points] = (coordinate_differences**2).sum(axis=2)
     return squared_distances
 
 
-def _secret_scores(tables: Tables, secret: str, nearest_synthetic: Neighbours) -> FloatArray:
+def _scores_of_secret(tables: Tables, secret: str, nearest_synthetic: Neighbours) -> FloatArray:
     """Return what right guesses of a secret are worth beyond 7 nats, by the nearest record."""
     guessed_from = tables.joined[nearest_synthetic.indices[:, 0]]
-    is_right_guess, close_shares = _guesses(tables, secret, guessed_from)
+    is_right_guess, close_shares = _guesses_of_secret(tables, secret, guessed_from)
     surprise = -np.log(close_shares)
     closeness_and_surprise = closeness(nearest_synthetic.distances) + surprise
-    return np.where(is_right_guess, np.maximum(closeness_and_surprise - CHANCE_NATS, 0.0), 0.0)
+    nats_beyond_chance = np.maximum(closeness_and_surprise - CHANCE_NATS, 0.0)
+    return np.where(is_right_guess, nats_beyond_chance, 0.0)
 
 
-def _guesses(tables: Tables, secret: str, guessed_from: IntArray) -> tuple[BoolArray, FloatArray]:
+def _guesses_of_secret(
+    tables: Tables, secret: str, guessed_synthetic_records: IntArray
+) -> tuple[BoolArray, FloatArray]:
     """Return which guesses are right, and the share of synthetic values as close to the truth.
 
-    `guessed_from` has the synthetic record whose value is the guess for each audited point.
+    `guessed_synthetic_records` has the record whose value is the guess for each audited point.
     """
     secret_column = tables.values.columns.index(secret)
     true_value_codes = tables.values.points[tables.audited, secret_column]
     synthetic_value_codes = tables.values.synthetic[:, secret_column]
-    guessed_value_codes = synthetic_value_codes[guessed_from]
+    guessed_value_codes = synthetic_value_codes[guessed_synthetic_records]
     is_right_guess = guessed_value_codes == true_value_codes
     # Missing values come first, at code -1.
     synthetic_code_counts = np.bincount(synthetic_value_codes - MISSING)
@@ -285,7 +286,9 @@ def _guesses(tables: Tables, secret: str, guessed_from: IntArray) -> tuple[BoolA
         secret_dimension = tables.dimensions(secret)[0]
         synthetic_coordinates = tables.synthetic[:, secret_dimension]
         true_coordinates = tables.points[tables.audited, secret_dimension]
-        absolute_errors = np.abs(synthetic_coordinates[guessed_from] - true_coordinates)
+        absolute_errors = np.abs(
+            synthetic_coordinates[guessed_synthetic_records] - true_coordinates
+        )
         sorted_coordinates = np.sort(synthetic_coordinates[synthetic_value_codes != MISSING])
         records_below = np.searchsorted(
             sorted_coordinates, true_coordinates - absolute_errors, "left"
@@ -296,9 +299,8 @@ def _guesses(tables: Tables, secret: str, guessed_from: IntArray) -> tuple[BoolA
         values_as_close = np.where(
             both_have_value, records_up_to - records_below, synthetic_code_counts[0]
         )
-        is_right_guess |= both_have_value & (
-            values_as_close / synthetic_value_codes.size <= MOST_CLOSE_SHARE
-        )
+        is_close_guess = values_as_close / synthetic_value_codes.size <= MOST_CLOSE_SHARE
+        is_right_guess |= both_have_value & is_close_guess
     close_shares = values_as_close / synthetic_value_codes.size
     return is_right_guess, np.maximum(close_shares, 1 / synthetic_value_codes.size)
 
