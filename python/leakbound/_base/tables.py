@@ -570,8 +570,7 @@ def _as_double(value: Data) -> float:
 
 def exact_number(value: Data) -> int | float:
     """Return a number as an integer if it is whole, else as a float."""
-    rounded_down: object = np.floor(value)
-    if isinstance(value, Integral) or value == rounded_down:
+    if isinstance(value, Integral) or value == np.floor(value):
         return int(value)
     return float(value)
 
@@ -593,5 +592,6 @@ def _is_missing(value: object) -> bool:
         return True
     if isinstance(value, Decimal):
         return value.is_nan()
-    may_be_nan = isinstance(value, float | np.floating | np.datetime64 | np.timedelta64)
-    return may_be_nan and bool(np.isnan(value))
+    if not isinstance(value, float | np.floating | np.datetime64 | np.timedelta64):
+        return False
+    return bool(np.isnan(value))
