@@ -11,6 +11,7 @@ from typing import TypeVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._base.formatting import listed_first, shortened
 from leakbound._base.hints import object_in_place_of
 from leakbound._base.reading import array_of, refuse_masked
 from leakbound._base.types import (
@@ -73,12 +74,12 @@ def real(
 
 
 def _limits_in_words(limits: Mapping[str, object]) -> str:
-    limits_in_words = []
-    for word, limit in limits.items():
+    limits_in_words = list[str]()
+    for comparison, limit in limits.items():
         if isinstance(limit, float):
-            limits_in_words.append(f"{word} {limit:g}")
+            limits_in_words.append(f"{comparison} {limit:g}")
         elif limit is not None:
-            limits_in_words.append(f"{word} {limit}")
+            limits_in_words.append(f"{comparison} {limit}")
     return " and ".join(limits_in_words) or "a number"
 
 
@@ -114,18 +115,15 @@ def choice(value: object, name: str, allowed: object) -> None:
 
 def instance(value: object, name: str, types: type[T] | tuple[type[T], ...]) -> None:
     """Check that an option is an object of one of some types."""
-    if not isinstance(value, types):
-        raise InputTypeError(_not_an_instance(value, name, types), option=name)
-
-
-def _not_an_instance(value: object, name: str, types: type[T] | tuple[type[T], ...]) -> str:
-    """Say that an option is an object of another type."""
-    classes = types
-    if isinstance(classes, type):
-        classes = (classes,)
-    listed_classes = ", ".join(f"{allowed.__name__}(...)" for allowed in classes)
-    advice = object_in_place_of(value, name, classes)
-    return f"{name} must be one of {listed_classes}, got {shown(value)}{advice}"
+    if isinstance(value, types):
+        return
+    allowed_classes = types
+    if isinstance(allowed_classes, type):
+        allowed_classes = (allowed_classes,)
+    listed_classes = ", ".join(f"{allowed.__name__}(...)" for allowed in allowed_classes)
+    advice = object_in_place_of(value, name, allowed_classes)
+    message = f"{name} must be one of {listed_classes}, got {shown(value)}{advice}"
+    raise InputTypeError(message, option=name)
 
 
 def complement(confidence: float) -> float:
@@ -157,12 +155,10 @@ def _refuse_percent(confidence: float, error: OptionError) -> None:
 def shown(value: object) -> str:
     """Return a value as shown in messages, even if its repr raises."""
     try:
-        shown = repr(value)
+        representation = repr(value)
     except Exception:  # a repr is anybody's code, and refuses integers of 5,000 digits
         return f"an object of type {type(value).__name__}"
-    if len(shown) <= _SHOWN_CHARACTERS:
-        return shown
-    return shown[: _SHOWN_CHARACTERS - 1] + "…"
+    return shortened(representation, most_characters=_SHOWN_CHARACTERS)
 
 
 # Codes of the dtypes of real numbers: booleans, integers, floats.
@@ -178,15 +174,13 @@ def vector(values: ArrayInput, name: str, *, kinds: str = _REAL_KINDS) -> Generi
     array = _read_array(values, name=name, kinds=kinds)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
-    if array.ndim != 1 or array.size == 0:
-        raise InputError(_not_a_vector(array, name))
-    return array
-
-
-def _not_a_vector(array: AnyArray, name: str) -> str:
     if array.ndim != 1:
-        return f"{name} must be one-dimensional, got shape {array.shape}; pick a column or ravel"
-    return f"{name} is empty: at least one value is needed"
+        raise InputError(
+            f"{name} must be one-dimensional, got shape {array.shape}; pick a column or ravel"
+        )
+    if array.size == 0:
+        raise InputError(f"{name} is empty: at least one value is needed")
+    return array
 
 
 def whole_numbers(values: GenericArray) -> GenericArray:
@@ -199,25 +193,24 @@ def whole_numbers(values: GenericArray) -> GenericArray:
         return _packed_objects(values)
     if values.dtype.kind != "f" or not (np.abs(values) >= WHOLE).any():
         return values.copy()
-    numbers = values.astype(object)
-    is_whole = np.isfinite(values) & (values == np.floor(values))
-    numbers[is_whole] = list(map(int, numbers[is_whole]))
-    return numbers
+    integers_and_floats = values.astype(object)
+    is_whole_number = np.isfinite(values) & (values == np.floor(values))
+    integers_and_floats[is_whole_number] = list(map(int, values[is_whole_number]))
+    return integers_and_floats
 
 
 def _packed_objects(values: GenericArray) -> GenericArray:
     """Return objects that are all text, or all integers, as an array of that type."""
-    listed_values = values.tolist()
-    if {type(value) for value in listed_values} not in ({str}, {int}):
+    listed_objects = values.tolist()
+    if set(map(type, listed_objects)) not in ({str}, {int}):
         return values.copy()
-    packed_values = np.array(listed_values)
+    packed_values = np.array(listed_objects)
     if packed_values.dtype.kind != "f":
         return packed_values
     # Integers above and below the largest of 63 bits, or of both signs: NumPy made floats of them.
-    fit_unsigned = min(listed_values) >= 0 and max(listed_values).bit_length() <= _BITS_OF_NUMPY
-    if fit_unsigned:
-        return np.array(listed_values, dtype=np.uint64)
-    return values.copy()
+    if min(listed_objects) < 0 or max(listed_objects).bit_length() > _BITS_OF_NUMPY:
+        return values.copy()
+    return np.array(listed_objects, dtype=np.uint64)
 
 
 def numbers(
@@ -232,19 +225,21 @@ def numbers(
     array: AnyArray = _read_array(values, name=name, kinds=_REAL_KINDS)
     # As float64: a limit beyond the range of float16 would count as infinite.
     is_valid = (array >= np.float64(least)) & (array <= np.float64(most))
+    kind_of_number = "a number"
     if whole:
         is_valid &= array == np.floor(array)
+        kind_of_number = "a whole number"
     if is_valid.all():
         return array
-    first_index = tuple(np.argwhere(~is_valid)[0].tolist())
-    kind = "a number"
-    if whole:
-        kind = "a whole number"
+    first_invalid = tuple(np.argwhere(~is_valid)[0].tolist())
     place = ""
-    if first_index:
-        place = f" at index {', '.join(map(str, first_index))}"
-    message = f"{name} must be {kind} in [{least:g}, {most:g}], got {array[first_index]:g}{place}"
-    raise OptionError(message, option=name)
+    if first_invalid:
+        place = f" at index {', '.join(map(str, first_invalid))}"
+    raise OptionError(
+        f"{name} must be {kind_of_number} in [{least:g}, {most:g}], got "
+        f"{array[first_invalid]:g}{place}",
+        option=name,
+    )
 
 
 def reals(
@@ -269,9 +264,12 @@ def broadcast(*arguments: AnyArray) -> Sequence[AnyArray]:
 def vectorised(function: Callable[..., FloatArray], *arguments: AnyArray) -> Number:
     """Call a function of vectors with arguments of any shapes that broadcast."""
     broadcast_arguments = broadcast(*arguments)
-    vectors = (np.ascontiguousarray(argument).ravel() for argument in broadcast_arguments)
-    values = function(*vectors)
-    shape = broadcast_arguments[0].shape
+    vectors = [np.ascontiguousarray(argument).ravel() for argument in broadcast_arguments]
+    return in_shape(function(*vectors), broadcast_arguments[0].shape)
+
+
+def in_shape(values: FloatArray, shape: tuple[int, ...]) -> Number:
+    """Return a vector in another shape, as a Python float where it has no dimensions."""
     if shape:
         return values.reshape(shape)
     return float(values[0])
@@ -286,56 +284,47 @@ def check_scores(scores: ArrayInput, name: str = "scores") -> FloatArray:
     if stored_scores.dtype != np.float64 or isinstance(scores, Sequence):
         _check_distinct(stored_scores, scores=scores, float_scores=float_scores, name=name)
     if np.isnan(float_scores.min()):
-        raise InputError(_some_are_nan(float_scores, name))
+        nan_rows = np.flatnonzero(np.isnan(float_scores))
+        raise InputError(
+            f"{name} must not be NaN, but {nan_rows.size} of {float_scores.size} are, at "
+            f"{_rows_in_words(nan_rows)}; drop these examples or repair the score"
+        )
     return float_scores
-
-
-def _some_are_nan(values: FloatArray, name: str) -> str:
-    rows = np.flatnonzero(np.isnan(values))
-    return (
-        f"{name} must not be NaN, but {rows.size} of {values.size} are, at {_rows_in_words(rows)}; "
-        "drop these examples or repair the score"
-    )
 
 
 def check_features(
     features: ArrayInput, name: str = "features", columns: int | None = None
 ) -> FloatArray:
     """Read features as float64, one row for each example."""
-    table = _read_array(features, name=name, kinds=_REAL_KINDS)
-    if table.ndim != 2 or table.size == 0:
-        raise InputError(_not_a_table(table, name))
-    if columns is not None and table.shape[1] != columns:
+    feature_rows = _read_array(features, name=name, kinds=_REAL_KINDS)
+    if feature_rows.ndim != 2 or feature_rows.size == 0:
+        advice = ""
+        if feature_rows.ndim == 1:
+            advice = "; for a single feature pass x[:, None]"
         raise InputError(
-            f"{name} has {table.shape[1]} columns and D' has {columns}; both must hold the same "
+            f"{name} must be two-dimensional, one row for each example and one column for each "
+            f"feature, got shape {feature_rows.shape}{advice}"
+        )
+    number_of_columns = feature_rows.shape[1]
+    if columns not in {None, number_of_columns}:
+        raise InputError(
+            f"{name} has {number_of_columns} columns and D' has {columns}; both must hold the same "
             "features in the same order"
         )
-    values: FloatArray = np.ascontiguousarray(table, dtype=np.float64)
+    float_features: FloatArray = np.ascontiguousarray(feature_rows, dtype=np.float64)
     # The sum of finite values may overflow, and then costs a second look; it hides no other.
-    if not np.isfinite(values.sum()):
-        _check_finite(values, name)
-    return values
+    if not np.isfinite(float_features.sum()):
+        _check_finite(float_features, name)
+    return float_features
 
 
-def _not_a_table(table: AnyArray, name: str) -> str:
-    advice = ""
-    if table.ndim == 1:
-        advice = "; for a single feature pass x[:, None]"
-    return (
-        f"{name} must be two-dimensional, one row for each example and one column for each "
-        f"feature, got shape {table.shape}{advice}"
-    )
-
-
-def _check_finite(table: FloatArray, name: str) -> None:
+def _check_finite(features: FloatArray, name: str) -> None:
     """Refuse features that are infinite or NaN."""
-    is_not_finite = ~np.isfinite(table)
-    if is_not_finite.any():
-        row, column = np.argwhere(is_not_finite)[0].tolist()
-        rows = int(is_not_finite.any(axis=1).sum())
+    rows, columns = np.nonzero(~np.isfinite(features))
+    if rows.size:
         raise InputError(
-            f"{name} must be finite, got {table[row, column]} at row {row}, column {column} "
-            f"({rows} such rows); drop the rows or fill them in"
+            f"{name} must be finite, got {features[rows[0], columns[0]]} at row {rows[0]}, column "
+            f"{columns[0]} ({np.unique(rows).size} such rows); drop the rows or fill them in"
         )
 
 
@@ -354,22 +343,28 @@ def check_membership(member: MemberInput, examples: int) -> BoolArray:
 
 
 def _membership_in_words(values: AnyArray) -> BoolArray:
-    words = [_as_word(value) for value in values.tolist()]
+    words = list[str]()
+    for value in values.tolist():
+        word = str(value)
+        if isinstance(value, bytes):
+            word = value.decode("utf-8", "replace")
+        words.append(word)
     membership = membership_of(words)
     if None not in membership:
         return booleans(np.array(membership, dtype=np.int8), name="member")
-    row = membership.index(None)
-    word = words[row]
+    unknown_row = membership.index(None)
+    unknown_word = words[unknown_row]
     raise InputTypeError(
-        f"member must be True or False, 0 or 1, -1 or 1, or words such as in and out, got {word!r} "
-        f"at row {row}: say which word members have, numpy.asarray(member) == {word!r}"
+        "member must be True or False, 0 or 1, -1 or 1, or words such as in and out, got "
+        f"{unknown_word!r} at row {unknown_row}: say which word members have, "
+        f"numpy.asarray(member) == {unknown_word!r}"
     )
 
 
 def _refuse_row_numbers(values: AnyArray, examples: int) -> None:
     """Refuse values that are the numbers of some rows, and no membership."""
-    are_rows = values.dtype.kind in "iu" and values.min() >= 0 and 1 < values.max() < examples
-    if are_rows and np.unique(values).size == values.size:
+    may_be_rows = values.dtype.kind in "iu" and values.min() >= 0 and 1 < values.max() < examples
+    if may_be_rows and np.unique(values).size == values.size:
         raise InputError(
             f"member has {values.size} values and there are {examples} scores; if these are the "
             f"rows of the members, pass numpy.isin(numpy.arange({examples}), member)"
@@ -397,51 +392,41 @@ MEMBERSHIP = (
 def membership_of(words: Sequence[str]) -> list[int | None]:
     """Return 1 for words of members and 0, or -1, for others; None for words of no one pair."""
     lowered_words = [word.strip().lower() for word in words]
-    signs = {"1": 1, "1.0": 1, "-1": -1, "-1.0": -1}
-    if signs.keys() >= {*lowered_words}:
-        return [signs[word] for word in lowered_words]
-    pair_of_word = {word: pair for pair in MEMBERSHIP for side in pair for word in side}
-    first_known_word = next((word for word in lowered_words if word in pair_of_word), None)
-    if first_known_word is None:
-        return [None] * len(words)
-    words_of_members, words_of_others = pair_of_word[first_known_word]
-    membership_of_word: dict[str, int] = dict.fromkeys(words_of_members, 1)
-    membership_of_word |= dict.fromkeys(words_of_others, 0)
-    return [membership_of_word.get(word) for word in lowered_words]
-
-
-def _as_word(value: object) -> str:
-    """Return a value of membership as a word."""
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    return str(value)
+    if {"1", "1.0", "-1", "-1.0"}.issuperset(lowered_words):
+        return [int(float(sign)) for sign in lowered_words]
+    for word in lowered_words:
+        for words_of_members, words_of_others in MEMBERSHIP:
+            if word in words_of_members | words_of_others:
+                membership_of_word: dict[str, int] = dict.fromkeys(words_of_members, 1)
+                membership_of_word |= dict.fromkeys(words_of_others, 0)
+                return [membership_of_word.get(one) for one in lowered_words]
+    return [None] * len(words)
 
 
 def check_ids(ids: ArrayInput, member: BoolArray) -> None:
     """Check that every example has a different id."""
-    values = vector(ids, name="ids", kinds="biufSUOT")
-    check_length(values, examples=member.size, name="ids")
+    example_ids = vector(ids, name="ids", kinds="biufSUOT")
+    check_length(example_ids, examples=member.size, name="ids")
     try:
-        if not _has_repetition(values):
+        if not _has_repetition(example_ids):
             return
-        _, id_of_row, occurrences = np.unique(values, return_inverse=True, return_counts=True)
+        _, id_of_row, rows_of_id = np.unique(example_ids, return_inverse=True, return_counts=True)
     except (TypeError, ArithmeticError):  # such as of decimals that are no number
         raise InputTypeError(
             "ids must be all numbers or all strings, got a mixture of both"
         ) from None
-    members_among = np.bincount(id_of_row, weights=member)
-    is_on_both_sides = (members_among > 0) & (members_among < occurrences)
-    is_offending = occurrences > 1
+    member_rows_of_id = np.bincount(id_of_row, weights=member)
+    has_both_classes = (member_rows_of_id > 0) & (member_rows_of_id < rows_of_id)
+    offending_ids = np.flatnonzero(rows_of_id > 1)
     problem = "occur more than once"
-    if is_on_both_sides.any():
-        is_offending = is_on_both_sides
+    if has_both_classes.any():
+        offending_ids = np.flatnonzero(has_both_classes)
         problem = "are both members and non-members"
-    offending_ids = np.flatnonzero(is_offending)
-    rows = np.flatnonzero(id_of_row == offending_ids[0])
+    rows_of_first_id = np.flatnonzero(id_of_row == offending_ids[0])
     raise InputError(
-        f"{offending_ids.size} ids {problem}, the first being {values[rows[0]]!s} at "
-        f"{_rows_in_words(rows)}: keep one row for each example: it is either a member or a "
-        "non-member"
+        f"{offending_ids.size} ids {problem}, the first being "
+        f"{example_ids[rows_of_first_id[0]]!s} at {_rows_in_words(rows_of_first_id)}: keep one row "
+        "for each example: it is either a member or a non-member"
     )
 
 
@@ -471,8 +456,17 @@ def _read_array(values: ArrayInput, name: str, kinds: str) -> GenericArray:
         array = array_of(values, name=name, exact="O" in kinds)
     if array.dtype.kind == "O" and "O" not in kinds and array.size and array.ndim:
         array = _doubles_of_objects(array, name=name)
-    if array.dtype.kind not in kinds:
-        raise InputTypeError(_wrong_dtype(array, name, kinds))
+    is_allowed = array.dtype.kind in kinds
+    if not is_allowed and "O" in kinds:
+        raise InputTypeError(
+            f"{name} must hold numbers or text, got dtype {array.dtype}: pass numbers in their "
+            f"place, for example numpy.unique({name}, return_inverse=True)[1]"
+        )
+    if not is_allowed:
+        raise InputTypeError(
+            f"{name} must hold real numbers, got dtype {array.dtype}; encode categories as "
+            f"numbers, or convert it, for example with numpy.asarray({name}, dtype=float)"
+        )
     if array.dtype == np.bool_:
         # A byte other than 0 and 1, as in a mask seen as booleans, is true, and sums must count 1.
         flags: BoolArray = array.view(np.uint8) != 0
@@ -480,27 +474,13 @@ def _read_array(values: ArrayInput, name: str, kinds: str) -> GenericArray:
     return array
 
 
-def _wrong_dtype(array: AnyArray, name: str, kinds: str) -> str:
-    if "O" in kinds:
-        return (
-            f"{name} must hold numbers or text, got dtype {array.dtype}: pass numbers in their "
-            f"place, for example numpy.unique({name}, return_inverse=True)[1]"
-        )
-    return (
-        f"{name} must hold real numbers, got dtype {array.dtype}; encode categories as "
-        f"numbers, or convert it, for example with numpy.asarray({name}, dtype=float)"
-    )
-
-
 def _doubles_of_objects(objects: AnyArray, name: str) -> AnyArray:
     """Return objects as doubles if all are numbers, such as decimals, that doubles tell apart."""
-    for position, value in enumerate(objects.ravel().tolist()):
+    for index, value in np.ndenumerate(objects):
         if not isinstance(value, Real | Decimal | np.bool_):
-            values_per_row = max(1, objects.size // len(objects))
             raise InputTypeError(
-                f"{name} must hold real numbers, got {shown(value)} at row "
-                f"{position // values_per_row}; encode categories as numbers, and drop rows "
-                "without a value"
+                f"{name} must hold real numbers, got {shown(value)} at row {index[0]}; encode "
+                "categories as numbers, and drop rows without a value"
             )
     try:
         doubles = objects.astype(np.float64)
@@ -534,15 +514,16 @@ def _check_two_values(values: GenericArray, is_one: BoolArray, name: str) -> Non
     if (values == -1).any():
         other_value = -1
         other_rows = f", while other rows hold {other_value}"
-    wrong_rows = np.flatnonzero(~(is_one | (values == other_value)))
+    wrong_rows = np.flatnonzero(~is_one & (values != other_value))
     if wrong_rows.size:
-        row = int(wrong_rows[0])
+        first_wrong = wrong_rows[0]
         advice = ""
         if wrong_rows.size == values.size and name == "member":
             advice = ": if these are scores, they come first, lb.audit(scores, lb.Coins(member))"
         raise InputError(
             f"{name} must be boolean, {{0, 1}} or {{-1, +1}} throughout, got "
-            f"{values[row].item()!r} at row {row}{other_rows} ({wrong_rows.size} such rows){advice}"
+            f"{values[first_wrong].item()!r} at row {first_wrong}{other_rows} ({wrong_rows.size} "
+            f"such rows){advice}"
         )
 
 
@@ -578,11 +559,9 @@ def _check_distinct(
 
 
 def _rows_in_words(rows: NDArray[np.intp]) -> str:
-    listed_rows = ", ".join(map(str, rows[:_LISTED_ROWS]))
+    listed_rows = listed_first(rows.tolist(), most=_LISTED_ROWS)
     if rows.size == 1:
         return f"row {listed_rows}"
-    if rows.size > _LISTED_ROWS:
-        return f"rows {listed_rows}, …"
     return f"rows {listed_rows}"
 
 

@@ -15,7 +15,15 @@ from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_features, shown
 from leakbound._base.messages import Message
 from leakbound._base.reading import array_of
-from leakbound._base.tables import NAMES, Column, ColumnKind, Writing, kinds_of, read_columns
+from leakbound._base.tables import (
+    NAMES,
+    Column,
+    ColumnKind,
+    Writing,
+    are_records,
+    kinds_of,
+    read_columns,
+)
 from leakbound._base.text import marked, settled, suspicion, taken_as_words
 from leakbound._base.types import ArrayInput, BoolArray, Data, FloatArray, IntArray, Strings
 from leakbound.errors import InputError, InputTypeError
@@ -336,15 +344,10 @@ def _columns_of(values: Data, name: str) -> dict[str, Column] | None:
     """Return the columns of a table, or of an array of objects; None if it holds numbers only."""
     table = values
     _refuse_several_tables(table, name)
-    are_records = (
-        isinstance(table, list | tuple)
-        and bool(table)
-        and all(isinstance(record, Mapping) for record in table)
-    )
     field_names = getattr(getattr(table, "dtype", None), "names", None)
     # Asked of the type: a lazy frame would run its query.
     has_columns = isinstance(table, Mapping) or hasattr(type(table), "columns") or field_names
-    if not has_columns and not are_records:
+    if not has_columns and not are_records(table):
         table = array_of(values, name, exact=True)
         if table.ndim == 1 and table.dtype.kind in "OSU":
             raise InputTypeError(

@@ -1,6 +1,7 @@
 """Numbers as text: printed bounds are rounded so that they never exceed what was proved."""
 
 import math
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 # The last decimal that is printed, and where a number has all digits of a double before it.
@@ -93,6 +94,27 @@ def plural(word: str) -> str:
     return f"{word}s"
 
 
+def listed_first(values: Sequence[object], most: int) -> str:
+    """Return the first of some values as a message lists them, with an ellipsis if there are more.
+
+    Examples
+    --------
+    >>> listed_first([4, 8], most=2), listed_first([4, 8, 9], most=2)
+    ('4, 8', '4, 8, …')
+    """
+    listed_values = ", ".join(map(str, values[:most]))
+    if len(values) > most:
+        return f"{listed_values}, …"
+    return listed_values
+
+
+def shortened(text: str, most_characters: int) -> str:
+    """Return text, its end replaced by an ellipsis where it is too long."""
+    if len(text) <= most_characters:
+        return text
+    return text[: most_characters - 1] + "…"
+
+
 # Characters of one line.
 _LONGEST_LINE = 2000
 
@@ -119,6 +141,4 @@ def printable(text: str, *, lines: bool = False) -> str:
         return "\n".join(map(printable, text.split("\n")))
     if not text.isprintable():
         text = "".join(map(_escaped_character, text))
-    if len(text) <= _LONGEST_LINE:
-        return text
-    return text[: _LONGEST_LINE - 1] + "…"
+    return shortened(text, most_characters=_LONGEST_LINE)

@@ -8,13 +8,15 @@ import datetime as dt
 import math
 import os
 import sys
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from hashlib import blake2b
+from itertools import chain
 from numbers import Complex, Integral, Real
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -105,13 +107,12 @@ class Column:
 
     def as_words(self) -> TextArray:
         """Return the values as text; whole numbers have no decimals, whatever their type was."""
-        if self.kind != "number":
-            words = self.values.astype(np.str_)
-        else:
+        words = self.values
+        if self.kind == "number":
             distinct_numbers, number_of_row = np.unique(self.values, return_inverse=True)
-            distinct_words = [_in_one_spelling(number) for number in distinct_numbers.tolist()]
-            words = np.array(distinct_words, dtype=np.str_)[number_of_row]
-        return np.where(self.missing, "", words)
+            words_of_numbers = list(map(_in_one_spelling, distinct_numbers.tolist()))
+            words = np.array(words_of_numbers, dtype=np.str_)[number_of_row]
+        return np.where(self.missing, "", words.astype(np.str_))
 
     def as_codes(self) -> "Column":
         """Return the same values as words."""
@@ -124,21 +125,27 @@ class Column:
     @cached_property
     def content(self) -> NDArray[np.uint8]:
         """Return 9 bytes for each value, the same for equal ones; those of words are a digest."""
+        bits_of_values = self._bits_of_values()
+        known_or_zero = np.where(self.missing, np.uint64(0), bits_of_values)
+        bytes_of_values = known_or_zero.astype("<u8").view(np.uint8).reshape(-1, 8)
+        return np.column_stack([bytes_of_values, self.missing])
+
+    def _bits_of_values(self) -> NDArray[np.uint64]:
+        """Return 64 bits for each value: those of doubles and dates, and digests of words."""
         values = self.values
         if self.is_exact:
             values = self.as_words()
-        if values.dtype.kind == "U":
-            distinct_words, word_of_row = np.unique(values, return_inverse=True)
-            word_digests = bytearray()
-            for word in distinct_words.tolist():
-                encoded_word = word.encode("utf-8", "surrogatepass")
-                word_digests += blake2b(encoded_word, digest_size=8).digest()
-            values = np.frombuffer(word_digests, dtype=np.uint64)[word_of_row]
-        elif self.kind == "number":
-            values = values + 0.0  # -0.0 becomes 0.0
-        bit_patterns = np.where(self.missing, np.uint64(0), values.view(np.uint64))
-        bytes_of_values = bit_patterns.astype("<u8").view(np.uint8).reshape(-1, 8)
-        return np.column_stack([bytes_of_values, self.missing])
+        if values.dtype.kind != "U":
+            if self.kind == "number":
+                values = values + 0.0  # -0.0 becomes 0.0
+            return values.view(np.uint64)
+        distinct_words, word_of_row = np.unique(values, return_inverse=True)
+        digests_of_words = bytearray()
+        for word in distinct_words.tolist():
+            encoded_word = word.encode("utf-8", "surrogatepass")
+            digests_of_words += blake2b(encoded_word, digest_size=8).digest()
+        bits_of_words = np.frombuffer(digests_of_words, dtype=np.uint64)
+        return bits_of_words[word_of_row]
 
 
 # --- tables of any form ---------------------------------------------------------------------------
@@ -149,16 +156,16 @@ def read_columns(
 ) -> dict[str, Column]:
     """Read a table of any form; InputError says which value of which column cannot be used."""
     columns = dict[str, Column]()
-    lengths = dict[str, int]()
     for label, stored_column in _stored_columns(table, name).items():
-        column = _read_column(stored_column, label, table=name, writing=writing)
-        columns[label] = column
-        lengths[label] = column.missing.size
-    if not columns or 0 in lengths.values():
+        columns[label] = _read_column(stored_column, label, table=name, writing=writing)
+    lengths_of_columns = {column.missing.size for column in columns.values()}
+    if not columns or 0 in lengths_of_columns:
         raise InputError(f"{name} must be a table with at least one row and one column")
-    if len(set(lengths.values())) > 1:
-        listed = ", ".join(f"{label!r} has {size:,} values" for label, size in lengths.items())
-        raise InputError(f"the columns of {name} differ in length: {listed}")
+    if len(lengths_of_columns) > 1:
+        listed_lengths = ", ".join(
+            f"{label!r} has {column.missing.size:,} values" for label, column in columns.items()
+        )
+        raise InputError(f"the columns of {name} differ in length: {listed_lengths}")
     return columns
 
 
@@ -173,10 +180,10 @@ def named(names: Iterable[str]) -> str:
 
 def kinds_of(columns: Mapping[str, ColumnKind]) -> str:
     """Say what the columns of a table were read as."""
-    names_of_kind = dict[str, list[str]]()
-    for name, kind in columns.items():
+    names_of_kind = defaultdict[str, list[str]](list)
+    for column_name, kind in columns.items():
         if kind != "empty":
-            names_of_kind.setdefault(NAMES[kind], []).append(name)
+            names_of_kind[NAMES[kind]].append(column_name)
     return "; ".join(f"as {kind}: {named(names)}" for kind, names in names_of_kind.items())
 
 
@@ -188,8 +195,8 @@ def _stored_columns(table: Data, table_name: str) -> Named:
         )
     if isinstance(table, Mapping):
         _check_names([*table], table_name)
-        return {str(label): values for label, values in table.items()}
-    if isinstance(table, list | tuple) and table and all(isinstance(x, Mapping) for x in table):
+        return dict(zip(map(str, table), table.values(), strict=True))
+    if are_records(table):
         return _columns_of_records(table, table_name)
     if hasattr(table, "toarray"):  # sparse
         table = table.toarray()
@@ -210,14 +217,22 @@ def _stored_columns(table: Data, table_name: str) -> Named:
             f"{table_name} must be a data frame, a mapping from names to columns, or an array with "
             f"a row for each record, got shape {array.shape}"
         )
-    _, number_of_columns = array.shape
-    return {str(number): array[:, number] for number in range(number_of_columns)}
+    return {str(number): column for number, column in enumerate(array.T)}
+
+
+def are_records(table: Data) -> bool:
+    """Return whether a table is a list of records, each a mapping from names to values."""
+    if not isinstance(table, list | tuple) or not table:
+        return False
+    return all(isinstance(record, Mapping) for record in table)
 
 
 def _columns_of_records(records: Sequence[Mapping[str, Data]], table_name: str) -> Named:
     """Return the columns of a list of records, None where a record has no value."""
-    labels = dict.fromkeys(label for record in records for label in record)
-    columns = {label: [record.get(label) for record in records] for label in labels}
+    columns = dict[str, list[Data]]()
+    for column_name in chain.from_iterable(records):
+        if column_name not in columns:
+            columns[column_name] = [record.get(column_name) for record in records]
     return _stored_columns(columns, table_name)
 
 
@@ -231,8 +246,8 @@ def _columns_of_frame(table: Data, table_name: str) -> Named | None:
 
     try:
         frame: Data = nw.from_native(table, pass_through=True, allow_series=True)
-        is_arrow = any(hasattr(table, attribute) for attribute in _ARROW_METHODS)
-        if frame is table and is_arrow:
+        has_arrow_methods = any(hasattr(table, method) for method in _ARROW_METHODS)
+        if frame is table and has_arrow_methods:
             import pyarrow as pa
 
             frame = nw.from_native(pa.table(table))
@@ -244,8 +259,7 @@ def _columns_of_frame(table: Data, table_name: str) -> Named | None:
         return {str(frame.name or 0): frame}
     if not isinstance(frame, nw.DataFrame):
         return None
-    names = map(str, frame.columns)
-    return dict(zip(names, frame.iter_columns(), strict=True))
+    return dict(zip(map(str, frame.columns), frame.iter_columns(), strict=True))
 
 
 def _check_names(labels: Sequence[object], table_name: str) -> None:
@@ -271,26 +285,23 @@ def _read_column(stored_column: Data, label: str, table: str, writing: Writing) 
     if isinstance(stored_column, Column):
         return stored_column
     column_name = f"column {label!r} of {table}"
-    values, missing, has_time_zone = _values_and_missing(stored_column, column_name)
-    if values.ndim != 1:
-        raise InputError(f"{column_name} must be one-dimensional, got shape {values.shape}")
-    if values.dtype.kind == "O":
-        column = _column_of_objects(values, missing, column_name)
-    else:
-        column = _column_of_array(values, missing, column_name)
+    stored_values, missing, has_time_zone = _values_and_missing(stored_column, column_name)
+    if stored_values.ndim != 1:
+        raise InputError(f"{column_name} must be one-dimensional, got shape {stored_values.shape}")
+    column = _column_of_array(stored_values, missing, column_name)
     if writing.missing:
         is_missing_mark = _is_missing_mark(column, writing)
         column = replace(column, missing=column.missing | is_missing_mark)
     if column.missing.all():
         return Column(
-            values=np.full(values.size, "", dtype=np.str_),
+            values=np.full(stored_values.size, "", dtype=np.str_),
             missing=column.missing,
             kind="empty",
         )
+    type_name = str(getattr(stored_column, "dtype", "")).lower()
+    column = replace(column, categorical=type_name.startswith(_CATEGORICAL_TYPES))
     if column.kind in {"text", "flag"}:
-        known_or_empty = np.where(column.missing, "", column.values)
-        column = replace(column, values=known_or_empty)
-    column = replace(column, categorical=_is_categorical(stored_column))
+        column = replace(column, values=np.where(column.missing, "", column.values))
     if has_time_zone:
         return replace(column, kind="zoned")
     if column.kind == "text":
@@ -300,34 +311,30 @@ def _read_column(stored_column: Data, label: str, table: str, writing: Writing) 
 
 def _is_missing_mark(column: Column, writing: Writing) -> BoolArray:
     """Return which values are marks of missing values that were named, as words or numbers."""
-    distinct_values, places = np.unique(column.values, return_inverse=True)
-    words = {word.strip().lower() for word in writing.missing}
-    numbers = {_number_in(word, writing.decimal) for word in words} - {None}
-    moments = {_moment_in(word) for word in words} - {None}
+    distinct_values, value_of_row = np.unique(column.values, return_inverse=True)
+    missing_words = {word.strip().lower() for word in writing.missing}
+    missing_dates = {_value_in(word, dt.datetime.fromisoformat) for word in missing_words} - {None}
 
-    def is_mark(value: Data) -> bool:
-        if column.kind in {"text", "flag"}:
-            return value.lower() in words or _number_in(value, writing.decimal) in numbers
+    def number_in(word: str) -> object:
+        return _value_in(word.replace(writing.decimal, "."), float)
+
+    missing_numbers = set(map(number_in, missing_words)) - {None}
+
+    def is_missing_mark(value: Data) -> bool:
         if column.kind == "number":
-            return value in numbers
-        return value in moments
+            return value in missing_numbers
+        if column.kind in {"text", "flag"}:
+            return value.lower() in missing_words or number_in(value) in missing_numbers
+        return value in missing_dates
 
-    distinct_marks = [is_mark(value) for value in distinct_values.tolist()]
-    return np.array(distinct_marks, dtype=np.bool_)[places]
+    marks_of_values = [is_missing_mark(value) for value in distinct_values.tolist()]
+    return np.array(marks_of_values, dtype=np.bool_)[value_of_row]
 
 
-def _number_in(word: str, decimal: str) -> float | None:
-    """Return the number that a word stands for, if it is one."""
+def _value_in(word: str, reader: Callable[[str], object]) -> object:
+    """Return the number or the date that a word stands for; None if it is none."""
     try:
-        return float(word.replace(decimal, "."))
-    except ValueError:
-        return None
-
-
-def _moment_in(word: str) -> dt.datetime | None:
-    """Return the date that a word stands for, if it is one."""
-    try:
-        return dt.datetime.fromisoformat(word)
+        return reader(word)
     except ValueError:
         return None
 
@@ -374,33 +381,27 @@ def _narwhals_series(stored_column: Data) -> Data:
     return None
 
 
-def _is_categorical(stored_column: Data) -> bool:
-    """Return whether a column of a frame is declared to hold categories."""
-    type_name = str(getattr(stored_column, "dtype", ""))
-    return type_name.lower().startswith(_CATEGORICAL_TYPES)
-
-
 def _values_of_series(series: Data, column_name: str) -> tuple[AnyArray, BoolArray, bool]:
     """Return the same of a series, with integers as they are: NumPy makes doubles of some."""
-    dtype = series.dtype
+    series_type = series.dtype
     missing = np.asarray(series.is_null().to_numpy(), dtype=np.bool_)
-    if dtype.is_nested():
+    if series_type.is_nested():
         raise InputError(
-            f"{column_name} holds {dtype}: give each of its parts a column, or leave it out of all "
-            "tables"
+            f"{column_name} holds {series_type}: give each of its parts a column, or leave it out "
+            "of all tables"
         )
-    type_name = str(dtype)
+    type_name = str(series_type)
     has_128_bits = "128" in type_name
+    if has_128_bits or series_type.is_decimal() or type_name in {"Categorical", "Enum"}:
+        return objects(series.to_list()), missing, False
     fillings: dict[str, object] = {"Boolean": False, "String": ""}
-    if dtype.is_integer() and not has_128_bits:
+    if series_type.is_integer():
         fillings[type_name] = 0
     if type_name in fillings and missing.any():
         series = series.fill_null(fillings[type_name])
-    if has_128_bits or dtype.is_decimal() or type_name in {"Categorical", "Enum"}:
-        return objects(series.to_list()), missing, False
     if type_name == "String":
         return np.array(series.to_list(), dtype=np.str_), missing, False
-    has_time_zone = getattr(dtype, "time_zone", None) is not None
+    has_time_zone = getattr(series_type, "time_zone", None) is not None
     return np.asarray(series.to_numpy()), missing, has_time_zone
 
 
@@ -411,8 +412,10 @@ def objects(values: Iterable[object]) -> NDArray[np.object_]:
 
 
 def _column_of_array(values: AnyArray, missing: BoolArray, column_name: str) -> Column:
-    """Read an array of one type."""
+    """Read an array, of objects or of one type."""
     type_code = values.dtype.kind
+    if type_code == "O":
+        return _column_of_objects(values, missing, column_name)
     if type_code == "M":
         return Column(
             values=values.astype("datetime64[us]"),
@@ -429,15 +432,14 @@ def _column_of_array(values: AnyArray, missing: BoolArray, column_name: str) -> 
     if type_code == "U":
         return _column_of_text(values, missing)
     if type_code in "iu":
-        least = int(values.min(initial=0))
-        most = int(values.max(initial=0))
+        smallest_integer = int(values.min(initial=0))
+        largest_integer = int(values.max(initial=0))
         number_type: type = np.float64
-        if max(-least, most) >= WHOLE:
+        if max(-smallest_integer, largest_integer) >= WHOLE:
             number_type = object
         return Column(values=values.astype(number_type), missing=missing, kind="number")
     if type_code == "f":
-        precision = _least_precise_type([values.dtype])
-        return _column_of_floats(values, missing, column_name, precision=precision)
+        return _column_of_floats(values, missing, column_name, precision=values.dtype)
     raise InputError(
         f"{column_name} holds {values.dtype}, which is neither numbers, dates nor words: convert "
         "it, or leave the column out of all tables"
@@ -447,8 +449,8 @@ def _column_of_array(values: AnyArray, missing: BoolArray, column_name: str) -> 
 def _column_of_text(words: TextArray, missing: BoolArray) -> Column:
     """Read text without the blanks around it; empty text is missing."""
     stripped_words = np.char.strip(words)
-    is_empty = stripped_words == ""
-    return Column(values=stripped_words, missing=missing | is_empty, kind="text")
+    missing_or_empty = missing | (stripped_words == "")
+    return Column(values=stripped_words, missing=missing_or_empty, kind="text")
 
 
 def _column_of_floats(
@@ -476,11 +478,12 @@ def _column_of_floats(
 
 def _column_of_objects(values: AnyArray, missing: BoolArray, column_name: str) -> Column:
     """Read Python objects: all numbers, all dates, or else words."""
-    is_missing_value = np.fromiter(map(_is_missing, values), np.bool_, values.size)
-    missing = missing | is_missing_value
+    missing = missing | np.fromiter(map(_is_missing, values), dtype=np.bool_)
     known_values = values[~missing]
-    types = {type(value) for value in known_values}
-    _check_types(types, known_values, column_name)
+    value_of_type = {type(value): value for value in known_values[::-1]}
+    for value in value_of_type.values():
+        _check_value(value, column_name)
+    types = set(value_of_type)
     if _are_all(types, bool | np.bool_):
         words = np.where(missing, "", values)
         return Column(values=words.astype(np.str_), missing=missing, kind="flag")
@@ -502,39 +505,42 @@ def _are_all(types: set[type], allowed: Any) -> bool:
     return bool(types) and all(issubclass(one_type, allowed) for one_type in types)
 
 
-def _check_types(types: set[type], values: AnyArray, column_name: str) -> None:
-    """Check that objects are such as a table holds."""
-    for one_type in types:
-        is_array = hasattr(one_type, "__array__") and not issubclass(one_type, np.generic)
-        is_nested = is_array or issubclass(one_type, (*_NESTED_TYPES, np.void))
-        is_complex = issubclass(one_type, Complex) and not issubclass(one_type, Real)
-        # An address in memory is no value.
-        methods = {one_type.__str__, one_type.__repr__}
-        has_no_words = methods <= {object.__str__, object.__repr__}
-        if is_nested or is_complex or has_no_words:
-            value = next(value for value in values if type(value) is one_type)
-            raise InputError(
-                f"{column_name} holds {one_type.__name__} values such as {shown(value)}, which are "
-                "neither numbers, dates nor words: give each of their parts a column, or leave the "
-                "column out of all tables"
-            )
+def _check_value(value: object, column_name: str) -> None:
+    """Check that an object is such as a table holds."""
+    value_type = type(value)
+    is_array = hasattr(value, "__array__") and not isinstance(value, np.generic)
+    is_nested = is_array or isinstance(value, (*_NESTED_TYPES, np.void))
+    is_complex = isinstance(value, Complex) and not isinstance(value, Real)
+    # An address in memory is no value.
+    own_methods = {value_type.__str__, value_type.__repr__} - {object.__str__, object.__repr__}
+    if is_nested or is_complex or not own_methods:
+        raise InputError(
+            f"{column_name} holds {value_type.__name__} values such as {shown(value)}, which are "
+            "neither numbers, dates nor words: give each of their parts a column, or leave the "
+            "column out of all tables"
+        )
 
 
 def _column_of_reals(
     values: AnyArray, missing: BoolArray, types: set[type], column_name: str
 ) -> Column:
     """Read numbers of any types: whole ones beyond 2^53 as they are."""
-    doubles = [_as_double(value) for value in np.where(missing, 0, values)]
-    precision = _least_precise_type(one_type for one_type in types if hasattr(one_type, "dtype"))
-    doubles_or_nan = np.where(missing, np.nan, np.array(doubles, dtype=np.float64))
-    column = _column_of_floats(doubles_or_nan, missing, column_name, precision)
+    known_or_zero = np.where(missing, 0, values)
+    doubles = np.array([_as_double(value) for value in known_or_zero], dtype=np.float64)
+    float_types = [np.dtype(one_type) for one_type in types if issubclass(one_type, np.floating)]
+    column = _column_of_floats(
+        np.where(missing, np.nan, doubles),
+        missing,
+        column_name,
+        precision=min(float_types, key=attrgetter("itemsize"), default=DOUBLE),
+    )
     whole_types = (Integral, Decimal, np.longdouble)
     may_be_inexact = any(issubclass(one_type, whole_types) for one_type in types)
     largest_number = np.abs(column.values).max(initial=0)
     if not may_be_inexact or largest_number < WHOLE:
         return column
-    values_or_zero = np.where(column.missing, 0, values)
-    return replace(column, values=objects(map(exact_number, values_or_zero)))
+    known_or_zero = np.where(column.missing, 0, values)
+    return replace(column, values=objects(map(exact_number, known_or_zero)))
 
 
 def _column_of_dates(values: AnyArray, missing: BoolArray, column_name: str) -> Column:
@@ -554,12 +560,6 @@ def _column_of_dates(values: AnyArray, missing: BoolArray, column_name: str) -> 
     return Column(values=dates_or_nat, missing=missing, kind=kind)
 
 
-def _least_precise_type(types: Iterable[Any]) -> np.dtype[np.generic]:
-    """Return the least precise of some types of numbers; whole numbers are exact."""
-    float_types = [np.dtype(one_type) for one_type in types if np.issubdtype(one_type, np.floating)]
-    return min(float_types, key=lambda float_type: float_type.itemsize, default=DOUBLE)
-
-
 def _as_double(value: Data) -> float:
     """Return a number as a double; infinity for what is beyond all doubles."""
     try:
@@ -570,10 +570,7 @@ def _as_double(value: Data) -> float:
 
 def exact_number(value: Data) -> int | float:
     """Return a number as an integer if it is whole, else as a float."""
-    if isinstance(value, Integral):
-        return int(value)
-    rounded = value.to_integral_value() if isinstance(value, Decimal) else np.floor(value)
-    if value == rounded:
+    if isinstance(value, Integral) or value == np.floor(value):
         return int(value)
     return float(value)
 
@@ -593,8 +590,8 @@ def _in_one_spelling(value: object) -> str:
 def _is_missing(value: object) -> bool:
     if value is None or type(value).__name__ in {"NAType", "NaTType"}:
         return True
-    if isinstance(value, np.datetime64 | np.timedelta64):
-        return bool(np.isnat(value))
     if isinstance(value, Decimal):
         return value.is_nan()
-    return isinstance(value, float | np.floating) and bool(np.isnan(value))
+    if not isinstance(value, float | np.floating | np.datetime64 | np.timedelta64):
+        return False
+    return bool(np.isnan(value))

@@ -72,12 +72,11 @@ class Falsification(Record):
     """Of the sceptic and of the order of the examples."""
 
     def _flaw(self) -> str:
-        if not (0 <= self.p_value <= 1 and 0 <= self.correct <= self.guesses):
+        if not 0 <= self.p_value <= 1 or not 0 <= self.correct <= self.guesses:
             return f"p_value is {self.p_value:g}, correct {self.correct} of {self.guesses}"
-        below = self.p_value < REFUTED_BELOW
-        if self.refuted == below:
-            return ""
-        return f"refuted does not follow from {self.p_value:g}"
+        if self.refuted != (self.p_value < REFUTED_BELOW):
+            return f"refuted does not follow from {self.p_value:g}"
+        return ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,39 +135,41 @@ def falsify(
     True
     """
     order = ExampleOrder()
-    given = placed_features(order, X, "X")
-    features = given.rows
+    feature_table = placed_features(order, X, "X")
     placed_log_odds = order.placed(log_odds, "log_odds")
-    claimed = _claimed_log_odds(placed_log_odds, given)
-    if features.shape[0] != claimed.size:
-        raise InputError(f"X has {features.shape[0]} rows and there are {claimed.size} log-odds")
-    labels = order.member(member, claimed.size)
+    claimed_log_odds = _claimed_log_odds(placed_log_odds, feature_table)
+    feature_rows = len(feature_table.rows)
+    if feature_rows != claimed_log_odds.size:
+        raise InputError(
+            f"X has {feature_rows} rows and there are {claimed_log_odds.size} log-odds"
+        )
+    labels = order.member(member, claimed_log_odds.size)
     seed = seed_of(seed)
-    testable_rows = np.flatnonzero(np.abs(claimed) <= _LARGEST_LOG_ODDS)
+    testable_rows = np.flatnonzero(np.abs(claimed_log_odds) <= _LARGEST_LOG_ODDS)
     shuffled_rows = Purpose.SCEPTIC_PARTS.rng(seed).permutation(testable_rows)
-    features_and_claims = np.column_stack([features, claimed])
-    tests = list[Falsification]()
-    for name, model in default_sceptics().items():
+    features_and_claims = np.column_stack([feature_table.rows, claimed_log_odds])
+    tests_of_sceptics = list[Falsification]()
+    for name, sceptic in default_sceptics().items():
         guesses_of_parts = _guesses_of_parts(
-            model,
+            sceptic,
             predictors=features_and_claims,
-            claimed=claimed,
+            claimed_log_odds=claimed_log_odds,
             labels=labels,
-            order=shuffled_rows,
+            shuffled_rows=shuffled_rows,
             seed=seed,
         )
         test_of_sceptic = _test_of_one_sceptic(
             name,
             guesses_of_parts,
-            claimed=claimed,
+            claimed_log_odds=claimed_log_odds,
             labels=labels,
             seed=seed,
         )
-        tests.append(test_of_sceptic)
-    strongest = min(tests, key=lambda test: test.p_value)
+        tests_of_sceptics.append(test_of_sceptic)
+    strongest_test = min(tests_of_sceptics, key=lambda test: test.p_value)
     # Bonferroni: the smallest of several p-values times their number.
-    p_value = min(1.0, shares.SCEPTICS.price(len(tests)) * strongest.p_value)
-    return replace(strongest, p_value=p_value, refuted=p_value < REFUTED_BELOW)
+    p_value = min(1.0, shares.SCEPTICS.price(len(tests_of_sceptics)) * strongest_test.p_value)
+    return replace(strongest_test, p_value=p_value, refuted=p_value < REFUTED_BELOW)
 
 
 def _claimed_log_odds(log_odds: ArrayInput, table: FeatureTable) -> FloatArray:
@@ -182,33 +183,33 @@ def _claimed_log_odds(log_odds: ArrayInput, table: FeatureTable) -> FloatArray:
 def _test_of_one_sceptic(
     name: str,
     guesses_of_parts: Iterable[tuple[IntArray, FloatArray]],
-    claimed: FloatArray,
+    claimed_log_odds: FloatArray,
     labels: BoolArray,
     seed: int,
 ) -> Falsification:
     """Test claimed log-odds by the guesses of one sceptic, as if there were no other."""
-    log_tails = list[float]()
-    guesses = 0
+    log_tails_of_parts = list[float]()
+    guesses_made = 0
     correct_guesses = 0
     expected_correct = 0.0
     for rows, signs in guesses_of_parts:
-        correct_of_part = int((labels[rows] == (signs > 0)).sum())
+        correct_in_part = int((labels[rows] == (signs > 0)).sum())
         # Log-odds of a correct guess: those claimed if it is "member", else minus them.
-        log_odds_of_correct = signs * claimed[rows]
+        log_odds_of_correct = signs * claimed_log_odds[rows]
         log_tail = 0.0
         if rows.size:
-            log_tail = float(
-                poisson_binomial_tail_offsets(correct_of_part, log_odds_of_correct, 0.0, log=True)
+            log_tail = poisson_binomial_tail_offsets(
+                correct_in_part, log_odds_of_correct, epsilon=0.0, log=True
             )
-        log_tails.append(log_tail)
-        guesses += rows.size
-        correct_guesses += correct_of_part
+        log_tails_of_parts.append(log_tail)
+        guesses_made += rows.size
+        correct_guesses += correct_in_part
         expected_correct += float(expit(log_odds_of_correct).sum())
-    p_value = fisher(log_tails)
+    p_value = fisher(log_tails_of_parts)
     return Falsification(
         p_value=p_value,
         refuted=p_value < REFUTED_BELOW,
-        guesses=guesses,
+        guesses=guesses_made,
         correct=correct_guesses,
         expected=expected_correct,
         sceptic=name,
@@ -243,18 +244,18 @@ def bet_against_set(
     guesses_of_parts = _guesses_of_parts(
         trees,
         predictors=features_and_log_odds,
-        claimed=estimated_log_odds,
+        claimed_log_odds=estimated_log_odds,
         labels=confidence_set.member,
-        order=shuffled_rows,
+        shuffled_rows=shuffled_rows,
         seed=seed,
     )
-    log_tails = list[float]()
+    log_tails_of_parts = list[float]()
     bets_made = 0
     for rows, signs in guesses_of_parts:
         log_tail = confidence_set.core.largest_log_tail(rows, signs.astype(np.int64))
-        log_tails.append(log_tail)
+        log_tails_of_parts.append(log_tail)
         bets_made += rows.size
-    p_value = min(1.0, fisher(log_tails) + confidence_set.level)
+    p_value = min(1.0, fisher(log_tails_of_parts) + confidence_set.level)
     return FormTest(
         p_value=p_value,
         refuted=p_value - confidence_set.level < REFUTED_BELOW,
@@ -312,33 +313,38 @@ def link_bent(confidence_set: ConfidenceSet) -> FormTest:
     _, _, log_odds = confidence_set.residuals()
     difference_of_terms = log_odds * np.abs(log_odds)
     sum_of_terms = log_odds**2
-    columns = np.column_stack([difference_of_terms, sum_of_terms])
-    no_features: list[Term] = [(), ()]
-    test = "score tests of the logistic link"
-    return _largest_score_test(confidence_set, [(columns, no_features)], test)
+    columns_of_link = np.column_stack([difference_of_terms, sum_of_terms])
+    terms_without_features: list[Term] = [(), ()]
+    return _largest_score_test(
+        confidence_set,
+        [(columns_of_link, terms_without_features)],
+        test="score tests of the logistic link",
+    )
 
 
 def _guesses_of_parts(
-    model: object,
+    sceptic: object,
     predictors: FloatArray,
-    claimed: FloatArray,
+    claimed_log_odds: FloatArray,
     labels: BoolArray,
-    order: IntArray,
+    shuffled_rows: IntArray,
     seed: int,
 ) -> Iterator[tuple[IntArray, FloatArray]]:
     """Yield rows bet on and guesses (1 and -1) of each part but the first.
 
     The model of a part has learnt from the parts before it.
     """
-    parts = np.array_split(order, _PARTS)
-    numbers = track(range(1, _PARTS), "Testing the propensities", total=_PARTS - 1)
-    for part_number in numbers:
-        earlier_rows = np.concatenate(parts[:part_number])
-        rows = parts[part_number]
-        believed = beliefs(model, predictors, labels, earlier_rows, rows, seed, part_number)
-        if believed is not None:
-            chosen, guesses = bets(claimed[rows], believed)
-            yield rows[chosen], guesses
+    rows_of_parts = np.array_split(shuffled_rows, _PARTS)
+    part_numbers = track(range(1, _PARTS), "Testing the propensities", total=_PARTS - 1)
+    for part_number in part_numbers:
+        earlier_rows = np.concatenate(rows_of_parts[:part_number])
+        rows_of_part = rows_of_parts[part_number]
+        believed_log_odds = beliefs(
+            sceptic, predictors, labels, earlier_rows, rows_of_part, seed, part_number
+        )
+        if believed_log_odds is not None:
+            bet_rows, guesses = bets(claimed_log_odds[rows_of_part], believed_log_odds)
+            yield rows_of_part[bet_rows], guesses
 
 
 def beliefs(
@@ -358,9 +364,9 @@ def beliefs(
         return None
     from sklearn.base import clone
 
-    unfitted = seeded(clone(model), Purpose.SCEPTIC, *seed_numbers)
-    fitted = unfitted.fit(predictors[earlier_rows], earlier_labels)
-    return probability_log_odds(fitted, predictors[rows])
+    unfitted_sceptic = seeded(clone(model), Purpose.SCEPTIC, *seed_numbers)
+    fitted_sceptic = unfitted_sceptic.fit(predictors[earlier_rows], earlier_labels)
+    return probability_log_odds(fitted_sceptic, predictors[rows])
 
 
 def bets(claimed: FloatArray, believed: FloatArray) -> tuple[IntArray, FloatArray]:
@@ -377,24 +383,22 @@ def bets(claimed: FloatArray, believed: FloatArray) -> tuple[IntArray, FloatArra
         Rows, the one with most evidence first, and for each 1 (a member) or -1 (a non-member).
     """
     excess_probability = expit(believed) - expit(claimed)
-    excess_probability = np.where(believed == claimed, 0.0, excess_probability)
+    excess_probability[believed == claimed] = 0.0
     # The larger of two variances: a claim near 0 or 1 does not make the sceptic certain.
-    claimed_variance = _bernoulli_variance(claimed)
-    believed_variance = _bernoulli_variance(believed)
-    variance = np.maximum(claimed_variance, believed_variance)
-    variance = np.maximum(variance, 1e-300)
-    evidence = np.abs(excess_probability) / variance
-    by_evidence = np.argsort(-evidence, kind="stable")
-    by_evidence = by_evidence[excess_probability[by_evidence] != 0]
-    if by_evidence.size == 0:
-        return by_evidence, np.empty(0)
+    larger_variance = np.maximum(_bernoulli_variance(claimed), _bernoulli_variance(believed))
+    positive_variance = np.maximum(larger_variance, 1e-300)
+    evidence_of_rows = np.abs(excess_probability) / positive_variance
+    rows_by_evidence = np.argsort(-evidence_of_rows, kind="stable")
+    rows_by_evidence = rows_by_evidence[: np.count_nonzero(excess_probability)]
+    if rows_by_evidence.size == 0:
+        return rows_by_evidence, np.empty(0)
+    excess_by_evidence = excess_probability[rows_by_evidence]
     # Of the first k rows: correct guesses expected beyond the claim, in standard deviations.
-    expected_excess = np.cumsum(np.abs(excess_probability[by_evidence]))
-    standard_deviation = np.sqrt(np.cumsum(variance[by_evidence]))
+    expected_excess = np.cumsum(np.abs(excess_by_evidence))
+    standard_deviation = np.sqrt(np.cumsum(positive_variance[rows_by_evidence]))
     last_bet = int(np.argmax(expected_excess / standard_deviation))
-    chosen_rows = by_evidence[: last_bet + 1]
-    guesses = np.where(excess_probability[chosen_rows] > 0, 1.0, -1.0)
-    return chosen_rows, guesses
+    guesses_by_evidence = np.sign(excess_by_evidence)
+    return rows_by_evidence[: last_bet + 1], guesses_by_evidence[: last_bet + 1]
 
 
 def _bernoulli_variance(log_odds: FloatArray) -> FloatArray:
@@ -449,27 +453,24 @@ def in_a_line(classifier: object) -> str:
 
 def seeded(estimator: Any, purpose: Purpose, *numbers: int) -> Any:
     """Set every unset `random_state` of an estimator, nested ones too, from numbers."""
-    unset_names = list[str]()
-    for name, value in estimator.get_params(deep=True).items():
-        is_random_state = name == "random_state" or name.endswith("__random_state")
-        if is_random_state and value is None:
-            unset_names.append(name)
+    parameters = estimator.get_params(deep=True)
     random_states = dict[str, int]()
-    for position, name in enumerate(sorted(unset_names)):
-        random_states[name] = purpose.derived(*numbers, position, bits=32)
+    for name in sorted(parameters):
+        _, _, name_in_nested_estimator = name.rpartition("__")
+        if name_in_nested_estimator == "random_state" and parameters[name] is None:
+            random_states[name] = purpose.derived(*numbers, len(random_states), bits=32)
     return estimator.set_params(**random_states)
 
 
 def probability_log_odds(model: Any, features: FloatArray) -> FloatArray:
     """Return the log-odds of membership by `predict_proba`; ±inf at 0 and 1."""
-    probabilities = np.asarray(model.predict_proba(features), dtype=np.float64)
-    is_member_class = np.asarray(model.classes_, dtype=bool)
-    (member_column,) = np.flatnonzero(is_member_class)
+    class_probabilities = np.asarray(model.predict_proba(features), dtype=np.float64)
     with np.errstate(divide="ignore"):
-        log_probabilities = np.log(probabilities)
-        log_member = log_probabilities[:, member_column]
-        log_nonmember = log_probabilities[:, 1 - member_column]
-        log_odds: FloatArray = log_member - log_nonmember
+        log_probabilities = np.log(class_probabilities)
+    (member_column,) = np.flatnonzero(model.classes_)
+    log_odds: FloatArray = (
+        log_probabilities[:, member_column] - log_probabilities[:, 1 - member_column]
+    )
     return log_odds
 
 
@@ -481,43 +482,43 @@ def _largest_score_test(
     Candidates come in blocks of columns with the features of each.
     """
     _, design, log_odds = confidence_set.residuals()
-    residuals = confidence_set.labels - expit(log_odds)
-    standard_deviations = np.sqrt(_bernoulli_variance(log_odds))[:, None]
-    weighted_basis, triangle = np.linalg.qr(design * standard_deviations)
+    label_residuals = confidence_set.labels - expit(log_odds)
+    label_deviations = np.sqrt(_bernoulli_variance(log_odds))[:, None]
+    weighted_basis, triangle = np.linalg.qr(design * label_deviations)
     largest_statistic = 0.0
     tested_terms = 0
-    worst: Term = ()
+    worst_term: Term = ()
     for columns, terms in blocks:
         # 1. Variances of the scores, less what the columns of the model explain.
-        weighted_columns = columns * standard_deviations
-        loadings = weighted_basis.T @ weighted_columns
+        weighted_columns = columns * label_deviations
+        loadings_on_model = weighted_basis.T @ weighted_columns
         total_variances = (weighted_columns**2).sum(axis=0)
-        variances = total_variances - (loadings**2).sum(axis=0)
-        is_testable = variances > _EXPLAINED_BELOW * total_variances
+        unexplained_variances = total_variances - (loadings_on_model**2).sum(axis=0)
+        is_testable = unexplained_variances > _EXPLAINED_BELOW * total_variances
         tested_terms += int(is_testable.sum())
 
         # 2. The normal statistics bound the others from above: the largest come first.
-        scores = columns.T @ residuals
-        testable_variances = np.where(is_testable, variances, np.inf)
-        normal_statistics = np.abs(scores) / np.sqrt(testable_variances)
+        scores_of_terms = columns.T @ label_residuals
+        variances_or_inf = np.where(is_testable, unexplained_variances, np.inf)
+        normal_statistics = np.abs(scores_of_terms) / np.sqrt(variances_or_inf)
         for column in np.argsort(-normal_statistics):
             normal_statistic = float(normal_statistics[column])
             if normal_statistic <= largest_statistic:
                 break
-            coefficients = np.linalg.solve(triangle, loadings[:, column])
-            unexplained = columns[:, column] - design @ coefficients
-            signed_root = _signed_root(unexplained, log_odds, residuals)
-            statistic = min(normal_statistic, signed_root)
-            if statistic > largest_statistic:
-                largest_statistic = statistic
-                worst = terms[column]
+            coefficients_of_term = np.linalg.solve(triangle, loadings_on_model[:, column])
+            unexplained_term = columns[:, column] - design @ coefficients_of_term
+            signed_root = _signed_root(unexplained_term, log_odds, label_residuals)
+            smaller_statistic = min(normal_statistic, signed_root)
+            if smaller_statistic > largest_statistic:
+                largest_statistic = smaller_statistic
+                worst_term = terms[column]
     p_value = _corrected_normal_p_value(largest_statistic, tested_terms)
     return FormTest(
         p_value=p_value,
         refuted=p_value < REFUTED_BELOW,
         test=test,
         terms=tested_terms,
-        worst=worst,
+        worst=worst_term,
     )
 
 
@@ -537,29 +538,28 @@ def _signed_root(term: FloatArray, log_odds: FloatArray, residuals: FloatArray) 
     z is the term, π are the propensities, and y - π the residuals. The tilt t is found by Newton's
     steps; tilted by it, example i is a member with log-odds λᵢ + t zᵢ.
     """
-    score = float(term @ residuals)
+    score_of_term = float(term @ residuals)
     propensities = expit(log_odds)
-    largest_term = float(np.abs(term).max())
+    largest_entry = float(np.abs(term).max())
     tilt = 0.0
     for _ in range(_NEWTON_STEPS):
         tilted_log_odds = log_odds + tilt * term
-        tilted_mean = float(term @ (expit(tilted_log_odds) - propensities))
-        slope = score - tilted_mean
-        curvature = float(term**2 @ _bernoulli_variance(tilted_log_odds))
-        curvature = max(curvature, 1e-200)
+        mean_of_tilted_score = float(term @ (expit(tilted_log_odds) - propensities))
+        slope = score_of_term - mean_of_tilted_score
+        curvature = max(1e-200, float(term**2 @ _bernoulli_variance(tilted_log_odds)))
         if slope**2 <= _CONVERGED_BELOW * curvature:
             break
         # K'' grows by e^(max|z| |t|) at most, so that a step of this length never overshoots.
         newton_step = abs(slope / curvature)
-        damped_step = np.log1p(largest_term * newton_step) / largest_term
+        damped_step = np.log1p(largest_entry * newton_step) / largest_entry
         tilt += np.copysign(damped_step, slope)
     tilted_log_odds = log_odds + tilt * term
     # K(t) = Σ ln(1 + e^(λᵢ + t zᵢ)) - ln(1 + e^λᵢ) - t zᵢ πᵢ.
     log_normalizers = np.logaddexp(0, tilted_log_odds) - np.logaddexp(0, log_odds)
-    cumulants = log_normalizers - tilt * term * propensities
-    log_likelihood_ratio = tilt * score - cumulants.sum()
+    cumulants_of_entries = log_normalizers - tilt * term * propensities
+    log_likelihood_ratio = tilt * score_of_term - cumulants_of_entries.sum()
     # The signed root of the likelihood ratio.
-    return float(np.sqrt(max(0.0, 2 * log_likelihood_ratio)))
+    return math.sqrt(max(0.0, 2 * log_likelihood_ratio))
 
 
 def _candidate_terms(
@@ -570,17 +570,19 @@ def _candidate_terms(
     They come block by block, since all of them together would fill the memory. The rows of D' are
     the first ones; features left out are those of the others.
     """
-    rows, width = standardised_features.shape
-    for first in range(width):
-        factor = standardised_features[:, first, None]
-        products = factor * standardised_features[:, first:]
-        yield products, [(first, second) for second in range(first, width)]
+    number_of_rows, number_of_features = standardised_features.shape
+    for first_feature in range(number_of_features):
+        first_factor = standardised_features[:, first_feature, None]
+        products_with_first = first_factor * standardised_features[:, first_feature:]
+        second_features = range(first_feature, number_of_features)
+        yield products_with_first, [(first_feature, second) for second in second_features]
     if reference_rows:
-        reference_columns = np.column_stack([np.ones(rows), standardised_features])
-        reference_columns[reference_rows:] = 0.0
-        slopes = [(column,) for column in range(width)]
-        yield reference_columns, [(), *slopes]
+        intercept = np.ones(number_of_rows)
+        columns_of_reference = np.column_stack([intercept, standardised_features])
+        columns_of_reference[reference_rows:] = 0.0
+        slope_terms = [(feature,) for feature in range(number_of_features)]
+        yield columns_of_reference, [(), *slope_terms]
     if left_out is not None:
-        audited_columns = np.zeros((rows, left_out.shape[1]))
-        audited_columns[reference_rows:] = standardised(left_out, _CLIPPED_AT)
-        yield audited_columns, [()] * left_out.shape[1]
+        columns_left_out = np.zeros((number_of_rows, left_out.shape[1]))
+        columns_left_out[reference_rows:] = standardised(left_out, _CLIPPED_AT)
+        yield columns_left_out, [()] * left_out.shape[1]

@@ -31,8 +31,8 @@ _MOST_ROWS_BRUTE_FORCE = 16_000
 def in_order(values: FloatArray, rng: np.random.Generator) -> IntArray:
     """Return rows by increasing value; those of equal ones are in random order."""
     random_tie_breaks = rng.random(values.size)
-    order: IntArray = np.lexsort((random_tie_breaks, values))
-    return order
+    rows_by_increasing_value: IntArray = np.lexsort((random_tie_breaks, values))
+    return rows_by_increasing_value
 
 
 def usual(features: FloatArray, sources: Sequence[str] = ()) -> FloatArray:
@@ -56,43 +56,52 @@ def _joint_frequencies(columns: FloatArray) -> FloatArray:
     """Return the share of rows that have the bins of each row in all of a few columns."""
     bins_of_columns = list[FloatArray]()
     for column in columns.T:
-        bins, frequencies = _bins_and_frequencies(column)
-        bins_of_columns.append(bins)
+        histogram_bins, frequencies_in_column = _bins_and_frequencies(column)
+        bins_of_columns.append(histogram_bins)
     if len(bins_of_columns) == 1:
-        return frequencies
-    hashes = _row_hashes(np.column_stack(bins_of_columns))
-    _, codes = np.unique(hashes, return_inverse=True)
-    return _frequencies_of_codes(codes)
+        return frequencies_in_column
+    hashes_of_bins = _row_hashes(np.column_stack(bins_of_columns))
+    _, code_of_each_row = np.unique(hashes_of_bins, return_inverse=True)
+    return _frequencies_of_codes(code_of_each_row)
 
 
 def _bins_and_frequencies(column: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return bins of numbers, or the values of a column that has few, and the share of each row."""
-    increasing = np.sort(column)
-    lowest_edge, highest_edge = np.quantile(increasing, _HISTOGRAM_QUANTILES)
-    distinct_values = 1 + np.count_nonzero(np.diff(increasing))
-    if distinct_values <= WORDS or not lowest_edge < highest_edge:
-        first_places = np.searchsorted(increasing, column)
-        return column, _frequencies_of_codes(first_places)
-    bin_width = (highest_edge - lowest_edge) / (_HISTOGRAM_BINS - 2)
-    inner_bin = np.floor(column / bin_width - lowest_edge / bin_width)
-    bins: FloatArray = np.clip(inner_bin + 1, 0, _HISTOGRAM_BINS - 1)
-    frequencies = _frequencies_of_codes(bins.astype(np.int64))
+    increasing_values = np.sort(column)
+    lowest_edge, highest_edge = np.quantile(increasing_values, _HISTOGRAM_QUANTILES)
+    value_changes = np.count_nonzero(np.diff(increasing_values))
+    if value_changes < WORDS or not lowest_edge < highest_edge:
+        first_place_of_value = np.searchsorted(increasing_values, column)
+        return column, _frequencies_of_codes(first_place_of_value)
+    histogram_bins = _histogram_bins(column, lowest_edge, highest_edge)
+    frequencies_of_rows = _frequencies_of_codes(histogram_bins.astype(np.int64))
 
     # In the tails: the share of rows that are at least as far out.
-    in_left_tail = column < lowest_edge
-    in_right_tail = column > highest_edge
-    rows_at_most = np.searchsorted(increasing, column[in_left_tail], side="right")
-    rows_below = np.searchsorted(increasing, column[in_right_tail], side="left")
-    frequencies[in_left_tail] = rows_at_most / column.size
-    frequencies[in_right_tail] = 1 - rows_below / column.size
-    return bins, frequencies
+    is_in_left_tail = column < lowest_edge
+    rows_at_least_as_far_left = np.searchsorted(
+        increasing_values, column[is_in_left_tail], side="right"
+    )
+    frequencies_of_rows[is_in_left_tail] = rows_at_least_as_far_left / column.size
+    is_in_right_tail = column > highest_edge
+    rows_less_far_right = np.searchsorted(increasing_values, column[is_in_right_tail], side="left")
+    frequencies_of_rows[is_in_right_tail] = 1 - rows_less_far_right / column.size
+    return histogram_bins, frequencies_of_rows
 
 
-def _frequencies_of_codes(codes: NDArray[np.intp]) -> FloatArray:
+def _histogram_bins(column: FloatArray, lowest_edge: float, highest_edge: float) -> FloatArray:
+    """Return the bin of each number: of equal width between the edges, and open beyond them."""
+    bin_width = (highest_edge - lowest_edge) / (_HISTOGRAM_BINS - 2)
+    widths_above_lowest_edge = column / bin_width - lowest_edge / bin_width
+    bin_numbers = np.floor(widths_above_lowest_edge) + 1
+    histogram_bins: FloatArray = np.clip(bin_numbers, 0, _HISTOGRAM_BINS - 1)
+    return histogram_bins
+
+
+def _frequencies_of_codes(code_of_each_row: NDArray[np.intp]) -> FloatArray:
     """Return the share of rows that have the same code as each."""
-    rows_with_code = np.bincount(codes)
-    frequencies: FloatArray = rows_with_code[codes] / codes.size
-    return frequencies
+    rows_with_code = np.bincount(code_of_each_row)
+    frequencies_of_rows: FloatArray = rows_with_code[code_of_each_row] / code_of_each_row.size
+    return frequencies_of_rows
 
 
 def _row_hashes(rows: FloatArray) -> NDArray[np.uint64]:
@@ -101,15 +110,15 @@ def _row_hashes(rows: FloatArray) -> NDArray[np.uint64]:
     The bits of each number are mixed in by multiplying and shifting (an xorshift multiply hash).
     """
     odd_multiplier = np.uint64(0x9E3779B97F4A7C15)
-    hashes = np.zeros(len(rows), dtype=np.uint64)
+    hashes_of_rows = np.zeros(len(rows), dtype=np.uint64)
     for column in rows.T:
         without_negative_zero = column + 0.0
-        bits = without_negative_zero.view(np.uint64)
-        hashes = (hashes ^ bits) * odd_multiplier
-        hashes ^= hashes >> np.uint64(29)
-        hashes = hashes * odd_multiplier
-        hashes ^= hashes >> np.uint64(32)
-    return hashes
+        hashes_of_rows ^= without_negative_zero.view(np.uint64)
+        hashes_of_rows *= odd_multiplier
+        hashes_of_rows ^= hashes_of_rows >> np.uint64(29)
+        hashes_of_rows *= odd_multiplier
+        hashes_of_rows ^= hashes_of_rows >> np.uint64(32)
+    return hashes_of_rows
 
 
 def ranked(features: FloatArray) -> FloatArray:
@@ -117,34 +126,32 @@ def ranked(features: FloatArray) -> FloatArray:
 
     Columns of two values are 0 and 1, and constant ones are left out.
     """
-    coordinates = list[FloatArray]()
+    coordinates_of_rows = list[FloatArray]()
     for column in features.T:
-        distinct_values, value_codes, value_counts = np.unique(
+        distinct_values, value_of_each_row, rows_of_values = np.unique(
             column, return_inverse=True, return_counts=True
         )
         if distinct_values.size == 2:
-            coordinates.append(value_codes.astype(np.float64))
+            coordinates_of_rows.append(value_of_each_row.astype(np.float64))
         elif distinct_values.size > 2:
-            ranks_of_values = _standardised_midranks(value_counts)
-            coordinates.append(ranks_of_values[value_codes])
-    if not coordinates:
+            ranks_of_values = _standardised_midranks(rows_of_values)
+            coordinates_of_rows.append(ranks_of_values[value_of_each_row])
+    if not coordinates_of_rows:
         return np.zeros((len(features), 1))
-    return np.column_stack(coordinates)
+    return np.column_stack(coordinates_of_rows)
 
 
-def _standardised_midranks(value_counts: IntArray) -> FloatArray:
+def _standardised_midranks(rows_of_values: IntArray) -> FloatArray:
     """Return ranks of increasing values that occur so often, in standard deviations of rows.
 
     The rank of a value is the mean of the ranks that its rows would have without ties.
     """
-    rows = value_counts.sum()
-    last_ranks = np.cumsum(value_counts)
-    midranks = last_ranks - (value_counts - 1) / 2
-    mean = (value_counts * midranks).sum() / rows
-    squared_deviations = (midranks - mean) ** 2
-    variance = (value_counts * squared_deviations).sum() / rows
-    standardised: FloatArray = (midranks - mean) / np.sqrt(variance)
-    return standardised
+    last_rank_of_value = np.cumsum(rows_of_values)
+    midranks = last_rank_of_value - (rows_of_values - 1) / 2
+    deviations = midranks - np.average(midranks, weights=rows_of_values)
+    variance_of_midranks = np.average(deviations**2, weights=rows_of_values)
+    standardised_midranks: FloatArray = deviations / np.sqrt(variance_of_midranks)
+    return standardised_midranks
 
 
 def closest(points: FloatArray, split: Split, rng: np.random.Generator) -> IntArray:
@@ -157,68 +164,71 @@ def closest(points: FloatArray, split: Split, rng: np.random.Generator) -> IntAr
     # In a random order, that of storage has no part in anything.
     rows_in_strata = np.flatnonzero(split.stratum >= 0)
     shuffled_rows = rng.permutation(rows_in_strata)
-    points = points[shuffled_rows]
-    stratum = split.stratum[shuffled_rows]
+    shuffled_points = points[shuffled_rows]
+    stratum_of_row = split.stratum[shuffled_rows]
 
-    pairs_of_equals = _pairs_of_equal_rows(points, stratum)
-    pairs_of_equals = rng.permutation(pairs_of_equals)
-    without_partner = np.ones(shuffled_rows.size, dtype=np.bool_)
-    without_partner[pairs_of_equals] = False
-    candidate_rows = np.flatnonzero(without_partner)
-    candidate_rows = _rows_in_the_middle(candidate_rows, points, rng)
-    neighbour_pairs, neighbour_distances = _nearest_neighbour_pairs(candidate_rows, points, stratum)
+    pairs_of_equal_rows = _pairs_of_equal_rows(shuffled_points, stratum_of_row)
+    pairs_of_equal_rows = rng.permutation(pairs_of_equal_rows)
+    has_no_partner = np.ones(shuffled_rows.size, dtype=np.bool_)
+    has_no_partner[pairs_of_equal_rows] = False
+    rows_without_partner = np.flatnonzero(has_no_partner)
+    candidate_rows = _rows_in_the_middle(rows_without_partner, shuffled_points, rng)
+    neighbour_pairs, neighbour_distances = _nearest_neighbour_pairs(
+        candidate_rows, shuffled_points, stratum_of_row
+    )
     pairs_of_neighbours = _greedy_disjoint_pairs(neighbour_pairs, neighbour_distances, rng)
-    all_pairs = np.concatenate([pairs_of_equals, pairs_of_neighbours])
-    pairs_of_rows: IntArray = shuffled_rows[all_pairs]
+    places_of_pairs = np.concatenate([pairs_of_equal_rows, pairs_of_neighbours])
+    pairs_of_rows: IntArray = shuffled_rows[places_of_pairs]
     return pairs_of_rows
 
 
-def _pairs_of_equal_rows(points: FloatArray, stratum: IntArray) -> IntArray:
+def _pairs_of_equal_rows(points: FloatArray, stratum_of_row: IntArray) -> IntArray:
     """Return pairs of equal rows: the first with the second, the third with the fourth, …."""
-    hashes = _row_hashes(np.column_stack([points, stratum]))
-    by_hash = np.argsort(hashes, kind="stable")
-    _, group_starts, group_sizes = np.unique(hashes[by_hash], return_index=True, return_counts=True)
-    start_of_own_group = np.repeat(group_starts, group_sizes)
-    size_of_own_group = np.repeat(group_sizes, group_sizes)
-    place_in_group = np.arange(by_hash.size) - start_of_own_group
-    has_successor = place_in_group < size_of_own_group - 1
-    first_of_pair = np.flatnonzero((place_in_group % 2 == 0) & has_successor)
-    return np.column_stack([by_hash[first_of_pair], by_hash[first_of_pair + 1]])
+    hashes_of_rows = _row_hashes(np.column_stack([points, stratum_of_row]))
+    rows_by_hash = np.argsort(hashes_of_rows, kind="stable")
+    sorted_hashes = hashes_of_rows[rows_by_hash]
+    first_place_of_hash = np.searchsorted(sorted_hashes, sorted_hashes)
+    place_among_equal_rows = np.arange(rows_by_hash.size) - first_place_of_hash
+    equals_next_row = sorted_hashes[:-1] == sorted_hashes[1:]
+    begins_a_pair = equals_next_row & (place_among_equal_rows[:-1] % 2 == 0)
+    first_of_pair = np.flatnonzero(begins_a_pair)
+    return np.column_stack([rows_by_hash[first_of_pair], rows_by_hash[first_of_pair + 1]])
 
 
 def _rows_in_the_middle(rows: IntArray, points: FloatArray, rng: np.random.Generator) -> IntArray:
     """Return rows in the middle of a random direction, if there are very many."""
-    columns = points.shape[1]
+    number_of_columns = points.shape[1]
     most_rows = _MOST_ROWS_BRUTE_FORCE
-    if columns <= _MOST_COLUMNS_OF_TREE:
+    if number_of_columns <= _MOST_COLUMNS_OF_TREE:
         most_rows = _MOST_ROWS_OF_TREE
     if rows.size <= most_rows:
         return rows
-    random_direction = rng.normal(size=columns)
-    projections = points[rows] @ random_direction
+    random_direction = rng.normal(size=number_of_columns)
+    projections_on_direction = points[rows] @ random_direction
+    places_by_projection = np.argsort(projections_on_direction)
     skipped_at_each_end = (rows.size - most_rows) // 2
-    by_projection = np.argsort(projections)
-    middle = by_projection[skipped_at_each_end : skipped_at_each_end + most_rows]
-    return rows[np.sort(middle)]
+    places_in_the_middle = places_by_projection[skipped_at_each_end:][:most_rows]
+    return rows[np.sort(places_in_the_middle)]
 
 
 def _nearest_neighbour_pairs(
-    rows: IntArray, points: FloatArray, stratum: IntArray
+    rows: IntArray, points: FloatArray, stratum_of_row: IntArray
 ) -> tuple[IntArray, FloatArray]:
     """Return pairs of each row and its nearest ones, within strata, and their distances."""
-    pairs = [np.empty((0, 2), dtype=np.int64)]
-    distances = [np.empty(0)]
-    by_stratum = rows[np.argsort(stratum[rows], kind="stable")]
-    stratum_changes = np.flatnonzero(np.diff(stratum[by_stratum]))
-    for rows_of_stratum in np.split(by_stratum, stratum_changes + 1):
+    pairs_of_strata = [np.empty((0, 2), dtype=np.int64)]
+    distances_of_strata = [np.empty(0)]
+    rows_by_stratum = rows[np.argsort(stratum_of_row[rows], kind="stable")]
+    last_rows_of_strata = np.flatnonzero(np.diff(stratum_of_row[rows_by_stratum]))
+    for rows_of_stratum in np.split(rows_by_stratum, last_rows_of_strata + 1):
         if rows_of_stratum.size < 2:
             continue
         neighbour_distances, neighbours = _nearest_neighbours(points[rows_of_stratum])
-        row = np.repeat(rows_of_stratum, neighbours.shape[1])
-        neighbour = rows_of_stratum[neighbours].ravel()
-        pairs.append(np.column_stack([row, neighbour]))
-        distances.append(neighbour_distances.ravel())
-    return np.concatenate(pairs), np.concatenate(distances)
+        row_of_each_pair = np.repeat(rows_of_stratum, neighbours.shape[1])
+        neighbour_of_each_pair = rows_of_stratum[neighbours.ravel()]
+        pairs_of_stratum = np.column_stack([row_of_each_pair, neighbour_of_each_pair])
+        pairs_of_strata.append(pairs_of_stratum)
+        distances_of_strata.append(neighbour_distances.ravel())
+    return np.concatenate(pairs_of_strata), np.concatenate(distances_of_strata)
 
 
 def _nearest_neighbours(points: FloatArray) -> tuple[FloatArray, IntArray]:
@@ -227,15 +237,14 @@ def _nearest_neighbours(points: FloatArray) -> tuple[FloatArray, IntArray]:
         from scipy.spatial import cKDTree
         from sklearn.neighbors import NearestNeighbors
     # A row is mostly its own nearest neighbour.
-    neighbours = min(_NEAREST_NEIGHBOURS + 1, len(points))
-    found: tuple[FloatArray, IntArray]
+    number_of_neighbours = min(_NEAREST_NEIGHBOURS + 1, len(points))
+    distances_and_neighbours: tuple[FloatArray, IntArray]
     if points.shape[1] <= _MOST_COLUMNS_OF_TREE:
-        tree = cKDTree(points)
-        found = tree.query(points, k=neighbours)
+        distances_and_neighbours = cKDTree(points).query(points, k=number_of_neighbours)
     else:
-        brute_force = NearestNeighbors(n_neighbors=neighbours, algorithm="brute")
-        found = brute_force.fit(points).kneighbors(points)
-    return found
+        brute_force = NearestNeighbors(n_neighbors=number_of_neighbours, algorithm="brute")
+        distances_and_neighbours = brute_force.fit(points).kneighbors(points)
+    return distances_and_neighbours
 
 
 def _greedy_disjoint_pairs(
@@ -243,26 +252,24 @@ def _greedy_disjoint_pairs(
 ) -> IntArray:
     """Take pairs by increasing distance, each if neither of its rows is taken yet."""
     first_rows, second_rows = pairs.T
-    of_different_rows = first_rows != second_rows
-    by_distance = in_order(distances[of_different_rows], rng)
-    increasing_rows = np.sort(pairs[of_different_rows], axis=1)
-    sorted_pairs = increasing_rows[by_distance]
-    remaining_pairs = sorted_pairs
-    remaining_places = np.arange(by_distance.size)
-    taken_places = np.empty(0, dtype=np.int64)
+    are_different_rows = first_rows != second_rows
+    pairs_by_distance = in_order(distances[are_different_rows], rng)
+    pairs_of_increasing_rows = np.sort(pairs[are_different_rows], axis=1)
+    remaining_pairs = sorted_pairs = pairs_of_increasing_rows[pairs_by_distance]
+    remaining_places = np.arange(len(sorted_pairs))
+    is_taken = np.zeros(len(sorted_pairs), dtype=np.bool_)
     # A pair that is the first of both its rows is taken by whoever takes pairs one by one.
     while remaining_places.size:
-        pair_numbers = np.arange(remaining_places.size)
-        rows = int(remaining_pairs.max()) + 1
-        first_pair_of_row = np.full(rows, remaining_places.size, dtype=np.int64)
-        np.minimum.at(first_pair_of_row, remaining_pairs.ravel(), np.repeat(pair_numbers, 2))
-        is_first_of_row = first_pair_of_row[remaining_pairs] == pair_numbers[:, None]
-        is_taken = is_first_of_row.all(axis=1)
-        taken_places = np.append(taken_places, remaining_places[is_taken])
+        row_count = int(remaining_pairs.max()) + 1
+        first_pair_of_row = np.full(row_count, len(sorted_pairs))
+        np.minimum.at(first_pair_of_row, remaining_pairs.ravel(), np.repeat(remaining_places, 2))
+        is_first_of_row = first_pair_of_row[remaining_pairs] == remaining_places[:, None]
+        is_first_of_both_rows = is_first_of_row.all(axis=1)
+        is_taken[remaining_places[is_first_of_both_rows]] = True
 
-        has_partner = np.zeros(rows, dtype=np.bool_)
-        has_partner[remaining_pairs[is_taken]] = True
-        is_free = ~has_partner[remaining_pairs].any(axis=1)
-        remaining_pairs = remaining_pairs[is_free]
-        remaining_places = remaining_places[is_free]
-    return sorted_pairs[np.sort(taken_places)]
+        has_partner = np.zeros(row_count, dtype=np.bool_)
+        has_partner[remaining_pairs[is_first_of_both_rows]] = True
+        has_rows_without_partner = ~has_partner[remaining_pairs].any(axis=1)
+        remaining_pairs = remaining_pairs[has_rows_without_partner]
+        remaining_places = remaining_places[has_rows_without_partner]
+    return sorted_pairs[is_taken]

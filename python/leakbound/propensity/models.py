@@ -169,10 +169,9 @@ class SklearnPropensity(Model):
         """Fit a clone of the classifier to rows of D', each repeated."""
         from sklearn.base import clone
 
-        row_numbers = np.arange(copies_of_rows.size)
-        resampled_rows = np.repeat(row_numbers, copies_of_rows)
-        classifier = seeded(clone(self.estimator), purpose, *seed_numbers)
-        return classifier.fit(rows.features[resampled_rows], rows.member[resampled_rows])
+        resampled_rows = np.repeat(np.arange(copies_of_rows.size), copies_of_rows)
+        unfitted_classifier = seeded(clone(self.estimator), purpose, *seed_numbers)
+        return unfitted_classifier.fit(rows.features[resampled_rows], rows.member[resampled_rows])
 
 
 def hold_out(ids: ArrayInput, *, size: int, seed: int | None = None) -> tuple[IntArray, IntArray]:
@@ -193,16 +192,17 @@ def hold_out(ids: ArrayInput, *, size: int, seed: int | None = None) -> tuple[In
     """
     example_ids = vector(ids, "ids", kinds="biufSUOT")
     check_ids(example_ids, np.ones(example_ids.size, dtype=np.bool_))
-    held_out = integer(size, "size", least=1, most=example_ids.size - 1)
+    size_of_reference = integer(size, "size", least=1, most=example_ids.size - 1)
     hash_seed = Purpose.HOLD_OUT.derived(seed_of(seed))
     hash_key = hash_seed.to_bytes(8, "little")
-    digests = list[bytes]()
+    digests_of_ids = list[bytes]()
     for example_id in example_ids.tolist():
         keyed_hash = blake2b(str(example_id).encode(), key=hash_key)
-        digests.append(keyed_hash.digest())
-    rows_by_digest = sorted(range(example_ids.size), key=digests.__getitem__)
-    order = np.array(rows_by_digest, dtype=np.int64)
-    return np.sort(order[:held_out]), np.sort(order[held_out:])
+        digests_of_ids.append(keyed_hash.digest())
+    rows_by_digest = sorted(range(example_ids.size), key=digests_of_ids.__getitem__)
+    rows_of_reference = sorted(rows_by_digest[:size_of_reference])
+    audited_rows = sorted(rows_by_digest[size_of_reference:])
+    return np.array(rows_of_reference), np.array(audited_rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,9 +235,8 @@ class CrossFit:
 
     def parts(self) -> Iterator[tuple[IntArray, PropensityFit]]:
         """Yield the rows of each fold, and the model learnt from the other folds."""
-        for fold_number, fit in enumerate(self.fits):
-            rows_of_fold = np.flatnonzero(self.fold == fold_number)
-            yield rows_of_fold, fit
+        for fold_number, fit_to_other_folds in enumerate(self.fits):
+            yield np.flatnonzero(self.fold == fold_number), fit_to_other_folds
 
 
 def cross_fit(
@@ -266,26 +265,26 @@ def cross_fit(
         Seed of the folds, and of the fits; by default a new one, which the fits record.
     """
     order = ExampleOrder()
-    table = placed_features(order, X, "X")
-    features = np.array(table.rows, order="C")
-    labels = order.member(member, features.shape[0])
-    for array in (features, labels):
-        array.flags.writeable = False
-    fold_count = integer(folds, "folds", least=2, most=max(2, labels.size // 2))
+    feature_table = placed_features(order, X, "X")
+    features = np.array(feature_table.rows, order="C")
+    labels = order.member(member, len(features))  # read-only
+    features.flags.writeable = False
+    number_of_folds = integer(folds, "folds", least=2, most=max(2, labels.size // 2))
     seed = seed_of(seed)
     if not isinstance(model, LogisticPropensity | SklearnPropensity):
         model = SklearnPropensity(model)
-    fold_of_row = drawn_folds(Purpose.CROSS_FIT.rng(seed), labels.size, fold_count)
-    fits = list[PropensityFit]()
-    for fold_number in range(fold_count):
-        in_other_folds = fold_of_row != fold_number
-        rows = np.flatnonzero(table.told & in_other_folds)
-        fits.append(model.fit(features[rows], labels[rows], seed=seed))
+    fold_of_row = drawn_folds(Purpose.CROSS_FIT.rng(seed), labels.size, number_of_folds)
+    fits_to_other_folds = list[PropensityFit]()
+    for fold_number in range(number_of_folds):
+        is_in_other_folds = fold_of_row != fold_number
+        fitted_rows = np.flatnonzero(feature_table.told & is_in_other_folds)
+        fit_to_other_folds = model.fit(features[fitted_rows], labels[fitted_rows], seed=seed)
+        fits_to_other_folds.append(fit_to_other_folds)
     return CrossFit(
         fold=fold_of_row,
-        fits=tuple(fits),
+        fits=tuple(fits_to_other_folds),
         features=features,
         member=labels,
-        encoding=table.encoding,
-        unmarked=table.unmarked,
+        encoding=feature_table.encoding,
+        unmarked=feature_table.unmarked,
     )

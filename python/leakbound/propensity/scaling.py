@@ -11,7 +11,7 @@ def standardised(columns: FloatArray, farthest: float) -> FloatArray:
     Constant columns are 0. Clipped values keep a few rows from deciding what is learnt or tested.
     """
     standard_deviations = columns.std(axis=0)
-    divisors = np.where(standard_deviations > 0, standard_deviations, 1.0)
-    z_scores = (columns - columns.mean(axis=0)) / divisors
-    clipped: FloatArray = np.clip(z_scores, -farthest, farthest)
-    return clipped
+    standard_deviations[standard_deviations == 0] = 1.0
+    standardised_columns = (columns - columns.mean(axis=0)) / standard_deviations
+    clipped_columns: FloatArray = np.clip(standardised_columns, -farthest, farthest)
+    return clipped_columns

@@ -80,39 +80,35 @@ class Split:
         Strata are left out where counts of all of them would be too many. Chance decides among
         strata of one size: the order in which they are stored may depend on membership.
         """
-        stratum_codes = np.zeros(member.size, dtype=np.int64)
+        stratum_of_record = np.zeros(member.size, dtype=np.int64)
         if strata is not None:
-            _, inverse = np.unique(strata, return_inverse=True)
-            stratum_codes = inverse.astype(np.int64)
-        record_counts = np.bincount(stratum_codes)
-        member_counts = np.bincount(stratum_codes, weights=member).astype(np.int64)
-        has_both = (member_counts > 0) & (member_counts < record_counts)
-        mixed_strata = np.flatnonzero(has_both)
+            _, stratum_of_record = np.unique(strata, return_inverse=True)
+        records_of_strata = np.bincount(stratum_of_record)
+        members_of_strata = np.bincount(stratum_of_record[member], minlength=records_of_strata.size)
+        has_both_classes = (members_of_strata > 0) & (members_of_strata < records_of_strata)
+        mixed_strata = np.flatnonzero(has_both_classes)
 
-        tie_breaks = rng.random(mixed_strata.size)
-        by_size = np.lexsort((tie_breaks, -record_counts[mixed_strata]))
-        largest_first = mixed_strata[by_size]
-        counts_per_draw = np.minimum(record_counts[largest_first], 2 * _PREFIXES)
+        random_tie_breaks = rng.random(mixed_strata.size)
+        places_by_size = np.lexsort((random_tie_breaks, -records_of_strata[mixed_strata]))
+        largest_strata_first = mixed_strata[places_by_size]
+        counts_per_draw = np.minimum(records_of_strata[largest_strata_first], 2 * _PREFIXES)
         fits_in_a_draw = np.cumsum(counts_per_draw) <= _MOST_COUNTS_PER_DRAW
-        included_strata = largest_first[fits_in_a_draw]
-        if not included_strata.size:
-            included_strata = largest_first[:1]
+        included_strata = largest_strata_first[fits_in_a_draw]
 
-        new_codes = np.full(record_counts.size, -1, dtype=np.int64)
-        new_codes[included_strata] = np.arange(included_strata.size)
+        number_of_included = np.full(records_of_strata.size, -1, dtype=np.int64)
+        number_of_included[included_strata] = np.arange(included_strata.size)
         return cls(
             member=member,
-            stratum=new_codes[stratum_codes],
-            sizes=record_counts[included_strata],
-            members=member_counts[included_strata],
+            stratum=number_of_included[stratum_of_record],
+            sizes=records_of_strata[included_strata],
+            members=members_of_strata[included_strata],
         )
 
     def cells(self, rows: IntArray, cell: IntArray, cells: int) -> IntArray:
         """Count rows of each stratum in each cell, shape (strata, cells)."""
-        stratum_and_cell = self.stratum[rows] * cells + cell
-        strata = self.sizes.size
-        counts = np.bincount(stratum_and_cell, minlength=strata * cells)
-        return counts.reshape(strata, cells)
+        code_of_stratum_and_cell = self.stratum[rows] * cells + cell
+        rows_with_code = np.bincount(code_of_stratum_and_cell, minlength=self.sizes.size * cells)
+        return rows_with_code.reshape(-1, cells)
 
     def drawn(
         self, cells: IntArray, in_stratum: DrawInStratum, draws: int, rng: np.random.Generator
@@ -120,13 +116,17 @@ class Split:
         """Draw memberships again, and return a count in each cell, shape (draws, cells)."""
         drawn_counts = np.zeros((draws, cells.shape[1]), dtype=np.int64)
         strata = zip(cells, self.sizes, self.members, strict=True)
-        for rows_per_cell, stratum_size, stratum_members in strata:
-            occupied_cells = np.flatnonzero(rows_per_cell)
+        for rows_in_cells, records_of_stratum, members_of_stratum in strata:
+            occupied_cells = np.flatnonzero(rows_in_cells)
             if not occupied_cells.size:
                 continue
-            widths = rows_per_cell[occupied_cells]
-            counts_of_stratum = in_stratum(widths, stratum_size, stratum_members, draws, rng)
-            drawn_counts[:, occupied_cells] += counts_of_stratum
+            drawn_counts[:, occupied_cells] += in_stratum(
+                rows_in_cells[occupied_cells],
+                records_of_stratum,
+                members_of_stratum,
+                draws,
+                rng,
+            )
         return drawn_counts
 
 
@@ -142,12 +142,13 @@ class _NullMoments:
 
         Where nothing varies, the difference is 0: nothing is said there.
         """
-        by_end = segment_counts.reshape(-1, *self.mean.shape)
-        prefix_counts = by_end.cumsum(axis=2)
-        never_zero = np.where(self.variance > 0, self.variance, np.inf)
-        standard_deviation = np.sqrt(never_zero)
-        z_scores: FloatArray = (prefix_counts - self.mean) / standard_deviation
-        return z_scores.reshape(len(segment_counts), -1)
+        counts_by_end = segment_counts.reshape(-1, *self.mean.shape)
+        prefix_counts = counts_by_end.cumsum(axis=2)
+        variance_or_infinite = np.where(self.variance > 0, self.variance, np.inf)
+        standardised_counts: FloatArray = (prefix_counts - self.mean) / np.sqrt(
+            variance_or_infinite
+        )
+        return standardised_counts.reshape(len(segment_counts), -1)
 
 
 def at_ends(order: IntArray, split: Split, rng: np.random.Generator) -> Count:
@@ -166,20 +167,22 @@ def at_ends(order: IntArray, split: Split, rng: np.random.Generator) -> Count:
     rng : Generator
         What memberships are drawn from.
     """
-    order = order[split.stratum[order] >= 0]
-    half = order.size // 2
-    if half == 0:
+    rows_in_strata = order[split.stratum[order] >= 0]
+    half_of_rows = rows_in_strata.size // 2
+    if half_of_rows == 0:
         return _NOTHING_TO_COUNT
     # 1. Prefixes of both ends, cut into segments: what a draw counts are members in segments.
-    prefix_sizes = _prefix_sizes(half)
-    prefixes = prefix_sizes.size
-    segment = _segment_of_each_place(prefix_sizes)
-    rows = np.concatenate([order[:half], order[::-1][:half]])
-    cell = np.concatenate([segment, segment + prefixes])
-    rows_in_cells = split.cells(rows, cell, 2 * prefixes)
-    member_cells = cell[split.member[rows]]
-    observed_counts = np.bincount(member_cells, minlength=2 * prefixes)
-    null_moments = _moments_of_members(split, rows_in_cells, prefixes)
+    prefix_sizes = _prefix_sizes(half_of_rows)
+    number_of_prefixes = prefix_sizes.size
+    segment_of_place = _segment_of_each_place(prefix_sizes)
+    rows_from_both_ends = np.concatenate(
+        [rows_in_strata[:half_of_rows], rows_in_strata[::-1][:half_of_rows]]
+    )
+    cell_of_row = np.concatenate([segment_of_place, segment_of_place + number_of_prefixes])
+    rows_in_cells = split.cells(rows_from_both_ends, cell_of_row, 2 * number_of_prefixes)
+    cells_of_members = cell_of_row[split.member[rows_from_both_ends]]
+    observed_counts = np.bincount(cells_of_members, minlength=2 * number_of_prefixes)
+    null_moments = _moments_of_members(split, rows_in_cells, number_of_prefixes)
 
     # 2. Test the largest difference of either sign.
     def statistics(counts: IntArray) -> FloatArray:
@@ -192,32 +195,33 @@ def at_ends(order: IntArray, split: Split, rng: np.random.Generator) -> Count:
         observed_counts, statistics=statistics, drawn_counts=drawn_counts
     )
 
-    side, prefix = divmod(largest_at, prefixes)
-    end: End = "least"
-    if side:
-        end = "most"
-    members_of_end = observed_counts.reshape(2, -1)[side]
+    end_number, prefix_number = divmod(largest_at, number_of_prefixes)
+    ends: tuple[End, End] = ("least", "most")
+    members_of_end = observed_counts.reshape(2, -1)[end_number]
     return Count(
         p_value=p_value,
-        seen=int(members_of_end[: prefix + 1].sum()),
-        of=int(prefix_sizes[prefix]),
-        expected=float(null_moments.mean[side, prefix]),
-        end=end,
+        seen=int(members_of_end[: prefix_number + 1].sum()),
+        of=int(prefix_sizes[prefix_number]),
+        expected=float(null_moments.mean[end_number, prefix_number]),
+        end=ends[end_number],
     )
 
 
-def _moments_of_members(split: Split, rows_in_cells: IntArray, prefixes: int) -> _NullMoments:
+def _moments_of_members(
+    split: Split, rows_in_cells: IntArray, number_of_prefixes: int
+) -> _NullMoments:
     """Return moments of members in prefixes of both ends: hypergeometric in each stratum.
 
     Of n records of a stratum, m are members. A prefix with w of the records has w m/n members on
     average, with variance w (m/n) (1 - m/n) (n - w) / (n - 1).
     """
-    stratum_size = split.sizes[:, None, None]
-    member_share = (split.members / split.sizes)[:, None, None]
-    prefix_rows = rows_in_cells.reshape(-1, 2, prefixes).cumsum(axis=2)
-    mean = member_share * prefix_rows
-    binomial_variance = member_share * (1 - member_share) * prefix_rows
-    variance = binomial_variance * (stratum_size - prefix_rows) / (stratum_size - 1)
+    records_of_stratum = split.sizes[:, None, None]
+    share_of_members = (split.members / split.sizes)[:, None, None]
+    rows_in_prefixes = rows_in_cells.reshape(-1, 2, number_of_prefixes).cumsum(axis=2)
+    mean = share_of_members * rows_in_prefixes
+    binomial_variance = share_of_members * (1 - share_of_members) * rows_in_prefixes
+    rows_outside_prefixes = records_of_stratum - rows_in_prefixes
+    variance = binomial_variance * rows_outside_prefixes / (records_of_stratum - 1)
     return _NullMoments(mean=mean.sum(axis=0), variance=variance.sum(axis=0))
 
 
@@ -236,17 +240,16 @@ def across(pairs: IntArray, split: Split, rng: np.random.Generator) -> Count:
     rng : Generator
         What memberships are drawn from.
     """
-    pairs = pairs[split.stratum[pairs[:, 0]] >= 0]
-    if not len(pairs):
+    first_rows, second_rows = pairs[split.stratum[pairs[:, 0]] >= 0].T
+    if not first_rows.size:
         return _NOTHING_TO_COUNT
     # 1. Prefixes of the pairs, cut into segments.
-    first, second = pairs.T
-    prefix_sizes = _prefix_sizes(len(pairs))
-    prefixes = prefix_sizes.size
-    segment = _segment_of_each_place(prefix_sizes)
-    pairs_in_segments = split.cells(first, segment, prefixes)
-    is_across = split.member[first] != split.member[second]
-    observed_counts = np.bincount(segment[is_across], minlength=prefixes)
+    prefix_sizes = _prefix_sizes(first_rows.size)
+    number_of_prefixes = prefix_sizes.size
+    segment_of_pair = _segment_of_each_place(prefix_sizes)
+    pairs_in_segments = split.cells(first_rows, segment_of_pair, number_of_prefixes)
+    is_across = split.member[first_rows] != split.member[second_rows]
+    observed_counts = np.bincount(segment_of_pair[is_across], minlength=number_of_prefixes)
     null_moments = _moments_of_pairs_across(split, pairs_in_segments)
 
     # 2. Test the largest deficit.
@@ -258,15 +261,15 @@ def across(pairs: IntArray, split: Split, rng: np.random.Generator) -> Count:
             pairs_in_segments, in_stratum=_pairs_across_in_segments, draws=draws, rng=rng
         )
 
-    p_value, prefix = _resampled_p_value(
+    p_value, prefix_number = _resampled_p_value(
         observed_counts, statistics=statistics, drawn_counts=drawn_counts
     )
 
     return Count(
         p_value=p_value,
-        seen=int(observed_counts[: prefix + 1].sum()),
-        of=int(prefix_sizes[prefix]),
-        expected=float(null_moments.mean[0, prefix]),
+        seen=int(observed_counts[: prefix_number + 1].sum()),
+        of=int(prefix_sizes[prefix_number]),
+        expected=float(null_moments.mean[0, prefix_number]),
     )
 
 
@@ -276,42 +279,41 @@ def _moments_of_pairs_across(split: Split, pairs_in_segments: IntArray) -> _Null
     Of two records of a stratum with n records, m of them members, just one is a member with
     probability 2 m (n - m) / (n (n - 1)).
     """
-    stratum_size = split.sizes[:, None]
-    members = split.members[:, None]
-    ordered_pairs = stratum_size * (stratum_size - 1)
-    probability = 2 * members * (stratum_size - members) / ordered_pairs
-    prefix_pairs = pairs_in_segments.cumsum(axis=1)
-    mean = (probability * prefix_pairs).sum(axis=0)
-    variance = (probability * (1 - probability) * prefix_pairs).sum(axis=0)
+    nonmembers_of_strata = split.sizes - split.members
+    ordered_pairs_of_strata = split.sizes * (split.sizes - 1)
+    probability_across = 2 * split.members * nonmembers_of_strata / ordered_pairs_of_strata
+    variance_of_a_pair = probability_across * (1 - probability_across)
+    pairs_in_prefixes = pairs_in_segments.cumsum(axis=1)
+    mean = (probability_across[:, None] * pairs_in_prefixes).sum(axis=0)
+    variance = (variance_of_a_pair[:, None] * pairs_in_prefixes).sum(axis=0)
     return _NullMoments(mean=mean[None], variance=variance[None])
 
 
 def _prefix_sizes(largest: int) -> IntArray:
     """Return sizes of prefixes from a few to all, each about as much larger than the last one."""
     smallest = min(_SMALLEST_PREFIX, largest)
-    spaced = np.geomspace(smallest, largest, _PREFIXES)
-    return np.unique(np.round(spaced).astype(np.int64))
+    evenly_spaced_in_logarithms = np.geomspace(smallest, largest, _PREFIXES)
+    return np.unique(np.round(evenly_spaced_in_logarithms).astype(np.int64))
 
 
 def _segment_of_each_place(prefix_sizes: IntArray) -> IntArray:
     """Return the number of the segment, between two prefixes, that each place lies in."""
-    segment_widths = np.diff(prefix_sizes, prepend=0)
-    segment_numbers = np.arange(prefix_sizes.size)
-    return np.repeat(segment_numbers, segment_widths)
+    places_in_segments = np.diff(prefix_sizes, prepend=0)
+    return np.repeat(np.arange(prefix_sizes.size), places_in_segments)
 
 
 def _members_in_segments(
     widths: IntArray, stratum_size: int, members: int, draws: int, rng: np.random.Generator
 ) -> IntArray:
     """Draw members of each segment of a stratum: a multivariate hypergeometric law."""
-    outside_segments = stratum_size - widths.sum()
-    counts: IntArray = rng.multivariate_hypergeometric(
-        colors=[*widths, outside_segments],
+    records_outside_segments = stratum_size - widths.sum()
+    members_inside_and_outside: IntArray = rng.multivariate_hypergeometric(
+        colors=[*widths, records_outside_segments],
         nsample=int(members),
         size=draws,
         method="marginals",
     )
-    return counts[:, :-1]
+    return members_inside_and_outside[:, :-1]
 
 
 def _pairs_across_in_segments(
@@ -322,9 +324,9 @@ def _pairs_across_in_segments(
     Given how many members are among the first and among the second records of a segment's pairs,
     both are sets drawn at random: the number of pairs with two members is hypergeometric.
     """
-    widths_of_both = np.tile(widths, 2)
-    member_counts = _members_in_segments(widths_of_both, stratum_size, members, draws, rng)
-    first_members, second_members = np.split(member_counts, 2, axis=1)
+    first_and_second_widths = np.tile(widths, 2)
+    members_drawn = _members_in_segments(first_and_second_widths, stratum_size, members, draws, rng)
+    first_members, second_members = np.split(members_drawn, 2, axis=1)
     pairs_of_members = rng.hypergeometric(
         ngood=first_members, nbad=widths - first_members, nsample=second_members
     )
@@ -342,23 +344,23 @@ def _resampled_p_value(
     more than those that reached it over one more than all (Besag and Clifford 1991). Both are at
     most t with probability t at most, as the real counts and those drawn are exchangeable.
     """
-    observed_statistics = statistics(observed_counts[None])[0]
+    observed_statistics = statistics(observed_counts[None]).ravel()
     largest_at = int(observed_statistics.argmax())
-    threshold = float(observed_statistics.max()) - _ROUNDING
-    most_in_a_batch = max(1, _MOST_DRAWN_AT_ONCE // observed_counts.size)
-    exceedances = 0
-    total_draws = 0
-    batch = _FIRST_BATCH
-    while total_draws < DRAWS:
-        draws = min(batch, most_in_a_batch, DRAWS - total_draws)
-        largest_drawn = statistics(drawn_counts(draws)).max(axis=1)
-        exceeding_draws = np.flatnonzero(largest_drawn >= threshold)
-        missing = _ENOUGH_EXCEEDANCES - exceedances
-        if exceeding_draws.size >= missing:
-            last_needed = int(exceeding_draws[missing - 1])
-            needed_draws = total_draws + last_needed + 1
-            return _ENOUGH_EXCEEDANCES / needed_draws, largest_at
-        exceedances += exceeding_draws.size
-        total_draws += draws
-        batch *= 4
-    return (1 + exceedances) / (1 + DRAWS), largest_at
+    threshold = float(observed_statistics[largest_at]) - _ROUNDING
+    most_draws_at_once = max(1, _MOST_DRAWN_AT_ONCE // observed_counts.size)
+    draws_in_next_batch = _FIRST_BATCH
+    previous_draws = 0
+    previous_exceedances = 0
+    while previous_draws < DRAWS:
+        draws = min(draws_in_next_batch, most_draws_at_once, DRAWS - previous_draws)
+        largest_statistics = statistics(drawn_counts(draws)).max(axis=1)
+        exceeding_draws = np.flatnonzero(largest_statistics >= threshold)
+        missing_exceedances = _ENOUGH_EXCEEDANCES - previous_exceedances
+        if exceeding_draws.size >= missing_exceedances:
+            last_draw_needed = int(exceeding_draws[missing_exceedances - 1])
+            draws_needed = previous_draws + last_draw_needed + 1
+            return _ENOUGH_EXCEEDANCES / draws_needed, largest_at
+        previous_exceedances += exceeding_draws.size
+        previous_draws += draws
+        draws_in_next_batch *= 4
+    return (1 + previous_exceedances) / (1 + DRAWS), largest_at

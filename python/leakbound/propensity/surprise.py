@@ -48,8 +48,8 @@ def surprising(
         return None
     distinct_labels, label_codes = np.unique(labels, return_inverse=True)
     are_numbers = labels.dtype.kind in "biuf" and distinct_labels.size > WORDS
-    mostly_different = 2 * distinct_labels.size > label_codes.size
-    if distinct_labels.size < 2 or (mostly_different and not are_numbers):
+    are_mostly_different = 2 * distinct_labels.size > label_codes.size
+    if distinct_labels.size < 2 or (are_mostly_different and not are_numbers):
         return None
     with needs("ml", "a challenge of the split"):
         from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -64,43 +64,39 @@ def surprising(
         "oob_score": True,
         "random_state": int(rng.integers(2**31)),
     }
-    predictors = _predictors(features, asked_rows)
-    asked_codes = label_codes[asked_rows]
+    predictors = _standardised_predictors(features, asked_rows)
+    surprises_of_labels = np.full(label_codes.size, np.nan)
     if are_numbers:
         forest = RandomForestRegressor(**options_of_forest)
-        ranks = asked_codes / distinct_labels.size
-        asked_surprises = _rank_errors(forest, Ridge(), predictors, ranks)
-    else:
-        frequent_classes = _frequent_classes(label_codes)[asked_rows]
-        _, classes = np.unique(frequent_classes, return_inverse=True)
-        if classes.max() == 0:
-            return None
-        forest = RandomForestClassifier(**options_of_forest)
-        linear_model = LogisticRegression(max_iter=200)
-        asked_surprises = _class_log_losses(forest, linear_model, predictors, classes)
-    surprises = np.full(label_codes.size, np.nan)
-    surprises[asked_rows] = asked_surprises
-    return surprises
+        ranks = label_codes[asked_rows] / distinct_labels.size
+        surprises_of_labels[asked_rows] = _rank_errors(forest, Ridge(), predictors, ranks)
+        return surprises_of_labels
+    frequent_classes = _frequent_classes(label_codes)[asked_rows]
+    _, classes = np.unique(frequent_classes, return_inverse=True)
+    if classes.max() == 0:
+        return None
+    forest = RandomForestClassifier(**options_of_forest)
+    linear_model = LogisticRegression(max_iter=200)
+    surprises_of_labels[asked_rows] = _class_log_losses(forest, linear_model, predictors, classes)
+    return surprises_of_labels
 
 
-def _predictors(features: FloatArray, asked_rows: IntArray) -> Predictors:
+def _standardised_predictors(features: FloatArray, asked_rows: IntArray) -> Predictors:
     """Return standardised features of some rows, clipped."""
     largest_values = np.abs(features).max(axis=0)
-    divisors = np.where(largest_values > 0, largest_values, 1.0)
+    positive_divisors = np.where(largest_values > 0, largest_values, 1.0)
     # At most 1 in size: their squares are finite.
-    scaled_features = features / divisors
-    standardised_features = standardised(scaled_features, _CLIPPED_AT)
+    standardised_features = standardised(features / positive_divisors, _CLIPPED_AT)
     return standardised_features[asked_rows].astype(np.float32)
 
 
 def _frequent_classes(label_codes: IntArray) -> IntArray:
     """Return the class of each row, numbered by frequency; rare ones are one together."""
-    frequencies = np.bincount(label_codes)
-    by_decreasing_frequency = np.argsort(-frequencies, kind="stable")
-    frequent_codes = by_decreasing_frequency[:_MOST_CLASSES]
-    class_of_code = np.full(frequencies.size, frequent_codes.size)
-    class_of_code[frequent_codes] = np.arange(frequent_codes.size)
-    return class_of_code[label_codes]
+    rows_with_label = np.bincount(label_codes)
+    most_frequent_codes = np.argsort(-rows_with_label, kind="stable")[:_MOST_CLASSES]
+    class_of_label = np.full(rows_with_label.size, most_frequent_codes.size)
+    class_of_label[most_frequent_codes] = np.arange(most_frequent_codes.size)
+    return class_of_label[label_codes]
 
 
 def _rank_errors(
@@ -109,11 +105,11 @@ def _rank_errors(
     """Return the distance of each rank from the mean of two forecasts."""
     forest_forecasts = forest.fit(predictors, ranks).oob_prediction_
     linear_forecasts = np.zeros(ranks.size)
-    for fitted, fold in _models_of_other_folds(linear_model, predictors, ranks):
-        linear_forecasts[fold] = fitted.predict(predictors[fold])
+    for fitted_model, rows_of_fold in _models_of_other_folds(linear_model, predictors, ranks):
+        linear_forecasts[rows_of_fold] = fitted_model.predict(predictors[rows_of_fold])
     mean_forecasts = (forest_forecasts + linear_forecasts) / 2
-    distances: FloatArray = np.abs(ranks - mean_forecasts)
-    return distances
+    distances_from_forecasts: FloatArray = np.abs(ranks - mean_forecasts)
+    return distances_from_forecasts
 
 
 def _class_log_losses(
@@ -122,12 +118,11 @@ def _class_log_losses(
     """Return minus the logarithm of the mean of two probabilities of each class."""
     forest_probabilities = forest.fit(predictors, classes).oob_decision_function_
     linear_probabilities = np.zeros_like(forest_probabilities)
-    for fitted, fold in _models_of_other_folds(linear_model, predictors, classes):
-        rows_and_classes = np.ix_(fold, fitted.classes_)
-        linear_probabilities[rows_and_classes] = fitted.predict_proba(predictors[fold])
+    for fitted_model, rows_of_fold in _models_of_other_folds(linear_model, predictors, classes):
+        probabilities_in_fold = fitted_model.predict_proba(predictors[rows_of_fold])
+        linear_probabilities[np.ix_(rows_of_fold, fitted_model.classes_)] = probabilities_in_fold
     mean_probabilities = (forest_probabilities + linear_probabilities) / 2
-    rows = np.arange(classes.size)
-    probability_of_label = mean_probabilities[rows, classes]
+    probability_of_label = mean_probabilities[np.arange(classes.size), classes]
     bounded_probability = np.maximum(probability_of_label, _SMALLEST_PROBABILITY)
     log_losses: FloatArray = -np.log(bounded_probability)
     return log_losses
@@ -139,12 +134,12 @@ def _models_of_other_folds(
     """Yield a model of the other rows with each fold, where those have two values at least."""
     from sklearn.model_selection import KFold
 
-    for other_rows, fold in KFold(_FOLDS_OF_LINEAR_MODEL).split(predictors):
-        training_rows = other_rows[:_MOST_TRAINING_ROWS]
+    for rows_of_other_folds, rows_of_fold in KFold(_FOLDS_OF_LINEAR_MODEL).split(predictors):
+        training_rows = rows_of_other_folds[:_MOST_TRAINING_ROWS]
         training_target = target[training_rows]
         if np.unique(training_target).size < 2:
             continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of steps that end early: the model is one of many
-            fitted = model.fit(predictors[training_rows], training_target)
-        yield fitted, fold
+            fitted_model = model.fit(predictors[training_rows], training_target)
+        yield fitted_model, rows_of_fold

@@ -6,7 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 import leakbound._core as _core
-from leakbound._base.checks import broadcast, flag, numbers, real, reals, vector, vectorised
+from leakbound._base.checks import (
+    broadcast,
+    flag,
+    in_shape,
+    numbers,
+    real,
+    reals,
+    vector,
+    vectorised,
+)
 from leakbound._base.reading import array_of
 from leakbound._base.types import AnyArray, ArrayInput, ArrayLike, FloatArray, IntArray, Number
 from leakbound.errors import InputError
@@ -82,8 +91,8 @@ def binomial_tail(v: ArrayLike, n: ArrayLike, p: ArrayLike, *, log: bool = False
     in_logarithms = flag(log, name="log")
     return vectorised(
         lambda v, n, p: _core.binomial_tail(v, n, p, log=in_logarithms),
-        counts(v, "v"),
-        counts(n, "n", least=0),
+        _read_counts(v, "v"),
+        _read_counts(n, "n", least=0),
         reals(p, name="p", least=0, most=1),
     )
 
@@ -105,7 +114,7 @@ def clopper_pearson(v: ArrayLike, n: ArrayLike, *, beta: ArrayLike) -> Number:
     >>> round(clopper_pearson(118, 120, beta=0.05), 6)
     0.948466
     """
-    successes, trials = broadcast(counts(v, "v", least=0), counts(n, "n", least=1))
+    successes, trials = broadcast(_read_counts(v, "v", least=0), _read_counts(n, "n", least=1))
     numbers(np.subtract(trials, successes, dtype=np.float64), name="n - v", least=0)
     level = reals(beta, name="beta", least=1e-300, most=1 - sys.float_info.epsilon)
     return vectorised(
@@ -117,11 +126,11 @@ def clopper_pearson(v: ArrayLike, n: ArrayLike, *, beta: ArrayLike) -> Number:
 LARGEST = 2**53
 
 
-def counts(values: ArrayLike, name: str, *, least: int = -LARGEST) -> NDArray[np.uint64]:
+def _read_counts(values: ArrayLike, name: str, *, least: int = -LARGEST) -> NDArray[np.uint64]:
     """Read counts; those below 0 mean what 0 means."""
     whole_numbers = numbers(values, name=name, least=least, most=LARGEST, whole=True)
-    counts: NDArray[np.uint64] = np.maximum(whole_numbers, 0).astype(np.uint64)
-    return counts
+    counts_from_zero = np.maximum(whole_numbers, 0)
+    return np.ascontiguousarray(counts_from_zero, dtype=np.uint64).reshape(whole_numbers.shape)
 
 
 _FINITE = np.finfo(np.float64).max.item()
@@ -237,7 +246,7 @@ def poisson_binomial_epsilon(
     offsets_of_terms = np.ascontiguousarray(checked_offsets, dtype=np.float64)
     counts_of_terms = None
     if counts is not None:
-        counts_of_terms = _read_counts(_read_rows(counts, "counts"), "counts")
+        counts_of_terms = _read_counts(_read_rows(counts, "counts"), "counts", least=0)
     has_rows_of_counts = counts_of_terms is not None and counts_of_terms.ndim == 2
     if offsets_of_terms.ndim == 2 or has_rows_of_counts:
         return _epsilons_of_replicates(
@@ -253,9 +262,7 @@ def poisson_binomial_epsilon(
         beta=level,
         counts=counts_of_terms,
     )
-    if thresholds.shape:
-        return epsilons.reshape(thresholds.shape)
-    return float(epsilons[0])
+    return in_shape(epsilons, thresholds.shape)
 
 
 def _tails(
@@ -272,7 +279,7 @@ def _tails(
     thresholds, epsilons = broadcast(_read_thresholds(v), epsilon)
     counts_of_terms = None
     if counts is not None:
-        counts_of_terms = _read_counts(vector(counts, name="counts"), "counts")
+        counts_of_terms = _read_counts(vector(counts, name="counts"), "counts", least=0)
     tails, log_tails, _ = _core.poisson_binomial_tail(
         values,
         np.ascontiguousarray(thresholds).ravel(),
@@ -282,10 +289,7 @@ def _tails(
     )
     if in_logarithms:
         tails = log_tails
-    shape = thresholds.shape
-    if shape:
-        return tails.reshape(shape)
-    return float(tails[0])
+    return in_shape(tails, thresholds.shape)
 
 
 def _epsilons_of_replicates(
@@ -335,8 +339,3 @@ def _read_thresholds(v: ArrayLike | int) -> IntArray:
         return np.array(v, dtype=np.int64)  # most calls, of which checks would take a third
     thresholds = numbers(v, name="v", least=-LARGEST, most=LARGEST, whole=True)
     return np.ascontiguousarray(thresholds, dtype=np.int64).reshape(thresholds.shape)
-
-
-def _read_counts(values: AnyArray, name: str) -> NDArray[np.uint64]:
-    counts = numbers(values, name=name, least=0, most=LARGEST, whole=True)
-    return np.ascontiguousarray(counts, dtype=np.uint64)

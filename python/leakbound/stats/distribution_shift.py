@@ -52,18 +52,18 @@ def match(member: ArrayInput | HasMember, log_odds: ArrayInput, uniforms: ArrayI
     [True, False, True]
     """
     order = ExampleOrder()
-    odds = _read_log_odds(order.placed(log_odds, "log_odds"))
-    is_member = order.member(member, odds.size)
-    signs = np.where(is_member, 1.0, -1.0)
+    placed_log_odds = _placed_log_odds(order, log_odds)
+    is_member = order.member(member, placed_log_odds.size)
     uniform_numbers = checks.numbers(
         checks.vector(uniforms, name="uniforms"),
         name="uniforms",
         least=0,
         most=1,
     )
-    checks.check_length(uniform_numbers, examples=odds.size, name="uniforms")
-    probabilities = np.exp(np.minimum(0.0, -signs * odds))
-    is_matched: BoolArray = uniform_numbers < probabilities
+    checks.check_length(uniform_numbers, examples=placed_log_odds.size, name="uniforms")
+    log_odds_of_other_class = np.where(is_member, -placed_log_odds, placed_log_odds)
+    matching_probabilities = np.exp(np.minimum(0.0, log_odds_of_other_class))
+    is_matched: BoolArray = uniform_numbers < matching_probabilities
     return is_matched
 
 
@@ -103,32 +103,28 @@ def tamper_probability(
     """
     order = ExampleOrder()
     placed_guesses = checks.vector(order.placed(guesses, "guesses"), name="guesses")
-    checked_guesses = checks.numbers(placed_guesses, name="guesses", least=-1, most=1, whole=True)
-    whole_guesses = checked_guesses.astype(np.int64)
-    odds = _read_log_odds(order.placed(log_odds, "log_odds"))
-    checks.check_length(whole_guesses, examples=odds.size, name="guesses")
+    signs = checks.numbers(placed_guesses, name="guesses", least=-1, most=1, whole=True)
+    placed_log_odds = _placed_log_odds(order, log_odds)
+    checks.check_length(signs, examples=placed_log_odds.size, name="guesses")
     checks.choice(variant, name="variant", allowed=TamperVariant)
-    tested_epsilon = 0.0
+    tested_epsilon = np.zeros(())
     if epsilon is not None:
-        tested_epsilon = checks.real(epsilon, name="epsilon", least=0)
-    if variant == "paper":
-        sizes = np.abs(odds)
-        if epsilon is None:
-            return np.exp(-sizes)
-        return survival(sizes, np.array(tested_epsilon))
-    # by cases: 0 · ±inf is NaN
-    against_non_members = np.where(whole_guesses < 0, -odds, 0.0)
-    towards_guess = np.where(whole_guesses > 0, odds, against_non_members)
-    excess = np.maximum(towards_guess, 0.0)
-    return survival(excess, np.array(tested_epsilon))
+        tested_epsilon = np.array(checks.real(epsilon, name="epsilon", least=0))
+    absolute_log_odds = np.abs(placed_log_odds)
+    if variant == "directional":
+        favours_guess = np.sign(placed_log_odds) == signs
+        return survival(np.where(favours_guess, absolute_log_odds, 0.0), tested_epsilon)
+    if epsilon is None:
+        return np.exp(-absolute_log_odds)
+    return survival(absolute_log_odds, tested_epsilon)
 
 
 def survival(excess: FloatArray, epsilon: FloatArray) -> FloatArray:
     """Return (1 + e^(-ε-s)) / (1 + e^-ε)."""
-    with_shift = 1.0 + np.exp(-epsilon - excess)
-    without_shift = 1.0 + np.exp(-epsilon)
-    probabilities: FloatArray = with_shift / without_shift
-    return probabilities
+    survival_probabilities: FloatArray = (1.0 + np.exp(-epsilon - excess)) / (
+        1.0 + np.exp(-epsilon)
+    )
+    return survival_probabilities
 
 
 def surviving_guesses(probabilities: FloatArray, share: float) -> int:
@@ -179,36 +175,37 @@ def residual_scores(
     3
     """
     order = ExampleOrder()
-    values = checks.check_scores(order.placed(scores, "scores"))
-    odds = _read_log_odds(order.placed(log_odds, "log_odds"))
-    checks.numbers(odds, name="log_odds", least=-1e300, most=1e300)
-    checks.check_length(odds, examples=values.size, name="log_odds")
-    if prior is None:
-        propensities = expit(odds)
-    else:
-        fixed_propensity = checks.real(prior, name="prior", above=0, below=1)
-        propensities = np.full(values.size, fixed_propensity)
-    is_finite = np.isfinite(values)
-    if not is_finite.any():
+    placed_scores = checks.check_scores(order.placed(scores, "scores"))
+    placed_log_odds = _placed_log_odds(order, log_odds)
+    checks.numbers(placed_log_odds, name="log_odds", least=-1e300, most=1e300)
+    checks.check_length(placed_log_odds, examples=placed_scores.size, name="log_odds")
+    propensities = expit(placed_log_odds)
+    if prior is not None:
+        propensities.fill(checks.real(prior, name="prior", above=0, below=1))
+    is_finite_score = np.isfinite(placed_scores)
+    if not is_finite_score.any():
         raise AbstentionError(
             "no score is finite, so there is nothing to fit: use a score of finite values"
         )
-    fitted_rows: BoolArray | slice = is_finite
-    if is_finite.all():
+    fitted_rows: BoolArray | slice = is_finite_score
+    if is_finite_score.all():
         fitted_rows = slice(None)  # a view: at a million examples copies take longer than the fit
     # In units in which no square overflows; the unit is 1 for any but enormous scores.
-    unit = _unit_without_overflow(values[fitted_rows])
-    values = values / unit
-    propensities = propensities / unit
+    unit_of_scores = _unit_without_overflow(placed_scores[fitted_rows])
+    scaled_scores = placed_scores / unit_of_scores
+    scaled_propensities = propensities / unit_of_scores
+    scaled_log_odds = placed_log_odds / _unit_without_overflow(placed_log_odds)
     # The fit is to Y - π, so that no membership is looked at; its residual is about Y.
-    scaled_odds = odds / _unit_without_overflow(odds)
-    line = _least_squares_line(scaled_odds, y=values - propensities, fitted_rows=fitted_rows)
-    residuals = values - line
-    mean_square = np.mean((residuals - propensities)[fitted_rows] ** 2)
-    bernoulli_variances = propensities * (1 / unit - propensities)
-    variance = float(mean_square - np.mean(bernoulli_variances[fitted_rows]))
-    least_variance = max(_LEAST_VARIANCE / unit / unit, sys.float_info.min)
-    return (residuals - 0.5 / unit) / max(least_variance, variance) / unit
+    fitted_scores = _least_squares_line(
+        scaled_log_odds, y=scaled_scores - scaled_propensities, fitted_rows=fitted_rows
+    )
+    residuals = scaled_scores - fitted_scores
+    mean_square = np.mean((residuals - scaled_propensities)[fitted_rows] ** 2)
+    bernoulli_variances = scaled_propensities * (1 / unit_of_scores - scaled_propensities)
+    residual_variance = float(mean_square - np.mean(bernoulli_variances[fitted_rows]))
+    least_variance = max(_LEAST_VARIANCE / unit_of_scores / unit_of_scores, sys.float_info.min)
+    centred_residuals = residuals - 0.5 / unit_of_scores
+    return centred_residuals / max(least_variance, residual_variance) / unit_of_scores
 
 
 def _unit_without_overflow(values: FloatArray) -> float:
@@ -226,16 +223,16 @@ def _least_squares_line(x: FloatArray, y: FloatArray, fitted_rows: BoolArray | s
     centred_x = x[fitted_rows] - mean_x
     if np.ptp(centred_x) < 1e-12:
         return np.full(x.size, mean_y)
-    covariance = np.dot(centred_x, y[fitted_rows] - mean_y)
-    slope = covariance / np.dot(centred_x, centred_x)
-    line: FloatArray = mean_y + slope * (x - mean_x)
-    return line
+    sum_of_products = np.dot(centred_x, y[fitted_rows] - mean_y)
+    slope = sum_of_products / np.dot(centred_x, centred_x)
+    least_squares_line: FloatArray = mean_y + slope * (x - mean_x)
+    return least_squares_line
 
 
-def _read_log_odds(values: ArrayInput) -> FloatArray:
-    numbers = checks.numbers(checks.vector(values, name="log_odds"), name="log_odds")
-    log_odds: FloatArray = numbers.astype(np.float64)
-    return log_odds
+def _placed_log_odds(order: ExampleOrder, log_odds: ArrayInput) -> FloatArray:
+    """Read log-odds of the examples, none of them NaN, in their order."""
+    placed_log_odds = checks.vector(order.placed(log_odds, "log_odds"), name="log_odds")
+    return checks.reals(placed_log_odds, name="log_odds")
 
 
 def bootstrap_quantile(values: ArrayInput, *, p: float) -> float:
@@ -257,23 +254,23 @@ def bootstrap_quantile(values: ArrayInput, *, p: float) -> float:
     >>> bootstrap_quantile(range(600), p=0.025)
     14.0
     """
-    bounds = checks.check_scores(values, name="values")
-    rank = bootstrap_rank(bounds.size, checks.real(p, name="p", above=0, below=1))
-    smallest_first = np.partition(bounds, rank - 1)
-    return float(smallest_first[rank - 1])
+    bootstrapped_bounds = checks.check_scores(values, name="values")
+    share_of_error = checks.real(p, name="p", above=0, below=1)
+    rank = bootstrap_rank(bootstrapped_bounds.size, share_of_error)
+    return float(np.partition(bootstrapped_bounds, rank - 1)[rank - 1])
 
 
 def bootstrap_rank(size: int, p: float) -> int:
     """Return the rank, from 1 upwards, of the percentile of so many bootstrapped bounds."""
     # p as it is written: ⌊0.29 · 100⌋ of doubles is 28
     exact_p = Decimal(repr(p))
-    rank = int(exact_p * (size + 1))
-    if rank == 0:
-        needed_resamples = math.ceil(1 / exact_p) - 1
+    rank_of_percentile = int(exact_p * (size + 1))
+    if rank_of_percentile == 0:
+        resamples_needed = math.ceil(1 / exact_p) - 1
         raise OptionError(
-            f"p = {p:g} needs at least {needed_resamples} bootstrap resamples, got {size}"
+            f"p = {p:g} needs at least {resamples_needed} bootstrap resamples, got {size}"
         )
-    return rank
+    return rank_of_percentile
 
 
 ComposableClaim = PureDP | ApproxDP | GaussianDP
@@ -372,10 +369,10 @@ def shift_mu(epsilon_ds: float) -> float:
     if epsilon > 700:
         return math.inf
     # the chance of a wrong guess, as that of a right one rounds to 1
-    odds = math.exp(-epsilon)
-    wrong_probability = np.array([odds / (1 + odds)])
-    (quantile,) = _core.normal_quantile(wrong_probability)
-    return float(-2 * quantile * (1 + 1e-15))
+    odds_of_wrong_guess = math.exp(-epsilon)
+    probability_of_wrong_guess = odds_of_wrong_guess / (1 + odds_of_wrong_guess)
+    (normal_quantile,) = _core.normal_quantile(np.array([probability_of_wrong_guess]))
+    return float(-2 * normal_quantile * (1 + 1e-15))
 
 
 def shift_delta(log_odds: ArrayInput, member: ArrayInput | HasMember, epsilon: float) -> float:
@@ -398,16 +395,22 @@ def shift_delta(log_odds: ArrayInput, member: ArrayInput | HasMember, epsilon: f
     """
     tested_epsilon = checks.real(epsilon, name="epsilon", least=0)
     order = ExampleOrder()
-    odds = _read_log_odds(order.placed(log_odds, "log_odds"))
-    is_member = order.member(member, odds.size)
-    losses = np.where(is_member, odds, -odds)
-    is_beyond = losses > tested_epsilon  # by cases: inf - inf is NaN
+    placed_log_odds = _placed_log_odds(order, log_odds)
+    is_member = order.member(member, placed_log_odds.size)
+    privacy_losses = np.where(is_member, placed_log_odds, -placed_log_odds)
+    exceeds_epsilon = privacy_losses > tested_epsilon  # by cases: inf - inf is NaN
     epsilon_minus_loss = np.subtract(
-        tested_epsilon, losses, out=np.zeros(losses.size), where=is_beyond
+        tested_epsilon,
+        privacy_losses,
+        out=np.zeros(privacy_losses.size),
+        where=exceeds_epsilon,
     )
     hockey_stick = -np.expm1(epsilon_minus_loss)
-    sides = (is_member, ~is_member)
-    return float(max(hockey_stick[side].mean() for side in sides if side.any()))
+    deltas_of_classes = list[float]()
+    for is_in_class in (is_member, ~is_member):
+        if is_in_class.any():
+            deltas_of_classes.append(float(hockey_stick[is_in_class].mean()))
+    return max(deltas_of_classes)
 
 
 def _remaining_mu(joint_mu: float, mu_of_features: float) -> float:

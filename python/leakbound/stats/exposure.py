@@ -48,39 +48,45 @@ def log_evidence(right: IntArray, wrong: IntArray) -> FloatArray:
         Counts, from 0 on. Where no more guesses are right than wrong, there is no evidence, and the
         logarithm is -inf (e is at most 1 there).
     """
-    log_ratios = np.full(right.size, -np.inf)
+    log_likelihood_ratios = np.full(right.size, -np.inf)
     places_with_evidence = np.flatnonzero(right > wrong)
-    for start in range(0, places_with_evidence.size, _BLOCK_SIZE):
-        block = places_with_evidence[start : start + _BLOCK_SIZE]
-        right_in_block = right[block].astype(float)
-        wrong_in_block = wrong[block].astype(float)
-        log_ratios[block] = _log_integral(right_in_block, wrong_in_block)
-    return log_ratios
+    for first_place in range(0, places_with_evidence.size, _BLOCK_SIZE):
+        places = places_with_evidence[first_place : first_place + _BLOCK_SIZE]
+        log_likelihood_ratios[places] = _log_likelihood_ratio_integrals(
+            right_guesses=right[places, None].astype(float),
+            wrong_guesses=wrong[places, None].astype(float),
+        )
+    return log_likelihood_ratios
 
 
-def _log_integral(right: FloatArray, wrong: FloatArray) -> FloatArray:
-    """Integrate around the mode, by Gauss and Legendre's rule: what is left out is positive."""
-    guesses = right + wrong
-    modes = np.sqrt(2 * wrong / guesses)
-    deviations = np.sqrt(right) / guesses
-    lower_limits = np.maximum(modes - _MOST_DEVIATIONS * deviations, 0.0)
-    upper_limits = np.minimum(modes + _MOST_DEVIATIONS * deviations, 1.0)
-    half_widths = (upper_limits - lower_limits)[:, None] / 2
-    t = lower_limits[:, None] + half_widths * (1 + _NODES)
+def _log_likelihood_ratio_integrals(
+    right_guesses: FloatArray, wrong_guesses: FloatArray
+) -> FloatArray:
+    """Integrate around the mode, by Gauss and Legendre's rule: what is left out is positive.
+
+    Counts are columns, shape (n, 1).
+    """
+    all_guesses = right_guesses + wrong_guesses
+    modes = np.sqrt(2 * wrong_guesses / all_guesses)
+    largest_deviations = _MOST_DEVIATIONS * (np.sqrt(right_guesses) / all_guesses)
+    lower_limits = np.maximum(modes - largest_deviations, 0.0)
+    upper_limits = np.minimum(modes + largest_deviations, 1.0)
+    half_widths = (upper_limits - lower_limits) / 2
+    t = lower_limits + half_widths * (1 + _NODES)
     # ln of the integrand (2 - t²)^w t^2i
-    log_of_right = right[:, None] * np.log(2 - t**2)
-    log_of_wrong = 2 * wrong[:, None] * np.log(t)
-    log_integrand = log_of_right + log_of_wrong
-    largest_logs = log_integrand.max(axis=1, keepdims=True)
-    weighted_integrand = np.exp(log_integrand - largest_logs) * _WEIGHTS * half_widths
-    scaled_integral = weighted_integrand.sum(axis=1)
-    log_integral = largest_logs.ravel() + np.log(scaled_integral)
-    return np.asarray(log_integral - _ROUNDING - _ROUNDING_OF_ONE * guesses)
+    log_of_right_factor = right_guesses * np.log(2 - t**2)
+    log_integrand = log_of_right_factor + 2 * wrong_guesses * np.log(t)
+    largest_logarithms = log_integrand.max(axis=1, keepdims=True)
+    weighted_integrand = np.exp(log_integrand - largest_logarithms) * _WEIGHTS * half_widths
+    log_of_scaled_integral = np.log(weighted_integrand.sum(axis=1, keepdims=True))
+    log_integral = largest_logarithms + log_of_scaled_integral
+    rounded_down: FloatArray = log_integral - _ROUNDING - _ROUNDING_OF_ONE * all_guesses
+    return rounded_down.ravel()
 
 
-def _p_value_of_evidence(log_evidence: FloatArray) -> FloatArray:
+def _p_value_of_evidence(log_likelihood_ratios: FloatArray) -> FloatArray:
     """Return 1/e, by Ville's inequality the largest probability of that evidence; never 0."""
-    return np.maximum(np.exp(-log_evidence), _SMALLEST_P_VALUE)
+    return np.maximum(np.exp(-log_likelihood_ratios), _SMALLEST_P_VALUE)
 
 
 def surely_seen_from(level: float) -> int:
@@ -92,10 +98,10 @@ def surely_seen_from(level: float) -> int:
         Probability β of a false count, in (0, 1).
     """
     most_needed = int(-np.log2(level)) + 64  # e(w, 0) is 2^w / (2w + 2) at least
-    right = np.arange(1, most_needed)
-    wrong = np.zeros_like(right)
-    p_values = _p_value_of_evidence(log_evidence(right, wrong))
-    return int(right[p_values <= level][0])
+    right_guesses = np.arange(1, most_needed)
+    no_wrong_guesses = np.zeros_like(right_guesses)
+    p_values = _p_value_of_evidence(log_evidence(right_guesses, no_wrong_guesses))
+    return int(right_guesses[p_values <= level].min())
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,23 +128,22 @@ class PairGuesses:
             The score of the one used minus that of the other: 0 is no guess. Sizes may not depend
             on which of the two was used.
         """
-        most_confident_first = np.argsort(-np.abs(apart), kind="stable")
-        is_guess = apart[most_confident_first] != 0
-        pairs = most_confident_first[is_guess]
-        confidences = np.abs(apart[pairs])
+        pairs_by_confidence = np.argsort(-np.abs(apart), kind="stable")
+        guessed_pairs = pairs_by_confidence[: np.count_nonzero(apart)]
+        confidences = np.abs(apart[guessed_pairs])
         differs_from_next = confidences[1:] != confidences[:-1]
-        is_last_of_ties = np.append(differs_from_next, True)[: pairs.size]
+        is_last_of_ties = np.append(differs_from_next, True)[: guessed_pairs.size]
         return cls(
-            pairs=pairs.astype(np.int64),
-            hits=apart[pairs] > 0,
+            pairs=guessed_pairs.astype(np.int64),
+            hits=apart[guessed_pairs] > 0,
             ends=np.flatnonzero(is_last_of_ties),
         )
 
     @property
     def right(self) -> IntArray:
         """Right guesses up to each threshold."""
-        right_so_far = np.cumsum(self.hits)
-        return np.asarray(right_so_far[self.ends], dtype=np.int64)
+        right_up_to_each_guess = np.cumsum(self.hits, dtype=np.int64)
+        return right_up_to_each_guess[self.ends]
 
     @property
     def wrong(self) -> IntArray:
@@ -156,22 +161,22 @@ class PairGuesses:
 
         It is above 0 exactly if `p_value` is at most the level.
         """
-        right = self.right
-        wrong = self.wrong
-        certified = 0
-        too_many = int(right.max(initial=0)) + 1
-        while too_many - certified > 1:
-            count = (certified + too_many) // 2
+        right_guesses = self.right
+        wrong_guesses = self.wrong
+        certified_count = 0
+        too_large_count = int(right_guesses.max(initial=0)) + 1
+        while too_large_count - certified_count > 1:
+            count = (certified_count + too_large_count) // 2
             # W - f(I) is at least this count where e(W - count + 1, I) is at least 1/β.
-            p_values = _p_value_of_evidence(log_evidence(right - count + 1, wrong))
+            p_values = _p_value_of_evidence(log_evidence(right_guesses - count + 1, wrong_guesses))
             is_certified = p_values <= level
             if is_certified.any():
-                certified = count
-                right = right[is_certified]
-                wrong = wrong[is_certified]
+                certified_count = count
+                right_guesses = right_guesses[is_certified]
+                wrong_guesses = wrong_guesses[is_certified]
             else:
-                too_many = count
-        return certified
+                too_large_count = count
+        return certified_count
 
     def listed(self, rate: float) -> IntArray:
         """Return pairs guessed right, such that a share of at most `rate` is false, on average.
@@ -181,9 +186,8 @@ class PairGuesses:
         makes it no likelier than not. (Barber, Candès and Samworth 2020, Theorem 1, as in
         `leakbound.results.Exposed`.)
         """
-        thresholds = np.flatnonzero(1 + self.wrong <= rate * self.right)
-        if not thresholds.size:
-            return self.pairs[:0]
-        last_guess = self.ends[thresholds[-1]]
-        guesses = slice(last_guess + 1)
-        return self.pairs[guesses][self.hits[guesses]]
+        has_few_false_guesses = 1 + self.wrong <= rate * self.right
+        last_listed_guess = self.ends[has_few_false_guesses].max(initial=-1)
+        pairs_up_to_threshold = self.pairs[: last_listed_guess + 1]
+        hits_up_to_threshold = self.hits[: last_listed_guess + 1]
+        return pairs_up_to_threshold[hits_up_to_threshold]
