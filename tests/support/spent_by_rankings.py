@@ -213,7 +213,7 @@ def bets_have_the_whole_on_average() -> None:
     claim = lb.GaussianDP()
     stream = lb.Stream(claim=claim, confidence=SURE).update(leaking(2.5), MEMBER)
     mu, bets = stream.bound, stream._bets
-    left = bets.won(mu, 200, stream._counts, bets.place(mu))
+    left = bets.log_wealth(mu, 200, stream._counts, bets.interval_of(mu))
     near(float(np.exp(left).mean()), 1 / BETA, 1e-2)
 
 

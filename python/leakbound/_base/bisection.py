@@ -53,3 +53,28 @@ def halved(
         else:
             high = between
     return low, high
+
+
+def doubled_and_halved(
+    holds: Callable[[float], bool], *, width: float = 0.0, most: int = 2000
+) -> tuple[float, float]:
+    """Double a number from 1 on while something holds, and halve the bracket in which it ends.
+
+    Parameters
+    ----------
+    holds : callable
+        Of a positive number: True up to some number, and False above it.
+    width, most
+        As for `halved`.
+
+    Returns
+    -------
+    tuple of float
+        As of `halved`; the first is 0 if it held for no number that was asked about.
+    """
+    low = 0.0
+    high = 1.0
+    while holds(high):
+        low = high
+        high = 2 * high
+    return halved(low, high, holds, width=width, most=most)

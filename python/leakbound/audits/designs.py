@@ -25,12 +25,12 @@ SHARED = ("claim", "confidence", "cuts", "sides", "ids", "by", "seed")
 def design_of(name: str) -> type[AnyDesign]:
     """Return the class of a design by its name, one from outside the package too."""
     if name in DESIGNS:
-        known: type[AnyDesign] = getattr(audits, DESIGNS[name])
-        return known
-    outside: type[AnyDesign] | None = derived(Design, name)
-    if outside is None:
+        design_of_package: type[AnyDesign] = getattr(audits, DESIGNS[name])
+        return design_of_package
+    derived_design: type[AnyDesign] | None = derived(Design, name)
+    if derived_design is None:
         raise FormatError(f"unknown design {name!r:.60}: import the module that defines it")
-    return outside
+    return derived_design
 
 
 def is_known(name: str) -> bool:
@@ -40,19 +40,19 @@ def is_known(name: str) -> bool:
 
 def parameters_of(name: str) -> set[str]:
     """Return what an audit takes; what `Choices` drew is stored as `member`."""
-    names = {"scores", *SHARED, *SUBGROUP, *signature(design_of(name)).parameters}
+    parameter_names = {"scores", *SHARED, *SUBGROUP, *signature(design_of(name)).parameters}
     if name == "choices":
-        return names - {"chosen"} | {"member"}
-    return names
+        return parameter_names - {"chosen"} | {"member"}
+    return parameter_names
 
 
 def audit_of(design: str, scores: Any, **options: Any) -> Any:
     """Audit scores by the name of a design and all options together, as they are stored."""
-    shared = {name: options.pop(name) for name in SHARED if name in options}
+    shared_options = {name: options.pop(name) for name in SHARED if name in options}
     if design == "choices":
         options["chosen"] = options.pop("member")
-    part = {name: options.pop(name) for name in SUBGROUP if name in options}
-    result = audit(scores, design_of(design)(**options), **shared)
-    if part:
-        return one_of(result, **part)
-    return result
+    options_of_subgroup = {name: options.pop(name) for name in SUBGROUP if name in options}
+    design_result = audit(scores, design_of(design)(**options), **shared_options)
+    if options_of_subgroup:
+        return one_of(design_result, **options_of_subgroup)
+    return design_result

@@ -5,7 +5,7 @@ from bisect import bisect_right
 import numpy as np
 
 import leakbound._core as _core
-from leakbound._base.types import BoolArray, FloatArray, IntArray
+from leakbound._base.types import AnyArray, BoolArray, FloatArray, IntArray
 from leakbound.cuts import BestCut, CurvePoints, Proof
 from leakbound.cuts.games import ScoreCounts
 from leakbound.report.parts import LOW_RATES
@@ -49,10 +49,10 @@ def curve(proof: Proof) -> Curve:
 
 def roc(ranking: _core.Ranking) -> Roc:
     """Return a ranking as a membership test, with the thresholds of its key numbers."""
-    spread_thresholds = np.column_stack(ranking.roc(POINTS))
-    thresholds = np.concatenate([spread_thresholds, _key_thresholds(ranking)])
-    guesses, first_rows = np.unique(thresholds[:, 0], return_index=True)
-    members = thresholds[first_rows, 1]
+    evenly_spread_thresholds = np.column_stack(ranking.roc(POINTS))
+    thresholds = np.concatenate([evenly_spread_thresholds, _key_thresholds(ranking)])
+    guesses, first_thresholds = np.unique(thresholds[:, 0], return_index=True)
+    members = thresholds[first_thresholds, 1]
     non_members = ranking.examples - ranking.members
     return Roc(
         guesses=guesses,
@@ -95,15 +95,15 @@ def histogram(scores: FloatArray, member: BoolArray) -> Histogram:
 def histogram_of(counts: ScoreCounts) -> Histogram:
     """Draw the histogram of scores that may be counted."""
     is_finite = np.isfinite(counts.values)
-    low = 0.0
-    high = 0.0
+    lowest_edge = 0.0
+    highest_edge = 0.0
     if is_finite.any():
-        low, high = _histogram_range(counts, is_finite)
-    if low == high:
-        low -= 0.5
-        high += 0.5
+        lowest_edge, highest_edge = _histogram_range(counts, is_finite)
+    if lowest_edge == highest_edge:
+        lowest_edge -= 0.5
+        highest_edge += 0.5
     # Halves, as the difference of two large scores may be infinite.
-    edges = 2 * np.linspace(low / 2, high / 2, _BINS + 1)
+    edges = 2 * np.linspace(lowest_edge / 2, highest_edge / 2, _BINS + 1)
     bin_of_score = np.searchsorted(edges[1:-1], counts.values, side="right")
     members = np.bincount(bin_of_score, weights=counts.members, minlength=_BINS)
     non_members = np.bincount(bin_of_score, weights=counts.others, minlength=_BINS)
@@ -123,9 +123,9 @@ def _histogram_range(counts: ScoreCounts, is_finite: BoolArray) -> tuple[float, 
     examples_at = counts.members + counts.others
     examples_up_to = np.cumsum(examples_at[is_finite])
     ranks_of_quantiles = np.multiply(_DRAWN_QUANTILES, examples_up_to[-1] - 1)
-    rows = np.searchsorted(examples_up_to, ranks_of_quantiles, side="right")
-    low, high = finite_scores[rows]
-    return float(low), float(high)
+    rows_of_quantiles = np.searchsorted(examples_up_to, ranks_of_quantiles, side="right")
+    low_score, high_score = finite_scores[rows_of_quantiles]
+    return float(low_score), float(high_score)
 
 
 def _with_chosen_cut(points: CurvePoints, best: BestCut) -> CurvePoints:
@@ -133,12 +133,14 @@ def _with_chosen_cut(points: CurvePoints, best: BestCut) -> CurvePoints:
     guesses, correct, logit_bounds = points
     if best.cut == 0:
         return points
-    first_row = int(np.searchsorted(guesses, best.cut, side="left"))
-    end_row = int(np.searchsorted(guesses, best.cut, side="right"))
+    first_equal_cut, end_of_equal_cuts = np.searchsorted(guesses, [best.cut, best.cut + 1])
+    equal_cuts = slice(first_equal_cut, end_of_equal_cuts)
 
-    same_cut = slice(first_row, end_row)
+    def with_chosen(values: AnyArray, chosen_value: float) -> AnyArray:
+        return np.insert(np.delete(values, equal_cuts), first_equal_cut, chosen_value)
+
     return (
-        np.insert(np.delete(guesses, same_cut), first_row, best.cut),
-        np.insert(np.delete(correct, same_cut), first_row, best.successes),
-        np.insert(np.delete(logit_bounds, same_cut), first_row, best.logit),
+        with_chosen(guesses, best.cut),
+        with_chosen(correct, best.successes),
+        with_chosen(logit_bounds, best.logit),
     )

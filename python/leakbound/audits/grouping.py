@@ -37,55 +37,55 @@ def bound_of_one_record(bound: float, copies: int) -> float:
     """Return a bound on all copies at once as one on a single record, rounded down."""
     if copies == 1:
         return bound
-    part = bound / copies
-    if part * copies <= bound:
-        return part
-    return math.nextafter(part, 0.0)
+    equal_share = bound / copies
+    if equal_share * copies <= bound:
+        return equal_share
+    return math.nextafter(equal_share, 0.0)
 
 
 def fields_of_one_record(group_fields: Named, copies: int, sides: Sides) -> Named:
     """Return the fields of a result about all copies at once that differ for one record."""
     claim: Claim = group_fields["claim"]
-    bound = bound_of_one_record(group_fields["bound"], copies)
+    record_bound = bound_of_one_record(group_fields["bound"], copies)
     group_ceiling: Lazy[float] = group_fields["_ceiling"]
     group_curve: Lazy[Curve] = group_fields["_curve"]
-    ceiling = Lazy(lambda: bound_of_one_record(group_ceiling.value, copies))
+    record_ceiling = Lazy(lambda: bound_of_one_record(group_ceiling.value, copies))
     warnings = list[str]()
     for warning in group_fields["warnings"]:
-        text = warning
+        warning_with_copies = warning
         if "perfect attack" in warning:  # a warning that names a bound
-            text = f"{warning} (of {copies} copies at once)"
-        warnings.append(text)
+            warning_with_copies = f"{warning} (of {copies} copies at once)"
+        warnings.append(warning_with_copies)
     return {
-        "bound": bound,
+        "bound": record_bound,
         "options": _options_of_one_record(group_fields["options"], copies),
         "warnings": tuple(warnings),
         "theorem": _group_privacy_theorem(claim, copies) + group_fields["theorem"],
-        "rejected": claim.rejected(bound, sides),
-        "_ceiling": ceiling,
+        "rejected": claim.rejected(record_bound, sides),
+        "_ceiling": record_ceiling,
         "_curve": Lazy(lambda: _curve_of_one_record(group_curve.value, copies)),
-        "_rejectable": Lazy(lambda: claim.rejected(ceiling.value, sides)),
+        "_rejectable": Lazy(lambda: claim.rejected(record_ceiling.value, sides)),
     }
 
 
 def _curve_of_one_record(group_curve: Curve, copies: int) -> Curve:
     """Return a curve of bounds on all copies at once as one of bounds on a single record."""
-    part = group_curve.bound / copies
-    is_above = part * copies > group_curve.bound
-    rounded_down = part * (1 - 2**-52)
-    return replace(group_curve, bound=np.where(is_above, rounded_down, part))
+    equal_shares = group_curve.bound / copies
+    is_rounded_up = equal_shares * copies > group_curve.bound
+    rounded_down = equal_shares * (1 - 2**-52)
+    return replace(group_curve, bound=np.where(is_rounded_up, rounded_down, equal_shares))
 
 
 def _options_of_one_record(group_options: Mapping[str, JsonValue], copies: int) -> JsonObject:
     """Return options of a proof, the bounds among them for a single record, and the copies."""
-    options: Named = {**group_options, "copies": copies}
-    if "attacks" in options:
-        bounds = dict[str, float]()
-        for attack, group_bound in options["attacks"].items():
-            bounds[attack] = bound_of_one_record(group_bound, copies)
-        options["attacks"] = bounds
-        options["attacks_cost"] = bound_of_one_record(options["attacks_cost"], copies)
-    return options
+    record_options: Named = {**group_options, "copies": copies}
+    if "attacks" in record_options:
+        bounds_of_attacks = dict[str, float]()
+        for attack, group_bound in record_options["attacks"].items():
+            bounds_of_attacks[attack] = bound_of_one_record(group_bound, copies)
+        record_options["attacks"] = bounds_of_attacks
+        record_options["attacks_cost"] = bound_of_one_record(record_options["attacks_cost"], copies)
+    return record_options
 
 
 def _group_privacy_theorem(claim: Claim, copies: int) -> str:
@@ -101,21 +101,21 @@ def _group_privacy_theorem(claim: Claim, copies: int) -> str:
     )
 
 
-def sentences_on_copies_and_delta(copies: int, what: str, delta: float) -> str:
+def sentences_on_copies_and_delta(copies: int, unit_name: str, delta: float) -> str:
     """Return what is assumed of copies and δ, to be put behind the change that is assumed."""
     sentences = ""
     of_all_copies = ""
     if copies > 1:
-        sentences = _sentence_on_copies(copies, what)
+        sentences = _sentence_on_copies(copies, unit_name)
         of_all_copies = " for all of them"
     if delta:
         sentences += f" δ is {delta:g}{of_all_copies}."
     return sentences
 
 
-def _sentence_on_copies(copies: int, what: str) -> str:
+def _sentence_on_copies(copies: int, unit_name: str) -> str:
     """Return what is assumed of several copies."""
     return (
-        f" Each {what} that was trained on was in the training data at most {copies} times, and "
-        f"the bound on {copies} at once is converted to one by group privacy."
+        f" Each {unit_name} that was trained on was in the training data at most {copies} times, "
+        f"and the bound on {copies} at once is converted to one by group privacy."
     )

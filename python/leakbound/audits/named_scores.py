@@ -18,21 +18,24 @@ _NO_ATTACKS = ("id", "member")
 def scores_by_attack(scores: Any) -> Named | None:
     """Return scores by name if they are a mapping, columns of a frame or rows; else None."""
     if not isinstance(scores, list | tuple | np.ndarray):
-        columns = _score_columns(scores)
-        if columns is not None:
-            _check_attack_names(columns)
-            return columns
-    if _are_rows_of_attacks(scores):
-        return {f"attack {row}": values for row, values in enumerate(scores)}
+        scores_by_name = _named_score_columns(scores)
+        if scores_by_name is not None:
+            _check_attack_names(scores_by_name)
+            return scores_by_name
+    if _are_rows_of_scores(scores):
+        return {
+            f"attack {attack_number}": scores_of_attack
+            for attack_number, scores_of_attack in enumerate(scores)
+        }
     return None
 
 
-def _are_rows_of_attacks(scores: Any) -> bool:
+def _are_rows_of_scores(scores: Any) -> bool:
     """Return whether scores are rows, one of each attack, and no vector or column."""
     if isinstance(scores, list | tuple):
         return len(scores) > 0 and isinstance(scores[0], list | tuple | np.ndarray)
-    shape: tuple[int, ...] = getattr(scores, "shape", ())
-    return len(shape) == 2 and shape[1] != 1
+    table_shape: tuple[int, ...] = getattr(scores, "shape", ())
+    return len(table_shape) == 2 and table_shape[1] != 1
 
 
 def refuse_membership_as_attack(
@@ -41,9 +44,9 @@ def refuse_membership_as_attack(
     """Refuse a column of a table that is membership itself, and so no attack."""
     if isinstance(scores, list | tuple | np.ndarray) or type(scores) is dict:
         return
-    for name, values in attacks.items():
-        above_lowest = values > values.min()
-        if np.array_equal(above_lowest, member) and np.unique(values).size == 2:
+    for name, scores_of_attack in attacks.items():
+        is_above_lowest = scores_of_attack > scores_of_attack.min()
+        if np.array_equal(is_above_lowest, member) and np.unique(scores_of_attack).size == 2:
             raise InputError(
                 f"column {name!r} of scores is membership itself: name the columns that are "
                 f"attacks, such as scores[['score']]; if {name!r} is one, pass "
@@ -51,23 +54,24 @@ def refuse_membership_as_attack(
             )
 
 
-def _check_attack_names(columns: Named) -> None:
+def _check_attack_names(scores_by_name: Named) -> None:
     """Refuse names that files have for what is no attack."""
-    attacks = list[str]()
-    others = list[str]()
-    for name in columns:
+    attack_names = list[str]()
+    reserved_names = list[str]()
+    for name in scores_by_name:
         if name in _NO_ATTACKS:
-            others.append(name)
+            reserved_names.append(name)
         else:
-            attacks.append(name)
-    if others:
+            attack_names.append(name)
+    if reserved_names:
         raise InputError(
-            f"scores has {others[0]!r}, which is not an attack: pass the columns of attacks alone, "
-            f"such as scores[{attacks or ['score']!r:.60}], and membership to the design"
+            f"scores has {reserved_names[0]!r}, which is not an attack: pass the columns of "
+            f"attacks alone, such as scores[{attack_names or ['score']!r:.60}], and membership to "
+            "the design"
         )
 
 
-def _score_columns(scores: object) -> Named | None:
+def _named_score_columns(scores: object) -> Named | None:
     """Return the columns of a frame, or the values of a mapping, by name; else None."""
     if isinstance(scores, Mapping):
         if scores and all(isinstance(value, Real) for value in scores.values()):
@@ -77,10 +81,10 @@ def _score_columns(scores: object) -> Named | None:
             )
         return dict(scores)
     refuse_unread(scores, "scores")
-    names = column_names(scores)
-    if not names or not hasattr(scores, "__getitem__"):
+    names_of_columns = column_names(scores)
+    if not names_of_columns or not hasattr(scores, "__getitem__"):
         return None
-    for name in names:
-        if not isinstance(name, str) or names.count(name) > 1:
+    for name in names_of_columns:
+        if not isinstance(name, str) or names_of_columns.count(name) > 1:
             raise InputError(f"columns of scores must have different names, got {name!r}")
-    return {name: scores[name] for name in names}
+    return {name: scores[name] for name in names_of_columns}

@@ -15,10 +15,10 @@ from leakbound._base.types import AnyArray, BoolArray, FloatArray, Sides
 from leakbound.cuts.games import PairsGame, Ties, parts_of, tie_breaker
 
 # Pairs that are looked at in one go.
-_PART = 1 << 13
-_ONE = np.uint64(1)
+_PAIRS_AT_ONCE = 1 << 13
+_CORRECT_BIT = np.uint64(1)
 # Where the bits of a block begin: below are those of a place, and one that says who is right.
-_BLOCK = np.uint64(32)
+_FIRST_BLOCK_BIT = np.uint64(32)
 Rows: TypeAlias = slice | AnyArray
 
 
@@ -44,91 +44,108 @@ class SplitGame(PairsGame):
 
     def ranked(self, ties: Ties = "together") -> _core.Ranking:
         """Rank the guesses by confidence, right ones as members."""
-        entries = self._sorted()
-        unguessed = int(np.searchsorted(entries, np.uint64(2)))
-        if ties == "together" and unguessed < entries.size:
-            entries = entries[unguessed:]
-        downwards = entries[::-1]
-        right = np.empty(entries.size, dtype=np.bool_)
-        block_end = np.ones(entries.size, dtype=np.bool_)
-        for part in parts_of(entries.size, _PART):
-            right[part] = downwards[part] & _ONE
-            sizes = downwards[part.start : part.stop + 1] >> _ONE
-            block_end[part][: sizes.size - 1] = sizes[1:] != sizes[:-1]
-        del entries, downwards
-        return _core.Ranking.in_order(right, block_end)
+        packed_guesses = self._packed_guesses()
+        if ties == "together":
+            equal_pairs = int(np.searchsorted(packed_guesses, np.uint64(2)))
+            if equal_pairs < packed_guesses.size:
+                packed_guesses = packed_guesses[equal_pairs:]
+        packed_downwards = packed_guesses[::-1]
+        is_correct = np.empty(packed_guesses.size, dtype=np.bool_)
+        ends_block = np.ones(packed_guesses.size, dtype=np.bool_)
+        for part in parts_of(packed_guesses.size, _PAIRS_AT_ONCE):
+            is_correct[part] = packed_downwards[part] & _CORRECT_BIT
+            part_and_next = slice(part.start, part.stop + 1)
+            difference_sizes = packed_downwards[part_and_next] >> _CORRECT_BIT
+            differs_from_next = difference_sizes[1:] != difference_sizes[:-1]
+            ends_block[part][: differs_from_next.size] = differs_from_next
+        del packed_guesses, packed_downwards
+        return _core.Ranking.in_order(is_correct, ends_block)
 
     def untied(self) -> _core.Ranking:
         """See `Game.untied`, by the size of the difference."""
         # 1. Right guesses from the smallest difference up, and which of them are tied.
-        entries = self._sorted()
-        right = np.empty(entries.size, dtype=np.bool_)
-        tied = np.empty(entries.size, dtype=np.bool_)
+        packed_guesses = self._packed_guesses()
+        is_correct = np.empty(packed_guesses.size, dtype=np.bool_)
+        is_tied = np.empty(packed_guesses.size, dtype=np.bool_)
         tied_sizes = []
-        for part in parts_of(entries.size, _PART):
-            right[part] = entries[part] & _ONE
-            sizes = entries[part] >> _ONE
-            as_before = np.zeros(sizes.size, dtype=np.bool_)
-            as_before[1:] = sizes[1:] == sizes[:-1]
+        for part in parts_of(packed_guesses.size, _PAIRS_AT_ONCE):
+            is_correct[part] = packed_guesses[part] & _CORRECT_BIT
+            difference_sizes = packed_guesses[part] >> _CORRECT_BIT
+            equals_previous = np.zeros(difference_sizes.size, dtype=np.bool_)
+            equals_previous[1:] = difference_sizes[1:] == difference_sizes[:-1]
             if part.start:
-                as_before[0] = entries[part.start - 1] >> _ONE == sizes[0]
-            as_after = np.zeros(sizes.size, dtype=np.bool_)
-            as_after[:-1] = as_before[1:]
-            if part.stop < entries.size:
-                as_after[-1] = entries[part.stop] >> _ONE == sizes[-1]
-            tied[part] = as_before | as_after
-            tied_sizes.append(sizes[as_after & ~as_before])
-        del entries
+                previous_size = packed_guesses[part.start - 1] >> _CORRECT_BIT
+                equals_previous[0] = previous_size == difference_sizes[0]
+            equals_next = np.zeros(difference_sizes.size, dtype=np.bool_)
+            equals_next[:-1] = equals_previous[1:]
+            if part.stop < packed_guesses.size:
+                next_size = packed_guesses[part.stop] >> _CORRECT_BIT
+                equals_next[-1] = next_size == difference_sizes[-1]
+            is_tied[part] = equals_previous | equals_next
+            tied_sizes.append(difference_sizes[equals_next & ~equals_previous])
+        del packed_guesses
         # 2. Within each block of ties the order is random.
-        self._shuffle_ties(right, tied, np.concatenate(tied_sizes))
-        return _core.Ranking.in_order(np.ascontiguousarray(right[::-1]))
+        self._shuffle_ties(is_correct, is_tied, np.concatenate(tied_sizes))
+        correct_downwards = np.ascontiguousarray(is_correct[::-1])
+        return _core.Ranking.in_order(correct_downwards)
 
-    def _sorted(self) -> AnyArray:
-        """Return the sizes of differences as words, the last bit of each for who is right.
+    def _packed_guesses(self) -> AnyArray:
+        """Return the sorted sizes of differences as words, the last bit of each for who is right.
 
         Sizes have no sign, so that there is a bit to spare, and words are in the order of sizes.
         """
-        entries = np.empty(self.examples, dtype=np.uint64)
-        for part in parts_of(self.examples, _PART):
-            size, right = self._guesses(part)
-            entries[part] = size << _ONE | right
-        entries.sort()
-        return entries
+        packed_guesses = np.empty(self.examples, dtype=np.uint64)
+        for part in parts_of(self.examples, _PAIRS_AT_ONCE):
+            difference_sizes, is_correct = self._guesses_about_pairs(part)
+            packed_guesses[part] = difference_sizes << _CORRECT_BIT | is_correct
+        packed_guesses.sort()
+        return packed_guesses
 
-    def _guesses(self, pairs: Rows) -> tuple[AnyArray, BoolArray]:
+    def _guesses_about_pairs(self, pairs: Rows) -> tuple[AnyArray, BoolArray]:
         """Return the sizes of some differences, as words, and which guesses are right."""
-        apart = self.stretch(self.given[self.members[pairs]])
-        apart -= self.stretch(self.given[self.others[pairs]])
-        right: BoolArray = (apart > 0) | (self.first[pairs] & (apart == 0))
-        return np.abs(apart, out=apart).view(np.uint64), right
+        differences = self.stretch(self.given[self.members[pairs]])
+        differences -= self.stretch(self.given[self.others[pairs]])
+        is_correct: BoolArray = (differences > 0) | (self.first[pairs] & (differences == 0))
+        difference_sizes = np.abs(differences, out=differences)
+        return difference_sizes.view(np.uint64), is_correct
 
-    def _shuffle_ties(self, right: BoolArray, tied: BoolArray, sizes: AnyArray) -> None:
-        """Put `right`, in increasing order of differences, in random order where they are `tied`.
+    def _shuffle_ties(
+        self, is_correct: BoolArray, is_tied: BoolArray, tied_sizes: AnyArray
+    ) -> None:
+        """Put right guesses, in increasing order of differences, in random order where tied.
 
-        Pairs of equal size, of which `sizes` has each once, are in the order of places that are
-        drawn, as in `ScoreGame.ranks`. The number of a size, the place and who is right are one
+        Pairs of equal size, of which `tied_sizes` has each once, are in the order of places that
+        are drawn, as in `ScoreGame.ranks`. The number of a size, the place and who is right are one
         integer of eight bytes.
         """
-        if not sizes.size:
+        if not tied_sizes.size:
             return
-        entries = np.empty(self.examples, dtype=np.uint64)
-        order = entries.view(np.uint32)[::2]  # until there is an entry in its place
-        for part in parts_of(self.examples, _PART):
-            order[part] = np.arange(part.start, part.stop)
-        tie_breaker(self.seed).shuffle(order)
-        count = 0
-        for part in parts_of(self.examples, _PART):
-            rows = order[part].copy()
-            size, is_right = self._guesses(rows)
-            block = np.minimum(np.searchsorted(sizes, size), sizes.size - 1).astype(np.uint64)
-            place = np.arange(part.start, part.stop, dtype=np.uint64)
-            found = (block << _BLOCK | place << _ONE | is_right)[sizes[block] == size]
-            entries[count : count + found.size] = found
-            count += found.size
-        entries[:count].sort()
-        count = 0
-        for part in parts_of(self.examples, _PART):
-            here = tied[part]
-            after = count + int(np.count_nonzero(here))
-            right[part][here] = entries[count:after] & _ONE
-            count = after
+        packed_guesses = np.empty(self.examples, dtype=np.uint64)
+        # Until there is a guess in its place
+        shuffled_pairs = packed_guesses.view(np.uint32)[::2]
+        parts = parts_of(self.examples, _PAIRS_AT_ONCE)
+        for part in parts:
+            shuffled_pairs[part] = np.arange(part.start, part.stop)
+        tie_breaker(self.seed).shuffle(shuffled_pairs)
+        tied_guesses = 0
+        for part in parts:
+            pairs = shuffled_pairs[part].copy()
+            difference_sizes, is_correct_guess = self._guesses_about_pairs(pairs)
+            block_numbers = np.searchsorted(tied_sizes, difference_sizes)
+            block_numbers = np.minimum(block_numbers, tied_sizes.size - 1)
+            is_tied_pair = tied_sizes[block_numbers] == difference_sizes
+            block_bits = block_numbers.astype(np.uint64) << _FIRST_BLOCK_BIT
+            places = np.arange(part.start, part.stop, dtype=np.uint64)
+            packed_part = block_bits | places << _CORRECT_BIT | is_correct_guess
+            packed_ties = packed_part[is_tied_pair]
+            next_tied_guess = tied_guesses + packed_ties.size
+            packed_guesses[tied_guesses:next_tied_guess] = packed_ties
+            tied_guesses = next_tied_guess
+        packed_guesses[:tied_guesses].sort()
+        tied_guesses = 0
+        for part in parts:
+            is_tied_here = is_tied[part]
+            next_tied_guess = tied_guesses + int(np.count_nonzero(is_tied_here))
+            packed_ties = packed_guesses[tied_guesses:next_tied_guess]
+            is_correct[part][is_tied_here] = packed_ties & _CORRECT_BIT
+            tied_guesses = next_tied_guess

@@ -336,8 +336,8 @@ class Stream:
         if not self._trials:
             return strongest_sequence(self._counts, bound)
         theta = max(bound, self._claim.search[0])
-        place = self._bets.place(theta)
-        log_wealth = self._bets.won(theta, self.m, self._counts, place)
+        interval = self._bets.interval_of(theta)
+        log_wealth = self._bets.log_wealth(theta, self.m, self._counts, interval)
         return int(log_wealth.max(axis=0).argmax())
 
     def _extend(self, ranking: _core.Ranking) -> None:

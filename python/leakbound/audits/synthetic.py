@@ -138,7 +138,8 @@ def audit_synthetic(
         An `AuditResult` whose bound is on replacing one record, with the attack that won, the
         usual similarity metrics and, if these attacks were made, what is certified of singling out,
         linkability and inference: `risks`. LeakboundError is raised if tables cannot be read or
-        differ in columns, the reference was chosen by membership, or a group is on both sides.
+        differ in columns, members and non-members are the same table, the reference was chosen by
+        membership, or a group is on both sides.
 
     Notes
     -----

@@ -1,5 +1,6 @@
 """The tables of an audit of synthetic data: how they are read, and what a reader should know."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Self, TypeAlias
@@ -9,6 +10,8 @@ from numpy.typing import NDArray
 
 from leakbound._base import shares
 from leakbound._base.checks import choice, shown
+from leakbound._base.messages import Message
+from leakbound._base.odds import log_choose
 from leakbound._base.tables import Column, TableInput, Writing, named, read_columns
 from leakbound._base.types import BoolArray, IntArray
 from leakbound.attacks.synthetic import Tables
@@ -189,6 +192,8 @@ class Inputs:
             seed=seed,
             progress=True,
         )
+        if records.groups is None:  # a group in both tables is refused
+            _check_tables_differ(tables.place, records)
         # The order and what a reference is judged by are of these records alone: a generator knows
         # the members, and must have no part in whether its bound is withheld.
         digests_of_records = digests([records.columns], roles.codes)
@@ -202,6 +207,36 @@ class Inputs:
         """Return the records as coordinates in which no other table has a part."""
         columns = self.records.columns
         return coordinates([columns], self.roles.codes, self.tables.seed, synthetic=False)
+
+
+def _check_tables_differ(place: IntArray, records: Records) -> None:
+    """Check that the tables do not hold the same records, unless a random split may give that.
+
+    `place` has one number for each record, the same for equal ones.
+    """
+    is_member = records.member
+    members_at = np.bincount(place[is_member], minlength=place.max() + 1)
+    others_at = np.bincount(place[~is_member], minlength=members_at.size)
+    if not np.array_equal(members_at, others_at):
+        return
+    strata: NDArray[np.generic] = np.zeros(is_member.size)
+    if records.strata is not None:
+        strata = records.strata
+    _, members_of_strata = np.unique(strata[is_member], return_counts=True)
+    # Of all splits that halve each stratum, the part that halves each set of equal records.
+    log_p_value = _log_number_of_halvings(members_at) - _log_number_of_halvings(members_of_strata)
+    if log_p_value < math.log(IMPOSSIBLE):
+        message = (
+            "members and non-members are the same table: in the columns compared, both have the "
+            "same {members:,} records, so nothing can tell which of them were trained on. Pass the "
+            "records that were held out as {nonmembers=}"
+        )
+        raise InputError(Message(message, members=int(members_at.sum())))
+
+
+def _log_number_of_halvings(half_sizes: IntArray) -> float:
+    """Return the logarithm of in how many ways sets of twice these sizes are cut in half."""
+    return sum(log_choose(2 * half_size, half_size) for half_size in half_sizes.tolist())
 
 
 def _check_secrets(secrets: Sequence[str], columns: Mapping[str, Column]) -> None:

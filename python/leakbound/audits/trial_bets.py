@@ -51,103 +51,116 @@ class Bets:
     sequences: tuple[GuessSequence, ...]
     level: float
 
-    def edge(self, place: int) -> float:
-        """Return the parameter at which the terms of a place begin."""
-        low, high = self.claim.search
-        return min(low + _FIRST_WIDTH * (_GROWTH_OF_WIDTHS**place - 1), high)
+    def lower_edge(self, interval: int) -> float:
+        """Return the parameter at which the terms of an interval begin."""
+        least_parameter, largest_parameter = self.claim.search
+        above_least = _FIRST_WIDTH * (_GROWTH_OF_WIDTHS**interval - 1)
+        return min(least_parameter + above_least, largest_parameter)
 
-    def place(self, theta: float) -> int:
-        """Return the place of a parameter: which terms are for it."""
-        if theta >= self.edge(_MOST_EDGES):
+    def interval_of(self, theta: float) -> int:
+        """Return the number of the interval of a parameter: which terms are for it."""
+        if theta >= self.lower_edge(_MOST_EDGES):
             return _MOST_EDGES
-        least, _ = self.claim.search
-        above_least = (theta - least) / _FIRST_WIDTH
-        place = int(math.log1p(above_least) / math.log(_GROWTH_OF_WIDTHS))
-        if self.edge(place + 1) <= theta:
-            return place + 1
-        return place
+        least_parameter, _ = self.claim.search
+        widths_above_least = (theta - least_parameter) / _FIRST_WIDTH
+        interval = int(math.log1p(widths_above_least) / math.log(_GROWTH_OF_WIDTHS))
+        if self.lower_edge(interval + 1) <= theta:
+            return interval + 1
+        return interval
 
-    def won(self, theta: float, trials: int, counts: IntArray, place: int) -> FloatArray:
+    def log_wealth(self, theta: float, trials: int, counts: IntArray, interval: int) -> FloatArray:
         """Return logarithms of what each bet has left of a stake of 1, shape (hopes, sequences).
 
         `trials` are all so far, guessed or not, and `counts` guesses and correct guesses, shape
-        (2, sequences). The terms are those of `place`.
+        (2, sequences). The terms are those of `interval`.
         """
-        terms = terms_of_bets(self, place)
-        guesses, correct = counts
-        sides: Sides = "both"
+        terms = terms_of_bets(self, interval)
+        guesses, correct_guesses = counts
+        guessed_sides: Sides = "both"
         if self.sequences[0].order == "member":
-            sides = "member"
-        failure_probabilities = self.claim.curve(theta, sides).delta(terms.log_odds)
-        sides_guessed = np.array(
+            guessed_sides = "member"
+        failure_probabilities = self.claim.curve(theta, guessed_sides).delta(terms.log_odds)
+        sides_of_sequence = np.array(
             [1.0 + (sequence.order == "interleaved") for sequence in self.sequences]
         )
         # The fee of a trial: what a failure adds, times the chance that a guess is about it.
         won_by_failure = np.expm1(terms.log_payoff_correct)
-        fees = trials * np.log1p(won_by_failure * failure_probabilities * sides_guessed / 2)
-        gains = terms.log_payoff_correct * correct
-        losses = terms.log_payoff_wrong * (guesses - correct) - fees
-        log_wealth: FloatArray = gains + losses - _ROUNDING_ALLOWANCE * (gains - losses)
-        return log_wealth
+        log_fees = trials * np.log1p(won_by_failure * failure_probabilities * sides_of_sequence / 2)
+        log_gains = terms.log_payoff_correct * correct_guesses
+        log_losses = terms.log_payoff_wrong * (guesses - correct_guesses) - log_fees
+        log_wealth_of_bets: FloatArray = (
+            log_gains + log_losses - _ROUNDING_ALLOWANCE * (log_gains - log_losses)
+        )
+        return log_wealth_of_bets
 
-    def refuted(self, theta: float, trials: int, counts: IntArray, place: int) -> bool:
+    def is_refuted_by_bets(
+        self, theta: float, trials: int, counts: IntArray, interval: int
+    ) -> bool:
         """Return whether the mean over all bets has reached the inverse of the level."""
-        log_wealth = self.won(theta, trials=trials, counts=counts, place=place)
+        log_wealth_of_bets = self.log_wealth(theta, trials=trials, counts=counts, interval=interval)
         # Ville's inequality: a mean of n fair stakes reaches 1/level with probability `level`.
-        needed_wealth = shares.BETS.price(log_wealth.size) / self.level
-        log_total_wealth = np.logaddexp.reduce(log_wealth.ravel())
+        needed_wealth = shares.BETS.price(log_wealth_of_bets.size) / self.level
+        log_total_wealth = np.logaddexp.reduce(log_wealth_of_bets.ravel())
         return bool(log_total_wealth >= math.log(needed_wealth))
 
     def bound(self, trials: int, counts: IntArray, least: float = 0.0) -> float:
         """Return a parameter below which all are refuted, from `least` on; at least `least`.
 
-        Fees grow with the parameter. So if terms refute the end of their place, they refute all of
-        it. No search goes beyond the last place: what is refuted there, no parameter explains.
+        Fees grow with the parameter. So if terms refute the end of their interval, they refute all
+        of it. No search goes beyond the last interval: no parameter explains what is refuted there.
         """
         first_parameter, last_parameter = self.claim.search
-        low = max(first_parameter, least)
-        place = self.place(low)
+        refuted_parameter = max(first_parameter, least)
+        interval = self.interval_of(refuted_parameter)
 
         def is_refuted(theta: float) -> bool:
-            return self.refuted(theta, trials=trials, counts=counts, place=place)
+            return self.is_refuted_by_bets(theta, trials=trials, counts=counts, interval=interval)
 
-        if not is_refuted(low):
+        if not is_refuted(refuted_parameter):
             return least
-        # 1. Places that are refuted to their ends, as far as the next one is at its beginning.
-        while is_refuted(high := self.edge(place + 1)):
-            low = high
-            place += 1
-            is_beyond_search = low == last_parameter or place >= _MOST_EDGES
-            if is_beyond_search or not is_refuted(low):
-                return low
-        # 2. Halves of a place.
+        # 1. Intervals that are refuted to their ends, as far as the next one is at its beginning.
+        while is_refuted(interval_end := self.lower_edge(interval + 1)):
+            refuted_parameter = interval_end
+            interval += 1
+            is_beyond_search = refuted_parameter == last_parameter or interval >= _MOST_EDGES
+            if is_beyond_search or not is_refuted(refuted_parameter):
+                return refuted_parameter
+        # 2. Halves of an interval.
         relative_width = max(_SEARCH_WIDTH, self.claim.width)
-        refuted, _ = halved(low, high, is_refuted, width=relative_width)
-        return refuted
+        largest_refuted, _ = halved(
+            refuted_parameter, interval_end, is_refuted, width=relative_width
+        )
+        return largest_refuted
 
 
 @lru_cache(maxsize=1024)
-def terms_of_bets(bets: Bets, place: int) -> Terms:
-    """Choose odds for a place: what the worst trial says at the last guess of a sequence."""
-    largest_parameter = bets.edge(place + 1)
-    worst_trial = pooled(bets.claim.curve(largest_parameter, "member"))
-    quantiles = worst_trial.share
-    membership_probabilities = np.diff(worst_trial.mass) / np.diff(quantiles)
-    last_interval = membership_probabilities.size - 1
+def terms_of_bets(bets_on_sequences: Bets, interval: int) -> Terms:
+    """Choose odds for an interval: what the worst trial says at the last guess of a sequence."""
+    largest_parameter = bets_on_sequences.lower_edge(interval + 1)
+    curve_of_worst_trial = pooled(bets_on_sequences.claim.curve(largest_parameter, "member"))
+    quantiles = curve_of_worst_trial.share
+    membership_probabilities = np.diff(curve_of_worst_trial.mass) / np.diff(quantiles)
+    last_quantile_interval = membership_probabilities.size - 1
 
     def membership_probability(quantile: float) -> float:
-        interval = np.searchsorted(quantiles, quantile) - 1
-        return float(membership_probabilities[np.clip(interval, 0, last_interval)])
+        quantile_interval = np.searchsorted(quantiles, quantile) - 1
+        return float(
+            membership_probabilities[np.clip(quantile_interval, 0, last_quantile_interval)]
+        )
 
     def last_accuracy(sequence: GuessSequence) -> float:
         if sequence.order == "member":
             return membership_probability(sequence.share)
-        of_members = membership_probability(sequence.share / 2)
-        of_others = 1 - membership_probability(1 - sequence.share / 2)
-        accuracies = {"member_half": of_members, "nonmember_half": of_others}
-        return accuracies.get(sequence.order, (of_members + of_others) / 2)
+        accuracy_about_members = membership_probability(sequence.share / 2)
+        accuracy_about_others = 1 - membership_probability(1 - sequence.share / 2)
+        accuracies = {
+            "member_half": accuracy_about_members,
+            "nonmember_half": accuracy_about_others,
+        }
+        mean_accuracy = (accuracy_about_members + accuracy_about_others) / 2
+        return accuracies.get(sequence.order, mean_accuracy)
 
-    accuracies = [last_accuracy(sequence) for sequence in bets.sequences]
+    accuracies = [last_accuracy(sequence) for sequence in bets_on_sequences.sequences]
     log_odds = logit(np.clip(accuracies, 0.5, _MOST_ACCURACY))
     hoped_log_odds = log_odds + _HOPED_EXCESS
     return Terms(

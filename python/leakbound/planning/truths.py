@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 import leakbound._core as _core
-from leakbound._base.bisection import halved
+from leakbound._base.bisection import doubled_and_halved
 from leakbound._base.checks import real
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, Sides
@@ -126,12 +126,7 @@ def _largest_gaussian_mu(epsilon: float, delta: float) -> float:
     def is_within(mu: float) -> bool:
         return gaussian(1, mu, seed=0).delta(epsilon) <= delta
 
-    low = 0.0
-    high = 1.0
-    while is_within(high):
-        low = high
-        high = 2 * high
-    largest_within, _ = halved(low, high, is_within, width=_RELATIVE_PRECISION)
+    largest_within, _ = doubled_and_halved(is_within, width=_RELATIVE_PRECISION)
     return largest_within
 
 

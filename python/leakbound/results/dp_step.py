@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NoReturn, TypeAlias
 
-from leakbound._base.bisection import halved
+from leakbound._base.bisection import doubled_and_halved
 from leakbound._base.checks import choice, integer, real
 from leakbound._base.formatting import up
 from leakbound._base.hints import hinted
@@ -312,9 +312,6 @@ def epsilon_of_scale(ratio: float, values: int, delta: float) -> float:
         return float(tail(squares / a**2, values)) - other - delta
 
     def largest(a: float) -> float:
-        high = 1.0
-        while excess(high, a) > 0:
-            high *= 2
-        return halved(0.0, high, lambda epsilon: excess(epsilon, a) > 0, most=_HALVINGS)[0]
+        return doubled_and_halved(lambda epsilon: excess(epsilon, a) > 0, most=_HALVINGS)[0]
 
     return max(largest(ratio), largest(1 / ratio))

@@ -51,7 +51,7 @@ def test_no_guess_about_a_worst_trial_wins_more_than_its_fee(name: str, order: P
     law = pooled(claim.curve(theta, "member"))
     share = law.share
     p = (np.diff(law.mass) / np.diff(share))[:, None, None]
-    for place in (0, bets.place(theta), bets.place(theta) + 20):
+    for place in (0, bets.interval_of(theta), bets.interval_of(theta) + 20):
         terms = terms_of_bets(bets, place)
         right, wrong = np.exp(terms.log_payoff_correct), np.exp(terms.log_payoff_wrong)
         best = np.maximum(1, right * p + wrong * (1 - p))
@@ -59,7 +59,7 @@ def test_no_guess_about_a_worst_trial_wins_more_than_its_fee(name: str, order: P
             best = np.maximum(best, right * (1 - p) + wrong * p)
         wins = np.log(np.tensordot(np.diff(share), best, 1))
         # Where nothing was guessed, bets have lost their fees; curves are rounded to lines here
-        fees = -bets.won(theta, 1, np.zeros((2, len(shares)), dtype=np.int64), place)
+        fees = -bets.log_wealth(theta, 1, np.zeros((2, len(shares)), dtype=np.int64), place)
         assert (fees >= wins - 2e-5).all()
         if "told" not in name:  # curves that are their own mirror images: and no more than that
             assert fees == pytest.approx(wins, abs=1e-3)
@@ -171,7 +171,7 @@ def test_the_bound_is_where_bets_have_just_won_enough() -> None:
     bound = bets.bound(trials, counts)
     assert 1 < bound <= stream.bound
     for theta in [*np.linspace(0, bound, 97).tolist(), bound * 1.01]:
-        refuted = bets.refuted(theta, trials, counts, bets.place(theta))
+        refuted = bets.is_refuted_by_bets(theta, trials, counts, bets.interval_of(theta))
         assert refuted == (theta <= bound)
 
 
@@ -179,9 +179,9 @@ def test_the_bound_is_where_bets_have_just_won_enough() -> None:
 def test_places_are_between_edges(name: str) -> None:
     bets = Bets(CLAIMS[name][0], (GuessSequence("interleaved", 1.0),), 0.05)
     for place in range(30):
-        low, high = bets.edge(place), bets.edge(place + 1)
+        low, high = bets.lower_edge(place), bets.lower_edge(place + 1)
         for theta in (low, 0.5 * (low + high)):
-            assert low == high or bets.place(theta) == place
+            assert low == high or bets.interval_of(theta) == place
 
 
 def test_a_stream_of_trials_goes_on_from_its_pickle() -> None:
@@ -262,7 +262,7 @@ def test_what_no_parameter_explains_ends_at_the_last(
         asked.append(theta)
         return True
 
-    monkeypatch.setattr(Bets, "refuted", always)
+    monkeypatch.setattr(Bets, "is_refuted_by_bets", always)
     bets = Bets(claim, (GuessSequence("member", 0.5),), 0.05)
     beyond = bets.bound(100, np.array([[50], [50]]))
     assert 1e20 < beyond < 1e22

@@ -8,11 +8,11 @@ import pytest
 from leakbound import _core
 from leakbound._base.types import FloatArray
 from leakbound.audits.pairs import Pairs, Units, stretched
-from leakbound.audits.split_game import _PART
+from leakbound.audits.split_game import _PAIRS_AT_ONCE
 from leakbound.cuts.games import PairGame
 
 RNG = np.random.default_rng(0)
-M = 3 * _PART
+M = 3 * _PAIRS_AT_ONCE
 NORMAL = RNG.normal(size=M)
 FEW = RNG.normal(size=301)
 SCORES: dict[str, FloatArray] = {

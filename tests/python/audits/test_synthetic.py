@@ -264,6 +264,32 @@ def test_numbers_that_went_through_a_coarser_type_do_not_tell_their_side() -> No
     assert whole.m == 200
 
 
+def test_one_table_as_members_and_as_non_members_is_refused() -> None:
+    table = load_wine(return_X_y=True)[0]
+    shuffled = np.random.default_rng(0).permutation(table)
+    own = {"own": np.arange(2.0 * len(table))}
+    words = "members and non-members are the same table: .* both have the same 178 records"
+    for others in (table, shuffled, table.astype(str)):
+        for attacks in ("attribution", own):
+            with pytest.raises(errors.InputError, match=words):
+                audit(table, others, table + 0.1, attacks=attacks)
+    nearly = table.copy()
+    nearly[0, 0] += 1
+    assert audit(table, nearly, table + 0.1, attacks="attribution").bound == 0
+
+
+def test_two_parts_that_may_be_equal_by_chance_are_audited() -> None:
+    """In one of six splits of 100 records of two kinds, both parts have as many of each."""
+    coarse = {"value": np.repeat(["a", "b"], 25)}
+    assert audit(coarse, coarse, coarse, attacks="attribution").bound == 0
+    # If all records of a stratum are equal, every split within strata has two equal parts.
+    stratified = {"value": np.arange(1000) // 50, "site": np.arange(1000) // 50}
+    how: Any = {"attacks": "attribution", "columns": {"site": "stratum"}}
+    assert audit(stratified, stratified, stratified, **how).bound == 0
+    with pytest.raises(errors.InputError, match="the same table"):
+        audit(stratified, stratified, stratified, attacks="attribution")
+
+
 WINE = load_wine(return_X_y=True)[0][:40, :3]
 REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"nonmembers": WINE[:0]}, errors.InputError, "non-members must be a table with at least one"),

@@ -203,8 +203,10 @@ def test_a_named_secret_is_an_option_and_is_found() -> None:
     result = audited(members, others, made, columns={"c4": "secret"}, attacks="inference")
     assert result.options["secret_columns"] == ["c4"]
     assert int(risks_of(result)["inference"].certified or 0) > 20
-    text = {name: values.round() for name, values in members.items()}
-    audited(text, text, text, columns={"c4": "secret of codes"})
+    coded, other_codes = (
+        {name: values.round() for name, values in part.items()} for part in (members, others)
+    )
+    audited(coded, other_codes, coded, columns={"c4": "secret of codes"})
     for columns, attacks, words in (
         ({"c9": "secret"}, "inference", "a secret is 'c9'"),
         ({"c4": "secret"}, "linkability", "the attack inference"),

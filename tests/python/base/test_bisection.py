@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from leakbound._base.bisection import halved
+from leakbound._base.bisection import doubled_and_halved, halved
 
 ROOT = math.sqrt(2)
 
@@ -57,3 +57,24 @@ def test_another_middle_is_asked_about() -> None:
     assert low <= 3.0 < high
     assert asked[0] == 1.0
     assert all(one != other for one, other in pairwise(asked))
+
+
+@pytest.mark.parametrize("root", [0.3, 1.0, 1e-9, 5.7, 1e6])
+def test_a_doubled_bracket_ends_where_one_from_zero_does(root: float) -> None:
+    """Nothing is lost by leaving out the lower half of the bracket, where it is known to hold."""
+
+    def holds(x: float) -> bool:
+        return x <= root
+
+    high = 2.0 ** math.ceil(math.log2(max(root, 1.0)) + 1)
+    low_end, high_end = doubled_and_halved(holds)
+    assert low_end == root
+    assert (low_end, high_end) == halved(0.0, high, holds)
+
+
+def test_a_doubled_bracket_stops_at_the_width_or_the_halvings_asked_for() -> None:
+    low, high = doubled_and_halved(lambda x: x <= 5.7, most=3)
+    assert (low, high) == (5.5, 6.0)
+    low, high = doubled_and_halved(lambda x: x <= 5.7, width=0.1)
+    assert high - low <= 0.1 * high
+    assert doubled_and_halved(lambda _: False, most=1) == (0.0, 0.5)

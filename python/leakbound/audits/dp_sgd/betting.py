@@ -16,7 +16,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from leakbound._base.bisection import halved
+from leakbound._base.bisection import doubled_and_halved, halved
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.audits.dp_sgd.canaries import Observed
 from leakbound.stats import normal_quantile
@@ -140,10 +140,5 @@ def largest_refuted(plan: BetPlan, correct: IntArray, coins: int, level: float) 
 
     if not refuted(0.0):
         return 0.0
-    refuted_mu = 0.0
-    unrefuted_mu = 1.0
-    while refuted(unrefuted_mu):
-        refuted_mu = unrefuted_mu
-        unrefuted_mu = 2 * unrefuted_mu
-    refuted_mu, _ = halved(refuted_mu, unrefuted_mu, refuted, most=_HALVINGS)
+    refuted_mu, _ = doubled_and_halved(refuted, most=_HALVINGS)
     return refuted_mu
