@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Real
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias, TypeGuard, cast
+from typing import Annotated, Any, Literal, TypeAlias, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -265,11 +265,12 @@ class Columns:
             hint = self._hint(name, row, other)
             raise self._refusal(name, row, f"must be a number, such as -0.5 or inf{hint}") from None
         if np.isinf(values).any():
-            digits = compute.match_substring_regex(words, "[0-9]").to_numpy(zero_copy_only=False)
-            beyond = np.flatnonzero(np.isinf(values) & digits)
-            if beyond.size:
+            has_digits = compute.match_substring_regex(words, "[0-9]")
+            too_large = compute.and_(has_digits, pa.array(np.isinf(values)))
+            row = compute.index(too_large, value=True).as_py()
+            if row >= 0:
                 raise self._refusal(
-                    name, beyond[0], "is too large for a double; write inf if you mean it"
+                    name, row, "is too large for a double; write inf if you mean it"
                 )
         return values
 
@@ -329,7 +330,7 @@ class Columns:
         if is_text(column):
             coded = column.dictionary_encode()
             words = [str(word) for word in coded.dictionary.to_pylist()]
-            codes = coded.indices.to_numpy()
+            codes = _array(coded.indices)
         elif layout.member_values or _array(column).dtype.kind in "OSU":
             distinct, codes = np.unique(_array(column).astype(np.str_), return_inverse=True)
             words = distinct.tolist()
@@ -590,9 +591,23 @@ def _array(column: Stored) -> AnyArray:
         values = column
     else:
         try:
-            values = column.to_numpy(zero_copy_only=False)
+            values = _array_of_arrow(column)
         except Exception as error:  # Arrow does not check text in parquet before it is read
-            if not type(error).__module__.startswith("pyarrow"):
+            is_of_arrow = type(error).__module__.startswith("pyarrow")
+            if not is_of_arrow and not isinstance(error, UnicodeError):
                 raise
             raise FormatError(f"a column cannot be read: {error}") from error
     return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+
+
+def _array_of_arrow(column: ArrowColumn) -> AnyArray:
+    """Return text and numbers without `to_numpy` of Arrow, which imports pandas."""
+    from pyarrow import types
+
+    if is_text(column):
+        return np.array(column.to_pylist(), dtype=np.object_)
+    is_number = types.is_integer(column.type) or types.is_floating(column.type)
+    if is_number and not column.null_count:
+        numbers: AnyArray = np.from_dlpack(cast("Any", column))
+        return numbers
+    return column.to_numpy(zero_copy_only=False)
