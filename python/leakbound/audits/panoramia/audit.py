@@ -359,7 +359,7 @@ def _options(
 def _doubted(p_value: float | None) -> str:
     """Say that the conditional bound is withheld."""
     return (
-        "the conditional lower bound is withheld: the propensity model was refuted (p = "
+        "the conditional lower bound is withheld: the data contradict the propensity model (p = "
         f"{p_value:.2g}), so the examples reveal more about membership than a logistic "
         "regression on the baseline's score and the features"
     )

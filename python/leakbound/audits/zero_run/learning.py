@@ -255,7 +255,10 @@ def _assumptions(
 ) -> tuple[Assumption, Assumption]:
     """Say what is known of the model, and what it was learnt from."""
     tried = "; ".join(f"{one.test}: p = {one.p_value:.2g}" for one in tests)
-    text = f"{_LINEAR}; not refuted ({tried}). Missing features and mild misfit cannot be detected."
+    text = (
+        f"{_LINEAR}; not contradicted ({tried}). Missing features and mild misfit cannot be "
+        "detected."
+    )
     status: Status = "unverifiable"
     if not tests:
         text = _untested(refusal)
@@ -303,7 +306,7 @@ def _needless(left_out: Strings, width: int) -> str:
 
 def _refuted(test: FormTest, columns: Columns, learning: Learning) -> str:
     return (
-        f"propensity model refuted (p = {test.p_value:.2g}, {test.test}"
+        f"the data contradict the propensity model (p = {test.p_value:.2g}, {test.test}"
         f"{_most(test, columns, learning)}): log-odds are not linear in the features, which may "
         "explain correct guesses"
     )

@@ -171,6 +171,10 @@ def _headline(result: DPSGDAudit, within: str) -> str:
     """Return whether the mechanism is refuted, by which part, and which ε to report."""
     sure = percent(result.confidence)
     verdict = "Nothing contradicts the stated mechanism"
+    if result.sampling.refutes:
+        verdict += (
+            " at the joint confidence, but the sizes of batches alone contradict its sampling"
+        )
     if result.refuted_by:
         parts = " and ".join(result.refuted_by)
         tests = "test" if len(result.refuted_by) == 1 else "tests"
@@ -329,7 +333,7 @@ def _of_counts(sampling: SamplingResult) -> str:
     elif sampling.p_mean == 0:
         wrong.append(f"their share is not {sampling.sampling_rate:g} of all examples")
     if wrong:
-        return f"{seen}. Refuted: {', and '.join(wrong)}."
+        return f"{seen}. They contradict what is stated: {', and '.join(wrong)}."
     told = "batches of a fixed size"
     if sampling.sampling == "epochs":
         told = "epochs that have each example once"
@@ -380,7 +384,7 @@ def _of_sampling(sampling: SamplingResult) -> str:
         wrong.append(f"sizes are {how} for Poisson sampling (p = {sampling.p_variance:.2g})")
     if sampling.p_distinct is not None and sampling.refuted("distinct"):
         wrong.append(f"too few sizes are distinct (p = {sampling.p_distinct:.2g})")
-    return f"{seen} Refuted: {', and '.join(wrong)}."
+    return f"{seen} The sizes contradict Poisson sampling: {', and '.join(wrong)}."
 
 
 def _status(sampling: SamplingResult) -> Status:

@@ -33,8 +33,8 @@ _MEANS = (
 )
 _NOT_MEANT = (
     NO_UPPER_LIMIT,
-    "“Not refuted” means that these pairs and seeds show no fault. Other examples, sizes of "
-    "batches or devices may.",
+    "Other examples, sizes of batches or devices may show a fault that these pairs and seeds do "
+    "not.",
     "An ε of a whole run follows only if every step can be given a pair like this.",
     "A generator of noise that an attacker can predict is not detected.",
 )

@@ -173,7 +173,7 @@ def _conditional(result: PanoramiaResult) -> str:
     tested = results[0].tested
     tried = ""
     if tested is not None:
-        tried = f" Tests did not refute these odds (p = {tested:.2g})."
+        tried = f" The data do not contradict these odds (p = {tested:.2g})."
     return (
         f"Zero-Run on the same examples gives {proved}: {bounds}. {holds} if "
         f"the odds of membership are right ({model}).{tried}"
