@@ -79,13 +79,14 @@ def _lines_by_game(table: Table, claim: str) -> dict[str, list[Row]]:
     instance(table, "table", Table)
     summary_lines = table.summary().lines
     lines_by_game: dict[str, list[Row]] = {}
-    for line in summary_lines:
-        if line["claim"] == claim:
-            lines_by_game.setdefault(line["game"], []).append(line)
+    for summary_line in summary_lines:
+        if summary_line["claim"] == claim:
+            lines_by_game.setdefault(summary_line["game"], []).append(summary_line)
     if not lines_by_game:
-        known_claims = ", ".join(sorted({repr(line["claim"]) for line in summary_lines})) or "none"
+        known_claims = {repr(summary_line["claim"]) for summary_line in summary_lines}
+        listed_claims = ", ".join(sorted(known_claims)) or "none"
         raise OptionError(
-            f"claim must be one of those of the table ({known_claims}), got {claim!r}"
+            f"claim must be one of those of the table ({listed_claims}), got {claim!r}"
         )
     return lines_by_game
 
@@ -95,15 +96,19 @@ def _figure_of_panels(
 ) -> Figure:
     """Draw a panel for each game, and below them a legend for all."""
     lines_by_game = _lines_by_game(table, claim)
-    column_count = min(3, len(lines_by_game))
-    row_count = -(-len(lines_by_game) // column_count)
-    width = _PANEL_WIDTH * column_count
-    height = panel_height * row_count + _LEGEND_HEIGHT
+    panels_in_row = min(3, len(lines_by_game))
+    rows_of_panels = -(-len(lines_by_game) // panels_in_row)
+    figure_width = _PANEL_WIDTH * panels_in_row
+    figure_height = panel_height * rows_of_panels + _LEGEND_HEIGHT
     with house_style():
         from matplotlib import pyplot as plt
 
         figure, axes_grid = plt.subplots(
-            row_count, column_count, squeeze=False, figsize=(width, height), layout="constrained"
+            rows_of_panels,
+            panels_in_row,
+            squeeze=False,
+            figsize=(figure_width, figure_height),
+            layout="constrained",
         )
         for axes, (game, summary_lines) in zip(axes_grid.flat, lines_by_game.items(), strict=False):
             axes.set_title("\n".join(wrap(game, 34)))
@@ -118,24 +123,28 @@ def _figure_of_panels(
 
 def _draw_bounds_panel(axes: Axes, summary_lines: list[Row]) -> None:
     """Draw the mean bound of each method against the number of examples."""
-    summary_lines = [line for line in summary_lines if line["errors"] < line["games"]]
+    summary_lines = [
+        summary_line
+        for summary_line in summary_lines
+        if summary_line["errors"] < summary_line["games"]
+    ]
     if not summary_lines:
         return
     bounds_by_method: dict[str, list[tuple[int, float]]] = {}
-    for line in summary_lines:
-        method_bounds = bounds_by_method.setdefault(method(line), [])
-        method_bounds.append((line["m"], line["bound"]))
-    for method_number, (method_name, bounds) in enumerate(bounds_by_method.items()):
-        example_counts, mean_bounds = zip(*sorted(bounds), strict=True)
+    for summary_line in summary_lines:
+        method_bounds = bounds_by_method.setdefault(method(summary_line), [])
+        method_bounds.append((summary_line["m"], summary_line["bound"]))
+    for method_number, (method_name, bounds_by_size) in enumerate(bounds_by_method.items()):
+        example_counts, mean_bounds = zip(*sorted(bounds_by_size), strict=True)
         marker = _MARKERS[method_number % len(_MARKERS)]
         color = f"C{method_number}"
         axes.plot(example_counts, mean_bounds, label=method_name, color=color, marker=marker)
-    oracle_by_size = {line["m"]: line["oracle"] for line in summary_lines}
+    oracle_by_size = {summary_line["m"]: summary_line["oracle"] for summary_line in summary_lines}
     example_counts, oracle_bounds = zip(*sorted(oracle_by_size.items()), strict=True)
     oracle_label = "best fixed threshold, labels known"
     axes.plot(example_counts, oracle_bounds, ":", color=MUTED, label=oracle_label)
     truth = summary_lines[0]["truth"]
-    largest_bound = max(line["bound"] for line in summary_lines)
+    largest_bound = max(summary_line["bound"] for summary_line in summary_lines)
     if truth <= 3 * largest_bound:
         axes.axhline(truth, color=INK, linestyle="--")
     axes.set(xscale="log", xlabel="examples m", ylabel="mean bound")
@@ -147,14 +156,22 @@ def _draw_bounds_panel(axes: Axes, summary_lines: list[Row]) -> None:
 def _draw_false_claims_panel(axes: Axes, summary_lines: list[Row]) -> None:
     """Draw the share of false claims of each method, with its confidence limits."""
     allowed_share = 1 - summary_lines[0]["confidence"]
-    summary_lines = [line for line in reversed(summary_lines) if line["judged"]]
-    for height, line in enumerate(summary_lines):
+    summary_lines = [
+        summary_line for summary_line in reversed(summary_lines) if summary_line["judged"]
+    ]
+    for line_height, summary_line in enumerate(summary_lines):
         color = "C0"
-        if line["low"] > allowed_share:
+        if summary_line["low"] > allowed_share:
             color = ALERT
-        axes.plot((line["low"], line["high"]), (height, height), color=color)
-        axes.plot(line["false_claims"] / line["judged"], height, "o", color=color)
-    method_labels = [f"{method(line)}, m = {line['m']:,}" for line in summary_lines]
+        axes.plot(
+            (summary_line["low"], summary_line["high"]), (line_height, line_height), color=color
+        )
+        axes.plot(
+            summary_line["false_claims"] / summary_line["judged"], line_height, "o", color=color
+        )
+    method_labels = [
+        f"{method(summary_line)}, m = {summary_line['m']:,}" for summary_line in summary_lines
+    ]
     axes.set_yticks(range(len(summary_lines)), method_labels)
     axes.axvline(allowed_share, color=INK, linestyle="--")
     axes.set(xlabel="share of false claims", xlim=(-0.01, None))

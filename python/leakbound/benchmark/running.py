@@ -159,10 +159,12 @@ def _gaussian_promise(game: Game, sides: str, guess_counts: IntArray, level: flo
     correct_guesses = members_above[guess_counts]
     guessed_shares = np.minimum(1.0, 2 * guess_counts / ranked_membership.size)
     if sides == "both":
-        top_guesses = (guess_counts + 1) // 2
-        bottom_guesses = guess_counts // 2
-        members_below = members_above[-1] - members_above[ranked_membership.size - bottom_guesses]
-        correct_guesses = members_above[top_guesses] + bottom_guesses - members_below
+        guesses_of_members = (guess_counts + 1) // 2
+        guesses_of_nonmembers = guess_counts // 2
+        members_below = (
+            members_above[-1] - members_above[ranked_membership.size - guesses_of_nonmembers]
+        )
+        correct_guesses = members_above[guesses_of_members] + guesses_of_nonmembers - members_below
         guessed_shares = guess_counts / ranked_membership.size
     correct_guess_rates = np.asarray(clopper_pearson(correct_guesses, guess_counts, beta=level))
     true_positive_rates = np.clip(guessed_shares * correct_guess_rates, 1e-12, 1 - 1e-12)

@@ -61,7 +61,7 @@ class Summary:
     def false(self) -> tuple[Row, ...]:
         """Bounds with more false claims than chance explains, at family-wise level 0.001."""
         level = shares.SUMMARY_LINES.of(_FAMILY_WISE_LEVEL, len(self.lines))
-        return tuple(line for line in self.lines if line["p_value"] < level)
+        return tuple(summary_line for summary_line in self.lines if summary_line["p_value"] < level)
 
     def to_markdown(self) -> str:
         """Return the lines as a table, with exact limits of the share of false claims."""
@@ -69,20 +69,25 @@ class Summary:
             "game, claim, bound, m, mean, of truth, of oracle, false claims, , errors, seconds"
         )
         table_rows = [headings.split(", "), ["---"] * 11]
-        for line in self.lines:
-            shares_of_bounds = (line[name] for name in ("bound", "of_truth", "of_oracle"))
+        for summary_line in self.lines:
+            shares_of_bounds = (summary_line[name] for name in ("bound", "of_truth", "of_oracle"))
             decimals = [f"{share:.3f}".replace("nan", "-") for share in shares_of_bounds]
             share_of_false_claims = "{false_claims} of {judged} ({0:.1f} to {1:.1f} %)".format(
-                100 * line["low"], 100 * line["high"], **line
+                100 * summary_line["low"], 100 * summary_line["high"], **summary_line
             )
             judged_cells = ["-", ""]
-            if line["judged"]:
+            if summary_line["judged"]:
                 verdict = ""
-                if line in self.false:
+                if summary_line in self.false:
                     verdict = "FALSE"
                 judged_cells = [share_of_false_claims, verdict]
-            name_cells = [line["game"], line["claim"], method(line), f"{line['m']:,}"]
-            last_cells = [str(line["errors"]), f"{line['seconds']:.2g}"]
+            name_cells = [
+                summary_line["game"],
+                summary_line["claim"],
+                method(summary_line),
+                f"{summary_line['m']:,}",
+            ]
+            last_cells = [str(summary_line["errors"]), f"{summary_line['seconds']:.2g}"]
             table_rows.append([*name_cells, *decimals, *judged_cells, *last_cells])
         table_rows = [[cell.replace("|", "\\|") for cell in cells] for cells in table_rows]
         widths = [max(map(len, column)) for column in zip(*table_rows, strict=True)]

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Real
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias, TypeGuard, cast
+from typing import Annotated, Any, Literal, TypeAlias, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.arrow import ArrowBatch, ArrowColumn
+from leakbound._base.arrow import ArrowBatch, ArrowColumn, ArrowType
 from leakbound._base.checks import WHOLE, membership_of
 from leakbound._base.files import Unpacked, open_archive
 from leakbound._base.imports import needs
@@ -44,21 +44,22 @@ Source: TypeAlias = tuple[list[str], Callable[[Sequence[str]], Batches]]
 PIPE = Path("-")
 TEXT = frozenset({".csv", ".tsv", ".jsonl", ".ndjson"})
 # Rows of a batch of parquet: a few megabytes.
-_ROWS = 1 << 18
+_ROWS_OF_BATCH = 1 << 18
 # Words that are looked at together.
-_PAGE = 1000
+_WORDS_OF_PAGE = 1000
 # Most columns that a message names, and most characters of a value: a cell may hold megabytes.
-_LISTED, _QUOTED = 20, 60
-_SIGNS: dict[float | None, int] = {1.0: 1, 0.0: 0, -1.0: -1}
+_MOST_LISTED_COLUMNS = 20
+_MOST_QUOTED_CHARACTERS = 60
+_CODE_OF_NUMBER: dict[float | None, int] = {1.0: 1, 0.0: 0, -1.0: -1}
 # Errors that are not about a column of a file, or already name the file.
 _AS_THEY_ARE = (FormatError, InternalError, MissingExtraError, OptionError, InputTypeError)
 # What to do about a missing column.
-_SETTLED_BY = {
+_REMEDY_OF_MISSING = {
     "score": "; name the column with --score-col",
     "member": "; name the column with --member-col, or give two files, --members A --nonmembers B",
     "propensity": "; fit it with --features",
 }
-_BOTH = (
+_REMEDY_OF_BOTH_MISSING = (
     "; name them with --score-col and --member-col, or give two files, --members A --nonmembers B; "
     "if its columns are scores of members and of others, save each as a file with a column "
     "'score', and give these two"
@@ -102,9 +103,18 @@ class Signs:
         return self.decimal or "."
 
     @property
+    def other_sign(self) -> str:
+        """The point or comma that is not the decimal sign."""
+        if self.sign == ".":
+            return ","
+        return "."
+
+    @property
     def grouping(self) -> str:
         """The sign between thousands; empty if there is none."""
-        return " " if self.thousands == "space" else self.thousands or ""
+        if self.thousands == "space":
+            return " "
+        return self.thousands or ""
 
     def __post_init__(self) -> None:
         with suppress(LookupError):
@@ -140,25 +150,27 @@ class Layout(Signs):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        words = self._words
-        if self.member_values and not (len(words) == 2 and words[0] != words[1] and all(words)):
+        labels = self._labels
+        if self.member_values and not (len(labels) == len(set(labels)) == 2 and all(labels)):
             refuse("--member-values must be two different labels, members first, such as in,out")
 
     @property
-    def _words(self) -> list[str]:
-        return [word.strip() for word in self.member_values.split(",")]
+    def _labels(self) -> list[str]:
+        return [label.strip() for label in self.member_values.split(",")]
 
     def membership(self, words: Sequence[str]) -> list[int | None]:
         """Return 1 for members, 0 or -1 for non-members, None for other words."""
-        stripped = [word.strip() for word in words]
+        labels = [word.strip() for word in words]
         if self.member_values:
-            known = dict(zip(self._words, (1, 0), strict=True))
-            return [known.get(word) for word in stripped]
-        numbers = [_SIGNS.get(_float(word)) for word in stripped]
-        return membership_of(stripped) if None in numbers else numbers
+            code_of_label = dict(zip(self._labels, (1, 0), strict=True))
+            return [code_of_label.get(label) for label in labels]
+        codes = [_CODE_OF_NUMBER.get(_float_or_none(label)) for label in labels]
+        if None in codes:
+            return membership_of(labels)
+        return codes
 
 
-def _float(word: str) -> float | None:
+def _float_or_none(word: str) -> float | None:
     with suppress(ValueError):
         return float(word)
     return None
@@ -166,7 +178,9 @@ def _float(word: str) -> float | None:
 
 def suffix_of(path: Path) -> str:
     """Return the suffix that tells the type of a file, in lower case, without .gz."""
-    return (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
+    if path.suffix.lower() == ".gz":
+        path = path.with_suffix("")
+    return path.suffix.lower()
 
 
 @dataclass(frozen=True)
@@ -193,13 +207,15 @@ class Columns:
     @property
     def ids(self) -> AnyArray | None:
         """The column `id`, if there is one."""
-        return self.words("id") if "id" in self else None
+        if "id" in self:
+            return self.words("id")
+        return None
 
     def as_stored(self, name: str) -> Stored:
         """Return a column of whatever it holds."""
         column = self.stored[name]
         if isinstance(column, np.ndarray):
-            return _array(column)
+            return _array_of_column(column)
         return column
 
     def numbers(self, name: str) -> AnyArray:
@@ -209,114 +225,128 @@ class Columns:
         """
         column = self._filled(name)
         if is_text(column):
-            values, written = self._read(name), column.to_pylist
-        else:
-            stored = _array(column)
-            values, written = stored, stored.tolist
-            if stored.dtype.kind in "OSU":
-                if not _are_numbers(stored):
-                    kind = getattr(column, "type", stored.dtype)
-                    raise FormatError(
-                        f"{self.path}: column {name!r} must hold real numbers, one in each row, "
-                        f"got {kind}"
-                    )
-                values = stored.astype(np.float64)
-            elif stored.dtype.kind not in "iu":
-                return stored
-        self._check_apart(name, values.astype(np.float64), written)
-        return values
+            doubles = self._doubles_of_text(name)
+            self._check_apart(name, doubles, column.to_pylist)
+            return doubles
+        stored_numbers = _array_of_column(column)
+        numbers = stored_numbers
+        if stored_numbers.dtype.kind in "OSU":
+            if not _are_numbers(stored_numbers):
+                kind = getattr(column, "type", stored_numbers.dtype)
+                raise FormatError(
+                    f"{self.path}: column {name!r} must hold real numbers, one in each row, "
+                    f"got {kind}"
+                )
+            numbers = stored_numbers.astype(np.float64)
+        if stored_numbers.dtype.kind in "OSUiu":
+            doubles = numbers.astype(np.float64)
+            self._check_apart(name, doubles, stored_numbers.tolist)
+        return numbers
 
     def _check_apart(
-        self, name: str, values: NDArray[np.float64], written: Callable[[], list[object]]
+        self, name: str, doubles: NDArray[np.float64], as_written: Callable[[], list[object]]
     ) -> None:
         """Check that no two numbers become equal as doubles."""
-        large = np.flatnonzero(np.isfinite(values) & (np.abs(values) >= WHOLE))
-        if not large.size:
+        is_large = np.isfinite(doubles) & (np.abs(doubles) >= WHOLE)
+        if not is_large.any():
             return
-        listed, sign, grouping = written(), self.signs.sign, self.signs.grouping
-        first = dict[float, tuple[int, Decimal]]()
-        for row in large.tolist():
-            word = str(listed[row]).strip()
-            value = Decimal((word.replace(grouping, "") if grouping else word).replace(sign, "."))
-            other, held = first.setdefault(float(values[row]), (row, value))
-            if held != value:
+        written_numbers = as_written()
+        first_with_double = dict[float, tuple[int, Decimal]]()
+        for row in np.flatnonzero(is_large).tolist():
+            digits = str(written_numbers[row]).strip().replace(self.signs.grouping, "")
+            exact_number = Decimal(digits.replace(self.signs.sign, "."))
+            first_row, first_number = first_with_double.setdefault(
+                float(doubles[row]), (row, exact_number)
+            )
+            if first_number != exact_number:
                 raise FormatError(
-                    f"{self.path}: column {name!r} loses precision in float64: {listed[other]} at "
-                    f"row {other + self.first} and {listed[row]} at row {row + self.first} become "
-                    "equal (rows count from 0, without the header); write their ranks"
+                    f"{self.path}: column {name!r} loses precision in float64: "
+                    f"{written_numbers[first_row]} at row {first_row + self.first} and "
+                    f"{written_numbers[row]} at row {row + self.first} become equal (rows count "
+                    "from 0, without the header); write their ranks"
                 )
 
-    def _read(self, name: str) -> NDArray[np.float64]:
+    def _doubles_of_text(self, name: str) -> NDArray[np.float64]:
         """Return a column of text as doubles."""
         import pyarrow as pa
         from pyarrow import compute
 
         words = compute.utf8_trim_whitespace(self.stored[name])
-        words = self._ungrouped(name, words)
-        other = "." if self.signs.decimal == "," else ","
-        if other == ".":  # a point would separate thousands; "_" makes it invalid
+        words = self._without_thousands_separators(name, words)
+        if self.signs.sign == ",":  # a point would separate thousands; "_" makes it invalid
             words = compute.replace_substring(words, ".", "_")
             words = compute.replace_substring(words, ",", ".")
         try:
-            values = _array(compute.cast(words, pa.float64()))
+            doubles = _array_of_column(compute.cast(words, pa.float64()))
         except pa.ArrowInvalid as error:
-            bad = cast("re.Match[str]", re.search("string: '(.*)' as a scalar", str(error), re.S))
-            row = compute.index(words, bad[1]).as_py()
-            hint = self._hint(name, row, other)
+            not_a_number = re.search("string: '(.*)' as a scalar", str(error), re.DOTALL)
+            assert not_a_number is not None
+            row = compute.index(words, not_a_number[1]).as_py()
+            hint = self._hint_about_number(name, row)
             raise self._refusal(name, row, f"must be a number, such as -0.5 or inf{hint}") from None
-        if np.isinf(values).any():
-            digits = compute.match_substring_regex(words, "[0-9]").to_numpy(zero_copy_only=False)
-            beyond = np.flatnonzero(np.isinf(values) & digits)
-            if beyond.size:
+        is_infinite = np.isinf(doubles)
+        if is_infinite.any():
+            has_digits = compute.match_substring_regex(words, "[0-9]")
+            is_too_large = compute.and_(has_digits, pa.array(is_infinite))
+            row = compute.index(is_too_large, value=True).as_py()
+            if row >= 0:
                 raise self._refusal(
-                    name, beyond[0], "is too large for a double; write inf if you mean it"
+                    name, row, "is too large for a double; write inf if you mean it"
                 )
-        return values
+        return doubles
 
-    def _ungrouped(self, name: str, words: ArrowColumn) -> ArrowColumn:
+    def _without_thousands_separators(self, name: str, words: ArrowColumn) -> ArrowColumn:
         """Return text of numbers without thousands separators; refuse it where they seem to be."""
         from pyarrow import compute
 
-        sign, decimal = self.signs.grouping, self.signs.sign
-        if sign:
-            for written, plain in TYPED.items():
-                if plain == sign:
-                    words = compute.replace_substring(words, written, plain)
-            marked = compute.match_substring(words, sign)
-            form = compute.match_substring_regex(words, f"^{grouped(sign, decimal).pattern}$")
-            strange = compute.index(compute.and_not(marked, form), value=True).as_py()
-            if strange >= 0:
+        separator = self.signs.grouping
+        decimal = self.signs.sign
+        if separator:
+            for typed_sign, plain_sign in TYPED.items():
+                if plain_sign == separator:
+                    words = compute.replace_substring(words, typed_sign, plain_sign)
+            has_separator = compute.match_substring(words, separator)
+            grouped_number = grouped(separator, decimal).pattern
+            is_grouped = compute.match_substring_regex(words, f"^{grouped_number}$")
+            is_misplaced = compute.and_not(has_separator, is_grouped)
+            row = compute.index(is_misplaced, value=True).as_py()
+            if row >= 0:
                 what = f"must have --thousands {self.signs.thousands} before groups of three digits"
-                raise self._refusal(name, strange, what)
-            plain_digits: ArrowColumn = compute.replace_substring(words, sign, "")
+                raise self._refusal(name, row, what)
+            plain_digits: ArrowColumn = compute.replace_substring(words, separator, "")
             return plain_digits
         # The decimal sign itself may be one of thousands; most columns tell by their first numbers.
-        if compute.any(compute.match_substring(words, decimal)).as_py():
-            found = thousands_in(_listed(words), decimal, decimal)
-            if found:
-                row = compute.index(words, found).as_py()
-                raise self._refusal(name, row, self._of_thousands(decimal))
+        has_decimal = compute.match_substring(words, decimal)
+        if compute.any(has_decimal).as_py():
+            grouped_number = thousands_in(_words_in_pages(words), decimal, decimal)
+            if grouped_number:
+                row = compute.index(words, grouped_number).as_py()
+                raise self._refusal(
+                    name,
+                    row,
+                    "has thousands separators, as three digits follow every "
+                    f"{decimal!r} and other numbers have at most three: remove them, or give "
+                    f"--decimal {self.signs.other_sign} --thousands {decimal}",
+                )
         return words
 
-    def _of_thousands(self, sign: str) -> str:
-        other = "," if sign == "." else "."
-        return (
-            f"has thousands separators, as three digits follow every {sign!r} and other numbers "
-            f"have at most three: remove them, or give --decimal {other} --thousands {sign}"
-        )
-
-    def _hint(self, name: str, row: int, other: str) -> str:
+    def _hint_about_number(self, name: str, row: int) -> str:
         """Return what to do about text that is no number: a mark, or thousands separators."""
-        words = [typed(str(word)) for word in _array(self.stored[name]).tolist()]
-        word, decimal = words[row].strip(), self.signs.sign
+        words = [typed(str(word)) for word in _array_of_column(self.stored[name]).tolist()]
+        word = words[row].strip()
         if is_mark(word):
             return ", and no mark of a missing value: drop these examples, or repair the value"
-        for sign, named in ((other, other), ("'", '"\'"'), (" ", "space")):
-            if sign in word and thousands_in((one for one in words if sign in one), sign, decimal):
-                return f": remove the thousands separators, or give --thousands {named}"
-        if word.count(other) != 1:
+        other_sign = self.signs.other_sign
+        named_separators = {other_sign: other_sign, "'": '"\'"', " ": "space"}
+        for separator, separator_name in named_separators.items():
+            if separator not in word:
+                continue
+            separated_words = (other for other in words if separator in other)
+            if thousands_in(separated_words, separator, self.signs.sign):
+                return f": remove the thousands separators, or give --thousands {separator_name}"
+        if word.count(other_sign) != 1:
             return ""
-        return f" (use --decimal {other} if that is the decimal sign)"
+        return f" (use --decimal {other_sign} if that is the decimal sign)"
 
     def matrix(self, names: Sequence[str]) -> AnyArray:
         """Return columns of numbers as a matrix."""
@@ -327,32 +357,36 @@ class Columns:
         layout = cast("Layout", self.signs)
         column = self._filled(layout.member_col)
         if is_text(column):
-            coded = column.dictionary_encode()
-            words = [str(word) for word in coded.dictionary.to_pylist()]
-            codes = coded.indices.to_numpy()
-        elif layout.member_values or _array(column).dtype.kind in "OSU":
-            distinct, codes = np.unique(_array(column).astype(np.str_), return_inverse=True)
-            words = distinct.tolist()
+            dictionary = column.dictionary_encode()
+            labels = [str(label) for label in dictionary.dictionary.to_pylist()]
+            label_of_row = _array_of_column(dictionary.indices)
         else:
-            return _array(column)
-        read = layout.membership(words)
-        if None in read:
-            row = np.flatnonzero(codes == read.index(None))[0]
+            stored_labels = _array_of_column(column)
+            if not layout.member_values and stored_labels.dtype.kind not in "OSU":
+                return stored_labels
+            words = stored_labels.astype(np.str_)
+            distinct_labels, label_of_row = np.unique(words, return_inverse=True)
+            labels = distinct_labels.tolist()
+        codes = layout.membership(labels)
+        if None in codes:
+            row = np.flatnonzero(label_of_row == codes.index(None))[0]
             known = layout.member_values or "0 or 1, -1 or 1"
             what = f"must be {known}; name other labels with --member-values IN,OUT"
             raise self._refusal(layout.member_col, row, what)
-        said: AnyArray = np.array(read, dtype=np.int8)[codes]
-        return said
+        member: AnyArray = np.array(codes, dtype=np.int8)[label_of_row]
+        return member
 
     def words(self, name: str) -> AnyArray:
         """Return a column of ids, strata or groups as it is stored, with text trimmed."""
-        values = _array(self._filled(name))
-        if values.dtype.kind in "OSUMm":  # dates are text in csv, too
-            values = np.char.strip(values.astype(np.str_))
-            empty = np.flatnonzero(values == "")
-            if empty.size:
-                raise self._refusal(name, empty[0], "needs a value for every example")
-        return values
+        column = self._filled(name)
+        words = _array_of_column(column)
+        if words.dtype.kind in "OSUMm":  # dates are text in csv, too
+            words = np.char.strip(words.astype(np.str_))
+            is_empty = words == ""
+            if is_empty.any():
+                row = int(is_empty.argmax())
+                raise self._refusal(name, row, "needs a value for every example")
+        return words
 
     def _filled(self, name: str) -> Stored:
         column = self.stored[name]
@@ -363,12 +397,13 @@ class Columns:
 
     def _refusal(self, name: str, row: int, what: str) -> FormatError:
         value = str(self.stored[name][row])
-        shown = f"it is {value[:_QUOTED]!r}" if value.strip() not in {"", "None"} else "it is empty"
-        message = (
-            f"{self.path}: column {name!r} {what}; {shown} at row {self.first + row} (rows count "
-            "from 0, without the header)"
+        quoted_value = "empty"
+        if value.strip() not in {"", "None"}:
+            quoted_value = repr(value[:_MOST_QUOTED_CHARACTERS])
+        return FormatError(
+            f"{self.path}: column {name!r} {what}; it is {quoted_value} at row "
+            f"{self.first + row} (rows count from 0, without the header)"
         )
-        return FormatError(message)
 
 
 def read(
@@ -376,19 +411,26 @@ def read(
 ) -> Columns:
     """Read the columns that an audit needs, or all, and the optional ones that are there."""
     with opened(path, signs) as (names, load):
-        wanted = names if wanted is None else wanted
+        if wanted is None:
+            wanted = names
         check_names(path, names, wanted)
-        if len(set(wanted)) < len(wanted):
-            refuse(f"a column can have only one role, and options name one of {wanted} twice")
-        picked = dict.fromkeys([*wanted, *(name for name in optional if names.count(name) == 1)])
-        columns = Columns(path, together(load([*picked])), signs)
-    lengths = {name: len(values) for name, values in columns.stored.items()}
+        check_roles(wanted)
+        optional_names = [name for name in optional if names.count(name) == 1]
+        names_to_read = list(dict.fromkeys([*wanted, *optional_names]))
+        columns = Columns(path, together(load(names_to_read)), signs)
+    lengths = {name: len(column) for name, column in columns.stored.items()}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
         raise FormatError(f"{path} holds arrays of different lengths: {listed}")
     if not len(columns):
         raise FormatError(f"{path} has no rows below its header: add one row for each example")
     return columns
+
+
+def check_roles(names: Sequence[str]) -> None:
+    """Refuse a column that options name twice."""
+    if len(set(names)) < len(names):
+        refuse(f"a column can have only one role, and options name one of {names} twice")
 
 
 @contextmanager
@@ -406,39 +448,46 @@ def about(path: Path, counted: str = "without the header") -> Iterator[None]:
         raise FormatError(message) from error
 
 
-def check_names(path: Path, names: Sequence[str], wanted: Iterable[str]) -> None:
+def check_names(path: Path, names: Sequence[str], wanted: Sequence[str]) -> None:
     """Check that a file has each wanted column exactly once."""
-    both = {"score", "member"}.issubset(set(wanted) - set(names)) and len(names) > 1
-    for name in wanted:
-        if names.count(name) == 1:
-            continue
-        seen = ", ".join(map(repr, names[:_LISTED])) or "none"
-        if len(names) > _LISTED:
-            seen += f" and {len(names) - _LISTED:,} more"
-        if suffix_of(path) in TEXT and re.search(r"[;\t ]", "".join(names)):
-            seen += " (use --sep if columns are not separated by commas, or tabs in a .tsv)"
-        number = f"{names.count(name)} columns" if name in names else "no column"
-        settled = _SETTLED_BY.get(name, "") if len(names) > 1 or name == "member" else ""
-        missing = f"{number} {name!r}{settled}"
-        if both:
-            missing = f"no columns 'score' and 'member'{_BOTH}"
-        raise FormatError(f"{path} has {missing}; its columns are {seen}")
+    name = next((name for name in wanted if names.count(name) != 1), None)
+    if name is None:
+        return
+    listed = ", ".join(map(repr, names[:_MOST_LISTED_COLUMNS])) or "none"
+    if len(names) > _MOST_LISTED_COLUMNS:
+        listed += f" and {len(names) - _MOST_LISTED_COLUMNS:,} more"
+    if suffix_of(path) in TEXT and re.search(r"[;\t ]", "".join(names)):
+        listed += " (use --sep if columns are not separated by commas, or tabs in a .tsv)"
+    number = "no column"
+    if name in names:
+        number = f"{names.count(name)} columns"
+    missing = f"{number} {name!r}"
+    if len(names) > 1 or name == "member":
+        missing += _REMEDY_OF_MISSING.get(name, "")
+    if len(names) > 1 and {"score", "member"}.issubset(set(wanted) - set(names)):
+        missing = f"no columns 'score' and 'member'{_REMEDY_OF_BOTH_MISSING}"
+    raise FormatError(f"{path} has {missing}; its columns are {listed}")
 
 
 @contextmanager
-def opened(path: Path, signs: Signs, at_once: int = _ROWS) -> Iterator[Source]:
+def opened(path: Path, signs: Signs, at_once: int = _ROWS_OF_BATCH) -> Iterator[Source]:
     """Give the names of a file's columns, and a function that yields some of them in batches.
 
     `at_once` is the most rows of a batch of parquet.
     """
     suffix = _checked_suffix(path)
-    unpacked = Unpacked(0 if path == PIPE else path.stat().st_size, signs.most_rows)
+    packed_size = 0
+    if path != PIPE:
+        packed_size = path.stat().st_size
+    unpacked = Unpacked(packed_size, signs.most_rows)
     try:
         if suffix == ".npz":
             with open_archive(path) as archive:
                 yield (
                     archive.names,
-                    lambda picked: iter([{one: _array(archive[one]) for one in picked}]),
+                    lambda picked: iter(
+                        [{name: _array_of_column(archive[name]) for name in picked}]
+                    ),
                 )
             return
         with needs("io", f"reading {path}"), _stream(path, unpacked) as stored:
@@ -446,7 +495,7 @@ def opened(path: Path, signs: Signs, at_once: int = _ROWS) -> Iterator[Source]:
                 names, batches = read_parquet(path, at_once, unpacked)
             else:
                 names, batches = read_text(suffix, stored, signs.sep, signs.encoding, unpacked)
-            yield names, lambda picked: _columns(batches(picked), picked)
+            yield names, lambda picked: _decoded_columns(batches(picked), picked)
     except MemoryError as error:
         raise FormatError(
             f"{path} does not fit in memory, at {unpacked.rows:,} rows: audit fewer, or count "
@@ -462,7 +511,9 @@ def _checked_suffix(path: Path) -> str:
     """Return the suffix of a file that can be read."""
     if path != PIPE and not path.is_file():
         path.stat()  # raises if it does not exist
-        what = "a directory" if path.is_dir() else "a pipe or a device"
+        what = "a pipe or a device"
+        if path.is_dir():
+            what = "a directory"
         raise FormatError(f"{path} is {what}; give a file, or - for standard input")
     suffix = suffix_of(path)
     if path != PIPE and suffix not in TEXT | {".parquet", ".npz"}:
@@ -472,10 +523,10 @@ def _checked_suffix(path: Path) -> str:
 
 def whole(ids: AnyArray) -> AnyArray:
     """Convert ids that are whole numbers in text to numbers; return others unchanged."""
-    words = ids.astype(np.str_)
+    digits = ids.astype(np.str_)
     for dtype in (np.int64, np.uint64):
         with suppress(ValueError, OverflowError):
-            return words.astype(dtype)
+            return digits.astype(dtype)
     return ids
 
 
@@ -489,33 +540,40 @@ def together(batches: Batches) -> Mapping[str, Stored]:
 
 def in_one(pieces: Sequence[Stored]) -> Stored:
     """Return pieces of a column, of files of any kind, as one column."""
-    arrays = [piece for piece in pieces if isinstance(piece, np.ndarray)]
+    arrays = [_array_of_column(piece) for piece in pieces if isinstance(piece, np.ndarray)]
     if len(arrays) == len(pieces):
-        return np.concatenate([_array(piece) for piece in arrays])
+        return np.concatenate(arrays)
     import pyarrow as pa
 
-    columns: list[ArrowColumn] = []
+    arrow_pieces = list[ArrowColumn]()
     for piece in pieces:
         if isinstance(piece, np.ndarray):
-            columns.append(pa.array(_array(piece)))
+            arrow_pieces.append(pa.array(_array_of_column(piece)))
         else:
-            columns.append(piece)
-    column: ArrowColumn = pa.chunked_array(_of_one_type(columns)).combine_chunks()
+            arrow_pieces.append(piece)
+    chunked_column = pa.chunked_array(_pieces_of_one_type(arrow_pieces))
+    column: ArrowColumn = chunked_column.combine_chunks()
     return column
 
 
-def _of_one_type(pieces: list[ArrowColumn]) -> list[ArrowColumn]:
+def _pieces_of_one_type(pieces: list[ArrowColumn]) -> list[ArrowColumn]:
     """Return pieces of a column as doubles if their types differ and are numbers, else as text."""
     import pyarrow as pa
-    from pyarrow import types
 
     kinds = {piece.type for piece in pieces}
     if len(kinds) == 1:
         return pieces
-    if all(types.is_integer(kind) or types.is_floating(kind) for kind in kinds):
+    if all(map(_is_of_numbers, kinds)):
         with suppress(pa.ArrowInvalid):  # of integers that no double holds
             return [piece.cast(pa.float64()) for piece in pieces]
     return [piece.cast(pa.string()) for piece in pieces]
+
+
+def _is_of_numbers(kind: ArrowType) -> bool:
+    """Return whether a type of Arrow is one of numbers."""
+    from pyarrow import types
+
+    return bool(types.is_integer(kind) or types.is_floating(kind))
 
 
 def _stream(path: Path, unpacked: Unpacked) -> AbstractContextManager[Bytes]:
@@ -525,33 +583,33 @@ def _stream(path: Path, unpacked: Unpacked) -> AbstractContextManager[Bytes]:
         return nullcontext(sys.stdin.buffer)
     if path.suffix.lower() == ".gz":
         return Packed(path, unpacked)
-    return _still(path)
+    return _opened_still(path)
 
 
 @contextmanager
-def _still(path: Path) -> Iterator[Bytes]:
+def _opened_still(path: Path) -> Iterator[Bytes]:
     """Open a file that nobody writes: what grows as fast as it is read has no end."""
     with path.open("rb") as file:
-        yield _Still(file, path.stat().st_size)
+        yield _StillFile(file, path.stat().st_size)
 
 
 @dataclass
-class _Still:
+class _StillFile:
     """An open file, refused once more was read than it held when it was opened."""
 
     file: Bytes
-    left: int
+    bytes_left: int
 
     def read(self, size: int = -1, /) -> bytes:
         """See `Bytes.read`."""
         piece = self.file.read(size)
-        self.left -= len(piece)
-        if self.left < 0:
+        self.bytes_left -= len(piece)
+        if self.bytes_left < 0:
             raise FormatError("it grows while it is read: wait until its writer ends")
         return piece
 
 
-def _columns(batches: Iterable[ArrowBatch], picked: Sequence[str]) -> Batches:
+def _decoded_columns(batches: Iterable[ArrowBatch], picked: Sequence[str]) -> Batches:
     """Yield columns of Arrow records, with dictionaries decoded."""
     from pyarrow import types
 
@@ -566,10 +624,11 @@ def _columns(batches: Iterable[ArrowBatch], picked: Sequence[str]) -> Batches:
         yield {name: np.empty(0) for name in picked}
 
 
-def _listed(words: ArrowColumn) -> Iterator[str]:
+def _words_in_pages(words: ArrowColumn) -> Iterator[str]:
     """Yield the words of a column of Arrow, a few at a time: most readers stop soon."""
-    for start in range(0, len(words), _PAGE):
-        yield from map(str, words.slice(start, _PAGE).to_pylist())
+    for start in range(0, len(words), _WORDS_OF_PAGE):
+        page = words.slice(start, _WORDS_OF_PAGE)
+        yield from map(str, page.to_pylist())
 
 
 def is_text(column: Stored) -> TypeGuard[ArrowColumn]:
@@ -584,15 +643,28 @@ def _are_numbers(values: AnyArray) -> bool:
     return all(isinstance(value, Real | Decimal) for value in values.tolist())
 
 
-def _array(column: Stored) -> AnyArray:
+def _array_of_column(column: Stored) -> AnyArray:
     """Return a column of an archive or of Arrow as a vector."""
     if isinstance(column, np.ndarray):
         values = column
     else:
         try:
-            values = column.to_numpy(zero_copy_only=False)
+            values = _array_of_arrow_column(column)
         except Exception as error:  # Arrow does not check text in parquet before it is read
-            if not type(error).__module__.startswith("pyarrow"):
+            is_of_arrow = type(error).__module__.startswith("pyarrow")
+            if not is_of_arrow and not isinstance(error, UnicodeError):
                 raise
             raise FormatError(f"a column cannot be read: {error}") from error
-    return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+    if values.ndim == 2 and values.shape[1] == 1:
+        return values[:, 0]
+    return values
+
+
+def _array_of_arrow_column(column: ArrowColumn) -> AnyArray:
+    """Return text and numbers without `to_numpy` of Arrow, which imports pandas."""
+    if is_text(column):
+        return np.array(column.to_pylist(), dtype=np.object_)
+    if _is_of_numbers(column.type) and not column.null_count:
+        numbers: AnyArray = np.from_dlpack(cast("Any", column))
+        return numbers
+    return column.to_numpy(zero_copy_only=False)

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakbound._base.arrow import ArrowBatch, ArrowColumn
 from leakbound._base.checks import WHOLE
@@ -301,8 +300,7 @@ def _json_block(block: bytes, lines_before: int) -> Reader:
         raise FormatError(message) from error
     table = table.combine_chunks()
     for position, field in enumerate(table.schema):
-        is_double = str(field.type) == "double"
-        if is_double and _loses_digits(table[field.name].to_numpy()):
+        if str(field.type) == "double" and _loses_digits(table[field.name]):
             digits = _numbers_as_written(block, field.name)
             table = table.set_column(position, field.name, digits)
     return table.column_names, lambda _: table.combine_chunks().to_batches()
@@ -393,10 +391,11 @@ def _as_text(value: object) -> str | None:
     return str(value)
 
 
-def _loses_digits(values: NDArray[np.float64]) -> bool:
+def _loses_digits(doubles: Any) -> bool:
     """Return whether some numbers have integers next to them that are the same double."""
-    finite_values = values[np.isfinite(values)]
-    return bool((np.abs(finite_values) >= WHOLE).any())
+    numbers: Any = doubles.drop_null().combine_chunks()
+    values = np.from_dlpack(numbers)  # `to_numpy` would import pandas
+    return bool((np.abs(values[np.isfinite(values)]) >= WHOLE).any())
 
 
 def _numbers_as_written(content: bytes, name: str) -> ArrowColumn:

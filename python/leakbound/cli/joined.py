@@ -19,11 +19,11 @@ from leakbound.cli.files import (
     Signs,
     Stored,
     check_names,
+    check_roles,
     in_one,
     opened,
     read,
 )
-from leakbound.cli.options import refuse
 from leakbound.errors import FormatError, InputError
 
 # Most rows whose ids are compared if they are text, of which each takes many bytes.
@@ -100,9 +100,7 @@ class Roles:
     optional: Sequence[str] = ("id",)
 
     def __post_init__(self) -> None:
-        wanted = self.needed
-        if len(set(wanted)) < len(wanted):
-            refuse(f"a column can have only one role, and options name one of {wanted} twice")
+        check_roles(self.needed)
 
     @property
     def needed(self) -> list[str]:

@@ -168,7 +168,9 @@ def describe(report: PanoramiaReport) -> Description:
     c = lead.c_lb
     both = lead.c_plus_epsilon_lb
     estimated_epsilon = str(lead.epsilon_tilde)
-    steps = next_steps.of_estimate(lead.estimates[0], more_bounds=_ways_to_lower_bounds(report))
+    steps = next_steps.steps_after_estimate(
+        lead.estimates[0], more_bounds=_ways_to_lower_bounds(report)
+    )
     # Grounds of the estimate first, then those of the conditional bounds.
     sections = [
         Section(
@@ -190,7 +192,7 @@ def describe(report: PanoramiaReport) -> Description:
         claim=f"{report.claim.name} for replacing one example, each bound by itself",
         epsilon=report.bound,
         ceiling=report.ceiling,
-        next_steps=next_steps.first(steps),
+        next_steps=next_steps.most_urgent_steps(steps),
         formula=f"ε̃ = {number(report.bound)}, estimate",
         headline=_headline(report, lead),
         answer=_answer(report),

@@ -16,7 +16,7 @@ from leakbound import errors
 from leakbound.audits.choices import game_of
 from leakbound.planning import load_opening
 from leakbound.planning.inclusion import Plan
-from leakbound.results.descriptions.next_steps import _enough
+from leakbound.results.descriptions.next_steps import _examples_needed
 from validity.choices import ChoiceTrial
 
 K = 4
@@ -255,10 +255,10 @@ def test_the_command_line_reads_candidates_and_plans(tmp_path: Path) -> None:
     assert lb.evidence.verify_bundle(tmp_path / "bundle").valid
 
 
-def test_results_count_secrets_and_say_how_many_are_enough() -> None:
+def test_results_count_secrets_and_say_how_many_are_examples_needed() -> None:
     few = audited(SCORES[:5], PLAN.chosen[:5], K)
     metrics = {one.name: one for one in few.summary().metrics}
     assert (metrics["Secrets"].value, metrics["Secrets"].note) == ("5", "4 candidates each")
-    enough = _enough(few, 3.0)
+    enough = _examples_needed(few, 3.0)
     assert few.m == 20 < enough
     assert 3.0 <= audited(np.eye(K)[[0] * enough], np.arange(enough) % K, K).ceiling < 3.3

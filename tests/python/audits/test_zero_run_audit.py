@@ -211,6 +211,8 @@ class TestUncertainPropensities:
         result = audit(game, **given)
         assert (result.bound, result.withheld, result.by_tampering) == (0.0, True, None)
         assert result.assumptions[0].status == "contradicted"
+        assert "the data contradict the propensity model (p = " in str(result.summary())
+        assert "refuted" not in str(result.summary())
         shown = audit(game, release_refuted=True, **given)
         assert shown.bound > 0
         assert shown.assumptions[0].status == "contradicted"

@@ -1,6 +1,7 @@
 """Packages import what is asked of them, and no more; type checkers see the same names."""
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -10,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import typer
+from pyarrow import csv, parquet
 
 import leakbound
 from leakbound.cli.commands import COMMANDS, program
@@ -89,6 +92,9 @@ AUDITS = "import leakbound as lb; lb.audit, lb.Coins, lb.RandomSplit, lb.Panoram
             "leakbound.audits.road",
             r"pyarrow|pandas|leakbound\.(propensity|audits\.zero_run)\b",
         ),
+        (COMMAND, "coins scores.csv", "pyarrow", "pandas"),
+        (COMMAND, "coins scores.jsonl", "pyarrow", "pandas"),
+        (COMMAND, "coins scores.parquet", "pyarrow", "pandas"),
     ],
 )
 def test_programs_load_what_they_use_and_no_more(
@@ -96,6 +102,14 @@ def test_programs_load_what_they_use_and_no_more(
 ) -> None:
     member = np.tile([1, 0], 30)
     np.savez(tmp_path / "scores.npz", score=member - 0.5, member=member)
+    rows = [
+        {"id": f"e{row}", "score": coin - 0.5, "member": coin}
+        for row, coin in enumerate(member.tolist())
+    ]
+    table = pa.Table.from_pylist(rows)
+    parquet.write_table(table, tmp_path / "scores.parquet")
+    csv.write_csv(table, tmp_path / "scores.csv")
+    (tmp_path / "scores.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     tell = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr))"
     command = [sys.executable, "-c", f"{tell}; {program}", *arguments.split()]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

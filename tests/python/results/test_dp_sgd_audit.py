@@ -90,6 +90,16 @@ def test_what_refutes_is_named_first(fault: str, part: str) -> None:
     assert f"refuted by {part}" in repr(found)
 
 
+def test_sizes_that_contradict_sampling_alone_are_in_the_headline() -> None:
+    found = audit()
+    unlikely = replace(found.sampling, p_variance=0.01)
+    said = replace(found, sampling=unlikely).summary()
+    assert unlikely.refutes
+    assert "joint confidence, but the sizes of batches alone contradict" in said.headline
+    assert "The sizes contradict Poisson sampling" in " ".join(said.paragraphs)
+    assert "efuted" not in " ".join([said.headline, *said.paragraphs])
+
+
 def test_numbers_are_rounded_to_the_side_that_is_proved() -> None:
     found = audit()
     shown = re.search(r"at most ([\d.]+) \(", found.summary().paragraphs[1])

@@ -12,7 +12,7 @@ import leakbound as lb
 from leakbound import planning, report
 from leakbound.audits.dp_sgd.audit import audit_dp_sgd
 from leakbound.results import Accounted
-from leakbound.results.descriptions.next_steps import _enough
+from leakbound.results.descriptions.next_steps import _examples_needed
 from noisy_steps import EXAMPLES, play
 from oracle_calls import coins, panoramia, split, zero_run
 from pages import words_of
@@ -264,9 +264,9 @@ def test_a_leak_is_in_few_records_or_in_many() -> None:
 
 
 @pytest.mark.parametrize("target", [1.0, 4.0, 8.0])
-def test_as_many_examples_as_are_named_are_enough(target: float) -> None:
+def test_as_many_examples_as_are_named_are_examples_needed(target: float) -> None:
     found = coins("few")
-    enough = _enough(found, target)
+    enough = _examples_needed(found, target)
     least = planning.ceiling(enough, cuts=lb.KLScan(), sides="both")
     assert target <= least <= target + 0.3
 

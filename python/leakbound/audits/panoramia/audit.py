@@ -460,7 +460,7 @@ def _withheld_warnings(conditional: ZeroRunResult | None) -> Strings:
 
 def _withheld_in_words(p_value: float | None) -> str:
     return (
-        "the conditional lower bound is withheld: the propensity model was refuted (p = "
+        "the conditional lower bound is withheld: the data contradict the propensity model (p = "
         f"{p_value:.2g}), so the examples reveal more about membership than a logistic "
         "regression on the baseline's score and the features"
     )

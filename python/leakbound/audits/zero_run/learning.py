@@ -259,7 +259,10 @@ def _assumptions_of_learning(
 ) -> tuple[Assumption, Assumption]:
     """Say what is known of the model, and what it was learnt from."""
     tried = "; ".join(f"{one.test}: p = {one.p_value:.2g}" for one in tests)
-    text = f"{_LINEAR}; not refuted ({tried}). Missing features and mild misfit cannot be detected."
+    text = (
+        f"{_LINEAR}; not contradicted ({tried}). Missing features and mild misfit cannot be "
+        "detected."
+    )
     status: Status = "unverifiable"
     if not tests:
         text = _untested_form(refusal)
@@ -308,8 +311,8 @@ def _redundant_columns(left_out: Strings, width: int) -> str:
 def _refuted_form(test: FormTest, columns: Columns, learning: Learning) -> str:
     lacking = _lacking_product(test, columns, learning)
     return (
-        f"propensity model refuted (p = {test.p_value:.2g}, {test.test}{lacking}): log-odds are "
-        "not linear in the features, which may explain correct guesses"
+        f"the data contradict the propensity model (p = {test.p_value:.2g}, {test.test}{lacking}): "
+        "log-odds are not linear in the features, which may explain correct guesses"
     )
 
 

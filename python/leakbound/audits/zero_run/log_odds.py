@@ -374,8 +374,8 @@ def _propensity_warnings(falsification: Falsification | None, *, learnt: bool) -
     """Say that propensities were refuted, or not tested; often nothing."""
     if falsification is not None and falsification.refuted:
         note = (
-            f"propensity model refuted (p = {falsification.p_value:.2g}): features predict "
-            "membership better than the model does, which may explain correct guesses"
+            f"the data contradict the propensity model (p = {falsification.p_value:.2g}): features "
+            "predict membership better than the model does, which may explain correct guesses"
         )
         return (note,)
     if falsification is None and learnt:

@@ -4,13 +4,13 @@ import math
 from dataclasses import replace
 
 from leakbound._base.formatting import number, percent, share, up
-from leakbound._base.types import Status, Strings
+from leakbound._base.types import Relation, Status, Strings
 from leakbound.claims import FAMILIES
 from leakbound.report.description import Description, Meaning, Metric, Section, Terms
 from leakbound.report.parts import Assumption, Checked
-from leakbound.results.descriptions.next_steps import first, of_run
-from leakbound.results.descriptions.one_run import bracketed, of_audit
-from leakbound.results.descriptions.shared import grounds, levels_of, units_of
+from leakbound.results.descriptions.next_steps import most_urgent_steps, steps_after_dp_sgd
+from leakbound.results.descriptions.one_run import description_of_audit, epsilon_in_both_units
+from leakbound.results.descriptions.shared import levels_of, section_of_grounds, units_of
 from leakbound.results.dp_sgd import DPSGDAudit, SamplingResult, StepsResult
 from leakbound.results.terms import DELTA, NO_UPPER_LIMIT, asked, count_of_right, scale_of
 
@@ -65,25 +65,27 @@ def describe(result: DPSGDAudit) -> Description:
     """Describe an audited run: a verdict on the stated mechanism, and the ε of membership."""
     # 1. Membership, compared with the accountant's ε unless something else was claimed.
     membership = result.membership
-    checked = _checked(result)
-    said = of_audit(replace(membership, checked=checked))
-    terms = _terms(result)
+    checked_claim = _checked_claim_of_run(result)
+    description = description_of_audit(replace(membership, checked=checked_claim))
+    terms = _terms_of_run(result)
     proved = terms.epsilon
     within = ""
     if isinstance(membership.claim, FAMILIES):
         within = f" within {terms.family}"
     # 2. Why each of the three audits holds.
     sections = (
-        grounds(membership, "Membership: why it holds"),
-        *_grounds(result.steps, result.delta or DELTA),
-        Section(title="Sampling", paragraphs=(), assumptions=_assumed(result.sampling)),
+        section_of_grounds(membership, "Membership: why it holds"),
+        *_sections_of_steps(result.steps, result.delta or DELTA),
+        Section(
+            title="Sampling", paragraphs=(), assumptions=_assumptions_of_sampling(result.sampling)
+        ),
     )
     doubted = (x for one in sections for x in one.assumptions if x.status == "contradicted")
     claimed = None
-    if checked is not None and checked.delta == result.delta:
-        claimed = checked.value
+    if checked_claim is not None and checked_claim.delta == result.delta:
+        claimed = checked_claim.value
     return replace(
-        said,
+        description,
         plainly="",  # guesses are made from every step, which nobody sees who has the model
         title="Audit of a training run with DP-SGD",
         warnings=result.warnings,
@@ -93,18 +95,18 @@ def describe(result: DPSGDAudit) -> Description:
         epsilon=proved,
         ceiling=terms.ceiling,
         formula=f"ε ≥ {number(proved)}",
-        answer=_answer(result, said.answer, checked),
+        answer=_answer_about_run(result, description.answer, checked_claim),
         verdict=result.check(),
         refutes=proved > 0,
         leaks=bool(result.refuted_by),
-        headline=_headline(result, within),
-        paragraphs=_evidence(result, proved=proved, within=within),
-        next_steps=first(of_run(result)),
-        metrics=_metrics(result, proved=proved, at=terms.at),
-        meaning=_meaning(result, within),
+        headline=_headline_of_run(result, within),
+        paragraphs=_evidence_of_run(result, proved=proved, within=within),
+        next_steps=most_urgent_steps(steps_after_dp_sgd(result)),
+        metrics=_metrics_of_run(result, proved=proved, at=terms.at),
+        meaning=_meaning_of_run(result, within),
         levels=levels_of(terms, proves=True),
         sections=sections,
-        numbers=said.numbers
+        numbers=description.numbers
         | {"epsilon": proved, "epsilon_ceiling": terms.ceiling, "delta": result.delta},
         units=units_of(terms, scale_of(membership.claim).unit),
         contradicted=tuple(dict.fromkeys(doubted)),
@@ -114,7 +116,7 @@ def describe(result: DPSGDAudit) -> Description:
     )
 
 
-def _terms(result: DPSGDAudit) -> Terms:
+def _terms_of_run(result: DPSGDAudit) -> Terms:
     """Return ε at the accountant's δ, and what a perfect attack would have proved there."""
     membership = result.membership
     name = membership.claim.name
@@ -134,7 +136,7 @@ def _terms(result: DPSGDAudit) -> Terms:
     )
 
 
-def _meaning(result: DPSGDAudit, within: str) -> Meaning:
+def _meaning_of_run(result: DPSGDAudit, within: str) -> Meaning:
     """Return what the result says: `within` names the family that ε is converted in, if any."""
     means = [_MEANS]
     if within:
@@ -144,7 +146,7 @@ def _meaning(result: DPSGDAudit, within: str) -> Meaning:
     return Meaning(says=tuple(means), does_not_say=_NOT_MEANT)
 
 
-def _checked(result: DPSGDAudit) -> Checked | None:
+def _checked_claim_of_run(result: DPSGDAudit) -> Checked | None:
     """Return what was claimed, by default the accountant's ε.
 
     Of epochs that may count on a secret order, which the audit knows, so that it is not compared.
@@ -152,13 +154,15 @@ def _checked(result: DPSGDAudit) -> Checked | None:
     stated = result.accounted
     if result.checked is not None or stated is None or result.steps.sampling == "epochs":
         return result.checked
-    relation = stated.relation if stated.relation == "replace" else None
+    relation: Relation | None = None
+    if stated.relation == "replace":
+        relation = "replace"
     return result.membership.with_check(
         epsilon=stated.epsilon, delta=stated.delta, relation=relation
     ).checked
 
 
-def _answer(result: DPSGDAudit, answer: str, checked: Checked | None) -> str:
+def _answer_about_run(result: DPSGDAudit, answer: str, checked: Checked | None) -> str:
     """Return the answer about what was checked: nobody but the accountant claimed its ε."""
     stated = result.accounted
     if result.checked is not None or checked is None or stated is None:
@@ -167,13 +171,19 @@ def _answer(result: DPSGDAudit, answer: str, checked: Checked | None) -> str:
     return answer.replace(claimed, f"accountant's ε = {stated.epsilon:.4g}")
 
 
-def _headline(result: DPSGDAudit, within: str) -> str:
+def _headline_of_run(result: DPSGDAudit, within: str) -> str:
     """Return whether the mechanism is refuted, by which part, and which ε to report."""
     sure = percent(result.confidence)
     verdict = "Nothing contradicts the stated mechanism"
+    if result.sampling.refutes:
+        verdict += (
+            " at the joint confidence, but the sizes of batches alone contradict its sampling"
+        )
     if result.refuted_by:
         parts = " and ".join(result.refuted_by)
-        tests = "test" if len(result.refuted_by) == 1 else "tests"
+        tests = "tests"
+        if len(result.refuted_by) == 1:
+            tests = "test"
         verdict = f"Refuted by the {tests} of {parts}: this run is not the stated mechanism"
     proved = f"ε ≥ {number(result.epsilon())} at δ = {result.delta:g}{within}"
     membership = result.membership
@@ -182,49 +192,51 @@ def _headline(result: DPSGDAudit, within: str) -> str:
     return f"{verdict}. Membership shows {proved} ({sure})."
 
 
-def _evidence(result: DPSGDAudit, proved: float, within: str) -> Strings:
+def _evidence_of_run(result: DPSGDAudit, proved: float, within: str) -> Strings:
     """Return what each part shows: membership, steps, sampling, and accounting."""
     membership = result.membership
-    at = f" at δ = {result.delta:g}"
-    means = f"No ε is ruled out, because {membership.reason}."
+    at_delta = f" at δ = {result.delta:g}"
+    sentence_about_promise = f"No ε is ruled out, because {membership.reason}."
     if not membership.reason:
-        means = (
-            f"If training satisfied ε < {number(proved)}{at}{within}, results this "
+        sentence_about_promise = (
+            f"If training satisfied ε < {number(proved)}{at_delta}{within}, results this "
             f"strong would occur at most {percent(1 - result.confidence)} of the time."
         )
-    right = count_of_right(
+    sentence_about_guesses = count_of_right(
         membership.correct,
         guesses=membership.guesses,
         guessed=membership.guessed,
         about=f" about {membership.m:,} canaries",
     )
-    shown = " ".join(filter(None, [right, membership.searched, means]))
-    said = [
-        f"Membership: {shown[0].lower()}{shown[1:]}",
-        f"Steps: {_of_steps(result.steps)}",
-        f"Sampling: {_drawn_as(result.sampling)}",
+    about_membership = " ".join(
+        filter(None, [sentence_about_guesses, membership.searched, sentence_about_promise])
+    )
+    evidence = [
+        f"Membership: {about_membership[0].lower()}{about_membership[1:]}",
+        f"Steps: {_noise_of_steps_in_words(result.steps)}",
+        f"Sampling: {_sampling_in_words(result.sampling)}",
     ]
     if "accounting" in result.refuted_by and result.accounted is not None:
-        said.append(
+        evidence.append(
             f"Accounting: the accountant states {result.accounted.name}, but a test of the stated "
             f"mechanism attains ε = {number(result.attainable or 0.0)} at that δ."
         )
     if result.options.get("clipping") == "probed":
-        said.append(
+        evidence.append(
             "Clipping: it is inside the backward pass, and canaries were added after it. That it "
             "clips every example is what the probe of the step shows, and not these canaries."
         )
-    said += [f"Probe of the step: {one.summary().headline}" for one in result.probes]
-    return tuple(said)
+    evidence += [f"Probe of the step: {one.summary().headline}" for one in result.probes]
+    return tuple(evidence)
 
 
-def _metrics(result: DPSGDAudit, proved: float, at: str) -> tuple[Metric, ...]:
+def _metrics_of_run(result: DPSGDAudit, proved: float, at: str) -> tuple[Metric, ...]:
     """Return the accounted and the proved ε, the noise, and the rate."""
     steps = result.steps
     sampling = result.sampling
     stated = result.accounted
     own = scale_of(result.membership.claim).behind(result.membership.bound)
-    value = bracketed(proved, own)
+    value = epsilon_in_both_units(proved, own)
     metrics = [
         Metric(name=f"ε from membership{at}", value=value, note="whole run: report this one")
     ]
@@ -252,26 +264,26 @@ def _metrics(result: DPSGDAudit, proved: float, at: str) -> tuple[Metric, ...]:
     )
 
 
-def _of_steps(steps: StepsResult) -> str:
+def _noise_of_steps_in_words(steps: StepsResult) -> str:
     """Return what is proved about the noise."""
     if math.isinf(steps.bound):
         return "nothing is proved about the noise of any step."
-    said = (
+    noise_in_words = (
         f"the noise multiplier of some step is at most {up(steps.bound)} "
         f"({percent(steps.confidence)} confidence); the optimizer stated "
         f"{steps.noise_multiplier:.4g}{' or more' * steps.varies}."
     )
     if steps.test == "noise" and math.isfinite(steps.by_coins):
-        said += f" From guesses about coins alone: at most {up(steps.by_coins)}."
+        noise_in_words += f" From guesses about coins alone: at most {up(steps.by_coins)}."
     if steps.noise.reason:
-        said += f" The released noise was not tested: {steps.noise.reason}."
-    return said + " No ε follows, because the noise varied." * steps.varies
+        noise_in_words += f" The released noise was not tested: {steps.noise.reason}."
+    return noise_in_words + " No ε follows, because the noise varied." * steps.varies
 
 
-def _grounds(steps: StepsResult, delta: float) -> tuple[Section, ...]:
+def _sections_of_steps(steps: StepsResult, delta: float) -> tuple[Section, ...]:
     """Return why the bound on noise holds: by its squares, by bets, and as one game."""
     title = "Steps: the game of all coins"
-    game = grounds(steps.game, title, _STEPS_THEOREM)
+    game = section_of_grounds(steps.game, title, _STEPS_THEOREM)
     bets = steps.betting
     noise = steps.noise
     spread = (
@@ -279,7 +291,7 @@ def _grounds(steps: StepsResult, delta: float) -> tuple[Section, ...]:
         f"{noise.deviation:.4g} clipping norms. This proves that the noise of some step is at most "
         f"{up(noise.bound)}. It does not test clipping; guesses about coins test both together."
     )
-    squares = Section(
+    section_of_squares = Section(
         title="Steps: the squares",
         paragraphs=(spread, _NOISE_THEOREM),
         assumptions=(_NOISE_ASSUMPTION,),
@@ -292,17 +304,22 @@ def _grounds(steps: StepsResult, delta: float) -> tuple[Section, ...]:
     if not steps.varies:
         epsilon = number(steps.epsilon(delta))
         converted = (
-            f"If all {steps.steps:,} steps have one noise multiplier and {_drawn(steps)}, and all "
-            f"noisy gradients are released, then ε ≥ {epsilon} at δ = {delta:g}."
+            f"If all {steps.steps:,} steps have one noise multiplier and "
+            f"{_batches_in_words(steps)}, and all noisy gradients are released, then ε ≥ {epsilon} "
+            f"at δ = {delta:g}."
         )
-    told = tuple(filter(None, (guessed, _BETTING_THEOREM, converted)))
-    why = Section(title="Steps: the bets", paragraphs=told, assumptions=(_BETTING_ASSUMPTION,))
+    paragraphs_about_bets = tuple(filter(None, (guessed, _BETTING_THEOREM, converted)))
+    section_of_bets = Section(
+        title="Steps: the bets",
+        paragraphs=paragraphs_about_bets,
+        assumptions=(_BETTING_ASSUMPTION,),
+    )
     if noise.reason:
-        return (why, game)
-    return (squares, why, game)
+        return (section_of_bets, game)
+    return (section_of_squares, section_of_bets, game)
 
 
-def _drawn(steps: StepsResult) -> str:
+def _batches_in_words(steps: StepsResult) -> str:
     """Return how batches are made, as a condition."""
     if steps.sampling == "fixed_size":
         return f"draw subsets of a fixed size, {steps.sampling_rate:.4g} of all examples"
@@ -315,75 +332,84 @@ def _drawn(steps: StepsResult) -> str:
     return f"draw Poisson samples at rate {steps.sampling_rate:.4g} or more ({steps.rate_source})"
 
 
-def _of_counts(sampling: SamplingResult) -> str:
+def _sizes_of_counted_batches(sampling: SamplingResult) -> str:
     """Return what the sizes of batches show that are not Poisson samples."""
-    seen = f"{sampling.batches:,} batches have mean size {sampling.mean:.1f}"
-    wrong = []
+    sizes_in_words = f"{sampling.batches:,} batches have mean size {sampling.mean:.1f}"
+    contradictions = []
     if sampling.p_variance == 0:
-        wrong.append(f"their sizes vary, with a variance of {sampling.variance:.1f}")
+        contradictions.append(f"their sizes vary, with a variance of {sampling.variance:.1f}")
     if sampling.p_mean == 0 and sampling.sampling == "epochs":
-        wrong.append(
+        contradictions.append(
             f"an epoch has more than {sampling.most_examples:,} examples, so that some are in it "
             "twice"
         )
     elif sampling.p_mean == 0:
-        wrong.append(f"their share is not {sampling.sampling_rate:g} of all examples")
-    if wrong:
-        return f"{seen}. Refuted: {', and '.join(wrong)}."
-    told = "batches of a fixed size"
+        contradictions.append(f"their share is not {sampling.sampling_rate:g} of all examples")
+    if contradictions:
+        return f"{sizes_in_words}. They contradict what is stated: {', and '.join(contradictions)}."
+    stated_batches = "batches of a fixed size"
     if sampling.sampling == "epochs":
-        told = "epochs that have each example once"
-    return f"{seen}. The sizes do not contradict {told}; they do not show which examples are in it."
+        stated_batches = "epochs that have each example once"
+    return (
+        f"{sizes_in_words}. The sizes do not contradict {stated_batches}; they do not show which "
+        "examples are in it."
+    )
 
 
-def _drawn_as(sampling: SamplingResult) -> str:
+def _sampling_in_words(sampling: SamplingResult) -> str:
     """Return what sizes of batches show, whatever is claimed of them."""
     if sampling.sampling != "poisson" and not sampling.reason:
-        return _of_counts(sampling)
-    return _of_sampling(sampling)
+        return _sizes_of_counted_batches(sampling)
+    return _sizes_of_poisson_samples(sampling)
 
 
-def _of_sampling(sampling: SamplingResult) -> str:
+def _sizes_of_poisson_samples(sampling: SamplingResult) -> str:
     """Return what the sizes of the batches show."""
     if sampling.reason:
         return f"batch sizes were not tested: {sampling.reason}."
-    low = sampling.least_examples
-    high = sampling.most_examples
-    rate = sampling.sampling_rate
-    examples = f"{low:,}"
-    mean = f"{rate * low:.1f}"
-    if low != high:
-        examples = f"{examples} to {high:,}"
-        mean = f"{mean} to {rate * high:.1f}"
-    seen = (
+    fewest_examples = sampling.least_examples
+    most_examples = sampling.most_examples
+    stated_rate = sampling.sampling_rate
+    examples = f"{fewest_examples:,}"
+    expected_mean = f"{stated_rate * fewest_examples:.1f}"
+    if fewest_examples != most_examples:
+        examples = f"{examples} to {most_examples:,}"
+        expected_mean = f"{expected_mean} to {stated_rate * most_examples:.1f}"
+    sizes_in_words = (
         f"{sampling.batches:,} batches have mean size {sampling.mean:.1f} and variance "
-        f"{sampling.variance:.1f}. Poisson samples of {examples} examples at rate {rate:g} would "
-        f"have {mean} and {sampling.expected_variance:.1f}."
+        f"{sampling.variance:.1f}. Poisson samples of {examples} examples at rate {stated_rate:g} "
+        f"would have {expected_mean} and {sampling.expected_variance:.1f}."
     )
     if not sampling.refutes:
-        rest = " The rate was not tested."
+        remark = " The rate was not tested."
         if sampling.limits:
-            rest = ""
-        return f"{seen} The sizes do not contradict Poisson sampling.{rest}"
-    wrong = []
-    if sampling.largest > high:
-        wrong.append(f"a batch has {sampling.largest:,} examples, more than the data set")
+            remark = ""
+        return f"{sizes_in_words} The sizes do not contradict Poisson sampling.{remark}"
+    contradictions = []
+    if sampling.largest > most_examples:
+        contradictions.append(f"a batch has {sampling.largest:,} examples, more than the data set")
     elif sampling.refuted("mean"):
         limits = ""
         if sampling.limits:
             limits = f"; it is {sampling.limits}, if samples are Poisson"
-        wrong.append(f"the rate is not {rate:g} (p = {sampling.p_mean:.2g}{limits})")
+        contradictions.append(
+            f"the rate is not {stated_rate:g} (p = {sampling.p_mean:.2g}{limits})"
+        )
     if sampling.refuted("variance"):
-        how = "too different"
+        difference = "too different"
         if sampling.variance < sampling.expected_variance:
-            how = "too similar"
-        wrong.append(f"sizes are {how} for Poisson sampling (p = {sampling.p_variance:.2g})")
+            difference = "too similar"
+        contradictions.append(
+            f"sizes are {difference} for Poisson sampling (p = {sampling.p_variance:.2g})"
+        )
     if sampling.p_distinct is not None and sampling.refuted("distinct"):
-        wrong.append(f"too few sizes are distinct (p = {sampling.p_distinct:.2g})")
-    return f"{seen} Refuted: {', and '.join(wrong)}."
+        contradictions.append(f"too few sizes are distinct (p = {sampling.p_distinct:.2g})")
+    return (
+        f"{sizes_in_words} The sizes contradict Poisson sampling: {', and '.join(contradictions)}."
+    )
 
 
-def _status(sampling: SamplingResult) -> Status:
+def _status_of_sampling(sampling: SamplingResult) -> Status:
     """Return whether batches were checked to be Poisson samples."""
     if sampling.refutes:
         return "contradicted"
@@ -392,7 +418,7 @@ def _status(sampling: SamplingResult) -> Status:
     return "unverifiable"
 
 
-_OF_EPOCHS = Assumption(
+_EPOCHS_ASSUMPTION = Assumption(
     name="batches of epochs",
     statement="Each example is in one batch of each epoch, in an order that does not depend on "
     "what is trained on. The ε of the stated mechanism and of its steps is that against an "
@@ -401,7 +427,7 @@ _OF_EPOCHS = Assumption(
     "each: they are not computed from the number of examples.",
     status="declared",
 )
-_OF_SUBSETS = Assumption(
+_SUBSETS_ASSUMPTION = Assumption(
     name="batches of a fixed size",
     statement="Each batch is a uniform subset of all examples, drawn independently of all other "
     "batches. Batch sizes reveal sizes that vary. They do not show which examples are in a batch: "
@@ -410,12 +436,12 @@ _OF_SUBSETS = Assumption(
 )
 
 
-def _assumed(sampling: SamplingResult) -> tuple[Assumption, ...]:
+def _assumptions_of_sampling(sampling: SamplingResult) -> tuple[Assumption, ...]:
     """Return what the rate assumes."""
     if sampling.sampling != "poisson":
-        one = _OF_SUBSETS
+        one = _SUBSETS_ASSUMPTION
         if sampling.sampling == "epochs":
-            one = _OF_EPOCHS
+            one = _EPOCHS_ASSUMPTION
         if sampling.refutes:
             one = replace(one, status="contradicted")
         return (one,)
@@ -425,7 +451,7 @@ def _assumed(sampling: SamplingResult) -> tuple[Assumption, ...]:
             statement=f"Each example is in a batch with probability {sampling.sampling_rate:g}, "
             "independently. Batch sizes reveal fixed sizes and, if the number of examples is "
             "known, a wrong rate. They do not show which examples are in a batch.",
-            status=_status(sampling),
+            status=_status_of_sampling(sampling),
         ),
         Assumption(
             name="number of steps",

@@ -20,7 +20,7 @@ from leakbound.results.terms import COMPARED, DELTA, NO_UPPER_LIMIT
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_THEOREM = (
+_THEOREM_OF_STEP = (
     "Run with one seed, a step as claimed releases results on two neighbouring batches that differ "
     "by the same vector Δ whatever the seed. Its noise is N(0, s²I) in each tensor. No test of the "
     "two batches beats that of N(0, 1) against N(μ, 1), where μ² sums |Δ|²/s² over tensors. Δ is "
@@ -33,12 +33,12 @@ _MEANS = (
 )
 _NOT_MEANT = (
     NO_UPPER_LIMIT,
-    "“Not refuted” means that these pairs and seeds show no fault. Other examples, sizes of "
-    "batches or devices may.",
+    "Other examples, sizes of batches or devices may show a fault that these pairs and seeds do "
+    "not.",
     "An ε of a whole run follows only if every step can be given a pair like this.",
     "A generator of noise that an attacker can predict is not detected.",
 )
-_REASONS = {
+_REASONS_OF_REFUTATION = {
     "contribution": "one example contributes more than the noise allows",
     "coupling": "the noise depends on the batch",
     "finite": "one example makes released numbers NaN or infinite",
@@ -47,9 +47,9 @@ _REASONS = {
     "steps": "steps in a row do not have fresh noise of the same scale",
 }
 # Pairs that a figure names
-_SHOWN = 12
+_MOST_PAIRS_DRAWN = 12
 # Bounds are drawn up to this many times the claim
-_FARTHEST = 4.0
+_LARGEST_SHARE_DRAWN = 4.0
 
 
 def describe(result: DPStepAudit) -> Description:
@@ -65,7 +65,6 @@ def describe(result: DPStepAudit) -> Description:
         delta=DELTA,
         own=f"μ ≥ {number(result.bound)}",
     )
-    verdict = result.check()
     answer = ""
     if result.checked is not None:
         mu = result.checked.value
@@ -80,13 +79,13 @@ def describe(result: DPStepAudit) -> Description:
         epsilon=epsilon,
         ceiling=epsilon,
         formula=f"μ ≥ {number(result.bound)}",
-        verdict=verdict,
-        headline=_headline(result),
+        verdict=result.check(),
+        headline=_headline_of_step(result),
         refutes=result.bound > 0,
         leaks=bool(result.refuted_by),
-        metrics=_metrics(result),
+        metrics=_metrics_of_step(result),
         meaning=Meaning(says=_MEANS, does_not_say=_NOT_MEANT),
-        levels=_levels(result),
+        levels=_levels_of_step(result),
         figures=(
             Figure(
                 name="pairs",
@@ -97,9 +96,11 @@ def describe(result: DPStepAudit) -> Description:
             ),
         ),
         sections=(
-            Section(title="Why it holds", paragraphs=(_THEOREM,), assumptions=result.assumptions),
+            Section(
+                title="Why it holds", paragraphs=(_THEOREM_OF_STEP,), assumptions=result.assumptions
+            ),
         ),
-        numbers=_numbers(result, epsilon),
+        numbers=_numbers_of_step(result, epsilon),
         units={
             "epsilon": f"nats of one step at δ = {DELTA:g}{replaced}",
             "bound": f"μ of Gaussian DP, one step{replaced}",
@@ -107,104 +108,116 @@ def describe(result: DPStepAudit) -> Description:
         title="Probe of a step of DP-SGD",
         subject="training step",
         answer=answer,
-        paragraphs=_evidence(result),
-        next_steps=_next(result),
-        contradicted=tuple(one for one in result.assumptions if one.status == "contradicted"),
+        paragraphs=_evidence_of_step(result),
+        next_steps=_next_steps_of_step(result),
+        contradicted=tuple(
+            assumption for assumption in result.assumptions if assumption.status == "contradicted"
+        ),
         claimed=result.claimed,
         shown=1,
     )
 
 
-def _levels(result: DPStepAudit) -> Levels:
+def _levels_of_step(result: DPStepAudit) -> Levels:
     """Return the bar of μ: what is ruled out, and what a pair at the claim would have shown."""
-    low, high = number(result.bound), number(result.ceiling)
+    bound_in_words, ceiling_in_words = number(result.bound), number(result.ceiling)
     names = (
-        f"ruled out: μ < {low}",
-        f"within reach of a pair at the claim: up to {high}",
-        f"out of reach with so few runs: above {high}",
+        f"ruled out: μ < {bound_in_words}",
+        f"within reach of a pair at the claim: up to {ceiling_in_words}",
+        f"out of reach with so few runs: above {ceiling_in_words}",
     )
     return Levels(first=result.bound, second=result.ceiling, names=names)
 
 
-def _headline(result: DPStepAudit) -> str:
+def _headline_of_step(result: DPStepAudit) -> str:
     """Return whether the step is refuted, by what, and the noise multiplier proved."""
-    sure = percent(result.confidence)
-    proved = f"noise multiplier at most {up(result.noise_multiplier)}"
+    confidence_in_words = percent(result.confidence)
+    proved_noise = f"noise multiplier at most {up(result.noise_multiplier)}"
     if not result.is_normal:
-        proved += " under the claimed form, which is not a bound on leakage"
-    stated = f"{result.stated_noise_multiplier:g} stated"
+        proved_noise += " under the claimed form, which is not a bound on leakage"
+    stated_noise = f"{result.stated_noise_multiplier:g} stated"
     if result.refuted_by:
-        reasons = " and ".join(_REASONS[part] for part in result.refuted_by)
-        return f"Refuted: {reasons} ({proved}, {stated}; {sure} confidence)."
+        reasons = " and ".join(_REASONS_OF_REFUTATION[part] for part in result.refuted_by)
+        return (
+            f"Refuted: {reasons} ({proved_noise}, {stated_noise}; {confidence_in_words} "
+            "confidence)."
+        )
     verdict = "Nothing contradicts the stated step"
     if result.check() == "inconclusive":
         verdict = "Inconclusive: no pair came near the claim"
-    said = f"{verdict} ({proved}, {stated}; {sure} confidence)."
+    headline = f"{verdict} ({proved_noise}, {stated_noise}; {confidence_in_words} confidence)."
     if result.without_power:
-        said += f" Tests without power at this confidence: {', '.join(result.without_power)}."
-    return said
+        headline += f" Tests without power at this confidence: {', '.join(result.without_power)}."
+    return headline
 
 
-def _evidence(result: DPStepAudit) -> tuple[str, ...]:
+def _evidence_of_step(result: DPStepAudit) -> tuple[str, ...]:
     """Return what the worst pair shows, and what the noise of other pairs does."""
-    worst = next(one for one in result.pairs if one.name == result.worst)
-    said = [
+    worst_pair = next(pair for pair in result.pairs if pair.name == result.worst)
+    evidence_sentences = [
         f"The step was run {result.runs:,} times, on {len(result.pairs):,} pairs of neighbouring "
         f"batches; it releases {result.values:,} values in {len(result.tensors):,} tensors.",
-        f"The worst pair is “{worst.name}”: {_of_worst(result, worst)}.",
+        f"The worst pair is “{worst_pair.name}”: {_worst_pair_in_words(result, worst_pair)}.",
     ]
-    loose = [one for one in result.pairs if one.finite and one.depends]
-    if loose:
-        one = loose[0]
-        ratio = one.scale if not one.coupled else one.factor
-        how = "of another law"
-        if ratio is not None:
-            how = f"{ratio:.4g} times as large"
-        said.append(
-            f"In {len(loose):,} pairs the noise depends on the batch. In “{one.name}” it is {how}."
+    dependent_pairs = [pair for pair in result.pairs if pair.finite and pair.depends]
+    if dependent_pairs:
+        first_pair = dependent_pairs[0]
+        noise_ratio = first_pair.scale
+        if first_pair.coupled:
+            noise_ratio = first_pair.factor
+        other_noise = "of another law"
+        if noise_ratio is not None:
+            other_noise = f"{noise_ratio:.4g} times as large"
+        evidence_sentences.append(
+            f"In {len(dependent_pairs):,} pairs the noise depends on the batch. In "
+            f"“{first_pair.name}” it is {other_noise}."
         )
-        of_scale = max(result._of_scale(DELTA), 0.0)  # noqa: SLF001 (its own description)
-        if of_scale:
-            said.append(
+        epsilon_of_scale = max(result._of_scale(DELTA), 0.0)  # noqa: SLF001 (its own description)
+        if epsilon_of_scale:
+            evidence_sentences.append(
                 f"The scale of {result.values:,} values tells the two batches apart: "
-                f"ε ≥ {number(of_scale)} at δ = {DELTA:g} in one step."
+                f"ε ≥ {number(epsilon_of_scale)} at δ = {DELTA:g} in one step."
             )
-    return tuple(said)
+    return tuple(evidence_sentences)
 
 
-def _of_worst(result: DPStepAudit, worst: PairResult) -> str:
+def _worst_pair_in_words(result: DPStepAudit, worst_pair: PairResult) -> str:
     """Return what makes the worst pair the worst."""
-    if not worst.finite:
+    if not worst_pair.finite:
         return "one of its batches gives NaN or infinite numbers, and the other does not"
     if math.isinf(result.bound):
         return "some values that differ have no noise, or have noise on one of its batches only"
-    share = result.bound / result.claimed
-    said = f"μ ≥ {number(result.bound)}, which is {down(share)} times the μ that is claimed"
-    largest = max(result.tensors, key=lambda one: one.length)
-    if largest.length:
-        said += f"; most of it is in {largest.name}"
-    return said
+    share_of_claim = result.bound / result.claimed
+    worst_in_words = (
+        f"μ ≥ {number(result.bound)}, which is {down(share_of_claim)} times the μ that is claimed"
+    )
+    most_telling_tensor = max(result.tensors, key=lambda tensor: tensor.length)
+    if most_telling_tensor.length:
+        worst_in_words += f"; most of it is in {most_telling_tensor.name}"
+    return worst_in_words
 
 
-def _metrics(result: DPStepAudit) -> tuple[Metric, ...]:
+def _metrics_of_step(result: DPStepAudit) -> tuple[Metric, ...]:
     """Return the key numbers."""
-    tests = ", ".join(f"{name} {p:.2g}" for name, p in result.p_values.items())
-    sigma = f"{result.stated_noise_multiplier:g} stated"
-    stated = f"{number(result.claimed)} claimed"
+    p_values = ", ".join(f"{name} {p:.2g}" for name, p in result.p_values.items())
+    stated_noise = f"{result.stated_noise_multiplier:g} stated"
+    claimed_mu = f"{number(result.claimed)} claimed"
     return (
-        Metric(name="Noise multiplier at most", value=up(result.noise_multiplier), note=sigma),
-        Metric(name="μ of a step at least", value=number(result.bound), note=stated),
+        Metric(
+            name="Noise multiplier at most", value=up(result.noise_multiplier), note=stated_noise
+        ),
+        Metric(name="μ of a step at least", value=number(result.bound), note=claimed_mu),
         Metric(
             name=f"ε of a step at δ = {DELTA:g}",
             value=number(result.epsilon(DELTA)),
             note="given its batch",
         ),
         Metric(name="Pairs of batches", value=f"{len(result.pairs):,}", note=result.worst),
-        Metric(name="Runs", value=f"{result.runs:,}", note=f"p-values: {tests}"),
+        Metric(name="Runs", value=f"{result.runs:,}", note=f"p-values: {p_values}"),
     )
 
 
-def _numbers(result: DPStepAudit, epsilon: float) -> dict[str, float]:
+def _numbers_of_step(result: DPStepAudit, epsilon: float) -> dict[str, float]:
     """Return finite numbers by their names."""
     numbers = {
         "bound": result.bound,
@@ -220,35 +233,37 @@ def _numbers(result: DPStepAudit, epsilon: float) -> dict[str, float]:
     return {name: value for name, value in numbers.items() if math.isfinite(value)}
 
 
-def _next(result: DPStepAudit) -> tuple[str, ...]:
+def _next_steps_of_step(result: DPStepAudit) -> tuple[str, ...]:
     """Return what to do next."""
     if result.refuted_by:
-        by_hand = (
+        step_by_hand = (
             f"Run the step on the pair “{result.worst}” by hand, and compare what it releases for "
             "the same seed."
         )
-        if any(one.scale is None for one in result.pairs):
+        if any(pair.scale is None for pair in result.pairs):
             return (
-                by_hand,
+                step_by_hand,
                 "If augmentation, dropout or anything else but the noise follows the seed, fix it "
                 "and probe again.",
             )
-        return (by_hand,)
-    steps = ["Test how batches are drawn: leakbound.dp_sgd.audit_batches."]
+        return (step_by_hand,)
+    next_steps = ["Test how batches are drawn: leakbound.dp_sgd.audit_batches."]
     if result.bound < (1 - CLOSE) * result.claimed:
-        steps.append("For a sharper bound use more runs (runs=64, 256).")
-    return tuple(steps)
+        next_steps.append("For a sharper bound use more runs (runs=64, 256).")
+    return tuple(next_steps)
 
 
 def plot_pairs(result: DPStepAudit, ax: "Axes | None" = None) -> "Axes":
     """Draw the bound of each pair, with the claim."""
     with style.house_style():
         ax = style.new_axes(ax)
-        ordered = sorted(result.pairs, key=lambda one: one.bound)[-_SHOWN:]
-        most = _FARTHEST * result.claimed
-        values = [min(one.bound, most) for one in ordered]
-        ax.barh(range(len(ordered)), values, color=style.MEMBER)
-        ax.set_yticks(range(len(ordered)), [_short(one.name) for one in ordered])
+        largest_pairs = sorted(result.pairs, key=lambda pair: pair.bound)[-_MOST_PAIRS_DRAWN:]
+        largest_drawn = _LARGEST_SHARE_DRAWN * result.claimed
+        drawn_bounds = [min(pair.bound, largest_drawn) for pair in largest_pairs]
+        ax.barh(range(len(largest_pairs)), drawn_bounds, color=style.MEMBER)
+        ax.set_yticks(
+            range(len(largest_pairs)), [_shortened_pair_name(pair.name) for pair in largest_pairs]
+        )
         ax.axvline(
             result.claimed, color=style.INK, linewidth=0.9, label=f"claim {number(result.claimed)}"
         )
@@ -257,7 +272,7 @@ def plot_pairs(result: DPStepAudit, ax: "Axes | None" = None) -> "Axes":
     return ax
 
 
-def _short(name: str) -> str:
+def _shortened_pair_name(name: str) -> str:
     if len(name) <= 30:
         return name
-    return name[:29] + "…"
+    return f"{name[:29]}…"

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from operator import itemgetter
 
 from leakbound._base.formatting import number, percent, plural
 from leakbound._base.types import Strings
@@ -18,16 +19,15 @@ from leakbound.report.description import (
     Series,
     Terms,
 )
-from leakbound.report.parts import Checked
 from leakbound.report.style import MEMBER
 from leakbound.results.descriptions import next_steps
 from leakbound.results.descriptions.plain_language import plainly
 from leakbound.results.descriptions.shared import (
-    counted,
+    closing_metrics,
     figures_of,
-    promised,
+    is_checked_promise,
     sentences_of,
-    standard,
+    standard_description,
 )
 from leakbound.results.one_run import AuditResult, as_epsilon, converted
 from leakbound.results.terms import (
@@ -43,14 +43,14 @@ from leakbound.results.terms import (
 )
 
 # How many exposed members are named, and how much of a name is shown
-_NAMED = 4
-_LONG = 24
+_MOST_NAMED_IDS = 4
+_LONGEST_ID = 24
 # The chance of a fair coin
-_FAIR = 0.5
+_FAIR_COIN = 0.5
 # An ε whose exponential is still a number
-_HUGE = 500.0
+_LARGEST_EXPONENT = 500.0
 # What a test that shares the probability of error is about
-_TESTED = {
+_WORDS_OF_TESTS = {
     "outside-in": "most confident guesses",
     "planned": "most confident guesses, as many as planned",
     "look": "pilot ranks",
@@ -60,41 +60,47 @@ _TESTED = {
 
 def describe(result: AuditResult) -> Description:
     """Describe an audit whose members were chosen at random."""
-    return of_audit(result)
+    return description_of_audit(result)
 
 
 def sentences(result: AuditResult) -> Sentences:
     """Return what is printed of an audit whose members were chosen at random."""
-    said = leading(result, terms_of_audit(result))
+    sentences_of_audit = leading_sentences(result, terms_of_audit(result))
     # Of a promise, the answer comes first.
-    headline = said.headline
-    paragraphs = _evidence(result, said)
-    if promised(result, result.wording):
+    headline = sentences_of_audit.headline
+    paragraphs = _evidence_of_audit(result, sentences_of_audit)
+    if is_checked_promise(result, result.wording):
         paragraphs = (headline, *paragraphs)
-        headline = said.answer
-    return replace(said, plainly=plainly(result), headline=headline, paragraphs=paragraphs)
-
-
-def leading(result: AuditResult, terms: Terms) -> Sentences:
-    """Return headline, answer and next steps of an audit in the words of its design."""
-    said = sentences_of(result, result, terms, result.wording, withheld=result.is_withheld)
+        headline = sentences_of_audit.answer
     return replace(
-        said,
-        headline=_headline(result, said),
-        next_steps=next_steps.first(next_steps.of_audit(result, terms)),
+        sentences_of_audit, plainly=plainly(result), headline=headline, paragraphs=paragraphs
     )
 
 
-def of_audit(result: AuditResult, said: Sentences | None = None) -> Description:
+def leading_sentences(result: AuditResult, terms: Terms) -> Sentences:
+    """Return headline, answer and next steps of an audit in the words of its design."""
+    sentences_of_audit = sentences_of(
+        result, result, terms, result.wording, withheld=result.is_withheld
+    )
+    return replace(
+        sentences_of_audit,
+        headline=_headline_of_audit(result, sentences_of_audit),
+        next_steps=next_steps.most_urgent_steps(next_steps.steps_after_audit(result, terms)),
+    )
+
+
+def description_of_audit(
+    result: AuditResult, sentences_of_audit: Sentences | None = None
+) -> Description:
     """Describe an audit; its sentences, if given, are those of another design."""
-    if said is None:
-        said = sentences(result)
-    terms = said.terms
-    described = standard(
+    if sentences_of_audit is None:
+        sentences_of_audit = sentences(result)
+    terms = sentences_of_audit.terms
+    described = standard_description(
         result,
-        said,
+        sentences_of_audit,
         ranking=result,
-        figures=_figures(result, terms),
+        figures=_figures_of_audit(result, terms),
         wording=result.wording,
         withheld=result.is_withheld,
     )
@@ -106,8 +112,8 @@ def of_audit(result: AuditResult, said: Sentences | None = None) -> Description:
     return replace(
         described,
         formula=bound,
-        metrics=_metrics(result, said=described, terms=terms),
-        claimed=_claimed(result),
+        metrics=_metrics_of_audit(result, described, terms=terms),
+        claimed=_claimed_epsilon_on_axis(result),
     )
 
 
@@ -115,63 +121,67 @@ def terms_of_audit(result: AuditResult, condition: str = "") -> Terms:
     """Return bound and ceiling as an ε: of a family at its δ, by the rejected curve."""
     claim = result.claim
     kind = KINDS[result.kind]
-    least = result.least_delta
-    epsilon = as_epsilon(claim, value=result.bound, curve=result.rejected, least_delta=least)
-    ceiling = as_epsilon(claim, value=result.ceiling, curve=result.rejectable, least_delta=least)
+    least_delta = result.least_delta
+    epsilon = as_epsilon(claim, value=result.bound, curve=result.rejected, least_delta=least_delta)
+    ceiling = as_epsilon(
+        claim, value=result.ceiling, curve=result.rejectable, least_delta=least_delta
+    )
     replaced = result.wording.changed(result.relation)
     scale = scale_of(claim)
-    own = scale.behind(result.bound, proves=kind.proves), scale.equal(result.ceiling)
+    own_units = scale.behind(result.bound, proves=kind.proves), scale.equal(result.ceiling)
     if not claim.has_epsilon:
-        own = "", ""  # bound and ceiling are in this unit themselves
+        own_units = "", ""  # bound and ceiling are in this unit themselves
     terms = terms_of(
         stated_claim(result),
         values=(epsilon, ceiling),
         replaced=replaced,
         condition=condition or kind.condition,
         units=result.wording.units,
-        own=own,
-        least_delta=least,
+        own=own_units,
+        least_delta=least_delta,
     )
     if result.copies == 1:
         return terms
     return replace(terms, copies=result.copies, grouped=of_copies(result))
 
 
-def _figures(result: AuditResult, terms: Terms) -> tuple[Figure, ...]:
+def _figures_of_audit(result: AuditResult, terms: Terms) -> tuple[Figure, ...]:
     """Return the figures of one ranking, and of a family the curve that is ruled out."""
-    family = isinstance(result.claim, FAMILIES)
-    drawn = number(result.bound)
-    if family:
-        drawn = f"{number(terms.epsilon)}{terms.at}"
+    is_family = isinstance(result.claim, FAMILIES)
+    bound_in_words = number(result.bound)
+    if is_family:
+        bound_in_words = f"{number(terms.epsilon)}{terms.at}"
     series = Series(
         name=f"this {result.wording.subject}",
         symbol=terms.symbol,
         prefix="",
         colour=MEMBER,
-        bound=drawn,
+        bound=bound_in_words,
         ranking=result,
         units=plural(result.wording.unit),
     )
     drawing = Drawing(
         kind=result.kind,
         series=(series,),
-        family=family,
+        family=is_family,
         has_epsilon=result.claim.has_epsilon,
         rejected=result.rejected,
         rejectable=result.rejectable,
         copies=result.copies,
-        together=_together(result),
+        together=_curve_of_all_copies(result),
         batches="batches" in result.options,
     )
     return figures_of(drawing)
 
 
-def _metrics(result: AuditResult, said: Description, terms: Terms) -> tuple[Metric, ...]:
+def _metrics_of_audit(
+    result: AuditResult, description: Description, terms: Terms
+) -> tuple[Metric, ...]:
     """Return the key numbers: ε, with the parameter of a family in brackets."""
     kind = KINDS[result.kind]
-    least = terms.symbol
+    symbol = terms.symbol
     if kind.proves:
-        least = f"{least} at least"
+        symbol = f"{symbol} at least"
     note = kind.tag
     if isinstance(result.claim, FAMILIES):
         note += f", {result.claim.name}"
@@ -179,105 +189,117 @@ def _metrics(result: AuditResult, said: Description, terms: Terms) -> tuple[Metr
     if result.copies > 1 and result.wording.unit == "example":
         note += ", for one record"
     return (
-        *said.metrics,
-        Metric(name=least + terms.at, value=bracketed(terms.epsilon, terms.own), note=note),
+        *description.metrics,
+        Metric(
+            name=symbol + terms.at, value=epsilon_in_both_units(terms.epsilon, terms.own), note=note
+        ),
         Metric(
             name="Ceiling" + terms.at,
-            value=bracketed(terms.ceiling, terms.own_ceiling),
+            value=epsilon_in_both_units(terms.ceiling, terms.own_ceiling),
             note=f"a perfect attack, same {terms.units}{_at_ceiling(result)}",
         ),
-        *_copies(terms),
+        *_metric_of_copies(terms),
         Metric(
             name="Correct guesses",
             value=f"{result.correct:,} of {result.guesses:,}",
-            note=_asked(result),
+            note=_note_about_guesses(result),
         ),
-        *_parts(result),
-        *counted(
+        *_metrics_of_tests(result),
+        *closing_metrics(
             result, ranking=result, terms=terms, wording=result.wording, auc="0.5 is guessing"
         ),
-        *_exposed(result),
-        *_blind(result),
+        *_metric_of_exposed(result),
+        *_metric_of_blind_baseline(result),
     )
 
 
-def _parts(result: AuditResult) -> tuple[Metric, ...]:
+def _metrics_of_tests(result: AuditResult) -> tuple[Metric, ...]:
     """Return what each test proved that shared the probability of error, if several did."""
-    told: object = result.options.get("parts")  # what was read may hold anything
-    if not isinstance(told, list) or not all(map(_is_part, told)):
+    stored_tests: object = result.options.get("parts")  # what was read may hold anything
+    if not isinstance(stored_tests, list) or not all(map(_is_stored_test, stored_tests)):
         return ()
-    parts = [part for part in told if part["level"] > 0]
-    if not parts:
+    tests = [test for test in stored_tests if test["level"] > 0]
+    if not tests:
         return ()
-    whole = sum(part["level"] for part in parts)
+    whole_level = sum(test["level"] for test in tests)
     scale = scale_of(result.claim)
-    best = max(parts, key=lambda part: float(part["bound"]))
-    each: list[str] = []
-    for part in parts:
-        tested = _TESTED.get(part["name"], part["name"])
-        share = percent(part["level"] / whole)
-        proved = scale.rounded(part["bound"])
-        if best["bound"] > part["bound"] == 0:
-            proved = "not larger"  # which is not computed
-        whose = "" if each else " of the error probability"
-        each.append(f"{tested} ({share}{whose}): {proved}")
-    name = f"Largest of {len(parts)} tests"
-    return (Metric(name=name, value=best["name"], note="; ".join(each)),)
+    best_test = max(tests, key=itemgetter("bound"))
+    outcomes = list[str]()
+    of_error = " of the error probability"
+    for test in tests:
+        test_name = test["name"]
+        share_of_level = percent(test["level"] / whole_level)
+        bound = scale.rounded(test["bound"])
+        if best_test["bound"] > test["bound"] == 0:
+            bound = "not larger"  # which is not computed
+        outcomes.append(
+            f"{_WORDS_OF_TESTS.get(test_name, test_name)} ({share_of_level}{of_error}): {bound}"
+        )
+        of_error = ""
+    return (
+        Metric(
+            name=f"Largest of {len(tests)} tests",
+            value=best_test["name"],
+            note="; ".join(outcomes),
+        ),
+    )
 
 
-def _is_part(told: object) -> bool:
+def _is_stored_test(told: object) -> bool:
     """Return whether what was read is what a test proved, and at which level."""
     if not isinstance(told, dict) or not isinstance(told.get("name"), str):
         return False
     return isinstance(told.get("level"), float) and isinstance(told.get("bound"), float)
 
 
-def _exposed(result: AuditResult) -> tuple[Metric, ...]:
+def _metric_of_exposed(result: AuditResult) -> tuple[Metric, ...]:
     """Return how many members the audit singles out, and the first of them."""
-    listed = result.exposed
-    if listed is None:
+    exposed = result.exposed
+    if exposed is None:
         return ()
-    rate = f"at a false discovery rate of {percent(listed.rate)}"
-    names = listed.ids or tuple(f"row {row}" for row in listed.rows[: _NAMED + 1].tolist())
-    first = ", ".join(map(_shortened, names[:_NAMED]))
-    more = ""
-    if len(names) > _NAMED:
-        more = " and others"
+    rate_in_words = f"at a false discovery rate of {percent(exposed.rate)}"
+    names = exposed.ids or tuple(
+        f"row {row}" for row in exposed.rows[: _MOST_NAMED_IDS + 1].tolist()
+    )
+    first_names = ", ".join(map(_shortened_id, names[:_MOST_NAMED_IDS]))
+    and_others = ""
+    if len(names) > _MOST_NAMED_IDS:
+        and_others = " and others"
     name = "Most exposed members"
     return (
         Metric(
             name=name,
-            value=f"{listed.rows.size:,}",
-            note=f"{rate}{': ' * bool(first)}{first}{more}",
+            value=f"{exposed.rows.size:,}",
+            note=f"{rate_in_words}{': ' * bool(first_names)}{first_names}{and_others}",
         ),
     )
 
 
-def _shortened(name: str) -> str:
-    if len(name) <= _LONG:
+def _shortened_id(name: str) -> str:
+    if len(name) <= _LONGEST_ID:
         return name
-    return f"{name[:_LONG]}…"
+    return f"{name[:_LONGEST_ID]}…"
 
 
-def _blind(result: AuditResult) -> tuple[Metric, ...]:
+def _metric_of_blind_baseline(result: AuditResult) -> tuple[Metric, ...]:
     """Return how well features alone tell membership, if an audit had features."""
-    blind = result.blind_baseline
-    if blind is None:
+    blind_baseline = result.blind_baseline
+    if blind_baseline is None:
         return ()
     note = (
-        f"pairs in which {blind.classifier} picks the member from features alone; a difference is "
-        "expected here, and corrected for"
+        f"pairs in which {blind_baseline.classifier} picks the member from features alone; a "
+        "difference is expected here, and corrected for"
     )
-    if blind.p is not None:
+    if blind_baseline.p is not None:
         note = (
-            f"pairs in which {blind.classifier} picks the member without the "
-            f"{result.wording.subject}; half if the split was random (p = {blind.p:.2g})"
+            f"pairs in which {blind_baseline.classifier} picks the member without the "
+            f"{result.wording.subject}; half if the split was random (p = {blind_baseline.p:.2g})"
         )
-    value = f"{blind.right:,} of {blind.guesses:,}"
+    value = f"{blind_baseline.right:,} of {blind_baseline.guesses:,}"
     return (Metric(name="Blind baseline", value=value, note=note),)
 
 
-def _together(result: AuditResult) -> TradeOff | None:
+def _curve_of_all_copies(result: AuditResult) -> TradeOff | None:
     """Return the curve that is rejected of all copies of a record, where there are several."""
     if result.copies == 1 or result.rejected is None or not isinstance(result.claim, FAMILIES):
         return None
@@ -285,7 +307,7 @@ def _together(result: AuditResult) -> TradeOff | None:
     return result.claim.attained(result.copies * result.bound, sides)
 
 
-def _copies(terms: Terms) -> tuple[Metric, ...]:
+def _metric_of_copies(terms: Terms) -> tuple[Metric, ...]:
     """Return how often each record was inserted, where that was more than once."""
     if terms.copies == 1:
         return ()
@@ -300,72 +322,71 @@ def _at_ceiling(result: AuditResult) -> str:
     return f", at δ = {delta:g}"
 
 
-def _claimed(result: AuditResult) -> float | None:
+def _claimed_epsilon_on_axis(result: AuditResult) -> float | None:
     """Return the claimed ε where the axis of the bound has it: at its δ and of its relation."""
-    if result.checked is None:
+    checked_claim = result.checked
+    if checked_claim is None:
         return None
-    return _on_the_axis(result, result.checked)
-
-
-def _on_the_axis(result: AuditResult, one: Checked) -> float | None:
-    """Return the claimed ε of a guarantee that was checked, if the axis of the bound has it."""
-    family = isinstance(result.claim, FAMILIES)
-    delta = claimed_delta(result.claim, one)
-    stated = delta_of(result.claim, result.least_delta)
-    if delta is None or (family and delta != stated):
+    is_family = isinstance(result.claim, FAMILIES)
+    delta = claimed_delta(result.claim, checked_claim)
+    delta_of_axis = delta_of(result.claim, result.least_delta)
+    if delta is None or (is_family and delta != delta_of_axis):
         return None
-    crosses = result.relation == "replace" and one.compares == "add_remove"
-    if crosses:
-        if family:
-            return None
-        return replacing(one.value, delta)[0]
-    return one.value
+    if result.relation != "replace" or checked_claim.compares != "add_remove":
+        return checked_claim.value
+    if is_family:
+        return None
+    epsilon_for_replacing, _ = replacing(checked_claim.value, delta)
+    return epsilon_for_replacing
 
 
-def bracketed(epsilon: float, own: str) -> str:
+def epsilon_in_both_units(epsilon: float, own_unit: str) -> str:
     """Write an ε, with the same in a family's own unit behind it."""
-    if not own:
+    if not own_unit:
         return number(epsilon)
-    value = number(epsilon)
+    epsilon_in_words = number(epsilon)
     if math.isinf(epsilon):
-        value = "not finite"
-    return f"{value} ({own})"
+        epsilon_in_words = "not finite"
+    return f"{epsilon_in_words} ({own_unit})"
 
 
 def formula(result: AuditResult, bound: float) -> str:
     """Return a value of the claim's parameter as an ε with its sign, and as it is in brackets."""
     proves = KINDS[result.kind].proves
     claim = result.claim
-    own = scale_of(claim).behind(bound, proves=proves)
+    own_unit = scale_of(claim).behind(bound, proves=proves)
     epsilon = converted(result, bound)
-    if epsilon is None or (own and math.isinf(epsilon)):
-        return own
+    if epsilon is None or (own_unit and math.isinf(epsilon)):
+        return own_unit
     sign = "≈"
     if proves:
         sign = "≥"
-    said = f"ε {sign} {number(epsilon)}"
-    if own:
-        return f"{said} at δ = {delta_of(claim):g} ({own})"
-    return said
+    epsilon_in_words = f"ε {sign} {number(epsilon)}"
+    if own_unit:
+        return f"{epsilon_in_words} at δ = {delta_of(claim):g} ({own_unit})"
+    return epsilon_in_words
 
 
-def _headline(result: AuditResult, said: Sentences) -> str:
+def _headline_of_audit(result: AuditResult, sentences_of_audit: Sentences) -> str:
     """Return the verdict in one sentence, with the noise of DP-SGD where that is bounded."""
     if result.is_withheld:
         return (
             "Withheld: the records alone, without a score, contradict a random split, which may "
             "explain the correct guesses. Nothing is proved."
         )
-    if said.leaks and isinstance(result.claim, SubsampledGaussianDP):
-        return _of_noise(result, said, result.claim)
-    return said.headline
+    if sentences_of_audit.leaks and isinstance(result.claim, SubsampledGaussianDP):
+        return _headline_of_dp_sgd(result, sentences_of_audit, result.claim)
+    return sentences_of_audit.headline
 
 
-def _of_noise(result: AuditResult, said: Sentences, claim: SubsampledGaussianDP) -> str:
+def _headline_of_dp_sgd(
+    result: AuditResult, sentences_of_audit: Sentences, claim: SubsampledGaussianDP
+) -> str:
     """Return the headline of a bound on the noise of DP-SGD."""
+    terms = sentences_of_audit.terms
     condition = "if"
-    if said.terms.condition:
-        condition = f"{said.terms.condition} and"
+    if terms.condition:
+        condition = f"{terms.condition} and"
     steps = f"{claim.steps:,} step"
     if claim.steps > 1:
         steps += "s"
@@ -373,52 +394,60 @@ def _of_noise(result: AuditResult, said: Sentences, claim: SubsampledGaussianDP)
     if claim.sampling == "fixed_size":
         batches = " with batches of fixed size"
     return (
-        f"This {said.subject} leaks: {condition} training is DP-SGD{batches} "
-        f"(q = {claim.sampling_rate:g}, {steps}), ε is at least {number(said.terms.epsilon)}"
-        f"{said.terms.at}{said.terms.replaced} {said.terms.sure(percent(result.confidence))}."
+        f"This {sentences_of_audit.subject} leaks: {condition} training is DP-SGD{batches} (q = "
+        f"{claim.sampling_rate:g}, {steps}), ε is at least "
+        f"{number(terms.epsilon)}{terms.at}{terms.replaced} "
+        f"{terms.sure(percent(result.confidence))}."
     )
 
 
-def _evidence(result: AuditResult, said: Sentences) -> Strings:
+def _evidence_of_audit(result: AuditResult, sentences_of_audit: Sentences) -> Strings:
     """Return what was guessed right, what that means for a promise of ε, and how sure it is."""
     if result.is_withheld:
         return (f"The bound is 0 because {result.reason}.",)
-    terms = said.terms
-    right = count_of_right(
+    terms = sentences_of_audit.terms
+    sentence_about_guesses = count_of_right(
         result.correct,
         guesses=result.guesses,
         guessed=result.guessed,
         about=f" about {result.wording.question}",
     )
     if not result.refutes:
-        return (_of_nothing(result, terms, right),)
-    kept = "training"
+        return (_evidence_if_nothing_is_proved(result, terms, sentence_about_guesses),)
+    what_is_private = "training"
     if result.wording.is_mechanism:
-        kept = "the mechanism"
-    odds = _odds(result)
-    promise = (
-        f"{odds}If {kept} satisfied a smaller {terms.parameter}, results this strong would "
-        f"occur at most {percent(1 - result.confidence)} of the time."
+        what_is_private = "the mechanism"
+    sentence_about_odds = _sentence_about_odds(result)
+    sentence_about_promise = (
+        f"{sentence_about_odds}If {what_is_private} satisfied a smaller {terms.parameter}, results "
+        f"this strong would occur at most {percent(1 - result.confidence)} of the time."
     )
-    words = [right, result.searched, several(result), promise]
-    return (" ".join(filter(None, words)),)
+    evidence_sentences = [
+        sentence_about_guesses,
+        result.searched,
+        sentence_about_attacks(result),
+        sentence_about_promise,
+    ]
+    return (" ".join(filter(None, evidence_sentences)),)
 
 
-def _of_nothing(result: AuditResult, terms: Terms, right: str) -> str:
+def _evidence_if_nothing_is_proved(
+    result: AuditResult, terms: Terms, sentence_about_guesses: str
+) -> str:
     """Return what guesses that prove nothing mean."""
-    tried = ""
+    sentences_about_chance = ""
     if result.guesses:
-        chance = "Chance can explain this."
+        explanation = "Chance can explain this."
         if result.correct * int(result.options.get("k", 2)) <= result.guesses:
-            chance = "Random guesses do as well."
-        tried = f"{right} {chance} "
+            explanation = "Random guesses do as well."
+        sentences_about_chance = f"{sentence_about_guesses} {explanation} "
     return (
-        f"{tried}No {terms.symbol} is ruled out. This is not evidence of privacy: a stronger "
-        "attack may still reveal leakage."
+        f"{sentences_about_chance}No {terms.symbol} is ruled out. This is not evidence of privacy: "
+        "a stronger attack may still reveal leakage."
     )
 
 
-def several(result: AuditResult) -> str:
+def sentence_about_attacks(result: AuditResult) -> str:
     """Return how many attacks were tested, if not one."""
     attacks = result.options.get("attacks")
     if not isinstance(attacks, dict) or len(attacks) < 2:
@@ -429,26 +458,29 @@ def several(result: AuditResult) -> str:
     )
 
 
-def _odds(result: AuditResult) -> str:
+def _sentence_about_odds(result: AuditResult) -> str:
     """Return the odds that a promise of the bound allows each guess, where all have the same."""
-    prior = result.options.get("prior", _FAIR)
-    if not isinstance(result.claim, PureDP) or prior != _FAIR:
+    prior = result.options.get("prior", _FAIR_COIN)
+    if not isinstance(result.claim, PureDP) or prior != _FAIR_COIN:
         return ""
     # as printed, and for one of k candidates shared among the k - 1 others
-    shown = number(result.bound)
-    others = result.options.get("k", 2) - 1
+    shown_epsilon = number(result.bound)
+    other_candidates = result.options.get("k", 2) - 1
     copies = result.copies  # of which a guess is about all at once
-    loss = min(copies * float(shown), _HUGE)
-    factor = shown
-    if shown != "∞":
-        factor = number(math.exp(loss) / others)
-    about = ""
+    epsilon_of_copies = min(copies * float(shown_epsilon), _LARGEST_EXPONENT)
+    largest_odds = shown_epsilon
+    if shown_epsilon != "∞":
+        largest_odds = number(math.exp(epsilon_of_copies) / other_candidates)
+    about_copies = ""
     if copies > 1:
-        about = f" about {copies} copies"
-    return f"If ε is {shown}, each guess{about} is right with odds of at most {factor} to 1. "
+        about_copies = f" about {copies} copies"
+    return (
+        f"If ε is {shown_epsilon}, each guess{about_copies} is right with odds of at most "
+        f"{largest_odds} to 1. "
+    )
 
 
-def _asked(result: AuditResult) -> str:
+def _note_about_guesses(result: AuditResult) -> str:
     """Return what guesses are about, and which come first."""
     wording = result.wording
     if wording.order:

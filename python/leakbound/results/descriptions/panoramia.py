@@ -16,11 +16,11 @@ from leakbound.report.description import (
 from leakbound.report.style import MEMBER, OTHER
 from leakbound.results.descriptions import next_steps
 from leakbound.results.descriptions.shared import (
-    counted,
+    closing_metrics,
     figures_of,
-    grounds,
+    section_of_grounds,
     sentences_of,
-    standard,
+    standard_description,
 )
 from leakbound.results.descriptions.zero_run import HOW
 from leakbound.results.panoramia import PanoramiaResult
@@ -44,7 +44,7 @@ def describe(result: PanoramiaResult) -> Description:
     drawn = f"a fair coin for each pair of a member and a {others} non-member"
     wording = replace(PAIRS, drawn=drawn)
     sentences = sentences_of(result, result.attack, terms, wording)
-    said = standard(
+    said = standard_description(
         result, sentences, ranking=result.attack, figures=figures_of(drawing), wording=wording
     )
     # Doubts about the conditional bounds are shown as well.
@@ -69,13 +69,16 @@ def describe(result: PanoramiaResult) -> Description:
         shown = tuple(one for one in conditionals[0].figures if one.name == "overlap")
         title = "The conditional lower bound"
         papers.append("Zero-Run")
-        sections = (*sections, grounds(result.conditionals[0], title, beside, figures=shown))
+        sections = (
+            *sections,
+            section_of_grounds(result.conditionals[0], title, beside, figures=shown),
+        )
     return replace(
         said,
         headline=headline,
         paragraphs=tuple(paragraphs),
         metrics=_metrics(result, said=said, conditionals=conditionals),
-        next_steps=next_steps.first(next_steps.of_estimate(result)),
+        next_steps=next_steps.most_urgent_steps(next_steps.steps_after_estimate(result)),
         levels=levels,
         sections=sections,
         shown=2,
@@ -173,7 +176,7 @@ def _conditional(result: PanoramiaResult) -> str:
     tested = results[0].tested
     tried = ""
     if tested is not None:
-        tried = f" Tests did not refute these odds (p = {tested:.2g})."
+        tried = f" The data do not contradict these odds (p = {tested:.2g})."
     return (
         f"Zero-Run on the same examples gives {proved}: {bounds}. {holds} if "
         f"the odds of membership are right ({model}).{tried}"
@@ -214,7 +217,7 @@ def _metrics(
         Metric(name="c at least", value=number(c), note="baseline, without the model"),
         _blind(result),
         *on_condition,
-        *counted(
+        *closing_metrics(
             result,
             ranking=result.attack,
             terms=said.terms,

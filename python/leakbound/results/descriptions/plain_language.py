@@ -7,7 +7,7 @@ from leakbound.report.description import SMALL
 from leakbound.results.one_run import AuditResult
 
 # The chance of a fair coin
-_FAIR = 0.5
+_FAIR_COIN = 0.5
 
 
 def plainly(result: AuditResult) -> str:
@@ -19,44 +19,50 @@ def plainly(result: AuditResult) -> str:
     e^ε / (k - 1 + e^ε). Bounds that hold within a family, on a condition, for several copies at
     once or for runs of a mechanism say less.
     """
-    options = result.options
-    even = options.get("prior", _FAIR) == _FAIR and result.copies == 1
-    stated = result.kind == "lower_bound" and result.refutes and result.bound >= SMALL
-    if not result.claim.has_epsilon:
+    if not _is_stated_plainly(result):
         return ""
-    if not (even and stated) or result.is_withheld or result.wording.is_mechanism:
-        return ""
-    if any(one.status == "contradicted" for one in result.assumptions):
-        return ""
-    candidates = int(options.get("k", 2))
-    right = 1 / (1 + (candidates - 1) * math.exp(-result.bound))
-    often = min(99, math.floor(100 * right))
-    guessing = math.ceil(100 / candidates)
-    if often <= guessing:
+    # Of k candidates, a guess is right with probability e^ε / (k - 1 + e^ε).
+    candidates = int(result.options.get("k", 2))
+    probability_of_right_guess = 1 / (1 + (candidates - 1) * math.exp(-result.bound))
+    right_in_hundred = min(99, math.floor(100 * probability_of_right_guess))
+    right_by_chance = math.ceil(100 / candidates)
+    if right_in_hundred <= right_by_chance:
         return ""
     times = "times"
-    if guessing == 1:
+    if right_by_chance == 1:
         times = "time"
     subject = f"this {result.wording.subject}"
     if result.wording.subject == "generator":
         subject = "the synthetic table"
     return (
-        f"Someone who has {subject} and knows all other {_many(result)} can guess {_told(result)}, "
-        f"and be right at least {often} times in 100 (by chance: {guessing} {times})."
+        f"Someone who has {subject} and knows all other {_other_records(result)} can guess "
+        f"{_guessed_secret(result)}, and be right at least {right_in_hundred} times in 100 (by "
+        f"chance: {right_by_chance} {times})."
     )
 
 
-def _told(result: AuditResult) -> str:
-    """Return what can be told of some, in the words of the design."""
+def _is_stated_plainly(result: AuditResult) -> bool:
+    """Return whether a bound is about one record, drawn by a fair coin, and without conditions."""
+    if not result.claim.has_epsilon or result.is_withheld or result.wording.is_mechanism:
+        return False
+    if result.kind != "lower_bound" or not result.refutes or result.bound < SMALL:
+        return False
+    prior = result.options.get("prior", _FAIR_COIN)
+    statuses = {assumption.status for assumption in result.assumptions}
+    return prior == _FAIR_COIN and result.copies == 1 and "contradicted" not in statuses
+
+
+def _guessed_secret(result: AuditResult) -> str:
+    """Return what can be guessed about some records, in the words of the design."""
     if result.relation != "add_remove":
         return f"in some cases {result.wording.question.replace(' examples ', ' records ', 1)}"
-    many = "records"
+    records = "records"
     if result.wording.unit != "example":
-        many = plural(result.wording.unit)
-    return f"for some {many} whether they were in the training data"
+        records = plural(result.wording.unit)
+    return f"for some {records} whether they were in the training data"
 
 
-def _many(result: AuditResult) -> str:
+def _other_records(result: AuditResult) -> str:
     """Return what was drawn, in the plural."""
     if result.wording.unit == "example":
         return "records"

@@ -49,13 +49,17 @@ def sentences_of(
     result: Audit, ranking: ScoreAudit, terms: Terms, wording: Wording, *, withheld: bool = False
 ) -> Sentences:
     """Return the sentences that most results share; each type replaces what differs."""
-    one = result.checked
+    checked_claim = result.checked
     # the word is for what is proved and more than what was claimed, if something was
-    more = one is None or (one.verdict == "refuted" and not promised(result, wording))
-    leaks = result.refutes and terms.epsilon >= SMALL and more
+    exceeds_claim = True
     answer = ""
-    if one is not None:
-        answer = _answer(result, one, ranking, terms, wording, withheld=withheld)
+    if checked_claim is not None:
+        is_refuted = checked_claim.verdict == "refuted"
+        exceeds_claim = is_refuted and not wording.is_mechanism
+        answer = _answer_about_claim(
+            result, checked_claim, ranking, terms, wording, withheld=withheld
+        )
+    leaks = result.refutes and terms.epsilon >= SMALL and exceeds_claim
     return Sentences(
         terms=terms,
         warnings=result.warnings,
@@ -64,13 +68,15 @@ def sentences_of(
         leaks=leaks,
         subject=wording.subject,
         answer=answer,
-        contradicted=tuple(one for one in result.assumptions if one.status == "contradicted"),
+        contradicted=tuple(
+            assumption for assumption in result.assumptions if assumption.status == "contradicted"
+        ),
     )
 
 
-def standard(
+def standard_description(
     result: Audit,
-    said: Sentences,
+    sentences: Sentences,
     ranking: ScoreAudit,
     figures: tuple[Figure, ...],
     wording: Wording,
@@ -78,23 +84,24 @@ def standard(
     withheld: bool = False,
 ) -> Description:
     """Return the description that most results share, with its sentences."""
-    terms = said.terms
+    terms = sentences.terms
     epsilon = terms.epsilon
-    sign, tail = {
-        "estimate": ("ε̃ =", ", estimate"),
-        "exploratory_lower_bound": (f"{terms.symbol} ≈", ", exploratory"),
-    }.get(result.kind, (f"{terms.symbol} ≥", ""))
+    formula = f"{terms.symbol} ≥ {number(epsilon)}"
+    if result.kind == "estimate":
+        formula = f"ε̃ = {number(epsilon)}, estimate"
+    elif result.kind == "exploratory_lower_bound":
+        formula = f"{terms.symbol} ≈ {number(epsilon)}, exploratory"
     return Description(
-        **vars(said),
+        **vars(sentences),
         kind=result.kind,
         confidence=result.confidence,
         claim=stated_claim(result).name + terms.replaced,
-        design=_drawn(wording, terms.copies),
+        design=_design_in_words(wording, terms.copies),
         epsilon=epsilon,
         ceiling=terms.ceiling,
-        formula=f"{sign} {number(epsilon)}{tail}",
-        verdict=_verdict(result, terms, wording, leaks=said.leaks, withheld=withheld),
-        metrics=_accounted(result, wording.unit),
+        formula=formula,
+        verdict=_verdict_in_words(result, terms, wording, leaks=sentences.leaks, withheld=withheld),
+        metrics=_metric_of_accountant(result, wording.unit),
         meaning=meaning_of(
             result.kind,
             terms,
@@ -105,27 +112,29 @@ def standard(
         ),
         levels=levels_of(terms, proves=KINDS[result.kind].proves),
         figures=figures,
-        sections=(grounds(result, "Why it holds"),),
-        numbers=_numbers(result, ranking=ranking, terms=terms),
+        sections=(section_of_grounds(result, "Why it holds"),),
+        numbers=_numbers_of_audit(result, ranking=ranking, terms=terms),
         units=units_of(terms, scale_of(result.claim).unit),
     )
 
 
-def _drawn(wording: Wording, copies: int) -> str:
+def _design_in_words(wording: Wording, copies: int) -> str:
     """Say how members were drawn."""
     if copies > 1:
         return f"{wording.drawn}, inserted {copies} times"
     return wording.drawn
 
 
-def _verdict(result: Audit, terms: Terms, wording: Wording, *, leaks: bool, withheld: bool) -> str:
+def _verdict_in_words(
+    result: Audit, terms: Terms, wording: Wording, *, leaks: bool, withheld: bool
+) -> str:
     """Return the verdict in a word or two."""
     kind = KINDS[result.kind]
     if not kind.proves:
         return kind.tag.split(",")[0]
     if withheld:
         return "withheld"
-    if result.checked is not None and promised(result, wording):
+    if result.checked is not None and is_checked_promise(result, wording):
         return result.checked.verdict
     if not result.refutes:
         return "nothing refuted"
@@ -134,17 +143,20 @@ def _verdict(result: Audit, terms: Terms, wording: Wording, *, leaks: bool, with
     return terms.qualified(f"at least {number(terms.epsilon)}")
 
 
-def _accounted(result: Audit, unit: str) -> tuple[Metric, ...]:
+def _metric_of_accountant(result: Audit, unit: str) -> tuple[Metric, ...]:
     """Return what was proved beside what the accountant said, if there is both."""
-    one = result.checked
-    if one is None or one.proved is None:
+    checked_claim = result.checked
+    if checked_claim is None or checked_claim.proved is None:
         return ()
-    note = f"{one.source or 'stated'}; {COMPARED[one.compares or 'add_remove']} one {unit}"
-    name = f"ε proved, accounted at δ = {one.delta:g}"
-    return (Metric(name=name, value=one.interval, note=note),)
+    note = (
+        f"{checked_claim.source or 'stated'}; {COMPARED[checked_claim.compares or 'add_remove']} "
+        f"one {unit}"
+    )
+    name = f"ε proved, accounted at δ = {checked_claim.delta:g}"
+    return (Metric(name=name, value=checked_claim.interval, note=note),)
 
 
-def promised(result: Audit, wording: Wording) -> bool:
+def is_checked_promise(result: Audit, wording: Wording) -> bool:
     """Return whether a mechanism made a promise, which was checked.
 
     The question is then whether it keeps the promise: every mechanism leaks something.
@@ -157,18 +169,18 @@ def _headline(
 ) -> str:
     """Return the verdict in one sentence: what is proved, or that nothing is."""
     if result.kind == "exploratory_lower_bound":
-        return _exploratory(terms)
+        return _exploratory_headline(terms)
     if leaks:
         return terms.conditional(
             f"This {wording.subject} leaks: the audit rules out every {terms.guarantee} with "
             f"{terms.smaller} {terms.sure(percent(result.confidence))}."
         )
     if result.refutes:
-        return _shown(result, terms)
-    return _nothing(result, ranking, terms)
+        return _headline_of_bound(result, terms)
+    return _headline_of_no_bound(result, ranking, terms)
 
 
-def _exploratory(terms: Terms) -> str:
+def _exploratory_headline(terms: Terms) -> str:
     """Return the headline of a number that is no bound."""
     own = ""
     if terms.own:
@@ -180,36 +192,36 @@ def _exploratory(terms: Terms) -> str:
     )
 
 
-def _shown(result: Audit, terms: Terms) -> str:
+def _headline_of_bound(result: Audit, terms: Terms) -> str:
     """Return the headline of a bound above 0 that is no leak worth the word."""
     bound = f"{number(terms.epsilon)}{terms.at}{terms.within}"
-    sure = terms.sure(percent(result.confidence))
-    said = terms.conditional(f"{terms.symbol} is at least {bound} {sure}.")
+    with_confidence = terms.sure(percent(result.confidence))
+    sentence = terms.conditional(f"{terms.symbol} is at least {bound} {with_confidence}.")
     if terms.epsilon >= SMALL:
-        return said
-    return f"Almost nothing could be shown: {said} A stronger attack may show more."
+        return sentence
+    return f"Almost nothing could be shown: {sentence} A stronger attack may show more."
 
 
-def _nothing(result: Audit, ranking: ScoreAudit, terms: Terms) -> str:
+def _headline_of_no_bound(result: Audit, ranking: ScoreAudit, terms: Terms) -> str:
     """Return the headline of a bound of 0."""
-    several = ""
+    sentence_about_attacks = ""
     if terms.copies > 1:
-        several = f", each inserted {terms.copies} times,"
-    these = f"these {audited(ranking):,} {terms.units}{several}"
+        sentence_about_attacks = f", each inserted {terms.copies} times,"
+    audited_records = f"these {audited(ranking):,} {terms.units}{sentence_about_attacks}"
     if terms.ceiling > 0:
         return (
-            f"Nothing could be refuted. A perfect attack on {these} would have reached "
+            f"Nothing could be refuted. A perfect attack on {audited_records} would have reached "
             f"{terms.symbol} = {number(terms.ceiling)}{terms.at}; this attack did not."
         )
     return (
-        f"No attack could show anything with {these}, not even a perfect one "
+        f"No attack could show anything with {audited_records}, not even a perfect one "
         f"({percent(result.confidence)} confidence)."
     )
 
 
-def _answer(
+def _answer_about_claim(
     result: Audit,
-    one: Checked,
+    checked_claim: Checked,
     ranking: ScoreAudit,
     terms: Terms,
     wording: Wording,
@@ -217,62 +229,71 @@ def _answer(
     withheld: bool,
 ) -> str:
     """Return what is said about the guarantee that was checked."""
-    claim = asked(result.claim, one)
-    at = claimed_delta(result.claim, one)
-    if at:
-        claim += f" with δ = {at:g}"
-    if one.compares:
-        claim += f" for {COMPARED[one.compares]} one {wording.unit}"
+    claim_in_words = asked(result.claim, checked_claim)
+    delta = claimed_delta(result.claim, checked_claim)
+    if delta:
+        claim_in_words += f" with δ = {delta:g}"
+    if checked_claim.compares:
+        claim_in_words += f" for {COMPARED[checked_claim.compares]} one {wording.unit}"
     else:
-        claim += terms.replaced
-    if one.c is not None:
-        claim = f"c = {one.c:g} with {claim}"
-    sure = f"({percent(result.confidence)} confidence)"
-    said = f"The claimed {claim} is not refuted, although this audit could have done so {sure}."
-    if one.verdict == "refuted":
-        said = terms.conditional(f"The claimed {claim} is refuted{terms.within} {sure}.")
-    elif result.kind == "estimate" and one.c is None:
-        said = (
-            f"The claimed {claim} cannot be tested alone, because an estimate cannot refute a "
-            "claim: claim c and ε together."
+        claim_in_words += terms.replaced
+    if checked_claim.c is not None:
+        claim_in_words = f"c = {checked_claim.c:g} with {claim_in_words}"
+    with_confidence = f"({percent(result.confidence)} confidence)"
+    answer = (
+        f"The claimed {claim_in_words} is not refuted, although this audit could have done so "
+        f"{with_confidence}."
+    )
+    if checked_claim.verdict == "refuted":
+        answer = terms.conditional(
+            f"The claimed {claim_in_words} is refuted{terms.within} {with_confidence}."
         )
-    elif one.verdict == "inconclusive":
-        why = (
+    elif result.kind == "estimate" and checked_claim.c is None:
+        answer = (
+            f"The claimed {claim_in_words} cannot be tested alone, because an estimate cannot "
+            "refute a claim: claim c and ε together."
+        )
+    elif checked_claim.verdict == "inconclusive":
+        reason = (
             f"is out of reach. Even a perfect attack on these {audited(ranking):,} {terms.units} "
             "could not refute it"
         )
         if withheld:
-            why = "cannot be tested, because the bound is withheld"
-        elif not KINDS[result.kind].proves and one.c is None:
-            why = "cannot be tested with an exploratory number"
-        said = f"Inconclusive: the claimed {claim} {why}."
-    if one.proved is None:
-        return said
-    by = ""
-    if one.source:
-        by = f" ({one.source})"
-    accounted = f"Accounted ε = {one.value:.4g} at δ = {one.delta:g}{by}"
-    return f"{accounted}, proved ε ≥ {number(one.proved)}. {said}"
+            reason = "cannot be tested, because the bound is withheld"
+        elif not KINDS[result.kind].proves and checked_claim.c is None:
+            reason = "cannot be tested with an exploratory number"
+        answer = f"Inconclusive: the claimed {claim_in_words} {reason}."
+    if checked_claim.proved is None:
+        return answer
+    by_accountant = ""
+    if checked_claim.source:
+        by_accountant = f" ({checked_claim.source})"
+    accounted = (
+        f"Accounted ε = {checked_claim.value:.4g} at δ = {checked_claim.delta:g}{by_accountant}"
+    )
+    return f"{accounted}, proved ε ≥ {number(checked_claim.proved)}. {answer}"
 
 
-def counted(
+def closing_metrics(
     result: Audit, ranking: ScoreAudit, terms: Terms, wording: Wording, auc: str
 ) -> tuple[Metric, ...]:
     """Return the key numbers that come last: rates, AUC, examples, confidence."""
-    noted = wording.each
-    rates = tuple[Metric, ...]()
+    note_about_members = wording.each
+    rate_metrics = tuple[Metric, ...]()
     if not wording.each:
-        noted = f"{ranking.members:,} members, {ranking.m - ranking.members:,} not"
-        rates = tuple(_rates(ranking, result.confidence))
+        note_about_members = f"{ranking.members:,} members, {ranking.m - ranking.members:,} not"
+        rate_metrics = tuple(_rate_metrics(ranking, result.confidence))
     return (
-        *rates,
+        *rate_metrics,
         Metric(name="AUC", value=f"{ranking.auc:.3f}", note=auc),
-        Metric(name=terms.units.capitalize(), value=f"{audited(ranking):,}", note=noted),
+        Metric(
+            name=terms.units.capitalize(), value=f"{audited(ranking):,}", note=note_about_members
+        ),
         Metric(name="Confidence", value=percent(result.confidence), note=wording.chance),
     )
 
 
-def _rates(ranking: ScoreAudit, confidence: float) -> Iterator[Metric]:
+def _rate_metrics(ranking: ScoreAudit, confidence: float) -> Iterator[Metric]:
     """Return true positive rates at low false positive rates, and accuracy, with exact limits.
 
     Thresholds are found by the scores of non-members, or by the number of examples.
@@ -282,67 +303,71 @@ def _rates(ranking: ScoreAudit, confidence: float) -> Iterator[Metric]:
         return
     examples = int(roc.guesses[-1])
     members = int(roc.members[-1])
-    others = examples - members
-    if not members or not others:
+    nonmember_count = examples - members
+    if not members or not nonmember_count:
         return
-    wrong = roc.guesses - roc.members
+    nonmembers = roc.guesses - roc.members
     for rate in LOW_RATES:
         name = f"TPR at {percent(rate)} FPR"
-        least = round(1 / rate)
-        if others < least:
-            note = f"needs {least:,} non-members; there are {others:,}"
+        fewest_nonmembers = round(1 / rate)
+        if nonmember_count < fewest_nonmembers:
+            note = f"needs {fewest_nonmembers:,} non-members; there are {nonmember_count:,}"
             yield Metric(name=name, value="unknown", note=note)
             break
-        place = int(np.searchsorted(wrong, rate * others, side="right")) - 1
-        members_below = 0
-        if place >= 0:
-            members_below = int(roc.members[place])
-        yield _rate(name, members_below, members, confidence)
-    half = int(np.abs(roc.guesses - examples / 2).argmin())
-    right = int(roc.members[half] + others - wrong[half])
-    yield _rate("Accuracy", right, examples, confidence, "; guessing gives 50 %")
+        threshold_place = int(np.searchsorted(nonmembers, rate * nonmember_count, side="right")) - 1
+        members_found = 0
+        if threshold_place >= 0:
+            members_found = int(roc.members[threshold_place])
+        yield _rate_metric(name, members_found, members, confidence)
+    middle_place = int(np.abs(roc.guesses - examples / 2).argmin())
+    correct_guesses = int(roc.members[middle_place] + nonmember_count - nonmembers[middle_place])
+    yield _rate_metric("Accuracy", correct_guesses, examples, confidence, "; guessing gives 50 %")
 
 
-def _rate(name: str, right: int, trials: int, confidence: float, what: str = "") -> Metric:
+def _rate_metric(
+    name: str, correct: int, trials: int, confidence: float, remark: str = ""
+) -> Metric:
     """Return a rate with Clopper-Pearson limits on both sides."""
     beta = shares.DESCRIBED_SIDES.of(1 - confidence, 2)
-    counts = np.array([right, trials - right], dtype=np.uint64)
-    of = np.full(2, trials, dtype=np.uint64)
-    low, least_wrong = _core.clopper_pearson(counts, of, beta=np.full(2, beta)).tolist()
-    interval = f"interval {share(low)} to {share(1 - least_wrong, up=True)}"
-    note = f"{percent(confidence)} {interval}{what}"
-    return Metric(name=name, value=share(right / trials), note=note)
+    correct_and_wrong = np.array([correct, trials - correct], dtype=np.uint64)
+    trials_of_limits = np.full(2, trials, dtype=np.uint64)
+    lower_limit, fewest_wrong = _core.clopper_pearson(
+        correct_and_wrong, trials_of_limits, beta=np.full(2, beta)
+    ).tolist()
+    interval = f"interval {share(lower_limit)} to {share(1 - fewest_wrong, up=True)}"
+    note = f"{percent(confidence)} {interval}{remark}"
+    return Metric(name=name, value=share(correct / trials), note=note)
 
 
 def levels_of(terms: Terms, *, proves: bool) -> Levels:
     """Return bound and ceiling, and what the parts of the axis between them are."""
-    second = max(terms.epsilon, terms.ceiling)
-    low = number(terms.epsilon)
-    high = number(second)
+    larger_of_both = max(terms.epsilon, terms.ceiling)
+    bound_in_words = number(terms.epsilon)
+    ceiling_in_words = number(larger_of_both)
     names = (
         f"{terms.qualified('ruled out')}: {terms.smaller}",
-        f"not ruled out, but within reach: up to {high}",
-        f"out of reach of this audit: above {high}",
+        f"not ruled out, but within reach: up to {ceiling_in_words}",
+        f"out of reach of this audit: above {ceiling_in_words}",
     )
     if not proves:
         names = (
-            f"not a bound: {terms.symbol} below {low}",
-            f"up to the ceiling, {high}",
+            f"not a bound: {terms.symbol} below {bound_in_words}",
+            f"up to the ceiling, {ceiling_in_words}",
             "above the ceiling",
         )
-    return Levels(first=terms.epsilon, second=second, names=names)
+    return Levels(first=terms.epsilon, second=larger_of_both, names=names)
 
 
-def _numbers(result: Audit, ranking: ScoreAudit, terms: Terms) -> dict[str, float]:
+def _numbers_of_audit(result: Audit, ranking: ScoreAudit, terms: Terms) -> dict[str, float]:
     """Return finite numbers by their names."""
-    counts = ("m", "members", "guesses", "correct", "auc")
-    numbers: dict[str, float | None] = {name: getattr(ranking, name) for name in counts}
+    names_of_counts = ("m", "members", "guesses", "correct", "auc")
+    numbers: dict[str, float | None] = {name: getattr(ranking, name) for name in names_of_counts}
     numbers |= {"bound": result.bound, "confidence": result.confidence}
     if result.claim.has_epsilon:
         numbers |= {"epsilon": terms.epsilon, "epsilon_ceiling": terms.ceiling}
         numbers |= {"delta": terms.delta}
     if result.checked is not None:
-        numbers |= _of_check(result.checked)
+        numbers |= _numbers_of_check(result.checked)
     return {
         name: float(value)
         for name, value in numbers.items()
@@ -350,10 +375,14 @@ def _numbers(result: Audit, ranking: ScoreAudit, terms: Terms) -> dict[str, floa
     }
 
 
-def _of_check(one: Checked) -> dict[str, float | None]:
+def _numbers_of_check(checked_claim: Checked) -> dict[str, float | None]:
     """Return the numbers of a guarantee that was checked."""
-    decided = {"refuted": True, "not refuted": False}.get(one.verdict)
-    return {"checked_value": one.value, "refuted": decided, "proved_value": one.proved}
+    is_refuted = {"refuted": True, "not refuted": False}.get(checked_claim.verdict)
+    return {
+        "checked_value": checked_claim.value,
+        "refuted": is_refuted,
+        "proved_value": checked_claim.proved,
+    }
 
 
 def units_of(terms: Terms, own: str = "") -> dict[str, str]:
@@ -367,19 +396,25 @@ def units_of(terms: Terms, own: str = "") -> dict[str, str]:
     return {"epsilon": epsilon, "epsilon_ceiling": epsilon, "bound": bound}
 
 
-def grounds(result: Audit, title: str, *before: str, figures: tuple[Figure, ...] = ()) -> Section:
+def section_of_grounds(
+    result: Audit, title: str, *paragraphs_before: str, figures: tuple[Figure, ...] = ()
+) -> Section:
     """Return why a bound holds, after some paragraphs, and what it assumes."""
-    said = (*before, result.theorem)
+    paragraphs = (*paragraphs_before, result.theorem)
     if result.reason:
-        said = (*said, f"The bound is 0 because {result.reason}.")
-    return Section(title=title, paragraphs=said, assumptions=result.assumptions, figures=figures)
+        paragraphs = (*paragraphs, f"The bound is 0 because {result.reason}.")
+    return Section(
+        title=title, paragraphs=paragraphs, assumptions=result.assumptions, figures=figures
+    )
 
 
 def figures_of(drawing: Drawing) -> tuple[Figure, ...]:
     """Return the figures that every audit has, those added to `PLOTS` among them."""
     # a curve of one point shows nothing that the key numbers do not
-    tested = max(int(np.isfinite(one.ranking.curve.bound).sum()) for one in drawing.series)
-    told = tested > 1 and not drawing.family
+    most_thresholds = max(
+        int(np.isfinite(series.ranking.curve.bound).sum()) for series in drawing.series
+    )
+    has_curve = most_thresholds > 1 and not drawing.family
     return tuple(
         Figure(
             name=name,
@@ -388,5 +423,5 @@ def figures_of(drawing: Drawing) -> tuple[Figure, ...]:
             caption=plot.caption(drawing),
         )
         for name, plot in PLOTS.items()
-        if name != "bound" or (drawing.family and drawing.has_epsilon) or told
+        if name != "bound" or (drawing.family and drawing.has_epsilon) or has_curve
     )

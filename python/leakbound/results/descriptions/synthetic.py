@@ -8,8 +8,8 @@ from leakbound._base.formatting import number, share
 from leakbound.report.description import Description, Figure, Meaning, Metric, Overview
 from leakbound.report.risks import RiskBar, plot_risks
 from leakbound.results.descriptions import next_steps
-from leakbound.results.descriptions.one_run import of_audit
-from leakbound.results.descriptions.shared import grounds
+from leakbound.results.descriptions.one_run import description_of_audit
+from leakbound.results.descriptions.shared import section_of_grounds
 from leakbound.results.risks import DEPENDS, MEANING, Risk, Risks
 from leakbound.results.synthetic import SyntheticResult
 from leakbound.results.terms import scale_of
@@ -35,14 +35,14 @@ _CAPTION = (
 
 def describe(result: SyntheticResult) -> Description:
     """Describe an audit of synthetic data: the bound, three questions, and similarity metrics."""
-    said = of_audit(result)
+    said = description_of_audit(result)
     meaning = said.meaning
     says = tuple(text.replace("trained this generator", "made this table") for text in meaning.says)
     said = replace(
         said,
         metrics=(*said.metrics, *_metrics(result)),
         meaning=Meaning(says=says, does_not_say=(*meaning.does_not_say, _MISSED)),
-        sections=(grounds(result, "Why it holds", _of_attacks(result)),),
+        sections=(section_of_grounds(result, "Why it holds", _of_attacks(result)),),
         shown=2,
     )
     if result.risks is None:
@@ -89,10 +89,10 @@ def _of_attacks(result: SyntheticResult) -> str:
     listed = ", ".join(
         f"{name.replace('_', ' ')} {rounded(float(bound))}" for name, bound in attacks.items()
     )
-    several = ""
+    sentence_about_attacks = ""
     if len(attacks) > 1:
-        several = ", each at an equal share of the error probability"
-    return f"Bounds of the attacks{several}: {listed}."
+        sentence_about_attacks = ", each at an equal share of the error probability"
+    return f"Bounds of the attacks{sentence_about_attacks}: {listed}."
 
 
 def _with_risks(said: Description, risks: Risks) -> Description:
@@ -110,7 +110,7 @@ def _with_risks(said: Description, risks: Risks) -> Description:
         overview=_overview(risks),
         meaning=replace(meaning, does_not_say=(*meaning.does_not_say, _NO_LIMIT, _BOTH)),
         numbers=said.numbers | numbers,
-        next_steps=next_steps.first((*_steps(risks), *said.next_steps)),
+        next_steps=next_steps.most_urgent_steps((*_steps(risks), *said.next_steps)),
     )
 
 
