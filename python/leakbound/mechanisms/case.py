@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -94,12 +93,7 @@ class Case:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -433,7 +427,7 @@ class _Worker:
             raise OptionError(f"{self.case} was closed: load it again")
         answers = list[Output]()
         try:
-            worker.send(process.stdin, worker.pack(requests))
+            worker.send_message(process.stdin, worker.pack(requests))
             for name, *_ in requests:
                 timeout = None
                 if name == "run":
@@ -525,7 +519,7 @@ def _pass_answers(process: "subprocess.Popen[bytes]", answers: "queue.Queue[Any]
     try:
         with suppress(EOFError, ValueError, OSError):
             while process.stdout is not None:
-                answers.put(worker.receive(process.stdout))
+                answers.put(worker.receive_message(process.stdout))
     finally:
         answers.put(None)
 
