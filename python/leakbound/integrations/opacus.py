@@ -31,7 +31,7 @@ _HIGHEST_BIT = 62
 _WATCHED_ATTRIBUTE = "_leakbound_watched"
 
 
-def check_optimizer(optimizer: object, probe: DPStepAudit | None = None) -> None:
+def check_watchable_optimizer(optimizer: object, probe: DPStepAudit | None = None) -> None:
     """Raise unless canaries can be put in an optimizer: clips rows of `grad_sample` itself.
 
     Ghost clipping does not: it needs a probe of the step that shows no fault.
@@ -39,7 +39,7 @@ def check_optimizer(optimizer: object, probe: DPStepAudit | None = None) -> None
     if not isinstance(optimizer, DPOptimizer):
         raise InputTypeError(f"optimizer must be an opacus DPOptimizer, got {shown(optimizer)}")
     unsupported_types = (AdaClipDPOptimizer, DistributedPerLayerOptimizer)
-    is_ghost_clipping = is_ghost(optimizer)
+    is_ghost_clipping = has_ghost_clipping(optimizer)
     if isinstance(optimizer, unsupported_types) or (is_ghost_clipping and probe is None):
         advice = ""
         if is_ghost_clipping:
@@ -75,7 +75,7 @@ def is_within_logical_batch(optimizer: DPOptimizer) -> bool:
     return any(summed is not None for summed in sums)
 
 
-def is_ghost(optimizer: object) -> bool:
+def has_ghost_clipping(optimizer: object) -> bool:
     """Return whether an optimizer is given sums that were clipped inside the backward pass."""
     return isinstance(optimizer, DPOptimizerFastGradientClipping)
 
@@ -95,7 +95,7 @@ def _check_probe_of_step(optimizer: DPOptimizer, probe: object) -> None:
         )
 
 
-def number_of_examples(examples: object, optimizer: DPOptimizer) -> int:
+def number_of_training_examples(examples: object, optimizer: DPOptimizer) -> int:
     """Return how many examples there are, or a loader has; raise if batches are expected larger."""
     if isinstance(examples, DataLoader):
         if not hasattr(examples.dataset, "__len__"):

@@ -308,12 +308,12 @@ class _RandomnessOfRows(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _check_that_rows_are_drawn_in_order(self) -> None:
         """Check that fewer rows of random numbers are the first ones of more."""
         for column_count in self._COLUMNS:
-            draws_by_row_count = []
+            draws_of_row_counts = []
             for row_count in self._ROWS:
                 global_random.seed_torch(1)
                 ones = torch.ones(row_count, column_count, device=self._device)
-                draws_by_row_count.append(nn.functional.dropout(ones, p=0.5))
-            *smaller_draws, largest_draw = draws_by_row_count
+                draws_of_row_counts.append(nn.functional.dropout(ones, p=0.5))
+            *smaller_draws, largest_draw = draws_of_row_counts
             for smaller_draw in smaller_draws:
                 if not torch.equal(smaller_draw, largest_draw[: len(smaller_draw)]):
                     reason = f"they depend on the batch on {self._device}"

@@ -12,7 +12,7 @@ import numpy as np
 from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, IntArray
-from leakbound.attacks.synthetic.neighbours import nearest, some
+from leakbound.attacks.synthetic.neighbours import nearest, random_rows
 from leakbound.attacks.synthetic.tables import Tables
 
 MOST_COMPARED_RECORDS = 5_000  # records of each kind whose distances are looked at
@@ -76,14 +76,16 @@ def similarity(tables: Tables, member: BoolArray) -> Similarity:
     copies_of_members = np.count_nonzero(members_at_point[copied_points])
     copies_of_nonmembers = np.count_nonzero(nonmembers_at_point[copied_points])
     rng = Purpose.SYNTHETIC_METRICS.rng(tables.seed)
-    compared_synthetic = some(tables.synthetic, MOST_COMPARED_RECORDS, rng)
+    compared_synthetic = random_rows(tables.synthetic, MOST_COMPARED_RECORDS, rng)
     member_coordinates = tables.points[tables.place[member]]
     nonmember_coordinates = tables.points[tables.place[~member]]
     # As many members as non-members: the closest of more records is closer.
     compared_size = min(len(member_coordinates), len(nonmember_coordinates), MOST_COMPARED_RECORDS)
-    to_members = _closest_record(some(member_coordinates, compared_size, rng), compared_synthetic)
+    to_members = _closest_record(
+        random_rows(member_coordinates, compared_size, rng), compared_synthetic
+    )
     to_nonmembers = _closest_record(
-        some(nonmember_coordinates, compared_size, rng), compared_synthetic
+        random_rows(nonmember_coordinates, compared_size, rng), compared_synthetic
     )
     correlation_differences = _correlations(member_coordinates) - _correlations(compared_synthetic)
     return Similarity(

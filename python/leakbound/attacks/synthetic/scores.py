@@ -15,7 +15,7 @@ from leakbound._base.imports import needs
 from leakbound._base.scores import Scores
 from leakbound._base.streams import Purpose, drawn_folds
 from leakbound._base.types import FloatArray, IntArray
-from leakbound.attacks.synthetic.neighbours import nearest, some
+from leakbound.attacks.synthetic.neighbours import nearest, random_rows
 from leakbound.attacks.synthetic.risks import inference, linkability, singling_out
 from leakbound.attacks.synthetic.tables import NEIGHBOURS, Tables, scored
 
@@ -233,7 +233,7 @@ def density_ratio(tables: Tables) -> Scores:
 def _density_rows(tables: Tables, *, size: int, stream: int) -> IntArray:
     """Return which of `size` records a density is estimated from: a random part of many."""
     rng = Purpose.SYNTHETIC_PART.rng(tables.seed, stream)
-    return some(np.arange(size), MOST_DENSITY_RECORDS, rng)
+    return random_rows(np.arange(size), MOST_DENSITY_RECORDS, rng)
 
 
 def _bandwidths(distances: FloatArray, record_multiplicities: IntArray) -> FloatArray:
@@ -299,8 +299,10 @@ def classifier(tables: Tables, *, folds: int = 5) -> Scores:
                 continue
             # Equal records are repeated: with weights, each quantile of a column is another sort.
             repeated_training_points = np.repeat(training_points, tables.counts[training_points])
-            drawn_reference_points = some(repeated_training_points, MOST_TRAINING_RECORDS, rng)
-            drawn_synthetic_records = some(
+            drawn_reference_points = random_rows(
+                repeated_training_points, MOST_TRAINING_RECORDS, rng
+            )
+            drawn_synthetic_records = random_rows(
                 np.arange(len(tables.synthetic)), MOST_TRAINING_RECORDS, rng
             )
             training_records = np.concatenate(
