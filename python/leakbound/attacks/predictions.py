@@ -253,7 +253,7 @@ def _residual_scores(predictions: AnyArray, targets: AnyArray, ids: ArrayInput |
     """Score by minus the absolute difference of prediction and target, summed over targets."""
     predicted_numbers = checks.reals(predictions, name="predictions")
     true_numbers = checks.reals(targets, name="y")
-    _check_same_shape(predicted_numbers, true_numbers, predicted="numbers")
+    _check_shape_of_predictions(predicted_numbers, true_numbers, predicted="numbers")
     absolute_residuals = np.abs(true_numbers - predicted_numbers)
     if true_numbers.ndim == 2:
         absolute_residuals = absolute_residuals.sum(axis=1)
@@ -262,13 +262,15 @@ def _residual_scores(predictions: AnyArray, targets: AnyArray, ids: ArrayInput |
 
 def _right_class_scores(predictions: AnyArray, targets: AnyArray, ids: ArrayInput | None) -> Scores:
     """Score by whether the class is predicted, or by how many of several labels are."""
-    _check_same_shape(predictions, targets, predicted="classes")
+    _check_shape_of_predictions(predictions, targets, predicted="classes")
     is_right = np.asarray(predictions == targets, dtype=np.float64)
     right_labels = is_right.reshape(len(targets), -1).sum(axis=1)
     return scores_of_attack(right_labels, ids=ids, attack="right_class")
 
 
-def _check_same_shape(predictions: AnyArray, targets: AnyArray, *, predicted: str) -> None:
+def _check_shape_of_predictions(
+    predictions: AnyArray, targets: AnyArray, *, predicted: str
+) -> None:
     """Check that there is a prediction for each target."""
     if predictions.shape != targets.shape:
         raise InputError(

@@ -311,7 +311,7 @@ def accounted_by(engine: object, *, delta: float) -> Accounted:
         raise AbstentionError("the engine has counted no step: ask after training")
     # The history counts steps in runs of one noise multiplier and one rate each.
     *values_of_runs, steps = zip(*accountant.history, strict=True)
-    noise_multiplier, sampling_rate = map(_only_value, values_of_runs)
+    noise_multiplier, sampling_rate = map(_only_value_of_history, values_of_runs)
     return Accounted(
         epsilon=float(engine.get_epsilon(checked_delta)),
         delta=checked_delta,
@@ -322,7 +322,7 @@ def accounted_by(engine: object, *, delta: float) -> Accounted:
     )
 
 
-def _only_value(values: tuple[float, ...]) -> float | None:
+def _only_value_of_history(values: tuple[float, ...]) -> float | None:
     """Return the value that all have, or None if they differ."""
     if len(set(values)) > 1:
         return None

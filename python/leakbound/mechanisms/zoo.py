@@ -90,10 +90,10 @@ class LaplaceNoise(Mechanism):
 
     def run(self, data: float, rng: np.random.Generator) -> float:
         """Return the noisy query."""
-        return data + rng.laplace(scale=self._scale)
+        return data + rng.laplace(scale=self._noise_scale)
 
     @property
-    def _scale(self) -> float:
+    def _noise_scale(self) -> float:
         """The scale of the noise, half as large if it is at fault."""
         if self.fault:
             return 0.5 / self.epsilon
@@ -111,7 +111,7 @@ class GaussianNoise(LaplaceNoise):
 
     def run(self, data: float, rng: np.random.Generator) -> float:
         """Return the noisy query."""
-        return data + rng.normal(scale=self._scale)
+        return data + rng.normal(scale=self._noise_scale)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -128,7 +128,9 @@ def score(
     signal_label = signals.signal_name(signal)
     compared_model = model_to_compare(model, signal=signal, reference=reference)
     # 1. Whatever can be checked before the pass.
-    batches, example_ids = _checked_batches(model, data=data, batch_size=batch_size, ids=ids)
+    batches, example_ids = _checked_batches_and_ids(
+        model, data=data, batch_size=batch_size, ids=ids
+    )
     # 2. The pass.
     with evaluating_with_reference(
         model, compared_model, device=device, batch_size=batch_size
@@ -180,7 +182,9 @@ def token_losses(
         a token does not count, or a sequence is over.
     """
     flag(progress, name="progress")
-    batches, example_ids = _checked_batches(model, data=data, batch_size=batch_size, ids=None)
+    batches, example_ids = _checked_batches_and_ids(
+        model, data=data, batch_size=batch_size, ids=None
+    )
     losses_of_batches: list[NDArray[np.floating]] = []
     scored_model = ScoredModel(model, default_next_token=True)
     with evaluating_with_reference(
@@ -228,7 +232,7 @@ def model_to_compare(
     return reference
 
 
-def _checked_batches(
+def _checked_batches_and_ids(
     model: nn.Module, data: Data, batch_size: int, ids: ArrayInput | None
 ) -> tuple[Batches, AnyArray | None]:
     """Check what there is to check before the pass."""

@@ -87,7 +87,9 @@ def similarity(tables: Tables, member: BoolArray) -> Similarity:
     to_nonmembers = _closest_record(
         random_rows(nonmember_coordinates, compared_size, rng), compared_synthetic
     )
-    correlation_differences = _correlations(member_coordinates) - _correlations(compared_synthetic)
+    correlation_differences = _correlations_of_coordinates(
+        member_coordinates
+    ) - _correlations_of_coordinates(compared_synthetic)
     return Similarity(
         copies_of_members=float(copies_of_members / len(tables.copied)),
         copies_of_nonmembers=float(copies_of_nonmembers / len(tables.copied)),
@@ -97,7 +99,7 @@ def similarity(tables: Tables, member: BoolArray) -> Similarity:
         distance_to_nonmembers=to_nonmembers.median_distance,
         ratio_to_members=to_members.median_ratio,
         ratio_to_nonmembers=to_nonmembers.median_ratio,
-        marginals=_marginals(member_coordinates, tables.synthetic),
+        marginals=_similarity_of_marginals(member_coordinates, tables.synthetic),
         correlations=1 - float(np.abs(correlation_differences).mean()) / 2,
     )
 
@@ -143,7 +145,9 @@ def _closest_record(records: FloatArray, synthetic: FloatArray) -> _ClosestRecor
     return _ClosestRecord(float(np.median(closest_distances)), float(np.median(distance_ratios)))
 
 
-def _marginals(member_coordinates: FloatArray, synthetic_coordinates: FloatArray) -> float:
+def _similarity_of_marginals(
+    member_coordinates: FloatArray, synthetic_coordinates: FloatArray
+) -> float:
     """Return 1 minus the mean Kolmogorov–Smirnov distance of coordinates."""
     with needs("ml", "similarity metrics"):
         from scipy.stats import ks_2samp
@@ -153,7 +157,7 @@ def _marginals(member_coordinates: FloatArray, synthetic_coordinates: FloatArray
     return 1 - float(kolmogorov_smirnov_distances.mean())
 
 
-def _correlations(coordinates: FloatArray) -> FloatArray:
+def _correlations_of_coordinates(coordinates: FloatArray) -> FloatArray:
     """Return the correlations of different coordinates; 0 for those that do not vary."""
     if coordinates.shape[1] == 1:
         return np.zeros(1)

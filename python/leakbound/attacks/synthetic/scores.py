@@ -208,7 +208,7 @@ def density_ratio(tables: Tables) -> Scores:
     reference_points = reference_rows[reference_neighbours.indices]
     is_itself = reference_points == tables.audited[:, None]
     record_multiplicities = tables.counts[reference_points] - is_itself
-    bandwidths = _bandwidths(reference_neighbours.distances, record_multiplicities)
+    bandwidths = _kernel_bandwidths(reference_neighbours.distances, record_multiplicities)
     synthetic_distances = tables.of_audited.distances
     if synthetic_rows.size < len(tables.synthetic):
         synthetic_neighbours = nearest(
@@ -236,7 +236,7 @@ def _density_rows(tables: Tables, *, size: int, stream: int) -> IntArray:
     return random_rows(np.arange(size), MOST_DENSITY_RECORDS, rng)
 
 
-def _bandwidths(distances: FloatArray, record_multiplicities: IntArray) -> FloatArray:
+def _kernel_bandwidths(distances: FloatArray, record_multiplicities: IntArray) -> FloatArray:
     """Return a column of bandwidths: each record's distance to the fifth nearest other record.
 
     Parameters
@@ -288,7 +288,7 @@ def classifier(tables: Tables, *, folds: int = 5) -> Scores:
         from threadpoolctl import threadpool_limits
     rng = Purpose.SYNTHETIC_FOLDS.rng(tables.seed)
     point_count = len(tables.points)
-    folds = _fewest_folds(point_count, folds)
+    folds = _fewest_classifier_folds(point_count, folds)
     fold_of_point = drawn_folds(rng, point_count, folds)
     decision_values = np.zeros(point_count)
     with threadpool_limits(1):  # trees this small wait for other threads longer than they work
@@ -321,7 +321,7 @@ def classifier(tables: Tables, *, folds: int = 5) -> Scores:
     return scored(tables, decision_values, "classifier")
 
 
-def _fewest_folds(size: int, most_folds: int) -> int:
+def _fewest_classifier_folds(size: int, most_folds: int) -> int:
     """Return the fewest folds that leave as many points as a classifier learns from."""
     for folds in range(2, most_folds):
         largest_fold = -(-size // folds)

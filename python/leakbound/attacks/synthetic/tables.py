@@ -164,8 +164,8 @@ class Tables:
         flag(progress, "progress")
         column_names = same_columns(read)
         seed = seed_of(seed)
-        _check_names("categorical", categorical, column_names)
-        _check_names("secrets", secrets, column_names)
+        _check_named_columns("categorical", categorical, column_names)
+        _check_named_columns("secrets", secrets, column_names)
         # 1. Columns as coordinates; rows of the tables stay in the order given.
         tables = [*read.values()]
         encoded = coordinates(tables, categorical, seed, synthetic=True)
@@ -303,7 +303,9 @@ class Tables:
         )
 
 
-def _check_names(option: str, given: Collection[str], column_names: tuple[str, ...]) -> None:
+def _check_named_columns(
+    option: str, given: Collection[str], column_names: tuple[str, ...]
+) -> None:
     """Check that columns that an option names are there."""
     unknown = [name for name in given if name not in column_names]
     if unknown:
