@@ -92,7 +92,7 @@ def learnt_score(
     known_seed = seed_of(seed)
     # 1. Outputs and membership in one order, which is that of a plan.
     order = ExampleOrder(ids)
-    output_columns = _output_table(order.scores(outputs, "outputs"))
+    output_columns = _table_of_model_outputs(order.scores(outputs, "outputs"))
     rows = None
     if isinstance(member, HasMember):
         rows = order.follow(member, "member")
@@ -122,7 +122,7 @@ def learnt_score(
         )
     # 3. The score is learnt on one half, and returned for the other.
     audited_rows = np.flatnonzero(~is_learning)
-    fitted_classifier = _fitted_classifier(
+    fitted_classifier = _fitted_membership_classifier(
         model, output_columns[is_learning], learning_memberships, seed=known_seed
     )
     example_ids = order.distinct_ids
@@ -130,14 +130,16 @@ def learnt_score(
         example_ids = order.told_ids
     if example_ids is None:
         example_ids = np.arange(example_count)
-    learnt_scores = check_scores(_member_scores(fitted_classifier, output_columns[audited_rows]))
+    learnt_scores = check_scores(
+        _scores_of_membership_classifier(fitted_classifier, output_columns[audited_rows])
+    )
     return LearntScore(
         scores=Scores(values=learnt_scores, ids=example_ids[audited_rows], signal="learnt"),
         rows=audited_rows,
     )
 
 
-def _output_table(outputs: object) -> FloatArray:
+def _table_of_model_outputs(outputs: object) -> FloatArray:
     """Read outputs as a table of one column or several."""
     array = array_of(outputs, name="outputs")
     columns = array
@@ -166,7 +168,7 @@ def _learning_half(unit_of_example: IntArray, stratum_of_example: IntArray, seed
     return is_learning[unit_of_example]
 
 
-def _fitted_classifier(
+def _fitted_membership_classifier(
     model: object, output_columns: FloatArray, member: BoolArray, seed: int
 ) -> object:
     """Fit a copy of the model, by default a forest, to tell members from non-members."""
@@ -192,7 +194,7 @@ def _fitted_classifier(
     return fitted_classifier
 
 
-def _member_scores(classifier: object, output_columns: FloatArray) -> AnyArray:
+def _scores_of_membership_classifier(classifier: object, output_columns: FloatArray) -> AnyArray:
     """Return the model's scores: the probability of a member, or the decision for one."""
     methods = ("predict_proba", "decision_function")
     answer_method = next(getattr(classifier, name) for name in methods if hasattr(classifier, name))

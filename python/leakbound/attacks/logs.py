@@ -67,7 +67,7 @@ class Logged:
     part: bytes | None
 
 
-def lines(path: Path, most_rows: int | None = None) -> Iterator[Line]:
+def lines_of_log(path: Path, most_rows: int | None = None) -> Iterator[Line]:
     """Yield the objects of a file of JSON lines, which may be packed by gzip."""
     unpacked = Unpacked(path.stat().st_size, most_rows)
     line_number = 0
@@ -126,7 +126,7 @@ def _parsed_log_line(path: Path, line_number: int, line_bytes: bytes) -> Line:
     return Line(path, line_number, parsed_content)
 
 
-def logged(line: Line, source: LogSource) -> Logged:
+def logged_text_of_line(line: Line, source: LogSource) -> Logged:
     """Return the text that a line is about."""
     return _READERS[source](line)
 
@@ -182,12 +182,12 @@ def _checked_id(line: Line, id_name: str, id_value: object) -> str:
     id_text = ""
     if type(id_value) in {str, int}:  # not a boolean
         id_text = str(id_value).strip()
-    if not is_unicode(id_text):
+    if not is_unicode_text(id_text):
         raise line.refusal(f"{id_name} must be a number or word, got {shown(id_value)}")
     return id_text
 
 
-def is_unicode(text: str) -> bool:
+def is_unicode_text(text: str) -> bool:
     """Return whether a text can be written as UTF-8, and is not empty."""
     with suppress(UnicodeEncodeError):
         return bool(text.encode())

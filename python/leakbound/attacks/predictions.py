@@ -13,7 +13,7 @@ from leakbound._base.labels import labels_of, positions_of, targets_of
 from leakbound._base.scores import Scores
 from leakbound._base.types import AnyArray, ArrayInput, BoolArray, FloatArray, IntArray
 from leakbound.attacks.class_pairs import answers_class_pairs, one_vs_one_votes
-from leakbound.attacks.reference_models import as_scores, margin_threshold
+from leakbound.attacks.reference_models import margin_threshold, scores_of_attack
 from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
 
 # What is measured on the answers of a model.
@@ -127,12 +127,12 @@ def score(
         custom_scores = _call_model_or_signal(f"signal {name}", signal, model_answer.answer, y)
         values = checks.reals(custom_scores, name="scores")
         checks.check_length(np.atleast_1d(values), examples=size_of(y), name="scores")
-        return as_scores(values, ids=ids, attack=name)
+        return scores_of_attack(values, ids=ids, attack=name)
     checks.choice(signal, name="signal", allowed=Measured)
     if model_answer.method == "score_samples":
         _check_signal_of_answer(model_answer, signal, "normality")
         log_densities = checks.reals(model_answer.answer, name="score_samples")
-        return as_scores(log_densities.ravel(), ids=ids, attack="normality")
+        return scores_of_attack(log_densities.ravel(), ids=ids, attack="normality")
     if y is None:
         raise InputTypeError(
             f"{type(model_answer.model).__name__} is scored by its targets: y is missing"
@@ -253,27 +253,30 @@ def _residual_scores(predictions: AnyArray, targets: AnyArray, ids: ArrayInput |
     """Score by minus the absolute difference of prediction and target, summed over targets."""
     predicted_numbers = checks.reals(predictions, name="predictions")
     true_numbers = checks.reals(targets, name="y")
-    if predicted_numbers.shape != true_numbers.shape:
-        raise InputError(
-            f"the model predicts numbers of shape {predicted_numbers.shape}, and y has shape "
-            f"{true_numbers.shape}"
-        )
+    _check_shape_of_predictions(predicted_numbers, true_numbers, predicted="numbers")
     absolute_residuals = np.abs(true_numbers - predicted_numbers)
     if true_numbers.ndim == 2:
         absolute_residuals = absolute_residuals.sum(axis=1)
-    return as_scores(0.0 - absolute_residuals, ids=ids, attack="residual")
+    return scores_of_attack(0.0 - absolute_residuals, ids=ids, attack="residual")
 
 
 def _right_class_scores(predictions: AnyArray, targets: AnyArray, ids: ArrayInput | None) -> Scores:
     """Score by whether the class is predicted, or by how many of several labels are."""
-    if predictions.shape != targets.shape:
-        raise InputError(
-            f"the model predicts classes of shape {predictions.shape}, and y has shape "
-            f"{targets.shape}"
-        )
+    _check_shape_of_predictions(predictions, targets, predicted="classes")
     is_right = np.asarray(predictions == targets, dtype=np.float64)
     right_labels = is_right.reshape(len(targets), -1).sum(axis=1)
-    return as_scores(right_labels, ids=ids, attack="right_class")
+    return scores_of_attack(right_labels, ids=ids, attack="right_class")
+
+
+def _check_shape_of_predictions(
+    predictions: AnyArray, targets: AnyArray, *, predicted: str
+) -> None:
+    """Check that there is a prediction for each target."""
+    if predictions.shape != targets.shape:
+        raise InputError(
+            f"the model predicts {predicted} of shape {predictions.shape}, and y has shape "
+            f"{targets.shape}"
+        )
 
 
 def _class_of_single_probability(classes: object, targets: AnyArray) -> object:
@@ -309,7 +312,9 @@ def _probability_scores(
             _log_probability_of_class(probabilities, own_columns)
             for probabilities, own_columns in tables_of_labels
         ]
-        return as_scores(np.sum(label_log_probabilities, axis=0), ids=ids, attack="summed_losses")
+        return scores_of_attack(
+            np.sum(label_log_probabilities, axis=0), ids=ids, attack="summed_losses"
+        )
     probabilities = _checked_probabilities(model_answer.answer)
     own_columns = _columns_of_own_classes(
         y, classes=model_answer.classes, column_count=probabilities.shape[1], ids=ids
@@ -324,7 +329,7 @@ def _scores_of_class_probabilities(
     """Return log-odds of the class of each example, or the logarithm of its probability."""
     if signal == "cross_entropy":
         log_probabilities = _log_probability_of_class(probabilities, own_columns)
-        return as_scores(log_probabilities, ids=ids, attack=signal)
+        return scores_of_attack(log_probabilities, ids=ids, attack=signal)
     with np.errstate(divide="ignore"):
         log_probability_table: FloatArray = np.log(probabilities)
     margins = margin_threshold(log_probability_table, own_columns, ids=ids)
@@ -445,14 +450,14 @@ def _decision_scores(model_answer: _ModelAnswer, y: ArrayInput, ids: ArrayInput 
         # of several labels each by itself: log-odds that it is there
         is_present = _label_indicators(targets)
         label_losses = np.logaddexp(0.0, np.where(is_present, -decision_values, decision_values))
-        return as_scores(-label_losses.sum(axis=1), ids=ids, attack="summed_losses")
+        return scores_of_attack(-label_losses.sum(axis=1), ids=ids, attack="summed_losses")
     classes = labels_of(model_answer.classes, name=f"classes_ of {model_name}")
     if decision_values.ndim == 2 and decision_values.shape[1] == 1:
         decision_values = decision_values[:, 0]
     logits = decision_values
     if decision_values.ndim == 1:
         logits = np.column_stack([np.zeros(len(decision_values)), decision_values])
-    class_values = _values_of_classes_or_pairs(
+    class_values = _class_values_from_pairs(
         model_answer.model, inputs=model_answer.inputs, decision_values=logits, classes=classes
     )
     own_columns = _columns_of_own_classes(
@@ -462,7 +467,7 @@ def _decision_scores(model_answer: _ModelAnswer, y: ArrayInput, ids: ArrayInput 
     return replace(margins, signal="logit_margin")
 
 
-def _values_of_classes_or_pairs(
+def _class_values_from_pairs(
     model: object, inputs: object, decision_values: FloatArray, classes: AnyArray
 ) -> FloatArray:
     """Return a value for each class, where a model may have answered one for each pair of classes.

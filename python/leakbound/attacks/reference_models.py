@@ -39,7 +39,7 @@ def margin_threshold(
     other_logits[rows, own_classes] = -np.inf
     with np.errstate(invalid="ignore"):  # two infinite logits have no margin: refused as NaN
         margins = logit_table[rows, own_classes] - np.logaddexp.reduce(other_logits, axis=1)
-    return as_scores(margins, ids=ids, attack="margin_threshold")
+    return scores_of_attack(margins, ids=ids, attack="margin_threshold")
 
 
 def offline_lira(
@@ -89,7 +89,7 @@ def offline_lira(
         raise OptionError(
             f"reference_margins must be finite, got ±inf in row {row}, column {column}"
         )
-    is_outside = _models_without_example(trained_on, reference_table.shape)
+    is_outside = _models_not_trained_on_examples(trained_on, reference_table.shape)
     # Mean and spread of each example over the models without it; the variance is pooled.
     model_counts = is_outside.sum(0)
     mean_margins = np.where(is_outside, reference_table, 0).sum(0) / model_counts
@@ -101,7 +101,7 @@ def offline_lira(
         )
     pooled_deviation = np.sqrt(sum_of_squares / degrees_of_freedom)
     standardized_margins = (own_margins - mean_margins) / pooled_deviation
-    return as_scores(standardized_margins, ids=ids, attack="offline_lira")
+    return scores_of_attack(standardized_margins, ids=ids, attack="offline_lira")
 
 
 def rmia(
@@ -159,17 +159,17 @@ def rmia(
             raise OptionError(
                 f"{name} must be at most 0, got {values.max():g}: logarithms, or minus losses"
             )
-    is_outside = _models_without_example(trained_on, reference_table.shape)
+    is_outside = _models_not_trained_on_examples(trained_on, reference_table.shape)
     # The mean of probabilities, from their logarithms: references near 0 are never divided by.
     log_mean = np.logaddexp.reduce(np.where(is_outside, reference_table, -np.inf), axis=0)
     log_mean -= np.log(is_outside.sum(0))
     log_sum = np.logaddexp(np.log1p(offline_scale) + log_mean, np.log1p(-offline_scale))
     log_marginal = log_sum - np.log(2)
     log_likelihood_ratios = np.asarray(own_log_probabilities - log_marginal)
-    return as_scores(log_likelihood_ratios, ids=ids, attack="rmia")
+    return scores_of_attack(log_likelihood_ratios, ids=ids, attack="rmia")
 
 
-def as_scores(values: FloatArray, ids: ArrayInput | None, attack: str) -> Scores:
+def scores_of_attack(values: FloatArray, ids: ArrayInput | None, attack: str) -> Scores:
     """Return values with their ids and the name of the attack."""
     scores = checks.check_scores(values, name=attack)
     labels: AnyArray = np.arange(values.size)
@@ -195,7 +195,9 @@ def _table_of_reference_models(
     return number_table
 
 
-def _models_without_example(trained_on: ArrayInput | None, shape: tuple[int, int]) -> BoolArray:
+def _models_not_trained_on_examples(
+    trained_on: ArrayInput | None, shape: tuple[int, int]
+) -> BoolArray:
     """Read which models were not trained on which examples."""
     if trained_on is None:
         return np.ones(shape, dtype=np.bool_)

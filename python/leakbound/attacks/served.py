@@ -11,8 +11,21 @@ import numpy as np
 from leakbound._base import checks
 from leakbound._base.scores import Scores
 from leakbound._base.types import AnyArray, IntArray, PathInput
-from leakbound.attacks.logs import Line, Logged, LogSource, is_unicode, lines, logged
-from leakbound.attacks.tokens import LOWEST, SIGNALS, TokenSignal, check_signal, difference
+from leakbound.attacks.logs import (
+    Line,
+    Logged,
+    LogSource,
+    is_unicode_text,
+    lines_of_log,
+    logged_text_of_line,
+)
+from leakbound.attacks.tokens import (
+    LOWEST,
+    SIGNALS,
+    TokenSignal,
+    check_token_signal,
+    difference_to_base_model,
+)
 from leakbound.errors import FormatError, OptionError
 
 MEMBER = "member"
@@ -151,7 +164,7 @@ class ScoredLog:
         most: int | None = None,
     ) -> None:
         checks.choice(source, name="source", allowed=LogSource)
-        self._k = check_signal(signal, k)
+        self._k = check_token_signal(signal, k)
         if source == "lm-eval" and signal == "min_k":
             raise OptionError(
                 "min_k needs a log-probability for each token, and logs of lm-eval have one for "
@@ -194,8 +207,8 @@ class ScoredLog:
         """Yield the texts of logs, each id once."""
         first_places = dict[str, tuple[Path, int]]()
         for path in files:
-            for line in lines(path, self._most_rows):
-                text_of_line = logged(line, self._source)
+            for line in lines_of_log(path, self._most_rows):
+                text_of_line = logged_text_of_line(line, self._source)
                 place = (line.path, line.number)
                 first_place = first_places.setdefault(text_of_line.id, place)
                 if first_place is not place:
@@ -230,7 +243,7 @@ class ScoredLog:
         base_logged = base_text.logged
         if logged_text.spelling != base_logged.spelling:
             self._check_comparable_tokens(logged_text, base_logged)
-        score_difference = difference(score, base_text.score)
+        score_difference = difference_to_base_model(score, base_text.score)
         if math.isnan(score_difference):
             raise logged_text.line.refusal(
                 f"it has probability 0 here and in {base_logged.line}: there is no difference"
@@ -305,7 +318,7 @@ class ScoredLog:
 def _is_column_value(value: object) -> bool:
     """Return whether a value is a boolean, a number or a word that a column can hold."""
     if isinstance(value, str):
-        return is_unicode(value)
+        return is_unicode_text(value)
     if isinstance(value, int):  # which booleans are, too
         return abs(value) < _LARGEST_INTEGER
     return isinstance(value, float) and not math.isnan(value)

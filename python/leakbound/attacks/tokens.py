@@ -12,7 +12,7 @@ from leakbound._base import checks
 from leakbound._base.reading import array_of, refuse_masked
 from leakbound._base.scores import Scores
 from leakbound._base.types import ArrayInput, FloatArray
-from leakbound.attacks.reference_models import as_scores
+from leakbound.attacks.reference_models import scores_of_attack
 from leakbound.errors import InputError, OptionError
 
 TokenSignal: TypeAlias = Literal["mean", "sum", "min_k", "zlib"]
@@ -68,13 +68,13 @@ SIGNALS: Mapping[TokenSignal, Callable[[Tokens, float], float]] = {
 """How each signal is computed; the second argument is the k of `min_k`."""
 
 
-def check_signal(signal: str, k: float) -> float:
+def check_token_signal(signal: str, k: float) -> float:
     """Check the name of a signal, and return k."""
     checks.choice(signal, name="signal", allowed=TokenSignal)
     return checks.real(k, name="k", above=0, most=100)
 
 
-def difference(of_model: float, of_base: float) -> float:
+def difference_to_base_model(of_model: float, of_base: float) -> float:
     """Return how much more likely a text is to a model than to its base; NaN if to neither."""
     if math.isinf(of_model) and of_model == of_base:
         return math.nan
@@ -127,7 +127,7 @@ def token_scores(
     >>> token_scores(losses, "min_k", k=40).values.tolist()
     [-2.5, -6.0]
     """
-    k = check_signal(signal, k)
+    k = check_token_signal(signal, k)
     model_losses = _checked_loss_table(losses, "losses")
     texts_of_rows = _checked_texts_of_rows(texts, len(model_losses), signal)
     text_signals = _signals_of_texts(model_losses, texts_of_rows=texts_of_rows, signal=signal, k=k)
@@ -141,8 +141,8 @@ def token_scores(
         base_signals = _signals_of_texts(
             base_losses, texts_of_rows=texts_of_rows, signal=signal, k=k
         )
-        text_signals = list(map(difference, text_signals, base_signals))
-    return as_scores(np.array(text_signals), ids=ids, attack=signal)
+        text_signals = list(map(difference_to_base_model, text_signals, base_signals))
+    return scores_of_attack(np.array(text_signals), ids=ids, attack=signal)
 
 
 def _signals_of_texts(

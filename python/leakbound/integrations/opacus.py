@@ -31,7 +31,7 @@ _HIGHEST_BIT = 62
 _WATCHED_ATTRIBUTE = "_leakbound_watched"
 
 
-def check_optimizer(optimizer: object, probe: DPStepAudit | None = None) -> None:
+def check_watchable_optimizer(optimizer: object, probe: DPStepAudit | None = None) -> None:
     """Raise unless canaries can be put in an optimizer: clips rows of `grad_sample` itself.
 
     Ghost clipping does not: it needs a probe of the step that shows no fault.
@@ -39,7 +39,7 @@ def check_optimizer(optimizer: object, probe: DPStepAudit | None = None) -> None
     if not isinstance(optimizer, DPOptimizer):
         raise InputTypeError(f"optimizer must be an opacus DPOptimizer, got {shown(optimizer)}")
     unsupported_types = (AdaClipDPOptimizer, DistributedPerLayerOptimizer)
-    is_ghost_clipping = is_ghost(optimizer)
+    is_ghost_clipping = has_ghost_clipping(optimizer)
     if isinstance(optimizer, unsupported_types) or (is_ghost_clipping and probe is None):
         advice = ""
         if is_ghost_clipping:
@@ -75,7 +75,7 @@ def is_within_logical_batch(optimizer: DPOptimizer) -> bool:
     return any(summed is not None for summed in sums)
 
 
-def is_ghost(optimizer: object) -> bool:
+def has_ghost_clipping(optimizer: object) -> bool:
     """Return whether an optimizer is given sums that were clipped inside the backward pass."""
     return isinstance(optimizer, DPOptimizerFastGradientClipping)
 
@@ -95,7 +95,7 @@ def _check_probe_of_step(optimizer: DPOptimizer, probe: object) -> None:
         )
 
 
-def number_of_examples(examples: object, optimizer: DPOptimizer) -> int:
+def number_of_training_examples(examples: object, optimizer: DPOptimizer) -> int:
     """Return how many examples there are, or a loader has; raise if batches are expected larger."""
     if isinstance(examples, DataLoader):
         if not hasattr(examples.dataset, "__len__"):
@@ -188,7 +188,9 @@ class WatchedOptimizer:
         self._attached = True
         self._is_in_parameter_groups = False
         inner_optimizer = optimizer.original_optimizer
-        self._inner_step_hook = inner_optimizer.register_step_pre_hook(self._on_inner_step)
+        self._inner_step_hook = inner_optimizer.register_step_pre_hook(
+            self._before_inner_optimizer_step
+        )
 
     def detach(self) -> None:
         """Leave the optimizer as it was."""
@@ -237,19 +239,19 @@ class WatchedOptimizer:
         """Add the canaries' rows to a physical batch, then clip and noise as the optimizer does."""
         if not self._attached:  # somebody kept the method
             return self._original_pre_step(closure)
-        if not self._has_new_gradients():
+        if not self._has_gradients_without_canaries():
             return self._original_pre_step(closure)  # which says what is wrong
         self._add_to_parameter_groups()
         will_step = False
         try:
-            self._add_canaries()
+            self._add_canaries_to_physical_batch()
             will_step = self._original_pre_step(closure)
         finally:
             if not will_step:  # nothing to read: a part of a batch, or an error
                 self._remove_from_parameter_groups()
         return will_step
 
-    def _has_new_gradients(self) -> bool:
+    def _has_gradients_without_canaries(self) -> bool:
         """Whether there are new gradients of examples to add canaries to."""
         has_gradients = False
         for parameter in self._model_parameters:
@@ -257,12 +259,12 @@ class WatchedOptimizer:
             if gradients is None:
                 continue
             has_gradients = True
-            *_, last_pass = _gradients_of_passes(gradients)
+            *_, last_pass = _grad_samples_of_passes(gradients)
             if hasattr(last_pass, "_processed"):
                 return False
         return has_gradients
 
-    def _add_canaries(self) -> None:
+    def _add_canaries_to_physical_batch(self) -> None:
         """Add the rows of those canaries that are in this physical batch."""
         if self._canaries_left is None:
             self._canaries_left = self.recorder.included()
@@ -296,7 +298,7 @@ class WatchedOptimizer:
             if gradients is None:
                 continue  # opacus refuses it
             has_several_passes = isinstance(gradients, list)
-            *earlier_passes, last_pass = _gradients_of_passes(gradients)
+            *earlier_passes, last_pass = _grad_samples_of_passes(gradients)
             rows_of_passes = [len(rows_of_pass) for rows_of_pass in (*earlier_passes, last_pass)]
             if canaries.size:  # rows of zeros: canaries leave the model alone
                 zeros = last_pass.new_zeros((canaries.size, *last_pass.shape[1:]))
@@ -307,7 +309,7 @@ class WatchedOptimizer:
         # In each parameter of the watcher, zeros for the user's examples and one coordinate of its
         # own for each canary.
         canary_norm = _CANARY_NORM * float(self.optimizer.max_grad_norm)
-        canary_coordinates, contributions = self._coordinates_and_contributions(canaries)
+        canary_coordinates, contributions = self._canary_coordinates_and_contributions(canaries)
         directed_parameters = zip(self._watcher_parameters, self._direction, strict=True)
         for parameter, direction_component in directed_parameters:
             coordinate_count = parameter.numel()
@@ -327,21 +329,21 @@ class WatchedOptimizer:
             parameter.grad_sample = gradients  # type: ignore[attr-defined]
         return rows_of_passes
 
-    def _coordinates_and_contributions(self, canaries: IntArray) -> tuple[Tensor, Tensor]:
+    def _canary_coordinates_and_contributions(self, canaries: IntArray) -> tuple[Tensor, Tensor]:
         """Return the coordinates of canaries, and what each adds, in clipping norms."""
         first_parameter = self._watcher_parameters[0]
         canary_coordinates = torch.as_tensor(canaries, device=first_parameter.device)
         contributions = torch.as_tensor(self.recorder.contributions[canaries])
         return canary_coordinates, contributions.to(first_parameter)
 
-    def _on_inner_step(self, *_: object) -> None:
+    def _before_inner_optimizer_step(self, *_: object) -> None:
         """Read the noisy gradient as the underlying optimizer gets it, and leave its groups."""
         try:
-            self._record_release()
+            self._record_released_canaries()
         finally:
             self._remove_from_parameter_groups()
 
-    def _record_release(self) -> None:
+    def _record_released_canaries(self) -> None:
         """Record what is released of the canaries of a logical batch."""
         if not self._has_canaries:
             raise OptionError(
@@ -350,13 +352,15 @@ class WatchedOptimizer:
             )
         if self.is_first_process:
             noise_multiplier = float(self.optimizer.noise_multiplier)
-            self.recorder.record(self._released_values(), noise_multiplier, self._rows_of_passes)
+            self.recorder.record(
+                self._released_gradient_along_canaries(), noise_multiplier, self._rows_of_passes
+            )
         for parameter in self._watcher_parameters:
             if parameter.grad is not None:
                 parameter.grad.zero_()
         self._begin_logical_batch()
 
-    def _released_values(self) -> FloatArray:
+    def _released_gradient_along_canaries(self) -> FloatArray:
         """Return the released gradient along each canary's own, in units of the clipping norm."""
         released_gradients = []
         for parameter in self._watcher_parameters:
@@ -384,14 +388,14 @@ class WatchedGhost(WatchedOptimizer):
 
     _last_norms: Any = None
 
-    def _has_new_gradients(self) -> bool:
-        """See `WatchedOptimizer._has_new_gradients`."""
+    def _has_gradients_without_canaries(self) -> bool:
+        """See `WatchedOptimizer._has_gradients_without_canaries`."""
         return any(parameter.grad is not None for parameter in self._model_parameters)
 
     def _append_canary_rows(self, canaries: IntArray) -> list[int]:
         """Add canaries to the clipped sums; return the examples of the backward pass."""
         clipping_norm = float(self.optimizer.max_grad_norm)
-        canary_coordinates, contributions = self._coordinates_and_contributions(canaries)
+        canary_coordinates, contributions = self._canary_coordinates_and_contributions(canaries)
         directed_parameters = zip(self._watcher_parameters, self._direction, strict=True)
         for parameter, direction_component in directed_parameters:
             clipped_sum = torch.zeros_like(parameter)
@@ -408,7 +412,7 @@ class WatchedGhost(WatchedOptimizer):
         return [0]  # of an empty batch no norms are kept
 
 
-def _gradients_of_passes(gradients: object) -> list[Any]:
+def _grad_samples_of_passes(gradients: object) -> list[Any]:
     """Return what opacus has kept of one backward pass, or of several, as a list."""
     if isinstance(gradients, list):
         return gradients

@@ -93,10 +93,10 @@ class PlannedCallback:
                 f"canaries can be inserted, got {type(dataset).__name__}"
             )
         rows = self._canary_rows()
-        canary_type = _row_type(rows[0])
+        canary_type = _type_of_training_row(rows[0])
         example_type = canary_type
         if len(dataset):
-            example_type = _row_type(dataset[0])
+            example_type = _type_of_training_row(dataset[0])
         if canary_type != example_type:
             raise InputTypeError(
                 f"canaries must be rows as those of the training data, {example_type}, got "
@@ -192,7 +192,7 @@ class PlannedCallback:
         return [row_at(position) for position in range(len(self._plan))]
 
 
-def _row_type(row: object) -> str:
+def _type_of_training_row(row: object) -> str:
     """Return the type of a row, as far as collators distinguish it."""
     if isinstance(row, Mapping):
         return "mappings"

@@ -308,12 +308,12 @@ class _RandomnessOfRows(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _check_that_rows_are_drawn_in_order(self) -> None:
         """Check that fewer rows of random numbers are the first ones of more."""
         for column_count in self._COLUMNS:
-            draws_by_row_count = []
+            draws_of_row_counts = []
             for row_count in self._ROWS:
                 global_random.seed_torch(1)
                 ones = torch.ones(row_count, column_count, device=self._device)
-                draws_by_row_count.append(nn.functional.dropout(ones, p=0.5))
-            *smaller_draws, largest_draw = draws_by_row_count
+                draws_of_row_counts.append(nn.functional.dropout(ones, p=0.5))
+            *smaller_draws, largest_draw = draws_of_row_counts
             for smaller_draw in smaller_draws:
                 if not torch.equal(smaller_draw, largest_draw[: len(smaller_draw)]):
                     reason = f"they depend on the batch on {self._device}"
@@ -327,12 +327,12 @@ class _RandomnessOfRows(TorchDispatchMode):  # type: ignore[no-untyped-call]
         with self:
             yield
         for earlier_batch_size, earlier_shapes in self._shapes_by_batch_size.items():
-            self._check_same_draws(
+            self._check_same_random_draws(
                 earlier_shapes, smaller_batch_size=min(earlier_batch_size, batch_size)
             )
         self._shapes_by_batch_size.setdefault(batch_size, self._shapes_of_draws)
 
-    def _check_same_draws(
+    def _check_same_random_draws(
         self, earlier_shapes: list[tuple[int, ...]], smaller_batch_size: int
     ) -> None:
         """Check that batches of two sizes draw the same, but for the number of rows."""
@@ -433,7 +433,7 @@ class _StateBeforeRecording:
             vars(recorded_optimizer).clear()
         for field_name, value_at_start in self._fields_at_start.items():
             if seeded or field_name in _ADAPTIVE_FIELDS:
-                vars(recorded_optimizer)[field_name] = _copy_of_mutable(value_at_start)
+                vars(recorded_optimizer)[field_name] = _copy_of_mutable_field(value_at_start)
         vars(recorded_optimizer).update(_is_last_step_skipped=False, _step_skip_queue=[])
         for parameter_state in self._parameter_states:
             parameter = parameter_state.parameter
@@ -481,10 +481,13 @@ def _attributes_of_module(module: nn.Module) -> dict[str, object]:
 
 
 def _copies_of_fields(fields: Mapping[str, object]) -> dict[str, object]:
-    return {field_name: _copy_of_mutable(field_value) for field_name, field_value in fields.items()}
+    return {
+        field_name: _copy_of_mutable_field(field_value)
+        for field_name, field_value in fields.items()
+    }
 
 
-def _copy_of_mutable(field_value: object) -> object:
+def _copy_of_mutable_field(field_value: object) -> object:
     """Return a copy of what code may change in place."""
     if torch.is_tensor(field_value) and not isinstance(field_value, nn.Parameter):
         return field_value.clone()

@@ -125,11 +125,14 @@ def watch_dp_sgd(
         relation=relation,
     )
     with needs("dp", "watch_dp_sgd"):
-        from leakbound.integrations.opacus import check_optimizer, number_of_examples
-    check_optimizer(optimizer, probe)
+        from leakbound.integrations.opacus import (
+            check_watchable_optimizer,
+            number_of_training_examples,
+        )
+    check_watchable_optimizer(optimizer, probe)
     number = None
     if examples is not None:
-        number = number_of_examples(examples, optimizer)
+        number = number_of_training_examples(examples, optimizer)
     return DPSGDWatch(optimizer=optimizer, design=design, examples=number, probe=probe)
 
 
@@ -158,15 +161,15 @@ class DPSGDWatch:
         from leakbound.integrations.opacus import (
             WatchedGhost,
             WatchedOptimizer,
-            check_optimizer,
-            is_ghost,
+            check_watchable_optimizer,
+            has_ghost_clipping,
         )
 
         watched = WatchedOptimizer
-        if is_ghost(self._optimizer):
+        if has_ghost_clipping(self._optimizer):
             watched = WatchedGhost
         # Once more: another watch, or a frozen layer, may have come in between.
-        check_optimizer(self._optimizer, next(iter(self._probes), None))
+        check_watchable_optimizer(self._optimizer, next(iter(self._probes), None))
         self._watched = watched(optimizer=self._optimizer, design=self._design)
         return self
 
@@ -261,9 +264,9 @@ class DPSGDWatch:
 
     @property
     def _is_ghost(self) -> bool:
-        from leakbound.integrations.opacus import is_ghost
+        from leakbound.integrations.opacus import has_ghost_clipping
 
-        return is_ghost(self._optimizer)
+        return has_ghost_clipping(self._optimizer)
 
     def __repr__(self) -> str:
         design = self._design
@@ -308,7 +311,7 @@ def accounted_by(engine: object, *, delta: float) -> Accounted:
         raise AbstentionError("the engine has counted no step: ask after training")
     # The history counts steps in runs of one noise multiplier and one rate each.
     *values_of_runs, steps = zip(*accountant.history, strict=True)
-    noise_multiplier, sampling_rate = map(_only_value, values_of_runs)
+    noise_multiplier, sampling_rate = map(_only_value_of_history, values_of_runs)
     return Accounted(
         epsilon=float(engine.get_epsilon(checked_delta)),
         delta=checked_delta,
@@ -319,7 +322,7 @@ def accounted_by(engine: object, *, delta: float) -> Accounted:
     )
 
 
-def _only_value(values: tuple[float, ...]) -> float | None:
+def _only_value_of_history(values: tuple[float, ...]) -> float | None:
     """Return the value that all have, or None if they differ."""
     if len(set(values)) > 1:
         return None

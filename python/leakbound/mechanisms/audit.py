@@ -22,7 +22,7 @@ from leakbound.errors import InputError, InputTypeError, LeakboundError
 from leakbound.mechanisms.case import CaseRun
 from leakbound.mechanisms.outputs import features_of
 from leakbound.mechanisms.runs import Engine, FunctionEngine, Runs, identity
-from leakbound.mechanisms.worker import Output, together
+from leakbound.mechanisms.worker import Output, outputs_together
 from leakbound.results import Assumption, AuditResult
 from leakbound.results.wording import TRIALS
 
@@ -153,7 +153,7 @@ def audit_mechanism(
 def _scores_by_given_function(score: Callable[[Any], Any], outputs: Sequence[Output]) -> Any:
     """Score outputs by the function that a caller passed, and say where an error is from."""
     try:
-        return score(together(outputs))
+        return score(outputs_together(outputs))
     except (LeakboundError, MemoryError):
         raise
     except Exception as error:  # of whatever the caller wrote

@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -94,12 +93,7 @@ class Case:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -320,13 +314,13 @@ def _case_of_workers(
         run=run,
         d0=d0,
         d1=d1,
-        claim=_named_claim(description["claim"], case_file),
+        claim=_claim_of_case(description["claim"], case_file),
         parameter=description["parameter"],
         score=score,
     )
 
 
-def _named_claim(claim_name: str, case_file: Path) -> Claim:
+def _claim_of_case(claim_name: str, case_file: Path) -> Claim:
     """Return the claim that a case names."""
     try:
         return claim_named(claim_name)
@@ -376,9 +370,11 @@ class _Worker:
             target=_keep_error_output, args=(process, self._error_output), daemon=True
         )
         self._listener.start()
-        threading.Thread(target=_pass_answers, args=(process, self._answers), daemon=True).start()
+        threading.Thread(
+            target=_pass_worker_answers, args=(process, self._answers), daemon=True
+        ).start()
         try:
-            answer = self._next_answer(process, _LOADING_SECONDS)
+            answer = self._next_worker_answer(process, _LOADING_SECONDS)
         except queue.Empty:
             self._end_worker_process()
             raise InputError(
@@ -386,7 +382,7 @@ class _Worker:
                 "work in run"
             ) from None
         if answer is None:
-            ending = _how_it_ended(process)
+            ending = _ending_of_process(process)
             self._end_worker_process()
             raise InputError(
                 f"{self._python} did not load {self.case}: a Python 3.8 or later with NumPy is "
@@ -433,12 +429,12 @@ class _Worker:
             raise OptionError(f"{self.case} was closed: load it again")
         answers = list[Output]()
         try:
-            worker.send(process.stdin, worker.pack(requests))
+            worker.send_message(process.stdin, worker.pack(requests))
             for name, *_ in requests:
                 timeout = None
                 if name == "run":
                     timeout = self._timeout
-                answer = self._next_answer(process, timeout)
+                answer = self._next_worker_answer(process, timeout)
                 if answer is None:
                     break
                 answers.append(self._output_of_answer(answer))
@@ -456,7 +452,7 @@ class _Worker:
             self._end_worker_process()
             raise
         if len(answers) < len(requests):
-            how_it_ended = _how_it_ended(process)
+            how_it_ended = _ending_of_process(process)
             self._end_worker_process()
             died = Failure(kind="died", name=how_it_ended, message=self._end_of_error_output())
             answers.append(died)
@@ -473,7 +469,7 @@ class _Worker:
             )
         return answer[1]
 
-    def _next_answer(self, process: "subprocess.Popen[bytes]", timeout: float | None) -> Any:
+    def _next_worker_answer(self, process: "subprocess.Popen[bytes]", timeout: float | None) -> Any:
         """Return the next answer, or None once the process has ended; raise queue.Empty in time."""
         start_time = time.monotonic()
         while True:
@@ -520,12 +516,12 @@ class _Worker:
         return text[-_LAST_CHARACTERS:] or "nothing on standard error"
 
 
-def _pass_answers(process: "subprocess.Popen[bytes]", answers: "queue.Queue[Any]") -> None:
+def _pass_worker_answers(process: "subprocess.Popen[bytes]", answers: "queue.Queue[Any]") -> None:
     """Pass on what a process answers, and None at its end."""
     try:
         with suppress(EOFError, ValueError, OSError):
             while process.stdout is not None:
-                answers.put(worker.receive(process.stdout))
+                answers.put(worker.receive_message(process.stdout))
     finally:
         answers.put(None)
 
@@ -540,7 +536,7 @@ def _keep_error_output(process: "subprocess.Popen[bytes]", error_output: "deque[
             error_output.append(new_output)
 
 
-def _how_it_ended(process: "subprocess.Popen[bytes]") -> str:
+def _ending_of_process(process: "subprocess.Popen[bytes]") -> str:
     """Return how a process ended that answers no more."""
     try:
         exit_code = process.wait(_ENDING_SECONDS)

@@ -16,7 +16,7 @@ from leakbound._base.checks import shown
 from leakbound._base.reading import array_of, columns_of, readable, refuse_unread
 from leakbound._base.types import AnyArray
 from leakbound.errors import InputError, InputTypeError
-from leakbound.mechanisms.worker import Failure, Output, pack, together, unpack
+from leakbound.mechanisms.worker import Failure, Output, outputs_together, pack, unpack
 
 # Words of one place that have a feature of their own at most: the most frequent
 _MOST_WORDS = 100
@@ -27,7 +27,7 @@ _MOST_FEATURES = 20_000
 _LARGEST_EXACT_INTEGER = 2**53
 
 
-def output_of(returned: Output, where: str) -> Output:
+def output_of_run(returned: Output, name_of_run: str) -> Output:
     """Return a copy of what a run returned: an array of numbers, if it is numbers, or as it is.
 
     No number is changed: what a mask hides is refused, and what float64 would round stays apart.
@@ -35,16 +35,16 @@ def output_of(returned: Output, where: str) -> Output:
     if isinstance(returned, Failure):
         return returned
     try:
-        numbers = _number_array_of_output(returned)
-        if numbers is not None:
-            return numbers
+        number_array = _number_array_of_output(returned)
+        if number_array is not None:
+            return number_array
         return unpack(pack(returned))
     except Exception as error:  # of whatever package the values are
-        refusal = str(error)
+        reason_of_refusal = str(error)
     raise InputTypeError(
-        f"{where} returned {shown(returned)}: return a number, text, bytes, None, a date, or a "
-        f"list, dictionary, set, array or frame of these, such as the parts of an object "
-        f"({refusal})"
+        f"{name_of_run} returned {shown(returned)}: return a number, text, bytes, None, a date, or "
+        f"a list, dictionary, set, array or frame of these, such as the parts of an object "
+        f"({reason_of_refusal})"
     )
 
 
@@ -98,7 +98,7 @@ def _is_changed_by_float64(output_leaf: Output) -> bool:
     return any(int(float(integer)) != integer for integer in integers_of_leaf)
 
 
-def is_same(output: Output, other: Output) -> bool:
+def is_same_output(output: Output, other: Output) -> bool:
     """Whether two outputs have equal content; NaN equals NaN, and words of failures are ignored."""
     return _packed_content_of_output(output) == _packed_content_of_output(other)
 
@@ -110,14 +110,14 @@ def _packed_content_of_output(output: Output) -> bytes:
     return pack(output)
 
 
-def count_repeats(outputs: Sequence[Output]) -> int:
+def count_repeated_outputs(outputs: Sequence[Output]) -> int:
     """Count outputs that repeat an earlier one although a number in them is drawn.
 
     Continuous noise gives numbers that are not whole, and not the same in all outputs.
     """
     if not outputs:
         return 0
-    array_of_outputs = together(outputs)
+    array_of_outputs = outputs_together(outputs)
     if isinstance(array_of_outputs, np.ndarray):
         rows_of_outputs = array_of_outputs.reshape(len(outputs), -1)
         is_varying = (rows_of_outputs != rows_of_outputs[0]).any(axis=0)
@@ -139,11 +139,11 @@ def count_repeats(outputs: Sequence[Output]) -> int:
 
 def _fractions_of_output(output: Output) -> Iterator[tuple[str, float]]:
     """Yield places and values of the numbers of an output that are not whole."""
-    for output_part in _parts_with_single_numbers(output):
-        number_in_part = output_part.number
-        is_finite_float = isinstance(number_in_part, float) and math.isfinite(number_in_part)
-        if is_finite_float and not number_in_part.is_integer():
-            yield output_part.place, number_in_part
+    for part_of_output in _parts_with_single_numbers(output):
+        number_of_part = part_of_output.number
+        is_finite_float = isinstance(number_of_part, float) and math.isfinite(number_of_part)
+        if is_finite_float and not number_of_part.is_integer():
+            yield part_of_output.place, number_of_part
 
 
 class _OutputPart(NamedTuple):
@@ -154,7 +154,7 @@ class _OutputPart(NamedTuple):
     number: Any = None
 
 
-_OutputParts: TypeAlias = Iterator[_OutputPart]
+_PartsOfOutput: TypeAlias = Iterator[_OutputPart]
 
 
 def features_of(outputs: Sequence[Output]) -> list[AnyArray]:
@@ -164,34 +164,34 @@ def features_of(outputs: Sequence[Output]) -> list[AnyArray]:
     minus infinity where there is none, and zero or one for each kind and each word found there:
     exceptions by their class, keys of dictionaries, elements of sets, lengths, and NaN.
     """
-    array_of_outputs = together(outputs)
+    array_of_outputs = outputs_together(outputs)
     if isinstance(array_of_outputs, np.ndarray):
         return _features_of_number_table(array_of_outputs.reshape(len(outputs), -1))
     run_numbers_by_place: dict[str, list[Output]] = defaultdict(lambda: [-math.inf] * len(outputs))
     run_words_by_place: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for run_number, output in enumerate(outputs):
-        for output_part in _parts_with_single_numbers(output):
-            if output_part.word:
-                run_words_by_place[output_part.place].append((run_number, output_part.word))
+        for part_of_output in _parts_with_single_numbers(output):
+            if part_of_output.word:
+                run_words_by_place[part_of_output.place].append((run_number, part_of_output.word))
             else:
-                run_numbers_by_place[output_part.place][run_number] = output_part.number
+                run_numbers_by_place[part_of_output.place][run_number] = part_of_output.number
             _refuse_too_many_features(len(run_numbers_by_place) + len(run_words_by_place))
-    feature_columns = [
+    columns_of_features = [
         _feature_of_numbers(run_numbers_by_place[place]) for place in sorted(run_numbers_by_place)
     ]
     for place in sorted(run_words_by_place):
-        feature_columns += _indicators_of_words(run_words_by_place[place], len(outputs))
-        if len(feature_columns) * len(outputs) > _MOST_CELLS:
+        columns_of_features += _indicators_of_words(run_words_by_place[place], len(outputs))
+        if len(columns_of_features) * len(outputs) > _MOST_CELLS:
             raise InputError(
-                f"outputs have more than {len(feature_columns):,} words and numbers to learn from: "
-                "pass score, or return fewer"
+                f"outputs have more than {len(columns_of_features):,} words and numbers to learn "
+                "from: pass score, or return fewer"
             )
-    varying_features = [
-        feature_column
-        for feature_column in feature_columns
-        if (feature_column != feature_column[0]).any()
+    varying_columns = [
+        column_of_feature
+        for column_of_feature in columns_of_features
+        if (column_of_feature != column_of_feature[0]).any()
     ]
-    return varying_features or [np.zeros(len(outputs))]
+    return varying_columns or [np.zeros(len(outputs))]
 
 
 def _features_of_number_table(output_rows: AnyArray) -> list[AnyArray]:
@@ -219,9 +219,9 @@ def _feature_of_numbers(numbers_by_run: list[Output]) -> AnyArray:
     """Return numbers as floats, or as they are where floats would merge some of them."""
     if all(map(_is_exact_double, numbers_by_run)):
         return np.array(numbers_by_run, dtype=np.float64)
-    number_feature = np.empty(len(numbers_by_run), dtype=object)
-    number_feature[:] = numbers_by_run
-    return number_feature
+    exact_number_feature = np.empty(len(numbers_by_run), dtype=object)
+    exact_number_feature[:] = numbers_by_run
+    return exact_number_feature
 
 
 def _is_exact_double(number_of_output: Output) -> bool:
@@ -243,26 +243,26 @@ def _indicators_of_words(words_of_runs: list[tuple[int, str]], run_count: int) -
     return list(word_indicators.values())
 
 
-def _parts_with_single_numbers(output: Output) -> _OutputParts:
+def _parts_with_single_numbers(output: Output) -> _PartsOfOutput:
     """Yield what an output says, number by number."""
-    for output_part in _parts_of_output(output, ""):
-        if not isinstance(output_part.number, np.ndarray):
-            yield _output_part_without_nan(output_part)
+    for part_of_output in _parts_of_output(output, ""):
+        if not isinstance(part_of_output.number, np.ndarray):
+            yield _output_part_without_nan(part_of_output)
             continue
-        for flat_index, single_number in enumerate(output_part.number.ravel().tolist()):
+        for flat_index, single_number in enumerate(part_of_output.number.ravel().tolist()):
             yield _output_part_without_nan(
-                _OutputPart(f"{output_part.place}[{flat_index}]", number=single_number)
+                _OutputPart(f"{part_of_output.place}[{flat_index}]", number=single_number)
             )
 
 
-def _output_part_without_nan(output_part: _OutputPart) -> _OutputPart:
+def _output_part_without_nan(part_of_output: _OutputPart) -> _OutputPart:
     """Return a part, of which NaN becomes a word: it has no rank among numbers."""
-    if isinstance(output_part.number, float) and math.isnan(output_part.number):
-        return _OutputPart(output_part.place, word="NaN")
-    return output_part
+    if isinstance(part_of_output.number, float) and math.isnan(part_of_output.number):
+        return _OutputPart(part_of_output.place, word="NaN")
+    return part_of_output
 
 
-def _parts_of_output(output: Output, place_in_output: str) -> _OutputParts:
+def _parts_of_output(output: Output, place_in_output: str) -> _PartsOfOutput:
     """Yield the kind of an output, and what it holds: words, numbers, and arrays of numbers."""
     yield _OutputPart(place_in_output, word=_kind_of_output(output))
     for types, parts_of_type in _PARTS_OF_TYPES:
@@ -275,62 +275,68 @@ def _parts_of_output(output: Output, place_in_output: str) -> _OutputParts:
         yield from _parts_of_frame(output, place_in_output)
 
 
-def _parts_of_number(number: Output, place_in_output: str) -> _OutputParts:
+def _parts_of_number(number_of_output: Output, place_in_output: str) -> _PartsOfOutput:
     """Yield a number; a decimal as an exact fraction."""
-    exact_number = number
-    if isinstance(number, Decimal):
-        exact_number = math.nan
-        if number.is_finite():
-            exact_number = Fraction(number)
-        elif number.is_infinite():
-            exact_number = float(number)
-    yield _OutputPart(place_in_output, number=exact_number)
+    ranked_number = number_of_output
+    if isinstance(number_of_output, Decimal):
+        ranked_number = math.nan
+        if number_of_output.is_finite():
+            ranked_number = Fraction(number_of_output)
+        elif number_of_output.is_infinite():
+            ranked_number = float(number_of_output)
+    yield _OutputPart(place_in_output, number=ranked_number)
 
 
-def _parts_of_complex(complex_number: complex, place_in_output: str) -> _OutputParts:
+def _parts_of_complex(complex_number: complex, place_in_output: str) -> _PartsOfOutput:
     """Yield the real and the imaginary part."""
     yield from _parts_of_output([complex_number.real, complex_number.imag], place_in_output)
 
 
-def _parts_of_failure(failure: Failure, place_in_output: str) -> _OutputParts:
+def _parts_of_failure(failed_run: Failure, place_in_output: str) -> _PartsOfOutput:
     """Yield how a run failed; the words of an exception are not learnt from."""
-    yield _OutputPart(place_in_output, word=f"{failure.kind} {failure.name}")
+    yield _OutputPart(place_in_output, word=f"{failed_run.kind} {failed_run.name}")
 
 
-def _parts_of_text(text: str | bytes, place_in_output: str) -> _OutputParts:
+def _parts_of_text(text_or_bytes: str | bytes, place_in_output: str) -> _PartsOfOutput:
     """Yield a text, and how long it is."""
-    yield _length_of_container(text, place_in_output)
-    yield _OutputPart(place_in_output, word=repr(text))
+    yield _length_of_container(text_or_bytes, place_in_output)
+    yield _OutputPart(place_in_output, word=repr(text_or_bytes))
 
 
-def _parts_of_moment(moment: Output, place_in_output: str) -> _OutputParts:
+def _parts_of_moment(date_or_time: Output, place_in_output: str) -> _PartsOfOutput:
     """Yield a date or a time as a number."""
-    yield _OutputPart(place_in_output, number=_moment_as_integer(moment))
+    yield _OutputPart(place_in_output, number=_moment_as_integer(date_or_time))
 
 
-def _parts_of_set(elements: Output, place_in_output: str) -> _OutputParts:
+def _parts_of_set(set_of_elements: Output, place_in_output: str) -> _PartsOfOutput:
     """Yield a word for each element of a set, and how many there are."""
-    yield _length_of_container(elements, place_in_output)
-    packed_elements = sorted(map(pack, elements))  # a set has another order in each process
-    for packed_element in packed_elements:
-        yield _OutputPart(f"{place_in_output}{{{packed_element!r}}}", word="in it")
+    yield _length_of_container(set_of_elements, place_in_output)
+    packed_set_elements = sorted(
+        map(pack, set_of_elements)
+    )  # a set has another order in each process
+    for packed_set_element in packed_set_elements:
+        yield _OutputPart(f"{place_in_output}{{{packed_set_element!r}}}", word="in it")
 
 
-def _parts_of_mapping(mapping: Mapping[object, object], place_in_output: str) -> _OutputParts:
+def _parts_of_mapping(
+    mapping_in_output: Mapping[object, object], place_in_output: str
+) -> _PartsOfOutput:
     """Yield the parts of each value, at the place of its key."""
-    yield _length_of_container(mapping, place_in_output)
-    for mapping_key, mapping_value in mapping.items():
+    yield _length_of_container(mapping_in_output, place_in_output)
+    for mapping_key, mapping_value in mapping_in_output.items():
         yield from _parts_of_output(mapping_value, f"{place_in_output}[{mapping_key!r}]")
 
 
-def _parts_of_sequence(sequence: Sequence[Output], place_in_output: str) -> _OutputParts:
+def _parts_of_sequence(
+    sequence_in_output: Sequence[Output], place_in_output: str
+) -> _PartsOfOutput:
     """Yield the parts of each element, at the place of its index."""
-    yield _length_of_container(sequence, place_in_output)
-    for element_index, sequence_element in enumerate(sequence):
+    yield _length_of_container(sequence_in_output, place_in_output)
+    for element_index, sequence_element in enumerate(sequence_in_output):
         yield from _parts_of_output(sequence_element, f"{place_in_output}[{element_index}]")
 
 
-def _parts_of_array(array_or_scalar: Output, place_in_output: str) -> _OutputParts:
+def _parts_of_array(array_or_scalar: Output, place_in_output: str) -> _PartsOfOutput:
     """Yield the sizes of an array and its numbers; of other arrays the parts of each element."""
     array = np.asarray(array_or_scalar)
     if array.dtype.kind in "biuf":
@@ -343,14 +349,14 @@ def _parts_of_array(array_or_scalar: Output, place_in_output: str) -> _OutputPar
         yield from _parts_of_output(array.ravel().tolist(), place_in_output)
 
 
-def _parts_of_column(output_column: Output, place_in_output: str) -> _OutputParts:
+def _parts_of_column(output_column: Output, place_in_output: str) -> _PartsOfOutput:
     """Yield the name, the index and the values of a column."""
     yield _OutputPart(place_in_output, word=f"name {output_column.name!r}")
     yield from _parts_of_output(_row_labels_of_frame(output_column), f"{place_in_output} index")
     yield from _parts_of_output(output_column.to_list(), place_in_output)
 
 
-def _parts_of_frame(output_frame: Output, place_in_output: str) -> _OutputParts:
+def _parts_of_frame(output_frame: Output, place_in_output: str) -> _PartsOfOutput:
     """Yield the names, the index and the values of the columns of a frame."""
     yield _OutputPart(place_in_output, word=f"columns {list(output_frame.columns)}")
     yield from _parts_of_output(_row_labels_of_frame(output_frame), f"{place_in_output} index")
@@ -360,7 +366,7 @@ def _parts_of_frame(output_frame: Output, place_in_output: str) -> _OutputParts:
         yield from _parts_of_output(frame_column.to_list(), f"{place_in_output}[{column_name!r}]")
 
 
-_PARTS_OF_TYPES: tuple[tuple[type | UnionType, Callable[[Any, str], _OutputParts]], ...] = (
+_PARTS_OF_TYPES: tuple[tuple[type | UnionType, Callable[[Any, str], _PartsOfOutput]], ...] = (
     (np.ndarray | np.generic, _parts_of_array),
     (Failure, _parts_of_failure),
     (bool | int | float | Fraction | Decimal, _parts_of_number),
@@ -373,16 +379,16 @@ _PARTS_OF_TYPES: tuple[tuple[type | UnionType, Callable[[Any, str], _OutputParts
 )
 
 
-def _length_of_container(container: Output, place_in_output: str) -> _OutputPart:
+def _length_of_container(container_in_output: Output, place_in_output: str) -> _OutputPart:
     """Return the length of an output, at a place beside it."""
-    return _OutputPart(f"{place_in_output} length", number=len(container))
+    return _OutputPart(f"{place_in_output} length", number=len(container_in_output))
 
 
-def _kind_of_output(output: Output) -> str:
+def _kind_of_output(part_of_output: Output) -> str:
     """Return the class of an output; of an array, what it holds and its dimensions."""
-    if isinstance(output, np.ndarray):
-        return f"array {output.dtype.kind} {output.ndim}"
-    return type(output).__name__
+    if isinstance(part_of_output, np.ndarray):
+        return f"array {part_of_output.dtype.kind} {part_of_output.ndim}"
+    return type(part_of_output).__name__
 
 
 def _row_labels_of_frame(frame_or_column: Output) -> list[Output]:
@@ -394,12 +400,12 @@ def _row_labels_of_frame(frame_or_column: Output) -> list[Output]:
     return row_labels
 
 
-def _moment_as_integer(moment: Output) -> Output:
+def _moment_as_integer(date_or_time: Output) -> Output:
     """Return a date or a time as an exact number: of microseconds, or of days if it is a date."""
-    if isinstance(moment, time):
-        moment = datetime.combine(datetime.min, moment)
-    if isinstance(moment, datetime):
-        moment = moment.replace(tzinfo=None) - datetime.min
-    if isinstance(moment, timedelta):
-        return moment // timedelta(microseconds=1)
-    return moment.toordinal()
+    if isinstance(date_or_time, time):
+        date_or_time = datetime.combine(datetime.min, date_or_time)
+    if isinstance(date_or_time, datetime):
+        date_or_time = date_or_time.replace(tzinfo=None) - datetime.min
+    if isinstance(date_or_time, timedelta):
+        return date_or_time // timedelta(microseconds=1)
+    return date_or_time.toordinal()

@@ -16,8 +16,20 @@ from leakbound._base.reading import columns_of, readable
 from leakbound._base.streams import Purpose
 from leakbound._base.types import AnyArray, Named, PathInput
 from leakbound.errors import FormatError, InputError, OptionError
-from leakbound.mechanisms.outputs import count_repeats, features_of, is_same, output_of
-from leakbound.mechanisms.worker import Failure, Output, pack, together, unpack, words_of
+from leakbound.mechanisms.outputs import (
+    count_repeated_outputs,
+    features_of,
+    is_same_output,
+    output_of_run,
+)
+from leakbound.mechanisms.worker import (
+    Failure,
+    Output,
+    outputs_together,
+    pack,
+    unpack,
+    words_of_exception,
+)
 
 # Runs in a batch, or later their share of those before: each batch has a new classifier
 _FIRST_BATCH = 50
@@ -63,10 +75,12 @@ class FunctionEngine:
             if isinstance(input_data, np.ndarray):
                 input_data = input_data.copy()
             try:
-                output = self._run(input_data, rng)
+                output_or_failure = self._run(input_data, rng)
             except Exception as error:  # of the mechanism: this is its output
-                output = Failure("raised", type(error).__qualname__, words_of(error))
-            yield output
+                output_or_failure = Failure(
+                    "raised", type(error).__qualname__, words_of_exception(error)
+                )
+            yield output_or_failure
 
 
 class Runs:
@@ -134,8 +148,8 @@ class Runs:
         scored_batches = len(self.batch_ends)
         if scored_batches < len(self._stored_batch_ends):
             return self._stored_batch_ends[scored_batches]
-        first_batch = min(_FIRST_BATCH, self._most_runs // 2)
-        batch_size = max(first_batch, int(_BATCH_GROWTH * self.scored))
+        first_batch_size = min(_FIRST_BATCH, self._most_runs // 2)
+        batch_size = max(first_batch_size, int(_BATCH_GROWTH * self.scored))
         return min(self._most_runs, self.scored + batch_size)
 
     def outputs_until(self, batch_end: int, move_bar: Callable[..., None]) -> list[Output]:
@@ -184,7 +198,7 @@ class Runs:
                 "every run on the same input gave the same output: is the mechanism's seed fixed? "
                 "Ignore this if other outputs are only rare"
             )
-        repeated_outputs = sum(map(count_repeats, outputs_by_coin.values()))
+        repeated_outputs = sum(map(count_repeated_outputs, outputs_by_coin.values()))
         if not repeated_outputs:
             return ""
         return (
@@ -200,14 +214,14 @@ class Runs:
         requests = [self._request_of_run(run_number) for run_number in run_numbers]
         with closing(self._engine.outputs(requests)) as returned_values:
             for run_number, returned_value in zip(run_numbers, returned_values, strict=True):
-                self._outputs.append(output_of(returned_value, self._name_of_run(run_number)))
+                self._outputs.append(output_of_run(returned_value, self._name_of_run(run_number)))
                 if run_number == 0:
                     self._check_size_of_outputs()
                 move_bar(advance=1)
         if first_run == 0 and self._engine.repeats:
             for run_number in range(min(_REPEATED_RUNS, batch_end)):
                 repeated_output = self._repeated_output(run_number)
-                self.repeatable &= is_same(repeated_output, self._outputs[run_number])
+                self.repeatable &= is_same_output(repeated_output, self._outputs[run_number])
 
     def _check_size_of_outputs(self) -> None:
         """Refuse outputs that are too large to keep or to learn from, before there are more."""
@@ -241,7 +255,7 @@ class Runs:
         for run_number in first_run_of_each_coin.tolist():
             stored_output = self._outputs[run_number]
             repeated_output = self._repeated_output(run_number)
-            if is_same(repeated_output, stored_output):
+            if is_same_output(repeated_output, stored_output):
                 continue
             self.repeatable = False
             if self._engine.repeats:  # a case, which the file knows by its digest
@@ -256,14 +270,14 @@ class Runs:
     def _repeats_its_output(self, run_number: int, first_repeat: Output) -> bool:
         """Return whether a run gives the same output each time: its noise is that of its seed."""
         return all(
-            is_same(first_repeat, self._repeated_output(run_number))
+            is_same_output(first_repeat, self._repeated_output(run_number))
             for _ in range(_REPEATS_OF_CHANGED_RUN)
         )
 
     def _repeated_output(self, run_number: int) -> Output:
         """Return the output of one run, made now."""
         (returned_value,) = self._engine.outputs([self._request_of_run(run_number)])
-        return output_of(returned_value, self._name_of_run(run_number))
+        return output_of_run(returned_value, self._name_of_run(run_number))
 
     def _request_of_run(self, run_number: int) -> tuple[int, bool]:
         """Return what an engine needs: the number of a run, and whether its input is `d1`."""
@@ -315,14 +329,14 @@ class Runs:
 
 def _are_equal_outputs(outputs: list[Output]) -> bool:
     """Return whether runs all gave one output."""
-    return all(is_same(output_of_run, outputs[0]) for output_of_run in outputs)
+    return all(is_same_output(output_of_run, outputs[0]) for output_of_run in outputs)
 
 
 def _arrays_of_outputs(outputs: list[Output]) -> dict[str, AnyArray]:
     """Return what a file holds of outputs: one array, if all are numbers of one shape."""
     if not outputs:
         return {"outputs": np.array([])}
-    array_of_outputs = together(outputs)
+    array_of_outputs = outputs_together(outputs)
     if isinstance(array_of_outputs, np.ndarray) and len({output.dtype for output in outputs}) == 1:
         return {"outputs": array_of_outputs}
     packed_outputs = [pack(output) for output in outputs]

@@ -98,21 +98,14 @@ def unpack(content: bytes) -> Output:
     """Return the value that `pack` was given; raise ValueError for other bytes."""
     packed_bytes = io.BytesIO(content)
     try:
-        (header_length,) = _LENGTH.unpack(packed_bytes.read(_LENGTH.size))
+        header_length = int.from_bytes(packed_bytes.read(_LENGTH.size), "big")
         header = json.loads(packed_bytes.read(header_length))
         return _value_of_header(header, packed_bytes)
-    except (
-        struct.error,
-        ValueError,
-        LookupError,
-        TypeError,
-        ArithmeticError,
-        RecursionError,
-    ) as error:
+    except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
         raise ValueError(f"not a packed value: {error}") from error
 
 
-def together(outputs: Sequence[Output]) -> Output:
+def outputs_together(outputs: Sequence[Output]) -> Output:
     """Return outputs as one array where all are numbers of one shape and kind, else as a list."""
     first_output = outputs[0]
     if not isinstance(first_output, np.ndarray) or first_output.dtype.kind not in "biuf":
@@ -125,14 +118,12 @@ def together(outputs: Sequence[Output]) -> Output:
     return np.array(outputs)
 
 
-def _header_of_value(
-    value: Output, bytes_of_arrays: list[bytes], nesting_levels_left: int
-) -> Header:
+def _header_of_value(value: Output, bytes_of_arrays: list[bytes], levels_left: int) -> Header:
     """Return the header of a value, and append the bytes of its arrays to `bytes_of_arrays`.
 
-    `nesting_levels_left` says how many levels of lists in lists there may be.
+    `levels_left` says how many levels of lists in lists there may be.
     """
-    if nesting_levels_left == 0:
+    if levels_left == 0:
         raise TypeError("lists in lists, of more than 64 levels")
     if value is None or isinstance(value, bool):
         return value
@@ -145,31 +136,27 @@ def _header_of_value(
         _header_of_text_or_time,
         _header_of_frame,
     ):
-        possible_header = header_of_kind(value, bytes_of_arrays, nesting_levels_left)
+        possible_header = header_of_kind(value, bytes_of_arrays, levels_left)
         if possible_header is not None:
             return possible_header
     if isinstance(value, Failure):
         return ["failure", value.kind, value.name, value.message]
     for name, sequence_type in _SEQUENCES.items():
         if isinstance(value, sequence_type):
-            return _header_of_sequence(name, value, bytes_of_arrays, nesting_levels_left)
+            return _header_of_sequence(name, value, bytes_of_arrays, levels_left)
     if isinstance(value, dict):
         headers_of_pairs = []
         for mapping_key, mapping_value in value.items():
-            key_header = _header_of_value(mapping_key, bytes_of_arrays, nesting_levels_left - 1)
-            headers_of_pairs.append(
-                [
-                    key_header,
-                    _header_of_value(mapping_value, bytes_of_arrays, nesting_levels_left - 1),
-                ]
-            )
+            key_header = _header_of_value(mapping_key, bytes_of_arrays, levels_left - 1)
+            value_header = _header_of_value(mapping_value, bytes_of_arrays, levels_left - 1)
+            headers_of_pairs.append([key_header, value_header])
         return ["dict", headers_of_pairs]
     unknown_type = type(value)
     raise TypeError(f"{unknown_type.__module__}.{unknown_type.__qualname__}")
 
 
 def _header_of_python_number(
-    python_number: Output, _bytes_of_arrays: list[bytes], _nesting_levels_left: int
+    python_number: Output, _bytes_of_arrays: list[bytes], _levels_left: int
 ) -> Header:
     """Return the header of a number of Python, with all its digits."""
     if isinstance(python_number, int):
@@ -186,7 +173,7 @@ def _header_of_python_number(
 
 
 def _header_of_text_or_time(
-    value: Output, bytes_of_arrays: list[bytes], nesting_levels_left: int
+    value: Output, bytes_of_arrays: list[bytes], levels_left: int
 ) -> Header:
     """Return the header of text, bytes, dates and times."""
     if isinstance(value, str):
@@ -197,9 +184,7 @@ def _header_of_text_or_time(
     if nanoseconds:  # of pandas: the standard library has microseconds
         for method in ("to_datetime64", "to_timedelta64"):
             if hasattr(value, method):
-                return _header_of_array(
-                    getattr(value, method)(), bytes_of_arrays, nesting_levels_left
-                )
+                return _header_of_array(getattr(value, method)(), bytes_of_arrays, levels_left)
     for name, time_type in _TIMES.items():
         if isinstance(value, time_type):
             return [name, str(value.isoformat())]
@@ -209,12 +194,12 @@ def _header_of_text_or_time(
 
 
 def _header_of_sequence(
-    sequence_name: str, value: Output, bytes_of_arrays: list[bytes], nesting_levels_left: int
+    sequence_name: str, value: Output, bytes_of_arrays: list[bytes], levels_left: int
 ) -> Header:
     """Return the header of lists, tuples and sets."""
     if sequence_name in ("list", "tuple"):
         element_headers = [
-            _header_of_value(element, bytes_of_arrays, nesting_levels_left - 1) for element in value
+            _header_of_value(element, bytes_of_arrays, levels_left - 1) for element in value
         ]
         return [sequence_name, element_headers]
     # Sets have another order in each process
@@ -222,9 +207,7 @@ def _header_of_sequence(
     return [sequence_name, [base64.b64encode(packed).decode() for packed in packed_elements]]
 
 
-def _header_of_array(
-    value: Output, bytes_of_arrays: list[bytes], nesting_levels_left: int
-) -> Header:
+def _header_of_array(value: Output, bytes_of_arrays: list[bytes], levels_left: int) -> Header:
     """Return the header of arrays of NumPy, and of what becomes one, such as tensors."""
     if hasattr(value, "detach") and hasattr(value, "cpu"):  # a tensor
         value = value.detach().cpu().numpy()
@@ -237,7 +220,7 @@ def _header_of_array(
     if array_of_value.dtype == object:
         array_elements = array_of_value.ravel().tolist()
         element_headers = [
-            _header_of_value(element, bytes_of_arrays, nesting_levels_left - 1)
+            _header_of_value(element, bytes_of_arrays, levels_left - 1)
             for element in array_elements
         ]
         return ["objects", array_shape, element_headers]
@@ -250,17 +233,13 @@ def _header_of_array(
     return [kind_name, array_of_value.dtype.str, array_shape]
 
 
-def _header_of_frame(
-    value: Output, bytes_of_arrays: list[bytes], nesting_levels_left: int
-) -> Header:
+def _header_of_frame(value: Output, bytes_of_arrays: list[bytes], levels_left: int) -> Header:
     """Return the header of frames and columns of pandas, polars and Arrow."""
     frame_package = type(value).__module__.partition(".")[0]
     if frame_package == "pyarrow":
         for method in ("as_py", "to_pydict", "to_pylist"):
             if hasattr(value, method):
-                return _header_of_value(
-                    getattr(value, method)(), bytes_of_arrays, nesting_levels_left - 1
-                )
+                return _header_of_value(getattr(value, method)(), bytes_of_arrays, levels_left - 1)
     is_frame = hasattr(value, "columns") and len(getattr(value, "shape", ())) == 2
     is_column = hasattr(value, "to_list") and hasattr(value, "name")
     if frame_package not in ("pandas", "polars") or not (is_frame or is_column):
@@ -272,14 +251,9 @@ def _header_of_frame(
         parts_of_frame = ["column", frame_package, value.name, index_cells, _cells_of_column(value)]
     else:
         cells_of_columns = [_cells_of_column(column) for column in _columns_of_frame(value)]
-        parts_of_frame = [
-            "frame",
-            frame_package,
-            list(value.columns),
-            index_cells,
-            cells_of_columns,
-        ]
-    return ["frame", _header_of_value(parts_of_frame, bytes_of_arrays, nesting_levels_left - 1)]
+        names = list(value.columns)
+        parts_of_frame = ["frame", frame_package, names, index_cells, cells_of_columns]
+    return ["frame", _header_of_value(parts_of_frame, bytes_of_arrays, levels_left - 1)]
 
 
 def _columns_of_frame(frame: Output) -> list[Output]:
@@ -335,9 +309,9 @@ def _unpacked_array(
 ) -> np.ndarray[Any, Any]:
     """Read an array of numbers, truth values, times or words."""
     dtype = np.dtype(dtype_name)
-    if dtype.kind not in _PLAIN_ARRAY_KINDS:
-        raise ValueError(f"an array of {dtype}")
     element_count = int(np.prod(array_shape, dtype=np.int64))
+    if dtype.kind not in _PLAIN_ARRAY_KINDS or element_count < 0:
+        raise ValueError(f"an array of {dtype}, of shape {array_shape}")
     content_of_array = array_bytes.read(element_count * dtype.itemsize)
     return np.frombuffer(content_of_array, dtype=dtype).reshape(array_shape).copy()
 
@@ -516,13 +490,13 @@ def _package_versions() -> list[str]:
     return sorted(package_versions)
 
 
-def send(file: IO[bytes], content: bytes) -> None:
+def send_message(file: IO[bytes], content: bytes) -> None:
     """Write a message that was packed."""
     file.write(_LENGTH.pack(len(content)) + content)
     file.flush()
 
 
-def receive(file: IO[bytes]) -> Output:
+def receive_message(file: IO[bytes]) -> Output:
     """Read a message; raise EOFError where there is none."""
     length_bytes = file.read(_LENGTH.size)
     if len(length_bytes) < _LENGTH.size:
@@ -536,7 +510,7 @@ def receive(file: IO[bytes]) -> Output:
     return unpack(message_content)
 
 
-def words_of(error: BaseException) -> str:
+def words_of_exception(error: BaseException) -> str:
     """Return the words of an exception, or none if they cannot be had."""
     try:
         return str(error)
@@ -558,12 +532,12 @@ def _packed_answer(function: Callable[[], Output]) -> bytes:
         returned = function()
     except Exception as error:  # of the mechanism: this is its output
         name = type(error).__qualname__
-        return pack(("raised", name, words_of(error), _traceback_outside(error)))
+        return pack(("raised", name, words_of_exception(error), _traceback_outside(error)))
     try:
         message = pack(("returned", returned))
         unpack(message)
     except Exception as error:  # of a container of any package
-        return pack(("refused", words_of(error)))
+        return pack(("refused", words_of_exception(error)))
     return message
 
 
@@ -585,7 +559,7 @@ def main(path: str) -> None:
         loaded_cases.append(case)
         return about
 
-    send(answer_pipe, _packed_answer(load))
+    send_message(answer_pipe, _packed_answer(load))
     if not loaded_cases:
         return
     case = loaded_cases[0]
@@ -597,14 +571,15 @@ def main(path: str) -> None:
     listener.start()
     while True:
         for request_name, *arguments in waiting_requests.get():
-            send(answer_pipe, _packed_answer(partial(request_functions[request_name], *arguments)))
+            answer = partial(request_functions[request_name], *arguments)
+            send_message(answer_pipe, _packed_answer(answer))
 
 
 def _listen_for_requests(request_pipe: IO[bytes], waiting_requests: queue.Queue[Output]) -> None:
     """Pass on requests; where nobody asks any more, end what runs, and all that it started."""
     try:
         while True:
-            waiting_requests.put(receive(request_pipe))
+            waiting_requests.put(receive_message(request_pipe))
     except EOFError:
         if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
             os.killpg(os.getpid(), signal.SIGKILL)

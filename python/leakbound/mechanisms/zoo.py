@@ -90,10 +90,10 @@ class LaplaceNoise(Mechanism):
 
     def run(self, data: float, rng: np.random.Generator) -> float:
         """Return the noisy query."""
-        return data + rng.laplace(scale=self._scale)
+        return data + rng.laplace(scale=self._noise_scale)
 
     @property
-    def _scale(self) -> float:
+    def _noise_scale(self) -> float:
         """The scale of the noise, half as large if it is at fault."""
         if self.fault:
             return 0.5 / self.epsilon
@@ -111,7 +111,7 @@ class GaussianNoise(LaplaceNoise):
 
     def run(self, data: float, rng: np.random.Generator) -> float:
         """Return the noisy query."""
-        return data + rng.normal(scale=self._scale)
+        return data + rng.normal(scale=self._noise_scale)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +139,9 @@ class FloatLaplace(Mechanism):
         noise_sign = -1.0
         if rng.random() < 0.5:
             noise_sign = 1.0
-        return float(self._inverted_output(data, sign=noise_sign, uniform=1 - rng.random()))
+        return float(
+            self._inverted_output(data, noise_sign=noise_sign, uniform_number=1 - rng.random())
+        )
 
     def score(self, outputs: FloatArray) -> FloatArray:
         """Return 1 for outputs that `d1` alone can give, -1 for those of `d0` alone, and else 0."""
@@ -148,11 +150,11 @@ class FloatLaplace(Mechanism):
         return np.subtract(possible_for_d1, possible_for_d0, dtype=np.float64)
 
     def _inverted_output(
-        self, data: int, sign: float | FloatArray, uniform: float | FloatArray
+        self, data: int, noise_sign: float | FloatArray, uniform_number: float | FloatArray
     ) -> FloatArray:
         """Return a query with Laplace noise, by inversion of its distribution function."""
-        exponential_noise = -np.log(uniform) / self.epsilon
-        return np.asarray(data + sign * exponential_noise)
+        exponential_noise = -np.log(uniform_number) / self.epsilon
+        return np.asarray(data + noise_sign * exponential_noise)
 
     def _can_give_outputs(self, outputs: FloatArray, data: int) -> BoolArray:
         """Return whether some uniform number leads from an input to each output."""
@@ -161,7 +163,7 @@ class FloatLaplace(Mechanism):
         nearby_multiples = np.rint(inverse_uniform / _UNIFORM_GRID) + _NEARBY_MULTIPLES
         uniform_candidates = np.clip(nearby_multiples, 1, 1 / _UNIFORM_GRID) * _UNIFORM_GRID
         possible_outputs = self._inverted_output(
-            data, sign=np.sign(needed_noise), uniform=uniform_candidates
+            data, noise_sign=np.sign(needed_noise), uniform_number=uniform_candidates
         )
         can_give: BoolArray = np.any(possible_outputs == outputs[:, None], axis=1)
         return can_give
@@ -207,11 +209,13 @@ class SparseVector(Mechanism):
 
     def run(self, data: FloatArray, rng: np.random.Generator) -> AnyArray:
         """Return what is said of each query."""
-        noise_scales = _NOISE_SCALES[self.fault]
-        query_scale = noise_scales.query_fixed + noise_scales.query_per_above * self.above
+        noise_scales_of_fault = _NOISE_SCALES[self.fault]
+        query_scale = (
+            noise_scales_of_fault.query_fixed + noise_scales_of_fault.query_per_above * self.above
+        )
         query_noise = rng.laplace(scale=query_scale / self.epsilon, size=len(data))
         noisy_queries = data + query_noise
-        noisy_threshold = 0.5 + rng.laplace(scale=noise_scales.threshold / self.epsilon)
+        noisy_threshold = 0.5 + rng.laplace(scale=noise_scales_of_fault.threshold / self.epsilon)
         is_above_threshold = noisy_queries >= noisy_threshold
         queries_above: IntArray = np.cumsum(is_above_threshold)
         has_cut_off = self.fault not in {"no_query_noise", "no_cut_off"}
@@ -352,10 +356,10 @@ class _UnaryEncoding(_LocalRandomizer):
         """Return the probabilities of a 1: for the bit of the user's value, and for the others."""
 
     def _randomised_reports(self, values: IntArray, rng: np.random.Generator) -> BoolArray:
-        own_probability, other_probability = self._one_probabilities
+        own_bit_probability, other_bit_probability = self._one_probabilities
         reported_bits = np.empty((values.size, self.k), dtype=np.bool_)
         for value in range(self.k):
-            one_probability = np.where(values == value, own_probability, other_probability)
+            one_probability = np.where(values == value, own_bit_probability, other_bit_probability)
             reported_bits[:, value] = rng.random(values.size) < one_probability
         return reported_bits
 

@@ -1,7 +1,7 @@
 """Scoring of Arrow records: what the command and engines run on each batch."""
 
 from dataclasses import KW_ONLY, asdict, dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -19,12 +19,24 @@ from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionE
 from leakbound.torch.data import Batches, read
 from leakbound.torch.device import choose, seeded
 from leakbound.torch.loading import Loaded, load
-from leakbound.torch.scoring import evaluating_both, joined_scores, model_to_compare
-from leakbound.torch.signals import Signal, check_alone, check_nan, measure, signal_name
+from leakbound.torch.scoring import (
+    evaluating_with_reference,
+    joined_scores_of_batches,
+    model_to_compare,
+)
+from leakbound.torch.signals import Signal, check_alone, check_nan_scores, measure, signal_name
 
 # Rows that are scored twice, and how near single precision is to their scores among others.
 _CHECKED_ROWS = 8
 _SINGLE_PRECISION_TOLERANCE = 1e-4
+
+
+class _ModelsAndSignal(NamedTuple):
+    """A model, the one to compare it with or itself, and what is measured."""
+
+    model: Loaded
+    compared_model: nn.Module
+    signal: Signal
 
 
 @dataclass(frozen=True)
@@ -117,19 +129,21 @@ class Scorer:
             [f"{record_id} (row {row_number})" for row_number, record_id in numbered_ids]
         )
         pyarrow = arrow("scoring Arrow records")
-        model, _, _ = self._models_and_signal()
+        model = self._models_and_signal().model
         scores = np.empty(0)
-        text_lengths = None
+        token_counts = None
         if model.tokens:
-            text_lengths = np.empty(0, np.int64)
+            token_counts = np.empty(0, np.int64)
         if row_names.size:
-            scores, order, text_lengths = self._score_records(records, row_names, first_row=first)
+            scores, order, token_counts = self._scores_of_records(
+                records, row_names, first_row=first
+            )
             if first == 0:
                 self._check_batch_independence(records, row_names, scores, order)
         scored_columns["score"] = pyarrow.array(scores)
         column_names = ["id", "score", *self.keep]
-        if text_lengths is not None:
-            scored_columns[TOKENS] = pyarrow.array(text_lengths)
+        if token_counts is not None:
+            scored_columns[TOKENS] = pyarrow.array(token_counts)
             column_names.append(TOKENS)
         return type(records).from_arrays(
             [scored_columns[column_name] for column_name in column_names], names=column_names
@@ -137,7 +151,7 @@ class Scorer:
 
     def columns(self) -> dict[str, bool]:
         """Return the columns that scores are computed from, and whether each holds numbers."""
-        model, _, _ = self._models_and_signal()
+        model = self._models_and_signal().model
         default_column = "features"
         if model.tokens:
             default_column = "text"
@@ -150,22 +164,24 @@ class Scorer:
     def made_of(self) -> dict[str, str]:
         """Return what scores depend on besides the records: digests of models, and options."""
         model, _, signal = self._models_and_signal()
-        device = choose(self.device, [torch.device("cpu")])
-        device_name = device.type
-        if device.type == "cuda":
-            device_name = torch.cuda.get_device_name(device)
-        dependencies = {option_name: str(value) for option_name, value in asdict(self).items()}
-        dependencies["model"] = model.digest()
-        dependencies["signal"] = signal_name(signal)
-        dependencies["device"] = device_name
+        device_of_scorer = choose(self.device, [torch.device("cpu")])
+        device_name = device_of_scorer.type
+        if device_of_scorer.type == "cuda":
+            device_name = torch.cuda.get_device_name(device_of_scorer)
+        score_dependencies = {
+            option_name: str(option_value) for option_name, option_value in asdict(self).items()
+        }
+        score_dependencies["model"] = model.digest()
+        score_dependencies["signal"] = signal_name(signal)
+        score_dependencies["device"] = device_name
         if self.reference is not None:
-            reference = load(self.reference, dtype=self.dtype, device=self.device)
-            dependencies["reference"] = reference.digest()
-        dependencies["torch"] = torch.__version__
-        return dependencies
+            reference_model = load(self.reference, dtype=self.dtype, device=self.device)
+            score_dependencies["reference"] = reference_model.digest()
+        score_dependencies["torch"] = torch.__version__
+        return score_dependencies
 
-    def _models_and_signal(self) -> tuple[Loaded, nn.Module, Signal]:
-        """Return the model, the one to compare it with or itself, and the signal."""
+    def _models_and_signal(self) -> _ModelsAndSignal:
+        """Return the models, which are loaded once, and the signal."""
         model = load(self.model, dtype=self.dtype, device=self.device)
         reference = None
         default_signal: SignalName = "logit_margin"
@@ -175,18 +191,18 @@ class Scorer:
         if self.reference is not None:
             reference = load(self.reference, dtype=self.dtype, device=self.device).module
         compared_model = model_to_compare(model.module, signal=signal, reference=reference)
-        return model, compared_model, signal
+        return _ModelsAndSignal(model=model, compared_model=compared_model, signal=signal)
 
-    def _score_records(
+    def _scores_of_records(
         self, records: object, row_names: NDArray[np.str_], first_row: int = 0
     ) -> tuple[FloatArray, IntArray, IntArray | None]:
         """Return scores, the order in which the model saw records, and tokens of texts."""
-        batches, batch_order, text_lengths = self._read_batches(records, row_names, first_row)
+        batches, batch_order, token_counts = self._batches_of_records(records, row_names, first_row)
         scores = np.empty(row_names.size)
-        scores[batch_order] = self._score_batches(batches, row_names[batch_order])
-        _, _, signal = self._models_and_signal()
-        check_nan(scores, example_ids=row_names, signal=signal_name(signal))
-        return scores, batch_order, text_lengths
+        scores[batch_order] = self._scores_of_batches(batches, row_names[batch_order])
+        signal = self._models_and_signal().signal
+        check_nan_scores(scores, example_ids=row_names, signal=signal_name(signal))
+        return scores, batch_order, token_counts
 
     def _check_batch_independence(
         self, records: Any, row_names: NDArray[np.str_], scores: FloatArray, batch_order: IntArray
@@ -195,67 +211,71 @@ class Scorer:
 
         By a model that draws at random, the first one is scored again among its own copies.
         """
-        later_batches = np.arange(0, batch_order.size, self.batch_size)[1:]
-        last_positions = np.append(later_batches, batch_order.size) - 1
-        spread = np.linspace(0, last_positions.size - 1, _CHECKED_ROWS, dtype=np.int64)
-        checked_rows = batch_order[last_positions[np.unique(spread)]]
+        starts_of_later_batches = np.arange(0, batch_order.size, self.batch_size)[1:]
+        last_places_of_batches = np.append(starts_of_later_batches, batch_order.size) - 1
+        spread_places = np.linspace(
+            0, last_places_of_batches.size - 1, _CHECKED_ROWS, dtype=np.int64
+        )
+        checked_rows = batch_order[last_places_of_batches[np.unique(spread_places)]]
         repeated_rows = np.repeat(checked_rows, 2)
         in_pairs = replace(self, batch_size=2)
-        pair_scores, _, _ = in_pairs._score_records(  # noqa: SLF001
+        pair_scores, _, _ = in_pairs._scores_of_records(  # noqa: SLF001
             records.take(repeated_rows), row_names[repeated_rows]
         )
         first_scores = pair_scores[::2]
         second_scores = pair_scores[1::2]
         if not np.array_equal(first_scores, second_scores):
-            copies = np.repeat(batch_order[:1], min(scores.size, self.batch_size))
-            copy_scores, _, _ = self._score_records(records.take(copies), row_names[copies])
+            rows_of_copies = np.repeat(batch_order[:1], min(scores.size, self.batch_size))
+            copy_scores, _, _ = self._scores_of_records(
+                records.take(rows_of_copies), row_names[rows_of_copies]
+            )
             check_alone(scores[batch_order[0]], copy_scores[0])
             return
-        _, compared_model, _ = self._models_and_signal()
-        parameter = _first_parameter(compared_model)
-        if parameter.element_size() >= torch.float32.itemsize:
-            check_alone(scores[checked_rows], first_scores, tolerance=_SINGLE_PRECISION_TOLERANCE)
+        parameter_of_model = _first_parameter_of_model(self._models_and_signal().compared_model)
+        scores_among_others = scores[checked_rows]
+        if parameter_of_model.element_size() < torch.float32.itemsize:
+            check_alone(scores_among_others, first_scores)
         else:
-            check_alone(scores[checked_rows], first_scores)
+            check_alone(scores_among_others, first_scores, tolerance=_SINGLE_PRECISION_TOLERANCE)
 
-    def _score_batches(self, batches: Batches, row_names: NDArray[np.str_]) -> FloatArray:
+    def _scores_of_batches(self, batches: Batches, row_names: NDArray[np.str_]) -> FloatArray:
         """Return the scores of batches, in their order."""
         model, compared_model, signal = self._models_and_signal()
-        device_of_model = _first_parameter(model.module).device
-        size = self.batch_size
+        device_of_model = _first_parameter_of_model(model.module).device
+        batch_size = self.batch_size
         try:
             with (
-                evaluating_both(
-                    model.module, compared_model, device=device_of_model, batch_size=size
-                ) as device,
-                seeded(Purpose.SCORING, seed=0, device=str(device)),
+                evaluating_with_reference(
+                    model.module, compared_model, device=device_of_model, batch_size=batch_size
+                ) as chosen_device,
+                seeded(Purpose.SCORING, seed=0, device=str(chosen_device)),
             ):
                 measure_batch = measure(model.module, signal=signal, reference=compared_model)
-                on_device = batches.on(device, row_names)
+                on_device = batches.on(chosen_device, row_names)
                 tracked_batches = track(on_device, "in batches", total=batches.batches)
-                scores, _ = joined_scores(map(measure_batch, tracked_batches))
+                scores, _ = joined_scores_of_batches(map(measure_batch, tracked_batches))
                 return scores
         except LeakboundError:
             raise
         except Exception as error:  # of other people's models
-            reason = f"{type(error).__name__}: {one_line(error)}"
+            error_in_words = f"{type(error).__name__}: {one_line(error)}"
             raise InputError(
-                f"the model cannot take {', '.join(self.columns())}: {reason}"
+                f"the model cannot take {', '.join(self.columns())}: {error_in_words}"
             ) from error
 
-    def _read_batches(
+    def _batches_of_records(
         self, records: object, row_names: NDArray[np.str_], first_row: int
     ) -> tuple[Batches, IntArray, IntArray | None]:
         """Return batches, the longest texts first, rows in their order, and tokens of texts."""
         arrow_columns = {}
         for column_name in self.columns():
             arrow_columns[column_name] = arrow_column(records, name=column_name, first=first_row)
-        model, _, _ = self._models_and_signal()
+        model = self._models_and_signal().model
         targets = None
         if not model.causal:
-            targets = _label_array(arrow_columns.pop(self.label), self.label)
+            targets = _array_of_labels(arrow_columns.pop(self.label), self.label)
         if not model.tokens:
-            inputs = _input_array(arrow_columns)
+            inputs = _array_of_inputs(arrow_columns)
             batches = read((inputs, targets), batch_size=self.batch_size)
             return batches, np.arange(len(row_names)), None
         ((column_name, text_column), *other_columns) = arrow_columns.items()
@@ -264,23 +284,30 @@ class Scorer:
                 f"the model takes one column of texts, got {', '.join(arrow_columns)}"
             )
         most_tokens = self.max_length or model.longest
-        token_lists = _token_lists(text_column, column_name, model, most_tokens)
-        text_lengths = np.array(
-            [len(tokens_of_text) for tokens_of_text in token_lists["input_ids"]]
+        token_lists = _token_lists_of_texts(
+            text_column, column_name=column_name, model=model, most_tokens=most_tokens
         )
+        token_counts = np.array(list(map(len, token_lists["input_ids"])))
         fewest_tokens = 1
         if model.causal:
             fewest_tokens = 2
-        _check_text_lengths(text_lengths, fewest_tokens, column_name, row_names)
-        longest_first = np.argsort(-text_lengths, kind="stable")
+        _check_token_counts(
+            token_counts,
+            fewest_tokens=fewest_tokens,
+            column_name=column_name,
+            row_names=row_names,
+        )
+        longest_first = np.argsort(-token_counts, kind="stable")
         padding_values = {"input_ids": model.padding}
 
         def batch_from(start: int) -> dict[str, Tensor]:
             row_positions = longest_first[start : start + self.batch_size]
             batch_tensors = {}
             for tensor_name, lists_of_part in token_lists.items():
-                batch_tensors[tensor_name] = _padded_rows(
-                    lists_of_part, row_positions, padding_values.get(tensor_name, 0)
+                batch_tensors[tensor_name] = _padded_token_tensor(
+                    lists_of_part,
+                    row_positions=row_positions,
+                    padding_value=padding_values.get(tensor_name, 0),
                 )
             if targets is not None:
                 batch_tensors["labels"] = torch.tensor(targets[row_positions])
@@ -290,18 +317,18 @@ class Scorer:
         batches = Batches(
             items=map(batch_from, starts), examples=len(longest_first), batches=len(starts)
         )
-        return batches, longest_first, text_lengths
+        return batches, longest_first, token_counts
 
 
-def _first_parameter(model: nn.Module) -> Tensor:
+def _first_parameter_of_model(model: nn.Module) -> Tensor:
     """Return the first parameter of a model; an empty tensor for one without parameters."""
     return next(model.parameters(), torch.empty(0))
 
 
-def _input_array(arrow_columns: dict[str, Any]) -> AnyArray:
+def _array_of_inputs(arrow_columns: dict[str, Any]) -> AnyArray:
     """Return one column of numbers or lists, or several of numbers side by side."""
     arrays = [
-        _number_array(arrow_column_values, column_name)
+        _array_of_arrow_numbers(arrow_column_values, column_name)
         for column_name, arrow_column_values in arrow_columns.items()
     ]
     if len(arrays) == 1:
@@ -309,34 +336,34 @@ def _input_array(arrow_columns: dict[str, Any]) -> AnyArray:
     return np.column_stack(arrays)
 
 
-def _label_array(arrow_values: object, column_name: str) -> AnyArray:
+def _array_of_labels(arrow_values: object, column_name: str) -> AnyArray:
     """Return labels: whole numbers as integers, which are classes."""
-    labels = _number_array(arrow_values, column_name)
-    if labels.ndim == 1 and (labels == np.floor(labels)).all():
-        return labels.astype(np.int64)
-    return labels
+    label_array = _array_of_arrow_numbers(arrow_values, column_name)
+    if label_array.ndim == 1 and (label_array == np.floor(label_array)).all():
+        return label_array.astype(np.int64)
+    return label_array
 
 
-def _padded_rows(token_lists: Any, row_positions: IntArray, padding_value: int) -> Tensor:
+def _padded_token_tensor(token_lists: Any, row_positions: IntArray, padding_value: int) -> Tensor:
     """Return some of the lists as rows of one length."""
-    tensors = [torch.tensor(token_lists[position]) for position in row_positions]
-    return pad_sequence(tensors, batch_first=True, padding_value=padding_value)
+    tensors_of_rows = [torch.tensor(token_lists[row_position]) for row_position in row_positions]
+    return pad_sequence(tensors_of_rows, batch_first=True, padding_value=padding_value)
 
 
-def _check_text_lengths(
-    text_lengths: IntArray, fewest_tokens: int, column_name: str, row_names: NDArray[np.str_]
+def _check_token_counts(
+    token_counts: IntArray, fewest_tokens: int, column_name: str, row_names: NDArray[np.str_]
 ) -> None:
     """Check that no text has too few tokens to be scored."""
-    is_too_short = text_lengths < fewest_tokens
-    if is_too_short.any():
-        row = is_too_short.argmax()
+    is_short_text = token_counts < fewest_tokens
+    if is_short_text.any():
+        row_of_short_text = is_short_text.argmax()
         raise InputError(
-            f"{column_name!r} of id {row_names[row]} has too few tokens, {text_lengths[row]}: "
-            f"leave out what is shorter than {fewest_tokens}"
+            f"{column_name!r} of id {row_names[row_of_short_text]} has too few tokens, "
+            f"{token_counts[row_of_short_text]}: leave out what is shorter than {fewest_tokens}"
         )
 
 
-def _token_lists(
+def _token_lists_of_texts(
     text_column: Any, column_name: str, model: Loaded, most_tokens: int | None
 ) -> dict[str, Any]:
     """Return the tokens of texts, or those that are given, cut to the longest."""
@@ -354,7 +381,7 @@ def _token_lists(
             max_length=most_tokens,
         )
         return dict(token_lists)
-    has_lists = _is_list_type(arrow_type)
+    has_lists = _is_arrow_list_type(arrow_type)
     if not has_lists or not arrow_types.is_integer(arrow_type.value_type):
         raise InputTypeError(
             f"column {column_name!r} must hold texts, or lists of tokens, got {arrow_type}"
@@ -364,7 +391,7 @@ def _token_lists(
     return {"input_ids": input_ids, "attention_mask": attention_mask}
 
 
-def _number_array(arrow_values: Any, column_name: str) -> AnyArray:
+def _array_of_arrow_numbers(arrow_values: Any, column_name: str) -> AnyArray:
     """Return numbers, or lists of numbers of one length, as an array with a row for each record."""
     pyarrow = arrow("scoring Arrow records")
     arrow_type = arrow_values.type
@@ -372,9 +399,9 @@ def _number_array(arrow_values: Any, column_name: str) -> AnyArray:
         return np.asarray(arrow_values.to_numpy_ndarray())
     flat_values = getattr(arrow_values, "storage", arrow_values)
     array_shape = [len(arrow_values)]
-    while _is_list_type(flat_values.type):
-        every_length = pyarrow.compute.list_value_length(flat_values)
-        list_lengths = pyarrow.compute.unique(every_length).to_pylist()
+    while _is_arrow_list_type(flat_values.type):
+        length_of_each_list = pyarrow.compute.list_value_length(flat_values)
+        list_lengths = pyarrow.compute.unique(length_of_each_list).to_pylist()
         if len(list_lengths) != 1 or list_lengths == [None]:
             raise InputError(
                 f"column {column_name!r} must hold lists of one length, got {list_lengths[:3]}"
@@ -389,7 +416,7 @@ def _number_array(arrow_values: Any, column_name: str) -> AnyArray:
     return flat_array.reshape(array_shape)
 
 
-def _is_list_type(arrow_type: object) -> bool:
+def _is_arrow_list_type(arrow_type: object) -> bool:
     arrow_types = arrow("scoring Arrow records").types
     list_tests = (arrow_types.is_list, arrow_types.is_large_list, arrow_types.is_fixed_size_list)
     return any(is_of_type(arrow_type) for is_of_type in list_tests)

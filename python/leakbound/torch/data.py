@@ -26,13 +26,14 @@ from leakbound.errors import InputError, InputTypeError, LeakboundError
 from leakbound.torch.columns import (
     IGNORED,
     Column,
-    check_dense,
-    collate_rows,
-    column_tensor,
+    check_dense_tensor,
+    collated_rows,
     columns_of,
+    holds_whole_numbers,
     number_column,
+    tensor_of_column,
 )
-from leakbound.torch.device import precision, to_device
+from leakbound.torch.device import copied_to_device, precision_of_model
 
 EMPTY = "data is empty: there is nothing to score"
 _PARTS_OF_PAIR = ("inputs", "targets")
@@ -57,7 +58,7 @@ class Batch:
 
     def output_of(self, model: nn.Module) -> object:
         """Return what `model` answers; floats are given its precision."""
-        model_precision = precision(model)
+        model_precision = precision_of_model(model)
 
         def prepared(tensor: Tensor) -> Tensor:
             if tensor.is_floating_point():
@@ -65,7 +66,7 @@ class Batch:
                 if floating_type == torch.float64:
                     floating_type = torch.get_default_dtype()
                 tensor = tensor.to(model_precision or floating_type)
-            return to_device(tensor, self.device)
+            return copied_to_device(tensor, self.device)
 
         inputs = prepared(self.inputs)
         arguments = {
@@ -104,7 +105,7 @@ class Batch:
 
     def labels(self) -> Tensor:
         """Return the targets, on the device."""
-        return to_device(self.targets, self.device)
+        return copied_to_device(self.targets, self.device)
 
 
 @dataclass(frozen=True)
@@ -118,8 +119,8 @@ class Batches:
     def on(self, device: torch.device, ids: AnyArray | None = None) -> Iterator[Batch]:
         """Yield the batches, each with the rows that it has."""
         first_row = 0
-        for batch_item in _drawn_batches(self.items):
-            inputs, arguments, targets, labelled = _parts_of_batch(batch_item)
+        for batch_item in _batches_of_data(self.items):
+            inputs, arguments, targets, labelled = _parts_of_batch_item(batch_item)
             yield Batch(
                 inputs=inputs,
                 arguments=arguments,
@@ -141,13 +142,13 @@ def read(data: object, *, batch_size: int = BATCH) -> Batches:
         batches = _batches_of_columns([columns], batch_size)
     elif isinstance(data, DataLoader):
         batches = _batches_of_loader(data)
-    elif isinstance(data, Dataset) or _is_indexed(data):
+    elif isinstance(data, Dataset) or _has_rows_by_position(data):
         dataset = cast("Dataset[object]", data)
-        batches = _batches_of_loader(DataLoader(dataset, batch_size, collate_fn=collate_rows))
+        batches = _batches_of_loader(DataLoader(dataset, batch_size, collate_fn=collated_rows))
     else:
         raise InputTypeError(
             "data must be a Dataset of pairs (x, y), a DataLoader, a pair of arrays, or a mapping "
-            f"with input_ids, got {_type_name(data)}"
+            f"with input_ids, got {_type_name_of_data(data)}"
         )
     if batches.examples == 0:
         raise InputError(EMPTY)
@@ -159,39 +160,38 @@ def joined(data_parts: Sequence[object], order: IntArray) -> Batches:
     columns_of_parts = [_columns_of_data(data_part) for data_part in data_parts]
     column_tables = [columns for columns in columns_of_parts if columns is not None]
     if len(column_tables) == len(data_parts):
-        names = column_tables[0].keys()
-        if all(columns.keys() == names for columns in column_tables):
+        column_names = column_tables[0].keys()
+        if all(columns.keys() == column_names for columns in column_tables):
             return _batches_of_columns(column_tables, batch_size=BATCH, order=order)
-    loaders = [data_part for data_part in data_parts if isinstance(data_part, DataLoader)]
-    has_one_form = all(loader.collate_fn == loaders[0].collate_fn for loader in loaders)
+    loader_parts = [data_part for data_part in data_parts if isinstance(data_part, DataLoader)]
+    has_one_form = all(loader.collate_fn == loader_parts[0].collate_fn for loader in loader_parts)
     for data_part, columns in zip(data_parts, columns_of_parts, strict=True):
         if columns and not isinstance(data_part, Dataset):
             has_one_form = False
     if not has_one_form:
-        type_names = " and ".join(map(_type_name, data_parts))
+        type_names = " and ".join(map(_type_name_of_data, data_parts))
         raise InputError(
             "give both in one form: arrays with the same names, datasets, or loaders with the same "
             f"collate_fn, got {type_names}"
         )
-    all_rows: Dataset[object] = ConcatDataset([_dataset_of(data_part) for data_part in data_parts])
-    settings: DataLoader[object] = DataLoader(all_rows, BATCH, collate_fn=collate_rows)
-    if loaders:
-        settings = loaders[0]
+    datasets_of_parts: list[Any] = []
+    for data_part in data_parts:
+        if isinstance(data_part, DataLoader):
+            datasets_of_parts.append(data_part.dataset)
+        else:
+            datasets_of_parts.append(data_part)
+    all_rows: Dataset[object] = ConcatDataset(datasets_of_parts)
+    loader_settings: DataLoader[object] = DataLoader(all_rows, BATCH, collate_fn=collated_rows)
+    if loader_parts:
+        loader_settings = loader_parts[0]
     ordered_loader = DataLoader(
         Subset(all_rows, order.tolist()),
-        batch_size=getattr(settings.batch_sampler, "batch_size", BATCH),
-        collate_fn=settings.collate_fn,
-        num_workers=settings.num_workers,
-        worker_init_fn=settings.worker_init_fn,
+        batch_size=getattr(loader_settings.batch_sampler, "batch_size", BATCH),
+        collate_fn=loader_settings.collate_fn,
+        num_workers=loader_settings.num_workers,
+        worker_init_fn=loader_settings.worker_init_fn,
     )
     return _batches_of_loader(ordered_loader)
-
-
-def _dataset_of(part: object) -> Any:
-    """Return the data set of a loader, or what is one."""
-    if isinstance(part, DataLoader):
-        return part.dataset
-    return part
 
 
 def noting(batches: Batches, targets_seen: list[Tensor], features_seen: list[AnyArray]) -> Batches:
@@ -203,16 +203,18 @@ def noting(batches: Batches, targets_seen: list[Tensor], features_seen: list[Any
 
     def noted_batches() -> Iterator[object]:
         for batch_item in batches.items:
-            inputs, arguments, targets, _ = _parts_of_batch(batch_item)
-            has_names = isinstance(batch_item, Mapping)
+            inputs, arguments, targets, _ = _parts_of_batch_item(batch_item)
+            has_tensor_names = isinstance(batch_item, Mapping)
             are_floats = inputs.is_floating_point()
-            if has_names:
-                features_seen.append(_text_lengths(inputs, arguments.get("attention_mask")))
+            if has_tensor_names:
+                features_seen.append(
+                    _token_counts_of_texts(inputs, arguments.get("attention_mask"))
+                )
             elif inputs.ndim == 2 and are_floats:
                 features = inputs.detach().to("cpu", torch.float64)
                 features_seen.append(features.numpy())
             is_label_of_each = targets.shape == inputs.shape and not are_floats
-            if has_names and not targets.is_floating_point():
+            if has_tensor_names and not targets.is_floating_point():
                 is_label_of_each = True
             if targets.ndim <= 1 or not is_label_of_each:
                 targets_seen.append(targets)
@@ -221,75 +223,76 @@ def noting(batches: Batches, targets_seen: list[Tensor], features_seen: list[Any
     return replace(batches, items=noted_batches())
 
 
-def _text_lengths(tokens: Tensor, attention_mask: Tensor | None) -> AnyArray:
+def _token_counts_of_texts(token_table: Tensor, attention_mask: Tensor | None) -> AnyArray:
     """Return the number of tokens of each text, padding not counted where it is marked."""
     if attention_mask is None:
-        tokens_of_text = math.prod(tokens.shape[1:])
-        return np.full(len(tokens), tokens_of_text)
-    lengths = attention_mask.flatten(1).sum(dim=1)
-    return lengths.to("cpu").numpy()
+        tokens_of_text = math.prod(token_table.shape[1:])
+        return np.full(len(token_table), tokens_of_text)
+    token_counts = attention_mask.flatten(1).sum(dim=1)
+    return token_counts.to("cpu").numpy()
 
 
-def _parts_of_batch(batch_item: object) -> tuple[Tensor, dict[str, Tensor], Tensor, bool]:
+def _parts_of_batch_item(batch_item: object) -> tuple[Tensor, dict[str, Tensor], Tensor, bool]:
     """Take apart what the data yielded, a pair or tokens under their names; say if labels came."""
     if isinstance(batch_item, Mapping) and "input_ids" in batch_item:
-        tensors = {}
-        for tensor_name, part in batch_item.items():
-            if part is not None:
-                tensors[tensor_name] = _batch_tensor(part, tensor_name)
-        labels = tensors.pop("labels", None)
-        inputs = tensors.pop("input_ids")
+        tensors_by_name = {}
+        for tensor_name, tensor_or_array in batch_item.items():
+            if tensor_or_array is not None:
+                tensors_by_name[tensor_name] = _batch_tensor(tensor_or_array, tensor_name)
+        labels = tensors_by_name.pop("labels", None)
+        inputs = tensors_by_name.pop("input_ids")
         if labels is None:
-            own_tokens = _next_tokens(inputs, tensors.get("attention_mask"))
-            return inputs, tensors, own_tokens, False
-        return inputs, tensors, labels, True
+            own_tokens = _labels_of_own_tokens(inputs, tensors_by_name.get("attention_mask"))
+            return inputs, tensors_by_name, own_tokens, False
+        return inputs, tensors_by_name, labels, True
     if not isinstance(batch_item, tuple | list):
-        description = _type_name(batch_item)
+        described_item = _type_name_of_data(batch_item)
     elif len(batch_item) != 2:
-        description = f"{len(batch_item)} parts"
+        described_item = f"{len(batch_item)} parts"
     else:
         inputs, targets = batch_item
         return _batch_tensor(inputs, "inputs"), {}, _batch_tensor(targets, "targets"), True
     raise InputTypeError(
-        f"data must yield pairs (x, y), or mappings with input_ids, got {description}: "
+        f"data must yield pairs (x, y), or mappings with input_ids, got {described_item}: "
         "pass inputs with their targets; for texts pass token ids, such as tokenizer(texts, "
         "return_tensors='pt')"
     )
 
 
-def _next_tokens(input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
+def _labels_of_own_tokens(input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
     """Label each token with itself, but for those that are padding or follow padding."""
-    labels = input_ids.to(torch.int64)
+    own_labels = input_ids.to(torch.int64)
     if attention_mask is None:
-        return labels
-    if attention_mask.shape != labels.shape:
+        return own_labels
+    if attention_mask.shape != own_labels.shape:
         raise InputError(
             f"attention_mask has shape {tuple(attention_mask.shape)} and input_ids "
-            f"{tuple(labels.shape)}; pass labels with -100 at padding"
+            f"{tuple(own_labels.shape)}; pass labels with -100 at padding"
         )
     is_token = attention_mask.bool()
     # A token after padding has nothing to be predicted from.
     is_counted = is_token.clone()
     is_counted[:, 1:] &= is_token[:, :-1]
-    return labels.masked_fill(~is_counted, IGNORED)
+    return own_labels.masked_fill(~is_counted, IGNORED)
 
 
-def _batch_tensor(part: object, part_name: str) -> Tensor:
+def _batch_tensor(tensor_or_array: object, part_name: str) -> Tensor:
     """Return a part of a batch as a tensor with one row for each example."""
-    if not isinstance(part, Tensor | np.ndarray):
-        raise InputTypeError(f"{part_name} of a batch must be a tensor, got {_type_name(part)}")
-    check_dense(part, part_name)
-    tensor = column_tensor(part)
-    if tensor.ndim == 0:
+    if not isinstance(tensor_or_array, Tensor | np.ndarray):
+        raise InputTypeError(
+            f"{part_name} of a batch must be a tensor, got {_type_name_of_data(tensor_or_array)}"
+        )
+    check_dense_tensor(tensor_or_array, part_name)
+    tensor_of_part = tensor_of_column(tensor_or_array)
+    if tensor_of_part.ndim == 0:
         raise InputError(f"{part_name} of a batch must have one row for each example, got a scalar")
-    is_integer = not tensor.is_floating_point() and not tensor.is_complex()
     # Embeddings take integers of 32 and 64 bits alone.
-    if part_name == "input_ids" and is_integer:
-        return tensor.long()
-    return tensor
+    if part_name == "input_ids" and holds_whole_numbers(tensor_of_part):
+        return tensor_of_part.long()
+    return tensor_of_part
 
 
-def _drawn_batches(items: Iterable[object]) -> Iterator[object]:
+def _batches_of_data(items: Iterable[object]) -> Iterator[object]:
     """Yield batches, or say which one the data could not make."""
     iterator = iter(items)
     batch_number = 0
@@ -312,7 +315,7 @@ def _drawn_batches(items: Iterable[object]) -> Iterator[object]:
         yield batch_item
 
 
-def _is_indexed(data: object) -> bool:
+def _has_rows_by_position(data: object) -> bool:
     """Return whether rows can be taken from `data` by their position."""
     is_frame = hasattr(data, "columns") and not hasattr(data, "features")  # not of datasets
     has_positions = hasattr(data, "__getitem__") and isinstance(data, Sized)
@@ -322,7 +325,7 @@ def _is_indexed(data: object) -> bool:
 def _is_token_table(data: object) -> TypeGuard[Column]:
     """Whether `data` is a table of token ids by itself."""
     if isinstance(data, Tensor):
-        return data.ndim == 2 and not (data.is_floating_point() or data.is_complex())
+        return data.ndim == 2 and holds_whole_numbers(data)
     return isinstance(data, np.ndarray) and data.ndim == 2 and data.dtype.kind in "iu"
 
 
@@ -348,20 +351,20 @@ def _batches_of_loader(loader: DataLoader[object]) -> Batches:
         )
     if is_stream:
         return Batches(items=loader, examples=None, batches=None)
-    row_count = _row_count(loader.dataset)
-    examples = None
+    row_count = _row_count_of_dataset(loader.dataset)
+    example_count = None
     if batch_sampler is not None:
-        examples = row_count
-    return Batches(items=loader, examples=examples, batches=len(loader))
+        example_count = row_count
+    return Batches(items=loader, examples=example_count, batches=len(loader))
 
 
-def _row_count(dataset: Any) -> int:
+def _row_count_of_dataset(dataset: Any) -> int:
     """Return the number of rows of what has a position for each."""
     try:
         return len(dataset)
     except Exception as error:  # of whatever class the data are
         raise InputTypeError(
-            f"the rows of data cannot be counted, which is of type {_type_name(dataset)} "
+            f"the rows of data cannot be counted, which is of type {_type_name_of_data(dataset)} "
             f"({one_line(error)}): pass arrays, or a Dataset with __len__"
         ) from error
 
@@ -382,20 +385,21 @@ def _columns_of_data(data: object) -> dict[str, Column] | None:
         columns = columns_of(data)
     else:
         return None
-    sizes = {
-        column_name: len(column) if column.ndim else 0 for column_name, column in columns.items()
-    }
-    has_scalar = any(column.ndim == 0 for column in columns.values())
-    if has_scalar or len(set(sizes.values())) > 1:
-        rows = " and ".join(f"{size} {column_name}" for column_name, size in sizes.items())
-        raise InputError(f"data must have one row for each example in every part, got {rows}")
+    lengths_of_columns = {tuple(column.shape[:1]) for column in columns.values()}
+    if () in lengths_of_columns or len(lengths_of_columns) > 1:
+        row_counts = [
+            f"{sum(column.shape[:1])} {column_name}" for column_name, column in columns.items()
+        ]
+        raise InputError(
+            f"data must have one row for each example in every part, got {' and '.join(row_counts)}"
+        )
     return columns
 
 
 def _is_pair_of_columns(data: Sequence[object]) -> bool:
     """Return whether `data` is all inputs and all targets, and not a list of pairs."""
     for column_name, column_values in zip(_PARTS_OF_PAIR, data, strict=False):
-        check_dense(column_values, column_name)
+        check_dense_tensor(column_values, column_name)
     if data and hasattr(data[0], "shape"):
         return True
     if not isinstance(data, tuple) or len(data) != 2:
@@ -409,30 +413,31 @@ def _batches_of_columns(
     column_tables: list[dict[str, Column]], batch_size: int, order: IntArray | None = None
 ) -> Batches:
     """Cut columns into batches, in their order or in another one."""
-    examples = 0
+    example_count = 0
     for columns in column_tables:
         first_column = next(iter(columns.values()))
-        examples += len(first_column)
-    names = column_tables[0].keys()
+        example_count += len(first_column)
+    column_names = column_tables[0].keys()
 
-    def batch_from(start: int) -> object:
-        selected_rows = slice(start, start + batch_size)
-        tensors = {}
-        for column_name in names:
+    def batch_from(batch_start: int) -> object:
+        selected_rows = slice(batch_start, batch_start + batch_size)
+        tensors_by_name = {}
+        for column_name in column_names:
             column_parts = [columns[column_name] for columns in column_tables]
-            values = (
-                column_parts[0][selected_rows]
-                if order is None
-                else gathered(column_parts, order[selected_rows])
-            )
-            tensors[column_name] = column_tensor(values)
-        if "input_ids" in tensors:
-            return tensors
-        return tuple(tensors.values())
+            if order is None:
+                rows_of_column = column_parts[0][selected_rows]
+            else:
+                rows_of_column = gathered(column_parts, order[selected_rows])
+            tensors_by_name[column_name] = tensor_of_column(rows_of_column)
+        if "input_ids" in tensors_by_name:
+            return tensors_by_name
+        return tuple(tensors_by_name.values())
 
-    starts = range(0, examples, batch_size)
-    return Batches(items=map(batch_from, starts), examples=examples, batches=len(starts))
+    batch_starts = range(0, example_count, batch_size)
+    return Batches(
+        items=map(batch_from, batch_starts), examples=example_count, batches=len(batch_starts)
+    )
 
 
-def _type_name(value: object) -> str:
+def _type_name_of_data(value: object) -> str:
     return type(value).__name__

@@ -17,22 +17,22 @@ from leakbound.errors import OptionError
 def evaluating(model: nn.Module, device: str | torch.device) -> Iterator[torch.device]:
     """Put `model` on a device and into evaluation mode, without gradients; undo all of it after."""
     # A training run goes on after it as if nothing had happened: modes, devices, random state.
-    tensors = chain(model.parameters(), model.buffers())
-    devices_of_model = list({tensor.device: None for tensor in tensors})
+    tensors_of_model = chain(model.parameters(), model.buffers())
+    devices_of_model = list({tensor.device: None for tensor in tensors_of_model})
     chosen_device = choose(device, devices_of_model)
-    is_moved = len(devices_of_model) == 1 and devices_of_model != [chosen_device]
+    is_moved_for_scoring = len(devices_of_model) == 1 and devices_of_model != [chosen_device]
     training_modes = [(submodule, submodule.training) for submodule in model.modules()]
     # Not inference mode: what a model caches here stays usable in later training.
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         try:
             model.eval()
-            if is_moved:
+            if is_moved_for_scoring:
                 model.to(chosen_device)
             yield chosen_device
         finally:
             for submodule, was_training in training_modes:
                 submodule.training = was_training
-            if is_moved:
+            if is_moved_for_scoring:
                 model.to(devices_of_model[0])
 
 
@@ -51,13 +51,13 @@ def seeded(purpose: Purpose, seed: int, device: str) -> Iterator[None]:
 def reproducible() -> Iterator[None]:
     """Run on one thread, with random streams of our own: same seed, same bits."""
     # one thread is also fastest for networks this small
-    threads = torch.get_num_threads()
+    thread_count_before = torch.get_num_threads()
     with torch.random.fork_rng(devices=[]):
         torch.set_num_threads(1)
         try:
             yield
         finally:
-            torch.set_num_threads(threads)
+            torch.set_num_threads(thread_count_before)
 
 
 def descend(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
@@ -69,32 +69,32 @@ def descend(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
 
 def weights_digest(model: nn.Module) -> str:
     """Return a digest of a model's parameters and buffers."""
-    weights_hash = hashlib.sha256()
-    for tensor_name, tensor in model.state_dict().items():
-        if isinstance(tensor, Tensor):  # not what a module adds of another type
-            flat_values = tensor.detach().cpu().contiguous().flatten()
-            description = f"{tensor_name}{tensor.dtype}{tuple(tensor.shape)}"
-            weights_hash.update(description.encode())
-            weights_hash.update(flat_values.view(torch.uint8).numpy().data)
-    return weights_hash.hexdigest()
+    hash_of_weights = hashlib.sha256()
+    for weight_name, weight_tensor in model.state_dict().items():
+        if isinstance(weight_tensor, Tensor):  # not what a module adds of another type
+            flattened_weights = weight_tensor.detach().cpu().contiguous().flatten()
+            described_weights = f"{weight_name}{weight_tensor.dtype}{tuple(weight_tensor.shape)}"
+            hash_of_weights.update(described_weights.encode())
+            hash_of_weights.update(flattened_weights.view(torch.uint8).numpy().data)
+    return hash_of_weights.hexdigest()
 
 
-def to_device(tensor: Tensor, device: torch.device) -> Tensor:
+def copied_to_device(tensor: Tensor, device: torch.device) -> Tensor:
     """Copy to `device`; to a GPU from pinned memory, so that the copy overlaps with computing."""
-    is_copied_to_gpu = device.type == "cuda" and tensor.device.type == "cpu"
+    is_copied_to_gpu = device.type == "cuda" and tensor.is_cpu
     if is_copied_to_gpu and not tensor.is_pinned():
         tensor = tensor.pin_memory()
     return tensor.to(device, non_blocking=True)
 
 
 # What models compute in; types of 8 bits only store weights.
-_COMPUTING_TYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+_TYPES_THAT_MODELS_COMPUTE_IN = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
-def precision(model: nn.Module) -> torch.dtype | None:
+def precision_of_model(model: nn.Module) -> torch.dtype | None:
     """Return the floating dtype of a model: that of its first parameter which has one."""
     for parameter in model.parameters():
-        if parameter.dtype in _COMPUTING_TYPES:
+        if parameter.dtype in _TYPES_THAT_MODELS_COMPUTE_IN:
             return parameter.dtype
     return None
 
@@ -104,20 +104,21 @@ def choose(device: str | torch.device, devices_of_model: list[torch.device]) -> 
     if isinstance(device, str) and device == "auto":  # an array compares with nothing
         if len(devices_of_model) > 1 or (devices_of_model and devices_of_model[0].type != "cpu"):
             return devices_of_model[0]
-        accelerator = None
+        available_accelerator = None
         if torch.accelerator.is_available():
-            accelerator = torch.accelerator.current_accelerator()
-        return accelerator or torch.device("cpu")
+            available_accelerator = torch.accelerator.current_accelerator()
+        return available_accelerator or torch.device("cpu")
     try:
-        chosen = torch.device(device)
-        torch.empty(0, device=chosen)
+        chosen_device = torch.device(device)
+        torch.empty(0, device=chosen_device)
     except (RuntimeError, AssertionError, TypeError, ValueError, OverflowError) as error:
-        reason = str(error).strip().splitlines()[0]
+        reason_of_failure = str(error).strip().splitlines()[0]
         raise OptionError(
-            f"device {shown(device)} cannot be used: {reason}; leave device='auto' or name another"
+            f"device {shown(device)} cannot be used: {reason_of_failure}; leave device='auto' or "
+            "name another"
         ) from error
     if len(devices_of_model) > 1:
         raise OptionError(
             f"the model is spread over {', '.join(map(str, devices_of_model))}: leave device='auto'"
         )
-    return chosen
+    return chosen_device

@@ -73,16 +73,16 @@ def load(name: str, dtype: str | None, device: str) -> Loaded:
         file_states = [file.stat() for file in sorted(folder.iterdir())]
     folder_version = tuple((state.st_size, state.st_mtime_ns) for state in file_states)
     chosen_device = choose(device, [torch.device("cpu")])
-    return _load_once(name, dtype=dtype, device=chosen_device, _=folder_version)
+    return _load_model_once(name, dtype=dtype, device=chosen_device, _=folder_version)
 
 
 @lru_cache(maxsize=2)  # a model, and the one that it is compared with
-def _load_once(name: str, dtype: str | None, device: torch.device, _: object) -> Loaded:
+def _load_model_once(name: str, dtype: str | None, device: torch.device, _: object) -> Loaded:
     try:
         if ":" not in name or Path(name).exists():
             loaded = _load_transformers(name, getattr(torch, dtype or "float32"))
         else:
-            loaded = _import_module(name)
+            loaded = _imported_torch_module(name)
             if dtype is not None:
                 loaded.module.to(getattr(torch, dtype))
         loaded.module.to(device)
@@ -96,7 +96,7 @@ def _load_once(name: str, dtype: str | None, device: torch.device, _: object) ->
     return loaded
 
 
-def _import_module(import_path: str) -> Loaded:
+def _imported_torch_module(import_path: str) -> Loaded:
     """Return a torch module by its import path, or what a function there returns."""
     package, _, attribute_path = import_path.partition(":")
     with working_folder_last():
@@ -122,7 +122,7 @@ def _load_transformers(name: str, dtype: torch.dtype) -> Loaded:
         architecture = "a model without an architecture"
         if architectures:
             architecture = architectures[0]
-        loader_name = _loader_of(architecture)
+        loader_name = _transformers_loader_of(architecture)
         if loader_name is None:
             raise OptionError(
                 f"model {name!r} is {architecture}: scoring needs one of {', '.join(_LOADERS)}"
@@ -150,13 +150,13 @@ def _load_transformers(name: str, dtype: torch.dtype) -> Loaded:
         tokens=True,
         causal=loader_name == _LANGUAGE_MODEL,
         tokenizer=tokenizer,
-        longest=_most_tokens(tokenizer, model.config),
+        longest=_most_tokens_of_model(tokenizer, model.config),
         padding=padding_token,
         code=transformers.__version__,
     )
 
 
-def _loader_of(architecture: str) -> str | None:
+def _transformers_loader_of(architecture: str) -> str | None:
     """Return the class of transformers that loads models of an architecture."""
     for ending, loader_name in _LOADERS.items():
         if architecture.endswith(ending):
@@ -174,7 +174,7 @@ def _padding_token(tokenizer: object, config: object) -> int:
     return 0
 
 
-def _most_tokens(tokenizer: object, config: object) -> int | None:
+def _most_tokens_of_model(tokenizer: object, config: object) -> int | None:
     """Return the most tokens that a model takes, if that is known."""
     limits = (
         getattr(config, "max_position_embeddings", None),

@@ -128,9 +128,11 @@ def score(
     signal_label = signals.signal_name(signal)
     compared_model = model_to_compare(model, signal=signal, reference=reference)
     # 1. Whatever can be checked before the pass.
-    batches, example_ids = _checked_batches(model, data=data, batch_size=batch_size, ids=ids)
+    batches, example_ids = _checked_batches_and_ids(
+        model, data=data, batch_size=batch_size, ids=ids
+    )
     # 2. The pass.
-    with evaluating_both(
+    with evaluating_with_reference(
         model, compared_model, device=device, batch_size=batch_size
     ) as chosen_device:
         measure_batch = signals.measure(
@@ -138,7 +140,7 @@ def score(
         )
         on_device = batches.on(chosen_device, example_ids)
         tracked_batches = track(on_device, "scoring", total=batches.batches, shown=progress)
-        example_scores, are_floats = joined_scores(map(measure_batch, tracked_batches))
+        example_scores, are_floats = joined_scores_of_batches(map(measure_batch, tracked_batches))
     # 3. What audits refuse, while the scores are at hand.
     if not example_scores.size:
         raise InputError(EMPTY)
@@ -146,9 +148,9 @@ def score(
         example_ids = np.arange(example_scores.size)
     example_ids = np.array(example_ids)
     check_ids(example_ids, np.zeros(example_scores.size, dtype=np.bool_))
-    signals.check_nan(example_scores, example_ids=example_ids, signal=signal_label)
+    signals.check_nan_scores(example_scores, example_ids=example_ids, signal=signal_label)
     if are_floats:
-        signals.check_ties(example_scores, signal_label)
+        signals.check_tied_scores(example_scores, signal_label)
     return Scores(values=example_scores, ids=example_ids, signal=signal_label)
 
 
@@ -180,10 +182,14 @@ def token_losses(
         a token does not count, or a sequence is over.
     """
     flag(progress, name="progress")
-    batches, example_ids = _checked_batches(model, data=data, batch_size=batch_size, ids=None)
+    batches, example_ids = _checked_batches_and_ids(
+        model, data=data, batch_size=batch_size, ids=None
+    )
     losses_of_batches: list[NDArray[np.floating]] = []
     scored_model = ScoredModel(model, default_next_token=True)
-    with evaluating_both(model, model, device=device, batch_size=batch_size) as chosen_device:
+    with evaluating_with_reference(
+        model, model, device=device, batch_size=batch_size
+    ) as chosen_device:
         on_device = batches.on(chosen_device, example_ids)
         for batch in track(on_device, "scoring", total=batches.batches, shown=progress):
             output = scored_model(batch)
@@ -226,7 +232,7 @@ def model_to_compare(
     return reference
 
 
-def _checked_batches(
+def _checked_batches_and_ids(
     model: nn.Module, data: Data, batch_size: int, ids: ArrayInput | None
 ) -> tuple[Batches, AnyArray | None]:
     """Check what there is to check before the pass."""
@@ -242,7 +248,7 @@ def _checked_batches(
 
 
 @contextmanager
-def evaluating_both(
+def evaluating_with_reference(
     model: nn.Module, reference: nn.Module, *, device: str | torch.device, batch_size: int
 ) -> Iterator[torch.device]:
     """Make both models ready to be scored, and say what to do where memory runs out."""
@@ -258,10 +264,10 @@ def evaluating_both(
         raise DeviceMemoryError(Message(message, smaller_batch=smaller_batch)) from error
 
 
-def joined_scores(scores_of_batches: Iterable[Tensor]) -> tuple[FloatArray, bool]:
+def joined_scores_of_batches(scores_of_batches: Iterable[Tensor]) -> tuple[FloatArray, bool]:
     """Return all scores, and whether they are floats; the device is waited for once, at the end."""
     tensors = list(scores_of_batches)
     if not tensors:
         return np.empty(0), True
-    values: FloatArray = signals.float64(torch.cat(tensors)).cpu().numpy()
+    values: FloatArray = signals.in_float64(torch.cat(tensors)).cpu().numpy()
     return values, tensors[0].is_floating_point()

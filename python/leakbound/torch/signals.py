@@ -12,9 +12,9 @@ from leakbound._base.checks import choice
 from leakbound._base.messages import Message
 from leakbound._base.types import AnyArray, FloatArray, SignalName
 from leakbound.errors import InputError
-from leakbound.torch.columns import IGNORED
+from leakbound.torch.columns import IGNORED, holds_whole_numbers
 from leakbound.torch.data import Batch
-from leakbound.torch.model_outputs import ScoredModel, unwrapped
+from leakbound.torch.model_outputs import ScoredModel, label_losses, unwrapped
 
 Signal: TypeAlias = SignalName | Callable[[Any, Tensor], Tensor]
 Measure: TypeAlias = Callable[[Batch], Tensor]
@@ -42,13 +42,13 @@ def logit_margin(logits: Tensor, targets: Tensor) -> Tensor:
     Right to a few units in the last place of the largest logit; it never underflows.
     """
     # The own class is taken out of the sum before it is taken, not after.
-    double_logits = float64(logits)
-    true_classes = targets.to(double_logits.device, torch.int64).unsqueeze(1)
-    other_logits = double_logits.scatter(1, true_classes, -torch.inf)
-    return double_logits.gather(1, true_classes).squeeze(1) - other_logits.logsumexp(1)
+    class_logits = in_float64(logits)
+    true_classes = targets.to(class_logits.device, torch.int64).unsqueeze(1)
+    other_logits = class_logits.scatter(1, true_classes, -torch.inf)
+    return class_logits.gather(1, true_classes).squeeze(1) - other_logits.logsumexp(1)
 
 
-def float64(logits: Tensor) -> Tensor:
+def in_float64(logits: Tensor) -> Tensor:
     """Return logits or losses in float64, on the CPU where their device (Apple's) has none."""
     if logits.device.type == "mps":
         logits = logits.cpu()
@@ -64,18 +64,20 @@ def measure(
 
     def measure_batch(batch: Batch) -> Tensor:
         if signal == "loss_drop":
-            reference_loss = _loss_of_examples(scored_reference, batch)
-            return reference_loss - _loss_of_examples(scored_model, batch)
-        output = scored_model(batch)
+            losses_of_reference = _losses_of_examples(scored_reference, batch)
+            return losses_of_reference - _losses_of_examples(scored_model, batch)
+        model_output = scored_model(batch)
         if callable(signal):
-            values = signal(output, batch.labels())
-            return _checked_signal_values(values, signal_name(signal), examples=len(batch))
+            signal_values = signal(model_output, batch.labels())
+            return _checked_signal_values(
+                signal_values, name_of_signal=signal_name(signal), batch_size=len(batch)
+            )
         if signal == "cross_entropy":
-            return -_cross_entropy_of_examples(scored_model, output=output, batch=batch)
+            return -_cross_entropies_of_examples(scored_model, output=model_output, batch=batch)
         if signal == "binary_cross_entropy":
-            return -_binary_cross_entropy_of_examples(output, batch)
-        logits, targets = _checked_class_logits(output, batch)
-        return logit_margin(logits, targets)
+            return -_binary_cross_entropies_of_examples(model_output, batch)
+        class_logits, class_targets = _checked_class_logits(model_output, batch)
+        return logit_margin(class_logits, class_targets)
 
     return measure_batch
 
@@ -95,45 +97,48 @@ def token_losses_of(
         is_padding = attention_mask.to(token_labels.device) == 0
         token_labels = token_labels.masked_fill(is_padding, IGNORED)
         if predicts_next:  # nor does what is predicted from padding
-            follows_padding = is_padding[:, :-1]
-            token_labels[:, 1:].masked_fill_(follows_padding, IGNORED)
+            labels_of_next_tokens = token_labels[:, 1:]
+            labels_of_next_tokens.masked_fill_(is_padding[:, :-1], IGNORED)
     if predicts_next:  # labels where the outputs that predict them are: one to the left
         token_labels = functional.pad(token_labels[:, 1:], (0, 1), value=IGNORED)
-    is_counted = token_labels != IGNORED
-    is_empty_row = ~is_counted.any(1)
-    if is_empty_row.any():
-        empty_rows = is_empty_row.nonzero()[:, 0].tolist()
-        ignored = "those with label -100"
+    is_counted_label = token_labels != IGNORED
+    is_row_without_labels = ~is_counted_label.any(1)
+    if is_row_without_labels.any():
+        rows_without_labels = is_row_without_labels.nonzero()[:, 0].tolist()
+        ignored_in_words = "those with label -100"
         if predicts_next:
-            ignored = "padding, -100 and the first"
-        raise InputError(f"{_rows_in_words(empty_rows, batch)}: no token counts but {ignored}")
+            ignored_in_words = "padding, -100 and the first"
+        raise InputError(
+            f"{_rows_described(rows_without_labels, batch)}: no token counts but {ignored_in_words}"
+        )
     labels_on_device = token_labels.to(token_logits.device, non_blocking=True)
-    return _token_cross_entropy(token_logits, labels_on_device), is_counted
+    return _cross_entropies_of_tokens(token_logits, labels_on_device), is_counted_label
 
 
-def _cross_entropy_of_examples(scored_model: ScoredModel, output: object, batch: Batch) -> Tensor:
+def _cross_entropies_of_examples(scored_model: ScoredModel, output: object, batch: Batch) -> Tensor:
     """Loss of the class, or mean loss of the tokens that count."""
-    if _dimensions(output) == 3:
-        losses, is_counted = token_losses_of(scored_model, output=output, batch=batch)
-        total_losses = float64(losses).sum(1)
-        counted_tokens = is_counted.sum(1).to(total_losses.device)
+    if _dimensions_of_logits(output) == 3:
+        losses_of_tokens, is_counted_label = token_losses_of(
+            scored_model, output=output, batch=batch
+        )
+        total_losses = in_float64(losses_of_tokens).sum(1)
+        counted_tokens = is_counted_label.sum(1).to(total_losses.device)
         return total_losses / counted_tokens
     # In the precision of the logits but at least float32, where it is 0 from margins of 17 on.
-    class_logits, targets = _checked_class_logits(output, batch)
-    loss_precision = torch.promote_types(class_logits.dtype, torch.float32)
-    class_labels = targets.to(class_logits.device, torch.int64)
-    return functional.cross_entropy(class_logits.to(loss_precision), class_labels, reduction="none")
+    class_logits, class_targets = _checked_class_logits(output, batch)
+    class_labels = class_targets.to(class_logits.device, torch.int64)
+    return label_losses(class_logits, class_labels)
 
 
-def _binary_cross_entropy_of_examples(output: object, batch: Batch) -> Tensor:
+def _binary_cross_entropies_of_examples(output: object, batch: Batch) -> Tensor:
     r"""Mean loss of independent labels: :math:`\frac1L\sum_l\log(1+e^{-s_lz_l})`, in float64.
 
     Here :math:`s_l` is 1 where the label holds and -1 where it does not.
     """
-    double_logits = float64(_checked_binary_logits(output, batch))
-    binary_labels = batch.labels().reshape(double_logits.shape)
-    signs = 2 * binary_labels.to(double_logits.device, double_logits.dtype) - 1
-    log_probabilities = functional.logsigmoid(signs * double_logits)
+    binary_logits = in_float64(_checked_logits_of_labels(output, batch))
+    binary_labels = batch.labels().reshape(binary_logits.shape)
+    label_signs = 2 * binary_labels.to(binary_logits.device, binary_logits.dtype) - 1
+    log_probabilities = functional.logsigmoid(label_signs * binary_logits)
     return -log_probabilities.mean(1)
 
 
@@ -141,151 +146,136 @@ def _checked_class_logits(output: object, batch: Batch) -> tuple[Tensor, Tensor]
     """Check logits and labels of a classifier, and return both on the device."""
     class_logits = unwrapped(output)
     class_targets = batch.targets
-    examples = len(batch)
-    has_row_of_classes = _is_floating(class_logits, 2) and class_logits.shape[1] >= 2
-    if not has_row_of_classes or len(class_logits) != examples:
+    batch_size = len(batch)
+    has_row_of_classes = _is_floating_tensor(class_logits, 2) and class_logits.shape[1] >= 2
+    if not has_row_of_classes or len(class_logits) != batch_size:
         message = (
             "the model must return logits of shape ({examples}, classes), got {got}; for a "
             "language model pass {signal='cross_entropy'}, for other outputs "
             "signal=function(output, targets) -> tensor of shape (batch,)"
         )
-        raise InputError(Message(message, examples=examples, got=_tensor_in_words(class_logits)))
-    if (
-        class_targets.shape != (examples,)
-        or class_targets.is_floating_point()
-        or class_targets.is_complex()
-    ):
+        raise InputError(Message(message, examples=batch_size, got=_tensor_described(class_logits)))
+    if class_targets.shape != (batch_size,) or not holds_whole_numbers(class_targets):
         raise InputError(
             "targets must be one integer class label for each example, got "
-            f"{_tensor_in_words(class_targets)} for a batch of {examples}"
+            f"{_tensor_described(class_targets)} for a batch of {batch_size}"
         )
     class_labels = class_targets.to(torch.int64)
-    class_count = class_logits.shape[1]
-    is_outside = (class_labels < 0) | (class_labels >= class_count)
+    logit_columns = class_logits.shape[1]
+    is_outside = (class_labels < 0) | (class_labels >= logit_columns)
     if is_outside.any():
-        row_outside = int(is_outside.nonzero()[0, 0])
-        label_outside = int(class_labels[row_outside])
+        first_outside = _first_target_described(class_labels, is_outside, batch)
         raise InputError(
-            f"target {label_outside} at {_rows_in_words([row_outside], batch)} is outside 0 … "
-            f"{class_count - 1}, the classes of the model's outputs"
+            f"target {first_outside} is outside 0 … {logit_columns - 1}, the classes of the "
+            "model's outputs"
         )
     return class_logits, batch.labels()
 
 
-def _dimensions(output: object) -> int:
+def _dimensions_of_logits(output: object) -> int:
     logits = unwrapped(output)
     if isinstance(logits, Tensor):
         return logits.ndim
     return 0
 
 
-def _loss_of_examples(scored_model: ScoredModel, batch: Batch) -> Tensor:
+def _losses_of_examples(scored_model: ScoredModel, batch: Batch) -> Tensor:
     """Loss of each example: that of several labels where each logit has a target of its own."""
     output = scored_model(batch)
     # A row of labels has as many dimensions as its logits.
-    if 0 < _dimensions(output) == batch.targets.ndim:
-        return float64(_binary_cross_entropy_of_examples(output, batch))
-    return float64(_cross_entropy_of_examples(scored_model, output=output, batch=batch))
+    if 0 < _dimensions_of_logits(output) == batch.targets.ndim:
+        return in_float64(_binary_cross_entropies_of_examples(output, batch))
+    return in_float64(_cross_entropies_of_examples(scored_model, output=output, batch=batch))
 
 
-def _token_cross_entropy(token_logits: Tensor, predicted_labels: Tensor) -> Tensor:
+def _cross_entropies_of_tokens(token_logits: Tensor, predicted_labels: Tensor) -> Tensor:
     r"""Loss of each predicted label: :math:`\log\sum_je^{z_{tj}}-z_{t,y_t}`, at least 0.
 
     In the precision of the logits but at least float32; a block of logits at a time.
     """
-    loss_precision = torch.promote_types(token_logits.dtype, torch.float32)
-    most_logits = _LOGITS_ON_ACCELERATOR
+    most_logits_at_once = _LOGITS_ON_ACCELERATOR
     if token_logits.device.type == "cpu":
-        most_logits = _LOGITS_IN_CPU_CACHE
-    rows_at_once = max(1, most_logits // token_logits.shape[-1])
+        most_logits_at_once = _LOGITS_IN_CPU_CACHE
+    rows_at_once = max(1, most_logits_at_once // token_logits.shape[-1])
     logit_blocks = torch.split(token_logits.flatten(0, 1), rows_at_once)
     label_blocks = torch.split(predicted_labels.flatten(), rows_at_once)
-    losses_of_blocks = []
-    for logit_block, block_labels in zip(logit_blocks, label_blocks, strict=True):
-        block_losses = functional.cross_entropy(
-            logit_block.to(loss_precision), block_labels, ignore_index=IGNORED, reduction="none"
-        )
-        losses_of_blocks.append(block_losses)
+    losses_of_blocks = list(map(label_losses, logit_blocks, label_blocks))
     return torch.cat(losses_of_blocks).view(predicted_labels.shape)
 
 
 def _checked_token_logits(output: object, token_labels: Tensor) -> Tensor:
     """Check that a model's output is one row of vocabulary logits for each token."""
-    if token_labels.ndim != 2 or token_labels.is_floating_point() or token_labels.is_complex():
+    if token_labels.ndim != 2 or not holds_whole_numbers(token_labels):
         raise InputError(
             "labels must be one integer for each token, in a table of shape (batch, length), got "
-            f"{_tensor_in_words(token_labels)}"
+            f"{_tensor_described(token_labels)}"
         )
     token_logits = unwrapped(output)
-    if _is_floating(token_logits, 3) and token_logits.shape[:2] == token_labels.shape:
+    if _is_floating_tensor(token_logits, 3) and token_logits.shape[:2] == token_labels.shape:
         return token_logits
     batch_size, length = token_labels.shape
     raise InputError(
         f"the model must return logits of shape ({batch_size}, {length}, vocabulary) for labels of "
-        f"shape ({batch_size}, {length}), got {_tensor_in_words(token_logits)}"
+        f"shape ({batch_size}, {length}), got {_tensor_described(token_logits)}"
     )
 
 
-def _check_token_labels(class_count: int, batch: Batch) -> None:
+def _check_token_labels(vocabulary_size: int, batch: Batch) -> None:
     """Check that labels are -100 or classes of the outputs: tokens of the vocabulary."""
     token_labels = batch.targets.to(torch.int64)
-    is_class = (token_labels >= 0) & (token_labels < class_count)
-    is_strange = ~is_class & (token_labels != IGNORED)
-    if is_strange.any():
-        strange_row, strange_column = is_strange.nonzero()[0].tolist()
-        strange_label = int(token_labels[strange_row, strange_column])
+    is_class = (token_labels >= 0) & (token_labels < vocabulary_size)
+    is_outside = ~is_class & (token_labels != IGNORED)
+    if is_outside.any():
+        first_outside = _first_target_described(token_labels, is_outside, batch)
         raise InputError(
-            f"label {strange_label} at {_rows_in_words([strange_row], batch)} is outside 0 … "
-            f"{class_count - 1}, the vocabulary; a token that must not count has label -100"
+            f"label {first_outside} is outside 0 … {vocabulary_size - 1}, the vocabulary; a token "
+            "that must not count has label -100"
         )
 
 
-def _checked_binary_logits(output: object, batch: Batch) -> Tensor:
+def _checked_logits_of_labels(output: object, batch: Batch) -> Tensor:
     """Check that a model's output is one logit for each target, and each target 0 or 1."""
     binary_logits = unwrapped(output)
     binary_targets = batch.targets
     if (
-        not _is_floating(binary_logits, 1, 2)
+        not _is_floating_tensor(binary_logits, 1, 2)
         or binary_logits.shape != binary_targets.shape
         or not binary_logits.numel()
     ):
         raise InputError(
             "the model must return one logit for each label, of shape "
-            f"{tuple(binary_targets.shape)} as the targets, got {_tensor_in_words(binary_logits)}"
+            f"{tuple(binary_targets.shape)} as the targets, got {_tensor_described(binary_logits)}"
         )
     is_binary = (binary_targets == 0) | (binary_targets == 1)
     if not is_binary.all():
-        strange_target = binary_targets[~is_binary][0].item()
-        strange_row = int((~is_binary).nonzero()[0, 0])
-        raise InputError(
-            f"targets of several labels must be 0 or 1, got {strange_target} at "
-            f"{_rows_in_words([strange_row], batch)}"
-        )
+        first_outside = _first_target_described(binary_targets, ~is_binary, batch)
+        raise InputError(f"targets of several labels must be 0 or 1, got {first_outside}")
     return binary_logits.reshape(len(binary_targets), -1)
 
 
-def _checked_signal_values(signal_values: object, signal: str, examples: int) -> Tensor:
+def _checked_signal_values(signal_values: object, name_of_signal: str, batch_size: int) -> Tensor:
     """Check that a callable signal returned one real number for each example."""
     if (
         isinstance(signal_values, Tensor)
-        and signal_values.shape == (examples,)
+        and signal_values.shape == (batch_size,)
         and not signal_values.is_complex()
     ):
         return signal_values.detach()
     raise InputError(
-        f"signal {signal} must return a tensor of real numbers of shape ({examples},) for a batch "
-        f"of {examples}, got {_tensor_in_words(signal_values)}; use reduction='none' in losses"
+        f"signal {name_of_signal} must return a tensor of real numbers of shape ({batch_size},) "
+        f"for a batch of {batch_size}, got {_tensor_described(signal_values)}; use "
+        "reduction='none' in losses"
     )
 
 
-def check_nan(scores: FloatArray, example_ids: AnyArray, signal: str) -> None:
+def check_nan_scores(scores: FloatArray, example_ids: AnyArray, signal: str) -> None:
     """Check that every score is a number."""
-    nan_rows = np.flatnonzero(np.isnan(scores))
-    if nan_rows.size:
+    rows_of_nan = np.flatnonzero(np.isnan(scores))
+    if rows_of_nan.size:
         raise InputError(
-            f"{signal} is NaN for {nan_rows.size} of {scores.size} examples, "
-            f"{_ids_in_words(example_ids[nan_rows])}: look for a diverged model, an overflow in "
-            "half precision (model.float()) or bad inputs"
+            f"{signal} is NaN for {rows_of_nan.size} of {scores.size} examples, "
+            f"{_ids_described(example_ids[rows_of_nan])}: look for a diverged model, an overflow "
+            "in half precision (model.float()) or bad inputs"
         )
 
 
@@ -309,45 +299,52 @@ def check_alone(
         )
 
 
-def check_ties(scores: FloatArray, signal: str) -> None:
+def check_tied_scores(scores: FloatArray, signal: str) -> None:
     """Check that rounding has not made too many scores equal: an audit cannot tell these apart."""
-    distinct_values, counts = np.unique(scores, return_counts=True)
-    tied_examples = int(counts[counts > 1].sum())
+    distinct_values, examples_by_value = np.unique(scores, return_counts=True)
+    tied_examples = int(examples_by_value[examples_by_value > 1].sum())
     if tied_examples <= _MOST_TIED_SHARE * scores.size:
         return
-    position = int(np.argmax(counts))
-    most_frequent = distinct_values[position] + 0.0
+    most_frequent_place = int(np.argmax(examples_by_value))
+    most_frequent = distinct_values[most_frequent_place] + 0.0
     raise InputError(
         f"{tied_examples} of {scores.size} examples share their {signal} with another "
-        f"({counts[position]} are exactly {most_frequent:g}), so that no audit can tell them "
-        "apart: compute it from logits in float32 or float64 (model.float(), no autocast), drop "
-        "duplicates, and for classes use signal='logit_margin', which does not round to 0 as "
-        "losses do; pass as reference the model as it was before training; return integers if "
-        "values are meant to repeat"
+        f"({examples_by_value[most_frequent_place]} are exactly {most_frequent:g}), so that no "
+        "audit can tell them apart: compute it from logits in float32 or float64 (model.float(), "
+        "no autocast), drop duplicates, and for classes use signal='logit_margin', which does not "
+        "round to 0 as losses do; pass as reference the model as it was before training; return "
+        "integers if values are meant to repeat"
     )
 
 
-def _is_floating(value: object, *dimensions: int) -> TypeGuard[Tensor]:
+def _is_floating_tensor(value: object, *dimensions: int) -> TypeGuard[Tensor]:
     return isinstance(value, Tensor) and value.is_floating_point() and value.ndim in dimensions
 
 
-def _tensor_in_words(value: object) -> str:
+def _tensor_described(value: object) -> str:
     if isinstance(value, Tensor):
         return f"{value.dtype} of shape {tuple(value.shape)}"
     return type(value).__name__
 
 
-def _rows_in_words(batch_rows: list[int], batch: Batch) -> str:
-    row_positions = batch.first_row + np.array(batch_rows)
-    if batch.ids is None or row_positions[-1] >= len(batch.ids):
-        return _ids_in_words(row_positions)
-    return _ids_in_words(batch.ids[row_positions])
+def _first_target_described(targets: Tensor, is_refused: Tensor, batch: Batch) -> str:
+    """Return the first target that is refused, and the example that it is of."""
+    first_refused_target = targets[is_refused][0].item()
+    row_of_target, *_ = is_refused.nonzero()[0].tolist()
+    return f"{first_refused_target} at {_rows_described([row_of_target], batch)}"
 
 
-def _ids_in_words(example_ids: AnyArray) -> str:
-    first_ids = ", ".join(map(str, example_ids[:_MOST_LISTED_IDS]))
+def _rows_described(batch_rows: list[int], batch: Batch) -> str:
+    rows_in_data = batch.first_row + np.array(batch_rows)
+    if batch.ids is None or rows_in_data[-1] >= len(batch.ids):
+        return _ids_described(rows_in_data)
+    return _ids_described(batch.ids[rows_in_data])
+
+
+def _ids_described(example_ids: AnyArray) -> str:
+    listed_ids = ", ".join(map(str, example_ids[:_MOST_LISTED_IDS]))
     if len(example_ids) == 1:
-        return f"id {first_ids}"
+        return f"id {listed_ids}"
     if len(example_ids) > _MOST_LISTED_IDS:
-        return f"ids {first_ids}, …"
-    return f"ids {first_ids}"
+        return f"ids {listed_ids}, …"
+    return f"ids {listed_ids}"

@@ -313,16 +313,16 @@ def test_an_interrupted_score_answers_no_later_question(
     slow = NOISY + "def score(outputs):\n    time.sleep(0.3)\n    return np.asarray(outputs)\n"
     with load_case(written(tmp_path, slow)) as case:
         one = case.run._workers[0]
-        answer = one._next_answer
+        answer = one._next_worker_answer
 
         def interrupted(*_: Any) -> Any:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(one, "_next_answer", interrupted)
+        monkeypatch.setattr(one, "_next_worker_answer", interrupted)
         assert case.score is not None
         with pytest.raises(KeyboardInterrupt):
             case.score(np.zeros(3))
-        monkeypatch.setattr(one, "_next_answer", answer)
+        monkeypatch.setattr(one, "_next_worker_answer", answer)
         assert isinstance(case.run(case.d1, np.random.default_rng(0)), float)
 
 

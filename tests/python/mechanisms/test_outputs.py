@@ -299,7 +299,23 @@ def test_words_that_would_be_too_many_features_are_refused() -> None:
         features_of(outputs)
 
 
-@pytest.mark.parametrize("content", [b"", b"abc", pack([1, 2])[:-3], pack("a")[:8] + b'["tuple"]'])
+def packed_header(header: bytes) -> bytes:
+    return len(header).to_bytes(8, "big") + header
+
+
+NO_MESSAGES = {
+    "empty": b"",
+    "short": b"abc",
+    "cut short": pack([1, 2])[:-3],
+    "no elements": packed_header(b'["tuple"]'),
+    "endless": b"\xff" * 8 + b"[",
+    "division by zero": packed_header(b'["fraction", "0x1", "0x0"]'),
+    "no decimal": packed_header(b'["decimal", "one"]'),
+    "negative shape": packed_header(b'["array", "<f8", [-1]]') + bytes(8),
+}
+
+
+@pytest.mark.parametrize("content", NO_MESSAGES.values(), ids=NO_MESSAGES)
 def test_bytes_that_are_no_message_are_refused(content: bytes) -> None:
     with pytest.raises(ValueError, match="packed"):
         unpack(content)

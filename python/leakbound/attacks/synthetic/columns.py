@@ -30,7 +30,7 @@ _BLANKS: Mapping[ColumnKind, object] = {
 _LEAST_P_VALUE = 1e-6
 
 
-def row_count(table: TableColumns) -> int:
+def row_count_of_table(table: TableColumns) -> int:
     """Return how many rows a table has."""
     first_column = next(iter(table.values()))
     return first_column.missing.size
@@ -39,21 +39,25 @@ def row_count(table: TableColumns) -> int:
 def same_columns(tables: Mapping[str, TableColumns]) -> tuple[str, ...]:
     """Check that tables have the same columns, in any order, and return those of the first."""
     (first_table, first_columns), *other_tables = tables.items()
-    for table, columns in other_tables:
-        _check_none_missing(table, missing_names=first_columns.keys() - columns.keys())
-        _check_none_missing(first_table, missing_names=columns.keys() - first_columns.keys())
+    for table_name, columns_of_table in other_tables:
+        _check_no_missing_columns(
+            table_name, missing_names=first_columns.keys() - columns_of_table.keys()
+        )
+        _check_no_missing_columns(
+            first_table, missing_names=columns_of_table.keys() - first_columns.keys()
+        )
     return tuple(first_columns)
 
 
-def _check_none_missing(table: str, *, missing_names: Collection[str]) -> None:
+def _check_no_missing_columns(table_name: str, *, missing_names: Collection[str]) -> None:
     """Refuse a table that lacks columns of another."""
     if not missing_names:
         return
     verb = "has"
-    if table.endswith("s"):
+    if table_name.endswith("s"):
         verb = "have"
     listed_names = named(sorted(missing_names))
-    raise InputError(f"{table} {verb} no column {listed_names}: columns must match")
+    raise InputError(f"{table_name} {verb} no column {listed_names}: columns must match")
 
 
 def pooled(
@@ -78,16 +82,16 @@ def pooled(
         key=lambda precision: precision.itemsize,
     )
     if coarser_precision != DOUBLE:
-        return _rounded(pooled_column, coarser_precision)
-    former_precision = _former_precision(member_column, nonmember_column)
+        return _rounded_numbers_of(pooled_column, coarser_precision)
+    former_precision = _former_precision_of_numbers(member_column, nonmember_column)
     if former_precision is None:
-        former_precision = _double_beside_exact(member_column, nonmember_column)
+        former_precision = _double_beside_exact_integers(member_column, nonmember_column)
     if former_precision is None:
         return pooled_column
-    return _rounded(pooled_column, former_precision)
+    return _rounded_numbers_of(pooled_column, former_precision)
 
 
-def _rounded(number_column: Column, precision: np.dtype[np.generic]) -> Column:
+def _rounded_numbers_of(number_column: Column, precision: np.dtype[np.generic]) -> Column:
     """Return numbers in a coarser precision, where it has them."""
     with np.errstate(over="ignore"):
         rounded_numbers = number_column.values.astype(precision).astype(np.float64)
@@ -96,15 +100,23 @@ def _rounded(number_column: Column, precision: np.dtype[np.generic]) -> Column:
     return replace(number_column, values=finite_numbers, precision=precision)
 
 
-def _former_precision(members: Column, nonmembers: Column) -> np.dtype[np.generic] | None:
+def _former_precision_of_numbers(
+    members: Column, nonmembers: Column
+) -> np.dtype[np.generic] | None:
     """Return the precision that all numbers of one of the tables were once held in."""
     if not members.kind == nonmembers.kind == "number":
         return None
-    numbers_by_table = [column.values[~column.missing] for column in (members, nonmembers)]
-    total_number_count = sum(numbers.size for numbers in numbers_by_table)
+    numbers_by_table = [
+        column_of_table.values[~column_of_table.missing]
+        for column_of_table in (members, nonmembers)
+    ]
+    total_number_count = sum(numbers_of_table.size for numbers_of_table in numbers_by_table)
     for precision in (*_COARSE_PRECISIONS, DOUBLE):
         with np.errstate(over="ignore"):
-            finer_counts = [_count_finer(numbers, precision) for numbers in numbers_by_table]
+            finer_counts = [
+                _count_of_finer_numbers(numbers_of_table, precision)
+                for numbers_of_table in numbers_by_table
+            ]
         total_finer_count = max(finer_counts)
         if total_finer_count == 0 or min(finer_counts) > 0:
             continue
@@ -118,24 +130,26 @@ def _former_precision(members: Column, nonmembers: Column) -> np.dtype[np.generi
     return None
 
 
-def _count_finer(numbers: GenericArray, precision: np.dtype[np.generic]) -> int:
+def _count_of_finer_numbers(numbers_of_table: GenericArray, precision: np.dtype[np.generic]) -> int:
     """Return how many numbers a type does not hold."""
-    rounded_numbers: GenericArray = numbers.astype(precision)
-    if numbers.dtype == object:  # compared exactly, as Python does
+    rounded_numbers: GenericArray = numbers_of_table.astype(precision)
+    if numbers_of_table.dtype == object:  # compared exactly, as Python does
         rounded_numbers = rounded_numbers.astype(np.float64).astype(object)
-    return int((rounded_numbers != numbers).sum())
+    return int((rounded_numbers != numbers_of_table).sum())
 
 
-def _double_beside_exact(members: Column, nonmembers: Column) -> np.dtype[np.generic] | None:
+def _double_beside_exact_integers(
+    members: Column, nonmembers: Column
+) -> np.dtype[np.generic] | None:
     """Return double precision where one side has integers that the other may have rounded."""
     if members.is_exact == nonmembers.is_exact:
         return None
-    inexact = members
+    inexact_column = members
     if members.is_exact:
-        inexact = nonmembers
-    if inexact.kind != "number":
+        inexact_column = nonmembers
+    if inexact_column.kind != "number":
         return None
-    largest_magnitude = np.abs(inexact.values).max(initial=0)
+    largest_magnitude = np.abs(inexact_column.values).max(initial=0)
     if largest_magnitude < WHOLE:
         return None
     return DOUBLE
@@ -145,30 +159,33 @@ def joined(columns_of_tables: list[Column]) -> Column:
     """Put one column of several tables under each other, as the kind that all have in common."""
     if len(columns_of_tables) == 1:
         return columns_of_tables[0]
-    distinct_kinds = {column.kind for column in columns_of_tables} - {"empty"}
+    distinct_kinds = {column_of_table.kind for column_of_table in columns_of_tables} - {"empty"}
     # Dates with a time zone are those of UTC.
     if distinct_kinds == {"date", "zoned"}:
         distinct_kinds = {"date"}
-    is_missing = np.concatenate([column.missing for column in columns_of_tables])
-    missing_marks = Counter[str]()
-    for column in columns_of_tables:
-        missing_marks.update(column.marks)
+    is_missing = np.concatenate([column_of_table.missing for column_of_table in columns_of_tables])
+    marks_of_missing = Counter[str]()
+    for column_of_table in columns_of_tables:
+        marks_of_missing.update(column_of_table.marks)
     # Words are the kind that any two others share.
     if len(distinct_kinds) > 1:
-        joined_words = np.concatenate([column.as_words() for column in columns_of_tables])
-        return Column(joined_words, is_missing, kind="word", marks=missing_marks)
+        joined_words = np.concatenate(
+            [column_of_table.as_words() for column_of_table in columns_of_tables]
+        )
+        return Column(joined_words, is_missing, kind="word", marks=marks_of_missing)
     common_kind: ColumnKind = "empty"
     if distinct_kinds:
         common_kind = distinct_kinds.pop()
-    any_column_exact = any(column.is_exact for column in columns_of_tables)
+    any_column_exact = any(column_of_table.is_exact for column_of_table in columns_of_tables)
     values_of_tables = [
-        _values_as(common_kind, column, exact=any_column_exact) for column in columns_of_tables
+        _values_of_kind(common_kind, column_of_table, exact=any_column_exact)
+        for column_of_table in columns_of_tables
     ]
     joined_values = np.concatenate(values_of_tables)
-    return Column(joined_values, is_missing, common_kind, marks=missing_marks)
+    return Column(joined_values, is_missing, common_kind, marks=marks_of_missing)
 
 
-def _values_as(kind: ColumnKind, column: Column, *, exact: bool) -> AnyArray:
+def _values_of_kind(kind: ColumnKind, column: Column, *, exact: bool) -> AnyArray:
     """Return values as a column of some kind has them; an empty column has blanks."""
     blank_value = _BLANKS.get(kind, np.str_(""))
     if exact:

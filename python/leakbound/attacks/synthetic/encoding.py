@@ -16,7 +16,7 @@ from leakbound._base.streams import Purpose
 from leakbound._base.tables import Column
 from leakbound._base.text import marked, settled, suspicion, taken_as_words
 from leakbound._base.types import BoolArray, FloatArray, IntArray
-from leakbound.attacks.synthetic.columns import TableColumns, joined, row_count
+from leakbound.attacks.synthetic.columns import TableColumns, joined, row_count_of_table
 from leakbound.errors import InputError
 
 MOST_ONE_HOT = 8  # words of a column with a coordinate each; of more, each has a random vector
@@ -65,10 +65,10 @@ def coordinates(
     synthetic one: numbers are in units of their spread there, if they vary there, and columns of
     many words need a word that is also there.
     """
-    audited_row_count = row_count(tables[0])
+    audited_row_count = row_count_of_table(tables[0])
     synthetic_row_count = None
     if synthetic:
-        synthetic_row_count = row_count(tables[1])
+        synthetic_row_count = row_count_of_table(tables[1])
     coordinates_of_columns: list[FloatArray] = []
     codes_of_columns: list[IntArray] = []
     column_of_dimensions: list[str] = []
@@ -127,7 +127,7 @@ def digests(
 
     Without `names`, in all columns that vary among the records of the first table.
     """
-    audited_row_count = row_count(tables[0])
+    audited_row_count = row_count_of_table(tables[0])
     content_of_columns = list[NDArray[np.uint8]]()
     for column_name in tables[0]:
         column_of_tables = _column_of_each_table(tables, column_name, codes)

@@ -12,7 +12,7 @@ import numpy as np
 from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, IntArray
-from leakbound.attacks.synthetic.neighbours import nearest, some
+from leakbound.attacks.synthetic.neighbours import nearest, random_rows
 from leakbound.attacks.synthetic.tables import Tables
 
 MOST_COMPARED_RECORDS = 5_000  # records of each kind whose distances are looked at
@@ -76,16 +76,20 @@ def similarity(tables: Tables, member: BoolArray) -> Similarity:
     copies_of_members = np.count_nonzero(members_at_point[copied_points])
     copies_of_nonmembers = np.count_nonzero(nonmembers_at_point[copied_points])
     rng = Purpose.SYNTHETIC_METRICS.rng(tables.seed)
-    compared_synthetic = some(tables.synthetic, MOST_COMPARED_RECORDS, rng)
+    compared_synthetic = random_rows(tables.synthetic, MOST_COMPARED_RECORDS, rng)
     member_coordinates = tables.points[tables.place[member]]
     nonmember_coordinates = tables.points[tables.place[~member]]
     # As many members as non-members: the closest of more records is closer.
     compared_size = min(len(member_coordinates), len(nonmember_coordinates), MOST_COMPARED_RECORDS)
-    to_members = _closest_record(some(member_coordinates, compared_size, rng), compared_synthetic)
-    to_nonmembers = _closest_record(
-        some(nonmember_coordinates, compared_size, rng), compared_synthetic
+    to_members = _closest_record(
+        random_rows(member_coordinates, compared_size, rng), compared_synthetic
     )
-    correlation_differences = _correlations(member_coordinates) - _correlations(compared_synthetic)
+    to_nonmembers = _closest_record(
+        random_rows(nonmember_coordinates, compared_size, rng), compared_synthetic
+    )
+    correlation_differences = _correlations_of_coordinates(
+        member_coordinates
+    ) - _correlations_of_coordinates(compared_synthetic)
     return Similarity(
         copies_of_members=float(copies_of_members / len(tables.copied)),
         copies_of_nonmembers=float(copies_of_nonmembers / len(tables.copied)),
@@ -95,7 +99,7 @@ def similarity(tables: Tables, member: BoolArray) -> Similarity:
         distance_to_nonmembers=to_nonmembers.median_distance,
         ratio_to_members=to_members.median_ratio,
         ratio_to_nonmembers=to_nonmembers.median_ratio,
-        marginals=_marginals(member_coordinates, tables.synthetic),
+        marginals=_similarity_of_marginals(member_coordinates, tables.synthetic),
         correlations=1 - float(np.abs(correlation_differences).mean()) / 2,
     )
 
@@ -141,7 +145,9 @@ def _closest_record(records: FloatArray, synthetic: FloatArray) -> _ClosestRecor
     return _ClosestRecord(float(np.median(closest_distances)), float(np.median(distance_ratios)))
 
 
-def _marginals(member_coordinates: FloatArray, synthetic_coordinates: FloatArray) -> float:
+def _similarity_of_marginals(
+    member_coordinates: FloatArray, synthetic_coordinates: FloatArray
+) -> float:
     """Return 1 minus the mean Kolmogorov–Smirnov distance of coordinates."""
     with needs("ml", "similarity metrics"):
         from scipy.stats import ks_2samp
@@ -151,7 +157,7 @@ def _marginals(member_coordinates: FloatArray, synthetic_coordinates: FloatArray
     return 1 - float(kolmogorov_smirnov_distances.mean())
 
 
-def _correlations(coordinates: FloatArray) -> FloatArray:
+def _correlations_of_coordinates(coordinates: FloatArray) -> FloatArray:
     """Return the correlations of different coordinates; 0 for those that do not vary."""
     if coordinates.shape[1] == 1:
         return np.zeros(1)

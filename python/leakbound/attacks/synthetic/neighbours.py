@@ -153,7 +153,7 @@ class _PointGroups:
         return candidate_indices, gap_to_last_candidate < 4 * product_errors
 
 
-def some(rows_to_draw_from: AnyArray, most_rows: int, rng: np.random.Generator) -> AnyArray:
+def random_rows(rows_to_draw_from: AnyArray, most_rows: int, rng: np.random.Generator) -> AnyArray:
     """Return at most so many of the rows, at random and in their order."""
     if len(rows_to_draw_from) <= most_rows:
         return rows_to_draw_from

@@ -24,16 +24,16 @@ def isolated(tables: Tables, member: BoolArray) -> BoolArray:
         Records and synthetic table, and which records are members.
     """
     members_at_point = np.bincount(tables.place[member], minlength=len(tables.points))
-    nearest_members = _two_nearest_members(tables, members_at_point)
+    two_nearest_members = _two_nearest_member_points(tables, members_at_point)
     isolates_member = np.zeros(len(tables.points), dtype=np.bool_)
     isolates_other = isolates_member.copy()
     # 1. Synthetic records near to one member, and half as near to the next.
-    log_member_distances = log_distance(nearest_members.distances)
-    nearest_member_points = nearest_members.indices[:, 0]
+    log_member_distances = log_distance(two_nearest_members.distances)
+    nearest_member_points = two_nearest_members.indices[:, 0]
     log_distance_ratios = log_member_distances[:, 1] - log_member_distances[:, 0]
-    isolates_nearest = log_distance_ratios >= LOG_TWICE
-    isolates_nearest &= members_at_point[nearest_member_points] == 1
-    isolates_member[nearest_member_points[isolates_nearest]] = True
+    isolates_nearest_member = log_distance_ratios >= LOG_TWICE
+    isolates_nearest_member &= members_at_point[nearest_member_points] == 1
+    isolates_member[nearest_member_points[isolates_nearest_member]] = True
     # 2. Those near to somebody held out, and half as near to any member.
     points_near_synthetic = tables.of_synthetic
     log_nearest_member_distances = log_member_distances[:, :1]
@@ -49,27 +49,27 @@ def isolated(tables: Tables, member: BoolArray) -> BoolArray:
         )
     # 3. Values that nobody else has.
     for identifying_column in identifying_columns(tables, members_at_point):
-        members_sharing = identifying_column.people_sharing(members_at_point)
-        isolates_member |= identifying_column.in_synthetic & (members_sharing == 1)
-        isolates_other |= identifying_column.in_synthetic & (members_sharing == 0)
+        members_sharing_value = identifying_column.people_sharing(members_at_point)
+        isolates_member |= identifying_column.in_synthetic & (members_sharing_value == 1)
+        isolates_other |= identifying_column.in_synthetic & (members_sharing_value == 0)
     return np.where(member, isolates_member[tables.place], isolates_other[tables.place])
 
 
-def _two_nearest_members(tables: Tables, members_at_point: IntArray) -> Neighbours:
+def _two_nearest_member_points(tables: Tables, members_at_point: IntArray) -> Neighbours:
     """Return the two points nearest to each synthetic record at which there are members.
 
     If all members are at one point, this point twice.
     """
     points_near_synthetic = tables.of_synthetic
-    has_members = members_at_point[points_near_synthetic.indices] > 0
-    places_with_members_first = np.argsort(~has_members, axis=1, kind="stable")
-    second_place = min(1, has_members.shape[1] - 1)
-    two_places = places_with_members_first[:, [0, second_place]]
-    nearest_members = points_near_synthetic.at_places(two_places)
-    rows_with_too_few = np.flatnonzero(has_members.sum(axis=1) < 2)
+    has_members_at_neighbour = members_at_point[points_near_synthetic.indices] > 0
+    places_with_members_first = np.argsort(~has_members_at_neighbour, axis=1, kind="stable")
+    second_place = min(1, has_members_at_neighbour.shape[1] - 1)
+    places_of_two_members = places_with_members_first[:, [0, second_place]]
+    nearest_members = points_near_synthetic.at_places(places_of_two_members)
+    rows_with_too_few = np.flatnonzero(has_members_at_neighbour.sum(axis=1) < 2)
     if rows_with_too_few.size:
         member_points = np.flatnonzero(members_at_point)
-        searched_members = nearest(
+        two_searched_members = nearest(
             tables.points[member_points],
             tables.synthetic[rows_with_too_few],
             2,
@@ -78,8 +78,8 @@ def _two_nearest_members(tables: Tables, members_at_point: IntArray) -> Neighbou
         )
         # Of a single point with members, the last place is also the first.
         first_and_last = [0, -1]
-        searched_distances = searched_members.distances[:, first_and_last]
-        searched_points = member_points[searched_members.indices[:, first_and_last]]
-        nearest_members.distances[rows_with_too_few] = searched_distances
-        nearest_members.indices[rows_with_too_few] = searched_points
+        distances_of_searched_members = two_searched_members.distances[:, first_and_last]
+        points_of_searched_members = member_points[two_searched_members.indices[:, first_and_last]]
+        nearest_members.distances[rows_with_too_few] = distances_of_searched_members
+        nearest_members.indices[rows_with_too_few] = points_of_searched_members
     return nearest_members

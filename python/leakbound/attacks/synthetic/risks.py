@@ -57,14 +57,14 @@ def singling_out(tables: Tables) -> Scores:
         points_near_synthetic = tables.of_synthetic
         log_neighbour_distances = log_distance(points_near_synthetic.distances)
         log_distance_ratios = log_neighbour_distances[:, 1] - log_neighbour_distances[:, 0]
-        nearest_points = points_near_synthetic.indices[:, 0]
-        is_isolated = log_distance_ratios >= LOG_TWICE
-        is_isolated &= tables.counts[nearest_points] == 1
-        isolated_points = nearest_points[is_isolated]
-        np.maximum.at(point_scores, isolated_points, log_distance_ratios[is_isolated])
-    for column in identifying_columns(tables, tables.counts):
-        is_unique = column.people_sharing(tables.counts) == 1
-        point_scores[is_unique & column.in_synthetic] += UNIQUE_VALUE_NATS
+        points_nearest_to_synthetic = points_near_synthetic.indices[:, 0]
+        is_isolated_point = log_distance_ratios >= LOG_TWICE
+        is_isolated_point &= tables.counts[points_nearest_to_synthetic] == 1
+        isolated_points = points_nearest_to_synthetic[is_isolated_point]
+        np.maximum.at(point_scores, isolated_points, log_distance_ratios[is_isolated_point])
+    for identifying_column in identifying_columns(tables, tables.counts):
+        is_unique = identifying_column.people_sharing(tables.counts) == 1
+        point_scores[is_unique & identifying_column.in_synthetic] += UNIQUE_VALUE_NATS
     return scored(tables, point_scores, "singling_out")
 
 
@@ -137,9 +137,9 @@ def linkability(tables: Tables) -> Scores:
             neighbours_by_first_half.indices[:, 0] == neighbours_by_second_half.indices[:, 0]
         )
         for neighbours_by_half in (neighbours_by_first_half, neighbours_by_second_half):
-            nearest_distances = neighbours_by_half.distances[:, 0]
-            second_distances = neighbours_by_half.distances[:, 1]
-            is_linked &= second_distances > nearest_distances
+            distances_to_nearest = neighbours_by_half.distances[:, 0]
+            distances_to_second = neighbours_by_half.distances[:, 1]
+            is_linked &= distances_to_second > distances_to_nearest
         first_closeness = closeness(neighbours_by_first_half.distances)
         second_closeness = closeness(neighbours_by_second_half.distances)
         worse_closeness = np.minimum(first_closeness, second_closeness)
@@ -207,8 +207,8 @@ def closeness(distances: FloatArray) -> FloatArray:
         return np.zeros(len(log_neighbour_distances))
     log_distance_ratios = log_neighbour_distances[:, 1:] - log_neighbour_distances[:, :1]
     log_numbers_of_rivals = np.log(np.arange(1, log_neighbour_distances.shape[1]))
-    nats_by_rank = NATS_PER_LOG_RATIO * log_distance_ratios - log_numbers_of_rivals
-    return np.asarray(np.clip(nats_by_rank.max(axis=1), 0.0, MOST_CLOSENESS_NATS))
+    nats_of_next_records = NATS_PER_LOG_RATIO * log_distance_ratios - log_numbers_of_rivals
+    return np.asarray(np.clip(nats_of_next_records.max(axis=1), 0.0, MOST_CLOSENESS_NATS))
 
 
 def _nearest_without_secret(tables: Tables, secret: str) -> Neighbours:
@@ -258,8 +258,8 @@ def _squared_distances_of_candidates(
 
 def _scores_of_secret(tables: Tables, secret: str, nearest_synthetic: Neighbours) -> FloatArray:
     """Return what right guesses of a secret are worth beyond 7 nats, by the nearest record."""
-    guessed_from = tables.joined[nearest_synthetic.indices[:, 0]]
-    is_right_guess, close_shares = _guesses_of_secret(tables, secret, guessed_from)
+    guessed_synthetic_records = tables.joined[nearest_synthetic.indices[:, 0]]
+    is_right_guess, close_shares = _guesses_of_secret(tables, secret, guessed_synthetic_records)
     surprise = -np.log(close_shares)
     closeness_and_surprise = closeness(nearest_synthetic.distances) + surprise
     nats_beyond_chance = np.maximum(closeness_and_surprise - CHANCE_NATS, 0.0)
@@ -282,25 +282,27 @@ def _guesses_of_secret(
     synthetic_code_counts = np.bincount(synthetic_value_codes - MISSING)
     values_as_close = synthetic_code_counts[guessed_value_codes - MISSING]
     if secret in tables.values.ordered:
-        both_have_value = (guessed_value_codes != MISSING) & (true_value_codes != MISSING)
+        have_both_values = (guessed_value_codes != MISSING) & (true_value_codes != MISSING)
         secret_dimension = tables.dimensions(secret)[0]
         synthetic_coordinates = tables.synthetic[:, secret_dimension]
         true_coordinates = tables.points[tables.audited, secret_dimension]
-        absolute_errors = np.abs(
+        errors_of_guesses = np.abs(
             synthetic_coordinates[guessed_synthetic_records] - true_coordinates
         )
-        sorted_coordinates = np.sort(synthetic_coordinates[synthetic_value_codes != MISSING])
-        records_below = np.searchsorted(
-            sorted_coordinates, true_coordinates - absolute_errors, "left"
+        sorted_synthetic_coordinates = np.sort(
+            synthetic_coordinates[synthetic_value_codes != MISSING]
         )
-        records_up_to = np.searchsorted(
-            sorted_coordinates, true_coordinates + absolute_errors, "right"
+        values_below = np.searchsorted(
+            sorted_synthetic_coordinates, true_coordinates - errors_of_guesses, "left"
+        )
+        values_up_to = np.searchsorted(
+            sorted_synthetic_coordinates, true_coordinates + errors_of_guesses, "right"
         )
         values_as_close = np.where(
-            both_have_value, records_up_to - records_below, synthetic_code_counts[0]
+            have_both_values, values_up_to - values_below, synthetic_code_counts[0]
         )
         is_close_guess = values_as_close / synthetic_value_codes.size <= MOST_CLOSE_SHARE
-        is_right_guess |= both_have_value & is_close_guess
+        is_right_guess |= have_both_values & is_close_guess
     close_shares = values_as_close / synthetic_value_codes.size
     return is_right_guess, np.maximum(close_shares, 1 / synthetic_value_codes.size)
 

@@ -15,7 +15,7 @@ from leakbound._base.imports import needs
 from leakbound._base.scores import Scores
 from leakbound._base.streams import Purpose, drawn_folds
 from leakbound._base.types import FloatArray, IntArray
-from leakbound.attacks.synthetic.neighbours import nearest, some
+from leakbound.attacks.synthetic.neighbours import nearest, random_rows
 from leakbound.attacks.synthetic.risks import inference, linkability, singling_out
 from leakbound.attacks.synthetic.tables import NEIGHBOURS, Tables, scored
 
@@ -208,7 +208,7 @@ def density_ratio(tables: Tables) -> Scores:
     reference_points = reference_rows[reference_neighbours.indices]
     is_itself = reference_points == tables.audited[:, None]
     record_multiplicities = tables.counts[reference_points] - is_itself
-    bandwidths = _bandwidths(reference_neighbours.distances, record_multiplicities)
+    bandwidths = _kernel_bandwidths(reference_neighbours.distances, record_multiplicities)
     synthetic_distances = tables.of_audited.distances
     if synthetic_rows.size < len(tables.synthetic):
         synthetic_neighbours = nearest(
@@ -233,10 +233,10 @@ def density_ratio(tables: Tables) -> Scores:
 def _density_rows(tables: Tables, *, size: int, stream: int) -> IntArray:
     """Return which of `size` records a density is estimated from: a random part of many."""
     rng = Purpose.SYNTHETIC_PART.rng(tables.seed, stream)
-    return some(np.arange(size), MOST_DENSITY_RECORDS, rng)
+    return random_rows(np.arange(size), MOST_DENSITY_RECORDS, rng)
 
 
-def _bandwidths(distances: FloatArray, record_multiplicities: IntArray) -> FloatArray:
+def _kernel_bandwidths(distances: FloatArray, record_multiplicities: IntArray) -> FloatArray:
     """Return a column of bandwidths: each record's distance to the fifth nearest other record.
 
     Parameters
@@ -288,7 +288,7 @@ def classifier(tables: Tables, *, folds: int = 5) -> Scores:
         from threadpoolctl import threadpool_limits
     rng = Purpose.SYNTHETIC_FOLDS.rng(tables.seed)
     point_count = len(tables.points)
-    folds = _fewest_folds(point_count, folds)
+    folds = _fewest_classifier_folds(point_count, folds)
     fold_of_point = drawn_folds(rng, point_count, folds)
     decision_values = np.zeros(point_count)
     with threadpool_limits(1):  # trees this small wait for other threads longer than they work
@@ -299,8 +299,10 @@ def classifier(tables: Tables, *, folds: int = 5) -> Scores:
                 continue
             # Equal records are repeated: with weights, each quantile of a column is another sort.
             repeated_training_points = np.repeat(training_points, tables.counts[training_points])
-            drawn_reference_points = some(repeated_training_points, MOST_TRAINING_RECORDS, rng)
-            drawn_synthetic_records = some(
+            drawn_reference_points = random_rows(
+                repeated_training_points, MOST_TRAINING_RECORDS, rng
+            )
+            drawn_synthetic_records = random_rows(
                 np.arange(len(tables.synthetic)), MOST_TRAINING_RECORDS, rng
             )
             training_records = np.concatenate(
@@ -319,7 +321,7 @@ def classifier(tables: Tables, *, folds: int = 5) -> Scores:
     return scored(tables, decision_values, "classifier")
 
 
-def _fewest_folds(size: int, most_folds: int) -> int:
+def _fewest_classifier_folds(size: int, most_folds: int) -> int:
     """Return the fewest folds that leave as many points as a classifier learns from."""
     for folds in range(2, most_folds):
         largest_fold = -(-size // folds)

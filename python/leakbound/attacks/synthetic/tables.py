@@ -28,10 +28,10 @@ from leakbound._base.scores import Scores
 from leakbound._base.streams import Purpose
 from leakbound._base.tables import TableInput, read_columns
 from leakbound._base.types import FloatArray, IntArray
-from leakbound.attacks.reference_models import as_scores
-from leakbound.attacks.synthetic.columns import TableColumns, row_count, same_columns
+from leakbound.attacks.reference_models import scores_of_attack
+from leakbound.attacks.synthetic.columns import TableColumns, row_count_of_table, same_columns
 from leakbound.attacks.synthetic.encoding import coordinates, digests
-from leakbound.attacks.synthetic.neighbours import Neighbours, nearest, some
+from leakbound.attacks.synthetic.neighbours import Neighbours, nearest, random_rows
 from leakbound.errors import OptionError
 
 NEIGHBOURS = 10  # nearest records that attacks look at
@@ -164,14 +164,14 @@ class Tables:
         flag(progress, "progress")
         column_names = same_columns(read)
         seed = seed_of(seed)
-        _check_names("categorical", categorical, column_names)
-        _check_names("secrets", secrets, column_names)
+        _check_named_columns("categorical", categorical, column_names)
+        _check_named_columns("secrets", secrets, column_names)
         # 1. Columns as coordinates; rows of the tables stay in the order given.
         tables = [*read.values()]
         encoded = coordinates(tables, categorical, seed, synthetic=True)
         row_digests = digests(tables, categorical, {*encoded.sources})
-        audited_size = row_count(tables[0])
-        synthetic_size = row_count(tables[1])
+        audited_size = row_count_of_table(tables[0])
+        synthetic_size = row_count_of_table(tables[1])
         # 2. Equal records become one point, in an order of digests of their values: no machine's
         #    last bits change it, and it does not depend on the file of a record or its values.
         synthetic_rows = slice(audited_size, audited_size + synthetic_size)
@@ -265,7 +265,7 @@ class Tables:
     def joined(self) -> IntArray:
         """The synthetic records that halves are compared with, at most 20,000."""
         rng = Purpose.SYNTHETIC_HALVES.rng(self.seed)
-        return some(np.arange(len(self.synthetic)), MOST_LINK_RECORDS, rng)
+        return random_rows(np.arange(len(self.synthetic)), MOST_LINK_RECORDS, rng)
 
     @cached_property
     def of_halves(self) -> tuple[Neighbours, Neighbours]:
@@ -303,7 +303,9 @@ class Tables:
         )
 
 
-def _check_names(option: str, given: Collection[str], column_names: tuple[str, ...]) -> None:
+def _check_named_columns(
+    option: str, given: Collection[str], column_names: tuple[str, ...]
+) -> None:
     """Check that columns that an option names are there."""
     unknown = [name for name in given if name not in column_names]
     if unknown:
@@ -313,4 +315,4 @@ def _check_names(option: str, given: Collection[str], column_names: tuple[str, .
 
 def scored(tables: Tables, values: FloatArray, attack: str) -> Scores:
     """Return the values of points, or of audited ones, as the scores of an attack."""
-    return as_scores(tables.at_records(values), None, attack)
+    return scores_of_attack(tables.at_records(values), None, attack)
