@@ -10,7 +10,9 @@ Anonymeter needs an environment of its own (`pip install anonymeter`):
 import json
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -37,18 +39,23 @@ def visits(rng: np.random.Generator, people: int) -> pd.DataFrame:
     cholesterol = (3.5 + 0.02 * age + rng.normal(0, 0.8, people)).round(2)
     diagnosis_group = age // 12 + ward * 3 + rng.integers(0, 4, people)
     diagnosis_codes = diagnosis_group.astype(int) % 40
+    sex = rng.choice(["f", "m"], people)
+    admission_day = rng.integers(0, 730, people)
+    pressure = 110 + 0.4 * age + rng.normal(0, 12, people)
+    cholesterol[rng.random(people) < 0.15] = np.nan
+    region_codes = rng.integers(0, 25, people)
     return pd.DataFrame(
         {
             "age": age,
-            "ward": np.array(list("ABCDEFG"))[ward],
-            "sex": rng.choice(["f", "m"], people),
-            "admitted": rng.integers(0, 730, people),
+            "ward": pd.Categorical.from_codes(ward, list("ABCDEFG")).astype(str),
+            "sex": sex,
+            "admitted": admission_day,
             "stay": stay,
             "cost": cost,
-            "pressure": (110 + 0.4 * age + rng.normal(0, 12, people)).round(),
-            "cholesterol": np.where(rng.random(people) < 0.15, np.nan, cholesterol),
+            "pressure": pressure.round(),
+            "cholesterol": cholesterol,
             "diagnosis": [f"I{code:02d}" for code in diagnosis_codes],
-            "region": [f"R{code:02d}" for code in rng.integers(0, 25, people)],
+            "region": [f"R{code:02d}" for code in region_codes],
         }
     )
 
@@ -95,6 +102,11 @@ def table_path(folder: Path, generator: int, file: int, table: str) -> Path:
     return folder / f"{generator}-{file}-{table}.csv"
 
 
+def path_of_halves(folder: Path) -> Path:
+    """Return where the columns of each half are, which linkability attacks take."""
+    return folder / "halves.json"
+
+
 def write(folder: Path) -> None:
     """Write tables, and print in how many files each risk has a certified count."""
     import leakbound as lb
@@ -117,10 +129,10 @@ def write(folder: Path) -> None:
             if halves is None:
                 real_people = pd.concat([members, others])
                 halves = Tables.of(real_people, synthetic, seed=file).halves
-        files_above_0 = (np.array(certified_counts) > 0).sum(axis=0).tolist()
+        files_above_0 = np.count_nonzero(certified_counts, axis=0).tolist()
         mean_counts = np.mean(certified_counts, axis=0)
-        sys.stdout.write(f"{title}: certified in {files_above_0} of {FILES}, mean {mean_counts}\n")
-    (folder / "halves.json").write_text(json.dumps(halves), encoding="utf-8")
+        print(f"{title}: certified in {files_above_0} of {FILES}, mean {mean_counts}")
+    path_of_halves(folder).write_text(json.dumps(halves), encoding="utf-8")
 
 
 def evaluators(
@@ -148,22 +160,20 @@ def evaluators(
 
 def read(folder: Path) -> None:
     """Print in how many files the 95 % interval of each of Anonymeter's risks is above 0."""
-    halves = json.loads((folder / "halves.json").read_text(encoding="utf-8"))
+    halves = json.loads(path_of_halves(folder).read_text(encoding="utf-8"))
     for number, title in enumerate(GENERATORS):
-        files_above_0: dict[str, int] = {}
+        files_above_0 = Counter[str]()
         for file in range(FILES):
             tables = {}
             for name in ("members", "others", "made"):
                 tables[name] = pd.read_csv(table_path(folder, number, file, name))
             for attack, evaluator, options in evaluators(tables, halves):
-                files_above_0.setdefault(attack, 0)
-                try:
+                lower_limit = 0.0
+                with suppress(RuntimeError):  # it found no query
                     evaluator.evaluate(**options)
                     lower_limit, _ = evaluator.risk(confidence_level=0.95).ci
-                    files_above_0[attack] += lower_limit > 0
-                except RuntimeError:  # it found no query
-                    continue
-        sys.stdout.write(f"{title}: {files_above_0} of {FILES}\n")
+                files_above_0[attack] += lower_limit > 0
+        print(f"{title}: {dict(files_above_0)} of {FILES}")
 
 
 def guess() -> None:
@@ -172,7 +182,7 @@ def guess() -> None:
     is_right = anonymeter.evaluate_inference_guesses(
         guesses=pd.Series([-1.0]), secrets=pd.Series([50.0]), regression=True
     )
-    sys.stdout.write(f"a guess of -1 where the secret is 50 counts as right: {bool(is_right[0])}\n")
+    print(f"a guess of -1 where the secret is 50 counts as right: {bool(is_right[0])}")
 
 
 if __name__ == "__main__":

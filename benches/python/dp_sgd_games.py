@@ -9,10 +9,10 @@ Usage: python benches/python/dp_sgd_games.py [--games 4] [--epsilon 8 4 2] [--st
 """
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 import leakbound as lb
 from leakbound.audits.dp_sgd.audit import audit_dp_sgd
@@ -93,12 +93,10 @@ def main() -> None:
             play(family, noise=noise, canaries=options.canaries, seed=seed)
             for seed in range(options.games)
         ]
-        sys.stdout.write(f"true ε {epsilon:g}, noise multiplier {noise:.4g}\n")
-        for name in games[0]:
-            epsilons = [game[name] for game in games]
-            lowest = min(epsilons)
-            highest = max(epsilons)
-            sys.stdout.write(f"  {name}: {np.mean(epsilons):.2f} ({lowest:.2f}, {highest:.2f})\n")
+        print(f"true ε {epsilon:g}, noise multiplier {noise:.4g}")
+        for name, epsilons in pd.DataFrame(games).items():
+            mean = epsilons.mean()
+            print(f"  {name}: {mean:.2f} ({epsilons.min():.2f}, {epsilons.max():.2f})")
 
 
 if __name__ == "__main__":

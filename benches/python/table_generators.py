@@ -75,7 +75,7 @@ def main() -> None:
                 nonmembers=(PEOPLE.values[held_out], PEOPLE.labels[held_out]),
                 options=options,
             )
-            sys.stdout.write(f"{generator.__name__}\n{report}\n")
+            print(f"{generator.__name__}\n{report}")
 
 
 if __name__ == "__main__":

@@ -97,13 +97,7 @@ _CLAIMS: tuple[Claim, ...] = (lb.PureDP(), lb.ApproxDP(delta=DELTA))
 @cache
 def installed() -> dict[str, peers.Audit]:
     """Return the audits of other packages that can be imported."""
-    found: dict[str, peers.Audit] = {}
-    for load in (peers.jax_privacy, peers.opake):
-        try:
-            found |= load()
-        except ImportError as error:
-            peers.say(f"({load.__name__} does not take part: {error})")
-    return found
+    return peers.importable(peers.jax_privacy, peers.opake)
 
 
 class Peer:
@@ -356,15 +350,15 @@ def main() -> None:
         seeds = 200
         claims = _CLAIMS
     for table in tables(sizes, seeds=given.seeds or seeds, claims=claims, **options):
-        peers.say(shown(table))
+        print(shown(table))
     if given.whole:
         judged_rows = chain(counted(**options), slow(**options))
-        peers.say(false_claims(joined(judged_rows)))
+        print(false_claims(joined(judged_rows)))
         return
     stored_rows = stored()
-    peers.say(f"Stored rows of other packages:\n\n{shown(stored_rows)}")
-    peers.say("False claims, at 95 % confidence, so 5 % at most; exact limits:\n")
-    peers.say(false_claims(joined([*known(**options), stored_rows])))
+    print(f"Stored rows of other packages:\n\n{shown(stored_rows)}")
+    print("False claims, at 95 % confidence, so 5 % at most; exact limits:\n")
+    print(false_claims(joined([*known(**options), stored_rows])))
 
 
 if __name__ == "__main__":

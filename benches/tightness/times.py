@@ -74,8 +74,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     given = parser.parse_args()
     _core.set_threads(1)
-    peers.say(f"| game | examples | argsort | {' | '.join(_CLAIMS)} |")
-    peers.say(f"|---|--:|--:|{'--:|' * len(_CLAIMS)}")
+    print(f"| game | examples | argsort | {' | '.join(_CLAIMS)} |")
+    print(f"|---|--:|--:|{'--:|' * len(_CLAIMS)}")
     for name, game in _GAMES.items():
         for m in given.sizes:
             seeds = given.seeds
@@ -85,7 +85,7 @@ def main() -> None:
             cells = []
             for default, outside_in in zip(of_audits[::2], of_audits[1::2], strict=True):
                 cells.append(f"{default:,.1f} ({outside_in:,.1f})")
-            peers.say(f"| {name} | {m:,} | {sorting:,.1f} | {' | '.join(cells)} |")
+            print(f"| {name} | {m:,} | {sorting:,.1f} | {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":

@@ -121,7 +121,7 @@ def beside_fixed(game: Any, m: int, claim: Claim, seeds: int) -> dict[str, float
 def _print_table(header: str, rows: Rows) -> None:
     """Print a table: means of two kinds or three, and the default's share of the best."""
     columns = header.count("|") + 1
-    peers.say(f"\n| {header} |\n|{'---|' * columns}")
+    print(f"\n| {header} |\n|{'---|' * columns}")
     for name, mean_bounds in rows:
         best = mean_bounds["best"]
         share_of_best = math.nan
@@ -129,7 +129,7 @@ def _print_table(header: str, rows: Rows) -> None:
             share_of_best = mean_bounds["default"] / best
         numbers = [*mean_bounds.values(), share_of_best]
         cells = " | ".join(f"{number:.2f}" for number in numbers)
-        peers.say(f"| {name} | {cells} |")
+        print(f"| {name} | {cells} |")
 
 
 @dataclass(frozen=True, kw_only=True)
