@@ -28,7 +28,7 @@ from leakbound.torch import score
 from leakbound.torch.device import reproducible
 from panoramia_run import small_images
 from real_data import fashion_mnist
-from training import Recipe, Ticks
+from training import Recipe
 
 CANARIES = 300
 POOL = 600
@@ -121,7 +121,7 @@ def blends(pool: Pool, seed: int) -> Canaries:
     rng = np.random.default_rng([seed, 2])
     shuffled_rows = rng.permutation(len(inputs))
     pairs = shuffled_rows[: 2 * CANARIES].reshape(CANARIES, 2)
-    random_labels = rng.choice(np.unique(labels), CANARIES)
+    random_labels = rng.choice(np.unique(labels), size=CANARIES)
     return canaries_of(
         "blends",
         inputs=inputs[pairs].mean(axis=1),
@@ -139,7 +139,6 @@ def reference_model(recipe: Recipe, pool: Pool, epochs: int, seed: int) -> nn.Mo
         examples,
         [epochs],
         REFERENCE_SEED_OFFSET + seed,
-        Ticks(progress=None, total=epochs),
     )
     return model.network.eval()
 
@@ -308,7 +307,6 @@ def bounds(task: Task, kind: Kind, seed: int) -> Iterator[float]:
         training_data,
         [task.epochs],
         seed,
-        Ticks(progress=None, total=task.epochs),
     )
     canary_inputs = torch.from_numpy(made.x)
     canary_labels = torch.from_numpy(made.y)

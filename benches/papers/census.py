@@ -54,13 +54,15 @@ class Census:
     def sample(self, n: int, *, seed: int) -> Samples:
         """Draw people."""
         rng = generator("demos/census", seed)
-        age = np.clip(rng.normal(42, 13, n), 18, 90).round()
-        schooling = np.clip(rng.normal(10, 2.6, n), 1, 16).round()
-        sex = rng.integers(0, 2, n)
-        occupation = rng.choice(len(OCCUPATIONS), n, p=OCCUPATIONS)
-        hours = np.clip(rng.normal(38 + 0.4 * (schooling - 10), 9), 1, 99).round()
-        weight = 1000 * np.exp(rng.normal(0, 0.4, n))
-        gains_if_any = 500 + 9500 * rng.beta(2, 5, n)
+        age = np.clip(rng.normal(loc=42, scale=13, size=n), a_min=18, a_max=90).round()
+        schooling = np.clip(rng.normal(loc=10, scale=2.6, size=n), a_min=1, a_max=16).round()
+        sex = rng.integers(0, 2, size=n)
+        occupation = rng.choice(len(OCCUPATIONS), size=n, p=OCCUPATIONS)
+        hours = np.clip(
+            rng.normal(loc=38 + 0.4 * (schooling - 10), scale=9), a_min=1, a_max=99
+        ).round()
+        weight = 1000 * np.exp(rng.normal(loc=0, scale=0.4, size=n))
+        gains_if_any = 500 + 9500 * rng.beta(a=2, b=5, size=n)
         has_gains = rng.random(n) < SHARE_WITH_GAINS
         gains = np.where(has_gains, gains_if_any.round(-1), 0)
         log_odds = (

@@ -37,7 +37,7 @@ from leakbound.results import AuditResult
 from leakbound.torch import score
 from leakbound.torch.device import reproducible
 from streams import generator
-from training import Recipe, Ticks, TrainedModel, accuracy
+from training import Recipe, TrainedModel, accuracy
 
 CANARIES, CLEAN = 300, 1200  # of 1,797 digits; the other 297 are the test set
 ERROR = 0.05  # probability that the headline about all models says too much
@@ -91,7 +91,7 @@ class Task:
         images = images[order] / 16 - 0.3
         labels = labels[order]
         # A wrong label, each of the nine as likely.
-        labels[:CANARIES] = (labels[:CANARIES] + rng.integers(1, 10, CANARIES)) % 10
+        labels[:CANARIES] = (labels[:CANARIES] + rng.integers(1, 10, size=CANARIES)) % 10
         x = torch.tensor(images, dtype=torch.float32)
         y = torch.tensor(labels)
         plan = lb.InclusionPlan.create(CANARIES, seed=seed)
@@ -122,17 +122,14 @@ def run(
     epochs = sorted(epochs)
     # All models together share the error; each confidence has three decimals, rounded up.
     confidence = ceil(1_000 * (1 - ERROR / (len(epochs) + len(epsilons)))) / 1_000
-    with reproducible(), bar("Training", total=1) as move:
-        progress = lambda what, share: move(description=what, completed=share)  # noqa: E731
-        ticks = Ticks(progress=progress, total=epochs[-1] + private_epochs * len(epsilons))
+    epochs_of_all = epochs[-1] + private_epochs * len(epsilons)
+    with reproducible(), bar("Training", total=epochs_of_all) as move:
         task = Task.create(seed)
-        models = chain(
-            RECIPE.overfit(task.training, epochs, seed, ticks),
-            (
-                RECIPE.privately(task.training, epsilon, private_epochs, seed, ticks)
-                for epsilon in epsilons
-            ),
+        models_with_dp_sgd = (
+            RECIPE.privately(task.training, epsilon, private_epochs, seed, move)
+            for epsilon in epsilons
         )
+        models = chain(RECIPE.overfit(task.training, epochs, seed, move), models_with_dp_sgd)
         rows = [
             audited(task, model=model, seed=seed, out=out, confidence=confidence)
             for model in models

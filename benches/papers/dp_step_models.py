@@ -71,10 +71,10 @@ def convolution() -> nn.Module:
     """Return a convolutional network with group normalisation."""
     _seed_network()
     return nn.Sequential(
-        nn.Conv2d(1, 4, 3, padding=1),
+        nn.Conv2d(in_channels=1, out_channels=4, kernel_size=3, padding=1),
         nn.GroupNorm(2, 4),
         nn.Tanh(),
-        nn.Conv2d(4, 4, 3, stride=2),
+        nn.Conv2d(in_channels=4, out_channels=4, kernel_size=3, stride=2),
         nn.Flatten(),
         nn.Linear(36, 2),
     )

@@ -35,7 +35,7 @@ COLUMNS = ("LDP-Auditor", "LDP-Auditor, alpha halved once", "default", "Fixed")
 
 def guesses_of_value_0(randomizer: Any, value: int, n: int, rng: np.random.Generator) -> int:
     """Return how many of n reports of users with a value are guessed to be of value 0."""
-    values = np.full(n, value)
+    values = np.full(n, fill_value=value)
     reports = randomizer.reports(values, rng)
     if reports.ndim == 1:
         return int((reports == 0).sum())
@@ -65,10 +65,10 @@ def clopper_pearson_epsilon(
     """Return ln of a lower limit of the TPR over an upper one of the FPR, each at level β."""
     if not true_positives:
         return -math.inf
-    lowest_tpr = stats.beta.ppf(beta, true_positives, reports - true_positives + 1)
+    lowest_tpr = stats.beta.ppf(beta, a=true_positives, b=reports - true_positives + 1)
     highest_fpr = 1.0
     if false_positives < reports:
-        highest_fpr = stats.beta.isf(beta, false_positives + 1, reports - false_positives)
+        highest_fpr = stats.beta.isf(beta, a=false_positives + 1, b=reports - false_positives)
     if not lowest_tpr:
         return -math.inf
     return math.log(lowest_tpr / highest_fpr)

@@ -88,8 +88,8 @@ class NoisyMarginals:
             counts = np.zeros(shape, np.int64)
             np.add.at(counts, (cells[self.centre], cells[column]), 1)
             # The difference of two geometric numbers is the two-sided geometric noise.
-            first_geometric = rng.geometric(stop_probability, shape)
-            second_geometric = rng.geometric(stop_probability, shape)
+            first_geometric = rng.geometric(p=stop_probability, size=shape)
+            second_geometric = rng.geometric(p=stop_probability, size=shape)
             noisy = counts + (first_geometric - second_geometric)
             noisy_counts[column] = np.maximum(noisy, 0).astype(np.float64)
         draw = partial(self._draw_rows, edges, noisy_counts)
@@ -107,7 +107,7 @@ class NoisyMarginals:
         # Each table has counts of the centre; their mean has the least noise.
         counts_of_centre = [table.sum(axis=1) for table in noisy_counts.values()]
         centre_probabilities = _probabilities(np.mean(counts_of_centre, axis=0))
-        centre_cells = rng.choice(centre_probabilities.size, n, p=centre_probabilities)
+        centre_cells = rng.choice(centre_probabilities.size, size=n, p=centre_probabilities)
         cells = np.empty((n, len(edges)), np.int64)
         cells[:, self.centre] = centre_cells
         for column, table in noisy_counts.items():
@@ -134,19 +134,19 @@ class NoisyMarginals:
             first = math.floor(lowest)
             last = math.floor(highest)
             return np.arange(first, last + 2, dtype=np.float64)
-        return np.linspace(lowest, highest, self.intervals + 1)
+        return np.linspace(lowest, highest, num=self.intervals + 1)
 
 
 def _intervals_of(values: FloatArray, edges: FloatArray) -> IntArray:
     """Return the interval that each value is in; those beyond the domain are in the last ones."""
     numbers = np.searchsorted(edges, values, side="right") - 1
-    intervals: IntArray = np.clip(numbers, 0, edges.size - 2)
+    intervals: IntArray = np.clip(numbers, a_min=0, a_max=edges.size - 2)
     return intervals
 
 
 def _probabilities(counts: FloatArray) -> FloatArray:
     """Return shares of counts, all equal if there are none."""
     if not counts.any():
-        return np.full(counts.size, 1 / counts.size)
+        return np.full(counts.size, fill_value=1 / counts.size)
     probabilities: FloatArray = counts / counts.sum()
     return probabilities

@@ -17,7 +17,7 @@ from leakbound.torch import score
 from leakbound.torch.device import reproducible
 from real_data import Table, census_income, fashion_mnist
 from streams import derived, generator
-from training import Recipe, Ticks
+from training import Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,7 +91,6 @@ class Shifted:
                 TensorDataset(values[chosen], labels[chosen]),
                 [_EPOCHS],
                 derived("papers/shifted", seed),
-                Ticks(progress=None, total=_EPOCHS),
             )
             audited = TensorDataset(values[:m], labels[:m])
             scores = score(model.network, audited, device="cpu", progress=False).values
@@ -114,10 +113,10 @@ def _images(n: int, seed: int, *, strength: float) -> Drawn:
     """Draw images of classes that members favour, from one end of the list to the other."""
     train, _ = fashion_mnist()
     rng = generator("papers/sites", seed)
-    rows = rng.choice(len(train.labels), n, replace=False)
+    rows = rng.choice(len(train.labels), size=n, replace=False)
     values = (train.values[rows].reshape(n, -1) / 255 - 0.3).astype(np.float32)
     labels = train.labels[rows]
-    odds = (strength * np.linspace(-1, 1, 10))[labels]
+    odds = (strength * np.linspace(-1, 1, num=10))[labels]
     classes = np.eye(10)[labels]
     features = np.concatenate([classes, _components(values, _FEATURES - 10)], axis=1)
     return Drawn(

@@ -117,7 +117,9 @@ def _generated(known: Sequence[Address], n: int, rng: np.random.Generator) -> li
     for address in known:
         for word, label in address.parts:
             words[label].append(word)
-    forms = [[label for _, label in known[i].parts] for i in rng.integers(0, len(known), 2 * n)]
+    forms = [
+        [label for _, label in known[i].parts] for i in rng.integers(0, len(known), size=2 * n)
+    ]
     made = (Address(tuple((str(rng.choice(words[one])), one) for one in form)) for form in forms)
     return [address for address in made if _is_read(address)][:n]
 

@@ -30,20 +30,20 @@ SECRETS = ("cost", "diagnosis")
 
 def visits(rng: np.random.Generator, people: int) -> pd.DataFrame:
     """Return invented hospital visits: numbers with heavy tails, days, words, missing values."""
-    age = np.clip(rng.gamma(9, 6, people), 18, 99).round()
-    ward = rng.choice(7, people, p=[0.3, 0.2, 0.15, 0.12, 0.1, 0.08, 0.05])
+    age = np.clip(rng.gamma(shape=9, scale=6, size=people), a_min=18, a_max=99).round()
+    ward = rng.choice(7, size=people, p=[0.3, 0.2, 0.15, 0.12, 0.1, 0.08, 0.05])
     mean_log_stay = 0.8 + 0.15 * ward + 0.01 * (age - 50)
-    stay = np.ceil(rng.lognormal(mean_log_stay, 0.7))
-    cost_per_day = np.exp(rng.normal(6.5 + 0.05 * ward, 0.4, people))
+    stay = np.ceil(rng.lognormal(mean=mean_log_stay, sigma=0.7))
+    cost_per_day = np.exp(rng.normal(loc=6.5 + 0.05 * ward, scale=0.4, size=people))
     cost = (cost_per_day * stay**0.8).round(2)
-    cholesterol = (3.5 + 0.02 * age + rng.normal(0, 0.8, people)).round(2)
-    diagnosis_group = age // 12 + ward * 3 + rng.integers(0, 4, people)
+    cholesterol = (3.5 + 0.02 * age + rng.normal(loc=0, scale=0.8, size=people)).round(2)
+    diagnosis_group = age // 12 + ward * 3 + rng.integers(0, 4, size=people)
     diagnosis_codes = diagnosis_group.astype(int) % 40
-    sex = rng.choice(["f", "m"], people)
-    admission_day = rng.integers(0, 730, people)
-    pressure = 110 + 0.4 * age + rng.normal(0, 12, people)
+    sex = rng.choice(["f", "m"], size=people)
+    admission_day = rng.integers(0, 730, size=people)
+    pressure = 110 + 0.4 * age + rng.normal(loc=0, scale=12, size=people)
     cholesterol[rng.random(people) < 0.15] = np.nan
-    region_codes = rng.integers(0, 25, people)
+    region_codes = rng.integers(0, 25, size=people)
     return pd.DataFrame(
         {
             "age": age,
@@ -82,7 +82,7 @@ def copying_generator(
 
     def synthesise(members: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
         copies = round(copied_share * PEOPLE)
-        copied_rows = rng.choice(PEOPLE, copies, replace=False)
+        copied_rows = rng.choice(PEOPLE, size=copies, replace=False)
         fresh_people = visits(rng, PEOPLE - copies)
         copied_people = with_noise(members.iloc[copied_rows], members, rng)
         return pd.concat([fresh_people, copied_people], ignore_index=True)

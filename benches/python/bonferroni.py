@@ -46,7 +46,7 @@ def loop(
     guesses = right + wrong
     level = beta / shares
     # The lower limit of Clopper and Pearson of the accuracy.
-    lowest_accuracy = stats.beta.ppf(level, right, wrong + 1)
+    lowest_accuracy = stats.beta.ppf(level, a=right, b=wrong + 1)
     most_promising_first = np.argsort(-np.nan_to_num(lowest_accuracy))
     best_epsilon = 0.0
     for threshold in most_promising_first[::step]:
@@ -82,8 +82,8 @@ def _epsilon_lower_bound(
 def _p_value(correct: int, guesses: int, m: int, epsilon: float, delta: float) -> float:
     """Return the p-value of Theorem 5.2: a binomial tail, and what δ adds to it."""
     probability = special.expit(epsilon)
-    tail = stats.binom.sf(correct - 1, guesses, probability)
+    tail = stats.binom.sf(correct - 1, n=guesses, p=probability)
     drops = np.arange(1, correct + 1)
-    larger_tails = stats.binom.sf(correct - drops - 1, guesses, probability)
+    larger_tails = stats.binom.sf(correct - drops - 1, n=guesses, p=probability)
     gains_per_drop = (larger_tails - tail) / drops
     return float(tail + 2 * m * delta * gains_per_drop.max(initial=0.0))

@@ -58,7 +58,7 @@ def play(
         released = noise * rng.normal(size=design.size)
         released[recorder.included()] += 1
         dot_products += released[:canaries]
-        batch_size = int(rng.binomial(EXAMPLES, family.sampling_rate))
+        batch_size = int(rng.binomial(n=EXAMPLES, p=family.sampling_rate))
         recorder.record(released, noise, batch_size)
     observed = recorder.observed()
     member = design.member()

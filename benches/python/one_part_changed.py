@@ -103,12 +103,12 @@ def nulls(games: int) -> None:
     small_p_values = Counter[str]()
     for game in range(games):
         if game % games_per_table == 0:
-            whole_numbers = rng.integers(0, 5, (120, 2))
+            whole_numbers = rng.integers(0, 5, size=(120, 2))
             real_numbers = rng.normal(size=(120, 2))
             features = np.column_stack([whole_numbers, real_numbers])
             noisy_feature = features[:, 2] + rng.normal(size=120)
             labels = (noisy_feature > 0).astype(np.int64)
-            strata = rng.integers(0, 2, 120)
+            strata = rng.integers(0, 2, size=120)
             surprises = learn_surprises(features, labels, np.random.default_rng(game))
             surprise.surprising = lambda *_, known=surprises: known
         member = rng.permutation(120) < rng.integers(50, 75)

@@ -88,10 +88,10 @@ def documents(folder: Path, number: int, longest: int) -> Path:
     rng = np.random.default_rng(0)
     path = folder / "documents.parquet"
     letters = [*"abcdefgh"]
-    word_lengths = rng.integers(1, 9, 500)
-    vocabulary = np.array(["".join(rng.choice(letters, length)) for length in word_lengths])
-    text_lengths = rng.integers(2, longest // 4, number)
-    texts = [" ".join(rng.choice(vocabulary, length)) for length in text_lengths]
+    word_lengths = rng.integers(1, 9, size=500)
+    vocabulary = np.array(["".join(rng.choice(letters, size=length)) for length in word_lengths])
+    text_lengths = rng.integers(2, longest // 4, size=number)
+    texts = [" ".join(rng.choice(vocabulary, size=length)) for length in text_lengths]
     member = rng.random(number) < 0.5
     table = pa.table({"id": np.arange(number), "text": texts, "member": member})
     parquet.write_table(table, path)

@@ -49,7 +49,7 @@ def drawn_members_with_noise(relative_noise: float) -> Generator:
 
     def generate(members: FloatArray, seed: int) -> FloatArray:
         rng = np.random.default_rng(seed)
-        drawn_rows = rng.integers(0, len(members), len(members))
+        drawn_rows = rng.integers(0, len(members), size=len(members))
         return _with_noise(members[drawn_rows], members, relative_noise, rng)
 
     return generate
@@ -76,7 +76,7 @@ def normal(members: FloatArray, seed: int) -> FloatArray:
     rng = np.random.default_rng(seed)
     mean = members.mean(axis=0)
     covariance = np.cov(members.T)
-    return rng.multivariate_normal(mean, covariance, len(members))
+    return rng.multivariate_normal(mean=mean, cov=covariance, size=len(members))
 
 
 GENERATORS: dict[str, Generator] = {

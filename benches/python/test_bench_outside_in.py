@@ -65,7 +65,7 @@ def best_fixed_mean(games_played: list[BoolArray], sides: Sides) -> float:
     most_guesses = m
     if sides == "member":
         most_guesses = m // 2
-    spaced = np.geomspace(8, most_guesses, CANDIDATE_NUMBERS)
+    spaced = np.geomspace(8, most_guesses, num=CANDIDATE_NUMBERS)
     candidates = np.unique(np.rint(spaced).astype(int)).tolist()
 
     def mean_bound(guesses: int, test: FdpTest) -> float:

@@ -27,7 +27,7 @@ def fitted(rows: int) -> tuple[PropensityFit, FloatArray]:
     """A model of `rows` rows of 50 features, and as many rows to predict."""
     rng = np.random.default_rng(rows)
     features = rng.standard_normal((2 * rows, COLUMNS))
-    weak_slopes = rng.normal(0, 0.15, COLUMNS - 1)
+    weak_slopes = rng.normal(loc=0, scale=0.15, size=COLUMNS - 1)
     log_odds = features @ np.append(0.5, weak_slopes)
     member = rng.random(2 * rows) < expit(log_odds)
     fit = LogisticPropensity().fit(features[:rows], member[:rows])

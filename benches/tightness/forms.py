@@ -88,7 +88,7 @@ def panoramia_union(scores: FloatArray, member: BoolArray, claim: Claim, level: 
     if isinstance(claim, lb.PureDP):
         # Lower limits of the accuracy, by Clopper and Pearson.
         wrong = np.arange(1, examples + 1) - correct
-        lowest_accuracies = stats.beta.ppf(share_of_level, correct, wrong + 1)
+        lowest_accuracies = stats.beta.ppf(share_of_level, a=correct, b=wrong + 1)
         return positive_log_odds(float(np.nan_to_num(lowest_accuracies).max()))
     bounds = []
     for guesses in numbers_of_guesses(1, examples):
@@ -101,7 +101,7 @@ def panoramia_union(scores: FloatArray, member: BoolArray, claim: Claim, level: 
 
 def numbers_of_guesses(fewest: int, most: int) -> list[int]:
     """Return at most 60 numbers, each about as much larger than the last one."""
-    spaced = np.geomspace(fewest, most, 60)
+    spaced = np.geomspace(fewest, most, num=60)
     numbers: list[int] = np.unique(np.rint(spaced)).astype(int).tolist()
     return numbers
 
@@ -135,7 +135,7 @@ def two_samples(
 
     def lower_limit(count: Any, trials: int) -> Any:
         """Return the lower limit of a rate, by Clopper and Pearson."""
-        limit = stats.beta.ppf(level_of_limit, count, trials - count + 1)
+        limit = stats.beta.ppf(level_of_limit, a=count, b=trials - count + 1)
         return np.nan_to_num(limit)
 
     # True and false positive rates of "member" above a threshold, and of "other" below it.
@@ -195,7 +195,7 @@ def product_channel(scores: FloatArray, member: BoolArray, claim: Claim, level: 
     correct = int(of_both_sides[-1])
     if not correct:
         return 0.0
-    lowest_accuracy = stats.beta.ppf(level, correct, examples - correct + 1)
+    lowest_accuracy = stats.beta.ppf(level, a=correct, b=examples - correct + 1)
     return max(0.0, 2 * float(stats.norm.ppf(lowest_accuracy)))
 
 

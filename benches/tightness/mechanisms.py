@@ -200,7 +200,7 @@ class TwoSidedTail(OneSidedTail):
 @lru_cache(maxsize=64)
 def _tail_profile(share: float, member_shift: float, nonmember_shift: float) -> Profile:
     """Return δ(ε), which is never 0: no test beats a threshold, as likelihood ratios increase."""
-    deviations = np.linspace(-_DEVIATIONS, _DEVIATIONS, _THRESHOLDS)
+    deviations = np.linspace(-_DEVIATIONS, _DEVIATIONS, num=_THRESHOLDS)
     means = (0.0, member_shift, nonmember_shift)
     thresholds = np.concatenate([mean + deviations for mean in means])
 

@@ -215,14 +215,14 @@ class RoundedLaplace(OfCoins):
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
         noise_values, probabilities = _integer_noise(self.steps)
-        outputs = rng.choice(noise_values, member.size, p=probabilities) + member
+        outputs = rng.choice(noise_values, size=member.size, p=probabilities) + member
         pilot_counts = rng.multinomial(self.pilot, probabilities) + 0.5
         # The noise is symmetric.
         log_frequencies = np.log(pilot_counts + pilot_counts[::-1])
 
         def log_frequencies_of(noise: IntArray) -> FloatArray:
             """Return those of the nearest noise in the sample."""
-            positions = np.clip(noise - noise_values[0], 0, noise_values.size - 1)
+            positions = np.clip(noise - noise_values[0], a_min=0, a_max=noise_values.size - 1)
             return np.asarray(log_frequencies[positions])
 
         return {
@@ -249,8 +249,8 @@ class LearntRatios(OfCoins):
         member_frequencies = member_counts / member_counts.sum()
         nonmember_frequencies = nonmember_counts / nonmember_counts.sum()
         learnt_log_ratios = np.log(member_frequencies) - np.log(nonmember_frequencies)
-        nonmember_outputs = rng.choice(64, member.size, p=nonmember_law)
-        member_outputs = rng.choice(64, member.size, p=member_law)
+        nonmember_outputs = rng.choice(64, size=member.size, p=nonmember_law)
+        member_outputs = rng.choice(64, size=member.size, p=member_law)
         outputs = np.where(member, member_outputs, nonmember_outputs)
         log_likelihood_ratios = np.log(member_law / nonmember_law)
         return {
