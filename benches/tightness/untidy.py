@@ -28,32 +28,15 @@ from leakbound.claims import Claim
 from mechanisms import Gaussian, OfCoins, OneSidedTail, TwoSidedTail
 from untidy_games import (
     GAMES,
-    Boilerplate,
     Cauchy,
-    LabelNoise,
     LearntRatios,
-    Middle,
-    Overconfident,
-    Plateau,
     RoundedLaplace,
     Saturated,
     Shifted,
     Way,
 )
 
-__all__ = [
-    "GAMES",
-    "Boilerplate",
-    "Cauchy",
-    "LabelNoise",
-    "LearntRatios",
-    "Middle",
-    "Overconfident",
-    "Plateau",
-    "RoundedLaplace",
-    "Saturated",
-    "Shifted",
-]
+__all__ = ["GAMES", "Cauchy", "LearntRatios", "RoundedLaplace", "Saturated", "Shifted"]
 
 Rows: TypeAlias = Iterable[tuple[str, dict[str, float]]]
 """Rows of a table: its name, and mean bounds by kind of policy."""
@@ -119,7 +102,7 @@ def beside_fixed(game: Any, m: int, claim: Claim, seeds: int) -> dict[str, float
 
 
 def _print_table(header: str, rows: Rows) -> None:
-    """Print a table: means of two kinds or three, and the default's share of the best."""
+    """Print a table: mean bounds of two kinds or three, and the default's share of the best."""
     columns = header.count("|") + 1
     print(f"\n| {header} |\n|{'---|' * columns}")
     for name, mean_bounds in rows:
