@@ -122,10 +122,8 @@ def proved() -> Iterator[Row]:
     default_below = np.count_nonzero(default < halved_once)
     fixed_below = np.count_nonzero(fixed < halved_once)
     rows = len(means_of_rows)
-    summary = (
-        f"below the second column: default {default_below}, Fixed {fixed_below} of {rows} rows"
-    )
-    yield [summary]
+    counts = f"default {default_below}, Fixed {fixed_below} of {rows} rows"
+    yield [f"below the second column: {counts}"]
 
 
 def two() -> Iterator[Row]:
