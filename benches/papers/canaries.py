@@ -7,7 +7,6 @@ Not all kinds here are in the library: the page says which are not, and why.
 """
 
 import argparse
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pydoc_data import topics
@@ -28,7 +27,7 @@ from leakbound.torch import score
 from leakbound.torch.device import reproducible
 from panoramia_run import small_images
 from real_data import fashion_mnist
-from training import Recipe
+from training import Recipe, classifier_of_images
 
 CANARIES = 300
 POOL = 600
@@ -98,14 +97,15 @@ def near_duplicates(pool: Pool, seed: int) -> Canaries:
     inputs, labels = pool
     vectors = inputs.reshape(len(inputs), -1).astype(np.float64)
     differences = vectors[:, None] - vectors[None]
-    not_to_itself = np.diag([np.inf] * len(inputs))
-    distances = np.sqrt((differences**2).sum(axis=-1) + not_to_itself)
+    distances = np.sqrt((differences**2).sum(axis=-1))
+    np.fill_diagonal(distances, np.inf)
     nearest_distances = distances.min(axis=1)
     most_isolated = np.argsort(-nearest_distances)[:CANARIES]
-    rng = np.random.default_rng([seed, 1])
-    noise = rng.normal(size=inputs[most_isolated].shape)
-    noise_scale = 0.1 * distances.min() / np.sqrt(vectors.shape[1])
-    noisy_copies = inputs[most_isolated] + noise_scale * noise
+    isolated_inputs = inputs[most_isolated]
+    noise = np.random.default_rng([seed, 1]).normal(size=isolated_inputs.shape)
+    _, width = vectors.shape
+    noise_scale = 0.1 * distances.min() / np.sqrt(width)
+    noisy_copies = isolated_inputs + noise_scale * noise
     return canaries_of(
         "near-duplicates",
         inputs=noisy_copies.astype(inputs.dtype),
@@ -147,7 +147,9 @@ def crafted(pool: Pool, seed: int) -> Canaries:
     """Random pixels and labels, moved to where a reference model finds the label least likely."""
     inputs, labels = pool
     random_images = canaries.random_pixels(inputs, labels, CANARIES, seed=seed)
-    network = reference_model(classifier(inputs.shape[1]), pool=pool, epochs=20, seed=seed)
+    network = reference_model(
+        classifier_of_images(inputs.shape[1]), pool=pool, epochs=20, seed=seed
+    )
     random_labels = torch.from_numpy(random_images.y)
     darkest = float(inputs.min())
     brightest = float(inputs.max())
@@ -177,8 +179,9 @@ def high_temperature(pool: Pool, seed: int) -> Canaries:
     tokens = torch.from_numpy(inputs[:CANARIES].copy())
     with torch.no_grad():
         for position in range(1, LENGTH):
-            logits_of_next = network(tokens[:, :position])[:, -1, :BYTE_VALUES]
-            probabilities = (logits_of_next / TEMPERATURE).softmax(1)
+            logits = network(tokens[:, :position])
+            logits_of_next_byte = logits[:, -1, :BYTE_VALUES]
+            probabilities = (logits_of_next_byte / TEMPERATURE).softmax(dim=1)
             next_tokens = torch.multinomial(probabilities, 1, generator=rng)
             tokens[:, position] = next_tokens[:, 0]
     samples = tokens.numpy()
@@ -247,20 +250,12 @@ def loss_of_tokens(network: nn.Module, batch: tuple[torch.Tensor, ...]) -> torch
 def language_model() -> GPT:
     """Return a GPT whose vocabulary has room for new tokens."""
     network = GPT(length=LENGTH, width=EMBEDDING_WIDTH)
-    network.bytes = nn.Embedding(BYTE_VALUES + CANARIES, EMBEDDING_WIDTH)
-    network.head = nn.Linear(EMBEDDING_WIDTH, BYTE_VALUES + CANARIES, bias=False)
+    tokens = BYTE_VALUES + CANARIES
+    network.bytes = nn.Embedding(tokens, EMBEDDING_WIDTH)
+    network.head = nn.Linear(EMBEDDING_WIDTH, tokens, bias=False)
     for module in (network.bytes, network.head):
         nn.init.normal_(module.weight, std=0.02)
     return network
-
-
-def classifier(pixels: int) -> Recipe:
-    """Return how images of so many pixels are learnt."""
-
-    def network() -> nn.Module:
-        return nn.Sequential(nn.Linear(pixels, 128), nn.Tanh(), nn.Linear(128, 10))
-
-    return Recipe(network, batch_size=64, learning_rate=3e-3)
 
 
 WRITER = Recipe(
@@ -273,14 +268,14 @@ WRITER = Recipe(
 TASKS = {
     "digits": Task(
         data=digits,
-        recipe=classifier(64),
+        recipe=classifier_of_images(pixels=64),
         epochs=20,
         kinds=IMAGES,
         signals=("logit_margin", "loss_drop"),
     ),
     "fashion": Task(
         data=fashion,
-        recipe=classifier(196),
+        recipe=classifier_of_images(pixels=196),
         epochs=20,
         kinds=IMAGES,
         signals=("logit_margin", "loss_drop"),
@@ -330,12 +325,6 @@ def bounds(task: Task, kind: Kind, seed: int) -> Iterator[float]:
         yield result.bound
 
 
-def write(line: str) -> None:
-    """Write a line at once: the next takes minutes."""
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
-
-
 def main() -> None:
     """Print one table for each task."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -347,21 +336,21 @@ def main() -> None:
         for name in given.tasks:
             task = TASKS[name]
             first_signal, second_signal = task.signals
-            write(f"\n| {name}: canaries | {first_signal} | {second_signal} |\n|---|---|---|")
+            print(f"\n| {name}: canaries | {first_signal} | {second_signal} |\n|---|---|---|")
             for kind_name, kind in task.kinds.items():
                 if not given.kinds or kind_name in given.kinds:
-                    write(row(task, kind_name, kind, seeds=given.seeds))
+                    cells = " | ".join(bounds_of_kind(task, kind, seeds=given.seeds))
+                    print(f"| {kind_name} | {cells} |", flush=True)
 
 
-def row(task: Task, kind_name: str, kind: Kind, seeds: int) -> str:
-    """Return mean, least and largest bound of a kind of canaries, by each signal."""
+def bounds_of_kind(task: Task, kind: Kind, seeds: int) -> Iterator[str]:
+    """Yield mean, least and largest bound of a kind of canaries, by each signal."""
     bounds_of_seeds = [list(bounds(task, kind=kind, seed=seed)) for seed in range(seeds)]
-    cells = []
-    for of_signal in zip(*bounds_of_seeds, strict=True):
-        lowest = min(of_signal)
-        highest = max(of_signal)
-        cells.append(f"{np.mean(of_signal):.2f} ({lowest:.2f} to {highest:.2f})")
-    return f"| {kind_name} | {cells[0]} | {cells[1]} |"
+    for bounds_of_signal in zip(*bounds_of_seeds, strict=True):
+        mean_bound = np.mean(bounds_of_signal)
+        lowest = min(bounds_of_signal)
+        highest = max(bounds_of_signal)
+        yield f"{mean_bound:.2f} ({lowest:.2f} to {highest:.2f})"
 
 
 if __name__ == "__main__":

@@ -51,10 +51,11 @@ def main() -> None:
     with reproducible():
         for seed in range(games):
             bounds = game(seed)
-            claims.update(name for name, bound in bounds.items() if bound > 0)
-            sys.stderr.write(f"{seed + 1}: {dict(claims)}\n")
+            for name, bound in bounds.items():
+                claims[name] += bound > 0
+            print(f"{seed + 1}: {dict(claims)}", file=sys.stderr)
     for name in CORRECTIONS:
-        sys.stdout.write(f"{name}: {claims[name]} of {games}\n")
+        print(f"{name}: {claims[name]} of {games}")
 
 
 if __name__ == "__main__":
