@@ -68,18 +68,22 @@ def images(folder: Path, number: int) -> Path:
     """Write images of random bytes, and labels."""
     rng = np.random.default_rng(0)
     path = folder / "images.parquet"
-    image_type = pa.list_(pa.list_(pa.list_(pa.uint8(), SIDE), SIDE), 3)
+    row_type = pa.list_(pa.uint8(), SIDE)
+    channel_type = pa.list_(row_type, SIDE)
+    image_type = pa.list_(channel_type, 3)
     schema = pa.schema({"id": pa.int64(), "features": image_type, "label": pa.int64()})
     with parquet.ParquetWriter(path, schema) as file:
-        for first in range(0, number, ROWS_OF_CHUNK):
-            last = min(first + ROWS_OF_CHUNK, number)
-            ids = np.arange(first, last)
+        for first_row in range(0, number, ROWS_OF_CHUNK):
+            last_row = min(first_row + ROWS_OF_CHUNK, number)
+            ids = np.arange(first_row, last_row)
             bytes_of_chunk = ids.size * 3 * SIDE**2
-            pixels: Any = pa.array(rng.integers(256, size=bytes_of_chunk, dtype=np.uint8))
+            random_bytes = rng.integers(256, size=bytes_of_chunk, dtype=np.uint8)
+            pixels: Any = pa.array(random_bytes)
             for length in (SIDE, SIDE, 3):
                 pixels = pa.FixedSizeListArray.from_arrays(pixels, length)
             labels = rng.integers(CLASSES, size=ids.size)
-            file.write_table(pa.table([ids, pixels, labels], schema=schema))
+            chunk = pa.table([ids, pixels, labels], schema=schema)
+            file.write_table(chunk)
     return path
 
 
@@ -88,13 +92,17 @@ def documents(folder: Path, number: int, longest: int) -> Path:
     rng = np.random.default_rng(0)
     path = folder / "documents.parquet"
     letters = [*"abcdefgh"]
-    word_lengths = rng.integers(1, 9, size=500)
-    vocabulary = np.array(["".join(rng.choice(letters, size=length)) for length in word_lengths])
-    text_lengths = rng.integers(2, longest // 4, size=number)
-    texts = [" ".join(rng.choice(vocabulary, size=length)) for length in text_lengths]
+    vocabulary = []
+    for letters_of_word in rng.integers(1, 9, size=500):
+        word = rng.choice(letters, size=letters_of_word)
+        vocabulary.append("".join(word))
+    texts = []
+    for words_of_text in rng.integers(2, longest // 4, size=number):
+        text = rng.choice(vocabulary, size=words_of_text)
+        texts.append(" ".join(text))
     member = rng.random(number) < 0.5
-    table = pa.table({"id": np.arange(number), "text": texts, "member": member})
-    parquet.write_table(table, path)
+    columns = {"id": np.arange(number), "text": texts, "member": member}
+    parquet.write_table(pa.table(columns), path)
     return path
 
 
@@ -104,13 +112,13 @@ def language_model(folder: Path, longest: int, width: int, layers: int) -> Path:
     from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
-    vocabulary = {letter: token for token, letter in enumerate(letters)}
     end_token = len(letters)
-    vocabulary["<end>"] = end_token
+    tokens = range(end_token + 1)
+    vocabulary = dict(zip([*letters, "<end>"], tokens, strict=True))
     rules = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
     rules.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     config = GPT2Config(
-        vocab_size=end_token + 1,
+        vocab_size=len(vocabulary),
         n_positions=longest,
         n_embd=width,
         n_layer=layers,
