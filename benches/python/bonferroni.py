@@ -25,6 +25,7 @@ def hull(scores: NDArray[np.float64], member: NDArray[np.bool_]) -> tuple[_Count
     while True:
         rises = np.diff(right[vertices])
         runs = np.diff(wrong[vertices])
+        # Cross products of each two steps that follow each other.
         is_below_hull = rises[1:] * runs[:-1] >= rises[:-1] * runs[1:]
         if not is_below_hull.any():
             return right[vertices], wrong[vertices]
@@ -86,4 +87,5 @@ def _p_value(correct: int, guesses: int, m: int, epsilon: float, delta: float) -
     drops = np.arange(1, correct + 1)
     larger_tails = stats.binom.sf(correct - drops - 1, n=guesses, p=probability)
     gains_per_drop = (larger_tails - tail) / drops
-    return float(tail + 2 * m * delta * gains_per_drop.max(initial=0.0))
+    largest_gain = gains_per_drop.max(initial=0.0)
+    return float(tail + 2 * m * delta * largest_gain)

@@ -167,8 +167,10 @@ def gaussian(games: int, sizes: list[int], words: str) -> Iterator[str]:
         yield f"m = {size:,}{reference}"
         for name, audit in audits.items():
             bounds = [audit(game, seed) for seed, game in enumerate(games_played)]
-            standard_error = np.std(bounds) / max(1, games - 1) ** 0.5
-            yield f"  {name:<26} {np.mean(bounds):.3f} ± {standard_error:.3f}"
+            mean_bound = np.mean(bounds)
+            degrees_of_freedom = max(1, games - 1)
+            standard_error = np.std(bounds) / degrees_of_freedom**0.5
+            yield f"  {name:<26} {mean_bound:.3f} ± {standard_error:.3f}"
 
 
 def main() -> None:

@@ -29,9 +29,12 @@ def ranked_by_score(scores: FloatArray, member: BoolArray) -> BoolArray:
 
 def correct_in_turn(ranked_member: BoolArray) -> BoolArray:
     """Return which guesses are right: "member" from the top and "other" from the bottom in turn."""
-    is_correct = ranked_member.copy()
-    is_correct[::2] = ranked_member[: is_correct[::2].size]
-    is_correct[1::2] = ~ranked_member[::-1][: is_correct[1::2].size]
+    guesses_of_other = ranked_member.size // 2
+    guesses_of_member = ranked_member.size - guesses_of_other
+    from_the_bottom = ranked_member[::-1]
+    is_correct = np.empty_like(ranked_member)
+    is_correct[::2] = ranked_member[:guesses_of_member]
+    is_correct[1::2] = ~from_the_bottom[:guesses_of_other]
     return is_correct
 
 
@@ -89,7 +92,7 @@ def panoramia_union(scores: FloatArray, member: BoolArray, claim: Claim, level: 
         # Lower limits of the accuracy, by Clopper and Pearson.
         wrong = np.arange(1, examples + 1) - correct
         lowest_accuracies = stats.beta.ppf(share_of_level, a=correct, b=wrong + 1)
-        return positive_log_odds(float(np.nan_to_num(lowest_accuracies).max()))
+        return positive_log_odds(float(np.nanmax(lowest_accuracies)))
     bounds = []
     for guesses in numbers_of_guesses(1, examples):
         bound = claim.lower_bound(
@@ -102,7 +105,8 @@ def panoramia_union(scores: FloatArray, member: BoolArray, claim: Claim, level: 
 def numbers_of_guesses(fewest: int, most: int) -> list[int]:
     """Return at most 60 numbers, each about as much larger than the last one."""
     spaced = np.geomspace(fewest, most, num=60)
-    numbers: list[int] = np.unique(np.rint(spaced)).astype(int).tolist()
+    distinct_numbers = np.unique(np.rint(spaced))
+    numbers: list[int] = distinct_numbers.astype(int).tolist()
     return numbers
 
 
@@ -112,7 +116,8 @@ def panoramia_hoeffding(scores: FloatArray, member: BoolArray, claim: Claim, lev
         raise OptionError("of pure DP alone")
     _, correct = correct_guesses(scores, member)
     guesses = np.arange(1, member.size + 1)
-    deviations = np.sqrt(math.log(member.size / level) / (2 * guesses))
+    log_of_share = math.log(member.size / level)
+    deviations = np.sqrt(log_of_share / (2 * guesses))
     lowest_accuracies = correct / guesses - deviations
     return positive_log_odds(float(lowest_accuracies.max()))
 

@@ -122,7 +122,8 @@ class Ties(OfCoins):
     values: int = 4
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        is_correct = rng.random(member.size) < 1 / (1 + math.exp(-self.epsilon))
+        probability_of_correct = 1 / (1 + math.exp(-self.epsilon))
+        is_correct = rng.random(member.size) < probability_of_correct
         reported_member = member == is_correct
         magnitudes = rng.integers(1, self.values, size=member.size, endpoint=True)
         scores = np.where(reported_member, magnitudes, -magnitudes).astype(np.float64)
@@ -136,10 +137,12 @@ class Laplace(OfCoins):
     epsilon: float = 1.0
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        scores = member + rng.laplace(scale=1 / self.epsilon, size=member.size)
+        laplace_noise = rng.laplace(scale=1 / self.epsilon, size=member.size)
+        scores = member + laplace_noise
 
         def profile(claimed_epsilon: float) -> float:
-            return max(0.0, -math.expm1((claimed_epsilon - self.epsilon) / 2))
+            excess_epsilon = self.epsilon - claimed_epsilon
+            return max(0.0, -math.expm1(-excess_epsilon / 2))
 
         return {"scores": scores, "truth": self.epsilon, "parameter": "epsilon", "profile": profile}
 
@@ -181,7 +184,8 @@ class OneSidedTail(OfCoins):
         nonmember_shift = self._nonmember_shifts * self.shift
         is_shifted = rng.random(member.size) < self.share
         shifts = np.where(member, self.shift, nonmember_shift)
-        scores = rng.normal(size=member.size) + is_shifted * shifts
+        gaussian_noise = rng.normal(size=member.size)
+        scores = gaussian_noise + is_shifted * shifts
         return {
             "scores": scores,
             "truth": math.inf,
@@ -218,9 +222,10 @@ def _tail_profile(share: float, member_shift: float, nonmember_shift: float) -> 
 
     def delta(epsilon: float) -> float:
         factor = math.exp(epsilon)
-        excess_above = float((members_above - factor * nonmembers_above).max())
-        excess_below = float((nonmembers_below - factor * members_below).max())
-        return max(LEAST_DELTA, excess_above, excess_below)
+        excesses_above = members_above - factor * nonmembers_above
+        excesses_below = nonmembers_below - factor * members_below
+        largest_excess = max(excesses_above.max(), excesses_below.max())
+        return max(LEAST_DELTA, float(largest_excess))
 
     return delta
 
@@ -240,8 +245,10 @@ class DPSGD(OfCoins):
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
         log_likelihood_ratios = np.zeros(member.size)
         for _ in range(self.steps):
-            is_sampled = member & (rng.random(member.size) < self.sampling_rate)
-            released = is_sampled + self.noise * rng.normal(size=member.size)
+            uniforms = rng.random(member.size)
+            is_sampled = member & (uniforms < self.sampling_rate)
+            gaussian_noise = self.noise * rng.normal(size=member.size)
+            released = is_sampled + gaussian_noise
             excess_ratio_if_sampled = np.expm1((released - 0.5) / self.noise**2)
             log_likelihood_ratios += np.log1p(self.sampling_rate * excess_ratio_if_sampled)
 
@@ -282,7 +289,8 @@ class Shifted:
         log_odds = self.shift * rng.normal(size=m)
         propensities = expit(log_odds)
         member = rng.random(m) < propensities
-        scores = self.mu * member + rng.normal(size=m) + log_odds
+        gaussian_noise = rng.normal(size=m)
+        scores = self.mu * member + gaussian_noise + log_odds
         design = partial(ZeroRun, member, propensities)
         return Game(scores=scores, member=member, truth=self.mu, parameter="mu", design=design)
 

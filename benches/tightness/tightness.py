@@ -237,11 +237,16 @@ def is_false_too_often(line: Mapping[str, Any]) -> bool:
 
 def markdown(cells_by_bound: Mapping[str, dict[str, str]], games: list[str]) -> str:
     """Return a table with a row for each bound and a column for each game."""
-    lines = [f"| bound | {' | '.join(games)} |", f"|---|{'--:|' * len(games)}"]
+    rule = "|---|" + "--:|" * len(games)
+    lines = [markdown_row(["bound", *games]), rule]
     for bound, cells in cells_by_bound.items():
-        row = " | ".join(cells.get(game, "-") for game in games)
-        lines.append(f"| {bound} | {row} |")
+        cells_of_games = [cells.get(game, "-") for game in games]
+        lines.append(markdown_row([bound, *cells_of_games]))
     return "\n".join(lines)
+
+
+def markdown_row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def false_claims(table: Table) -> str:

@@ -52,7 +52,8 @@ class Saturated(OfCoins):
     mu: float = 1.0
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        gaussian_scores = rng.normal(size=member.size) + self.mu * member
+        gaussian_noise = rng.normal(size=member.size)
+        gaussian_scores = gaussian_noise + self.mu * member
         is_saturated = rng.random(member.size) < self.share
         infinite_scores = np.inf * _random_signs(rng, member.size)
         return _game_of_components(
@@ -70,7 +71,8 @@ class Overconfident(OfCoins):
     mu: float = 1.5
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        gaussian_scores = rng.normal(size=member.size) + self.mu * (member - 0.5)
+        gaussian_noise = rng.normal(size=member.size)
+        gaussian_scores = gaussian_noise + self.mu * (member - 0.5)
         magnitudes = 7 + rng.exponential(size=member.size)
         is_correct = _correct_guesses(rng, size=member.size, epsilon=self.epsilon)
         is_extreme = rng.random(member.size) < self.share
@@ -93,7 +95,8 @@ class LabelNoise(OfCoins):
     mu: float = 0.3
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        gaussian_scores = rng.normal(size=member.size) + self.mu * (member - 0.5)
+        gaussian_noise = rng.normal(size=member.size)
+        gaussian_scores = gaussian_noise + self.mu * (member - 0.5)
         distances_from_end = rng.random(member.size)
         excesses = rng.exponential(size=member.size)
         is_outermost = distances_from_end < self.share
@@ -122,7 +125,8 @@ class Boilerplate(OfCoins):
     mu: float = 0.3
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        losses = 3 + 0.5 * (rng.normal(size=member.size) - self.mu * member)
+        gaussian_noise = rng.normal(size=member.size)
+        losses = 3 + 0.5 * (gaussian_noise - self.mu * member)
         losses_if_memorised = 0.5 + 0.2 * rng.random(member.size)
         is_memorised = member & (rng.random(member.size) < self.memorised)
         losses = np.where(is_memorised, losses_if_memorised, losses)
@@ -145,7 +149,8 @@ class Cauchy(OfCoins):
     shift: float = 4.0
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        scores = self.shift * member + rng.standard_cauchy(member.size)
+        cauchy_noise = rng.standard_cauchy(member.size)
+        scores = self.shift * member + cauchy_noise
         # The largest likelihood ratio is where its derivative is 0.
         truth = 2 * math.asinh(self.shift / 2)
         return {"scores": scores, "truth": truth, "parameter": "epsilon"}
@@ -215,7 +220,8 @@ class RoundedLaplace(OfCoins):
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
         noise_values, probabilities = _integer_noise(self.steps)
-        outputs = rng.choice(noise_values, size=member.size, p=probabilities) + member
+        noise = rng.choice(noise_values, size=member.size, p=probabilities)
+        outputs = noise + member
         pilot_counts = rng.multinomial(self.pilot, probabilities) + 0.5
         # The noise is symmetric.
         log_frequencies = np.log(pilot_counts + pilot_counts[::-1])
@@ -266,8 +272,8 @@ class LearntRatios(OfCoins):
         Zipf's law is tilted up and down in turn, and less where outputs are rare.
         """
         output = np.arange(64)
-        tilt_sizes = np.where(output < 16, self.common, self.rare)
-        tilts = np.where(output % 2 == 0, 1, -1) * tilt_sizes
+        tilts = np.where(output < 16, self.common, self.rare)
+        tilts[1::2] *= -1
         zipf_weights = (1 + output) ** 1.3
         nonmember_weights = np.exp(-tilts) / zipf_weights
         member_weights = np.exp(tilts) / zipf_weights
@@ -290,7 +296,9 @@ def _profile_of_two_laws(first_law: FloatArray, second_law: FloatArray) -> Profi
 
 def _correct_guesses(rng: np.random.Generator, size: int, epsilon: float) -> BoolArray:
     """Return which of some guesses are right, with odds e^ε."""
-    return np.asarray(rng.random(size) * (1 + math.exp(-epsilon)) < 1)
+    inverse_probability = 1 + math.exp(-epsilon)
+    uniforms = rng.random(size)
+    return np.asarray(uniforms * inverse_probability < 1)
 
 
 def _profile_of_memorised(memorised_share: float, mu: float) -> Profile:
@@ -300,8 +308,8 @@ def _profile_of_memorised(memorised_share: float, mu: float) -> Profile:
     def excess(member_weight: float, nonmember_weight: float) -> float:
         """Return sup over events of a weight of N(μ) less a weight of N(0)."""
         threshold = math.log(nonmember_weight / member_weight) / mu
-        standardised = np.array([mu / 2 - threshold, -mu / 2 - threshold])
-        member_tail, nonmember_tail = normal_cdf(standardised)
+        means = np.array([mu / 2, -mu / 2])
+        member_tail, nonmember_tail = normal_cdf(means - threshold)
         return float(member_weight * member_tail - nonmember_weight * nonmember_tail)
 
     def profile(epsilon: float) -> float:
@@ -316,11 +324,12 @@ def _profile_of_memorised(memorised_share: float, mu: float) -> Profile:
 @lru_cache(maxsize=8)
 def _integer_noise(steps: tuple[float, ...]) -> tuple[Any, FloatArray]:
     """Return integers, and a law whose logarithm falls from 0 on by these steps in turn."""
-    steps_in_turn = np.array(steps)[np.arange(60) % len(steps)]
+    steps_in_turn = np.resize(steps, 60)
     falls = np.cumsum(steps_in_turn)
     falls_on_both_sides = np.concatenate([falls[::-1], [0.0], falls])
     weights = np.exp(-falls_on_both_sides)
-    return np.arange(-60, 61), weights / weights.sum()
+    probabilities = weights / weights.sum()
+    return np.arange(-60, 61), probabilities
 
 
 @dataclass(frozen=True, kw_only=True)
