@@ -66,8 +66,10 @@ def log_ratio(vector: SparseVector, nodes: int = 1000) -> Callable[[FloatArray],
     It is averaged over equally likely values of the threshold.
     """
     # Quantiles of Laplace noise with scale 2/ε, about the threshold 0.5.
-    uniforms = (np.arange(nodes) + 0.5) / nodes - 0.5
-    standard_laplace = -np.sign(uniforms) * np.log1p(-2 * np.abs(uniforms))
+    probabilities = (np.arange(nodes) + 0.5) / nodes
+    deviations_from_half = probabilities - 0.5
+    magnitudes = -np.log1p(-2 * np.abs(deviations_from_half))
+    standard_laplace = np.sign(deviations_from_half) * magnitudes
     thresholds = 0.5 + 2 / vector.epsilon * standard_laplace
     query_noise_scale = 2 * vector.above / vector.epsilon
     refused_output = -1000

@@ -36,7 +36,8 @@ def revealed_shares(member_share: float, nonmember_share: float) -> Play:
         is_revealed = rng.random(member.size) < probability
         noise = rng.normal(size=member.size)
         shifts_if_revealed = np.where(member, 8, -8)
-        return noise + np.where(is_revealed, shifts_if_revealed, 0)
+        shifts = np.where(is_revealed, shifts_if_revealed, 0)
+        return noise + shifts
 
     return play
 
@@ -64,14 +65,17 @@ def audited(
 def mean(play: Play, m: int, claim: Claim, games: int) -> tuple[float, float]:
     """Return the mean bound of trials and of coins, of families as ε at 1e-5."""
     delta = claim.delta or 1e-5
-    epsilons = []
+    epsilons_of_trials = []
+    epsilons_of_coins = []
     for seed in range(games):
         rng = np.random.default_rng(seed)
         member = rng.random(m) < 0.5
         scores = play(rng, member)
         trials, coins = audited(scores, member=member, claim=claim, seed=seed)
-        epsilons.append([trials.epsilon(delta), coins.epsilon(delta)])
-    mean_of_trials, mean_of_coins = np.mean(epsilons, axis=0).tolist()
+        epsilons_of_trials.append(trials.epsilon(delta))
+        epsilons_of_coins.append(coins.epsilon(delta))
+    mean_of_trials = float(np.mean(epsilons_of_trials))
+    mean_of_coins = float(np.mean(epsilons_of_coins))
     return mean_of_trials, mean_of_coins
 
 

@@ -32,8 +32,8 @@ def noise_for(family: lb.SubsampledGaussianDP, epsilon: float) -> float:
     enough_noise = 20.0
     while enough_noise / too_little_noise > 1 + 1e-5:
         middle = (too_little_noise * enough_noise) ** 0.5
-        attained_epsilon = family.attained(1 / middle, "both").epsilon(DELTA)
-        if attained_epsilon > epsilon:
+        attained = family.attained(1 / middle, "both")
+        if attained.epsilon(DELTA) > epsilon:
             too_little_noise = middle
         else:
             enough_noise = middle
@@ -56,7 +56,8 @@ def play(
     dot_products = np.zeros(canaries)
     for _ in range(family.steps):
         released = noise * rng.normal(size=design.size)
-        released[recorder.included()] += 1
+        is_included = recorder.included()
+        released[is_included] += 1
         dot_products += released[:canaries]
         batch_size = int(rng.binomial(n=EXAMPLES, p=family.sampling_rate))
         recorder.record(released, noise, batch_size)
@@ -68,10 +69,12 @@ def play(
         "Gaussian DP": lb.GaussianDP(),
     }
     epsilons = {}
+    coins = lb.Coins(member)
     for score_name, scores in scores_by_name.items():
         for claim_name, claim in claims.items():
-            result = lb.audit(scores, lb.Coins(member), claim=claim)
-            epsilons[f"{score_name}, {claim_name}"] = result.epsilon(DELTA)
+            result = lb.audit(scores, coins, claim=claim)
+            name = f"{score_name}, {claim_name}"
+            epsilons[name] = result.epsilon(DELTA)
     audit = audit_dp_sgd(observed, examples=(EXAMPLES, EXAMPLES))
     epsilons["likelihood ratios, DP-SGD"] = audit.membership.epsilon(DELTA)
     epsilons["steps"] = audit.steps.epsilon(DELTA)

@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 from sklearn import datasets
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "support"))
-sys.path.insert(0, str(Path(__file__).parents[1] / "papers"))
+sys.path.append(f"{Path(__file__).parents[2]}/tests/support")
+sys.path.append(f"{Path(__file__).parents[1]}/papers")
 
 import leakbound as lb
 from leakbound._base import shares
@@ -130,8 +130,8 @@ def standard(splits: int) -> None:
         for split in range(splits):
             rng = np.random.default_rng([split, 8])
             shuffled_places = rng.permutation(len(features))
-            member_share = rng.choice([0.5, 0.8])
-            member = shuffled_places < len(features) * member_share
+            members = rng.choice([0.5, 0.8]) * len(features)
+            member = shuffled_places < members
             strata = None
             if split % 2 and not are_numbers:
                 strata = labels
@@ -155,7 +155,8 @@ def standard_data() -> dict[str, tuple[FloatArray, IntArray]]:
         data_sets[name] = load(return_X_y=True)
     data_sets["fashion-mnist, 4 components"] = scored_images(CORPUS / "fashion-mnist.parquet")
     data_sets["fashion-mnist, 8 components"] = scored_images(lb.datasets.path("sites"))
-    if (FOLDER / ADULT.file).is_file():
+    file_of_adult = FOLDER / ADULT.file
+    if file_of_adult.is_file():
         people = adult()
         data_sets["adult"] = (people.values, people.labels)
     return data_sets
@@ -174,7 +175,8 @@ def seconds() -> None:
     shapes = ((1_000, 10), (10_000, 10), (100_000, 10), (100_000, 30), (1_000_000, 10))
     for records, columns in shapes:
         features = rng.normal(size=(records, columns))
-        labels = (features[:, 0] + rng.normal(size=records) > 0).astype(np.int64)
+        noisy_feature = features[:, 0] + rng.normal(size=records)
+        labels = (noisy_feature > 0).astype(np.int64)
         member = rng.permutation(records) < records // 2
         start = time.process_time()
         p_values(Parts(features, member, labels), seed=9)

@@ -40,7 +40,8 @@ def successes(game: str, m: int, sides: Sides, rng: np.random.Generator) -> Bool
         scores = member + 1e-3 * noise
     elif game == "5 % tail":
         is_identified = rng.random(m) < 0.05
-        identifying_scores = np.where(member, 20.0, -20.0) + 0.1 * noise
+        centres = np.where(member, 20.0, -20.0)
+        identifying_scores = centres + 0.1 * noise
         scores = np.where(is_identified, identifying_scores, noise)
     else:
         mu = float(game[2:-1])
@@ -102,10 +103,12 @@ def test_six_games(m: int, sides: Sides) -> None:
         bounds = []
         for is_correct in games_played:
             path = _core.Path.from_successes(is_correct)
-            bounds.append(policy.bound(path, order, BETA).logit)
+            bound = policy.bound(path, order, BETA)
+            bounds.append(bound.logit)
         seconds = (time.process_time() - start) / games
         mean_bound = float(np.mean(bounds))
-        share = mean_bound / best_fixed_mean(games_played, sides)
+        best_mean = best_fixed_mean(games_played, sides)
+        share = mean_bound / best_mean
         shares_of_best.append(share)
         print(
             f"m = {m:>7,} {sides:6} {game:8} {mean_bound:.3f} = {share:.3f} of the best "
