@@ -30,18 +30,21 @@ SECRETS = ("cost", "diagnosis")
 
 def visits(rng: np.random.Generator, people: int) -> pd.DataFrame:
     """Return invented hospital visits: numbers with heavy tails, days, words, missing values."""
-    age = np.clip(rng.gamma(shape=9, scale=6, size=people), a_min=18, a_max=99).round()
+    ages = rng.gamma(shape=9, scale=6, size=people)
+    age = np.clip(ages, a_min=18, a_max=99).round()
     ward = rng.choice(7, size=people, p=[0.3, 0.2, 0.15, 0.12, 0.1, 0.08, 0.05])
     mean_log_stay = 0.8 + 0.15 * ward + 0.01 * (age - 50)
     stay = np.ceil(rng.lognormal(mean=mean_log_stay, sigma=0.7))
-    cost_per_day = np.exp(rng.normal(loc=6.5 + 0.05 * ward, scale=0.4, size=people))
-    cost = (cost_per_day * stay**0.8).round(2)
-    cholesterol = (3.5 + 0.02 * age + rng.normal(loc=0, scale=0.8, size=people)).round(2)
+    log_cost_per_day = rng.normal(loc=6.5 + 0.05 * ward, scale=0.4, size=people)
+    cost = np.exp(log_cost_per_day) * stay**0.8
+    noise_of_cholesterol = rng.normal(loc=0, scale=0.8, size=people)
+    cholesterol = 3.5 + 0.02 * age + noise_of_cholesterol
     diagnosis_group = age // 12 + ward * 3 + rng.integers(0, 4, size=people)
     diagnosis_codes = diagnosis_group.astype(int) % 40
     sex = rng.choice(["f", "m"], size=people)
     admission_day = rng.integers(0, 730, size=people)
-    pressure = 110 + 0.4 * age + rng.normal(loc=0, scale=12, size=people)
+    noise_of_pressure = rng.normal(loc=0, scale=12, size=people)
+    pressure = 110 + 0.4 * age + noise_of_pressure
     cholesterol[rng.random(people) < 0.15] = np.nan
     region_codes = rng.integers(0, 25, size=people)
     return pd.DataFrame(
@@ -51,9 +54,9 @@ def visits(rng: np.random.Generator, people: int) -> pd.DataFrame:
             "sex": sex,
             "admitted": admission_day,
             "stay": stay,
-            "cost": cost,
+            "cost": cost.round(2),
             "pressure": pressure.round(),
-            "cholesterol": cholesterol,
+            "cholesterol": cholesterol.round(2),
             "diagnosis": [f"I{code:02d}" for code in diagnosis_codes],
             "region": [f"R{code:02d}" for code in region_codes],
         }
@@ -71,7 +74,8 @@ def with_noise(
         decimals = 0
         if name in {"cost", "cholesterol"}:
             decimals = 2
-        noisy_rows[name] = (noisy_rows[name] + noise).round(decimals)
+        noisy_column = noisy_rows[name] + noise
+        noisy_rows[name] = noisy_column.round(decimals)
     return noisy_rows
 
 
@@ -84,7 +88,8 @@ def copying_generator(
         copies = round(copied_share * PEOPLE)
         copied_rows = rng.choice(PEOPLE, size=copies, replace=False)
         fresh_people = visits(rng, PEOPLE - copies)
-        copied_people = with_noise(members.iloc[copied_rows], members, rng)
+        copied_members = members.iloc[copied_rows]
+        copied_people = with_noise(copied_members, population=members, rng=rng)
         return pd.concat([fresh_people, copied_people], ignore_index=True)
 
     return synthesise

@@ -337,32 +337,44 @@ def main() -> None:
         given.out.mkdir(parents=True, exist_ok=True)
         options["store"] = given.out
     if given.page:
-        rows_of_tables = tables(
-            [300, 10**3, 3000],
-            seeds=given.seeds or 20,
-            claims=[_APPROXIMATE],
-            **options,
-        )
-        rows_of_page = chain(counted(**options), rows_of_tables, slow(**options))
-        joined(rows_of_page).to_parquet(PAGE)
-        return
-    sizes = [10**3]
-    seeds = 20
-    claims: list[Claim] = [_APPROXIMATE]
-    if given.whole:
-        sizes = [10**3, 10**4, 10**5]
-        seeds = 200
-        claims = [_PURE, _APPROXIMATE]
-    for table in tables(sizes, seeds=given.seeds or seeds, claims=claims, **options):
-        print(shown(table))
-    if given.whole:
-        judged_rows = chain(counted(**options), slow(**options))
-        print(false_claims(joined(judged_rows)))
-        return
+        write_page(given.seeds or 20, **options)
+    elif given.whole:
+        print_whole(given.seeds or 200, **options)
+    else:
+        print_quick(given.seeds or 20, **options)
+
+
+def write_page(seeds: int, **options: Any) -> None:
+    """Store the rows behind the page of the docs."""
+    rows_of_tables = tables(
+        [300, 10**3, 3000],
+        seeds=seeds,
+        claims=[_APPROXIMATE],
+        **options,
+    )
+    rows_of_page = chain(counted(**options), rows_of_tables, slow(**options))
+    joined(rows_of_page).to_parquet(PAGE)
+
+
+def print_whole(seeds: int, **options: Any) -> None:
+    """Print all tables, and which bounds are false too often."""
+    sizes = [10**3, 10**4, 10**5]
+    claims: list[Claim] = [_PURE, _APPROXIMATE]
+    for table in tables(sizes, seeds=seeds, claims=claims, **options):
+        print(shown(table), flush=True)
+    judged_rows = chain(counted(**options), slow(**options))
+    print(false_claims(joined(judged_rows)))
+
+
+def print_quick(seeds: int, **options: Any) -> None:
+    """Print tables of one size, and the stored rows of what takes longer."""
+    for table in tables([10**3], seeds=seeds, claims=[_APPROXIMATE], **options):
+        print(shown(table), flush=True)
     stored_rows = stored()
     print(f"Stored rows of other packages:\n\n{shown(stored_rows)}")
     print("False claims, at 95 % confidence, so 5 % at most; exact limits:\n")
-    print(false_claims(joined([*known(**options), stored_rows])))
+    rows_of_invalid_forms = known(**options)
+    print(false_claims(joined([*rows_of_invalid_forms, stored_rows])))
 
 
 if __name__ == "__main__":
