@@ -9,7 +9,7 @@ one's), `member`, the label, and features: mean, spread and two principal compon
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,8 +23,20 @@ from real_data import fashion_mnist
 
 FOLDER = Path(__file__).parent
 EXAMPLES = 12_000
-NETWORKS = {"score": (256, 40), "small": (32, 40), "early": (256, 3)}
-"""Hidden units, and epochs."""
+
+
+class Network(NamedTuple):
+    """The size of a network, and how long it is trained."""
+
+    hidden_units: int
+    epochs: int
+
+
+NETWORKS = {
+    "score": Network(hidden_units=256, epochs=40),
+    "small": Network(hidden_units=32, epochs=40),
+    "early": Network(hidden_units=256, epochs=3),
+}
 
 
 def negative_losses(

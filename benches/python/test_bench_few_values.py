@@ -74,12 +74,14 @@ GAMES: dict[str, Play] = {
     "SUE, k = 25, ε = 1": partial(log_ratios_of_reports, SUE(k=25, epsilon=1.0)),
     "SUE, k = 100, ε = 4": partial(log_ratios_of_reports, SUE(k=100, epsilon=4.0)),
     "randomised response, 5 % told": failing_response,
-    "5 % of members told": predicted_labels(0.05, 0.0),
-    "labels: 95 % against 85 % right": predicted_labels(0.95, 0.85),
+    "5 % of members told": predicted_labels(member_accuracy=0.05, nonmember_accuracy=0.0),
+    "labels: 95 % against 85 % right": predicted_labels(
+        member_accuracy=0.95, nonmember_accuracy=0.85
+    ),
     "a tenth at the top only": one_sided,
-    "N(1) in 5 values": rounded_gaussian(1.0, 5),
-    "N(1) in 10 values": rounded_gaussian(1.0, 10),
-    "N(2) in 5 values": rounded_gaussian(2.0, 5),
+    "N(1) in 5 values": rounded_gaussian(mu=1.0, values=5),
+    "N(1) in 10 values": rounded_gaussian(mu=1.0, values=10),
+    "N(2) in 5 values": rounded_gaussian(mu=2.0, values=5),
 }
 
 
