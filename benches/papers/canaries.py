@@ -131,10 +131,15 @@ def blends(pool: Pool, seed: int) -> Canaries:
     )
 
 
+def tensor_dataset(inputs: NDArray[Any], labels: NDArray[Any]) -> TensorDataset:
+    """Return arrays as a data set of torch."""
+    return TensorDataset(torch.from_numpy(inputs), torch.from_numpy(labels))
+
+
 def reference_model(recipe: Recipe, pool: Pool, epochs: int, seed: int) -> nn.Module:
     """Return a model of the examples that training does without."""
     inputs, labels = pool
-    examples = TensorDataset(torch.from_numpy(inputs), torch.from_numpy(labels))
+    examples = tensor_dataset(inputs, labels)
     (model,) = recipe.overfit(
         examples,
         [epochs],
@@ -208,17 +213,22 @@ TEXTS: dict[str, Kind] = {
 }
 
 
+def shuffled_rows(number: int, seed: int) -> NDArray[np.int64]:
+    """Return the rows of some data in an order of the seed."""
+    return np.random.default_rng([seed, 0]).permutation(number)
+
+
 def digits(seed: int) -> Pool:
     """Scikit-learn's digits, in an order of the seed."""
     images, labels = load_digits(return_X_y=True)
-    order = np.random.default_rng([seed, 0]).permutation(len(labels))
+    order = shuffled_rows(len(labels), seed)
     centred_images = images[order] / 16 - 0.3
     return centred_images.astype(np.float32), labels[order]
 
 
 def fashion(seed: int) -> Pool:
     """Draw as many images of Fashion-MNIST, with squares of two by two pixels averaged."""
-    rows = np.random.default_rng([seed, 0]).permutation(60_000)[:1797]
+    rows = shuffled_rows(60_000, seed)[:1797]
     images = small_images()[rows].reshape(1797, -1)
     training_images, _ = fashion_mnist()
     return images - np.float32(0.3), training_images.labels[rows]
@@ -231,9 +241,10 @@ def text(seed: int) -> Pool:
     whole_bytes = documentation[: whole_chunks * LENGTH]
     all_chunks = np.frombuffer(whole_bytes, dtype=np.uint8).reshape(-1, LENGTH)
     distinct_chunks = np.unique(all_chunks, axis=0)
-    order = np.random.default_rng([seed, 0]).permutation(len(distinct_chunks))
-    chunks = distinct_chunks[order][: POOL + 1000].astype(np.int64)
-    return chunks, chunks
+    order = shuffled_rows(len(distinct_chunks), seed)
+    drawn_chunks = distinct_chunks[order[: POOL + 1000]]
+    tokens = drawn_chunks.astype(np.int64)
+    return tokens, tokens
 
 
 def loss_of_tokens(network: nn.Module, batch: tuple[torch.Tensor, ...]) -> torch.Tensor:
@@ -294,20 +305,17 @@ def bounds(task: Task, kind: Kind, seed: int) -> Iterator[float]:
     included_inputs, included_labels = made.included
     training_inputs = np.concatenate([inputs[POOL:], included_inputs])
     training_labels = np.concatenate([labels[POOL:], included_labels])
-    training_data = TensorDataset(
-        torch.from_numpy(training_inputs), torch.from_numpy(training_labels)
-    )
+    training_data = tensor_dataset(training_inputs, training_labels)
     untrained = task.recipe.new(seed)
     (model,) = task.recipe.overfit(
         training_data,
         [task.epochs],
         seed,
     )
-    canary_inputs = torch.from_numpy(made.x)
-    canary_labels = torch.from_numpy(made.y)
-    audited_data: Any = TensorDataset(canary_inputs, canary_labels)
+    audited_data: Any = tensor_dataset(made.x, made.y)
     if task.signals[0] == "cross_entropy":
-        audited_data = {"input_ids": canary_inputs, "labels": canary_labels}
+        token_ids, labels_of_tokens = audited_data.tensors
+        audited_data = {"input_ids": token_ids, "labels": labels_of_tokens}
     for signal in task.signals:
         options: dict[str, Any] = {}
         if signal == "loss_drop":

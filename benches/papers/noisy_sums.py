@@ -73,7 +73,8 @@ class _Population:
         scores = np.zeros(size)
         if theta is not None:
             rest_of_theta = theta[self.features :]
-            length_of_rest = math.sqrt(float((rest_of_theta**2).sum()))
+            squared_length_of_rest = float((rest_of_theta**2).sum())
+            length_of_rest = math.sqrt(squared_length_of_rest)
             of_first_coordinates = first_coordinates @ theta[: self.features]
             scores = (of_first_coordinates + length_of_rest * along_theta) / lengths
         return first_coordinates / lengths[:, None], scores
@@ -137,12 +138,15 @@ class _Population:
 
     def _log_length_integral(self, pull: FloatArray) -> FloatArray:
         """Return ln ∫ r^(d-1) exp(-r²/2 + r s) dr at each s, by the trapezoid rule in ln r."""
-        mode = (pull + np.sqrt(pull**2 + 4 * self.dimension)) / 2
-        deviation = 1 / np.sqrt(2 * mode**2 - pull * mode)
+        discriminant = pull**2 + 4 * self.dimension
+        mode = (pull + np.sqrt(discriminant)) / 2
+        curvature = 2 * mode**2 - pull * mode
+        deviation = 1 / np.sqrt(curvature)
         deviations = np.linspace(
             -_INTEGRATION_HALF_WIDTH, _INTEGRATION_HALF_WIDTH, num=_INTEGRATION_POINTS
         )
-        log_lengths = np.log(mode)[:, None] + deviations * deviation[:, None]
+        log_mode = np.log(mode)
+        log_lengths = log_mode[:, None] + deviations * deviation[:, None]
         lengths = np.exp(log_lengths)
         gaussian_term = np.exp(2 * log_lengths) / 2
         log_integrand = self.dimension * log_lengths - gaussian_term + pull[:, None] * lengths
