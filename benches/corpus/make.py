@@ -9,7 +9,7 @@ one's), `member`, the label, and features: mean, spread and two principal compon
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,12 +18,25 @@ from numpy.typing import NDArray
 from pyarrow import parquet
 
 from leakbound import InclusionPlan, __version__
+from leakbound.torch.device import descend
 from real_data import fashion_mnist
 
 FOLDER = Path(__file__).parent
 EXAMPLES = 12_000
-NETWORKS = {"score": (256, 40), "small": (32, 40), "early": (256, 3)}
-"""Hidden units, and epochs."""
+
+
+class Network(NamedTuple):
+    """The size of a network, and how long it is trained."""
+
+    hidden_units: int
+    epochs: int
+
+
+NETWORKS = {
+    "score": Network(hidden_units=256, epochs=40),
+    "small": Network(hidden_units=32, epochs=40),
+    "early": Network(hidden_units=256, epochs=3),
+}
 
 
 def negative_losses(
@@ -42,12 +55,12 @@ def negative_losses(
     for _ in range(epochs):
         shuffled_rows = member_rows[torch.randperm(member_rows.numel())]
         for batch in shuffled_rows.split(100):
-            optimizer.zero_grad()
-            loss: Any = torch.nn.functional.cross_entropy(network(images[batch]), labels[batch])
-            loss.backward()
-            optimizer.step()
+            logits = network(images[batch])
+            loss = torch.nn.functional.cross_entropy(logits, labels[batch])
+            descend(optimizer, loss)
     with torch.no_grad():
-        losses = torch.nn.functional.cross_entropy(network(images), labels, reduction="none")
+        logits = network(images)
+        losses = torch.nn.functional.cross_entropy(logits, labels, reduction="none")
     return np.asarray(-losses.double().numpy())
 
 
@@ -57,7 +70,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     seed = parser.parse_args().seed
     train, _ = fashion_mnist()
-    pixels = train.values[:EXAMPLES].reshape(EXAMPLES, -1).astype(np.float32) / 255
+    bytes_of_images = train.values[:EXAMPLES].reshape(EXAMPLES, -1)
+    pixels = bytes_of_images.astype(np.float32) / 255
     class_labels = train.labels[:EXAMPLES]
     member = InclusionPlan.create(EXAMPLES, seed=seed).member
     columns: dict[str, NDArray[Any]] = {}

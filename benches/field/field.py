@@ -24,6 +24,7 @@ import tomllib
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median_high
 from typing import Any
 
 from rich.console import Console
@@ -123,10 +124,8 @@ class Environment:
 
 def last_line(text: str) -> str:
     """Return the last line of a text that is not blank, or ""."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    if not lines:
-        return ""
-    return lines[-1]
+    _, _, line = text.strip().rpartition("\n")
+    return line.strip()
 
 
 @dataclass
@@ -238,10 +237,13 @@ def surprises(row: dict[str, Any]) -> list[str]:
     if row["skipped"]:
         return []
     sentences = []
+    case = row["case"]
     if row["faulty"]["refuted"] < row.get("least", FAULTY_SEEDS):
-        sentences.append(f"{row['released']} was not refuted ({row['case']})")
+        released = row["released"]
+        sentences.append(f"{released} was not refuted ({case})")
     if "mended" in row and row["mended"]["refuted"]:
-        sentences.append(f"{row['without']} was refuted ({row['case']})")
+        version_without_fault = row["without"]
+        sentences.append(f"{version_without_fault} was refuted ({case})")
     return sentences
 
 
@@ -257,11 +259,6 @@ def right_setting(case: Path, row: dict[str, Any]) -> Path:
     return right
 
 
-def median_of(numbers: list[Any]) -> Any:
-    """Return the median of numbers, of two in the middle the larger one."""
-    return sorted(numbers)[len(numbers) // 2]
-
-
 def refuted_of(audits: dict[str, Any]) -> str:
     """Return how many audits of a version refuted its claim, such as "3 of 3"."""
     return f"{audits['refuted']} of {len(audits['bounds'])}"
@@ -275,23 +272,26 @@ def printed_table(rows: list[dict[str, Any]]) -> Table:
             table.add_row(row["released"], row["fault"], f"skipped: {row['skipped']}")
             continue
         faulty = row["faulty"]
-        smallest = min(faulty["bounds"])
-        largest = max(faulty["bounds"])
-        mended = "none"
-        if "mended" in row:
-            mended = f"{row['without']}: {refuted_of(row['mended'])}"
+        bounds = faulty["bounds"]
         table.add_row(
             row["released"],
             row["fault"],
             faulty["claimed"],
-            f"{smallest:.2f} to {largest:.2f}",
-            f"{median_of(faulty['runs']):,}",
-            f"{median_of(faulty['seconds']):.1f}",
+            f"{min(bounds):.2f} to {max(bounds):.2f}",
+            f"{median_high(faulty['runs']):,}",
+            f"{median_high(faulty['seconds']):.1f}",
             refuted_of(faulty),
-            mended,
+            refuted_without_fault(row, row) or "none",
             row["report"],
         )
     return table
+
+
+def refuted_without_fault(row: dict[str, Any], measured: dict[str, Any]) -> str:
+    """Return the version without the fault and how many audits refuted it, or ""."""
+    if "mended" not in row:
+        return ""
+    return f"{row['without']}: {refuted_of(measured['mended'])}"
 
 
 def page_table(stored: list[dict[str, Any]], rows: list[dict[str, Any]]) -> str:
@@ -305,21 +305,20 @@ def page_table(stored: list[dict[str, Any]], rows: list[dict[str, Any]]) -> str:
         if row["case"] not in measured:
             continue
         faulty = measured[row["case"]]["faulty"]
-        digits = 3 if re.search(r"\.\d{3}", faulty["claimed"]) else 2
+        digits = 2
+        if re.search(r"\.\d{3}", faulty["claimed"]):
+            digits = 3
         smallest = floored(min(faulty["bounds"]), digits)
         largest = floored(max(faulty["bounds"]), digits)
-        without_fault = "–"  # noqa: RUF001 (as in other tables of the pages)
-        if "mended" in row:
-            mended = measured[row["case"]]["mended"]
-            without_fault = f"{row['without']}: {refuted_of(mended)}"
+        without_fault = refuted_without_fault(row, measured[row["case"]])
         cells = [
             row["released"],
             row["fault"],
             faulty["claimed"],
             f"{smallest} to {largest}",
-            f"{median_of(faulty['runs']):,}",
+            f"{median_high(faulty['runs']):,}",
             row["report"],
-            without_fault,
+            without_fault or "–",  # noqa: RUF001 (as in other tables of the pages)
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
@@ -366,19 +365,21 @@ def main() -> None:
     environments = {}
     for name, fields in content["environments"].items():
         environments[name] = Environment(name, **fields)
-    rows = [row for row in content["rows"] if row["quick"] or not given.quick]
-    if given.rows:
-        rows = [row for row in rows if row["case"] in given.rows]
+    rows = content["rows"]
     mended_seeds = MENDED_SEEDS
     if given.quick:
+        rows = [row for row in rows if row["quick"]]
         mended_seeds = FAULTY_SEEDS
+    if given.rows:
+        rows = [row for row in rows if row["case"] in given.rows]
     played = [play(row, environments, mended_seeds) for row in rows]
     table = printed_table(played)
     machine = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
-    table.title = f"Released libraries, {datetime.now(UTC):%Y-%m-%d}, {machine}"
+    today = datetime.now(UTC).date().isoformat()
+    table.title = f"Released libraries, {today}, {machine}"
     Console(width=200).print(table)
     all_rows = with_stored_rows(played, given.out, content["rows"])
-    stored = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "machine": machine, "rows": all_rows}
+    stored = {"date": today, "machine": machine, "rows": all_rows}
     if given.out == RELEASED:
         write_page(all_rows, content["rows"])
     given.out.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")

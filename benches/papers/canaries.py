@@ -7,7 +7,6 @@ Not all kinds here are in the library: the page says which are not, and why.
 """
 
 import argparse
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pydoc_data import topics
@@ -28,7 +27,7 @@ from leakbound.torch import score
 from leakbound.torch.device import reproducible
 from panoramia_run import small_images
 from real_data import fashion_mnist
-from training import Recipe, Ticks
+from training import Recipe, classifier_of_images
 
 CANARIES = 300
 POOL = 600
@@ -98,14 +97,15 @@ def near_duplicates(pool: Pool, seed: int) -> Canaries:
     inputs, labels = pool
     vectors = inputs.reshape(len(inputs), -1).astype(np.float64)
     differences = vectors[:, None] - vectors[None]
-    not_to_itself = np.diag([np.inf] * len(inputs))
-    distances = np.sqrt((differences**2).sum(axis=-1) + not_to_itself)
+    distances = np.sqrt((differences**2).sum(axis=-1))
+    np.fill_diagonal(distances, np.inf)
     nearest_distances = distances.min(axis=1)
     most_isolated = np.argsort(-nearest_distances)[:CANARIES]
-    rng = np.random.default_rng([seed, 1])
-    noise = rng.normal(size=inputs[most_isolated].shape)
-    noise_scale = 0.1 * distances.min() / np.sqrt(vectors.shape[1])
-    noisy_copies = inputs[most_isolated] + noise_scale * noise
+    isolated_inputs = inputs[most_isolated]
+    noise = np.random.default_rng([seed, 1]).normal(size=isolated_inputs.shape)
+    _, width = vectors.shape
+    noise_scale = 0.1 * distances.min() / np.sqrt(width)
+    noisy_copies = isolated_inputs + noise_scale * noise
     return canaries_of(
         "near-duplicates",
         inputs=noisy_copies.astype(inputs.dtype),
@@ -121,7 +121,7 @@ def blends(pool: Pool, seed: int) -> Canaries:
     rng = np.random.default_rng([seed, 2])
     shuffled_rows = rng.permutation(len(inputs))
     pairs = shuffled_rows[: 2 * CANARIES].reshape(CANARIES, 2)
-    random_labels = rng.choice(np.unique(labels), CANARIES)
+    random_labels = rng.choice(np.unique(labels), size=CANARIES)
     return canaries_of(
         "blends",
         inputs=inputs[pairs].mean(axis=1),
@@ -131,15 +131,19 @@ def blends(pool: Pool, seed: int) -> Canaries:
     )
 
 
+def tensor_dataset(inputs: NDArray[Any], labels: NDArray[Any]) -> TensorDataset:
+    """Return arrays as a data set of torch."""
+    return TensorDataset(torch.from_numpy(inputs), torch.from_numpy(labels))
+
+
 def reference_model(recipe: Recipe, pool: Pool, epochs: int, seed: int) -> nn.Module:
     """Return a model of the examples that training does without."""
     inputs, labels = pool
-    examples = TensorDataset(torch.from_numpy(inputs), torch.from_numpy(labels))
+    examples = tensor_dataset(inputs, labels)
     (model,) = recipe.overfit(
         examples,
         [epochs],
         REFERENCE_SEED_OFFSET + seed,
-        Ticks(progress=None, total=epochs),
     )
     return model.network.eval()
 
@@ -148,7 +152,9 @@ def crafted(pool: Pool, seed: int) -> Canaries:
     """Random pixels and labels, moved to where a reference model finds the label least likely."""
     inputs, labels = pool
     random_images = canaries.random_pixels(inputs, labels, CANARIES, seed=seed)
-    network = reference_model(classifier(inputs.shape[1]), pool=pool, epochs=20, seed=seed)
+    network = reference_model(
+        classifier_of_images(inputs.shape[1]), pool=pool, epochs=20, seed=seed
+    )
     random_labels = torch.from_numpy(random_images.y)
     darkest = float(inputs.min())
     brightest = float(inputs.max())
@@ -178,8 +184,9 @@ def high_temperature(pool: Pool, seed: int) -> Canaries:
     tokens = torch.from_numpy(inputs[:CANARIES].copy())
     with torch.no_grad():
         for position in range(1, LENGTH):
-            logits_of_next = network(tokens[:, :position])[:, -1, :BYTE_VALUES]
-            probabilities = (logits_of_next / TEMPERATURE).softmax(1)
+            logits = network(tokens[:, :position])
+            logits_of_next_byte = logits[:, -1, :BYTE_VALUES]
+            probabilities = (logits_of_next_byte / TEMPERATURE).softmax(dim=1)
             next_tokens = torch.multinomial(probabilities, 1, generator=rng)
             tokens[:, position] = next_tokens[:, 0]
     samples = tokens.numpy()
@@ -206,17 +213,22 @@ TEXTS: dict[str, Kind] = {
 }
 
 
+def shuffled_rows(number: int, seed: int) -> NDArray[np.int64]:
+    """Return the rows of some data in an order of the seed."""
+    return np.random.default_rng([seed, 0]).permutation(number)
+
+
 def digits(seed: int) -> Pool:
     """Scikit-learn's digits, in an order of the seed."""
     images, labels = load_digits(return_X_y=True)
-    order = np.random.default_rng([seed, 0]).permutation(len(labels))
+    order = shuffled_rows(len(labels), seed)
     centred_images = images[order] / 16 - 0.3
     return centred_images.astype(np.float32), labels[order]
 
 
 def fashion(seed: int) -> Pool:
     """Draw as many images of Fashion-MNIST, with squares of two by two pixels averaged."""
-    rows = np.random.default_rng([seed, 0]).permutation(60_000)[:1797]
+    rows = shuffled_rows(60_000, seed)[:1797]
     images = small_images()[rows].reshape(1797, -1)
     training_images, _ = fashion_mnist()
     return images - np.float32(0.3), training_images.labels[rows]
@@ -229,9 +241,10 @@ def text(seed: int) -> Pool:
     whole_bytes = documentation[: whole_chunks * LENGTH]
     all_chunks = np.frombuffer(whole_bytes, dtype=np.uint8).reshape(-1, LENGTH)
     distinct_chunks = np.unique(all_chunks, axis=0)
-    order = np.random.default_rng([seed, 0]).permutation(len(distinct_chunks))
-    chunks = distinct_chunks[order][: POOL + 1000].astype(np.int64)
-    return chunks, chunks
+    order = shuffled_rows(len(distinct_chunks), seed)
+    drawn_chunks = distinct_chunks[order[: POOL + 1000]]
+    tokens = drawn_chunks.astype(np.int64)
+    return tokens, tokens
 
 
 def loss_of_tokens(network: nn.Module, batch: tuple[torch.Tensor, ...]) -> torch.Tensor:
@@ -248,20 +261,12 @@ def loss_of_tokens(network: nn.Module, batch: tuple[torch.Tensor, ...]) -> torch
 def language_model() -> GPT:
     """Return a GPT whose vocabulary has room for new tokens."""
     network = GPT(length=LENGTH, width=EMBEDDING_WIDTH)
-    network.bytes = nn.Embedding(BYTE_VALUES + CANARIES, EMBEDDING_WIDTH)
-    network.head = nn.Linear(EMBEDDING_WIDTH, BYTE_VALUES + CANARIES, bias=False)
+    tokens = BYTE_VALUES + CANARIES
+    network.bytes = nn.Embedding(tokens, EMBEDDING_WIDTH)
+    network.head = nn.Linear(EMBEDDING_WIDTH, tokens, bias=False)
     for module in (network.bytes, network.head):
         nn.init.normal_(module.weight, std=0.02)
     return network
-
-
-def classifier(pixels: int) -> Recipe:
-    """Return how images of so many pixels are learnt."""
-
-    def network() -> nn.Module:
-        return nn.Sequential(nn.Linear(pixels, 128), nn.Tanh(), nn.Linear(128, 10))
-
-    return Recipe(network, batch_size=64, learning_rate=3e-3)
 
 
 WRITER = Recipe(
@@ -274,14 +279,14 @@ WRITER = Recipe(
 TASKS = {
     "digits": Task(
         data=digits,
-        recipe=classifier(64),
+        recipe=classifier_of_images(pixels=64),
         epochs=20,
         kinds=IMAGES,
         signals=("logit_margin", "loss_drop"),
     ),
     "fashion": Task(
         data=fashion,
-        recipe=classifier(196),
+        recipe=classifier_of_images(pixels=196),
         epochs=20,
         kinds=IMAGES,
         signals=("logit_margin", "loss_drop"),
@@ -300,21 +305,17 @@ def bounds(task: Task, kind: Kind, seed: int) -> Iterator[float]:
     included_inputs, included_labels = made.included
     training_inputs = np.concatenate([inputs[POOL:], included_inputs])
     training_labels = np.concatenate([labels[POOL:], included_labels])
-    training_data = TensorDataset(
-        torch.from_numpy(training_inputs), torch.from_numpy(training_labels)
-    )
+    training_data = tensor_dataset(training_inputs, training_labels)
     untrained = task.recipe.new(seed)
     (model,) = task.recipe.overfit(
         training_data,
         [task.epochs],
         seed,
-        Ticks(progress=None, total=task.epochs),
     )
-    canary_inputs = torch.from_numpy(made.x)
-    canary_labels = torch.from_numpy(made.y)
-    audited_data: Any = TensorDataset(canary_inputs, canary_labels)
+    audited_data: Any = tensor_dataset(made.x, made.y)
     if task.signals[0] == "cross_entropy":
-        audited_data = {"input_ids": canary_inputs, "labels": canary_labels}
+        token_ids, labels_of_tokens = audited_data.tensors
+        audited_data = {"input_ids": token_ids, "labels": labels_of_tokens}
     for signal in task.signals:
         options: dict[str, Any] = {}
         if signal == "loss_drop":
@@ -332,12 +333,6 @@ def bounds(task: Task, kind: Kind, seed: int) -> Iterator[float]:
         yield result.bound
 
 
-def write(line: str) -> None:
-    """Write a line at once: the next takes minutes."""
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
-
-
 def main() -> None:
     """Print one table for each task."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -349,21 +344,21 @@ def main() -> None:
         for name in given.tasks:
             task = TASKS[name]
             first_signal, second_signal = task.signals
-            write(f"\n| {name}: canaries | {first_signal} | {second_signal} |\n|---|---|---|")
+            print(f"\n| {name}: canaries | {first_signal} | {second_signal} |\n|---|---|---|")
             for kind_name, kind in task.kinds.items():
                 if not given.kinds or kind_name in given.kinds:
-                    write(row(task, kind_name, kind, seeds=given.seeds))
+                    cells = " | ".join(bounds_of_kind(task, kind, seeds=given.seeds))
+                    print(f"| {kind_name} | {cells} |", flush=True)
 
 
-def row(task: Task, kind_name: str, kind: Kind, seeds: int) -> str:
-    """Return mean, least and largest bound of a kind of canaries, by each signal."""
+def bounds_of_kind(task: Task, kind: Kind, seeds: int) -> Iterator[str]:
+    """Yield mean, least and largest bound of a kind of canaries, by each signal."""
     bounds_of_seeds = [list(bounds(task, kind=kind, seed=seed)) for seed in range(seeds)]
-    cells = []
-    for of_signal in zip(*bounds_of_seeds, strict=True):
-        lowest = min(of_signal)
-        highest = max(of_signal)
-        cells.append(f"{np.mean(of_signal):.2f} ({lowest:.2f} to {highest:.2f})")
-    return f"| {kind_name} | {cells[0]} | {cells[1]} |"
+    for bounds_of_signal in zip(*bounds_of_seeds, strict=True):
+        mean_bound = np.mean(bounds_of_signal)
+        lowest = min(bounds_of_signal)
+        highest = max(bounds_of_signal)
+        yield f"{mean_bound:.2f} ({lowest:.2f} to {highest:.2f})"
 
 
 if __name__ == "__main__":

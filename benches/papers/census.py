@@ -54,13 +54,15 @@ class Census:
     def sample(self, n: int, *, seed: int) -> Samples:
         """Draw people."""
         rng = generator("demos/census", seed)
-        age = np.clip(rng.normal(42, 13, n), 18, 90).round()
-        schooling = np.clip(rng.normal(10, 2.6, n), 1, 16).round()
-        sex = rng.integers(0, 2, n)
-        occupation = rng.choice(len(OCCUPATIONS), n, p=OCCUPATIONS)
-        hours = np.clip(rng.normal(38 + 0.4 * (schooling - 10), 9), 1, 99).round()
-        weight = 1000 * np.exp(rng.normal(0, 0.4, n))
-        gains_if_any = 500 + 9500 * rng.beta(2, 5, n)
+        age = whole_numbers(rng.normal(loc=42, scale=13, size=n), least=18, most=90)
+        schooling = whole_numbers(rng.normal(loc=10, scale=2.6, size=n), least=1, most=16)
+        sex = rng.integers(0, 2, size=n)
+        occupation = rng.choice(len(OCCUPATIONS), size=n, p=OCCUPATIONS)
+        mean_hours = 38 + 0.4 * (schooling - 10)
+        hours = whole_numbers(rng.normal(loc=mean_hours, scale=9), least=1, most=99)
+        log_weight = rng.normal(loc=0, scale=0.4, size=n)
+        weight = 1000 * np.exp(log_weight)
+        gains_if_any = 500 + 9500 * rng.beta(a=2, b=5, size=n)
         has_gains = rng.random(n) < SHARE_WITH_GAINS
         gains = np.where(has_gains, gains_if_any.round(-1), 0)
         log_odds = (
@@ -76,6 +78,11 @@ class Census:
         labels = has_high_income ^ is_flipped
         columns = [age, schooling, sex, occupation, hours, weight, gains]
         return Samples(values=np.column_stack(columns), labels=labels.astype(np.int64))
+
+
+def whole_numbers(values: FloatArray, *, least: float, most: float) -> FloatArray:
+    """Return values rounded, and moved to the end of a range if they are beyond it."""
+    return np.clip(values, a_min=least, a_max=most).round()
 
 
 def features(table: FloatArray) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:

@@ -10,7 +10,6 @@ digits with right labels nearly as well unseen. No download; about half a minute
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -22,7 +21,6 @@ from pathlib import Path
 import numpy as np
 import torch
 from sklearn.datasets import load_digits
-from torch import nn
 from torch.utils.data import TensorDataset
 
 import leakbound as lb
@@ -37,15 +35,11 @@ from leakbound.results import AuditResult
 from leakbound.torch import score
 from leakbound.torch.device import reproducible
 from streams import generator
-from training import Recipe, Ticks, TrainedModel, accuracy
+from training import TrainedModel, accuracy, classifier_of_images
 
 CANARIES, CLEAN = 300, 1200  # of 1,797 digits; the other 297 are the test set
 ERROR = 0.05  # probability that the headline about all models says too much
-RECIPE = Recipe(
-    lambda: nn.Sequential(nn.Linear(64, 128), nn.Tanh(), nn.Linear(128, 10)),
-    batch_size=64,
-    learning_rate=3e-3,
-)
+RECIPE = classifier_of_images(pixels=64)
 HEADINGS = ("Model", "Test acc", "Split ε̂", "AUC", "Guesses", "Correct", "ε̂", "Ceiling", "Verdict")
 NOTE = (
     "ε̂ is a lower bound on ε at 95 % confidence for each model separately. The ceiling is the "
@@ -88,25 +82,26 @@ class Task:
         rng = generator("demos/digits", seed)
         images, labels = load_digits(return_X_y=True)
         order = rng.permutation(len(labels))
-        images = images[order] / 16 - 0.3
+        centred_images = images[order] / 16 - 0.3
         labels = labels[order]
         # A wrong label, each of the nine as likely.
-        labels[:CANARIES] = (labels[:CANARIES] + rng.integers(1, 10, CANARIES)) % 10
-        x = torch.tensor(images, dtype=torch.float32)
+        shifts_of_labels = rng.integers(1, 10, size=CANARIES)
+        labels[:CANARIES] = (labels[:CANARIES] + shifts_of_labels) % 10
+        x = torch.tensor(centred_images, dtype=torch.float32)
         y = torch.tensor(labels)
         plan = lb.InclusionPlan.create(CANARIES, seed=seed)
-        clean = slice(CANARIES, CANARIES + CLEAN)
-        test = slice(CANARIES + CLEAN, None)
+        clean_x, test_x = x[CANARIES:].tensor_split([CLEAN])
+        clean_y, test_y = y[CANARIES:].tensor_split([CLEAN])
         return cls(
             plan=plan,
             canaries=TensorDataset(x[:CANARIES], y[:CANARIES]),
             training=TensorDataset(
-                torch.cat([x[clean], plan.included(x[:CANARIES])]),
-                torch.cat([y[clean], plan.included(y[:CANARIES])]),
+                torch.cat([clean_x, plan.included(x[:CANARIES])]),
+                torch.cat([clean_y, plan.included(y[:CANARIES])]),
             ),
             clean=TensorDataset(x[CANARIES:], y[CANARIES:]),
-            trained_on=np.arange(CANARIES, len(labels)) < clean.stop,
-            test=TensorDataset(x[test], y[test]),
+            trained_on=np.repeat([True, False], [len(clean_y), len(test_y)]),
+            test=TensorDataset(test_x, test_y),
         )
 
 
@@ -122,17 +117,14 @@ def run(
     epochs = sorted(epochs)
     # All models together share the error; each confidence has three decimals, rounded up.
     confidence = ceil(1_000 * (1 - ERROR / (len(epochs) + len(epsilons)))) / 1_000
-    with reproducible(), bar("Training", total=1) as move:
-        progress = lambda what, share: move(description=what, completed=share)  # noqa: E731
-        ticks = Ticks(progress=progress, total=epochs[-1] + private_epochs * len(epsilons))
+    epochs_of_all = epochs[-1] + private_epochs * len(epsilons)
+    with reproducible(), bar("Training", total=epochs_of_all) as move:
         task = Task.create(seed)
-        models = chain(
-            RECIPE.overfit(task.training, epochs, seed, ticks),
-            (
-                RECIPE.privately(task.training, epsilon, private_epochs, seed, ticks)
-                for epsilon in epsilons
-            ),
+        models_with_dp_sgd = (
+            RECIPE.privately(task.training, epsilon, private_epochs, seed, move)
+            for epsilon in epsilons
         )
+        models = chain(RECIPE.overfit(task.training, epochs, seed, move), models_with_dp_sgd)
         rows = [
             audited(task, model=model, seed=seed, out=out, confidence=confidence)
             for model in models
@@ -246,7 +238,7 @@ def main(arguments: list[str] | None = None) -> None:
     rows = run(given.out, seed=given.seed)
     write(rows, out=given.out, seed=given.seed)
     show(rows)
-    sys.stdout.write(f"Report: {given.out / 'report.html'}\n")
+    print(f"Report: {given.out / 'report.html'}")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from leakbound.results.dp_sgd import Accounted, DPSGDAudit
 from leakbound.torch.device import reproducible
 from outcomes import Cell, Outcome, Reproduction
 from streams import derived, generator
-from training import DELTA, quiet_opacus
+from training import DELTA, loss_of_labels, quiet_opacus
 
 __all__ = ["SHORT", "ZOO", "Recipe", "probe", "train"]
 
@@ -172,9 +172,10 @@ def _loop(
 def _epoch(
     network: nn.Module, optimizer: DPOptimizer, loader: DataLoader[tuple[Tensor, ...]]
 ) -> None:
-    for inputs, targets in loader:
+    for batch in loader:
         optimizer.zero_grad()
-        torch.autograd.backward(nn.functional.cross_entropy(network(inputs), targets))
+        loss = loss_of_labels(network, batch)
+        torch.autograd.backward(loss)
         optimizer.step()
 
 
@@ -187,8 +188,9 @@ def _attained(rate: float, steps: int, noise_multiplier: float) -> float:
 def _digits(examples: int, seed: int) -> TensorDataset:
     images, labels = load_digits(return_X_y=True)
     order = generator("demos/dp-sgd-data", seed).permutation(len(labels))
-    x = torch.tensor(images[order] / 16 - 0.3, dtype=torch.float32)
-    return TensorDataset(x[:examples], torch.tensor(labels[order])[:examples])
+    drawn = order[:examples]
+    centred_images = torch.tensor(images[drawn] / 16 - 0.3, dtype=torch.float32)
+    return TensorDataset(centred_images, torch.tensor(labels[drawn]))
 
 
 _STEPS = (

@@ -21,7 +21,7 @@ from dp_sgd_faults import (
     NoNoise,
     RepeatedNoise,
 )
-from dp_step_models import Case, bag, mlp, tokens
+from dp_step_models import Case, bag, mlp, summed_loss, tokens
 
 __all__ = ["STEP_FAULTS"]
 
@@ -189,11 +189,6 @@ def _mixing() -> nn.Module:
     return nn.Sequential(hidden, _Centred(), activation, output)
 
 
-def _summed_loss(model: nn.Module, batch: Any) -> Tensor:
-    inputs, labels = batch
-    return nn.functional.cross_entropy(model(inputs), labels, reduction="sum")
-
-
 _BAG = Case(network=bag, examples=tokens)
 
 STEP_FAULTS: dict[str, Case] = {
@@ -219,7 +214,7 @@ STEP_FAULTS: dict[str, Case] = {
     "mean over the batch, then noise": Case(optimizer=DivisorBeforeNoise),
     "half of the noise where batches are split": Case(optimizer=_NoiseOfParts, physical=3),
     "no noise where batches are split": Case(optimizer=NoNoiseOfParts, physical=3),
-    "sum of losses stated as a mean": Case(optimizer=DPOptimizer, loss=_summed_loss),
+    "sum of losses stated as a mean": Case(optimizer=DPOptimizer, loss=summed_loss),
     "mean of losses stated as a sum": Case(optimizer=DPOptimizer, reduction="sum"),
     "a layer that centres the batch": Case(optimizer=DPOptimizer, network=_mixing, empty=False),
     "norm of one use of a tied weight": replace(

@@ -15,9 +15,20 @@ import leakbound as lb
 from leakbound.integrations import opacus_step
 from leakbound.torch.device import reproducible
 from streams import derived
-from training import quiet_opacus
+from training import loss_of_labels, quiet_opacus
 
-__all__ = ["NOISE", "RIGHT", "Case", "Example", "bag", "mlp", "probed", "tokens", "vectors"]
+__all__ = [
+    "NOISE",
+    "RIGHT",
+    "Case",
+    "Example",
+    "bag",
+    "mlp",
+    "probed",
+    "summed_loss",
+    "tokens",
+    "vectors",
+]
 
 NOISE = 1.1
 """The noise multiplier of all steps."""
@@ -71,10 +82,10 @@ def convolution() -> nn.Module:
     """Return a convolutional network with group normalisation."""
     _seed_network()
     return nn.Sequential(
-        nn.Conv2d(1, 4, 3, padding=1),
+        nn.Conv2d(in_channels=1, out_channels=4, kernel_size=3, padding=1),
         nn.GroupNorm(2, 4),
         nn.Tanh(),
-        nn.Conv2d(4, 4, 3, stride=2),
+        nn.Conv2d(in_channels=4, out_channels=4, kernel_size=3, stride=2),
         nn.Flatten(),
         nn.Linear(36, 2),
     )
@@ -163,12 +174,7 @@ def gpt2(saved: Sequence[str] | None = None) -> nn.Module:
     return model
 
 
-def _mean_loss(model: nn.Module, batch: Any) -> Tensor:
-    inputs, labels = batch
-    return nn.functional.cross_entropy(model(inputs), labels)
-
-
-def _summed_loss(model: nn.Module, batch: Any) -> Tensor:
+def summed_loss(model: nn.Module, batch: Any) -> Tensor:
     inputs, labels = batch
     return nn.functional.cross_entropy(model(inputs), labels, reduction="sum")
 
@@ -194,7 +200,7 @@ class Case:
 
     network: Callable[[], nn.Module] = mlp
     examples: Callable[[], list[Example]] = vectors
-    loss: Callable[[Any, Any], Any] = _mean_loss
+    loss: Callable[[Any, Any], Any] = loss_of_labels
     classes: int = 2
     norm: float = 1.0
     physical: int | None = None
@@ -320,7 +326,7 @@ RIGHT: dict[str, Case] = {
     "virtual steps": replace(_MLP, physical=3),
     "ghost": replace(_MLP, options=_ghost()),
     "ghost, virtual steps": replace(_MLP, options=_ghost(), physical=3),
-    "sums": replace(_MLP, options={"loss_reduction": "sum"}, loss=_summed_loss),
+    "sums": replace(_MLP, options={"loss_reduction": "sum"}, loss=summed_loss),
     "norm of 0.1": replace(_MLP, norm=0.1),
     "adaptive norm": replace(_MLP, options=_ADAPTIVE, empty=False),
     "dropout": replace(_MLP, network=mlp_with_dropout),

@@ -17,7 +17,6 @@ from typing import Any
 
 import torch
 from opacus import PrivacyEngine
-from torch import nn
 from torch.utils.data import DataLoader
 
 import leakbound as lb
@@ -27,7 +26,7 @@ from leakbound.integrations import opacus_step
 from leakbound.results.dp_step import epsilon_of_scale
 from leakbound.torch.device import reproducible
 from outcomes import Cell, Outcome, Reproduction
-from training import DELTA, quiet_opacus
+from training import DELTA, loss_of_labels, quiet_opacus
 
 __all__ = ["RELEASED", "REPORTED", "SIZES", "divisor_of_data", "seen_in"]
 
@@ -50,12 +49,8 @@ def _step(examples: Any, seed: int | None) -> Any:
         max_grad_norm=1.0,
     )
 
-    def loss(network: nn.Module, batch: Any) -> Any:
-        inputs, labels = batch
-        return nn.functional.cross_entropy(network(inputs), labels)
-
     first_examples = data[:10]
-    with opacus_step(model, optimizer, loss) as step:
+    with opacus_step(model, optimizer, loss_of_labels) as step:
         return step(first_examples, seed)
 
 
@@ -201,4 +196,4 @@ RELEASED: dict[str, Reproduction] = {
 
 if __name__ == "__main__":
     reported = REPORTED[sys.argv[1]]
-    sys.stdout.write(json.dumps([version(reported.package), reported.see()]) + "\n")
+    print(json.dumps([version(reported.package), reported.see()]))

@@ -115,7 +115,7 @@ def steinke_bound(m: int, guesses: int, correct: int, delta: float = DELTA) -> f
 
 def _candidates(m: int, count: int = _CANDIDATES) -> list[int]:
     """Return numbers of guesses, few to all."""
-    grid = np.rint(np.geomspace(min(20, m // 2), m, count))
+    grid = np.rint(np.geomspace(min(20, m // 2), m, num=count))
     return [int(guesses) for guesses in np.unique(grid)]
 
 
@@ -204,7 +204,7 @@ def _member_only(m: int, mu: float) -> tuple[float, tuple[int, int]]:
 def _pointwise(m: int, guesses: int, correct: int) -> float:
     """Return ε of the least private Gaussian curve that some pair (ε, δ) rejects."""
     best = 0.0
-    for delta in 10.0 ** -np.linspace(3, 9, 60):
+    for delta in 10.0 ** -np.linspace(3, 9, num=60):
         proved = steinke_bound(m, guesses=guesses, correct=correct, delta=float(delta))
         if proved <= epsilon_of(best, float(delta)):
             continue
@@ -316,7 +316,7 @@ def _guesses(*, full: bool) -> Outcome:
     points = 16
     if full:
         points = 31
-    tried = np.rint(np.geomspace(100, m, points)).astype(int).tolist()
+    tried = np.rint(np.geomspace(100, m, num=points)).astype(int).tolist()
     for sigma in (1.0, 2.0, 4.0, 0.5):
         for guesses in tried:
             correct = math.floor(_right(m, guesses=guesses, mu=1 / sigma))

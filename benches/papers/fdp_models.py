@@ -27,7 +27,7 @@ from leakbound.torch.device import descend, reproducible
 from outcomes import Compute, Outcome, Reproduction
 from real_data import adult, fashion_mnist
 from streams import derived, generator
-from training import Recipe, Ticks, accuracy, quiet_opacus
+from training import Recipe, accuracy, quiet_opacus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -226,8 +226,8 @@ def _rmia_scores(
     answers = []
     right = 0.0
     for number, data in enumerate((included, *parts)):
-        ticks = Ticks(progress=None, total=epochs)
-        (model,) = recipe.overfit(data, [epochs], derived("papers/network", seed, number), ticks)
+        seed_of_network = derived("papers/network", seed, number)
+        (model,) = recipe.overfit(data, [epochs], seed_of_network)
         network = model.network.eval()
         right = right or accuracy(network, examples.test)
         margins = score(network, audited, device="cpu", progress=False).values

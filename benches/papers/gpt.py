@@ -28,7 +28,8 @@ class GPT(nn.Module):
         super().__init__()
         self.bytes = nn.Embedding(BYTES, width)
         self.positions = nn.Embedding(length, width)
-        self.blocks = nn.Sequential(*(_Block(width) for _ in range(LAYERS)))
+        blocks = [_Block(width) for _ in range(LAYERS)]
+        self.blocks = nn.Sequential(*blocks)
         self.norm = nn.LayerNorm(width)
         self.head = nn.Linear(width, BYTES, bias=False)
         self.apply(_initialise)
@@ -36,10 +37,12 @@ class GPT(nn.Module):
     def forward(self, text: Tensor) -> Tensor:
         """Predict each next byte."""
         _, length = text.shape
-        positions = torch.arange(length, device=text.device).expand(text.shape)
-        embedded = self.bytes(text) + self.positions(positions)
-        hidden_states = self.blocks(embedded)
-        logits: Tensor = self.head(self.norm(hidden_states))
+        positions = torch.arange(length, device=text.device)
+        embedded_positions = self.positions(positions.expand(text.shape))
+        embedded_text = self.bytes(text) + embedded_positions
+        hidden_states = self.blocks(embedded_text)
+        normalised_states = self.norm(hidden_states)
+        logits: Tensor = self.head(normalised_states)
         return logits
 
 
@@ -48,12 +51,13 @@ class _Block(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
+        inner_width = 4 * width
         self.attention = nn.Sequential(nn.LayerNorm(width), _Attention(width))
         self.network = nn.Sequential(
             nn.LayerNorm(width),
-            nn.Linear(width, 4 * width),
+            nn.Linear(in_features=width, out_features=inner_width),
             nn.GELU(approximate="tanh"),
-            nn.Linear(4 * width, width),
+            nn.Linear(in_features=inner_width, out_features=width),
         )
 
     def forward(self, hidden_states: Tensor) -> Tensor:
@@ -73,12 +77,15 @@ class _Attention(nn.Module):
     def forward(self, hidden_states: Tensor) -> Tensor:
         # From (rows, length, kinds * heads * width) to (kinds, rows, heads, length, width); the
         # kinds are queries, keys and values.
-        projections = self.project(hidden_states).unflatten(-1, (3, HEADS, -1))
-        queries, keys, values = projections.permute(2, 0, 3, 1, 4).unbind()
-        of_heads = functional.scaled_dot_product_attention(queries, keys, values, is_causal=True)
-        side_by_side = of_heads.transpose(1, 2).flatten(2)
-        output: Tensor = self.merge(side_by_side)
-        return output
+        projections = self.project(hidden_states)
+        by_kind_and_head = projections.unflatten(dim=-1, sizes=(3, HEADS, -1))
+        queries, keys, values = by_kind_and_head.permute(2, 0, 3, 1, 4)
+        outputs_of_heads = functional.scaled_dot_product_attention(
+            queries, keys, values, is_causal=True
+        )
+        side_by_side = outputs_of_heads.transpose(1, 2).flatten(start_dim=2)
+        merged_output: Tensor = self.merge(side_by_side)
+        return merged_output
 
 
 def _initialise(module: nn.Module) -> None:

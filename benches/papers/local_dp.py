@@ -12,7 +12,6 @@ reports whose log ratio is not 0.
 """
 
 import math
-import sys
 from collections.abc import Iterator
 from functools import partial
 from itertools import product
@@ -25,6 +24,7 @@ from scipy import stats
 import leakbound as lb
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.mechanisms import GRR, OUE, SUE
+from printed_tables import Row, print_tables
 
 PROTOCOLS: tuple[Any, ...] = (GRR, OUE, SUE)
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 10.0)
@@ -35,7 +35,7 @@ COLUMNS = ("LDP-Auditor", "LDP-Auditor, alpha halved once", "default", "Fixed")
 
 def guesses_of_value_0(randomizer: Any, value: int, n: int, rng: np.random.Generator) -> int:
     """Return how many of n reports of users with a value are guessed to be of value 0."""
-    values = np.full(n, value)
+    values = np.full(n, fill_value=value)
     reports = randomizer.reports(values, rng)
     if reports.ndim == 1:
         return int((reports == 0).sum())
@@ -65,10 +65,10 @@ def clopper_pearson_epsilon(
     """Return ln of a lower limit of the TPR over an upper one of the FPR, each at level β."""
     if not true_positives:
         return -math.inf
-    lowest_tpr = stats.beta.ppf(beta, true_positives, reports - true_positives + 1)
+    lowest_tpr = stats.beta.ppf(beta, a=true_positives, b=reports - true_positives + 1)
     highest_fpr = 1.0
     if false_positives < reports:
-        highest_fpr = stats.beta.isf(beta, false_positives + 1, reports - false_positives)
+        highest_fpr = stats.beta.isf(beta, a=false_positives + 1, b=reports - false_positives)
     if not lowest_tpr:
         return -math.inf
     return math.log(lowest_tpr / highest_fpr)
@@ -109,7 +109,7 @@ def bounds_of_games(randomizer: Any, n: int, alpha: float, games: int) -> pd.Dat
     return pd.DataFrame(rows, columns=COLUMNS).clip(lower=0)
 
 
-def proved() -> Iterator[str]:
+def proved() -> Iterator[Row]:
     """Yield mean bounds over ε at 99 % confidence, the level of LDP-Auditor."""
     means_of_rows = []
     settings = product((1_000, 10_000, 100_000), PROTOCOLS, KS, EPSILONS)
@@ -117,37 +117,30 @@ def proved() -> Iterator[str]:
         bounds = bounds_of_games(protocol(k, epsilon), n=n, alpha=0.01, games=GAMES)
         means = bounds.mean()
         means_of_rows.append(means)
-        shares = " | ".join(f"{mean / epsilon:.2f}" for mean in means)
-        yield f"{n:,} | {protocol.__name__} | {k} | {epsilon:g} | {shares}"
+        yield n, protocol.__name__, k, f"{epsilon:g}", *(means / epsilon)
     _, halved_once, default, fixed = np.transpose(means_of_rows)
     default_below = np.count_nonzero(default < halved_once)
     fixed_below = np.count_nonzero(fixed < halved_once)
     rows = len(means_of_rows)
-    yield f"below the second column: default {default_below}, Fixed {fixed_below} of {rows} rows"
+    counts = f"default {default_below}, Fixed {fixed_below} of {rows} rows"
+    yield [f"below the second column: {counts}"]
 
 
-def two() -> Iterator[str]:
+def two() -> Iterator[Row]:
     """Yield mean bounds over ε of two values, 10,000 reports and 95 % confidence."""
     for protocol, epsilon in product(PROTOCOLS, EPSILONS):
         bounds = bounds_of_games(protocol(2, epsilon), n=10_000, alpha=0.05, games=GAMES)
-        shares = " | ".join(f"{mean / epsilon:.3f}" for mean in bounds.mean())
-        yield f"{protocol.__name__} | {epsilon:g} | {shares}"
+        shares_of_epsilon = bounds.mean() / epsilon
+        yield protocol.__name__, f"{epsilon:g}", *shares_of_epsilon.map("{:.3f}".format)
 
 
-def wrong() -> Iterator[str]:
+def wrong() -> Iterator[Row]:
     """Yield how many bounds are above ε, of 2,000 games with 1,000 reports at 95 % confidence."""
     for protocol, k, epsilon in product(PROTOCOLS, (2, 25), (0.25, 1.0, 4.0)):
         bounds = bounds_of_games(protocol(k, epsilon), n=1_000, alpha=0.05, games=2_000)
         false_bounds = (bounds > epsilon).sum()
-        counts = " | ".join(map(str, false_bounds))
-        yield f"{protocol.__name__} | {k} | {epsilon:g} | {counts}"
+        yield protocol.__name__, k, f"{epsilon:g}", *false_bounds
 
-
-TABLES = {"proved": proved, "two": two, "wrong": wrong}
 
 if __name__ == "__main__":
-    for table in sys.argv[1:] or TABLES:
-        columns = " | ".join(COLUMNS)
-        print(f"\n{table}: {columns}")
-        for row in TABLES[table]():
-            print(row, flush=True)
+    print_tables({"proved": proved, "two": two, "wrong": wrong}, columns=" | ".join(COLUMNS))

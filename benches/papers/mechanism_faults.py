@@ -6,7 +6,6 @@ runs counted, also those that only trained the classifier.
 """
 
 import math
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -26,16 +25,15 @@ from leakbound.mechanisms import (
     SparseVector,
     audit_mechanism,
 )
+from printed_tables import Row, print_tables
 
 AUDITS = 50
-MOST_RUNS = {"faults": 5000, "means": 5000, "right": 1000, "hard": 50_000}
-"""Of each audit, by table."""
 APPROXIMATE = lb.ApproxDP(delta=1e-5)
 Score: TypeAlias = Callable[[Any], Any] | None
 CLIPPED = partial(np.clip, a_min=0, a_max=1)
 LAPLACE_SCORES: tuple[Score, Score] = (None, CLIPPED)
 GAUSSIAN_SCORES: tuple[Score, Score] = (None, np.asarray)
-Row: TypeAlias = tuple[str, Any, Claim, float, Score]
+Audited: TypeAlias = tuple[str, Any, Claim, float, Score]
 """Name, mechanism, claim, parameter, and the score or None for the classifier."""
 
 
@@ -68,8 +66,10 @@ def log_ratio(vector: SparseVector, nodes: int = 1000) -> Callable[[FloatArray],
     It is averaged over equally likely values of the threshold.
     """
     # Quantiles of Laplace noise with scale 2/ε, about the threshold 0.5.
-    uniforms = (np.arange(nodes) + 0.5) / nodes - 0.5
-    standard_laplace = -np.sign(uniforms) * np.log1p(-2 * np.abs(uniforms))
+    probabilities = (np.arange(nodes) + 0.5) / nodes
+    deviations_from_half = probabilities - 0.5
+    magnitudes = -np.log1p(-2 * np.abs(deviations_from_half))
+    standard_laplace = np.sign(deviations_from_half) * magnitudes
     thresholds = 0.5 + 2 / vector.epsilon * standard_laplace
     query_noise_scale = 2 * vector.above / vector.epsilon
     refused_output = -1000
@@ -100,7 +100,7 @@ def log_ratio(vector: SparseVector, nodes: int = 1000) -> Callable[[FloatArray],
     return ratio
 
 
-def faults() -> Iterator[Row]:
+def faults() -> Iterator[Audited]:
     """Faults of the zoo, at ε = 1 or μ = 1."""
     pure = lb.PureDP()
     laplace = LaplaceNoise(fault="half_noise")
@@ -126,7 +126,7 @@ def faults() -> Iterator[Row]:
     yield "Laplace by inversion", inversion, pure, 1, inversion.score
 
 
-def hard() -> Iterator[Row]:
+def hard() -> Iterator[Audited]:
     """The fault that shows only in rare outputs: values released with 80 queries, and c = 1."""
     vector = _LongSparseVector(fault="released_values", above=1)
     yield "sparse vector, released_values, c = 1", vector, lb.PureDP(), 1, log_ratio(vector)
@@ -139,7 +139,7 @@ class _LongSparseVector(SparseVector):
     d1 = np.append(np.ones(80), 0.0)
 
 
-def means() -> Iterator[Row]:
+def means() -> Iterator[Audited]:
     """Noisy means, as published."""
     for epsilon in (0.01, 0.1):
         yield f"mean, Laplace, ε = {epsilon}", NoisyMean(epsilon), lb.PureDP(), epsilon, None
@@ -147,7 +147,7 @@ def means() -> Iterator[Row]:
         yield f"mean, Gaussian, ε = {epsilon}", normal, APPROXIMATE, epsilon, None
 
 
-def right() -> Iterator[Row]:
+def right() -> Iterator[Audited]:
     """Right mechanisms, at what they satisfy."""
     for claim in (lb.PureDP(), lb.LaplaceDP(), APPROXIMATE):
         for score in LAPLACE_SCORES:
@@ -158,9 +158,9 @@ def right() -> Iterator[Row]:
         yield type(mechanism).__name__, mechanism, lb.PureDP(), mechanism.epsilon, None
 
 
-def runs_of(row: Row, seed: int, most_runs: int) -> float:
+def runs_of(audited: Audited, seed: int, most_runs: int) -> float:
     """Return how many runs refute a claim, inf if none of as many as are allowed."""
-    _, mechanism, claim, parameter, score = row
+    _, mechanism, claim, parameter, score = audited
     calls = count()
 
     def counted_run(data: Any, rng: np.random.Generator) -> Any:
@@ -182,24 +182,32 @@ def runs_of(row: Row, seed: int, most_runs: int) -> float:
     return math.inf
 
 
-def line(row: Row, most_runs: int) -> str:
-    """Return a line of a table: quantiles of runs, and how many audits refute."""
-    name, _, claim, _, score = row
-    runs = np.sort([runs_of(row, seed=seed, most_runs=most_runs) for seed in range(AUDITS)])
+def row(audited: Audited, most_runs: int) -> Row:
+    """Return a row of a table: quantiles of runs, and how many audits refute."""
+    name, _, claim, _, score = audited
+    runs = np.sort([runs_of(audited, seed=seed, most_runs=most_runs) for seed in range(AUDITS)])
     median = runs[AUDITS // 2]
     ninth_decile = runs[9 * AUDITS // 10]
     refuted = np.isfinite(runs).sum()
     kind_of_score = "learnt"
     if score:
         kind_of_score = "given"
-    quantiles = f"{median} | {ninth_decile}"
-    return f"{name} | {claim.name} | {kind_of_score} | {quantiles} | {refuted} of {AUDITS}"
+    return name, claim.name, kind_of_score, str(median), str(ninth_decile), f"{refuted} of {AUDITS}"
 
 
-TABLES = {"faults": faults, "means": means, "right": right, "hard": hard}
+def rows(audits: Callable[[], Iterator[Audited]], most_runs: int) -> Iterator[Row]:
+    """Yield the rows of a table."""
+    for audited in audits():
+        yield row(audited, most_runs)
+
 
 if __name__ == "__main__":
-    for table in sys.argv[1:] or TABLES:
-        print(f"\n{table}: claim | score | median | 90 % | refuted")
-        for row in TABLES[table]():
-            print(line(row, MOST_RUNS[table]), flush=True)
+    print_tables(
+        {
+            "faults": partial(rows, faults, most_runs=5000),
+            "means": partial(rows, means, most_runs=5000),
+            "right": partial(rows, right, most_runs=1000),
+            "hard": partial(rows, hard, most_runs=50_000),
+        },
+        columns="claim | score | median | 90 % | refuted",
+    )

@@ -20,10 +20,8 @@ from functools import partial
 
 import numpy as np
 
-from leakbound._base.types import ArrayInput, FloatArray, IntArray
-from leakbound.errors import OptionError
+from leakbound._base.types import FloatArray, IntArray
 from leakbound.generators.protocol import FittedGenerator, Samples
-from leakbound.generators.tables import read_table
 from streams import generator
 
 __all__ = ["NoisyMarginals"]
@@ -58,46 +56,40 @@ class NoisyMarginals:
     centre: int = 0
     seed: int = 0
 
-    def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> FittedGenerator:
+    def fit(self, members: FloatArray) -> FittedGenerator:
         """Count, and add noise: all that is kept of the members is noisy.
 
-        At least 20 rows are needed, with a column for each of `domain`; labels are columns like
-        others here, and refused beside them. See `Generator.fit`.
+        `members` have a column for each of `domain`; labels are columns like others.
         """
-        rows, _ = read_table(members)
-        if labels is not None or rows.shape[1] != len(self.domain):
-            count = f"{rows.shape[1]} columns and domain {len(self.domain)}"
-            raise OptionError(
-                f"members have {count}; give the range of each, and labels as a column"
-            )
-        edges = tuple(self._interval_edges(column) for column in range(len(self.domain)))
-        cells = [
+        edges = [self._interval_edges(column) for column in range(len(self.domain))]
+        intervals = [
             _intervals_of(values, edges_of_column)
-            for values, edges_of_column in zip(rows.T, edges, strict=True)
+            for values, edges_of_column in zip(members.T, edges, strict=True)
         ]
-        columns_with_table = [column for column in range(len(cells)) if column != self.centre]
-        if not columns_with_table:
-            columns_with_table = [self.centre]
+        columns_with_table = [column for column in range(len(edges)) if column != self.centre]
         rng = generator("generators/marginals", self.seed)
         # Replacing one member moves two cells of each table by one.
         decay_rate = self.epsilon / (2 * len(columns_with_table))
         stop_probability = -math.expm1(-decay_rate)
+        intervals_of_centre = edges[self.centre].size - 1
         noisy_counts = {}
         for column in columns_with_table:
-            shape = (edges[self.centre].size - 1, edges[column].size - 1)
-            counts = np.zeros(shape, np.int64)
-            np.add.at(counts, (cells[self.centre], cells[column]), 1)
+            intervals_of_column = edges[column].size - 1
+            shape = (intervals_of_centre, intervals_of_column)
+            counts = np.zeros(shape, dtype=np.int64)
+            cells_of_members = (intervals[self.centre], intervals[column])
+            np.add.at(counts, cells_of_members, 1)
             # The difference of two geometric numbers is the two-sided geometric noise.
-            first_geometric = rng.geometric(stop_probability, shape)
-            second_geometric = rng.geometric(stop_probability, shape)
-            noisy = counts + (first_geometric - second_geometric)
-            noisy_counts[column] = np.maximum(noisy, 0).astype(np.float64)
+            first_geometric = rng.geometric(p=stop_probability, size=shape)
+            second_geometric = rng.geometric(p=stop_probability, size=shape)
+            counts_with_noise = counts + (first_geometric - second_geometric)
+            noisy_counts[column] = np.maximum(counts_with_noise, 0.0)
         draw = partial(self._draw_rows, edges, noisy_counts)
         return FittedGenerator(draw=draw, learnt=noisy_counts)
 
     def _draw_rows(
         self,
-        edges: tuple[FloatArray, ...],
+        edges: list[FloatArray],
         noisy_counts: dict[int, FloatArray],
         n: int,
         seed: int,
@@ -106,27 +98,27 @@ class NoisyMarginals:
         rng = generator("generators/marginal-samples", seed)
         # Each table has counts of the centre; their mean has the least noise.
         counts_of_centre = [table.sum(axis=1) for table in noisy_counts.values()]
-        centre_probabilities = _probabilities(np.mean(counts_of_centre, axis=0))
-        centre_cells = rng.choice(centre_probabilities.size, n, p=centre_probabilities)
-        cells = np.empty((n, len(edges)), np.int64)
-        cells[:, self.centre] = centre_cells
+        mean_counts_of_centre = np.mean(counts_of_centre, axis=0)
+        centre_probabilities = _probabilities(mean_counts_of_centre)
+        centre_intervals = rng.choice(centre_probabilities.size, size=n, p=centre_probabilities)
+        drawn_intervals = {self.centre: centre_intervals}
         for column, table in noisy_counts.items():
-            if column == self.centre:
-                continue
             probabilities_given_centre = np.apply_along_axis(_probabilities, 1, table)
             cumulative = np.cumsum(probabilities_given_centre, axis=1)
+            cumulative_of_rows = cumulative[centre_intervals, :-1]
             # Inversion of the distribution function.
-            uniforms = rng.random(n)[:, None]
-            cells[:, column] = (uniforms >= cumulative[centre_cells, :-1]).sum(axis=1)
-        values = np.empty(cells.shape)
+            is_beyond = rng.random((n, 1)) >= cumulative_of_rows
+            drawn_intervals[column] = np.count_nonzero(is_beyond, axis=1)
+        columns = []
         for column, edges_of_column in enumerate(edges):
-            lower_edges = edges_of_column[cells[:, column]]
-            upper_edges = edges_of_column[cells[:, column] + 1]
+            lower_edges = edges_of_column[drawn_intervals[column]]
+            upper_edges = edges_of_column[drawn_intervals[column] + 1]
             share_of_interval: float | FloatArray = 0.0
             if column not in self.categorical:
                 share_of_interval = rng.random(n)
-            values[:, column] = lower_edges + share_of_interval * (upper_edges - lower_edges)
-        return Samples(values)
+            values = lower_edges + share_of_interval * (upper_edges - lower_edges)
+            columns.append(values)
+        return Samples(np.column_stack(columns))
 
     def _interval_edges(self, column: int) -> FloatArray:
         lowest, highest = self.domain[column]
@@ -134,19 +126,19 @@ class NoisyMarginals:
             first = math.floor(lowest)
             last = math.floor(highest)
             return np.arange(first, last + 2, dtype=np.float64)
-        return np.linspace(lowest, highest, self.intervals + 1)
+        return np.linspace(lowest, highest, num=self.intervals + 1)
 
 
 def _intervals_of(values: FloatArray, edges: FloatArray) -> IntArray:
     """Return the interval that each value is in; those beyond the domain are in the last ones."""
     numbers = np.searchsorted(edges, values, side="right") - 1
-    intervals: IntArray = np.clip(numbers, 0, edges.size - 2)
+    intervals: IntArray = np.clip(numbers, a_min=0, a_max=edges.size - 2)
     return intervals
 
 
 def _probabilities(counts: FloatArray) -> FloatArray:
     """Return shares of counts, all equal if there are none."""
     if not counts.any():
-        return np.full(counts.size, 1 / counts.size)
+        return np.full(counts.size, fill_value=1 / counts.size)
     probabilities: FloatArray = counts / counts.sum()
     return probabilities

@@ -67,13 +67,14 @@ class _Population:
         first_coordinates[:, 0] += np.where(member, self.bias, self.ratio * self.bias)
         along_theta = rng.normal(size=size)
         remaining_dimensions = self.dimension - self.features - 1
-        remaining_squares = rng.chisquare(remaining_dimensions, size)
+        remaining_squares = rng.chisquare(df=remaining_dimensions, size=size)
         squared_lengths = (first_coordinates**2).sum(axis=1) + along_theta**2 + remaining_squares
         lengths = np.sqrt(squared_lengths)
         scores = np.zeros(size)
         if theta is not None:
             rest_of_theta = theta[self.features :]
-            length_of_rest = math.sqrt(float((rest_of_theta**2).sum()))
+            squared_length_of_rest = float((rest_of_theta**2).sum())
+            length_of_rest = math.sqrt(squared_length_of_rest)
             of_first_coordinates = first_coordinates @ theta[: self.features]
             scores = (of_first_coordinates + length_of_rest * along_theta) / lengths
         return first_coordinates / lengths[:, None], scores
@@ -123,26 +124,29 @@ class _Population:
         highest = float(cosine.max())
         nodes = np.array([lowest])
         if highest > lowest:
-            nodes = np.linspace(lowest, highest, _INTERPOLATION_NODES)
+            nodes = np.linspace(lowest, highest, num=_INTERPOLATION_NODES)
         nonmember_bias = self.ratio * self.bias
         member_log_densities = self._log_length_integral(self.bias * nodes)
         nonmember_log_densities = self._log_length_integral(nonmember_bias * nodes)
         log_ratio_of_constants = (self.bias**2 - nonmember_bias**2) / 2
         log_odds = member_log_densities - nonmember_log_densities - log_ratio_of_constants
         if nodes.size == 1:
-            return np.full(cosine.size, log_odds[0])
+            return np.full(cosine.size, fill_value=log_odds[0])
         # λ is analytic and smooth: a polynomial between the nodes is exact to 1e-8.
         polynomial = np.polynomial.Chebyshev.fit(nodes, log_odds, _POLYNOMIAL_DEGREE)
         return np.asarray(polynomial(cosine))
 
     def _log_length_integral(self, pull: FloatArray) -> FloatArray:
         """Return ln ∫ r^(d-1) exp(-r²/2 + r s) dr at each s, by the trapezoid rule in ln r."""
-        mode = (pull + np.sqrt(pull**2 + 4 * self.dimension)) / 2
-        deviation = 1 / np.sqrt(2 * mode**2 - pull * mode)
+        discriminant = pull**2 + 4 * self.dimension
+        mode = (pull + np.sqrt(discriminant)) / 2
+        curvature = 2 * mode**2 - pull * mode
+        deviation = 1 / np.sqrt(curvature)
         deviations = np.linspace(
-            -_INTEGRATION_HALF_WIDTH, _INTEGRATION_HALF_WIDTH, _INTEGRATION_POINTS
+            -_INTEGRATION_HALF_WIDTH, _INTEGRATION_HALF_WIDTH, num=_INTEGRATION_POINTS
         )
-        log_lengths = np.log(mode)[:, None] + deviations * deviation[:, None]
+        log_mode = np.log(mode)
+        log_lengths = log_mode[:, None] + deviations * deviation[:, None]
         lengths = np.exp(log_lengths)
         gaussian_term = np.exp(2 * log_lengths) / 2
         log_integrand = self.dimension * log_lengths - gaussian_term + pull[:, None] * lengths

@@ -98,29 +98,42 @@ class Reproduction:
 def store(outcome: Outcome, path: Path) -> None:
     """Write the rows as parquet, and all else of the outcome as deflated JSON in its metadata."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    columns = []
-    for column in zip(*outcome.rows, strict=True):
-        kinds = {type(cell) for cell in column}
-        # Whole numbers beside floats are floats, and numbers beside words are words.
-        kind = next((one for one in (str, float) if one in kinds), int)
-        columns.append(pa.array([None if cell is None else kind(cell) for cell in column]))
-    rest = {name: value for name, value in asdict(outcome).items() if name != "rows"}
-    table = pa.table(columns, names=outcome.columns)
-    parquet.write_table(
-        table.replace_schema_metadata({"outcome": b64encode(compress(json.dumps(rest).encode()))}),
-        path,
-        compression="zstd",
-    )
+    columns = [_column(cells) for cells in zip(*outcome.rows, strict=True)]
+    all_but_rows = asdict(outcome)
+    del all_but_rows["rows"]
+    deflated_json = compress(json.dumps(all_but_rows).encode())
+    metadata = {"outcome": b64encode(deflated_json)}
+    table = pa.table(columns, names=outcome.columns).replace_schema_metadata(metadata)
+    parquet.write_table(table, path, compression="zstd")
+
+
+def _column(cells: tuple[Cell, ...]) -> pa.Array:
+    """Return a column: numbers beside words are words, whole numbers beside floats are floats."""
+    types = {type(cell) for cell in cells}
+    if str in types:
+        words = [None if cell is None else str(cell) for cell in cells]
+        return pa.array(words)
+    if float in types:
+        return pa.array(cells, pa.float64())
+    return pa.array(cells)
 
 
 def read(path: Path) -> Outcome:
     """Return what was stored."""
     table = parquet.read_table(path)
-    rest = json.loads(decompress(b64decode(table.schema.metadata[b"outcome"])))
-    lines = tuple(
-        Line(panel=line["panel"], name=line["name"], x=tuple(line["x"]), y=tuple(line["y"]))
-        for line in rest.pop("lines")
+    deflated_json = b64decode(table.schema.metadata[b"outcome"])
+    all_but_rows = json.loads(decompress(deflated_json))
+    columns = [column.to_pylist() for column in table.columns]
+    lines = []
+    for line in all_but_rows["lines"]:
+        x = tuple(line["x"])
+        y = tuple(line["y"])
+        lines.append(Line(panel=line["panel"], name=line["name"], x=x, y=y))
+    return Outcome(
+        columns=tuple(all_but_rows["columns"]),
+        rows=tuple(zip(*columns, strict=True)),
+        notes=tuple(all_but_rows["notes"]),
+        lines=tuple(lines),
+        axes=tuple(all_but_rows["axes"]),
+        shared=all_but_rows["shared"],
     )
-    rows = tuple(zip(*(column.to_pylist() for column in table.columns), strict=True))
-    rest = {name: tuple(x) if isinstance(x, list) else x for name, x in rest.items()}
-    return Outcome(rows=rows, lines=lines, **rest)

@@ -29,7 +29,6 @@ from panoramia_run import (
     text_run,
 )
 from targets import Audited, Material, Training
-from training import Ticks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -173,9 +172,9 @@ def convolutions() -> nn.Module:
     """Return a network of another architecture."""
     return nn.Sequential(
         nn.Unflatten(1, (1, PIXELS)),
-        nn.Conv2d(1, 16, 3, stride=2, padding=1),
+        nn.Conv2d(in_channels=1, out_channels=16, kernel_size=3, stride=2, padding=1),
         nn.ReLU(),
-        nn.Conv2d(16, 32, 3, stride=2, padding=1),
+        nn.Conv2d(in_channels=16, out_channels=32, kernel_size=3, stride=2, padding=1),
         nn.ReLU(),
         nn.Flatten(),
         nn.Linear(512, 10),
@@ -194,7 +193,7 @@ def trained(sizes: Sizes) -> Trained:
     with reproducible():
         recipe = of_images(SMALL)
         data = material.training
-        (model,) = recipe.overfit(data, [ROUNDS], asked["seed"], Ticks(progress=None, total=ROUNDS))
+        (model,) = recipe.overfit(data, [ROUNDS], asked["seed"])
     return Trained(network=model.network, material=material, sizes=sizes)
 
 
@@ -340,9 +339,8 @@ def _figure_8(sizes: Sizes) -> Outcome:
     marks = [_LONG * (i + 1) // _PAUSES for i in range(_PAUSES)]
 
     def losses() -> Iterator[tuple[float, ...]]:
-        ticks = Ticks(progress=None, total=_LONG)
         with reproducible():
-            for model in RECIPE.overfit(material.training, marks, asked["seed"], ticks):
+            for model in RECIPE.overfit(material.training, marks, asked["seed"]):
                 yield float(model.epochs), *material.judge(model.network.eval())
                 model.network.train()
 

@@ -112,16 +112,18 @@ class Blends:
         assert self.labels is not None
         assert self.labeler is not None
         rng = generator("papers/blends", seed)
-        rows = np.sort(rng.integers(0, len(self.labels), n))
+        rows = np.sort(rng.integers(0, len(self.labels), size=n))
         made = np.empty((n, *self.values.shape[1:]), np.float32)
         for label in np.unique(self.labels):
             known = self.values[self.labels == label]
             drawn = np.flatnonzero(self.labels[rows] == label)
             near = NearestNeighbors(n_neighbors=min(self.near + 1, len(known)))
             flat = known.reshape(len(known), -1)
-            first = rng.integers(0, len(known), len(drawn))
+            first = rng.integers(0, len(known), size=len(drawn))
             others = near.fit(flat).kneighbors(flat[first], return_distance=False)[:, 1:]
-            second = others[np.arange(len(drawn)), rng.integers(0, others.shape[1], len(drawn))]
+            second = others[
+                np.arange(len(drawn)), rng.integers(0, others.shape[1], size=len(drawn))
+            ]
             share = rng.uniform(*self.shares, (len(drawn), 1, 1))
             made[drawn] = (1 - share) * known[first] + share * known[second]
         greys = 255 * SQUARE**2

@@ -151,7 +151,7 @@ def _subsets(game: GameScores, m: int) -> Iterator[GameScores]:
         return
     for number in range(_RESAMPLES):
         rng = generator("reproduce/test-sets", game.seed, m, number)
-        yield game.take(rng.choice(len(game), m, replace=False))
+        yield game.take(rng.choice(len(game), size=m, replace=False))
 
 
 @sized

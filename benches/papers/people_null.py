@@ -14,7 +14,6 @@ from leakbound.panoramia.scores import CORRECTIONS
 from leakbound.torch.device import reproducible
 from real_data import adult
 from targets import divided, perceptron
-from training import Ticks
 
 MEMBERS = 4800
 EPOCHS = 40
@@ -28,7 +27,7 @@ def game(seed: int) -> dict[str, float]:
     )
     # The target learns from as many other people, and the audit takes the non-members for members.
     recipe = perceptron(material.training.tensors[0].shape[1], width=256, classes=2)
-    (model,) = recipe.overfit(material.training, [EPOCHS], seed, Ticks(progress=None, total=EPOCHS))
+    (model,) = recipe.overfit(material.training, [EPOCHS], seed)
     options = Options(
         inputs=table.encoded,
         helper=Helper(epochs=10),
@@ -52,10 +51,11 @@ def main() -> None:
     with reproducible():
         for seed in range(games):
             bounds = game(seed)
-            claims.update(name for name, bound in bounds.items() if bound > 0)
-            sys.stderr.write(f"{seed + 1}: {dict(claims)}\n")
+            for name, bound in bounds.items():
+                claims[name] += bound > 0
+            print(f"{seed + 1}: {dict(claims)}", file=sys.stderr)
     for name in CORRECTIONS:
-        sys.stdout.write(f"{name}: {claims[name]} of {games}\n")
+        print(f"{name}: {claims[name]} of {games}")
 
 
 if __name__ == "__main__":

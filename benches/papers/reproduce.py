@@ -8,7 +8,6 @@ and NAME.svg if there is a figure. Real data is where `make data` puts it.
 """
 
 import argparse
-import sys
 from concurrent.futures import ProcessPoolExecutor
 from itertools import groupby
 from pathlib import Path
@@ -69,7 +68,7 @@ def main(arguments: list[str] | None = None) -> None:
         for option in sizes.keys() - REPRODUCTIONS[name].sizes:
             parser.error(f"{name} takes no --{option}")
     if given.list:
-        write("\n".join(map(heading, names)))
+        print(*map(heading, names), sep="\n")
     elif given.workers == 1:
         compute(names, sizes=sizes, out=given.out)
     else:
@@ -96,7 +95,8 @@ def paper(name: str) -> str:
 
 def heading(name: str) -> str:
     """Return a name and what it stands for."""
-    return f"{name}: {REPRODUCTIONS[name].title} ({REPRODUCTIONS[name].source})"
+    reproduction = REPRODUCTIONS[name]
+    return f"{name}: {reproduction.title} ({reproduction.source})"
 
 
 def compute(names: list[str], sizes: dict[str, int], out: Path | None) -> None:
@@ -105,19 +105,13 @@ def compute(names: list[str], sizes: dict[str, int], out: Path | None) -> None:
         try:
             outcome = REPRODUCTIONS[name].compute(**sizes)
         except MissingExtraError as error:
-            write(f"{heading(name)}\nskipped: {error}\n")
+            print(f"{heading(name)}\nskipped: {error}\n", flush=True)
             continue
-        write(f"{heading(name)}\n{table(outcome)}")
+        print(f"{heading(name)}\n{table(outcome)}", flush=True)
         if out is not None:
             store(outcome, out / f"{name}.parquet")
             if outcome.lines:
                 (out / f"{name}.svg").write_text(svg(outcome), encoding="utf-8")
-
-
-def write(text: str) -> None:
-    """Write lines at once: the next may take minutes."""
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
 
 
 def table(outcome: Outcome) -> str:

@@ -17,7 +17,7 @@ from leakbound.torch import score
 from leakbound.torch.device import reproducible
 from real_data import Table, census_income, fashion_mnist
 from streams import derived, generator
-from training import Recipe, Ticks
+from training import Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,22 +91,19 @@ class Shifted:
                 TensorDataset(values[chosen], labels[chosen]),
                 [_EPOCHS],
                 derived("papers/shifted", seed),
-                Ticks(progress=None, total=_EPOCHS),
             )
             audited = TensorDataset(values[:m], labels[:m])
             scores = score(model.network, audited, device="cpu", progress=False).values
-        odds = None
+        log_odds = None
         if drawn.log_odds is not None:
-            odds = drawn.log_odds[:m]
-        features = drawn.features
-        member = drawn.member
+            log_odds = drawn.log_odds[:m]
         return cls(
             scores=scores,
-            member=member[:m],
-            features=features[:m],
-            holdout_features=features[m:],
-            holdout_member=member[m:],
-            log_odds=odds,
+            member=drawn.member[:m],
+            features=drawn.features[:m],
+            holdout_features=drawn.features[m:],
+            holdout_member=drawn.member[m:],
+            log_odds=log_odds,
         )
 
 
@@ -114,18 +111,20 @@ def _images(n: int, seed: int, *, strength: float) -> Drawn:
     """Draw images of classes that members favour, from one end of the list to the other."""
     train, _ = fashion_mnist()
     rng = generator("papers/sites", seed)
-    rows = rng.choice(len(train.labels), n, replace=False)
-    values = (train.values[rows].reshape(n, -1) / 255 - 0.3).astype(np.float32)
+    rows = rng.choice(len(train.labels), size=n, replace=False)
+    pixels = train.values[rows].reshape(n, -1)
+    values = (pixels / 255 - 0.3).astype(np.float32)
     labels = train.labels[rows]
-    odds = (strength * np.linspace(-1, 1, 10))[labels]
-    classes = np.eye(10)[labels]
-    features = np.concatenate([classes, _components(values, _FEATURES - 10)], axis=1)
+    log_odds_of_classes = strength * np.linspace(-1, 1, num=10)
+    log_odds = log_odds_of_classes[labels]
+    one_hot_classes = np.eye(10)[labels]
+    principal_components = _components(values, _FEATURES - 10)
     return Drawn(
         values=values,
         labels=labels,
-        features=features,
-        member=rng.random(n) < expit(odds),
-        log_odds=odds,
+        features=np.concatenate([one_hot_classes, principal_components], axis=1),
+        member=rng.random(n) < expit(log_odds),
+        log_odds=log_odds,
     )
 
 
@@ -177,12 +176,13 @@ def _people(n: int, seed: int, *, years: bool) -> Drawn:
 def _adults() -> Table:
     """Return the people of the census whose education is over."""
     table = census_income()
-    grown = table.values[:, table.columns.index("age")] >= _GROWN
+    age = table.values[:, table.columns.index("age")]
+    is_grown = age >= _GROWN
     return Table(
-        values=table.values[grown],
+        values=table.values[is_grown],
         columns=table.columns,
         categories=table.categories,
-        labels=table.labels[grown],
+        labels=table.labels[is_grown],
     )
 
 

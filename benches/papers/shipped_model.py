@@ -76,6 +76,11 @@ class Address:
         """The address as one line."""
         return " ".join(word for word, _ in self.parts)
 
+    @property
+    def labels(self) -> list[str]:
+        """The label of each word."""
+        return [label for _, label in self.parts]
+
 
 @cache
 def members() -> tuple[Address, ...]:
@@ -83,21 +88,22 @@ def members() -> tuple[Address, ...]:
     with tarfile.open(ADDRESSES.path()) as archive:
         file: Any = archive.extractfile(f"{_NAME}-{_VERSION}/training/labeled.xml")
         text = file.read().decode()
-    every = (
-        Address(
-            tuple(
-                ((part.text or "") + (part.tail or "").strip(), part.tag)
-                for part in ET.fromstring(found)
-            )
-        )
-        for found in re.findall(r"<AddressString>.*?</AddressString>", text, re.DOTALL)
-    )
-    return tuple(dict.fromkeys(address for address in every if _is_read(address)))
+    addresses: dict[Address, None] = {}
+    for element in re.findall(r"<AddressString>.*?</AddressString>", text, re.DOTALL):
+        labelled_words = []
+        for part in ET.fromstring(element):
+            word = (part.text or "") + (part.tail or "").strip()
+            labelled_words.append((word, part.tag))
+        address = Address(tuple(labelled_words))
+        if _is_split_alike(address):
+            addresses[address] = None
+    return tuple(addresses)
 
 
-def _is_read(address: Address) -> bool:
+def _is_split_alike(address: Address) -> bool:
     """Whether the parser splits the address into the words that have labels."""
-    return len(_library().tokenize(address.text)) == len(address.parts)
+    words = _library().tokenize(address.text)
+    return len(words) == len(address.parts)
 
 
 def _library() -> Any:
@@ -113,13 +119,21 @@ def _library() -> Any:
 
 def _generated(known: Sequence[Address], n: int, rng: np.random.Generator) -> list[Address]:
     """Make addresses: the form of one, and each part from any that has it."""
-    words = defaultdict(list)
+    words_of_label = defaultdict(list)
     for address in known:
         for word, label in address.parts:
-            words[label].append(word)
-    forms = [[label for _, label in known[i].parts] for i in rng.integers(0, len(known), 2 * n)]
-    made = (Address(tuple((str(rng.choice(words[one])), one) for one in form)) for form in forms)
-    return [address for address in made if _is_read(address)][:n]
+            words_of_label[label].append(word)
+    addresses_of_forms = rng.integers(0, len(known), size=2 * n)
+    generated_addresses = []
+    for number in addresses_of_forms:
+        labelled_words = []
+        for label in known[number].labels:
+            word = str(rng.choice(words_of_label[label]))
+            labelled_words.append((word, label))
+        address = Address(tuple(labelled_words))
+        if _is_split_alike(address):
+            generated_addresses.append(address)
+    return generated_addresses[:n]
 
 
 def _trained(addresses: Sequence[Address], path: Path) -> Any:
@@ -127,9 +141,7 @@ def _trained(addresses: Sequence[Address], path: Path) -> Any:
     pycrfsuite = import_module("pycrfsuite")
     trainer = pycrfsuite.Trainer(verbose=False, params=_REFERENCE_OPTIONS)
     for address in addresses:
-        words = _library().tokenize(address.text)
-        labels = [label for _, label in address.parts]
-        trainer.append(_library().tokens2features(words), labels)
+        trainer.append(_features_of_words(address), address.labels)
     trainer.train(str(path))
     tagger = pycrfsuite.Tagger()
     tagger.open(str(path))
@@ -138,20 +150,24 @@ def _trained(addresses: Sequence[Address], path: Path) -> Any:
 
 def _log_odds(tagger: Any, addresses: Sequence[Address]) -> FloatArray:
     """Return log-odds of the right labels; those of labels that a helper never saw are small."""
-    known = set(tagger.labels())
-    found = []
+    known_labels = set(tagger.labels())
+    log_odds_of_addresses = []
     for address in addresses:
-        labels = [label for _, label in address.parts]
-        right = 0.0
-        if known.issuperset(labels):
-            tokens = _library().tokenize(address.text)
-            tagger.set(_library().tokens2features(tokens))
-            right = float(tagger.probability(labels))
-        odds = _SMALLEST
-        if 0 < right < 1:
-            odds = max(_SMALLEST, np.log(right / (1 - right)))
-        found.append(odds)
-    return np.array(found)
+        probability = 0.0
+        if known_labels.issuperset(address.labels):
+            tagger.set(_features_of_words(address))
+            probability = float(tagger.probability(address.labels))
+        log_odds = _SMALLEST
+        if 0 < probability < 1:
+            log_odds = max(_SMALLEST, np.log(probability / (1 - probability)))
+        log_odds_of_addresses.append(log_odds)
+    return np.array(log_odds_of_addresses)
+
+
+def _features_of_words(address: Address) -> Any:
+    """Return what a tagger knows of the words of an address."""
+    words = _library().tokenize(address.text)
+    return _library().tokens2features(words)
 
 
 @dataclass(frozen=True)
@@ -166,41 +182,50 @@ class _Game:
     def create(cls, seed: int) -> _Game:
         """Divide the members, generate, train helpers and toss for each address."""
         rng = generator("papers/addresses", seed)
-        every = members()
-        order = rng.permutation(len(every))
-        known, audited = np.split(order, [round(_SHARE * len(every))])
-        made = [every[i] for i in known]
-        count = len(audited)
-        fake = _generated(made, n=2 * count, rng=rng)
-        member = lb.InclusionPlan.create(count, seed=derived("papers/addresses", seed)).member
-        shown = [every[audited[i]] if real else fake[i] for i, real in enumerate(member)]
+        real_addresses = members()
+        order = rng.permutation(len(real_addresses))
+        members_of_generator = round(_SHARE * len(real_addresses))
+        known = [real_addresses[number] for number in order[:members_of_generator]]
+        audited = [real_addresses[number] for number in order[members_of_generator:]]
+        generated = _generated(known, n=2 * len(audited), rng=rng)
+        generated_for_helper = generated[len(audited) :]
+        seed_of_coins = derived("papers/addresses", seed)
+        member = lb.InclusionPlan.create(len(audited), seed=seed_of_coins).member
+        challenges = list(generated[: len(audited)])
+        for number in np.flatnonzero(member):
+            challenges[number] = audited[number]
         with TemporaryDirectory() as folder:
-            helpers = [_trained(part, Path(folder) / "crf") for part in (fake[count:], made)]
-            known_odds = [_log_odds(helper, shown) for helper in helpers]
-        labels = sorted({label for one in every for _, label in one.parts})
-        counts = [
-            [Counter(label for _, label in one.parts)[name] for name in labels] for one in shown
-        ]
-        length = np.array([len(one.text) for one in shown])
+            path = Path(folder) / "crf"
+            helpers = [_trained(addresses, path) for addresses in (generated_for_helper, known)]
+            log_odds_of_helpers = [_log_odds(helper, challenges) for helper in helpers]
+        all_labels = sorted({label for address in real_addresses for label in address.labels})
+        counts_of_labels = []
+        for address in challenges:
+            counter = Counter(address.labels)
+            counts_of_labels.append([counter[label] for label in all_labels])
+        lengths = [len(address.text) for address in challenges]
+        features = np.column_stack([counts_of_labels, lengths, *log_odds_of_helpers])
         return cls(
             member=member,
-            alone=np.column_stack([np.array(counts), length, *known_odds]).astype(np.float64),
-            parser=_log_odds(_library().TAGGER, shown),
+            alone=features.astype(np.float64),
+            parser=_log_odds(_library().TAGGER, challenges),
         )
 
     def audit(self, seed: int) -> tuple[float, ...]:
         """Train baseline and attack on some of the addresses, and audit the others."""
-        part = np.arange(len(self.member)) < round(_SHARE * len(self.member))
-        attack = np.column_stack([self.alone, self.parser])
+        trained_on = round(_SHARE * len(self.member))
+        features_of_attack = np.column_stack([self.alone, self.parser])
         scores = []
-        for features in (self.alone, attack):
+        for features in (self.alone, features_of_attack):
             model = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=1000))
-            model.fit(features[part], self.member[part])
-            scores.append(model.decision_function(features[~part]))
-        tested = self.member[~part]
-        result: Any = lb.audit(scores[1], lb.Panoramia(tested, baseline=scores[0]), seed=seed)
+            model.fit(features[:trained_on], self.member[:trained_on])
+            scores.append(model.decision_function(features[trained_on:]))
+        scores_of_baseline, scores_of_attack = scores
+        tested_member = self.member[trained_on:]
+        design = lb.Panoramia(tested_member, baseline=scores_of_baseline)
+        result: Any = lb.audit(scores_of_attack, design, seed=seed)
         return (
-            float(tested.size),
+            float(tested_member.size),
             result.c_lb,
             result.c_plus_epsilon_lb,
             result.epsilon_tilde,
@@ -211,12 +236,16 @@ class _Game:
 
 
 def _parser(*, full: bool, seed: int = 0, seeds: int = 3) -> Outcome:
-    every = range(seed, seed + (max(seeds, 10) if full else seeds))
-    found = [_Game.create(one).audit(one) for one in every]
-    rows: list[tuple[Cell, ...]] = [
-        (str(one), int(row[0]), *row[1:]) for one, row in zip(every, found, strict=True)
-    ]
-    rows.append(("mean", int(found[0][0]), *np.mean(found, axis=0)[1:].tolist()))
+    if full:
+        seeds = max(seeds, 10)
+    rows: list[tuple[Cell, ...]] = []
+    numbers_of_games = []
+    for seed_of_game in range(seed, seed + seeds):
+        tested, *numbers = _Game.create(seed_of_game).audit(seed_of_game)
+        rows.append((str(seed_of_game), int(tested), *numbers))
+        numbers_of_games.append(numbers)
+    means = np.mean(numbers_of_games, axis=0).tolist()
+    rows.append(("mean", int(tested), *means))
     return Outcome(
         columns=(
             *("seed", "m", "c at least", "c + ε at least", "ε̃", "ceiling"),

@@ -5,6 +5,8 @@ from typing import Literal
 
 import numpy as np
 
+from leakbound._base.streams import SCHEME
+
 __all__ = ["derived", "generator"]
 
 
@@ -24,6 +26,6 @@ def derived(purpose: str, seed: int, *further: int, bits: Literal[32, 64] = 64) 
 def _seed_sequence(purpose: str, *numbers: int) -> np.random.SeedSequence:
     """Return the seed of a purpose and numbers: the SHA-256 of their names."""
     hexadecimal_numbers = [f"{number:x}" for number in numbers]
-    name = ":".join(["leakbound/1", purpose, *hexadecimal_numbers])
+    name = ":".join([SCHEME, purpose, *hexadecimal_numbers])
     digest = sha256(name.encode()).digest()
     return np.random.SeedSequence(int.from_bytes(digest, "little"))

@@ -67,7 +67,7 @@ def _tables(
     spread = NOISE * members.std(axis=0)
     spread[list(codes)] = 0
     rng = generator("papers/synthetic-copies", seed)
-    drawn = members[rng.integers(0, n, n)]
+    drawn = members[rng.integers(0, n, size=n)]
     copies = drawn + spread * rng.standard_normal(drawn.shape)
     yield "copies, 2 % noise", copies
     trees = SequentialCART(categorical=codes, leaf=1).fit(members)

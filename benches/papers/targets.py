@@ -19,7 +19,7 @@ from leakbound.panoramia import Options, PanoramiaReport, run
 from leakbound.panoramia.options import Inputs
 from leakbound.torch.device import reproducible
 from streams import generator as rng_of
-from training import Recipe, Ticks, TrainedModel, accuracy
+from training import Recipe, TrainedModel, accuracy
 
 __all__ = ["Audited", "Material", "Training", "audit_targets", "divided", "perceptron"]
 
@@ -53,15 +53,11 @@ class Training:
 
     def models(self, data: TensorDataset, seed: int) -> Iterator[TrainedModel]:
         """Train them, and yield copies."""
-        ticks = Ticks(progress=None, total=0)
-        every = chain(
-            self.recipe.overfit(data, list(self.epochs), seed, ticks),
-            (
-                self.recipe.privately(data, epsilon, self.private_epochs, seed, ticks)
-                for epsilon in self.epsilons
-            ),
+        models_with_dp_sgd = (
+            self.recipe.privately(data, epsilon, self.private_epochs, seed)
+            for epsilon in self.epsilons
         )
-        for model in every:
+        for model in chain(self.recipe.overfit(data, list(self.epochs), seed), models_with_dp_sgd):
             name = f"{self.prefix}{model.name}"
             yield replace(model, name=name, network=deepcopy(model.network))
 

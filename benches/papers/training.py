@@ -4,7 +4,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from time import perf_counter
 from typing import TypeAlias
 
 import torch
@@ -15,8 +14,8 @@ from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorData
 from leakbound.torch.device import descend
 from streams import derived
 
-# Called with what is being done and the share of the work done so far, from 0 to 1.
-Progress: TypeAlias = Callable[[str, float], None]
+# Moves a bar of `leakbound._base.console`, as in ``move(description="epoch 1 of 2", advance=1)``.
+Move: TypeAlias = Callable[..., None]
 # Takes a network and a batch, and returns the mean loss.
 Loss: TypeAlias = Callable[[nn.Module, tuple[Tensor, ...]], Tensor]
 Batches: TypeAlias = DataLoader[tuple[Tensor, ...]]
@@ -33,22 +32,10 @@ class TrainedModel:
     network: nn.Module
     epochs: int
     epsilon: float | None
-    seconds: float
 
 
-class Ticks:
-    """Counts epochs and reports the share of them done."""
-
-    def __init__(self, progress: Progress | None, total: int) -> None:
-        self._progress = progress
-        self._total = total
-        self._done = 0
-
-    def __call__(self, what: str) -> None:
-        """Count one more."""
-        self._done += 1
-        if self._progress is not None:
-            self._progress(what, self._done / self._total)
+def move_no_bar(**_: object) -> None:
+    """Show nothing of the training."""
 
 
 def loss_of_labels(network: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
@@ -76,34 +63,33 @@ class Recipe:
         return self.network()
 
     def overfit(
-        self, data: TensorDataset, marks: list[int], seed: int, ticks: Ticks
+        self, data: TensorDataset, marks: list[int], seed: int, move: Move = move_no_bar
     ) -> Iterator[TrainedModel]:
         """Train one network far past its best, and hand it out at each mark."""
         network = self.new(seed)
         optimizer = self.optimizer(network.parameters(), lr=self.learning_rate)  # type: ignore[call-arg]
         batches = BatchSampler(RandomSampler(data), self.batch_size, drop_last=False)
         loader: Batches = DataLoader(data, sampler=batches, batch_size=None)
-        seconds = 0.0
-        last = max(marks, default=0)
-        for epoch in range(1, last + 1):
-            began = perf_counter()
+        last_epoch = max(marks, default=0)
+        for epoch in range(1, last_epoch + 1):
             self._train_one_epoch(network, optimizer=optimizer, loader=loader)
-            seconds += perf_counter() - began
-            ticks(f"training, epoch {epoch} of {last}")
+            move(description=f"training, epoch {epoch} of {last_epoch}", advance=1)
             if epoch in marks:
                 name = f"{epoch} epochs"
                 if epoch == 1:
                     name = "1 epoch"
-                yield TrainedModel(
-                    name=name, network=network, epochs=epoch, epsilon=None, seconds=seconds
-                )
+                yield TrainedModel(name=name, network=network, epochs=epoch, epsilon=None)
 
     def privately(
-        self, data: TensorDataset, epsilon: float, epochs: int, seed: int, ticks: Ticks
+        self,
+        data: TensorDataset,
+        epsilon: float,
+        epochs: int,
+        seed: int,
+        move: Move = move_no_bar,
     ) -> TrainedModel:
         """Train a network with DP-SGD: Poisson batches, clipped gradients, calibrated noise."""
         network = self.new(seed)
-        began = perf_counter()
         with quiet_opacus():
             private, optimizer, loader = PrivacyEngine().make_private_with_epsilon(
                 module=network,
@@ -119,15 +105,13 @@ class Recipe:
             )
             for epoch in range(1, epochs + 1):
                 self._train_one_epoch(private, optimizer=optimizer, loader=loader)
-                ticks(f"DP-SGD at ε = {epsilon:g}, epoch {epoch} of {epochs}")
-        trained = private.to_standard_module()
-        seconds = perf_counter() - began
+                description = f"DP-SGD at ε = {epsilon:g}, epoch {epoch} of {epochs}"
+                move(description=description, advance=1)
         return TrainedModel(
             name=f"DP-SGD, ε = {epsilon:g}",
-            network=trained,
+            network=private.to_standard_module(),
             epochs=epochs,
             epsilon=epsilon,
-            seconds=seconds,
         )
 
     def _train_one_epoch(
@@ -138,13 +122,22 @@ class Recipe:
             descend(optimizer, self.loss(network, tuple(batch)))
 
 
+def classifier_of_images(pixels: int) -> Recipe:
+    """Return how ten classes of images with so many pixels are learnt."""
+
+    def network() -> nn.Module:
+        return nn.Sequential(nn.Linear(pixels, 128), nn.Tanh(), nn.Linear(128, 10))
+
+    return Recipe(network, batch_size=64, learning_rate=3e-3)
+
+
 def accuracy(network: nn.Module, data: TensorDataset) -> float:
     """Return the share of right predictions."""
     inputs, targets = data.tensors
     network.eval()
     with torch.no_grad():
-        right = network(inputs).argmax(1) == targets
-    return float(right.double().mean())
+        is_correct = network(inputs).argmax(1) == targets
+    return float(is_correct.double().mean())
 
 
 @contextmanager

@@ -4,7 +4,6 @@
 `docs/theory/trials.md`; that of (ε, δ)-DP is from `benches/tightness/allowance.py`.
 """
 
-import sys
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
@@ -13,6 +12,7 @@ import numpy as np
 import leakbound as lb
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.claims import Claim
+from printed_tables import Row, print_tables
 
 Play: TypeAlias = Callable[[np.random.Generator, BoolArray], FloatArray]
 """A leak: scores of members and non-members."""
@@ -20,7 +20,12 @@ Play: TypeAlias = Callable[[np.random.Generator, BoolArray], FloatArray]
 
 def gaussian_shift(mu: float) -> Play:
     """Scores of a Gaussian mechanism."""
-    return lambda rng, member: rng.normal(size=member.size) + mu * member
+
+    def play(rng: np.random.Generator, member: BoolArray) -> FloatArray:
+        noise = rng.normal(size=member.size)
+        return noise + mu * member
+
+    return play
 
 
 def revealed_shares(member_share: float, nonmember_share: float) -> Play:
@@ -31,7 +36,8 @@ def revealed_shares(member_share: float, nonmember_share: float) -> Play:
         is_revealed = rng.random(member.size) < probability
         noise = rng.normal(size=member.size)
         shifts_if_revealed = np.where(member, 8, -8)
-        return noise + np.where(is_revealed, shifts_if_revealed, 0)
+        shifts = np.where(is_revealed, shifts_if_revealed, 0)
+        return noise + shifts
 
     return play
 
@@ -51,40 +57,43 @@ def audited(
     scores: FloatArray, member: BoolArray, claim: Claim, seed: int
 ) -> tuple[lb.AuditResult, lb.AuditResult]:
     """Audit scores as trials, and as coins."""
-    trials = lb.audit(scores, lb.Trials(member), claim=claim, seed=seed)
-    coins = lb.audit(scores, lb.Coins(member), claim=claim, seed=seed)
-    return trials, coins
+    result_of_trials = lb.audit(scores, lb.Trials(member), claim=claim, seed=seed)
+    result_of_coins = lb.audit(scores, lb.Coins(member), claim=claim, seed=seed)
+    return result_of_trials, result_of_coins
 
 
 def mean(play: Play, m: int, claim: Claim, games: int) -> tuple[float, float]:
     """Return the mean bound of trials and of coins, of families as ε at 1e-5."""
     delta = claim.delta or 1e-5
-    epsilons = []
+    epsilons_of_trials = []
+    epsilons_of_coins = []
     for seed in range(games):
         rng = np.random.default_rng(seed)
         member = rng.random(m) < 0.5
         scores = play(rng, member)
         trials, coins = audited(scores, member=member, claim=claim, seed=seed)
-        epsilons.append([trials.epsilon(delta), coins.epsilon(delta)])
-    mean_of_trials, mean_of_coins = np.mean(epsilons, axis=0).tolist()
+        epsilons_of_trials.append(trials.epsilon(delta))
+        epsilons_of_coins.append(coins.epsilon(delta))
+    mean_of_trials = float(np.mean(epsilons_of_trials))
+    mean_of_coins = float(np.mean(epsilons_of_coins))
     return mean_of_trials, mean_of_coins
 
 
-def gaussian() -> Iterator[str]:
+def gaussian() -> Iterator[Row]:
     """Yield what is proved of the Gaussian mechanism, by the number of runs."""
     for m in (1_000, 10_000, 100_000):
         trials, coins = mean(gaussian_shift(1), m=m, claim=lb.GaussianDP(), games=40)
-        yield f"{m:,} | {coins:.2f} | {trials:.2f}"
+        yield m, coins, trials
 
 
-def shapes() -> Iterator[str]:
+def shapes() -> Iterator[Row]:
     """Yield what is proved of shapes of leaks in 1,000 runs, as Gaussian DP."""
     for name, play in SHAPES.items():
         trials, coins = mean(play, m=1_000, claim=lb.GaussianDP(), games=20)
-        yield f"{name} | {coins:.2f} | {trials:.2f}"
+        yield name, coins, trials
 
 
-def wrong() -> Iterator[str]:
+def wrong() -> Iterator[Row]:
     """Yield false claims about a mechanism that is 1-GDP, where coins of one run pass as trials."""
     games = 200
     for m in (400, 1_000):
@@ -97,13 +106,8 @@ def wrong() -> Iterator[str]:
             )
             false_trials += trials.bound > game.truth
             false_coins += coins.bound > game.truth
-        yield f"{m:,} | {false_coins} of {games} | {false_trials} of {games}"
+        yield m, f"{false_coins} of {games}", f"{false_trials} of {games}"
 
-
-TABLES = {"gaussian": gaussian, "shapes": shapes, "wrong": wrong}
 
 if __name__ == "__main__":
-    for table in sys.argv[1:] or TABLES:
-        print(f"\n{table}: coins | trials")
-        for row in TABLES[table]():
-            print(row, flush=True)
+    print_tables({"gaussian": gaussian, "shapes": shapes, "wrong": wrong}, columns="coins | trials")

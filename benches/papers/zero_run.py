@@ -90,7 +90,7 @@ def _bounds(game: NoisySum) -> dict[str, float]:
         return max(_published(_audit(game, cuts=Fixed(r), **options), shift) for r in allowed)
 
     paper: dict[str, Any] = {"correction": "tamper", "variant": "paper"}
-    half = np.full(game.member.size, 0.5)
+    half = np.full(game.member.size, fill_value=0.5)
     fit = LogisticPropensity(calibration=None).fit(
         game.holdout_features, game.holdout_member, seed=0
     )

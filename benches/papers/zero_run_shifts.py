@@ -219,7 +219,7 @@ def _median(values: Sequence[float | None]) -> float | None:
 def _smooth(panel: str, name: str, values: FloatArray) -> Line:
     """Return a kernel estimate of a density: bounds take few values, which bins would show."""
     width = max(1.06 * float(values.std()) * values.size**-0.2, 1e-3)
-    places = np.linspace(values.min() - 4 * width, values.max() + 4 * width, 60)
+    places = np.linspace(values.min() - 4 * width, values.max() + 4 * width, num=60)
     near = np.exp(-(((places[:, None] - values) / width) ** 2) / 2)
     height = near.mean(axis=1) / (width * np.sqrt(2 * np.pi))
     return Line(panel=panel, name=name, x=tuple(map(float, places)), y=tuple(map(float, height)))

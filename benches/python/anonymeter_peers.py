@@ -10,7 +10,9 @@ Anonymeter needs an environment of its own (`pip install anonymeter`):
 import json
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -28,27 +30,35 @@ SECRETS = ("cost", "diagnosis")
 
 def visits(rng: np.random.Generator, people: int) -> pd.DataFrame:
     """Return invented hospital visits: numbers with heavy tails, days, words, missing values."""
-    age = np.clip(rng.gamma(9, 6, people), 18, 99).round()
-    ward = rng.choice(7, people, p=[0.3, 0.2, 0.15, 0.12, 0.1, 0.08, 0.05])
+    ages = rng.gamma(shape=9, scale=6, size=people)
+    age = np.clip(ages, a_min=18, a_max=99).round()
+    ward = rng.choice(7, size=people, p=[0.3, 0.2, 0.15, 0.12, 0.1, 0.08, 0.05])
     mean_log_stay = 0.8 + 0.15 * ward + 0.01 * (age - 50)
-    stay = np.ceil(rng.lognormal(mean_log_stay, 0.7))
-    cost_per_day = np.exp(rng.normal(6.5 + 0.05 * ward, 0.4, people))
-    cost = (cost_per_day * stay**0.8).round(2)
-    cholesterol = (3.5 + 0.02 * age + rng.normal(0, 0.8, people)).round(2)
-    diagnosis_group = age // 12 + ward * 3 + rng.integers(0, 4, people)
+    stay = np.ceil(rng.lognormal(mean=mean_log_stay, sigma=0.7))
+    log_cost_per_day = rng.normal(loc=6.5 + 0.05 * ward, scale=0.4, size=people)
+    cost = np.exp(log_cost_per_day) * stay**0.8
+    noise_of_cholesterol = rng.normal(loc=0, scale=0.8, size=people)
+    cholesterol = 3.5 + 0.02 * age + noise_of_cholesterol
+    diagnosis_group = age // 12 + ward * 3 + rng.integers(0, 4, size=people)
     diagnosis_codes = diagnosis_group.astype(int) % 40
+    sex = rng.choice(["f", "m"], size=people)
+    admission_day = rng.integers(0, 730, size=people)
+    noise_of_pressure = rng.normal(loc=0, scale=12, size=people)
+    pressure = 110 + 0.4 * age + noise_of_pressure
+    cholesterol[rng.random(people) < 0.15] = np.nan
+    region_codes = rng.integers(0, 25, size=people)
     return pd.DataFrame(
         {
             "age": age,
-            "ward": np.array(list("ABCDEFG"))[ward],
-            "sex": rng.choice(["f", "m"], people),
-            "admitted": rng.integers(0, 730, people),
+            "ward": pd.Categorical.from_codes(ward, list("ABCDEFG")).astype(str),
+            "sex": sex,
+            "admitted": admission_day,
             "stay": stay,
-            "cost": cost,
-            "pressure": (110 + 0.4 * age + rng.normal(0, 12, people)).round(),
-            "cholesterol": np.where(rng.random(people) < 0.15, np.nan, cholesterol),
+            "cost": cost.round(2),
+            "pressure": pressure.round(),
+            "cholesterol": cholesterol.round(2),
             "diagnosis": [f"I{code:02d}" for code in diagnosis_codes],
-            "region": [f"R{code:02d}" for code in rng.integers(0, 25, people)],
+            "region": [f"R{code:02d}" for code in region_codes],
         }
     )
 
@@ -64,7 +74,8 @@ def with_noise(
         decimals = 0
         if name in {"cost", "cholesterol"}:
             decimals = 2
-        noisy_rows[name] = (noisy_rows[name] + noise).round(decimals)
+        noisy_column = noisy_rows[name] + noise
+        noisy_rows[name] = noisy_column.round(decimals)
     return noisy_rows
 
 
@@ -75,9 +86,10 @@ def copying_generator(
 
     def synthesise(members: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
         copies = round(copied_share * PEOPLE)
-        copied_rows = rng.choice(PEOPLE, copies, replace=False)
+        copied_rows = rng.choice(PEOPLE, size=copies, replace=False)
         fresh_people = visits(rng, PEOPLE - copies)
-        copied_people = with_noise(members.iloc[copied_rows], members, rng)
+        copied_members = members.iloc[copied_rows]
+        copied_people = with_noise(copied_members, population=members, rng=rng)
         return pd.concat([fresh_people, copied_people], ignore_index=True)
 
     return synthesise
@@ -93,6 +105,11 @@ GENERATORS = {
 def table_path(folder: Path, generator: int, file: int, table: str) -> Path:
     """Return where a table is: "members", "others" or "made", of a generator."""
     return folder / f"{generator}-{file}-{table}.csv"
+
+
+def path_of_halves(folder: Path) -> Path:
+    """Return where the columns of each half are, which linkability attacks take."""
+    return folder / "halves.json"
 
 
 def write(folder: Path) -> None:
@@ -117,10 +134,10 @@ def write(folder: Path) -> None:
             if halves is None:
                 real_people = pd.concat([members, others])
                 halves = Tables.of(real_people, synthetic, seed=file).halves
-        files_above_0 = (np.array(certified_counts) > 0).sum(axis=0).tolist()
+        files_above_0 = np.count_nonzero(certified_counts, axis=0).tolist()
         mean_counts = np.mean(certified_counts, axis=0)
-        sys.stdout.write(f"{title}: certified in {files_above_0} of {FILES}, mean {mean_counts}\n")
-    (folder / "halves.json").write_text(json.dumps(halves), encoding="utf-8")
+        print(f"{title}: certified in {files_above_0} of {FILES}, mean {mean_counts}")
+    path_of_halves(folder).write_text(json.dumps(halves), encoding="utf-8")
 
 
 def evaluators(
@@ -148,22 +165,20 @@ def evaluators(
 
 def read(folder: Path) -> None:
     """Print in how many files the 95 % interval of each of Anonymeter's risks is above 0."""
-    halves = json.loads((folder / "halves.json").read_text(encoding="utf-8"))
+    halves = json.loads(path_of_halves(folder).read_text(encoding="utf-8"))
     for number, title in enumerate(GENERATORS):
-        files_above_0: dict[str, int] = {}
+        files_above_0 = Counter[str]()
         for file in range(FILES):
             tables = {}
             for name in ("members", "others", "made"):
                 tables[name] = pd.read_csv(table_path(folder, number, file, name))
             for attack, evaluator, options in evaluators(tables, halves):
-                files_above_0.setdefault(attack, 0)
-                try:
+                lower_limit = 0.0
+                with suppress(RuntimeError):  # it found no query
                     evaluator.evaluate(**options)
                     lower_limit, _ = evaluator.risk(confidence_level=0.95).ci
-                    files_above_0[attack] += lower_limit > 0
-                except RuntimeError:  # it found no query
-                    continue
-        sys.stdout.write(f"{title}: {files_above_0} of {FILES}\n")
+                files_above_0[attack] += lower_limit > 0
+        print(f"{title}: {dict(files_above_0)} of {FILES}")
 
 
 def guess() -> None:
@@ -172,7 +187,7 @@ def guess() -> None:
     is_right = anonymeter.evaluate_inference_guesses(
         guesses=pd.Series([-1.0]), secrets=pd.Series([50.0]), regression=True
     )
-    sys.stdout.write(f"a guess of -1 where the secret is 50 counts as right: {bool(is_right[0])}\n")
+    print(f"a guess of -1 where the secret is 50 counts as right: {bool(is_right[0])}")
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ def hull(scores: NDArray[np.float64], member: NDArray[np.bool_]) -> tuple[_Count
     while True:
         rises = np.diff(right[vertices])
         runs = np.diff(wrong[vertices])
+        # Cross products of each two steps that follow each other.
         is_below_hull = rises[1:] * runs[:-1] >= rises[:-1] * runs[1:]
         if not is_below_hull.any():
             return right[vertices], wrong[vertices]
@@ -46,7 +47,7 @@ def loop(
     guesses = right + wrong
     level = beta / shares
     # The lower limit of Clopper and Pearson of the accuracy.
-    lowest_accuracy = stats.beta.ppf(level, right, wrong + 1)
+    lowest_accuracy = stats.beta.ppf(level, a=right, b=wrong + 1)
     most_promising_first = np.argsort(-np.nan_to_num(lowest_accuracy))
     best_epsilon = 0.0
     for threshold in most_promising_first[::step]:
@@ -82,8 +83,9 @@ def _epsilon_lower_bound(
 def _p_value(correct: int, guesses: int, m: int, epsilon: float, delta: float) -> float:
     """Return the p-value of Theorem 5.2: a binomial tail, and what δ adds to it."""
     probability = special.expit(epsilon)
-    tail = stats.binom.sf(correct - 1, guesses, probability)
+    tail = stats.binom.sf(correct - 1, n=guesses, p=probability)
     drops = np.arange(1, correct + 1)
-    larger_tails = stats.binom.sf(correct - drops - 1, guesses, probability)
+    larger_tails = stats.binom.sf(correct - drops - 1, n=guesses, p=probability)
     gains_per_drop = (larger_tails - tail) / drops
-    return float(tail + 2 * m * delta * gains_per_drop.max(initial=0.0))
+    largest_gain = gains_per_drop.max(initial=0.0)
+    return float(tail + 2 * m * delta * largest_gain)

@@ -9,10 +9,10 @@ Usage: python benches/python/dp_sgd_games.py [--games 4] [--epsilon 8 4 2] [--st
 """
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 import leakbound as lb
 from leakbound.audits.dp_sgd.audit import audit_dp_sgd
@@ -32,8 +32,8 @@ def noise_for(family: lb.SubsampledGaussianDP, epsilon: float) -> float:
     enough_noise = 20.0
     while enough_noise / too_little_noise > 1 + 1e-5:
         middle = (too_little_noise * enough_noise) ** 0.5
-        attained_epsilon = family.attained(1 / middle, "both").epsilon(DELTA)
-        if attained_epsilon > epsilon:
+        attained = family.attained(1 / middle, "both")
+        if attained.epsilon(DELTA) > epsilon:
             too_little_noise = middle
         else:
             enough_noise = middle
@@ -56,9 +56,10 @@ def play(
     dot_products = np.zeros(canaries)
     for _ in range(family.steps):
         released = noise * rng.normal(size=design.size)
-        released[recorder.included()] += 1
+        is_included = recorder.included()
+        released[is_included] += 1
         dot_products += released[:canaries]
-        batch_size = int(rng.binomial(EXAMPLES, family.sampling_rate))
+        batch_size = int(rng.binomial(n=EXAMPLES, p=family.sampling_rate))
         recorder.record(released, noise, batch_size)
     observed = recorder.observed()
     member = design.member()
@@ -68,10 +69,12 @@ def play(
         "Gaussian DP": lb.GaussianDP(),
     }
     epsilons = {}
+    coins = lb.Coins(member)
     for score_name, scores in scores_by_name.items():
         for claim_name, claim in claims.items():
-            result = lb.audit(scores, lb.Coins(member), claim=claim)
-            epsilons[f"{score_name}, {claim_name}"] = result.epsilon(DELTA)
+            result = lb.audit(scores, coins, claim=claim)
+            name = f"{score_name}, {claim_name}"
+            epsilons[name] = result.epsilon(DELTA)
     audit = audit_dp_sgd(observed, examples=(EXAMPLES, EXAMPLES))
     epsilons["likelihood ratios, DP-SGD"] = audit.membership.epsilon(DELTA)
     epsilons["steps"] = audit.steps.epsilon(DELTA)
@@ -93,12 +96,10 @@ def main() -> None:
             play(family, noise=noise, canaries=options.canaries, seed=seed)
             for seed in range(options.games)
         ]
-        sys.stdout.write(f"true ε {epsilon:g}, noise multiplier {noise:.4g}\n")
-        for name in games[0]:
-            epsilons = [game[name] for game in games]
-            lowest = min(epsilons)
-            highest = max(epsilons)
-            sys.stdout.write(f"  {name}: {np.mean(epsilons):.2f} ({lowest:.2f}, {highest:.2f})\n")
+        print(f"true ε {epsilon:g}, noise multiplier {noise:.4g}")
+        for name, epsilons in pd.DataFrame(games).items():
+            mean = epsilons.mean()
+            print(f"  {name}: {mean:.2f} ({epsilons.min():.2f}, {epsilons.max():.2f})")
 
 
 if __name__ == "__main__":

@@ -10,19 +10,20 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from pyarrow import parquet
+import pandas as pd
 from sklearn import datasets
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "support"))
-sys.path.insert(0, str(Path(__file__).parents[1] / "papers"))
+sys.path.append(f"{Path(__file__).parents[2]}/tests/support")
+sys.path.append(f"{Path(__file__).parents[1]}/papers")
 
+import leakbound as lb
 from leakbound._base import shares
-from leakbound._base.types import BoolArray, IntArray
+from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.audits.pairs import Pairs, Units
-from leakbound.audits.split_challenge import CONTRADICTED_BELOW, bets, challenge
+from leakbound.audits.split_challenge import CONTRADICTED_BELOW, Challenge, bets, challenge
 from leakbound.propensity import likeness, split_views, surprise
 from one_part import MISTAKES, RIGHT, Parts
 from real_data import ADULT, FOLDER, adult
@@ -31,35 +32,49 @@ CORPUS = Path(__file__).parents[1] / "corpus"
 SHARE_OF_VIEW = {"pairs": shares.CLOSE_PAIRS, "usual": shares.USUAL_ROWS, "label": shares.LABELS}
 
 
-def say(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
-
-
 def p_values(parts: Parts, seed: int) -> dict[str, float]:
     """Return the p-value of each view, corrected for the others."""
     rng = np.random.default_rng(seed)
     split = split_views.Split.of(parts.member, parts.labels, rng)
     points = likeness.ranked(parts.rows)
     closest_pairs = likeness.closest(points, split, rng)
-    uncorrected = {"pairs": split_views.across(closest_pairs, split, rng).p_value}
-    by_likelihood = likeness.in_order(likeness.usual(parts.rows), rng)
-    uncorrected["usual"] = split_views.at_ends(by_likelihood, split, rng).p_value
+    findings = {"pairs": split_views.across(closest_pairs, split, rng)}
+    likelihoods = likeness.usual(parts.rows)
+    rows_by_likelihood = likeness.in_order(likelihoods, rng)
+    findings["usual"] = split_views.at_ends(rows_by_likelihood, split, rng)
     if parts.labels is not None:
         surprises = surprise.surprising(parts.rows, parts.labels, rng)
         assert surprises is not None
-        asked_rows = np.flatnonzero(~np.isnan(surprises))
-        by_surprise = asked_rows[likeness.in_order(surprises[asked_rows], rng)]
-        uncorrected["label"] = split_views.at_ends(by_surprise, split, rng).p_value
-    corrected = {}
-    for view, p_value in uncorrected.items():
-        corrected[view] = SHARE_OF_VIEW[view].price() * p_value
-    return corrected
+        (rows_with_surprise,) = np.nonzero(~np.isnan(surprises))
+        order_of_surprise = likeness.in_order(surprises[rows_with_surprise], rng)
+        rows_by_surprise = rows_with_surprise[order_of_surprise]
+        findings["label"] = split_views.at_ends(rows_by_surprise, split, rng)
+    corrected_p_values = {}
+    for view, finding in findings.items():
+        corrected_p_values[view] = SHARE_OF_VIEW[view].price() * finding.p_value
+    return corrected_p_values
 
 
 def units_of_records(member: BoolArray, strata: IntArray | None) -> Units:
     """Return the units of a split in which each record is one."""
     return Units.of(member, strata=strata, groups=None, aggregate="mean")
+
+
+def challenged_split(
+    member: BoolArray,
+    strata: IntArray | None,
+    features: FloatArray,
+    labels: IntArray,
+    *,
+    seed: int,
+    **options: Any,
+) -> Challenge:
+    """Challenge a split whose pairs are drawn at random."""
+    units = units_of_records(member, strata)
+    pairs = Pairs.drawn(units, seed=seed)
+    return challenge(
+        pairs=pairs, units=units, features=features, seed=seed, labels=labels, **options
+    )
 
 
 def table(games: int) -> None:
@@ -68,13 +83,12 @@ def table(games: int) -> None:
     for name, (play, _) in MISTAKES.items():
         plays[name] = play
     for name, play in plays.items():
-        refuted_by_view: dict[str, int] = {}
+        refuted_by_view = Counter[str]()
         for game in range(games):
             rng = np.random.default_rng([game, 6])
             for view, p_value in p_values(play(rng), game).items():
-                refuted = p_value < CONTRADICTED_BELOW
-                refuted_by_view[view] = refuted_by_view.get(view, 0) + refuted
-        say(f"{name}: {refuted_by_view} of {games}")
+                refuted_by_view[view] += p_value < CONTRADICTED_BELOW
+        print(f"{name}: {dict(refuted_by_view)} of {games}", flush=True)
 
 
 def nulls(games: int) -> None:
@@ -89,29 +103,22 @@ def nulls(games: int) -> None:
     small_p_values = Counter[str]()
     for game in range(games):
         if game % games_per_table == 0:
-            whole_numbers = rng.integers(0, 5, (120, 2))
+            whole_numbers = rng.integers(0, 5, size=(120, 2))
             real_numbers = rng.normal(size=(120, 2))
             features = np.column_stack([whole_numbers, real_numbers])
             noisy_feature = features[:, 2] + rng.normal(size=120)
             labels = (noisy_feature > 0).astype(np.int64)
-            strata = rng.integers(0, 2, 120)
+            strata = rng.integers(0, 2, size=120)
             surprises = learn_surprises(features, labels, np.random.default_rng(game))
             surprise.surprising = lambda *_, known=surprises: known
         member = rng.permutation(120) < rng.integers(50, 75)
-        units = units_of_records(member, strata)
-        challenged = challenge(
-            pairs=Pairs.drawn(units, seed=game),
-            units=units,
-            features=features,
-            seed=game,
-            labels=labels,
-        )
+        challenged = challenged_split(member, strata, features, labels, seed=game)
         for finding in challenged.findings:
             withheld[finding.view] += finding.contradicts
             small_p_values[finding.view] += finding.p_value < 0.05
         withheld["any"] += challenged.contradicted
         small_p_values["any"] += challenged.p_value < 0.05
-    say(f"{games} right splits: withheld {dict(withheld)}, p < 0.05 {dict(small_p_values)}")
+    print(f"{games} right splits: withheld {dict(withheld)}, p < 0.05 {dict(small_p_values)}")
 
 
 def standard(splits: int) -> None:
@@ -123,49 +130,43 @@ def standard(splits: int) -> None:
         for split in range(splits):
             rng = np.random.default_rng([split, 8])
             shuffled_places = rng.permutation(len(features))
-            member_share = rng.choice([0.5, 0.8])
-            member = shuffled_places < len(features) * member_share
+            members = rng.choice([0.5, 0.8]) * len(features)
+            member = shuffled_places < members
             strata = None
             if split % 2 and not are_numbers:
                 strata = labels
-            units = units_of_records(member, strata)
-            challenged = challenge(
-                pairs=Pairs.drawn(units, seed=split),
-                units=units,
-                features=features,
-                seed=split,
-                labels=labels,
-                most_bets=2_000,
+            challenged = challenged_split(
+                member, strata, features, labels, seed=split, most_bets=2_000
             )
             contradicted += challenged.contradicted
             smallest_p_value = min(smallest_p_value, challenged.p_value)
-        say(
+        print(
             f"{name}, {features.shape}: {contradicted} of {splits} withheld, the "
-            f"smallest p = {smallest_p_value:.2g}"
+            f"smallest p = {smallest_p_value:.2g}",
+            flush=True,
         )
 
 
-def standard_data() -> dict[str, tuple[NDArray[np.float64], NDArray[np.int64]]]:
+def standard_data() -> dict[str, tuple[FloatArray, IntArray]]:
     """Return features and labels: of scikit-learn, and of UCI Adult if `make data` has been run."""
     data_sets = {}
     for name in ("breast_cancer", "diabetes", "digits", "iris", "wine"):
         load = getattr(datasets, f"load_{name}")
         data_sets[name] = load(return_X_y=True)
-    images = parquet.read_table(CORPUS / "fashion-mnist.parquet").to_pandas()
-    data_sets["fashion-mnist, 4 components"] = (
-        images[["x0", "x1", "x2", "x3"]].to_numpy(float),
-        images["label"].to_numpy(),
-    )
-    sites = parquet.read_table(CORPUS / "tutorials" / "sites.parquet").to_pandas()
-    components = [f"x{number}" for number in range(8)]
-    data_sets["fashion-mnist, 8 components"] = (
-        sites[components].to_numpy(float),
-        sites["label"].to_numpy(),
-    )
-    if (FOLDER / ADULT.file).is_file():
+    data_sets["fashion-mnist, 4 components"] = scored_images(CORPUS / "fashion-mnist.parquet")
+    data_sets["fashion-mnist, 8 components"] = scored_images(lb.datasets.path("sites"))
+    file_of_adult = FOLDER / ADULT.file
+    if file_of_adult.is_file():
         people = adult()
         data_sets["adult"] = (people.values, people.labels)
     return data_sets
+
+
+def scored_images(path: Path) -> tuple[FloatArray, IntArray]:
+    """Return components and labels of a file of the corpus."""
+    images = pd.read_parquet(path)
+    components = images.filter(regex=r"^x\d$")
+    return components.to_numpy(float), images["label"].to_numpy()
 
 
 def seconds() -> None:
@@ -174,7 +175,8 @@ def seconds() -> None:
     shapes = ((1_000, 10), (10_000, 10), (100_000, 10), (100_000, 30), (1_000_000, 10))
     for records, columns in shapes:
         features = rng.normal(size=(records, columns))
-        labels = (features[:, 0] + rng.normal(size=records) > 0).astype(np.int64)
+        noisy_feature = features[:, 0] + rng.normal(size=records)
+        labels = (noisy_feature > 0).astype(np.int64)
         member = rng.permutation(records) < records // 2
         start = time.process_time()
         p_values(Parts(features, member, labels), seed=9)
@@ -184,9 +186,10 @@ def seconds() -> None:
         pairs = Pairs.drawn(units, seed=0)
         bets(pairs, features=features, seed=0)
         seconds_of_classifiers = time.process_time() - start
-        say(
+        print(
             f"{records:,} x {columns}: views {seconds_of_views:.2f} s, "
-            f"classifiers {seconds_of_classifiers:.2f} s"
+            f"classifiers {seconds_of_classifiers:.2f} s",
+            flush=True,
         )
 
 

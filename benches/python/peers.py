@@ -16,7 +16,6 @@ documentation says, with its defaults where nothing is said. What a name stands 
 
 import argparse
 import importlib
-import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
@@ -109,15 +108,21 @@ def opake() -> dict[str, Audit]:
     }
 
 
-def installed(words: str = "") -> dict[str, Audit]:
-    """Return the audits of every package that can be imported, ours first."""
+def importable(*packages: Callable[[], dict[str, Audit]]) -> dict[str, Audit]:
+    """Return the audits of those packages that can be imported."""
     audits: dict[str, Audit] = {}
-    for load in (ours, jax_privacy, opake):
+    for audits_of_package in packages:
         try:
-            audits |= load()
+            audits |= audits_of_package()
         except ImportError as error:
-            say(f"({load.__name__} does not take part: {error})")
+            print(f"({audits_of_package.__name__} does not take part: {error})")
+    return audits
+
+
+def installed(words: str) -> dict[str, Audit]:
+    """Return the audits whose names have one of some words, ours first."""
     parts_of_names = words.split(",")
+    audits = importable(ours, jax_privacy, opake)
     return {
         name: audit
         for name, audit in audits.items()
@@ -162,13 +167,10 @@ def gaussian(games: int, sizes: list[int], words: str) -> Iterator[str]:
         yield f"m = {size:,}{reference}"
         for name, audit in audits.items():
             bounds = [audit(game, seed) for seed, game in enumerate(games_played)]
-            standard_error = np.std(bounds) / max(1, games - 1) ** 0.5
-            yield f"  {name:<26} {np.mean(bounds):.3f} ± {standard_error:.3f}"
-
-
-def say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+            mean_bound = np.mean(bounds)
+            degrees_of_freedom = max(1, games - 1)
+            standard_error = np.std(bounds) / degrees_of_freedom**0.5
+            yield f"  {name:<26} {mean_bound:.3f} ± {standard_error:.3f}"
 
 
 def main() -> None:
@@ -199,7 +201,7 @@ def main() -> None:
             words=options.only,
         )
     for line in lines:
-        say(line)
+        print(line, flush=True)
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ def main() -> None:
                 "seconds": median_seconds(partial(tail, threshold, probabilities)),
                 "tail": value,
             }
-            sys.stdout.write(json.dumps(line) + "\n")
+            print(json.dumps(line))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@ import time
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
-from statistics import median
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -92,8 +91,9 @@ def timed(run: Work) -> tuple[float, float]:
     clock_start = time.perf_counter()
     processor_start = processor_seconds()
     run()
-    clock_end = time.perf_counter()
-    return clock_end - clock_start, processor_seconds() - processor_start
+    clock_time = time.perf_counter() - clock_start
+    processor_time = processor_seconds() - processor_start
+    return clock_time, processor_time
 
 
 def read_parquet(paths: list[Path]) -> str:
@@ -152,7 +152,8 @@ def counted(size: int, folder: Path, duckdb: Any) -> Iterator[dict[str, Any]]:
 def paired(size: int, folder: Path, duckdb: Any) -> Iterator[dict[str, Any]]:
     """A random split: pairs, and the shuffle alone."""
     paths = shards(folder, size)
-    tally = lb.Tally.from_arrow(duckdb.sql(query("COUNT", paths)))
+    counts = duckdb.sql(query("COUNT", paths))
+    tally = lb.Tally.from_arrow(counts)
     pairing = lb.Pairing.of(tally, seed=0, buckets=16)
     pair_query = query("PAIR", paths).format(centre=pairing.centre, spread=pairing.spread, seed=0)
     hashes = f"SELECT md5(concat('0:', id)) AS h FROM {read_parquet(paths)} GROUP BY h"
@@ -181,18 +182,17 @@ def paired(size: int, folder: Path, duckdb: Any) -> Iterator[dict[str, Any]]:
 
 def median_times(works: dict[str, Work], repetitions: int) -> Iterator[dict[str, Any]]:
     """Median seconds of rounds in which all take turns; a round before them fills caches."""
-    times: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
-    for turn in range(repetitions + 1):
-        for name, run in works.items():
-            clock_and_processor = timed(run)
-            if turn:
-                times[name].append(clock_and_processor)
-    for name, times_of_work in times.items():
-        clock_seconds, processor_seconds = zip(*times_of_work, strict=True)
+
+    def round_of_all(_: int) -> list[tuple[float, float]]:
+        return [timed(run) for run in works.values()]
+
+    _, *rounds = map(round_of_all, range(repetitions + 1))
+    medians = np.median(rounds, axis=0)
+    for name, (clock_seconds, processor_seconds) in zip(works, medians, strict=True):
         yield {
             "work": name,
-            "seconds": three_digits(median(clock_seconds)),
-            "cpu": three_digits(median(processor_seconds)),
+            "seconds": three_digits(clock_seconds),
+            "cpu": three_digits(processor_seconds),
         }
 
 
@@ -207,7 +207,8 @@ def main() -> None:
     given = parser.parse_args()
     os.environ["RAYON_NUM_THREADS"] = str(THREADS)
     _core.set_threads(THREADS)
-    sizes = [10**power for power in range(3, 10) if 10**power <= given.most]
+    powers_of_10 = [10**power for power in range(3, 10)]
+    sizes = [size for size in powers_of_10 if size <= given.most]
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)

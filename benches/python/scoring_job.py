@@ -15,7 +15,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -26,11 +25,16 @@ import torch
 from pyarrow import parquet
 from torch import Tensor, nn
 
+from convolutional import convolutional_network
 from leakbound.cli.commands import program
 
 HERE = Path(__file__).parent
 PROGRAM = [sys.executable, "-m", "leakbound", "score"]
 BATCH_SIZE = 64
+BATCHES = ("--batch-size", str(BATCH_SIZE))
+DEVICE = "cpu"
+if torch.cuda.is_available():
+    DEVICE = "cuda"
 ROWS_OF_CHUNK = 4096
 ROUNDS = 5
 SIDE = 32
@@ -44,14 +48,7 @@ class Images(nn.Module):
     def __init__(self, widths: tuple[int, ...]) -> None:
         super().__init__()
         torch.manual_seed(0)
-        layers: list[nn.Module] = []
-        for in_channels, out_channels in pairwise((3, *widths)):
-            convolution = nn.Conv2d(in_channels, out_channels, 3, padding=1)
-            layers += [convolution, nn.ReLU(), nn.MaxPool2d(2)]
-        # Each layer halves the sides.
-        final_side = SIDE >> len(widths)
-        final_size = widths[-1] * final_side**2
-        self.layers = nn.Sequential(*layers, nn.Flatten(), nn.Linear(final_size, CLASSES))
+        self.layers = convolutional_network(CLASSES, widths)
 
     def forward(self, pixels: Tensor) -> Any:
         return self.layers(pixels.to(torch.float32) / 255 - 0.5)
@@ -71,18 +68,22 @@ def images(folder: Path, number: int) -> Path:
     """Write images of random bytes, and labels."""
     rng = np.random.default_rng(0)
     path = folder / "images.parquet"
-    image_type = pa.list_(pa.list_(pa.list_(pa.uint8(), SIDE), SIDE), 3)
+    row_type = pa.list_(pa.uint8(), SIDE)
+    channel_type = pa.list_(row_type, SIDE)
+    image_type = pa.list_(channel_type, 3)
     schema = pa.schema({"id": pa.int64(), "features": image_type, "label": pa.int64()})
     with parquet.ParquetWriter(path, schema) as file:
-        for first in range(0, number, ROWS_OF_CHUNK):
-            last = min(first + ROWS_OF_CHUNK, number)
-            ids = np.arange(first, last)
+        for first_row in range(0, number, ROWS_OF_CHUNK):
+            last_row = min(first_row + ROWS_OF_CHUNK, number)
+            ids = np.arange(first_row, last_row)
             bytes_of_chunk = ids.size * 3 * SIDE**2
-            pixels: Any = pa.array(rng.integers(256, size=bytes_of_chunk, dtype=np.uint8))
+            random_bytes = rng.integers(256, size=bytes_of_chunk, dtype=np.uint8)
+            pixels: Any = pa.array(random_bytes)
             for length in (SIDE, SIDE, 3):
                 pixels = pa.FixedSizeListArray.from_arrays(pixels, length)
             labels = rng.integers(CLASSES, size=ids.size)
-            file.write_table(pa.table([ids, pixels, labels], schema=schema))
+            chunk = pa.table([ids, pixels, labels], schema=schema)
+            file.write_table(chunk)
     return path
 
 
@@ -91,13 +92,17 @@ def documents(folder: Path, number: int, longest: int) -> Path:
     rng = np.random.default_rng(0)
     path = folder / "documents.parquet"
     letters = [*"abcdefgh"]
-    word_lengths = rng.integers(1, 9, 500)
-    vocabulary = np.array(["".join(rng.choice(letters, length)) for length in word_lengths])
-    text_lengths = rng.integers(2, longest // 4, number)
-    texts = [" ".join(rng.choice(vocabulary, length)) for length in text_lengths]
+    vocabulary = []
+    for letters_of_word in rng.integers(1, 9, size=500):
+        word = rng.choice(letters, size=letters_of_word)
+        vocabulary.append("".join(word))
+    texts = []
+    for words_of_text in rng.integers(2, longest // 4, size=number):
+        text = rng.choice(vocabulary, size=words_of_text)
+        texts.append(" ".join(text))
     member = rng.random(number) < 0.5
-    table = pa.table({"id": np.arange(number), "text": texts, "member": member})
-    parquet.write_table(table, path)
+    columns = {"id": np.arange(number), "text": texts, "member": member}
+    parquet.write_table(pa.table(columns), path)
     return path
 
 
@@ -107,13 +112,13 @@ def language_model(folder: Path, longest: int, width: int, layers: int) -> Path:
     from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
-    vocabulary = {letter: token for token, letter in enumerate(letters)}
     end_token = len(letters)
-    vocabulary["<end>"] = end_token
+    tokens = range(end_token + 1)
+    vocabulary = dict(zip([*letters, "<end>"], tokens, strict=True))
     rules = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
     rules.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     config = GPT2Config(
-        vocab_size=end_token + 1,
+        vocab_size=len(vocabulary),
         n_positions=longest,
         n_embd=width,
         n_layer=layers,
@@ -131,14 +136,14 @@ def language_model(folder: Path, longest: int, width: int, layers: int) -> Path:
 
 def seconds(run: Callable[[], object]) -> float:
     """Return how long something took; on a CPU, which others use too, the processor's time."""
-    clock = time.process_time
-    if torch.cuda.is_available():
-        clock = time.perf_counter
-    start = clock()
+    if DEVICE == "cpu":
+        start = time.process_time()
+        run()
+        return time.process_time() - start
+    start = time.perf_counter()
     run()
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-    return clock() - start
+    torch.cuda.synchronize()
+    return time.perf_counter() - start
 
 
 def compare(what: str, command: list[str], forward_pass: Callable[[], None], number: int) -> None:
@@ -146,7 +151,7 @@ def compare(what: str, command: list[str], forward_pass: Callable[[], None], num
     rounds = []
     for _ in range(ROUNDS):
         with TemporaryDirectory() as folder:
-            words = ["score", *command, "--batch-size", str(BATCH_SIZE), "--out", folder]
+            words = ["score", *command, "--device", DEVICE, *BATCHES, "--out", folder]
             score = partial(program("score"), words, standalone_mode=False)
             command_seconds = seconds(score)
         pass_seconds = seconds(forward_pass)
@@ -156,33 +161,29 @@ def compare(what: str, command: list[str], forward_pass: Callable[[], None], num
     least_ratio, _, _ = rounds[0]
     largest_ratio, _, _ = rounds[-1]
     ratio, command_seconds, pass_seconds = rounds[ROUNDS // 2]
-    device = "CPU, processor's time"
-    if torch.cuda.is_available():
-        device = torch.cuda.get_device_name()
-    sys.stdout.write(
-        f"{number:,} {what} ({device}): {command_seconds:.1f} s, "
-        f"{number / command_seconds:,.0f}/s; a plain forward pass {pass_seconds:.1f} s; "
-        f"ratio {ratio:.3f} ({least_ratio:.3f} to {largest_ratio:.3f})\n"
+    examples_per_second = number / command_seconds
+    device_name = "CPU, processor's time"
+    if DEVICE != "cpu":
+        device_name = torch.cuda.get_device_name()
+    print(
+        f"{number:,} {what} ({device_name}): {command_seconds:.1f} s, "
+        f"{examples_per_second:,.0f}/s; a plain forward pass {pass_seconds:.1f} s; "
+        f"ratio {ratio:.3f} ({least_ratio:.3f} to {largest_ratio:.3f})"
     )
 
 
-def run_forward(model: nn.Module, device: str, batches: Iterable[dict[str, Tensor]]) -> None:
+def run_forward(model: nn.Module, batches: Iterable[dict[str, Tensor]]) -> None:
     """Run a model over batches."""
     with torch.inference_mode():
         for batch in batches:
-            on_device = {name: tensor.to(device) for name, tensor in batch.items()}
+            on_device = {name: tensor.to(DEVICE) for name, tensor in batch.items()}
             model(**on_device)
 
 
-def compare_images(folder: Path, number: int, device: str, *, full: bool) -> None:
+def compare_images(folder: Path, number: int, network: Callable[[], nn.Module]) -> None:
     """Compare the command on images."""
     path = images(folder, number)
-    name = "small"
-    build = small
-    if full:
-        name = "large"
-        build = large
-    model = build().to(device).eval()
+    model = network().to(DEVICE).eval()
     pixels = torch.randint(256, (ROWS_OF_CHUNK, 3, SIDE, SIDE), dtype=torch.uint8)
 
     def batches() -> Iterator[dict[str, Tensor]]:
@@ -193,36 +194,29 @@ def compare_images(folder: Path, number: int, device: str, *, full: bool) -> Non
 
     compare(
         "images",
-        command=[f"scoring_job:{name}", str(path), "--device", device],
-        forward_pass=lambda: run_forward(model, device=device, batches=batches()),
+        command=[f"scoring_job:{network.__name__}", str(path)],
+        forward_pass=lambda: run_forward(model, batches()),
         number=number,
     )
 
 
-def compare_sequences(folder: Path, number: int, device: str, *, full: bool) -> None:
+def compare_sequences(folder: Path, number: int, longest: int, width: int, layers: int) -> None:
     """Compare the command on documents; the peer gets tokens in the same batches."""
     from transformers import AutoTokenizer, GPT2LMHeadModel
 
-    longest = 128
-    width = 128
-    layers = 2
-    if full:
-        longest = 512
-        width = 768
-        layers = 12
     path = documents(folder, number=number, longest=longest)
     model_folder = language_model(folder, longest=longest, width=width, layers=layers)
     tokenizer = AutoTokenizer.from_pretrained(model_folder)
     model: Any = GPT2LMHeadModel.from_pretrained(model_folder)
-    model = model.to(device).eval()
+    model = model.to(DEVICE).eval()
     model.config.use_cache = False
     texts = parquet.read_table(path)["text"].to_pylist()
     encoded = tokenizer(texts, truncation=True, max_length=longest)
     batches = list(padded_batches(encoded["input_ids"]))
     compare(
         "sequences",
-        command=[str(model_folder), str(path), "--device", device],
-        forward_pass=lambda: run_forward(model, device=device, batches=batches),
+        command=[str(model_folder), str(path)],
+        forward_pass=lambda: run_forward(model, batches),
         number=number,
     )
 
@@ -244,8 +238,7 @@ def kill(folder: Path, number: int) -> None:
     """Kill a run twice, let it go on, and compare its shards with those of another run."""
     path = documents(folder, number=number, longest=128)
     model_folder = language_model(folder, longest=128, width=64, layers=2)
-    batch_size = str(BATCH_SIZE)
-    command = [*PROGRAM, str(model_folder), str(path), "--batch-size", batch_size, "--out"]
+    command = [*PROGRAM, str(model_folder), str(path), *BATCHES, "--out"]
     uninterrupted = folder / "whole"
     killed = folder / "killed"
     start = time.perf_counter()
@@ -265,10 +258,10 @@ def kill(folder: Path, number: int) -> None:
     resumed_seconds = time.perf_counter() - start
     assert shards_of(killed) == expected_shards
     first_kill, second_kill = shards_when_killed
-    sys.stdout.write(
+    print(
         f"{number:,} documents in {len(expected_shards)} shards: {uninterrupted_seconds:.1f} s "
         f"uninterrupted; killed after {first_kill} and {second_kill} shards, the rest took "
-        f"{resumed_seconds:.1f} s; equal to the bit\n"
+        f"{resumed_seconds:.1f} s; equal to the bit"
     )
 
 
@@ -284,21 +277,16 @@ def main() -> None:
     parser.add_argument("--kill", type=int, default=0)
     chosen = parser.parse_args()
     sys.path.insert(0, str(HERE))
-    device = "cpu"
-    if torch.cuda.is_available():
-        device = "cuda"
-    image_count = 20_000
-    sequence_count = 10_000
-    if chosen.full:
-        image_count = 1_000_000
-        sequence_count = 100_000
     with TemporaryDirectory() as name:
         folder = Path(name)
         if chosen.kill:
             kill(folder, chosen.kill)
-            return
-        compare_images(folder, number=image_count, device=device, full=chosen.full)
-        compare_sequences(folder, number=sequence_count, device=device, full=chosen.full)
+        elif chosen.full:
+            compare_images(folder, number=1_000_000, network=large)
+            compare_sequences(folder, number=100_000, longest=512, width=768, layers=12)
+        else:
+            compare_images(folder, number=20_000, network=small)
+            compare_sequences(folder, number=10_000, longest=128, width=128, layers=2)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 Run it as `python benches/python/synthetic_attacks.py`.
 """
 
-import sys
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -50,7 +49,7 @@ def drawn_members_with_noise(relative_noise: float) -> Generator:
 
     def generate(members: FloatArray, seed: int) -> FloatArray:
         rng = np.random.default_rng(seed)
-        drawn_rows = rng.integers(0, len(members), len(members))
+        drawn_rows = rng.integers(0, len(members), size=len(members))
         return _with_noise(members[drawn_rows], members, relative_noise, rng)
 
     return generate
@@ -77,7 +76,7 @@ def normal(members: FloatArray, seed: int) -> FloatArray:
     rng = np.random.default_rng(seed)
     mean = members.mean(axis=0)
     covariance = np.cov(members.T)
-    return rng.multivariate_normal(mean, covariance, len(members))
+    return rng.multivariate_normal(mean=mean, cov=covariance, size=len(members))
 
 
 GENERATORS: dict[str, Generator] = {
@@ -92,20 +91,16 @@ GENERATORS: dict[str, Generator] = {
 }
 
 
-def halves(table: FloatArray, seed: int) -> tuple[FloatArray, FloatArray]:
-    """Split a table at random."""
-    order = np.random.default_rng(seed).permutation(len(table))
-    half = len(table) // 2
-    return table[order[:half]], table[order[half:]]
-
-
 def bounds_of_splits(table: FloatArray, generator: Generator, attacks: str) -> list[float]:
     """Return the bounds of audits of some splits."""
     bounds = []
     for split in range(SPLITS):
-        members, others = halves(table, split)
+        order = np.random.default_rng(split).permutation(len(table))
+        members, others = np.split(table[order], [len(table) // 2])
         synthetic = generator(members, split)
-        result = lb.audit_synthetic(members, others, synthetic, attacks=attacks, challenge=False)
+        result = lb.audit_synthetic(
+            members, others, synthetic, attacks=attacks, challenge=False, seed=split
+        )
         bounds.append(result.bound)
     return bounds
 
@@ -114,18 +109,18 @@ def main() -> None:
     """Print means over splits for each attack by itself, then the default attacks together."""
     diabetes, _ = load_diabetes(return_X_y=True)
     cancer, _ = load_breast_cancer(return_X_y=True)
-    sys.stdout.write("|".join(["generator", *ATTACKS]) + "\n")
+    print("generator", *ATTACKS, sep="|")
     for name, generator in GENERATORS.items():
         cells = [name]
         for attack in ATTACKS:
-            mean_bound = np.mean(bounds_of_splits(diabetes, generator, attack))
-            cells.append(f"{mean_bound:.2f}")
-        sys.stdout.write("|".join(cells) + "\n")
+            bounds = bounds_of_splits(diabetes, generator, attacks=attack)
+            cells.append(f"{np.mean(bounds):.2f}")
+        print(*cells, sep="|", flush=True)
     for title, table in (("diabetes", diabetes), ("cancer", cancer)):
         for name in ("every member once, 2 %", "Gaussian fit"):
-            bounds = bounds_of_splits(table, GENERATORS[name], "default")
-            numbers = ", ".join(f"{bound:.2f}" for bound in bounds)
-            sys.stdout.write(f"{title}, {name}: {numbers}\n")
+            bounds = bounds_of_splits(table, GENERATORS[name], attacks="default")
+            rounded_bounds = ", ".join(f"{bound:.2f}" for bound in bounds)
+            print(f"{title}, {name}: {rounded_bounds}", flush=True)
 
 
 if __name__ == "__main__":

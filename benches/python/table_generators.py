@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "papers"))
+sys.path.append(f"{Path(__file__).parents[1]}/papers")
 
 from leakbound._base.types import FloatArray, IntArray
 from leakbound.generators import ChowLiuTree, SequentialCART
@@ -32,15 +32,15 @@ COLUMN_DEVIATIONS = PEOPLE.values.std(axis=0)
 
 def features(rows: FloatArray) -> NDArray[np.float32]:
     """Return numbers standardised, and categories one column each."""
+    standardised_rows = (rows - COLUMN_MEANS) / COLUMN_DEVIATIONS
     columns = []
     for number, name in enumerate(PEOPLE.columns):
-        values = rows[:, [number]]
         if name in PEOPLE.categories:
-            one_hot = np.eye(len(PEOPLE.categories[name]))
-            codes = values[:, 0].astype(np.int64)
-            columns.append(one_hot[codes])
+            one_hot_categories = np.eye(len(PEOPLE.categories[name]))
+            codes = rows[:, number].astype(np.int64)
+            columns.append(one_hot_categories[codes])
         else:
-            columns.append((values - COLUMN_MEANS[number]) / COLUMN_DEVIATIONS[number])
+            columns.append(standardised_rows[:, [number]])
     return np.concatenate(columns, axis=1).astype(np.float32)
 
 
@@ -49,12 +49,14 @@ def trained(rows: IntArray) -> nn.Module:
     torch.manual_seed(0)
     inputs = torch.tensor(features(PEOPLE.values[rows]))
     labels = torch.tensor(PEOPLE.labels[rows])
-    network = nn.Sequential(nn.Linear(inputs.shape[1], 256), nn.ReLU(), nn.Linear(256, 2))
+    _, width = inputs.shape
+    network = nn.Sequential(nn.Linear(width, 256), nn.ReLU(), nn.Linear(256, 2))
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
     for _ in range(EPOCHS):
         shuffled_rows = torch.randperm(len(inputs))
         for batch in torch.split(shuffled_rows, BATCH_SIZE):
-            loss = nn.functional.cross_entropy(network(inputs[batch]), labels[batch])
+            logits = network(inputs[batch])
+            loss = nn.functional.cross_entropy(logits, labels[batch])
             descend(optimizer, loss)
     return network.eval()
 
@@ -62,7 +64,8 @@ def trained(rows: IntArray) -> nn.Module:
 def main() -> None:
     """Print c, and what is put down to each network, over three seeds."""
     order = np.random.default_rng(0).permutation(len(PEOPLE.labels))
-    members, others, held_out = np.split(order, [MEMBERS, MEMBERS + OTHERS])
+    ends = [MEMBERS, MEMBERS + OTHERS]
+    members, others, held_out = np.split(order, ends)
     helpers = (Helper("generated", epochs=10), Helper("members", epochs=10))
     options = Options(inputs=features, helper=helpers, seeds=(0, 1, 2), saturation=())
     with reproducible():
@@ -75,7 +78,7 @@ def main() -> None:
                 nonmembers=(PEOPLE.values[held_out], PEOPLE.labels[held_out]),
                 options=options,
             )
-            sys.stdout.write(f"{generator.__name__}\n{report}\n")
+            print(f"{generator.__name__}\n{report}")
 
 
 if __name__ == "__main__":

@@ -39,7 +39,8 @@ def one_sided(member: BoolArray, rng: np.random.Generator) -> FloatArray:
     """Return 1 for a tenth, 90 % of them members, and -1 for half of the others, at random."""
     top_probability = np.where(member, 0.18, 0.02)
     is_top = rng.random(member.size) < top_probability
-    other_scores = np.where(rng.random(member.size) < 0.5, -1.0, 0.0)
+    is_bottom = rng.random(member.size) < 0.5
+    other_scores = np.where(is_bottom, -1.0, 0.0)
     return np.where(is_top, 1.0, other_scores)
 
 
@@ -59,9 +60,11 @@ def rounded_gaussian(mu: float, values: int) -> Play:
     largest_value = values - 1
 
     def play(member: BoolArray, rng: np.random.Generator) -> FloatArray:
-        scores = rng.normal(size=member.size) + mu * (member - 0.5)
+        gaussian_noise = rng.normal(size=member.size)
+        scores = gaussian_noise + mu * (member - 0.5)
         share_of_range = scores / (4 + mu) + 0.5
-        return np.rint(share_of_range * largest_value).clip(0, largest_value)
+        rounded_scores = np.rint(share_of_range * largest_value)
+        return np.clip(rounded_scores, a_min=0, a_max=largest_value)
 
     return play
 
@@ -71,12 +74,14 @@ GAMES: dict[str, Play] = {
     "SUE, k = 25, ε = 1": partial(log_ratios_of_reports, SUE(k=25, epsilon=1.0)),
     "SUE, k = 100, ε = 4": partial(log_ratios_of_reports, SUE(k=100, epsilon=4.0)),
     "randomised response, 5 % told": failing_response,
-    "5 % of members told": predicted_labels(0.05, 0.0),
-    "labels: 95 % against 85 % right": predicted_labels(0.95, 0.85),
+    "5 % of members told": predicted_labels(member_accuracy=0.05, nonmember_accuracy=0.0),
+    "labels: 95 % against 85 % right": predicted_labels(
+        member_accuracy=0.95, nonmember_accuracy=0.85
+    ),
     "a tenth at the top only": one_sided,
-    "N(1) in 5 values": rounded_gaussian(1.0, 5),
-    "N(1) in 10 values": rounded_gaussian(1.0, 10),
-    "N(2) in 5 values": rounded_gaussian(2.0, 5),
+    "N(1) in 5 values": rounded_gaussian(mu=1.0, values=5),
+    "N(1) in 10 values": rounded_gaussian(mu=1.0, values=10),
+    "N(2) in 5 values": rounded_gaussian(mu=2.0, values=5),
 }
 
 
@@ -90,8 +95,8 @@ def bound_of_whole_values(
     if not guesses:
         return 0.0
     correct = int(correct_at_bottom.sum() + correct_at_top.sum())
-    limit = lb.cuts.OutsideIn().limit(None, guesses, correct, BETA)
-    return max(0.0, limit)
+    bound = lb.cuts.OutsideIn().limit(None, guesses, correct, BETA)
+    return max(0.0, bound)
 
 
 def best_pair_mean(games_played: list[tuple[FloatArray, BoolArray]]) -> float:
@@ -128,7 +133,8 @@ def test_whole_values_beside_levels(game: str, m: int) -> None:
         scores = GAMES[game](member, rng)
         games_played.append((scores, member))
     ladder = lb.cuts.OutsideIn().ladder(m, BETA, "auto")
-    through_ties = mean_audited(games_played, lb.cuts.OutsideIn(ladder))
+    cuts_through_ties = lb.cuts.OutsideIn(ladder)
+    through_ties = mean_audited(games_played, cuts=cuts_through_ties)
     whole_values = mean_audited(games_played, cuts=None)
     best_pair = best_pair_mean(games_played)
     print(f"m = {m:>6,} {game:32} {through_ties:.2f} {whole_values:.2f} {best_pair:.2f}")

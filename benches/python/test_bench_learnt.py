@@ -18,14 +18,14 @@ from validity.nuisance import Setting, gaussian, learnt, people, response
 
 GAMES = int(os.environ.get("GAMES", "2"))
 SETTINGS = (
-    Setting(300, 1500, 30, 2),
-    Setting(1000, 3000, 30, 2),
-    Setting(60, 1500, 6, 1.5),
-    Setting(3000, 3000, 5, 1),
-    Setting(2000, 4000, 100, 2),
-    Setting(0, 10_000, 50, 1),
-    Setting(10_000, 10_000, 50, 1),
-    Setting(10_000, 10_000, 50, 2),
+    Setting(reference=300, audited=1500, features=30, spread=2),
+    Setting(reference=1000, audited=3000, features=30, spread=2),
+    Setting(reference=60, audited=1500, features=6, spread=1.5),
+    Setting(reference=3000, audited=3000, features=5, spread=1),
+    Setting(reference=2000, audited=4000, features=100, spread=2),
+    Setting(reference=0, audited=10_000, features=50, spread=1),
+    Setting(reference=10_000, audited=10_000, features=50, spread=1),
+    Setting(reference=10_000, audited=10_000, features=50, spread=2),
 )
 
 
@@ -48,11 +48,13 @@ def test_learnt_beside_known(setting: Setting, claim: Claim) -> None:
         model: Any = lb.propensity.LogisticPropensity()
         if setting.reference:
             model = learnt(setting, game)
-        over_set = lb.ZeroRun(game.member, model, features=game.features, falsify=False)
-        learnt_bounds.append(lb.audit(scores, over_set, claim=claim, seed=seed).bound)
+        design_of_learnt = lb.ZeroRun(game.member, model, features=game.features, falsify=False)
+        result_of_learnt = lb.audit(scores, design_of_learnt, claim=claim, seed=seed)
         processor_seconds += time.process_time() - start
-        of_known = lb.ZeroRun(game.member, expit(game.log_odds))
-        known_bounds.append(lb.audit(scores, of_known, claim=claim, seed=seed).bound)
+        learnt_bounds.append(result_of_learnt.bound)
+        design_of_known = lb.ZeroRun(game.member, expit(game.log_odds))
+        result_of_known = lb.audit(scores, design_of_known, claim=claim, seed=seed)
+        known_bounds.append(result_of_known.bound)
     learnt_mean = np.mean(learnt_bounds)
     known_mean = np.mean(known_bounds)
     print(

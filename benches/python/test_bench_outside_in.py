@@ -9,7 +9,7 @@ and their mirror images.
 import math
 import time
 from functools import cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pytest
@@ -40,7 +40,8 @@ def successes(game: str, m: int, sides: Sides, rng: np.random.Generator) -> Bool
         scores = member + 1e-3 * noise
     elif game == "5 % tail":
         is_identified = rng.random(m) < 0.05
-        identifying_scores = np.where(member, 20.0, -20.0) + 0.1 * noise
+        centres = np.where(member, 20.0, -20.0)
+        identifying_scores = centres + 0.1 * noise
         scores = np.where(is_identified, identifying_scores, noise)
     else:
         mu = float(game[2:-1])
@@ -65,7 +66,7 @@ def best_fixed_mean(games_played: list[BoolArray], sides: Sides) -> float:
     most_guesses = m
     if sides == "member":
         most_guesses = m // 2
-    spaced = np.geomspace(8, most_guesses, CANDIDATE_NUMBERS)
+    spaced = np.geomspace(8, most_guesses, num=CANDIDATE_NUMBERS)
     candidates = np.unique(np.rint(spaced).astype(int)).tolist()
 
     def mean_bound(guesses: int, test: FdpTest) -> float:
@@ -102,10 +103,12 @@ def test_six_games(m: int, sides: Sides) -> None:
         bounds = []
         for is_correct in games_played:
             path = _core.Path.from_successes(is_correct)
-            bounds.append(policy.bound(path, order, BETA).logit)
+            bound = policy.bound(path, order, BETA)
+            bounds.append(bound.logit)
         seconds = (time.process_time() - start) / games
         mean_bound = float(np.mean(bounds))
-        share = mean_bound / best_fixed_mean(games_played, sides)
+        best_mean = best_fixed_mean(games_played, sides)
+        share = mean_bound / best_mean
         shares_of_best.append(share)
         print(
             f"m = {m:>7,} {sides:6} {game:8} {mean_bound:.3f} = {share:.3f} of the best "
@@ -117,21 +120,39 @@ def test_six_games(m: int, sides: Sides) -> None:
     assert mean_share > LEAST_MEAN_SHARE
 
 
+class Shape(NamedTuple):
+    """The share of examples that leak, and how far members and non-members of them are shifted."""
+
+    leaked_share: float
+    member_shift: float = math.nan
+    nonmember_shift: float = 0.0
+
+
+GAUSSIAN = "N(0, 1) against N(1, 1)"
 LOSSES = "losses: 10 % of members near 0"
-SHAPES: dict[str, tuple[float, float, float]] = {
-    "N(0, 1) against N(1, 1)": (1.0, 1.0, 0.0),
-    "20 % of members at +3": (0.2, 3.0, 0.0),
-    "5 % of members at +4": (0.05, 4.0, 0.0),
-    LOSSES: (0.1, math.nan, math.nan),
-    "5 % at ±4": (0.05, 4.0, -4.0),
+SHAPES = {
+    GAUSSIAN: Shape(leaked_share=1.0, member_shift=1.0),
+    "20 % of members at +3": Shape(leaked_share=0.2, member_shift=3.0),
+    "5 % of members at +4": Shape(leaked_share=0.05, member_shift=4.0),
+    LOSSES: Shape(leaked_share=0.1),
+    "5 % at ±4": Shape(leaked_share=0.05, member_shift=4.0, nonmember_shift=-4.0),
 }
-"""The share of examples that leak, and how far members and non-members among them are shifted."""
-CLAIMS: dict[str, tuple[Claim, float, float, float]] = {
-    "GDP": (GaussianDP(), 0.94, 0.75, 0.85),
-    "(ε, 1e-5)": (ApproxDP(delta=1e-5), 0.94, 0.55, 0.85),
-    "pure": (PureDP(), 0.94, 0.85, 0.93),
+
+
+class LeastShares(NamedTuple):
+    """Least shares of the best side: in the Gaussian game, in others at m = 1,000 and beyond."""
+
+    claim: Claim
+    gaussian: float
+    at_1000: float
+    beyond: float
+
+
+CLAIMS = {
+    "GDP": LeastShares(GaussianDP(), gaussian=0.94, at_1000=0.75, beyond=0.85),
+    "(ε, 1e-5)": LeastShares(ApproxDP(delta=1e-5), gaussian=0.94, at_1000=0.55, beyond=0.85),
+    "pure": LeastShares(PureDP(), gaussian=0.94, at_1000=0.85, beyond=0.93),
 }
-"""Claims, and the least shares: of the Gaussian game, of others at m = 1,000, and beyond."""
 
 
 ScoresAndMembers: TypeAlias = tuple[FloatArray, BoolArray]
@@ -147,10 +168,12 @@ def leak(shape: str, m: int, seed: int) -> ScoresAndMembers:
     is_leaked = rng.random(m) < leaked_share
     if shape == LOSSES:
         losses = rng.exponential(size=m)
-        losses[is_leaked & member] *= 1e-4
+        is_memorised = is_leaked & member
+        losses[is_memorised] *= 1e-4
         return -losses, member
     shifts_if_leaked = np.where(member, member_shift, nonmember_shift)
-    return noise + np.where(is_leaked, shifts_if_leaked, 0), member
+    shifts = np.where(is_leaked, shifts_if_leaked, 0)
+    return noise + shifts, member
 
 
 def mirror_image(scores: FloatArray, member: BoolArray) -> ScoresAndMembers:
@@ -173,7 +196,8 @@ def mean_bound_of_sides(
 @pytest.mark.parametrize("name", CLAIMS)
 @pytest.mark.parametrize("m", [1000, 10_000, 100_000])
 def test_the_default_beside_the_best_side(m: int, name: str, mirrored: str) -> None:
-    claim, least_of_gaussian, least_at_1000, least_beyond = CLAIMS[name]
+    least_shares = CLAIMS[name]
+    claim = least_shares.claim
     games = games_of_row(m)
     for shape in SHAPES:
         games_played = [leak(shape, m=m, seed=seed) for seed in range(games)]
@@ -194,9 +218,9 @@ def test_the_default_beside_the_best_side(m: int, name: str, mirrored: str) -> N
             f"{default_mean:.2f} = {share_of_best:.2f} of the best side, "
             f"{1e3 * seconds:.0f} ms each"
         )
-        least_share = least_beyond
+        least_share = least_shares.beyond
         if m == 1000:
-            least_share = least_at_1000
-        if shape == "N(0, 1) against N(1, 1)":
-            least_share = least_of_gaussian
+            least_share = least_shares.at_1000
+        if shape == GAUSSIAN:
+            least_share = least_shares.gaussian
         assert share_of_best >= least_share, shape

@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import PredefinedSplit
 
 import leakbound._core as _core
+from leakbound._base.streams import Purpose
 from leakbound._base.types import FloatArray
 from leakbound.propensity import LogisticPropensity, PropensityFit
 from ratios import Compare
@@ -26,7 +27,7 @@ def fitted(rows: int) -> tuple[PropensityFit, FloatArray]:
     """A model of `rows` rows of 50 features, and as many rows to predict."""
     rng = np.random.default_rng(rows)
     features = rng.standard_normal((2 * rows, COLUMNS))
-    weak_slopes = rng.normal(0, 0.15, COLUMNS - 1)
+    weak_slopes = rng.normal(loc=0, scale=0.15, size=COLUMNS - 1)
     log_odds = features @ np.append(0.5, weak_slopes)
     member = rng.random(2 * rows) < expit(log_odds)
     fit = LogisticPropensity().fit(features[:rows], member[:rows])
@@ -47,8 +48,8 @@ def scikit_learn_refit(
 def test_refits_beside_scikit_learn(compare: Compare) -> None:
     fit, audited_features = fitted(10_000)
     rows = _core.PropensityRows(fit.rows.features, fit.rows.member, folds=fit.rows.folds, l2=1.0)
-    resamples = rows.resamples(seed=0, first=0, count=TIMED)
-    refits = partial(fit.bootstrap, audited_features, K=600)
+    resamples = rows.resamples(seed=Purpose.RESAMPLES.derived(0), first=0, count=TIMED)
+    refits = partial(fit.bootstrap, audited_features, K=600, seed=0)
     propensities = expit(refits())
     for replicate in (0, TIMED - 1):
         of_scikit_learn = scikit_learn_refit(fit, resamples[replicate], audited_features)
@@ -73,13 +74,13 @@ def test_refits_beside_scikit_learn(compare: Compare) -> None:
 def test_scaling(compare: Compare, rows: int, replicates: int) -> None:
     fit, audited_features = fitted(rows)
     usual, _ = fitted(10_000)
-    refits = partial(fit.bootstrap, audited_features[:10], K=replicates)
+    refits = partial(fit.bootstrap, audited_features[:10], K=replicates, seed=0)
     assert refits().shape == (replicates, 10)
     compare(
         f"refits, K = {replicates:,}",
         refits,
         peer="10,000 rows, K = 600",
-        run_peer=partial(usual.bootstrap, audited_features[:10], K=600),
+        run_peer=partial(usual.bootstrap, audited_features[:10], K=600, seed=0),
         size=rows,
         rounds=3,
     )
@@ -98,7 +99,7 @@ def test_threads(compare: Compare) -> None:
 
     def refits(count: int) -> FloatArray:
         _core.set_threads(count)
-        return fit.bootstrap(audited_features[:10], K=600)
+        return fit.bootstrap(audited_features[:10], K=600, seed=0)
 
     np.testing.assert_array_equal(refits(1), refits(2))
     compare(

@@ -40,7 +40,7 @@ class Game:
     def play(cls, rng: np.random.Generator, size: int, width: int) -> "Game":
         """Draw as many examples of both."""
         features = rng.normal(size=(2 * size, width))
-        slopes = np.append(0.5, rng.normal(0, 0.15, width - 1))
+        slopes = np.append(0.5, rng.normal(loc=0, scale=0.15, size=width - 1))
         log_odds = features @ slopes
         member = rng.random(2 * size) < expit(log_odds)
         audited_member = member[:size]
@@ -102,7 +102,7 @@ def test_bootstrapped_audit(compare: Compare, correction: str) -> None:
     def loop() -> list[int]:
         matched_examples = []
         for _ in range(TIMED):
-            resampled_rows = rng.integers(0, SIZE, SIZE)
+            resampled_rows = rng.integers(0, SIZE, size=SIZE)
             model = CalibratedClassifierCV(LogisticRegression(), cv=5, ensemble=False)
             model.fit(game.learn[resampled_rows], game.learnt[resampled_rows])
             propensities = model.predict_proba(game.features)[:, 1]

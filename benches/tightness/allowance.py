@@ -52,18 +52,17 @@ def main() -> None:
     )
     parser.add_argument("--games", type=int, default=20)
     given = parser.parse_args()
-    say = sys.stdout.write
-    say("| runs | δ | leak | `Coins` | `Trials` | of `Coins` | ranks | of ranks |\n")
-    say("|---|---|---|--:|--:|--:|--:|--:|\n")
+    print("| runs | δ | leak | `Coins` | `Trials` | of `Coins` | ranks | of ranks |")
+    print("|---|---|---|--:|--:|--:|--:|--:|")
     too_little = []
     for (m, delta, leak), trials, coins in rows(given.games):
         ranks = RANKS[m, delta, leak]
         share_of_coins = ""
         if coins:
             share_of_coins = f"{trials / coins:.3f}"
-        say(
+        print(
             f"| {m:,} | {delta:g} | {leak} | {coins:.2f} | {trials:.2f} | {share_of_coins} "
-            f"| {ranks:.2f} | {trials / ranks:.3f} |\n"
+            f"| {ranks:.2f} | {trials / ranks:.3f} |"
         )
         if trials < OF_COINS * coins or trials < OF_RANKS * ranks:
             too_little.append(f"{m:,}, {delta:g}, {leak}")

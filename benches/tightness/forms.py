@@ -29,9 +29,12 @@ def ranked_by_score(scores: FloatArray, member: BoolArray) -> BoolArray:
 
 def correct_in_turn(ranked_member: BoolArray) -> BoolArray:
     """Return which guesses are right: "member" from the top and "other" from the bottom in turn."""
-    is_correct = ranked_member.copy()
-    is_correct[::2] = ranked_member[: is_correct[::2].size]
-    is_correct[1::2] = ~ranked_member[::-1][: is_correct[1::2].size]
+    guesses_of_other = ranked_member.size // 2
+    guesses_of_member = ranked_member.size - guesses_of_other
+    from_the_bottom = ranked_member[::-1]
+    is_correct = np.empty_like(ranked_member)
+    is_correct[::2] = ranked_member[:guesses_of_member]
+    is_correct[1::2] = ~from_the_bottom[:guesses_of_other]
     return is_correct
 
 
@@ -86,10 +89,9 @@ def panoramia_union(scores: FloatArray, member: BoolArray, claim: Claim, level: 
     examples = member.size
     share_of_level = level / examples
     if isinstance(claim, lb.PureDP):
-        # Lower limits of the accuracy, by Clopper and Pearson.
-        wrong = np.arange(1, examples + 1) - correct
-        lowest_accuracies = stats.beta.ppf(share_of_level, correct, wrong + 1)
-        return positive_log_odds(float(np.nan_to_num(lowest_accuracies).max()))
+        all_guesses = np.arange(1, examples + 1)
+        lowest_accuracies = clopper_pearson_lower_limit(correct, all_guesses, share_of_level)
+        return positive_log_odds(float(lowest_accuracies.max()))
     bounds = []
     for guesses in numbers_of_guesses(1, examples):
         bound = claim.lower_bound(
@@ -101,8 +103,9 @@ def panoramia_union(scores: FloatArray, member: BoolArray, claim: Claim, level: 
 
 def numbers_of_guesses(fewest: int, most: int) -> list[int]:
     """Return at most 60 numbers, each about as much larger than the last one."""
-    spaced = np.geomspace(fewest, most, 60)
-    numbers: list[int] = np.unique(np.rint(spaced)).astype(int).tolist()
+    spaced = np.geomspace(fewest, most, num=60)
+    distinct_numbers = np.unique(np.rint(spaced))
+    numbers: list[int] = distinct_numbers.astype(int).tolist()
     return numbers
 
 
@@ -112,7 +115,8 @@ def panoramia_hoeffding(scores: FloatArray, member: BoolArray, claim: Claim, lev
         raise OptionError("of pure DP alone")
     _, correct = correct_guesses(scores, member)
     guesses = np.arange(1, member.size + 1)
-    deviations = np.sqrt(math.log(member.size / level) / (2 * guesses))
+    log_of_share = math.log(member.size / level)
+    deviations = np.sqrt(log_of_share / (2 * guesses))
     lowest_accuracies = correct / guesses - deviations
     return positive_log_odds(float(lowest_accuracies.max()))
 
@@ -132,15 +136,9 @@ def two_samples(
     others = int(others_above[-1])
     others_below = others - others_above
     level_of_limit = level / (2 * tests)
-
-    def lower_limit(count: Any, trials: int) -> Any:
-        """Return the lower limit of a rate, by Clopper and Pearson."""
-        limit = stats.beta.ppf(level_of_limit, count, trials - count + 1)
-        return np.nan_to_num(limit)
-
     # True and false positive rates of "member" above a threshold, and of "other" below it.
-    lowest_share_above = lower_limit(members_above, members)
-    lowest_share_below = lower_limit(others_below, others)
+    lowest_share_above = clopper_pearson_lower_limit(members_above, members, level_of_limit)
+    lowest_share_below = clopper_pearson_lower_limit(others_below, others, level_of_limit)
     pairs_of_rates = (
         (lowest_share_above, 1 - lowest_share_below),
         (lowest_share_below, 1 - lowest_share_above),
@@ -193,10 +191,14 @@ def product_channel(scores: FloatArray, member: BoolArray, claim: Claim, level: 
     examples = member.size
     of_both_sides, _ = correct_guesses(scores, member)
     correct = int(of_both_sides[-1])
-    if not correct:
-        return 0.0
-    lowest_accuracy = stats.beta.ppf(level, correct, examples - correct + 1)
+    lowest_accuracy = clopper_pearson_lower_limit(correct, examples, level)
     return max(0.0, 2 * float(stats.norm.ppf(lowest_accuracy)))
+
+
+def clopper_pearson_lower_limit(successes: Any, trials: Any, level: float) -> Any:
+    """Return the lower limit of a probability, 0 where there is no success."""
+    limit = stats.beta.ppf(level, a=successes, b=trials - successes + 1)
+    return np.nan_to_num(limit)
 
 
 def positive_log_odds(probability: float) -> float:

@@ -13,7 +13,6 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from leakbound._base.checks import MOST_EXAMPLES, integer, real
 from leakbound._base.odds import expit, logit
 from leakbound._base.streams import SCHEME
 from leakbound._base.types import BoolArray, FloatArray
@@ -48,19 +47,7 @@ _THRESHOLDS = 2001
 Shown: TypeAlias = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class _Mechanism(ABC):
-    """A kind of game: ``game(m, seed=seed)`` plays one of m examples, and its truth is known."""
-
-    def __post_init__(self) -> None:
-        self(1, seed=0)  # parameters out of range are refused here
-
-    @abstractmethod
-    def __call__(self, m: int, *, seed: int) -> Game:
-        """Play the game of a seed."""
-
-
-class _Simulated(_Mechanism):
+class _Simulated:
     """A function of `leakbound.simulate` with parameters."""
 
     _play: ClassVar[Callable[..., Game]]
@@ -103,12 +90,13 @@ class RandomizedResponse(_Simulated):
     _play = staticmethod(randomized_response)
 
 
-class OfCoins(_Mechanism):
+class OfCoins(ABC):
     """A game whose members are drawn by fair coins."""
 
     def __call__(self, m: int, *, seed: int) -> Game:
-        rng = generator(m, seed)
-        return self.shown(rng, rng.random(m) < 0.5)
+        rng = generator(seed)
+        member = rng.random(m) < 0.5
+        return self.shown(rng, member)
 
     def shown(self, rng: np.random.Generator, member: BoolArray) -> Game:
         """Play the game of members that are given."""
@@ -119,11 +107,11 @@ class OfCoins(_Mechanism):
         """Return the scores of members and non-members, and the truth."""
 
 
-def generator(m: int, seed: int) -> np.random.Generator:
+def generator(seed: int) -> np.random.Generator:
     """Return a stream that no audit of the seed has."""
-    integer(m, name="m", least=1, most=MOST_EXAMPLES)
-    named = f"{SCHEME}:simulate/canaries:{integer(seed, name='seed', least=0):x}"
-    return np.random.default_rng(int.from_bytes(sha256(named.encode()).digest(), "little"))
+    name = f"{SCHEME}:simulate/canaries:{seed:x}"
+    digest = sha256(name.encode()).digest()
+    return np.random.default_rng(int.from_bytes(digest, "little"))
 
 
 @dataclass(frozen=True)
@@ -134,13 +122,11 @@ class Ties(OfCoins):
     values: int = 4
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        epsilon = real(self.epsilon, name="epsilon", least=0, below=math.inf)
-        probability_of_correct = 1 / (1 + math.exp(-epsilon))
+        probability_of_correct = 1 / (1 + math.exp(-self.epsilon))
         is_correct = rng.random(member.size) < probability_of_correct
         reported_member = member == is_correct
-        values = integer(self.values, name="values", least=1)
-        sizes = rng.integers(1, values + 1, size=member.size)
-        scores = np.where(reported_member, 1.0, -1.0) * sizes
+        magnitudes = rng.integers(1, self.values, size=member.size, endpoint=True)
+        scores = np.where(reported_member, magnitudes, -magnitudes).astype(np.float64)
         return {"scores": scores, "truth": self.epsilon, "parameter": "epsilon"}
 
 
@@ -151,13 +137,14 @@ class Laplace(OfCoins):
     epsilon: float = 1.0
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        epsilon = real(self.epsilon, name="epsilon", above=0, below=math.inf)
-        scores = member + rng.laplace(scale=1 / epsilon, size=member.size)
+        laplace_noise = rng.laplace(scale=1 / self.epsilon, size=member.size)
+        scores = member + laplace_noise
 
-        def profile(claimed: float) -> float:
-            return max(0.0, -math.expm1((claimed - epsilon) / 2))
+        def profile(claimed_epsilon: float) -> float:
+            excess_epsilon = self.epsilon - claimed_epsilon
+            return max(0.0, -math.expm1(-excess_epsilon / 2))
 
-        return {"scores": scores, "truth": epsilon, "parameter": "epsilon", "profile": profile}
+        return {"scores": scores, "truth": self.epsilon, "parameter": "epsilon", "profile": profile}
 
 
 @dataclass(frozen=True)
@@ -171,11 +158,11 @@ class LossesNearZero(OfCoins):
     mu: float = 1.0
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        mu = real(self.mu, name="mu", least=0, below=math.inf)
-        margins = 6 + np.where(member, mu, -mu) + 2 * rng.normal(size=member.size)
+        mean_margins = 6 + np.where(member, self.mu, -self.mu)
+        margins = mean_margins + 2 * rng.normal(size=member.size)
         rounded_probabilities = expit(margins).astype(np.float16)
         scores = np.log(rounded_probabilities.astype(np.float64))
-        return {"scores": scores, "truth": mu, "parameter": "mu"}
+        return {"scores": scores, "truth": self.mu, "parameter": "mu"}
 
 
 @dataclass(frozen=True)
@@ -194,17 +181,16 @@ class OneSidedTail(OfCoins):
     _nonmember_shifts: ClassVar[float] = 0.0
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        share = real(self.share, name="share", above=0, most=1)
-        shift = real(self.shift, name="shift", above=0, most=30)
-        nonmember_shift = self._nonmember_shifts * shift
-        is_shifted = rng.random(member.size) < share
-        shifts = np.where(member, shift, nonmember_shift)
-        scores = rng.normal(size=member.size) + is_shifted * shifts
+        nonmember_shift = self._nonmember_shifts * self.shift
+        is_shifted = rng.random(member.size) < self.share
+        shifts = np.where(member, self.shift, nonmember_shift)
+        gaussian_noise = rng.normal(size=member.size)
+        scores = gaussian_noise + is_shifted * shifts
         return {
             "scores": scores,
             "truth": math.inf,
             "parameter": "epsilon",
-            "profile": _tail_profile(share, shift, nonmember_shift),
+            "profile": _tail_profile(self.share, self.shift, nonmember_shift),
         }
 
 
@@ -218,7 +204,7 @@ class TwoSidedTail(OneSidedTail):
 @lru_cache(maxsize=64)
 def _tail_profile(share: float, member_shift: float, nonmember_shift: float) -> Profile:
     """Return δ(ε), which is never 0: no test beats a threshold, as likelihood ratios increase."""
-    deviations = np.linspace(-_DEVIATIONS, _DEVIATIONS, _THRESHOLDS)
+    deviations = np.linspace(-_DEVIATIONS, _DEVIATIONS, num=_THRESHOLDS)
     means = (0.0, member_shift, nonmember_shift)
     thresholds = np.concatenate([mean + deviations for mean in means])
 
@@ -236,9 +222,10 @@ def _tail_profile(share: float, member_shift: float, nonmember_shift: float) -> 
 
     def delta(epsilon: float) -> float:
         factor = math.exp(epsilon)
-        excess_above = float((members_above - factor * nonmembers_above).max())
-        excess_below = float((nonmembers_below - factor * members_below).max())
-        return max(LEAST_DELTA, excess_above, excess_below)
+        excesses_above = members_above - factor * nonmembers_above
+        excesses_below = nonmembers_below - factor * members_below
+        largest_excess = max(excesses_above.max(), excesses_below.max())
+        return max(LEAST_DELTA, float(largest_excess))
 
     return delta
 
@@ -256,35 +243,35 @@ class DPSGD(OfCoins):
     steps: int = 50
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        sigma = real(self.noise, name="noise", above=0, below=math.inf)
-        rate = self.sampling_rate
         log_likelihood_ratios = np.zeros(member.size)
-        family = SubsampledGaussianDP(sampling_rate=rate, steps=self.steps)
         for _ in range(self.steps):
-            is_sampled = member & (rng.random(member.size) < rate)
-            released = is_sampled + sigma * rng.normal(size=member.size)
-            ratio_if_sampled = np.expm1((released - 0.5) / sigma**2)
-            log_likelihood_ratios += np.log1p(rate * ratio_if_sampled)
+            uniforms = rng.random(member.size)
+            is_sampled = member & (uniforms < self.sampling_rate)
+            gaussian_noise = self.noise * rng.normal(size=member.size)
+            released = is_sampled + gaussian_noise
+            excess_ratio_if_sampled = np.expm1((released - 0.5) / self.noise**2)
+            log_likelihood_ratios += np.log1p(self.sampling_rate * excess_ratio_if_sampled)
 
         def profile(epsilon: float) -> float:
-            return float(_tradeoff(family, 1 / sigma).delta(epsilon))
+            return float(_tradeoff_of_dp_sgd(self).delta(epsilon))
 
         return {
             "scores": log_likelihood_ratios,
-            "truth": 1 / sigma,
+            "truth": 1 / self.noise,
             "parameter": "inverse_noise",
             "profile": profile,
         }
 
 
 @lru_cache(maxsize=64)
-def _tradeoff(family: SubsampledGaussianDP, inverse_noise: float) -> TradeOff:
-    """Return a curve of DP-SGD, which takes up to a second."""
-    return family.tradeoff(inverse_noise)
+def _tradeoff_of_dp_sgd(game: DPSGD) -> TradeOff:
+    """Return the curve of a game, which takes up to a second."""
+    family = SubsampledGaussianDP(sampling_rate=game.sampling_rate, steps=game.steps)
+    return family.tradeoff(1 / game.noise)
 
 
 @dataclass(frozen=True)
-class Shifted(_Mechanism):
+class Shifted:
     """μ-Gaussian DP of members that differ from the others, which scores show too: for Zero-Run.
 
     Parameters
@@ -298,15 +285,14 @@ class Shifted(_Mechanism):
 
     def __call__(self, m: int, *, seed: int) -> Game:
         """Play the game of a seed."""
-        mu = real(self.mu, name="mu", least=0, below=math.inf)
-        shift = real(self.shift, name="shift", least=0, below=math.inf)
-        rng = generator(m, seed)
-        log_odds = shift * rng.normal(size=m)
+        rng = generator(seed)
+        log_odds = self.shift * rng.normal(size=m)
         propensities = expit(log_odds)
         member = rng.random(m) < propensities
-        scores = mu * member + rng.normal(size=m) + log_odds
+        gaussian_noise = rng.normal(size=m)
+        scores = self.mu * member + gaussian_noise + log_odds
         design = partial(ZeroRun, member, propensities)
-        return Game(scores=scores, member=member, truth=mu, parameter="mu", design=design)
+        return Game(scores=scores, member=member, truth=self.mu, parameter="mu", design=design)
 
 
 @dataclass(frozen=True)
@@ -320,14 +306,12 @@ class Rankings(OfCoins):
     attack: float = 0.8
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        baseline_accuracy = real(self.baseline, name="baseline", least=0.5, below=1)
-        attack_accuracy = real(self.attack, name="attack", least=0.5, below=1)
-        c = logit(baseline_accuracy)
-        epsilon = max(0.0, logit(attack_accuracy) - c)
-        baseline = _ranking(member, self.baseline, rng)
-        attack = _ranking(member, self.attack, rng)
-        design = partial(Panoramia, member, baseline=baseline, c_upper=c)
-        return {"scores": attack, "truth": epsilon, "parameter": "epsilon", "design": design}
+        c = logit(self.baseline)
+        epsilon = max(0.0, logit(self.attack) - c)
+        baseline_scores = _ranking(member, self.baseline, rng)
+        attack_scores = _ranking(member, self.attack, rng)
+        design = partial(Panoramia, member, baseline=baseline_scores, c_upper=c)
+        return {"scores": attack_scores, "truth": epsilon, "parameter": "epsilon", "design": design}
 
 
 def _ranking(member: BoolArray, accuracy: float, rng: np.random.Generator) -> FloatArray:

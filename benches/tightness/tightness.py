@@ -12,11 +12,13 @@ not, or take seconds for each game, the quick form shows the stored rows of the 
 
 import argparse
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +74,8 @@ GAMES: tuple[Any, ...] = (
 )
 GAUSSIAN: tuple[Any, ...] = (_COINS, _NORMAL, _MIXTURE, _LOSSES)
 """Games that are Gaussian DP, but for tails and responses."""
-JUDGED: tuple[Any, ...] = (_COINS, _NORMAL, _MIXTURE, _RESPONSE)
+_JUDGED_OF_GAUSSIAN_DP: tuple[Any, ...] = (_COINS, _NORMAL, _MIXTURE)
+JUDGED: tuple[Any, ...] = (*_JUDGED_OF_GAUSSIAN_DP, _RESPONSE)
 """Where false claims are counted: noise, independent and dependent examples, no Gaussian."""
 _FAMILY: tuple[Any, ...] = (
     SecondLook(),
@@ -90,20 +93,19 @@ OURS: tuple[Any, ...] = (
     Audit(lb.KLScan(), sides="member"),
     *_FROM_SIDES,
 )
-_FOR_GAUSSIAN = tuple(form for form in FORMS if form not in NOT_GAUSSIAN)
-_CLAIMS: tuple[Claim, ...] = (lb.PureDP(), lb.ApproxDP(delta=DELTA))
+_BOUNDS_ON_MU: tuple[Any, ...] = (
+    *_FAMILY,
+    *(form for form in FORMS if form not in NOT_GAUSSIAN),
+)
+_PURE = lb.PureDP()
+_APPROXIMATE = lb.ApproxDP(delta=DELTA)
+_GAUSSIAN = lb.GaussianDP()
 
 
 @cache
 def installed() -> dict[str, peers.Audit]:
     """Return the audits of other packages that can be imported."""
-    found: dict[str, peers.Audit] = {}
-    for load in (peers.jax_privacy, peers.opake):
-        try:
-            found |= load()
-        except ImportError as error:
-            peers.say(f"({load.__name__} does not take part: {error})")
-    return found
+    return peers.importable(peers.jax_privacy, peers.opake)
 
 
 class Peer:
@@ -117,7 +119,7 @@ class Peer:
 
     def audit(self, game: Game, claim: Claim, level: float, seed: int) -> float:
         """Return what the package returns."""
-        if claim != _CLAIMS[1] or abs(level - peers.BETA) > _ROUNDING:
+        if claim != _APPROXIMATE or abs(level - peers.BETA) > _ROUNDING:
             raise OptionError(f"of approximate DP at δ = {DELTA:g} and level {peers.BETA:g} alone")
         return installed()[self.__name__](game, seed)
 
@@ -142,12 +144,13 @@ def play(games: Sequence[Any], *what: Any, store: Path | None = None, **options:
     """
     if store is None:
         return benchmark.run(games, *what, **options)
+    options_of_rows = {name: options.get(name) for name in ("m", "seeds", "reference")}
     tables_of_games = []
     for game in games:
-        options_of_rows = {name: options.get(name) for name in ("m", "seeds", "reference")}
         # A label is without addresses of functions.
-        name_of_rows = game_label((game, *what, options_of_rows)).encode()
-        file = store / f"{sha256(name_of_rows).hexdigest()}.parquet"
+        label_of_rows = game_label((game, *what, options_of_rows))
+        digest = sha256(label_of_rows.encode()).hexdigest()
+        file = store / f"{digest}.parquet"
         if not file.exists():
             benchmark.run([game], *what, **options).to_parquet(file)
         tables_of_games.append(Table.read(file))
@@ -163,46 +166,46 @@ def tables(
     m: Sequence[int], seeds: int, claims: Sequence[Claim], **options: Any
 ) -> Iterator[Table]:
     """Yield the rows of pure and approximate DP, those of other packages, and of Gaussian DP."""
-    corpus = [Scores(file.stem) for file in sorted(CORPUS.glob("*.parquet"))]
-    games = (*GAMES, *corpus)
+    stored_scores = [Scores(file.stem) for file in sorted(CORPUS.glob("*.parquet"))]
+    games = (*GAMES, *stored_scores)
     options |= {"seeds": range(seeds), "progress": True}
     yield play(games, (*OURS, *FORMS), claims, m, **options)
-    others = quick_peers()
-    if others:
-        yield play(games, others, _CLAIMS[1:], [1000], **options)
-    yield play(GAUSSIAN, (*_FAMILY, *_FOR_GAUSSIAN), [lb.GaussianDP()], m, **options)
+    audits_of_peers = quick_peers()
+    if audits_of_peers:
+        yield play(games, audits_of_peers, [_APPROXIMATE], [1000], **options)
+    yield play(GAUSSIAN, _BOUNDS_ON_MU, [_GAUSSIAN], m, **options)
 
 
 def counted(**options: Any) -> Iterator[Table]:
     """Yield rows of a few games, so many that false claims of everything can be judged."""
     options |= {"m": [1000], "seeds": range(100), "progress": True}
-    yield play(JUDGED, (*OURS, *FORMS, *quick_peers()), _CLAIMS[1:], **options)
-    options["reference"] = False
-    yield play(JUDGED[:3], (*_FAMILY, *_FOR_GAUSSIAN), [lb.GaussianDP()], **options)
+    bounds_on_epsilon = (*OURS, *FORMS, *quick_peers())
+    yield play(JUDGED, bounds_on_epsilon, [_APPROXIMATE], **options)
+    yield play(_JUDGED_OF_GAUSSIAN_DP, _BOUNDS_ON_MU, [_GAUSSIAN], **options, reference=False)
 
 
 def slow(**options: Any) -> Iterator[Table]:
     """Yield rows of what takes seconds for each game, on the same ones."""
     options |= {"m": [1000], "seeds": range(20), "progress": True, "reference": False}
     if _SLOW_PEER in installed():
-        yield play(JUDGED, [Peer(_SLOW_PEER)], _CLAIMS[1:], **options)
+        yield play(JUDGED, [Peer(_SLOW_PEER)], [_APPROXIMATE], **options)
 
 
 def known(**options: Any) -> Iterator[Table]:
     """Yield rows of bounds that are not valid, on the games that show it."""
     options |= {"m": [1000], "seeds": range(200), "reference": False}
     invalid_forms = (forms.uncorrected_sweep, forms.clopper_pearson_uncorrected)
-    yield play(JUDGED, invalid_forms, _CLAIMS[1:], **options)
-    yield play(JUDGED[:3], [forms.product_channel], [lb.GaussianDP()], **options)
+    yield play(JUDGED, invalid_forms, [_APPROXIMATE], **options)
+    yield play(_JUDGED_OF_GAUSSIAN_DP, [forms.product_channel], [_GAUSSIAN], **options)
 
 
 def baseline(m: Sequence[int] = (10**3, 10**4)) -> Table:
     """Return the rows of ours that a commit is held to."""
     options: dict[str, Any] = {"m": m, "seeds": range(2), "reference": False}
     games = (*GAMES, *untidy.GAMES, mechanisms.OneSidedTail(share=0.2, shift=3.0))
-    rows_of_dp = play(games, OURS, _CLAIMS, **options)
+    rows_of_dp = play(games, OURS, [_PURE, _APPROXIMATE], **options)
     gaussian_games = (*GAUSSIAN, *untidy.GAMES)
-    rows_of_gaussian_dp = play(gaussian_games, _FAMILY, [lb.GaussianDP()], **options)
+    rows_of_gaussian_dp = play(gaussian_games, _FAMILY, [_GAUSSIAN], **options)
     return joined([rows_of_dp, rows_of_gaussian_dp])
 
 
@@ -211,40 +214,45 @@ def matrix(table: Table, m: int, claim: str) -> str:
 
     Games in which fixed cuts prove next to nothing are left out.
     """
-    shares_of_oracle: dict[str, dict[str, str]] = {}
-    short_names: dict[str, str] = {}
+    shares_by_bound: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    games: dict[str, None] = {}
     for line in table.summary().lines:
         is_asked = (line["m"], line["claim"]) == (m, claim)
         # The oracle may be NaN.
         if not (is_asked and line["oracle"] > _LEAST_ORACLE):
             continue
-        star = ""
-        if line["judged"] and line["low"] > peers.BETA:
-            star = "\\*"
-        game = line["game"]
-        row = shares_of_oracle.setdefault(method(line), {})
-        row[game] = f"{line['of_oracle']:.2f}{star}"
-        short_names[game] = game.replace("source='fashion-mnist', column=", "")
-    return "\n".join(
-        [
-            f"| bound | {' | '.join(short_names.values())} |",
-            f"|---|{'--:|' * len(short_names)}",
-            *markdown_rows(shares_of_oracle, list(short_names)),
-        ]
-    )
+        share_of_oracle = f"{line['of_oracle']:.2f}"
+        if is_false_too_often(line):
+            share_of_oracle += "\\*"
+        game = line["game"].replace("source='fashion-mnist', column=", "")
+        shares_by_bound[method(line)][game] = share_of_oracle
+        games[game] = None
+    return markdown(shares_by_bound, list(games))
 
 
-def markdown_rows(cells: dict[str, dict[str, str]], games: list[str]) -> Iterator[str]:
-    """Yield a row of Markdown for each bound, with a cell for each game."""
-    for bound, cells_of_bound in cells.items():
-        row = " | ".join(cells_of_bound.get(game, "-") for game in games)
-        yield f"| {bound} | {row} |"
+def is_false_too_often(line: Mapping[str, Any]) -> bool:
+    """Return whether the lower limit of the rate of false claims is above the level."""
+    return bool(line["judged"] and line["low"] > peers.BETA)
+
+
+def markdown(cells_by_bound: Mapping[str, dict[str, str]], games: list[str]) -> str:
+    """Return a table with a row for each bound and a column for each game."""
+    rule = "|---|" + "--:|" * len(games)
+    lines = [markdown_row(["bound", *games]), rule]
+    for bound, cells in cells_by_bound.items():
+        cells_of_games = [cells.get(game, "-") for game in games]
+        lines.append(markdown_row([bound, *cells_of_games]))
+    return "\n".join(lines)
+
+
+def markdown_row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def false_claims(table: Table) -> str:
     """Return bounds with too many false claims at m = 1,000 as Markdown, by game."""
     games = [game_label(game) for game in JUDGED]
-    counts_by_bound: dict[str, dict[str, str]] = {}
+    counts_by_bound: defaultdict[str, dict[str, str]] = defaultdict(dict)
     too_often_false = set[str]()
     for line in table.summary().lines:
         if line["m"] != 1000 or line["game"] not in games or not line["judged"]:
@@ -254,29 +262,23 @@ def false_claims(table: Table) -> str:
         bound = method(line)
         if line["claim"] == "Gaussian DP":
             bound += " (Gaussian DP)"
-        if line["low"] > peers.BETA:
+        if is_false_too_often(line):
             too_often_false.add(bound)
             count = f"**{count}**"
-        counts_by_bound.setdefault(bound, {})[line["game"]] = count
-    shown_bounds = {
+        counts_by_bound[bound][line["game"]] = count
+    shown_counts = {
         bound: counts for bound, counts in counts_by_bound.items() if bound in too_often_false
     }
-    return "\n".join(
-        [
-            f"| bound | {' | '.join(games)} |",
-            f"|---|{'--:|' * len(games)}",
-            *markdown_rows(shown_bounds, games),
-        ]
-    )
+    return markdown(shown_counts, games)
 
 
 def joined(tables: Iterable[Table]) -> Table:
     """Return the rows of several tables as one, each of them once."""
+    key_of_row = itemgetter(*KEY)
     rows_by_key = {}
     for table in tables:
         for row in table.to_arrow().to_pylist():
-            key = tuple(row[name] for name in KEY)
-            rows_by_key[key] = row
+            rows_by_key[key_of_row(row)] = row
     return Table.of(rows_by_key.values())
 
 
@@ -297,26 +299,22 @@ def stored() -> Table:
 
 def lost(before: Table, after: Table) -> list[str]:
     """Return what mean bounds have lost, in words, the largest loss first."""
-    names = ("game", "m", "claim", "method", "options")
-    lines_after = {}
-    for line in after.summary().lines:
-        key = tuple(line[name] for name in names)
-        lines_after[key] = line
-    losses = []
+    key_of_line = itemgetter("game", "m", "claim", "method", "options")
+    lines_after = {key_of_line(line): line for line in after.summary().lines}
+    loss_by_words = {}
     for line in before.summary().lines:
-        key = tuple(line[name] for name in names)
+        key = key_of_line(line)
         where = f"at m = {line['m']:,} on {line['game']}, {line['claim']}, by {method(line)}"
         if key not in lines_after:
-            losses.append((math.inf, f"no more rows {where}"))
+            loss_by_words[f"no more rows {where}"] = math.inf
             continue
         loss = 0.0
         if line["games"] > line["errors"]:
             loss = line["bound"] - lines_after[key]["bound"]
         # A loss of NaN is one, too.
         if not loss <= _ROUNDING:
-            losses.append((loss, f"lost {loss:.3g} {where}"))
-    losses.sort(key=lambda loss_and_words: -loss_and_words[0])
-    return [words for _, words in losses]
+            loss_by_words[f"lost {loss:.3g} {where}"] = loss
+    return sorted(loss_by_words, key=lambda words: -loss_by_words[words])
 
 
 def main() -> None:
@@ -339,32 +337,44 @@ def main() -> None:
         given.out.mkdir(parents=True, exist_ok=True)
         options["store"] = given.out
     if given.page:
-        rows_of_tables = tables(
-            [300, 10**3, 3000],
-            seeds=given.seeds or 20,
-            claims=_CLAIMS[1:],
-            **options,
-        )
-        rows_of_page = chain(counted(**options), rows_of_tables, slow(**options))
-        joined(rows_of_page).to_parquet(PAGE)
-        return
-    sizes = [10**3]
-    seeds = 20
-    claims = _CLAIMS[1:]
-    if given.whole:
-        sizes = [10**3, 10**4, 10**5]
-        seeds = 200
-        claims = _CLAIMS
-    for table in tables(sizes, seeds=given.seeds or seeds, claims=claims, **options):
-        peers.say(shown(table))
-    if given.whole:
-        judged_rows = chain(counted(**options), slow(**options))
-        peers.say(false_claims(joined(judged_rows)))
-        return
+        write_page(given.seeds or 20, **options)
+    elif given.whole:
+        print_whole(given.seeds or 200, **options)
+    else:
+        print_quick(given.seeds or 20, **options)
+
+
+def write_page(seeds: int, **options: Any) -> None:
+    """Store the rows behind the page of the docs."""
+    rows_of_tables = tables(
+        [300, 10**3, 3000],
+        seeds=seeds,
+        claims=[_APPROXIMATE],
+        **options,
+    )
+    rows_of_page = chain(counted(**options), rows_of_tables, slow(**options))
+    joined(rows_of_page).to_parquet(PAGE)
+
+
+def print_whole(seeds: int, **options: Any) -> None:
+    """Print all tables, and which bounds are false too often."""
+    sizes = [10**3, 10**4, 10**5]
+    claims: list[Claim] = [_PURE, _APPROXIMATE]
+    for table in tables(sizes, seeds=seeds, claims=claims, **options):
+        print(shown(table), flush=True)
+    judged_rows = chain(counted(**options), slow(**options))
+    print(false_claims(joined(judged_rows)))
+
+
+def print_quick(seeds: int, **options: Any) -> None:
+    """Print tables of one size, and the stored rows of what takes longer."""
+    for table in tables([10**3], seeds=seeds, claims=[_APPROXIMATE], **options):
+        print(shown(table), flush=True)
     stored_rows = stored()
-    peers.say(f"Stored rows of other packages:\n\n{shown(stored_rows)}")
-    peers.say("False claims, at 95 % confidence, so 5 % at most; exact limits:\n")
-    peers.say(false_claims(joined([*known(**options), stored_rows])))
+    print(f"Stored rows of other packages:\n\n{shown(stored_rows)}")
+    print("False claims, at 95 % confidence, so 5 % at most; exact limits:\n")
+    rows_of_invalid_forms = known(**options)
+    print(false_claims(joined([*rows_of_invalid_forms, stored_rows])))
 
 
 if __name__ == "__main__":

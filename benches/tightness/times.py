@@ -47,22 +47,20 @@ def processor_milliseconds(work: Callable[[], object]) -> float:
 def median_times(game: Any, m: int, seeds: int) -> list[float]:
     """Return medians of sorting, and for each claim of the default and of `OutsideIn` alone.
 
-    Games of other seeds have new counts; the plan for their number is made before, once.
+    Games of other seeds have new counts; the first, which is not counted, makes the plan for their
+    number.
     """
-    times: dict[str, list[float]] = {}
-    for seed in range(-1, seeds):
-        played = game(m, seed=seed + 1)
+    times_of_games = []
+    for seed in range(seeds + 1):
+        played = game(m, seed=seed)
         design = lb.Coins(played.member)
-        works: dict[str, Callable[[], object]] = {"sort": partial(np.argsort, played.scores)}
-        for name, claim in _CLAIMS.items():
-            audit = partial(lb.audit, played.scores, design, claim=claim, seed=0)
-            works[f"{name}, default"] = audit
-            works[f"{name}, outside-in"] = partial(audit, cuts=lb.OutsideIn())
-        for name, work in works.items():
-            milliseconds = processor_milliseconds(work)
-            if seed >= 0:
-                times.setdefault(name, []).append(milliseconds)
-    return [float(np.median(times_of_work)) for times_of_work in times.values()]
+        works: list[Callable[[], object]] = [partial(np.argsort, played.scores)]
+        for claim in _CLAIMS.values():
+            default_audit = partial(lb.audit, played.scores, design, claim=claim, seed=0)
+            works += [default_audit, partial(default_audit, cuts=lb.OutsideIn())]
+        times_of_games.append([processor_milliseconds(work) for work in works])
+    medians: list[float] = np.median(times_of_games[1:], axis=0).tolist()
+    return medians
 
 
 def main() -> None:
@@ -74,18 +72,20 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     given = parser.parse_args()
     _core.set_threads(1)
-    peers.say(f"| game | examples | argsort | {' | '.join(_CLAIMS)} |")
-    peers.say(f"|---|--:|--:|{'--:|' * len(_CLAIMS)}")
+    print(f"| game | examples | argsort | {' | '.join(_CLAIMS)} |")
+    print(f"|---|--:|--:|{'--:|' * len(_CLAIMS)}")
     for name, game in _GAMES.items():
         for m in given.sizes:
             seeds = given.seeds
             if m >= _LARGE:
                 seeds = 1
-            sorting, *of_audits = median_times(game, m, seeds)
-            cells = []
-            for default, outside_in in zip(of_audits[::2], of_audits[1::2], strict=True):
+            sorting, *times_of_audits = median_times(game, m, seeds)
+            cells = [name, f"{m:,}", f"{sorting:,.1f}"]
+            for default, outside_in in zip(
+                times_of_audits[::2], times_of_audits[1::2], strict=True
+            ):
                 cells.append(f"{default:,.1f} ({outside_in:,.1f})")
-            peers.say(f"| {name} | {m:,} | {sorting:,.1f} | {' | '.join(cells)} |")
+            print(f"| {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

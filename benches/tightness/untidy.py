@@ -28,32 +28,15 @@ from leakbound.claims import Claim
 from mechanisms import Gaussian, OfCoins, OneSidedTail, TwoSidedTail
 from untidy_games import (
     GAMES,
-    Boilerplate,
     Cauchy,
-    LabelNoise,
     LearntRatios,
-    Middle,
-    Overconfident,
-    Plateau,
     RoundedLaplace,
     Saturated,
     Shifted,
     Way,
 )
 
-__all__ = [
-    "GAMES",
-    "Boilerplate",
-    "Cauchy",
-    "LabelNoise",
-    "LearntRatios",
-    "Middle",
-    "Overconfident",
-    "Plateau",
-    "RoundedLaplace",
-    "Saturated",
-    "Shifted",
-]
+__all__ = ["GAMES", "Cauchy", "LearntRatios", "RoundedLaplace", "Saturated", "Shifted"]
 
 Rows: TypeAlias = Iterable[tuple[str, dict[str, float]]]
 """Rows of a table: its name, and mean bounds by kind of policy."""
@@ -119,9 +102,9 @@ def beside_fixed(game: Any, m: int, claim: Claim, seeds: int) -> dict[str, float
 
 
 def _print_table(header: str, rows: Rows) -> None:
-    """Print a table: means of two kinds or three, and the default's share of the best."""
+    """Print a table: mean bounds of two kinds or three, and the default's share of the best."""
     columns = header.count("|") + 1
-    peers.say(f"\n| {header} |\n|{'---|' * columns}")
+    print(f"\n| {header} |\n|{'---|' * columns}")
     for name, mean_bounds in rows:
         best = mean_bounds["best"]
         share_of_best = math.nan
@@ -129,7 +112,7 @@ def _print_table(header: str, rows: Rows) -> None:
             share_of_best = mean_bounds["default"] / best
         numbers = [*mean_bounds.values(), share_of_best]
         cells = " | ".join(f"{number:.2f}" for number in numbers)
-        peers.say(f"| {name} | {cells} |")
+        print(f"| {name} | {cells} |")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,9 +12,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 import leakbound as lb
-from leakbound._base.checks import MOST_EXAMPLES, integer, real
-from leakbound._base.odds import expit
-from leakbound._base.types import BoolArray, FloatArray
+from leakbound._base.odds import expit, logit
+from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.propensity import LogisticPropensity
 from leakbound.simulate import Game
 from leakbound.simulate.games import Profile, gaussian_profile, response_profile
@@ -27,39 +26,22 @@ Component: TypeAlias = tuple[float, Profile]
 """A share of the examples, and the profile of what is seen of them."""
 
 
-def _profile_of_components(*components: Component) -> Profile:
-    """Return the profile of examples that show which of some components they are of."""
-
-    def profile(epsilon: float) -> float:
-        return sum(share * component(epsilon) for share, component in components)
-
-    return profile
-
-
 def _game_of_components(scores: FloatArray, *components: Component) -> Shown:
     """Return what a game shows whose examples are of some components, others being noise."""
+
+    def profile(epsilon: float) -> float:
+        return sum(share * profile_of_share(epsilon) for share, profile_of_share in components)
+
     return {
         "scores": scores,
         "truth": math.inf,
         "parameter": "epsilon",
-        "profile": _profile_of_components(*components),
+        "profile": profile,
     }
 
 
 def _random_signs(rng: np.random.Generator, size: int) -> FloatArray:
     return np.where(rng.random(size) < 0.5, 1.0, -1.0)
-
-
-def _checked_share(value: float, name: str) -> float:
-    return real(value, name=name, above=0, below=1)
-
-
-def _checked_mu(value: float) -> float:
-    return real(value, name="mu", above=0, below=math.inf)
-
-
-def _checked_epsilon(value: float, name: str) -> float:
-    return real(value, name=name, least=0, below=math.inf)
 
 
 @dataclass(frozen=True)
@@ -70,14 +52,13 @@ class Saturated(OfCoins):
     mu: float = 1.0
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        saturated_share = _checked_share(self.share, "share")
-        mu = _checked_mu(self.mu)
-        gaussian_scores = rng.normal(size=member.size) + mu * member
-        is_saturated = rng.random(member.size) < saturated_share
+        gaussian_noise = rng.normal(size=member.size)
+        gaussian_scores = gaussian_noise + self.mu * member
+        is_saturated = rng.random(member.size) < self.share
         infinite_scores = np.inf * _random_signs(rng, member.size)
         return _game_of_components(
             np.where(is_saturated, infinite_scores, gaussian_scores),
-            (1 - saturated_share, gaussian_profile(mu)),
+            (1 - self.share, gaussian_profile(self.mu)),
         )
 
 
@@ -90,19 +71,16 @@ class Overconfident(OfCoins):
     mu: float = 1.5
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        extreme_share = _checked_share(self.share, "share")
-        mu = _checked_mu(self.mu)
-        epsilon = _checked_epsilon(self.epsilon, "epsilon")
-        gaussian_scores = rng.normal(size=member.size) + mu * (member - 0.5)
+        gaussian_noise = rng.normal(size=member.size)
+        gaussian_scores = gaussian_noise + self.mu * (member - 0.5)
         magnitudes = 7 + rng.exponential(size=member.size)
-        is_correct = _correct_guesses(rng, size=member.size, epsilon=epsilon)
-        guessed_members = np.where(is_correct, member, ~member)
-        is_extreme = rng.random(member.size) < extreme_share
-        extreme_scores = np.where(guessed_members, magnitudes, -magnitudes)
+        is_correct = _correct_guesses(rng, size=member.size, epsilon=self.epsilon)
+        is_extreme = rng.random(member.size) < self.share
+        extreme_scores = np.where(is_correct == member, magnitudes, -magnitudes)
         return _game_of_components(
             np.where(is_extreme, extreme_scores, gaussian_scores),
-            (extreme_share, response_profile(epsilon)),
-            (1 - extreme_share, gaussian_profile(mu)),
+            (self.share, response_profile(self.epsilon)),
+            (1 - self.share, gaussian_profile(self.mu)),
         )
 
 
@@ -117,29 +95,22 @@ class LabelNoise(OfCoins):
     mu: float = 0.3
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        outermost_share = _checked_share(self.share, "share")
-        next_share = _checked_share(self.next_share, "next_share")
-        mu = _checked_mu(self.mu)
-        gaussian_scores = rng.normal(size=member.size) + mu * (member - 0.5)
-        uniforms = rng.random(member.size)
+        gaussian_noise = rng.normal(size=member.size)
+        gaussian_scores = gaussian_noise + self.mu * (member - 0.5)
+        distances_from_end = rng.random(member.size)
         excesses = rng.exponential(size=member.size)
-        is_outermost = uniforms < outermost_share
-        is_labelled = uniforms < outermost_share + next_share
+        is_outermost = distances_from_end < self.share
+        is_labelled = distances_from_end < self.share + self.next_share
         error_rates = np.where(is_outermost, self.wrong, self.next_wrong)
         is_mistaken = rng.random(member.size) < error_rates
         signs = np.where(member ^ is_mistaken, 1.0, -1.0)
         magnitudes = np.where(is_outermost, 20.0, 8.0) + excesses
         return _game_of_components(
             np.where(is_labelled, signs * magnitudes, gaussian_scores),
-            (outermost_share, response_profile(_log_odds_of_correct(self.wrong))),
-            (next_share, response_profile(_log_odds_of_correct(self.next_wrong))),
-            (1 - outermost_share - next_share, gaussian_profile(mu)),
+            (self.share, response_profile(-logit(self.wrong))),
+            (self.next_share, response_profile(-logit(self.next_wrong))),
+            (1 - self.share - self.next_share, gaussian_profile(self.mu)),
         )
-
-
-def _log_odds_of_correct(error_rate: float) -> float:
-    """Return the log-odds of a correct label."""
-    return math.log((1 - error_rate) / error_rate)
 
 
 @dataclass(frozen=True)
@@ -154,24 +125,20 @@ class Boilerplate(OfCoins):
     mu: float = 0.3
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        boilerplate_share = _checked_share(self.share, "share")
-        memorised_share = _checked_share(self.memorised, "memorised")
-        mu = _checked_mu(self.mu)
-        losses = 3 + 0.5 * (rng.normal(size=member.size) - mu * member)
+        gaussian_noise = rng.normal(size=member.size)
+        losses = 3 + 0.5 * (gaussian_noise - self.mu * member)
         losses_if_memorised = 0.5 + 0.2 * rng.random(member.size)
-        is_memorised = member & (rng.random(member.size) < memorised_share)
+        is_memorised = member & (rng.random(member.size) < self.memorised)
         losses = np.where(is_memorised, losses_if_memorised, losses)
 
         uniforms = rng.random(member.size)
         losses_of_boilerplate = 0.05 * rng.random(member.size)
-        is_boilerplate = uniforms < boilerplate_share
-        losses = np.where(is_boilerplate, losses_of_boilerplate, losses)
-        losses_if_garbled = 8 + rng.random(member.size)
-        is_garbled = ~is_boilerplate & (uniforms < 2 * boilerplate_share)
-        losses = np.where(is_garbled, losses_if_garbled, losses)
+        losses_of_garbled_texts = 8 + rng.random(member.size)
+        losses = np.where(uniforms < 2 * self.share, losses_of_garbled_texts, losses)
+        losses = np.where(uniforms < self.share, losses_of_boilerplate, losses)
         return _game_of_components(
             -losses,
-            (1 - 2 * boilerplate_share, _profile_of_memorised(memorised_share, mu)),
+            (1 - 2 * self.share, _profile_of_memorised(self.memorised, self.mu)),
         )
 
 
@@ -182,10 +149,10 @@ class Cauchy(OfCoins):
     shift: float = 4.0
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        shift = real(self.shift, name="shift", above=0, below=math.inf)
-        scores = shift * member + rng.standard_cauchy(member.size)
+        cauchy_noise = rng.standard_cauchy(member.size)
+        scores = self.shift * member + cauchy_noise
         # The largest likelihood ratio is where its derivative is 0.
-        truth = 2 * math.asinh(shift / 2)
+        truth = 2 * math.asinh(self.shift / 2)
         return {"scores": scores, "truth": truth, "parameter": "epsilon"}
 
 
@@ -198,18 +165,15 @@ class Plateau(OfCoins):
     epsilon: float = 1.5
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        outermost_share = _checked_share(self.share, "share")
-        next_share = _checked_share(self.next_share, "next_share")
-        epsilon = _checked_epsilon(self.epsilon, "epsilon")
         distances_from_end = rng.random(member.size)
-        is_outermost = distances_from_end < outermost_share
-        is_informative = ~is_outermost & (distances_from_end < outermost_share + next_share)
-        informed_guesses = _correct_guesses(rng, size=member.size, epsilon=epsilon)
+        is_outermost = distances_from_end < self.share
+        is_informative = ~is_outermost & (distances_from_end < self.share + self.next_share)
+        informed_guesses = _correct_guesses(rng, size=member.size, epsilon=self.epsilon)
         coin_tosses = rng.random(member.size) < 0.5
         is_correct = np.where(is_informative, informed_guesses, coin_tosses)
         return _game_of_components(
             _scores_of_guesses(is_correct, member, distances_from_end),
-            (next_share, response_profile(epsilon)),
+            (self.next_share, response_profile(self.epsilon)),
         )
 
 
@@ -222,19 +186,16 @@ class Middle(OfCoins):
     outer: float = 0.2
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
-        middle_share = _checked_share(self.share, "share")
-        epsilon = _checked_epsilon(self.epsilon, "epsilon")
-        outer_epsilon = _checked_epsilon(self.outer, "outer")
         distances_from_end = rng.random(member.size)
         is_correct = np.where(
-            distances_from_end > 1 - middle_share,
-            _correct_guesses(rng, size=member.size, epsilon=epsilon),
-            _correct_guesses(rng, size=member.size, epsilon=outer_epsilon),
+            distances_from_end > 1 - self.share,
+            _correct_guesses(rng, size=member.size, epsilon=self.epsilon),
+            _correct_guesses(rng, size=member.size, epsilon=self.outer),
         )
         return _game_of_components(
             _scores_of_guesses(is_correct, member, distances_from_end),
-            (middle_share, response_profile(epsilon)),
-            (1 - middle_share, response_profile(outer_epsilon)),
+            (self.share, response_profile(self.epsilon)),
+            (1 - self.share, response_profile(self.outer)),
         )
 
 
@@ -259,18 +220,19 @@ class RoundedLaplace(OfCoins):
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
         noise_values, probabilities = _integer_noise(self.steps)
-        outputs = rng.choice(noise_values, member.size, p=probabilities) + member
-        pilot_size = integer(self.pilot, name="pilot", least=1, most=MOST_EXAMPLES)
-        pilot_counts = rng.multinomial(pilot_size, probabilities) + 0.5
+        noise = rng.choice(noise_values, size=member.size, p=probabilities)
+        outputs = noise + member
+        pilot_counts = rng.multinomial(self.pilot, probabilities) + 0.5
         # The noise is symmetric.
         log_frequencies = np.log(pilot_counts + pilot_counts[::-1])
-        largest_noise = noise_values[-1]
-        noise_of_nonmember = np.clip(outputs, -largest_noise, largest_noise)
-        noise_of_member = np.clip(outputs - 1, -largest_noise, largest_noise)
-        member_log_frequencies = log_frequencies[noise_of_member + largest_noise]
-        nonmember_log_frequencies = log_frequencies[noise_of_nonmember + largest_noise]
+
+        def log_frequencies_of(noise: IntArray) -> FloatArray:
+            """Return those of the nearest noise in the sample."""
+            positions = np.clip(noise - noise_values[0], a_min=0, a_max=noise_values.size - 1)
+            return np.asarray(log_frequencies[positions])
+
         return {
-            "scores": member_log_frequencies - nonmember_log_frequencies,
+            "scores": log_frequencies_of(outputs - 1) - log_frequencies_of(outputs),
             "truth": max(self.steps),
             "parameter": "epsilon",
             # Of the last values, which one in a billion outputs has, nothing is said.
@@ -288,19 +250,18 @@ class LearntRatios(OfCoins):
 
     def _show(self, rng: np.random.Generator, member: BoolArray) -> Shown:
         nonmember_law, member_law = self._output_laws()
-        pilot_size = integer(self.pilot, name="pilot", least=1, most=MOST_EXAMPLES)
-        nonmember_counts = rng.multinomial(pilot_size, nonmember_law) + 0.5
-        member_counts = rng.multinomial(pilot_size, member_law) + 0.5
-        log_member_frequencies = np.log(member_counts / member_counts.sum())
-        log_nonmember_frequencies = np.log(nonmember_counts / nonmember_counts.sum())
-        learnt_log_ratios = log_member_frequencies - log_nonmember_frequencies
-        nonmember_outputs = rng.choice(64, member.size, p=nonmember_law)
-        member_outputs = rng.choice(64, member.size, p=member_law)
+        nonmember_counts = rng.multinomial(self.pilot, nonmember_law) + 0.5
+        member_counts = rng.multinomial(self.pilot, member_law) + 0.5
+        member_frequencies = member_counts / member_counts.sum()
+        nonmember_frequencies = nonmember_counts / nonmember_counts.sum()
+        learnt_log_ratios = np.log(member_frequencies) - np.log(nonmember_frequencies)
+        nonmember_outputs = rng.choice(64, size=member.size, p=nonmember_law)
+        member_outputs = rng.choice(64, size=member.size, p=member_law)
         outputs = np.where(member, member_outputs, nonmember_outputs)
-        log_ratios = np.log(member_law / nonmember_law)
+        log_likelihood_ratios = np.log(member_law / nonmember_law)
         return {
             "scores": learnt_log_ratios[outputs],
-            "truth": float(np.abs(log_ratios).max()),
+            "truth": float(np.abs(log_likelihood_ratios).max()),
             "parameter": "epsilon",
             "profile": _profile_of_two_laws(nonmember_law, member_law),
         }
@@ -311,8 +272,8 @@ class LearntRatios(OfCoins):
         Zipf's law is tilted up and down in turn, and less where outputs are rare.
         """
         output = np.arange(64)
-        tilt_sizes = np.where(output < 16, self.common, self.rare)
-        tilts = np.where(output % 2 == 0, 1, -1) * tilt_sizes
+        tilts = np.where(output < 16, self.common, self.rare)
+        tilts[1::2] *= -1
         zipf_weights = (1 + output) ** 1.3
         nonmember_weights = np.exp(-tilts) / zipf_weights
         member_weights = np.exp(tilts) / zipf_weights
@@ -323,22 +284,21 @@ class LearntRatios(OfCoins):
 def _profile_of_two_laws(first_law: FloatArray, second_law: FloatArray) -> Profile:
     """Return the profile of an output with one of two laws."""
 
-    def excess(law: FloatArray, other_law: FloatArray, epsilon: float) -> float:
-        """Return the largest probability of an event beyond e^ε times the other one."""
-        differences = law - math.exp(epsilon) * other_law
-        return float(np.maximum(0, differences).sum())
-
     def profile(epsilon: float) -> float:
-        first_excess = excess(first_law, second_law, epsilon)
-        second_excess = excess(second_law, first_law, epsilon)
-        return max(first_excess, second_excess)
+        """Return the largest probability of an event beyond e^ε times the other one."""
+        factor = math.exp(epsilon)
+        first_excesses = np.maximum(0, first_law - factor * second_law)
+        second_excesses = np.maximum(0, second_law - factor * first_law)
+        return float(max(first_excesses.sum(), second_excesses.sum()))
 
     return profile
 
 
 def _correct_guesses(rng: np.random.Generator, size: int, epsilon: float) -> BoolArray:
     """Return which of some guesses are right, with odds e^ε."""
-    return np.asarray(rng.random(size) * (1 + math.exp(-epsilon)) < 1)
+    inverse_probability = 1 + math.exp(-epsilon)
+    uniforms = rng.random(size)
+    return np.asarray(uniforms * inverse_probability < 1)
 
 
 def _profile_of_memorised(memorised_share: float, mu: float) -> Profile:
@@ -348,8 +308,8 @@ def _profile_of_memorised(memorised_share: float, mu: float) -> Profile:
     def excess(member_weight: float, nonmember_weight: float) -> float:
         """Return sup over events of a weight of N(μ) less a weight of N(0)."""
         threshold = math.log(nonmember_weight / member_weight) / mu
-        standardised = np.array([mu / 2 - threshold, -mu / 2 - threshold])
-        member_tail, nonmember_tail = normal_cdf(standardised)
+        means = np.array([mu / 2, -mu / 2])
+        member_tail, nonmember_tail = normal_cdf(means - threshold)
         return float(member_weight * member_tail - nonmember_weight * nonmember_tail)
 
     def profile(epsilon: float) -> float:
@@ -364,11 +324,12 @@ def _profile_of_memorised(memorised_share: float, mu: float) -> Profile:
 @lru_cache(maxsize=8)
 def _integer_noise(steps: tuple[float, ...]) -> tuple[Any, FloatArray]:
     """Return integers, and a law whose logarithm falls from 0 on by these steps in turn."""
-    steps_in_turn = np.array(steps)[np.arange(60) % len(steps)]
+    steps_in_turn = np.resize(steps, 60)
     falls = np.cumsum(steps_in_turn)
     falls_on_both_sides = np.concatenate([falls[::-1], [0.0], falls])
     weights = np.exp(-falls_on_both_sides)
-    return np.arange(-60, 61), weights / weights.sum()
+    probabilities = weights / weights.sum()
+    return np.arange(-60, 61), probabilities
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -380,28 +341,25 @@ class Shifted:
 
     def __call__(self, m: int, *, seed: int) -> Game:
         """Play the game of a seed, with as many other labels where log-odds are learnt."""
-        rng = generator(m, seed)
+        rng = generator(seed)
         features = rng.normal(size=(2 * m, 2))
-        log_odds = features[:, 0]
-        membership = rng.random(2 * m) < expit(log_odds)
-        audited = slice(m)
-        others = slice(m, None)
-        audited_member = membership[audited]
-        design: partial[lb.ZeroRun]
-        if self.way == "known":
-            design = partial(lb.ZeroRun, audited_member, expit(log_odds[audited]))
-        else:
-            model: Any = LogisticPropensity()
-            if self.way == "learnt":
-                model = model.fit(features[others], membership[others], seed=seed)
-            design = partial(
-                lb.ZeroRun,
-                audited_member,
-                model,
-                features=features[audited],
-                falsify=False,
-            )
+        propensities = expit(features[:, 0])
+        membership = rng.random(2 * m) < propensities
+        audited_member, holdout_member = np.split(membership, 2)
+        audited_features, holdout_features = np.split(features, 2)
         game = self.game.shown(rng, audited_member)
+        if self.way == "known":
+            return replace(game, design=partial(lb.ZeroRun, audited_member, propensities[:m]))
+        model: Any = LogisticPropensity()
+        if self.way == "learnt":
+            model = model.fit(holdout_features, holdout_member, seed=seed)
+        design = partial(
+            lb.ZeroRun,
+            audited_member,
+            model,
+            features=audited_features,
+            falsify=False,
+        )
         return replace(game, design=design)
 
 

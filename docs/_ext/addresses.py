@@ -11,8 +11,8 @@ DOCS = Path(__file__).parents[1]
 
 def repository() -> str:
     """Return the address of the repository in `pyproject.toml`, or nothing before a release."""
-    text = (DOCS.parent / "pyproject.toml").read_text(encoding="utf-8")
-    project = tomllib.loads(text)["project"]
+    settings = DOCS.parent / "pyproject.toml"
+    project = tomllib.loads(settings.read_text(encoding="utf-8"))["project"]
     urls = project.get("urls", {})
     return str(urls.get("repository", ""))
 

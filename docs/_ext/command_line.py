@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 TAG = re.compile(r"(?<!\\)\[(bold|dim|/)[^\]]*\]")
+COMMAND = re.compile("^leakbound ", re.M)
 BOLD = re.compile(r"\[bold\](.*?)\[/\]")
 BACKQUOTED = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 LITERAL_OR_SPECIAL_CHARACTER = re.compile(r"(``.*?``)|([*_|\\])")
@@ -39,10 +40,9 @@ def escaped(literal_or_special_character: re.Match[str]) -> str:
 def paragraphs(text: str) -> Iterator[str]:
     """Yield the paragraphs of a help; examples of commands as code."""
     for paragraph in text.split("\n\n"):
-        lines = [TAG.sub("", line) for line in paragraph.splitlines()]
-        are_commands = all(line.startswith("leakbound ") for line in lines)
-        if are_commands:
-            commands = "\n".join(f"   $ {line}" for line in lines)
+        without_tags = TAG.sub("", paragraph)
+        commands, number_of_commands = COMMAND.subn("   $ leakbound ", without_tags)
+        if number_of_commands == len(without_tags.splitlines()):
             yield f".. code-block:: console\n\n{commands}"
         else:
             yield plain(paragraph)
@@ -55,12 +55,14 @@ def described(name: str, command: Any, depth: int = 0) -> Iterator[str]:
     underline = UNDERLINES[depth] * len(title)
     context = typer.Context(command, info_name=name)
     arguments = " ".join(command.collect_usage_pieces(context))
-    yield f".. _command-{anchor}:\n\n{title}\n{underline}"
+    yield f".. _command-{anchor}:"
+    yield f"{title}\n{underline}"
     yield from paragraphs(command.help or "")
     yield f".. code-block:: text\n\n   {name} {arguments}"
     yield from options(command.params, context)
-    for subcommand_name, subcommand in getattr(command, "commands", {}).items():
-        yield from described(f"{name} {subcommand_name}", subcommand, depth + 1)
+    for subcommand in getattr(command, "commands", {}).values():
+        full_name = f"{name} {subcommand.name}"
+        yield from described(full_name, subcommand, depth + 1)
 
 
 def options(parameters: list[Any], context: typer.Context) -> Iterator[str]:
@@ -87,7 +89,8 @@ class Commands(SphinxDirective):
 
         sections: list[str] = []
         for name in COMMANDS:
-            main_program: Any = typer.main.get_command(program(name))
+            application = program(name)
+            main_program: Any = typer.main.get_command(application)
             command = main_program.commands[name]
             sections += described(f"leakbound {name}", command)
         text = "\n\n".join(sections)

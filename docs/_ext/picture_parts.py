@@ -27,6 +27,8 @@ WIDTH = 5.6
 """Of most pictures, in inches."""
 ROOT = Path(__file__).parents[2]
 THEME = {INK: "var(--pst-color-text-base)", FAINT: "var(--pst-color-text-muted)"}
+METADATA = re.compile(r"<metadata>.*?</metadata>", re.S)
+IDENTIFIED_GROUP = re.compile(r'<g id="[^"]*">')
 STYLE = {
     "svg.fonttype": "none",
     "font.family": "sans-serif",
@@ -44,9 +46,9 @@ STYLE = {
 
 def for_page(svg: str, caption: str) -> str:
     """Return a drawing as SVG for a page that has others, in the colours of the page."""
-    first_tag = svg.index("<svg")
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg[first_tag:], flags=re.S)
-    svg = re.sub(r'<g id="[^"]*">', "<g>", svg)
+    without_declaration = svg[svg.index("<svg") :]
+    without_metadata = METADATA.sub("", without_declaration)
+    svg = IDENTIFIED_GROUP.sub("<g>", without_metadata)
     for colour, variable in THEME.items():
         svg = svg.replace(colour, variable)
     label = html.escape(caption)
@@ -96,12 +98,20 @@ def picture_as_svg(name: str, caption: str) -> str:
 
 def example(page: str) -> dict[str, Any]:
     """Run the first example of a page, in a temporary folder, and return its names."""
-    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
-    first_block, *_ = re.findall(r"```python\n(.*?)```", text, re.S)
+    path = ROOT / "docs" / f"{page}.md"
+    first_example = first_block_of_python(path)
     names: dict[str, Any] = {}
     with TemporaryDirectory() as folder, chdir(folder), redirect_stdout(io.StringIO()):
-        exec(first_block, names)
+        exec(first_example, names)
     return names
+
+
+def first_block_of_python(path: Path) -> str:
+    """Return the first block of Python on a page."""
+    text = path.read_text(encoding="utf-8")
+    _, after_fence = text.split("```python\n", maxsplit=1)
+    block, _ = after_fence.split("```", maxsplit=1)
+    return block
 
 
 def band(ax: Any, bound: float, ceiling: float, end: float) -> None:
@@ -109,9 +119,9 @@ def band(ax: Any, bound: float, ceiling: float, end: float) -> None:
     not_ruled_out = ceiling - bound
     out_of_reach = end - ceiling
     outline = {"color": "none", "edgecolor": FAINT, "height": 0.6}
-    ax.barh(0, bound, color=PROVED, height=0.6)
-    ax.barh(0, not_ruled_out, left=bound, hatch="///", **outline)
-    ax.barh(0, out_of_reach, left=ceiling, **outline)
+    ax.barh(y=0, width=bound, color=PROVED, height=0.6)
+    ax.barh(y=0, width=not_ruled_out, left=bound, hatch="///", **outline)
+    ax.barh(y=0, width=out_of_reach, left=ceiling, **outline)
     ax.set(xlim=(0, end), ylim=(-0.4, 0.4), yticks=[])
     ax.spines["left"].set_visible(False)
 
@@ -120,9 +130,9 @@ def histogram(
     ax: Any, scores: Any, member: Any, *, members: str, others: str, score: str, bins: int = 30
 ) -> None:
     """Draw the scores of two groups, with their names and that of the score."""
-    edges = np.linspace(np.min(scores), np.max(scores), bins + 1)
-    ax.hist(scores[~member], edges, color=OTHER, alpha=0.65, label=others)
-    ax.hist(scores[member], edges, color=MEMBER, alpha=0.65, label=members)
+    edges = np.histogram_bin_edges(scores, bins)
+    ax.hist(x=scores[~member], bins=edges, color=OTHER, alpha=0.65, label=others)
+    ax.hist(x=scores[member], bins=edges, color=MEMBER, alpha=0.65, label=members)
     ax.set(yticks=[], xlabel=score)
     ax.legend()
 
@@ -131,5 +141,6 @@ def share_legend(axes: Any) -> None:
     """Put the legend of panels with the same groups below all of them."""
     for ax in axes:
         ax.get_legend().remove()
-    handles, labels = axes[0].get_legend_handles_labels()
-    axes[0].figure.legend(handles, labels, loc="outside lower center", ncols=2)
+    first_panel = axes[0]
+    handles, labels = first_panel.get_legend_handles_labels()
+    first_panel.figure.legend(handles, labels, loc="outside lower center", ncols=2)

@@ -65,7 +65,7 @@ def gate(axes: Any) -> None:
     ]
     for ax, (bound, ceiling, outcome) in zip(axes, rows, strict=True):
         band(ax, bound=bound, ceiling=ceiling, end=5.0)
-        ax.axvline(2.0, color=INK, linestyle="--")
+        ax.axvline(x=2.0, color=INK, linestyle="--")
         ax.set_title(outcome, loc="left", fontsize=10)
     axes[-1].set_xlabel("ε: ruled out (filled), not ruled out (hatched), out of reach (empty)")
 
@@ -83,9 +83,9 @@ def coins(ax: Any) -> None:
         ax.plot([record, record], [0, level], color=FAINT, linewidth=0.8)
         ax.plot(record, 0, "o", color=FAINT, markersize=7)
         ax.plot(record, level, "s", color=colour, markersize=10)
-    ax.text(16, 1, "members:\nthe model is\ntrained on them", va="center")
-    ax.text(16, 0, "a coin each", va="center")
-    ax.text(16, -1, "others:\nleft out", va="center")
+    ax.text(x=16, y=1, s="members:\nthe model is\ntrained on them", va="center")
+    ax.text(x=16, y=0, s="a coin each", va="center")
+    ax.text(x=16, y=-1, s="others:\nleft out", va="center")
     ax.set(xlim=(-0.6, 22), ylim=(-1.5, 1.5))
     ax.axis("off")
 
@@ -109,15 +109,17 @@ def guesses(ax: Any) -> None:
     game = _gaussian_game()
     member = game.member
     ranks = rankdata(game.scores) - 1
-    is_wrong = np.where(ranks < 50, member, ~member & (ranks >= 950))
+    is_wrong_other = (ranks < 50) & member
+    is_wrong_member = (ranks >= 950) & ~member
+    is_wrong = is_wrong_other | is_wrong_member
     for group, name, colour in ((member, "member", MEMBER), (~member, "other", OTHER)):
         ranks_of_others = ranks[group & ~is_wrong]
         ranks_of_wrong_guesses = ranks[group & is_wrong]
-        ax.vlines(ranks_of_others, 0, 1, color=colour, linewidth=0.6, label=name)
-        ax.vlines(ranks_of_wrong_guesses, 0, 1.5, color=colour, linewidth=1.4)
-    ax.vlines([49.5, 949.5], 0, 1.5, color=INK, linestyle="--")
+        ax.vlines(x=ranks_of_others, ymin=0, ymax=1, color=colour, linewidth=0.6, label=name)
+        ax.vlines(x=ranks_of_wrong_guesses, ymin=0, ymax=1.5, color=colour, linewidth=1.4)
+    ax.vlines(x=[49.5, 949.5], ymin=0, ymax=1.5, color=INK, linestyle="--")
     for rank, guess in ((25, "“other”"), (500, "no guess"), (975, "“member”")):
-        ax.text(rank, 1.6, guess, ha="center")
+        ax.text(x=rank, y=1.6, s=guess, ha="center")
     ax.set(ylim=(0, 2), xlim=(-40, 1040), xticks=[], yticks=[], xlabel="rank of the score")
     ax.spines[:].set_visible(False)
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)
@@ -128,16 +130,16 @@ def allowed(ax: Any) -> None:
     """Draw the share of right guesses that ε allows, and what was found."""
     game = _gaussian_game()
     result = lb.audit(game.scores, lb.Coins(game.member), cuts=lb.Fixed(100), sides="both")
-    epsilons = np.linspace(0, 5, 200)
+    epsilons = np.linspace(0, 5, num=200)
     percent_allowed = 100 * expit(epsilons)
     percent_proved = 100 * expit(result.bound)
     ax.plot(epsilons, percent_allowed, color=INK)
-    ax.axvspan(0, result.bound, color=PROVED, alpha=0.3)
-    ax.hlines(percent_proved, 0, result.bound, color=INK, linestyle="--")
-    ax.vlines(result.bound, 50, percent_proved, color=INK, linestyle="--")
-    ax.text(0.1, 96.5, "right guesses: at least 93.8 %", va="center")
-    ax.text(result.bound / 2, 55, "ruled out", ha="center")
-    ax.text(3.8, 75, "not ruled out", ha="center")
+    ax.axvspan(xmin=0, xmax=result.bound, color=PROVED, alpha=0.3)
+    ax.hlines(y=percent_proved, xmin=0, xmax=result.bound, color=INK, linestyle="--")
+    ax.vlines(x=result.bound, ymin=50, ymax=percent_proved, color=INK, linestyle="--")
+    ax.text(x=0.1, y=96.5, s="right guesses: at least 93.8 %", va="center")
+    ax.text(x=result.bound / 2, y=55, s="ruled out", ha="center")
+    ax.text(x=3.8, y=75, s="not ruled out", ha="center")
     ax.set(xlim=(0, 5), ylim=(50, 100), xlabel="ε", ylabel="right guesses, %")
 
 
@@ -217,8 +219,8 @@ def versions(axes: Any) -> None:
     for secret, ax in enumerate(axes):
         probabilities = names["scores"][secret]
         chosen_version = names["plan"].chosen[secret]
-        ax.bar(range(10), probabilities, color="none", edgecolor=OTHER)
-        ax.bar(chosen_version, probabilities[chosen_version], color=MEMBER)
+        ax.bar(x=range(10), height=probabilities, color="none", edgecolor=OTHER)
+        ax.bar(x=chosen_version, height=probabilities[chosen_version], color=MEMBER)
         ax.set(xticks=[0, 5, 9], title=f"image {secret + 1}")
     axes[0].set_ylabel("probability")
     axes[0].figure.supxlabel("label", fontsize=10)
@@ -247,7 +249,7 @@ def reports(ax: Any) -> None:
     groups = ((0.15, member, "value 3", MEMBER), (-0.15, ~member, "value 0", OTHER))
     for shift, group, name, colour in groups:
         log_ratios, counts = np.unique(names["scores"][group], return_counts=True)
-        ax.bar(log_ratios + shift, counts, width=0.3, color=colour, label=name)
+        ax.bar(x=log_ratios + shift, height=counts, width=0.3, color=colour, label=name)
     ax.set(xlabel="log ratio of the report", ylabel="reports")
     ax.set(xticks=[-1, 0, 1], xlim=(-1.4, 2.1))
     ax.legend()
@@ -260,8 +262,8 @@ def contributions(ax: Any) -> None:
     lengths_in_claims = np.sort([pair.length / audit.claimed for pair in audit.pairs])
     pair_numbers = np.arange(1, len(lengths_in_claims) + 1)
     ax.plot(pair_numbers, lengths_in_claims, ".", color=MEMBER)
-    ax.axhline(1.0, color=INK, linestyle="--")
-    ax.text(1, 1.02, "claim", va="bottom")
+    ax.axhline(y=1.0, color=INK, linestyle="--")
+    ax.text(x=1, y=1.02, s="claim", va="bottom")
     ax.set(xlabel="pair of batches", ylabel="clipping norms", ylim=(0, 1.25))
 
 
@@ -310,16 +312,17 @@ def release(ax: Any) -> None:
 def released(ax: Any) -> None:
     """Draw the bounds of faults of released libraries, next to what was claimed."""
     stored = ROOT / "benches" / "field" / "released.json"
-    all_rows = json.loads(stored.read_text(encoding="utf-8"))["rows"]
-    rows = [row for row in reversed(all_rows) if not row["skipped"]]
+    content = json.loads(stored.read_text(encoding="utf-8"))
+    rows = [row for row in reversed(content["rows"]) if not row["skipped"]]
     for height, row in enumerate(rows):
+        faulty = row["faulty"]
         # "ε = 1", or "ε = 1, δ = 1e-05"
-        epsilon, _, _ = row["faulty"]["claimed"].partition(",")
+        epsilon, _, _ = faulty["claimed"].partition(",")
         _, claimed = epsilon.split("=")
-        multiples_of_claim = np.array(row["faulty"]["bounds"]) / float(claimed)
+        multiples_of_claim = np.array(faulty["bounds"]) / float(claimed)
         heights = np.full(multiples_of_claim.size, height)
         ax.plot(multiples_of_claim, heights, "o", color=PROVED)
-    ax.axvline(1.0, color=INK, linestyle="--")
+    ax.axvline(x=1.0, color=INK, linestyle="--")
     names = [row["case"].replace("_", " ") for row in rows]
     ax.set(yticks=range(len(rows)), yticklabels=names, xscale="log", xlim=(0.9, None))
     ticks = (1, 2, 5, 10, 20)
@@ -336,13 +339,14 @@ def stream(ax: Any) -> None:
     audit = lb.Stream()
     bounds = []
     for batch in np.split(np.arange(1_000), 50):
-        updated = audit.update(game.scores[batch], game.member[batch])
+        scores_of_batch = game.scores[batch]
+        updated = audit.update(scores_of_batch, game.member[batch])
         bounds.append(updated.bound)
     canaries_so_far = np.arange(20, 1_001, 20)
     ax.step(canaries_so_far, bounds, where="post", color=PROVED)
     ax.plot(names["stream"].m, names["bound"], "o", color=PROVED)
-    ax.axhline(3.0, color=INK, linestyle="--")
-    ax.text(5, 3.05, "true ε", va="bottom")
+    ax.axhline(y=3.0, color=INK, linestyle="--")
+    ax.text(x=5, y=3.05, s="true ε", va="bottom")
     ax.set(ylim=(0, 3.5), xlabel="canaries", ylabel="ε proved so far")
 
 
@@ -352,7 +356,9 @@ def table(axes: Any) -> None:
     names = example("guides/from-a-file")
     scores = names["scores"]
     member = names["plan"].member
-    rows = [[f"{scores[row]:.2f}", str(int(member[row]))] for row in range(6)]
+    rows = []
+    for score, is_member in zip(scores[:6], member[:6], strict=True):
+        rows.append([f"{score:.2f}", f"{is_member:d}"])
     rows.append(["…", "…"])
     table_panel, histogram_panel = axes
     drawn_table = table_panel.table(rows, colLabels=["score", "member"], loc="center")
@@ -384,11 +390,20 @@ def questions(ax: Any) -> None:
         if height == 0:
             label_of_members = "members"
             label_of_others = "others, up to their limit"
-        ax.barh(height, member_percent, 0.5, color=MEMBER, alpha=0.65, label=label_of_members)
+        ax.barh(
+            y=height,
+            width=member_percent,
+            height=0.5,
+            color=MEMBER,
+            alpha=0.65,
+            label=label_of_members,
+        )
         ax.plot([other_percent, other_limit], [height, height], color=OTHER, linewidth=1.5)
         ax.plot([other_percent], [height], "D", color=OTHER, label=label_of_others)
-        ax.text(member_percent + 0.3, height, f"at least {risk.certified} certified", va="center")
-    ax.set_yticks(range(len(risks)), [name.replace("_", " ") for name, _ in risks])
+        ax.text(
+            x=member_percent + 0.3, y=height, s=f"at least {risk.certified} certified", va="center"
+        )
+    ax.set_yticks(ticks=range(len(risks)), labels=[name.replace("_", " ") for name, _ in risks])
     largest_rate = max(risk.rate for _, risk in risks)
     ax.set(xlabel="attack succeeds, % of people", xlim=(0, 170 * largest_rate))
     ax.invert_yaxis()
@@ -411,7 +426,8 @@ def thresholds(axes: Any) -> None:
     )
     game = lb.simulate.gaussian(10_000, 1.5, seed=0)
     rng = np.random.default_rng(0)
-    infinite_scores = np.where(rng.random(10_000) < 0.5, np.inf, -np.inf)
+    is_highest = rng.random(10_000) < 0.5
+    infinite_scores = np.where(is_highest, np.inf, -np.inf)
     is_noise = rng.random(10_000) < 0.04
     noisy_scores = np.where(is_noise, infinite_scores, game.scores)
     policies = (
@@ -424,7 +440,7 @@ def thresholds(axes: Any) -> None:
             audited = lb.audit(scores, lb.Coins(game.member), cuts=cuts, seed=0)
             bounds.append(audited.bound)
         places = np.arange(2) + shift
-        panel_of_policies.bar(places, bounds, width=0.38, color=colour, label=name)
+        panel_of_policies.bar(x=places, height=bounds, width=0.38, color=colour, label=name)
     names_of_games = ["surest\noutermost", "noise\noutermost"]
     panel_of_policies.set(xticks=[0, 1], xticklabels=names_of_games)
     panel_of_policies.margins(y=0.4)
@@ -441,9 +457,9 @@ def growth(ax: Any) -> None:
     lowest_bounds = [power.low for power in powers]
     highest_bounds = [power.high for power in powers]
     ax.plot(sizes, ceilings, color=FAINT, linestyle=":", label="ceiling")
-    ax.axhline(2.0, color=INK, linestyle="--", label="true ε")
+    ax.axhline(y=2.0, color=INK, linestyle="--", label="true ε")
     ax.plot(sizes, mean_bounds, "o-", color=PROVED, label="bound")
-    ax.fill_between(sizes, lowest_bounds, highest_bounds, color=PROVED, alpha=0.25)
+    ax.fill_between(x=sizes, y1=lowest_bounds, y2=highest_bounds, color=PROVED, alpha=0.25)
     ax.set(xscale="log", xlabel="canaries", ylabel="ε", xticks=sizes, xticklabels=sizes)
     ax.set(ylim=(0, None))
     ax.minorticks_off()
@@ -455,11 +471,11 @@ def two_bounds(ax: Any) -> None:
     """Draw two lower bounds, and truths where the model of the smaller one leaks more."""
     outline = {"color": "none", "edgecolor": FAINT, "height": 0.45}
     for height, (bound, truth) in enumerate([(2.8, 3.3), (1.2, 5.4)]):
-        ax.barh(height, bound, color=PROVED, height=0.45)
-        ax.barh(height, 7 - bound, left=bound, hatch="///", **outline)
+        ax.barh(y=height, width=bound, color=PROVED, height=0.45)
+        ax.barh(y=height, width=7 - bound, left=bound, hatch="///", **outline)
         ax.plot(truth, height, "D", color=INK)
         middle = (bound / 2, height)
-        ax.annotate(f"ε ≥ {bound}", middle, color="white", ha="center", va="center")
+        ax.annotate(text=f"ε ≥ {bound}", xy=middle, color="white", ha="center", va="center")
     ax.plot([], [], "D", color=INK, label="one possible true ε")
     ax.set(yticks=[0, 1], yticklabels=["model B", "model A"], xlabel="ε", xlim=(0, 7))
     ax.figure.legend(loc="outside upper right")
@@ -472,11 +488,10 @@ def zero(axes: Any) -> None:
     member = rng.random(2_000) < 0.5
     noise = rng.normal(size=2_000)
     four_scores = np.array([-2, -1, 1, 2])
-    four_members = np.array([False, False, True, True])
     panels = (
         ("no information", noise, member),
         ("inverted", noise - 1.5 * member, member),
-        ("too few", four_scores, four_members),
+        ("too few", four_scores, four_scores > 0),
     )
     for ax, (title, scores, is_member) in zip(axes, panels, strict=True):
         histogram(ax, scores, is_member, members="members", others="others", score="score", bins=20)
@@ -489,12 +504,13 @@ def tally(ax: Any) -> None:
     """Draw a tally of few scores."""
     rng = np.random.default_rng(0)
     member = rng.random(10_000) < 0.5
-    scores = rng.binomial(12, 0.45 + 0.1 * member)
+    success_probability = 0.45 + 0.1 * member
+    scores = rng.binomial(n=12, p=success_probability)
     values = np.arange(13)
-    other_counts = np.bincount(scores[~member], minlength=13)
-    member_counts = np.bincount(scores[member], minlength=13)
-    ax.bar(values - 0.2, other_counts, 0.4, color=OTHER, label="others")
-    ax.bar(values + 0.2, member_counts, 0.4, color=MEMBER, label="members")
+    groups = ((-0.2, ~member, "others", OTHER), (0.2, member, "members", MEMBER))
+    for shift, group, name, colour in groups:
+        counts = np.bincount(scores[group], minlength=13)
+        ax.bar(x=values + shift, height=counts, width=0.4, color=colour, label=name)
     ax.set(xlabel="score", ylabel="records")
     ax.legend()
 
@@ -510,9 +526,9 @@ def shards(ax: Any) -> None:
             corner = (shard + 0.1, 2.1 - run)
             ax.add_patch(Rectangle(corner, width=0.8, height=0.8, color=colour))
         if run < 2:
-            ax.text(stop + 0.2, 2.5 - run, "stopped", color=INK, va="center")
+            ax.text(x=stop + 0.2, y=2.5 - run, s="stopped", color=INK, va="center")
     ax.set(xlim=(0, 14), ylim=(0, 3), xlabel="shard", xticks=[])
-    ax.set_yticks([2.5, 1.5, 0.5], ["first run", "second", "third"])
+    ax.set_yticks(ticks=[2.5, 1.5, 0.5], labels=["first run", "second", "third"])
 
 
 @picture(height=2.2)
@@ -537,7 +553,7 @@ def served(ax: Any) -> None:
 @picture(height=2.4)
 def keys(ax: Any) -> None:
     """Draw keys of 8 bits over scores."""
-    scores = np.linspace(-4.5, 4.5, 4001)
+    scores = np.linspace(-4.5, 4.5, num=4001)
     keys_of_scores = [lb.Tally.of([score], [True], bits=8).keys[0] for score in scores]
     ax.step(scores, keys_of_scores, color=MEMBER, where="mid")
     ax.set(xlabel="score", ylabel="key")
@@ -558,9 +574,9 @@ def matching(ax: Any) -> None:
     for group, colour in ((member, MEMBER), (~member, OTHER)):
         ax.plot(places[group], member[group], "o", color=colour)
     ax.plot(places[unpaired], member[unpaired], "o", color="white", markersize=3)
-    ax.axvline(0.5, color="grey", linestyle=":")
+    ax.axvline(x=0.5, color="grey", linestyle=":")
     ax.set(xlabel="hash of the id", xlim=(0, 1), ylim=(-0.4, 1.4), xticks=[])
-    ax.set_yticks([0, 1], ["non-members", "members"])
+    ax.set_yticks(ticks=[0, 1], labels=["non-members", "members"])
 
 
 @picture(height=3.6)

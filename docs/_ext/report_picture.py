@@ -5,22 +5,23 @@ the whole.
 """
 
 import os
-import re
 import subprocess
 import tempfile
 from pathlib import Path
 
+from picture_parts import first_block_of_python
+
 DOCS = Path(__file__).parents[1]
+STATIC = DOCS / "_static"
 
 if __name__ == "__main__":
-    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
-    examples = re.findall(r"```python\n(.*?)```", readme, re.S)
+    example = first_block_of_python(DOCS.parent / "README.md")
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        exec(examples[0], {})
+        exec(example, {})
         browser = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
         report = f"file://{folder}/report.html"
-        size, target = "--window-size=920,690", f"--screenshot={DOCS / '_static/report.png'}"
-        subprocess.run([*browser, size, target, report], check=True)
-        target = f"--print-to-pdf={DOCS / '_static/report.pdf'}"
-        subprocess.run([*browser, "--no-pdf-header-footer", target, report], check=True)
+        picture = f"--screenshot={STATIC}/report.png"
+        subprocess.run([*browser, "--window-size=920,690", picture, report], check=True)
+        document = f"--print-to-pdf={STATIC}/report.pdf"
+        subprocess.run([*browser, "--no-pdf-header-footer", document, report], check=True)
