@@ -173,27 +173,15 @@ def describe(report: PanoramiaReport) -> Description:
     steps_after_run = next_steps.of_estimate(
         lead.estimates[0], more_bounds=_ways_to_lower_bounds(report)
     )
-    # Grounds of the estimate first, then those of the conditional bounds.
-    sections = [
-        Section(
-            title="Why the bounds hold",
-            paragraphs=description_of_lead.sections[0].paragraphs[:1],
-            assumptions=report.assumptions,
-        )
-    ]
+    grounds_of_estimate = Section(
+        title="Why the bounds hold",
+        paragraphs=description_of_lead.sections[0].paragraphs[:1],
+        assumptions=report.assumptions,
+    )
+    conditional_grounds = _conditional_grounds(report, lead)
     papers = ["PANORAMIA"]
-    conditional = [row for row in report.rows if row.conditional]
-    if conditional:
+    if conditional_grounds:
         papers.append("Zero-Run")
-        row_of_lead = min(conditional, key=lambda row: row.target != lead.target)
-        conditional_bound = row_of_lead.conditional[0]
-        sections.append(
-            Section(
-                title="Grounds of the conditional lower bounds",
-                paragraphs=(conditional_bound.theorem,),
-                assumptions=conditional_bound.assumptions,
-            )
-        )
     return replace(
         description_of_lead,
         title="PANORAMIA",
@@ -224,7 +212,7 @@ def describe(report: PanoramiaReport) -> Description:
             epsilon=estimated_epsilon,
         ),
         figures=(saturation_figure(report.saturation), *map(loss_figure, report.losses)),
-        sections=tuple(sections),
+        sections=(grounds_of_estimate, *conditional_grounds),
         numbers=description_of_lead.numbers
         | {"epsilon": report.bound, "epsilon_ceiling": report.ceiling},
         papers=tuple(papers),
@@ -236,6 +224,21 @@ def describe(report: PanoramiaReport) -> Description:
             figure=audits_figure(report.rows),
         ),
     )
+
+
+def _conditional_grounds(report: PanoramiaReport, lead: PanoramiaRow) -> list[Section]:
+    """Return why the conditional bounds hold, if there are any: those of the lead if it has one."""
+    conditional_rows = [row for row in report.rows if row.conditional]
+    if not conditional_rows:
+        return []
+    row_of_lead = min(conditional_rows, key=lambda row: row.target != lead.target)
+    conditional_bound = row_of_lead.conditional[0]
+    grounds = Section(
+        title="Grounds of the conditional lower bounds",
+        paragraphs=(conditional_bound.theorem,),
+        assumptions=conditional_bound.assumptions,
+    )
+    return [grounds]
 
 
 def _headline_of_lead(report: PanoramiaReport, lead: PanoramiaRow) -> str:
