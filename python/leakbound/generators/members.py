@@ -30,7 +30,7 @@ MOST_LISTED = 5  # ids or positions that a message names
 ALLOWED_DEVIATIONS = 5
 
 
-def read_array(members: ArrayInput) -> AnyArray:
+def read_members(members: ArrayInput) -> AnyArray:
     """Read members of any one shape."""
     member_values = array_of(members, "members")
     if member_values.dtype.kind not in "biuf":
@@ -43,13 +43,13 @@ def read_array(members: ArrayInput) -> AnyArray:
             "members must have one row per member and at least one value, got shape "
             f"{member_values.shape}"
         )
-    infinite_places = np.argwhere(~np.isfinite(member_values))
-    if infinite_places.size:
-        first_index = tuple(infinite_places[0].tolist())
-        shown_index = ", ".join(map(str, first_index))
+    is_not_finite = ~np.isfinite(member_values)
+    if is_not_finite.any():
+        indices_of_infinite = np.argwhere(is_not_finite)
+        first_index = indices_of_infinite[0].tolist()
         raise InputError(
-            f"members must be finite: {len(infinite_places)} are not, first "
-            f"{member_values[first_index]} at index {shown_index}"
+            f"members must be finite: {len(indices_of_infinite)} are not, first "
+            f"{member_values[tuple(first_index)]} at index {', '.join(map(str, first_index))}"
         )
     if len(member_values) < LEAST_ROWS:
         raise InputError(
@@ -131,18 +131,21 @@ def split_members(
     random_order = split_rng.permutation(document_sizes.size)
     shuffled_sizes = document_sizes[random_order]
     document_middles = np.cumsum(shuffled_sizes) - shuffled_sizes / 2
-    part_limits = np.cumsum(np.array(proportions) / sum(proportions))[:-1]
-    part_of_document = np.empty(document_sizes.size, np.int64)
-    part_of_document[random_order] = np.searchsorted(np.round(part_limits * n), document_middles)
+    shares_of_parts = np.array(proportions) / sum(proportions)
+    limits_of_parts = np.cumsum(shares_of_parts)[:-1]
+    part_of_document = np.empty(document_sizes.size, dtype=np.int64)
+    part_of_document[random_order] = np.searchsorted(
+        np.round(limits_of_parts * n), document_middles
+    )
     part_of_member = part_of_document[document_codes]
     positions_by_part: dict[str, IntArray] = {}
     for part_number, name in enumerate(shares):
-        member_positions = np.flatnonzero(part_of_member == part_number)
-        if not member_positions.size:
+        positions_of_members = np.flatnonzero(part_of_member == part_number)
+        if not positions_of_members.size:
             raise OptionError(
                 f"part {name!r} would be empty: {n} members in {document_sizes.size} documents"
             )
-        positions_by_part[name] = member_positions.astype(np.int64, copy=False)
+        positions_by_part[name] = positions_of_members.astype(np.int64, copy=False)
     return positions_by_part
 
 
@@ -176,25 +179,25 @@ def check_duplicates(samples: ArrayInput, members: ArrayInput) -> None:
     """
     sample_values: AnyArray = numbers(samples, name="samples")
     member_values: AnyArray = numbers(members, name="members")
-    both_have_rows = sample_values.ndim and member_values.ndim
-    both_have_rows = both_have_rows and sample_values.size and member_values.size
-    if not both_have_rows or sample_values.shape[1:] != member_values.shape[1:]:
-        shapes = f"shape {sample_values.shape} and members {member_values.shape}"
-        raise InputError(f"samples have {shapes}; both need at least one row, of the same shape")
-    # In the coarser of two float types, as a generator may have rounded its copies.
-    coarser_dtype: np.dtype[Any] = np.dtype(np.float64)
-    if sample_values.dtype.kind == member_values.dtype.kind == "f":
-        coarser_dtype = min(
-            sample_values.dtype, member_values.dtype, key=lambda dtype: dtype.itemsize
+    have_rows = min(sample_values.ndim, member_values.ndim, sample_values.size, member_values.size)
+    if not have_rows or sample_values.shape[1:] != member_values.shape[1:]:
+        raise InputError(
+            f"samples have shape {sample_values.shape} and members {member_values.shape}; both "
+            "need at least one row, of the same shape"
         )
-    sample_fingerprints = _fingerprints(sample_values.astype(coarser_dtype))
-    member_fingerprints = _fingerprints(member_values.astype(coarser_dtype))
-    copied_positions = np.flatnonzero(np.isin(sample_fingerprints, member_fingerprints))
-    _, fingerprint_codes, fingerprint_counts = np.unique(
-        member_fingerprints, return_inverse=True, return_counts=True
-    )
+    # In the coarser of two float types, as a generator may have rounded its copies.
+    dtypes = (sample_values.dtype, member_values.dtype)
+    coarser_dtype: np.dtype[Any] = np.dtype(np.float64)
+    if all(dtype.kind == "f" for dtype in dtypes):
+        coarser_dtype = min(dtypes, key=lambda dtype: dtype.itemsize)
+    fingerprints_of_samples = _row_fingerprints(sample_values.astype(coarser_dtype))
+    fingerprints_of_members = _row_fingerprints(member_values.astype(coarser_dtype))
+    is_copy = np.isin(fingerprints_of_samples, fingerprints_of_members)
+    copied_positions = np.flatnonzero(is_copy)
+    _, occurrences = np.unique(fingerprints_of_members, return_counts=True)
     # Good's estimate of the share of records that repeat by chance, doubled.
-    chance_share = 2 * (fingerprint_counts[fingerprint_codes] > 1).mean()
+    repeating_members = occurrences[occurrences > 1].sum()
+    chance_share = 2 * (repeating_members / len(member_values))
     sample_count = len(sample_values)
     expected_copies = chance_share * sample_count
     deviation_of_copies = math.sqrt(expected_copies)
@@ -208,24 +211,25 @@ def check_duplicates(samples: ArrayInput, members: ArrayInput) -> None:
         found_copies = "equal a member, at positions"
     raise InputError(
         f"{copied_positions.size} of {sample_count} samples {found_copies} "
-        f"{_first_values(copied_positions)}, and {math.floor(allowed_copies)} are what chance "
+        f"{_listed_positions(copied_positions)}, and {math.floor(allowed_copies)} are what chance "
         "allows: the generator copies what it was trained on"
     )
 
 
-def _first_values(values: AnyArray) -> str:
-    """Return the first of some values, as a message lists them."""
-    first_values = ", ".join(map(str, values[:MOST_LISTED]))
-    if values.size > MOST_LISTED:
-        first_values += ", …"
-    return first_values
+def _listed_positions(positions: AnyArray) -> str:
+    """Return the first of some positions, as a message lists them."""
+    listed_positions = ", ".join(map(str, positions[:MOST_LISTED]))
+    if positions.size > MOST_LISTED:
+        listed_positions += ", …"
+    return listed_positions
 
 
-def _fingerprints(examples: AnyArray) -> NDArray[np.uint64]:
+def _row_fingerprints(examples: AnyArray) -> NDArray[np.uint64]:
     """Return 64 bits for each row, equal for equal rows and for no others but by great chance."""
-    positive_zeros = examples.reshape(len(examples), -1) + 0.0  # -0.0 becomes 0.0
-    example_digests = [
-        hashlib.blake2b(example, digest_size=8).digest()
-        for example in np.ascontiguousarray(positive_zeros)
+    rows_of_values = examples.reshape(len(examples), -1)
+    rows_without_negative_zeros = np.ascontiguousarray(rows_of_values + 0.0)
+    digests_of_rows = [
+        hashlib.blake2b(row_of_values, digest_size=8).digest()
+        for row_of_values in rows_without_negative_zeros
     ]
-    return np.frombuffer(b"".join(example_digests), np.uint64)
+    return np.frombuffer(b"".join(digests_of_rows), dtype=np.uint64)

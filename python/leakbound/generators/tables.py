@@ -16,7 +16,7 @@ from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import AnyArray, ArrayInput, FloatArray, IntArray
 from leakbound.errors import InputError, OptionError
-from leakbound.generators.members import LEAST_ROWS, read_array, read_labels
+from leakbound.generators.members import LEAST_ROWS, read_labels, read_members
 from leakbound.generators.protocol import FittedGenerator, Samples
 
 MOST_CATEGORIES = 20  # at most so many distinct values make a column categorical
@@ -31,7 +31,7 @@ def read_table(
     members: ArrayInput, labels: ArrayInput | None = None
 ) -> tuple[AnyArray, AnyArray | None]:
     """Read members that are rows of numbers, and their labels, at least 20 of each."""
-    member_rows = read_array(members)
+    member_rows = read_members(members)
     if member_rows.ndim != 2:
         raise InputError(
             f"members must be a table with one row per member, got shape {member_rows.shape}"
@@ -50,14 +50,13 @@ def read_table(
 
 def categorical_columns(member_rows: AnyArray, named_columns: tuple[int, ...]) -> tuple[bool, ...]:
     """Return which columns hold categories: those named, and those with few values."""
-    column_count = member_rows.shape[1]
-    for column in named_columns:
-        if not 0 <= column < column_count:
-            raise OptionError(
-                f"categorical has column {column}, but the columns are 0 to {column_count - 1}"
-            )
     is_categorical = [np.unique(values).size <= MOST_CATEGORIES for values in member_rows.T]
+    last_column = len(is_categorical) - 1
     for column in named_columns:
+        if not 0 <= column <= last_column:
+            raise OptionError(
+                f"categorical has column {column}, but the columns are 0 to {last_column}"
+            )
         is_categorical[column] = True
     return tuple(is_categorical)
 
@@ -87,20 +86,23 @@ class Marginal:
     @classmethod
     def fit(cls, column: AnyArray, *, categorical: bool) -> "Marginal":
         """Learn the distribution of a column."""
-        distinct_values, value_counts = np.unique(column.astype(np.float64), return_counts=True)
+        distinct_values, occurrences_of_values = np.unique(
+            column.astype(np.float64), return_counts=True
+        )
         # Each distinct value is an interval of shares, as wide as it is frequent.
-        cumulative_shares = np.concatenate([[0.0], np.cumsum(value_counts) / column.size])
+        cumulative_counts = np.cumsum(occurrences_of_values, dtype=np.float64)
+        cumulative_shares = np.insert(cumulative_counts / column.size, 0, 0.0)
         neighbourhood_starts = distinct_values.copy()
         neighbourhood_ends = distinct_values.copy()
         step = 0.0
         decimals = 0
         if not categorical:
             # A value that occurs once stands for all points nearer to it than to its neighbours.
-            midpoints = (distinct_values[1:] + distinct_values[:-1]) / 2
-            occurs_once = value_counts == 1
+            midpoints = _means_of_neighbours(distinct_values)
+            occurs_once = occurrences_of_values == 1
             np.copyto(neighbourhood_starts[1:], midpoints, where=occurs_once[1:])
             np.copyto(neighbourhood_ends[:-1], midpoints, where=occurs_once[:-1])
-            step, decimals = _common_step(distinct_values, column.dtype)
+            step, decimals = _step_between_values(distinct_values, column.dtype)
         return cls(
             distinct_values=distinct_values,
             cumulative=cumulative_shares,
@@ -116,12 +118,12 @@ class Marginal:
 
     def mid_ranks(self) -> FloatArray:
         """Return the middle of each distinct value's interval of shares."""
-        return (self.cumulative[1:] + self.cumulative[:-1]) / 2
+        return _means_of_neighbours(self.cumulative)
 
     def intervals(self) -> IntArray:
         """Return the interval of each distinct value, of about equal frequency, from 0 on."""
-        interval_numbers = (self.mid_ranks() * MOST_INTERVALS).astype(np.int64)
-        _, intervals_in_use = np.unique(interval_numbers, return_inverse=True)
+        equal_intervals = np.floor(self.mid_ranks() * MOST_INTERVALS)
+        _, intervals_in_use = np.unique(equal_intervals, return_inverse=True)
         return intervals_in_use
 
     def values_of(self, codes: IntArray, relative_positions: FloatArray) -> FloatArray:
@@ -172,7 +174,7 @@ class Columns:
         )
         return fitted_columns, np.column_stack(column_codes)
 
-    def samples(self, codes: IntArray, rng: np.random.Generator) -> Samples:
+    def samples(self, codes: IntArray, sample_rng: np.random.Generator) -> Samples:
         """Return rows of codes as samples, each value somewhere in its code's neighbourhood."""
         labels = None
         feature_marginals = self.marginals
@@ -180,10 +182,11 @@ class Columns:
             labels = self.classes[codes[:, -1]]
             feature_marginals = feature_marginals[:-1]
         sampled_columns = []
-        for column_number, marginal in enumerate(feature_marginals):
-            relative_positions = rng.random(len(codes))
-            sampled_columns.append(marginal.values_of(codes[:, column_number], relative_positions))
-        return Samples(values=np.column_stack(sampled_columns).astype(self.dtype), labels=labels)
+        for marginal, codes_of_column in zip(feature_marginals, codes.T, strict=False):
+            relative_positions = sample_rng.random(len(codes))
+            sampled_columns.append(marginal.values_of(codes_of_column, relative_positions))
+        sampled_rows = np.column_stack(sampled_columns)
+        return Samples(values=sampled_rows.astype(self.dtype), labels=labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,12 +207,21 @@ class Donors:
     def draw(self, groups: IntArray, rng: np.random.Generator) -> IntArray:
         """Draw the value of a member of each group in the list."""
         first_donors = np.searchsorted(self.groups, groups, side="left")
-        donor_counts = np.searchsorted(self.groups, groups, side="right") - first_donors
-        drawn_positions = rng.random(groups.size) * donor_counts
-        return self.codes[first_donors + drawn_positions.astype(np.intp)]
+        ends_of_donors = np.searchsorted(self.groups, groups, side="right")
+        # Each donor of the group is drawn with the same probability.
+        donors_before = rng.random(groups.size) * (ends_of_donors - first_donors)
+        return self.codes[first_donors + donors_before.astype(np.intp)]
 
 
-def _common_step(distinct_values: FloatArray, dtype: np.dtype[np.generic]) -> tuple[float, int]:
+def _means_of_neighbours(increasing: FloatArray) -> FloatArray:
+    """Return the mean of each two values that follow each other."""
+    means: FloatArray = (increasing[1:] + increasing[:-1]) / 2
+    return means
+
+
+def _step_between_values(
+    distinct_values: FloatArray, dtype: np.dtype[np.generic]
+) -> tuple[float, int]:
     """Return the largest step that all distances are multiples of, or 0, and its decimals."""
     largest_magnitude = np.abs(distinct_values).max()
     for decimals in range(MOST_DECIMALS + 1):
@@ -250,40 +262,44 @@ class SequentialCART:
 
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> FittedGenerator:
         """Grow the trees, from at least 20 rows and 20 of each label: see `Generator.fit`."""
-        fitted_columns, member_codes = Columns.fit(members, labels, self.categorical)
+        fitted_columns, member_value_codes = Columns.fit(members, labels, self.categorical)
         with needs("ml", "SequentialCART"):
             from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
         # The first column has nothing before it, and no tree.
-        first_codes = member_codes[:, 0]
+        first_codes = member_value_codes[:, 0]
         first_donors = Donors.fit(np.zeros_like(first_codes), first_codes)
-        trees_and_donors: list[
+        trees_and_donors_of_columns: list[
             tuple[DecisionTreeClassifier | DecisionTreeRegressor | None, Donors]
         ] = [(None, first_donors)]
-        for column in range(1, member_codes.shape[1]):
-            codes_before = member_codes[:, :column]
-            codes_of_column = member_codes[:, column]
+        for column in range(1, member_value_codes.shape[1]):
+            codes_of_columns_before = member_value_codes[:, :column]
+            codes_of_column = member_value_codes[:, column]
             tree_class = DecisionTreeClassifier
-            tree_targets: AnyArray = codes_of_column
+            targets_of_tree: AnyArray = codes_of_column
             if not fitted_columns.categorical[column]:
                 # Numbers are predicted by rank, which no outlier dominates.
                 tree_class = DecisionTreeRegressor
-                tree_targets = 2 * fitted_columns.marginals[column].mid_ranks()[codes_of_column]
-            column_tree = tree_class(
+                targets_of_tree = 2 * fitted_columns.marginals[column].mid_ranks()[codes_of_column]
+            tree_of_column = tree_class(
                 min_samples_leaf=self.leaf, random_state=Purpose.CART_TREES.derived(0, bits=32)
             )
-            column_tree.fit(codes_before, tree_targets)
-            donors = Donors.fit(column_tree.apply(codes_before), codes_of_column)
-            trees_and_donors.append((column_tree, donors))
+            tree_of_column.fit(codes_of_columns_before, targets_of_tree)
+            donors_of_column = Donors.fit(
+                tree_of_column.apply(codes_of_columns_before), codes_of_column
+            )
+            trees_and_donors_of_columns.append((tree_of_column, donors_of_column))
 
         def draw(n: int, seed: int) -> Samples:
-            rng = Purpose.CART_SAMPLES.rng(seed)
-            sample_codes = np.empty((n, len(trees_and_donors)), np.int64)
-            for column, (column_tree, donors) in enumerate(trees_and_donors):
+            sample_rng = Purpose.CART_SAMPLES.rng(seed)
+            sample_value_codes = np.empty((n, len(trees_and_donors_of_columns)), np.int64)
+            for column, (tree_of_column, donors_of_column) in enumerate(
+                trees_and_donors_of_columns
+            ):
                 leaves_of_samples = np.zeros(n, np.int64)
-                if column_tree is not None:
-                    leaves_of_samples = column_tree.apply(sample_codes[:, :column])
-                sample_codes[:, column] = donors.draw(leaves_of_samples, rng)
-            return fitted_columns.samples(sample_codes, rng)
+                if tree_of_column is not None:
+                    leaves_of_samples = tree_of_column.apply(sample_value_codes[:, :column])
+                sample_value_codes[:, column] = donors_of_column.draw(leaves_of_samples, sample_rng)
+            return fitted_columns.samples(sample_value_codes, sample_rng)
 
         return FittedGenerator(draw)
 
@@ -303,50 +319,63 @@ class ChowLiuTree:
 
         At least 20 rows are needed, and 20 of each label: see `Generator.fit`.
         """
-        fitted_columns, member_codes = Columns.fit(members, labels, self.categorical)
+        fitted_columns, member_value_codes = Columns.fit(members, labels, self.categorical)
         # 1. Columns of measurements become intervals of about equal frequency.
-        member_intervals = member_codes.copy()
+        intervals_of_members = member_value_codes.copy()
         for column, is_categorical in enumerate(fitted_columns.categorical):
             if not is_categorical:
                 interval_of_code = fitted_columns.marginals[column].intervals()
-                member_intervals[:, column] = interval_of_code[member_codes[:, column]]
+                intervals_of_members[:, column] = interval_of_code[member_value_codes[:, column]]
         # 2. The tree, and for each edge the distribution of the child given its parent.
-        parents_first, parents = _chow_liu_tree(member_intervals)
-        distributions_and_donors = list[tuple[FloatArray, Donors]]()
+        columns_parents_first, parents = _chow_liu_tree(intervals_of_members)
+        distributions_and_donors_of_columns = list[tuple[FloatArray, Donors]]()
         for column, parent in enumerate(parents):
-            parent_intervals = np.zeros(len(member_intervals), np.int64)
+            intervals_of_parent = np.zeros(len(intervals_of_members), np.int64)
             if parent >= 0:
-                parent_intervals = member_intervals[:, parent]
-            child_intervals = member_intervals[:, column]
-            conditional_distribution = _conditional_distribution(child_intervals, parent_intervals)
-            donors = Donors.fit(child_intervals, member_codes[:, column])
-            distributions_and_donors.append((conditional_distribution, donors))
+                intervals_of_parent = intervals_of_members[:, parent]
+            intervals_of_child = intervals_of_members[:, column]
+            conditional_distribution = _conditional_distribution(
+                intervals_of_child, intervals_of_parent
+            )
+            donors_of_column = Donors.fit(intervals_of_child, member_value_codes[:, column])
+            distributions_and_donors_of_columns.append((conditional_distribution, donors_of_column))
 
         def draw(n: int, seed: int) -> Samples:
-            rng = Purpose.CHOW_LIU_SAMPLES.rng(seed)
-            sample_codes = np.empty((n, len(distributions_and_donors)), np.int64)
+            sample_rng = Purpose.CHOW_LIU_SAMPLES.rng(seed)
+            sample_value_codes = np.empty((n, len(distributions_and_donors_of_columns)), np.int64)
             # Column -1 is the root's parent.
-            drawn_intervals = np.zeros((n, len(distributions_and_donors) + 1), np.int64)
-            for column in parents_first:
-                conditional_distribution, donors = distributions_and_donors[column]
-                parent_intervals = drawn_intervals[:, parents[column]]
+            intervals_of_samples = np.zeros(
+                (n, len(distributions_and_donors_of_columns) + 1), np.int64
+            )
+            for column in columns_parents_first:
+                conditional_distribution, donors_of_column = distributions_and_donors_of_columns[
+                    column
+                ]
+                intervals_of_parent = intervals_of_samples[:, parents[column]]
                 # Inverse of the distribution function; its last value is 1, and is left out.
-                probabilities_up_to = conditional_distribution[parent_intervals, :-1]
-                is_beyond = rng.random(n)[:, None] >= probabilities_up_to
-                drawn_intervals[:, column] = is_beyond.sum(axis=1)
-                sample_codes[:, column] = donors.draw(drawn_intervals[:, column], rng)
-            return fitted_columns.samples(sample_codes, rng)
+                cumulative_probabilities = conditional_distribution[intervals_of_parent, :-1]
+                is_beyond = sample_rng.random(n)[:, None] >= cumulative_probabilities
+                intervals_of_samples[:, column] = is_beyond.sum(axis=1)
+                sample_value_codes[:, column] = donors_of_column.draw(
+                    intervals_of_samples[:, column], sample_rng
+                )
+            return fitted_columns.samples(sample_value_codes, sample_rng)
 
         return FittedGenerator(draw)
 
 
-def _conditional_distribution(child_intervals: IntArray, parent_intervals: IntArray) -> FloatArray:
+def _conditional_distribution(
+    intervals_of_child: IntArray, intervals_of_parent: IntArray
+) -> FloatArray:
     """Return the distribution function of a column given its parent, one row for each value."""
-    pair_counts = np.zeros((parent_intervals.max() + 1, child_intervals.max() + 1))
-    np.add.at(pair_counts, (parent_intervals, child_intervals), 1)
+    counts_of_interval_pairs = np.zeros(
+        (intervals_of_parent.max() + 1, intervals_of_child.max() + 1)
+    )
+    np.add.at(counts_of_interval_pairs, (intervals_of_parent, intervals_of_child), 1)
     # Additive smoothing, towards the distribution of the column by itself.
-    pseudo_counts = PSEUDO_COUNT * pair_counts.sum(axis=0) / pair_counts.sum()
-    cumulative_counts = np.cumsum(pair_counts + pseudo_counts, axis=1)
+    child_counts = counts_of_interval_pairs.sum(axis=0)
+    pseudo_counts = PSEUDO_COUNT * child_counts / counts_of_interval_pairs.sum()
+    cumulative_counts = np.cumsum(counts_of_interval_pairs + pseudo_counts, axis=1)
     distribution: FloatArray = cumulative_counts / cumulative_counts[:, -1:]
     return distribution
 
@@ -358,15 +387,15 @@ def _chow_liu_tree(intervals: IntArray) -> tuple[list[int], list[int]]:
         from sklearn.metrics import mutual_info_score
     # The tree of largest total information is the spanning tree of least total cost.
     column_count = intervals.shape[1]
-    edge_costs = np.zeros((column_count, column_count))
-    for first_column in range(column_count):
-        for second_column in range(first_column):
+    costs_of_edges = np.zeros((column_count, column_count))
+    for one_column in range(column_count):
+        for other_column in range(one_column):
             mutual_information = mutual_info_score(
-                intervals[:, first_column], intervals[:, second_column]
+                intervals[:, one_column], intervals[:, other_column]
             )
-            edge_costs[first_column, second_column] = -mutual_information
+            costs_of_edges[one_column, other_column] = -mutual_information
     # Positive costs: scipy takes an edge of cost 0 for no edge.
-    positive_costs = np.tril(edge_costs - edge_costs.min() + 1, -1)
+    positive_costs = np.tril(costs_of_edges - costs_of_edges.min() + 1, -1)
     spanning_tree = minimum_spanning_tree(positive_costs)
-    parents_first, parents = breadth_first_order(spanning_tree, 0, directed=False)
-    return parents_first.tolist(), np.maximum(parents, -1).tolist()
+    columns_parents_first, parents = breadth_first_order(spanning_tree, 0, directed=False)
+    return columns_parents_first.tolist(), np.maximum(parents, -1).tolist()

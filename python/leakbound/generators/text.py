@@ -13,7 +13,7 @@ from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import AnyArray, ArrayInput, IntArray, PathInput
 from leakbound.errors import InputError, InputTypeError, OptionError
-from leakbound.generators.members import read_array
+from leakbound.generators.members import read_members
 from leakbound.generators.protocol import FittedGenerator, Samples
 
 if TYPE_CHECKING:
@@ -78,28 +78,33 @@ def chunk_texts(
     """
     length = integer(length, name="length", least=2, most=MOST_EXAMPLES)
     most = integer(most, name="most", least=1, most=MOST_EXAMPLES)
-    chunk_rng = Purpose.CHUNKS.rng(integer(seed, name="seed", least=0))
+    first_chunk_rng = Purpose.CHUNKS.rng(integer(seed, name="seed", least=0))
     has_no_dimensions = getattr(texts, "shape", None) == ()  # an array without dimensions
     if isinstance(texts, str | bytes) or has_no_dimensions or not hasattr(texts, "__len__"):
         raise InputTypeError(f"texts must be a list of strings, got {shown(texts)}")
-    chunk_runs = []
-    document_numbers = []
+    chosen_chunks_of_documents = []
+    document_of_each_chunk = []
     for document, text in enumerate(texts):
-        document_tokens = np.asarray(list((encode or _as_bytes)(text)), np.int64)
-        chunk_count = document_tokens.size // length
-        first_chunk = int(chunk_rng.integers(max(chunk_count - most, 0) + 1))
-        document_chunks = document_tokens[: chunk_count * length].reshape(chunk_count, length)
-        chunk_run = document_chunks[first_chunk : first_chunk + most]
-        chunk_runs.append(chunk_run)
-        document_numbers.append(np.full(len(chunk_run), document))
-    if not any(map(len, chunk_runs)):
+        tokens_of_document = np.asarray(list((encode or _utf8_bytes)(text)), np.int64)
+        chunks_in_document = tokens_of_document.size // length
+        last_first_chunk = max(chunks_in_document - most, 0)
+        first_chunk = int(first_chunk_rng.integers(last_first_chunk + 1))
+        whole_chunks = tokens_of_document[: chunks_in_document * length]
+        chunks_of_document = whole_chunks.reshape(chunks_in_document, length)
+        chosen_chunks = chunks_of_document[first_chunk : first_chunk + most]
+        chosen_chunks_of_documents.append(chosen_chunks)
+        document_of_each_chunk.append(np.full(len(chosen_chunks), document))
+    if not any(map(len, chosen_chunks_of_documents)):
         raise InputError(
             f"none of {len(texts)} documents has at least {length} tokens, the length of a chunk"
         )
-    return Chunks(values=np.concatenate(chunk_runs), documents=np.concatenate(document_numbers))
+    return Chunks(
+        values=np.concatenate(chosen_chunks_of_documents),
+        documents=np.concatenate(document_of_each_chunk),
+    )
 
 
-def _as_bytes(text: object) -> bytes:
+def _utf8_bytes(text: object) -> bytes:
     """Return a text as its bytes in UTF-8."""
     if not isinstance(text, str):
         raise InputTypeError(f"texts must be a list of strings, one of which is {shown(text)}")
@@ -170,11 +175,15 @@ class LanguageModel:
         Members are at least 20 chunks of tokens, of shape (n, length), without labels: see
         `Generator.fit`.
         """
-        chunks = read_array(members)
-        if chunks.ndim != 2 or chunks.dtype.kind not in "iu" or chunks.min() < 0:
+        member_chunks = read_members(members)
+        if (
+            member_chunks.ndim != 2
+            or member_chunks.dtype.kind not in "iu"
+            or member_chunks.min() < 0
+        ):
             raise InputError(
                 "members must be chunks of tokens, non-negative integers of shape (n, length), got "
-                f"{chunks.dtype} of shape {chunks.shape}"
+                f"{member_chunks.dtype} of shape {member_chunks.shape}"
             )
         if labels is not None:
             raise OptionError("a language model takes no labels: fit it with members only")
@@ -183,12 +192,16 @@ class LanguageModel:
         from leakbound.torch.device import reproducible
 
         # The last members are other documents than the first.
-        prompt_count = max(1, round(self.prompts * len(chunks)))
+        prompt_count = max(1, round(self.prompts * len(member_chunks)))
         with reproducible():
-            network = _loaded_model(self.model, seed=self.seed).to(self.device)
-            _check_fits(network, chunks)
-            _train_on_pairs(network, chunks=chunks[:-prompt_count].astype(np.int64), options=self)
-        prompts = chunks[-prompt_count:]
+            language_model = _causal_language_model(self.model, seed=self.seed).to(self.device)
+            _check_model_fits_chunks(language_model, member_chunks)
+            _train_on_chunk_pairs(
+                language_model,
+                chunks=member_chunks[:-prompt_count].astype(np.int64),
+                options=self,
+            )
+        prompt_chunks = member_chunks[-prompt_count:]
         samples_per_prompt = self.samples_per_prompt
 
         def draw(n: int, seed: int) -> Samples:
@@ -200,20 +213,25 @@ class LanguageModel:
                     f"samples_per_prompt={samples_per_prompt} give {most_samples}"
                 )
             # Every prompt once before any twice.
-            repetitions = math.ceil(n / prompt_count)
-            permutations = [prompt_rng.permutation(prompt_count) for _ in range(repetitions)]
-            prompt_numbers = np.concatenate(permutations)[:n]
-            chosen_prompts = prompts[prompt_rng.permutation(prompt_numbers)].astype(np.int64)
+            rounds_of_prompts = math.ceil(n / prompt_count)
+            orders_of_prompts = [
+                prompt_rng.permutation(prompt_count) for _ in range(rounds_of_prompts)
+            ]
+            prompt_numbers = np.concatenate(orders_of_prompts)[:n]
+            shuffled_prompts = prompt_rng.permutation(prompt_numbers)
+            prompts_of_samples = prompt_chunks[shuffled_prompts].astype(np.int64)
             with reproducible():
                 continuations = _continuations(
-                    network, prompts=chosen_prompts, options=self, seed=seed
+                    language_model, prompts=prompts_of_samples, options=self, seed=seed
                 )
-            return Samples(continuations.astype(prompts.dtype))
+            return Samples(continuations.astype(prompt_chunks.dtype))
 
-        return FittedGenerator(draw=draw, learnt=(network, prompts))
+        return FittedGenerator(draw=draw, learnt=(language_model, prompt_chunks))
 
 
-def _loaded_model(model: "PathInput | PretrainedConfig", *, seed: int) -> "PreTrainedModel":
+def _causal_language_model(
+    model: "PathInput | PretrainedConfig", *, seed: int
+) -> "PreTrainedModel":
     """Return a model from a folder, or a new one of a configuration; torch's seed is changed."""
     import torch
     from transformers import AutoModelForCausalLM, PretrainedConfig
@@ -227,35 +245,41 @@ def _loaded_model(model: "PathInput | PretrainedConfig", *, seed: int) -> "PreTr
         return AutoModelForCausalLM.from_pretrained(os.fspath(model), local_files_only=True)
 
 
-def _check_fits(network: "PreTrainedModel", chunks: AnyArray) -> None:
+def _check_model_fits_chunks(network: "PreTrainedModel", chunks: AnyArray) -> None:
     """Check that a model knows the tokens of chunks, and takes a prompt and a sample."""
     vocabulary_size = network.get_input_embeddings().num_embeddings
-    needed_positions = 2 * chunks.shape[1]
-    positions = getattr(network.config, "max_position_embeddings", None) or needed_positions
-    if chunks.max() >= vocabulary_size or positions < needed_positions:
+    positions_needed = 2 * chunks.shape[1]
+    positions_of_model = (
+        getattr(network.config, "max_position_embeddings", None) or positions_needed
+    )
+    if chunks.max() >= vocabulary_size or positions_of_model < positions_needed:
         raise OptionError(
-            f"the model knows tokens 0 to {vocabulary_size - 1} and takes {positions} of them; "
-            f"members hold token {chunks.max()}, and a prompt and a sample are {needed_positions} "
-            "tokens"
+            f"the model knows tokens 0 to {vocabulary_size - 1} and takes {positions_of_model} of "
+            f"them; members hold token {chunks.max()}, and a prompt and a sample are "
+            f"{positions_needed} tokens"
         )
 
 
-def _train_on_pairs(network: "PreTrainedModel", chunks: IntArray, options: LanguageModel) -> None:
+def _train_on_chunk_pairs(
+    network: "PreTrainedModel", chunks: IntArray, options: LanguageModel
+) -> None:
     """Train on every two chunks that follow each other, each predicted token counting the same."""
     import torch
 
     consecutive_chunks = np.concatenate([chunks[:-1], chunks[1:]], axis=1)
-    chunk_pairs = torch.from_numpy(consecutive_chunks)
+    tokens_of_chunk_pairs = torch.from_numpy(consecutive_chunks)
     torch.manual_seed(Purpose.LANGUAGE_TRAINING.derived(options.seed))
     optimizer = torch.optim.AdamW(network.parameters(), lr=options.learning_rate)
     network.train()
     for _ in range(options.epochs):
-        for batch_rows in torch.split(torch.randperm(len(chunk_pairs)), options.batch_size):
-            batch_tokens = chunk_pairs[batch_rows].to(options.device)
-            logits: torch.Tensor = network(input_ids=batch_tokens, use_cache=False).logits
-            predicted = logits[:, :-1].flatten(0, 1).float()
-            following_tokens = batch_tokens[:, 1:].flatten()
-            loss = torch.nn.functional.cross_entropy(predicted, following_tokens)
+        for rows_of_batch in torch.split(
+            torch.randperm(len(tokens_of_chunk_pairs)), options.batch_size
+        ):
+            tokens_of_batch = tokens_of_chunk_pairs[rows_of_batch].to(options.device)
+            logits: torch.Tensor = network(input_ids=tokens_of_batch, use_cache=False).logits
+            predicted_logits = logits[:, :-1].flatten(0, 1).float()
+            following_tokens = tokens_of_batch[:, 1:].flatten()
+            loss = torch.nn.functional.cross_entropy(predicted_logits, following_tokens)
             optimizer.zero_grad()
             torch.autograd.backward(loss)
             torch.nn.utils.clip_grad_norm_(network.parameters(), MOST_GRADIENT_NORM)
@@ -272,22 +296,24 @@ def _continuations(
     torch_rng = torch.Generator().manual_seed(Purpose.LANGUAGE_SAMPLES.derived(seed))
     continuations = list[torch.Tensor]()
     with torch.no_grad():
-        for prompt_batch in torch.split(torch.from_numpy(prompts), PROMPTS_AT_ONCE):
-            input_tokens = prompt_batch.to(network.device)
+        for batch_of_prompts in torch.split(torch.from_numpy(prompts), PROMPTS_AT_ONCE):
+            input_tokens = batch_of_prompts.to(network.device)
             key_value_cache = None
-            written_tokens = list[torch.Tensor]()
+            tokens_written_so_far = list[torch.Tensor]()
             for _ in range(prompts.shape[1]):
-                output = network(
+                model_output = network(
                     input_ids=input_tokens, past_key_values=key_value_cache, use_cache=True
                 )
                 # Drawn on the processor, so that every device writes the same.
-                next_token_logits = output.logits[:, -1].float().cpu() / options.temperature
+                next_token_logits = model_output.logits[:, -1].float().cpu() / options.temperature
                 top_logits, top_tokens = next_token_logits.topk(
                     min(options.top_k, next_token_logits.shape[1])
                 )
-                drawn_places = torch.multinomial(top_logits.softmax(1), 1, generator=torch_rng)
-                written_tokens.append(top_tokens.gather(1, drawn_places))
-                input_tokens = written_tokens[-1].to(network.device)
-                key_value_cache = output.past_key_values
-            continuations.append(torch.cat(written_tokens, 1))
+                drawn_token_places = torch.multinomial(
+                    top_logits.softmax(1), 1, generator=torch_rng
+                )
+                tokens_written_so_far.append(top_tokens.gather(1, drawn_token_places))
+                input_tokens = tokens_written_so_far[-1].to(network.device)
+                key_value_cache = model_output.past_key_values
+            continuations.append(torch.cat(tokens_written_so_far, 1))
     return torch.cat(continuations).numpy()

@@ -1,5 +1,6 @@
 """Examples, and the outputs of models on them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -42,32 +43,40 @@ class Examples:
 
         Labels that are words are codes of `classes`.
         """
-        inputs, labels = pair_of(data)
+        inputs, labels = inputs_and_labels(data)
         x: AnyArray = numbers(inputs, name=f"{name}'s inputs")
         if not x.size or x.ndim < 2:
             raise InputError(f"{name} must have one row per example, got inputs of shape {x.shape}")
         if labels is None:
             return cls(x=x, y=None)
+        name_of_labels = f"{name}'s labels"
         if classes is not None:
-            class_names = targets_of(labels, f"{name}'s labels").astype(str)
+            class_names = targets_of(labels, name_of_labels).astype(str)
             labels = np.searchsorted(classes, class_names)
-        y = vector(labels, name=f"{name}'s labels", kinds="biu")
-        check_length(y, examples=len(x), name=f"{name}'s labels")
-        return cls(x=x, y=y.astype(np.int64), classes=classes)
+        class_labels = vector(labels, name=name_of_labels, kinds="biu")
+        check_length(class_labels, examples=len(x), name=name_of_labels)
+        return cls(x=x, y=class_labels.astype(np.int64), classes=classes)
 
     def take(self, rows: IntArray | slice) -> "Examples":
         """Return some of the examples."""
-        if self.y is None:
-            return Examples(x=self.x[rows], y=None)
-        return Examples(x=self.x[rows], y=self.y[rows], classes=self.classes)
+        taken_labels = None
+        if self.y is not None:
+            taken_labels = self.y[rows]
+        return Examples(x=self.x[rows], y=taken_labels, classes=self.classes)
 
     def joined(self, other: "Examples") -> "Examples":
         """Return these examples, and others of the same kind after them."""
-        inputs = np.concatenate([self.x, other.x])
-        labels = None
+        joined_inputs = np.concatenate([self.x, other.x])
+        joined_labels = None
         if self.y is not None and other.y is not None:
-            labels = np.concatenate([self.y, other.y])
-        return Examples(x=inputs, y=labels, classes=self.classes)
+            joined_labels = np.concatenate([self.y, other.y])
+        return Examples(x=joined_inputs, y=joined_labels, classes=self.classes)
+
+    def model_inputs(self, inputs: Callable[[AnyArray], Any] | None) -> Any:
+        """Return what models take: the inputs as they are, or what a function makes of them."""
+        if inputs is None:
+            return self.x
+        return inputs(self.x)
 
     def check_alike(self, others: "Examples", name: str) -> None:
         """Check that others are of the same kind as these, which are members."""
@@ -82,7 +91,7 @@ class Examples:
             raise OptionError(f"{name} must have labels if and only if members have")
 
 
-def pair_of(data: object) -> tuple[Any, Any]:
+def inputs_and_labels(data: object) -> tuple[Any, Any]:
     """Return inputs and labels, which may be None."""
     if isinstance(data, tuple) and len(data) == 2:
         return data

@@ -33,19 +33,19 @@ class Side:
     @property
     def table(self) -> FloatArray:
         """What is known of each example without a target, as columns."""
-        known = [self.examples.x, self.helper]
+        arrays_of_examples = [self.examples.x, self.helper]
         if self.examples.y is not None:
-            known.append(self.examples.y)
-        columns = [values.reshape(len(self), -1) for values in known]
-        return np.column_stack(columns).astype(np.float64)
+            arrays_of_examples.append(self.examples.y)
+        flat_arrays = [array.reshape(len(self), -1) for array in arrays_of_examples]
+        return np.column_stack(flat_arrays).astype(np.float64)
 
     def signals(self, target: str | None, rows: IntArray) -> FloatArray:
         """Return what the baseline sees of some examples, or the attack on a target."""
-        helper_outputs = self.helper[rows]
+        helper_signals = self.helper[rows]
         if target is None:
-            return helper_outputs
-        target_outputs = self.targets[target][rows]
-        return np.concatenate([helper_outputs, target_outputs], axis=1)
+            return helper_signals
+        target_signals = self.targets[target][rows]
+        return np.concatenate([helper_signals, target_signals], axis=1)
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,10 @@ class Parts:
         """Return these parts, or the same shares of fewer pairs."""
         if pairs >= self.all:
             return self
-        train = pairs * self.train // self.all
-        validation = pairs * self.validation // self.all
-        return Parts(train=train, validation=validation, test=pairs - train - validation)
+        train_pairs = pairs * self.train // self.all
+        validation_pairs = pairs * self.validation // self.all
+        test_pairs = pairs - train_pairs - validation_pairs
+        return Parts(train=train_pairs, validation=validation_pairs, test=test_pairs)
 
     def check(self) -> None:
         """Check that no part is too small."""
@@ -85,49 +86,52 @@ class Parts:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Pairs of a member and another example: their rows on either side."""
+    """Pairs of a member and a non-member: their rows on either side."""
 
     members: Side
-    others: Side
+    nonmembers: Side
     member_rows: IntArray
-    other_rows: IntArray
+    nonmember_rows: IntArray
 
-    def first(self, count: int) -> "Pairs":
+    def first(self, pair_count: int) -> "Pairs":
         """Return so many of the pairs."""
         return replace(
             self,
-            member_rows=self.member_rows[:count],
-            other_rows=self.other_rows[:count],
+            member_rows=self.member_rows[:pair_count],
+            nonmember_rows=self.nonmember_rows[:pair_count],
         )
 
-    def seen(self, target: str | None = None) -> Sample:
+    def sample(self, target: str | None = None) -> Sample:
         """Return both examples of each pair as the attack on a target sees them, members first.
 
         Without a target, as the baseline sees them.
         """
-        members = self.members.examples.take(self.member_rows)
-        others = self.others.examples.take(self.other_rows)
+        member_examples = self.members.examples.take(self.member_rows)
+        nonmember_examples = self.nonmembers.examples.take(self.nonmember_rows)
         member_signals = self.members.signals(target, self.member_rows)
-        other_signals = self.others.signals(target, self.other_rows)
+        nonmember_signals = self.nonmembers.signals(target, self.nonmember_rows)
         return Sample(
-            examples=members.joined(others),
-            signals=np.concatenate([member_signals, other_signals]),
+            examples=member_examples.joined(nonmember_examples),
+            signals=np.concatenate([member_signals, nonmember_signals]),
             member=np.repeat([True, False], self.member_rows.size),
         )
 
-    def falls(self, coins: BoolArray) -> Arrays:
+    def loss_decreases(self, coins: BoolArray) -> Arrays:
         """Return how far the losses of the examples shown fell, by target."""
-        falls_shown = {}
-        for target, member_falls in self.members.falls.items():
-            of_members = member_falls[self.member_rows]
-            of_others = self.others.falls[target][self.other_rows]
-            falls_shown[f"losses-{target}"] = np.where(coins, of_members, of_others)
-        return falls_shown
+        decreases_of_shown = {}
+        for target, member_decreases in self.members.falls.items():
+            nonmember_decreases = self.nonmembers.falls[target]
+            decreases_of_shown[f"losses-{target}"] = np.where(
+                coins,
+                member_decreases[self.member_rows],
+                nonmember_decreases[self.nonmember_rows],
+            )
+        return decreases_of_shown
 
 
 def play(
     members: Side,
-    others: Side,
+    nonmembers: Side,
     parts: Parts,
     sizes: tuple[int, ...],
     options: Options,
@@ -137,38 +141,44 @@ def play(
 ) -> Arrays:
     """Train baseline and attacks, then flip the coins and score the examples shown."""
     # 1. Pairs that train, choose and are audited.
-    member_rows = parts.drawn(len(members), Purpose.GAME_MEMBERS, seed)
-    other_rows = parts.drawn(len(others), Purpose.GAME_OTHERS, seed)
+    rows_of_parts = zip(
+        parts.drawn(len(members), Purpose.GAME_MEMBERS, seed),
+        parts.drawn(len(nonmembers), Purpose.GAME_OTHERS, seed),
+        strict=True,
+    )
     training, validation, audited = (
-        Pairs(members=members, others=others, member_rows=of_members, other_rows=of_others)
-        for of_members, of_others in zip(member_rows, other_rows, strict=True)
+        Pairs(members, nonmembers, member_rows=member_rows, nonmember_rows=nonmember_rows)
+        for member_rows, nonmember_rows in rows_of_parts
     )
     # 2. Training.
-    baselines, attacks = _trained(training, validation, sizes, options, seed=seed, tick=tick)
+    baselines, attacks = _trained_attacks(
+        training, validation, sizes, options, seed=seed, tick=tick
+    )
     # 3. Coins, once training is over: they show one example of each pair.
     coins = Purpose.GAME_COINS.rng(seed).random(parts.test) < 0.5
     shown_rows = np.arange(coins.size) + np.where(coins, 0, coins.size)
 
-    def scores(attack: FittedAttack, target: str | None = None) -> FloatArray:
-        sample = audited.seen(target)
-        return attack.score(sample.examples.take(shown_rows), sample.signals[shown_rows])
+    def scores_of_shown(attack: FittedAttack, target: str | None = None) -> FloatArray:
+        sample = audited.sample(target)
+        shown_examples = sample.examples.take(shown_rows)
+        return attack.score(shown_examples, sample.signals[shown_rows])
 
-    baseline_scores = {name: scores(baseline) for name, baseline in baselines.items()}
-    attack_scores = {
-        f"attack-{target}": scores(attack, target) for target, attack in attacks.items()
-    }
+    scores = {}
+    for name, baseline in baselines.items():
+        scores[name] = scores_of_shown(baseline)
+    for target, attack in attacks.items():
+        scores[f"attack-{target}"] = scores_of_shown(attack, target)
     return {
         "rows": audited.member_rows,
-        "others": audited.other_rows,
+        "others": audited.nonmember_rows,
         "coins": coins,
         "baseline-validation": baselines["baseline"].validation,
-        **baseline_scores,
-        **attack_scores,
-        **audited.falls(coins),
+        **scores,
+        **audited.loss_decreases(coins),
     }
 
 
-def _trained(
+def _trained_attacks(
     training: Pairs,
     validation: Pairs,
     sizes: tuple[int, ...],
@@ -182,10 +192,12 @@ def _trained(
     error_probability = complement(options.confidence)
     ranking_level = shares.RANKINGS.of(error_probability, 2)
 
-    def fit(pairs: Pairs, target: str | None = None, prepared: object = None) -> FittedAttack:
+    def fitted_attack(
+        pairs: Pairs, target: str | None = None, prepared: object = None
+    ) -> FittedAttack:
         return options.attack.fit(
-            pairs.seen(target),
-            validation.seen(target),
+            pairs.sample(target),
+            validation.sample(target),
             seed=seed,
             level=ranking_level,
             cuts=options.cuts,
@@ -196,12 +208,14 @@ def _trained(
     baselines = {}
     for size in sizes:  # further baselines learn from fewer pairs
         tick(f"seed {seed}: a baseline from {2 * size:,} examples")
-        baselines[f"baseline-{size}"] = fit(training.first(size))
+        baselines[f"baseline-{size}"] = fitted_attack(training.first(size))
     tick(f"seed {seed}: the baseline")
-    prepared = options.attack.prepare(training.seen(), validation.seen(), seed=seed, device=device)
-    baselines["baseline"] = fit(training, prepared=prepared)
+    prepared_models = options.attack.prepare(
+        training.sample(), validation.sample(), seed=seed, device=device
+    )
+    baselines["baseline"] = fitted_attack(training, prepared=prepared_models)
     attacks = {}
     for target in training.members.targets:
         tick(f"seed {seed}: the attack on {target}")
-        attacks[target] = fit(training, target=target, prepared=prepared)
+        attacks[target] = fitted_attack(training, target, prepared=prepared_models)
     return baselines, attacks

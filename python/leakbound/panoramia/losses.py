@@ -43,70 +43,78 @@ def is_helper(model: str) -> bool:
     return re.fullmatch(rf"{_HELPER}( \d+)?", model) is not None
 
 
-def losses_of(answers: Mapping[str, FloatArray], targets: Iterable[str]) -> Iterator[Losses]:
+def losses_of(model_outputs: Mapping[str, FloatArray], targets: Iterable[str]) -> Iterator[Losses]:
     """Count the losses of every target, then of every helper.
 
-    `answers` are outputs of each model on each side, such as those of "helper generated".
+    `model_outputs` are those of each model on each side, such as those of "helper generated".
     """
-    key_of_model = {target: f"target {target}" for target in targets}
-    for key in answers:
+    prefix_of_model = {target: f"target {target}" for target in targets}
+    for key in model_outputs:
         model = key.removesuffix(" members")
         if key.endswith(" members") and is_helper(model):
-            key_of_model[model] = model
-    for model, key_of_answers in key_of_model.items():
+            prefix_of_model[model] = model
+    for model, prefix in prefix_of_model.items():
         losses_of_sides = dict[str, FloatArray]()
         for side, title in _SIDES.items():
-            name = f"{key_of_answers} {side}"
-            if name in answers:
-                losses_of_sides[title] = _losses(answers[name])
-        answers_on_members = answers[f"{key_of_answers} members"]
-        yield _histograms(model, losses_of_sides, logarithmic=_are_of_labels(answers_on_members))
+            outputs_on_side = model_outputs.get(f"{prefix} {side}")
+            if outputs_on_side is not None:
+                losses_of_sides[title] = _losses_of_outputs(outputs_on_side)
+        outputs_on_members = model_outputs[f"{prefix} members"]
+        yield _loss_histograms(
+            model, losses_of_sides, logarithmic=_are_label_log_odds(outputs_on_members)
+        )
 
 
-def _histograms(
+def _loss_histograms(
     model: str, losses_of_sides: Mapping[str, FloatArray], *, logarithmic: bool
 ) -> Losses:
     """Count the losses of one model in bins that all sides share."""
-    all_losses = np.concatenate([*losses_of_sides.values()])
-    lowest_edge, highest_edge = np.quantile(all_losses, _ENDS)
+    losses_of_all_sides = np.concatenate([*losses_of_sides.values()])
+    lowest_edge, highest_edge = np.quantile(losses_of_all_sides, _ENDS)
     # Losses of labels are spread over orders of magnitude, mean losses of tokens are not.
     if logarithmic:
-        lowest_edge = max(lowest_edge, np.finfo(np.float64).tiny)
+        smallest_positive = np.finfo(np.float64).tiny
+        lowest_edge = max(lowest_edge, smallest_positive)
         if highest_edge <= lowest_edge:
             highest_edge = 2 * lowest_edge
-        edges = np.geomspace(lowest_edge, highest_edge, _BINS + 1)
+        bin_edges = np.geomspace(lowest_edge, highest_edge, num=_BINS + 1)
     else:
         if highest_edge <= lowest_edge:
             highest_edge = lowest_edge + 1
-        edges = np.linspace(lowest_edge, highest_edge, _BINS + 1)
-    counts = dict[str, IntArray]()
-    medians = dict[str, float]()
+        bin_edges = np.linspace(lowest_edge, highest_edge, num=_BINS + 1)
+    counts_of_sides = dict[str, IntArray]()
+    medians_of_sides = dict[str, float]()
     for side, losses in losses_of_sides.items():
-        within_edges = np.clip(losses, edges[0], edges[-1])
-        counts[side], _ = np.histogram(within_edges, edges)
-        medians[side] = float(np.median(losses))
-    return Losses(model=model, logarithmic=logarithmic, edges=edges, sides=counts, medians=medians)
+        losses_within_edges = losses.clip(lowest_edge, highest_edge)
+        counts_of_sides[side], _ = np.histogram(losses_within_edges, bin_edges)
+        medians_of_sides[side] = float(np.median(losses))
+    return Losses(
+        model=model,
+        logarithmic=logarithmic,
+        edges=bin_edges,
+        sides=counts_of_sides,
+        medians=medians_of_sides,
+    )
 
 
-def loss_decrease(answers: FloatArray, before: FloatArray | None) -> FloatArray:
+def loss_decrease(outputs: FloatArray, initial_outputs: FloatArray | None) -> FloatArray:
     """Return how far the loss fell since initialisation, or how small it is where none is known."""
-    if before is not None:
-        return _losses(before) - _losses(answers)
-    if _are_of_labels(answers):
-        return answers[:, 0]
-    negative_mean_losses: FloatArray = -answers.mean(axis=1)
-    return negative_mean_losses
+    if initial_outputs is not None:
+        return _losses_of_outputs(initial_outputs) - _losses_of_outputs(outputs)
+    if _are_label_log_odds(outputs):
+        return outputs[:, 0]
+    return -_losses_of_outputs(outputs)
 
 
-def _losses(answers: FloatArray) -> FloatArray:
+def _losses_of_outputs(outputs: FloatArray) -> FloatArray:
     """Turn log-odds of labels into losses, -ln σ, or take the mean loss of tokens."""
-    if _are_of_labels(answers):
-        log_odds = answers[:, 0]
+    if _are_label_log_odds(outputs):
+        log_odds = outputs[:, 0]
         return np.logaddexp(0.0, -log_odds)
-    return np.asarray(answers.mean(axis=1))
+    return np.asarray(outputs.mean(axis=1))
 
 
-def _are_of_labels(answers: FloatArray) -> bool:
-    """Tell whether answers are log-odds of labels, one for each example, or losses of tokens."""
-    _, values_per_example = answers.shape
+def _are_label_log_odds(outputs: FloatArray) -> bool:
+    """Tell whether outputs are log-odds of labels, one for each example, or losses of tokens."""
+    _, values_per_example = outputs.shape
     return bool(values_per_example == 1)

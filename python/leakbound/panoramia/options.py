@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
 from leakbound._base.checks import (
@@ -135,18 +134,20 @@ class Options:
         flag(self.conditional, name="conditional")
         for helper in self.helpers:
             instance(helper, name="helper", types=Helper)
-        shares = [real(share, name="shares", above=0, below=1) for share in self.shares]
-        if len(shares) != 3 or sum(shares) >= 1:
+        shares_of_members = [real(share, name="shares", above=0, below=1) for share in self.shares]
+        if len(shares_of_members) != 3 or sum(shares_of_members) >= 1:
             raise OptionError(
                 f"shares must be three numbers that leave members to audit, got {self.shares}"
             )
         if self.helper_examples is not None:
             integer(self.helper_examples, name="helper_examples", least=20)
-        saturation = [real(share, name="saturation", above=0, below=1) for share in self.saturation]
-        if any(larger <= share for share, larger in pairwise([0.0, *saturation])):
+        training_shares = [
+            real(share, name="saturation", above=0, below=1) for share in self.saturation
+        ]
+        if training_shares != sorted(set(training_shares)):
             raise OptionError(f"saturation must be increasing, got {self.saturation}")
-        seeds = [integer(seed, name="seeds", least=0) for seed in self.seeds]
-        if not seeds or len(set(seeds)) < len(seeds):
+        checked_seeds = [integer(seed, name="seeds", least=0) for seed in self.seeds]
+        if not checked_seeds or len(set(checked_seeds)) < len(checked_seeds):
             raise OptionError(f"seeds must be different, and at least one, got {self.seeds}")
         complement(self.confidence)
         check_policy(self.cuts)

@@ -22,8 +22,8 @@ from leakbound.panoramia.table import (
     PanoramiaRow,
     Saturation,
     estimate,
-    largest,
     note_of,
+    row_of_largest_estimate,
 )
 from leakbound.report.description import Description, Figure, Metric, Overview, Section, estimated
 from leakbound.report.parts import Checked
@@ -45,8 +45,6 @@ from leakbound.results.descriptions.panoramia import NOTHING
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from leakbound.results import ZeroRunResult
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -120,7 +118,9 @@ class PanoramiaReport(Composed):
         them with probability at most k (1 - confidence): for a verdict at 95 %, run with
         ``Options(confidence=1 - 0.05 / k)``. "inconclusive" means that none could have refuted it.
         """
-        verdicts = {verdict for *_, verdict in _checks(self, epsilon=epsilon, delta=delta, c=c)}
+        verdicts = {
+            verdict for *_, verdict in _verdicts_of_audits(self, epsilon=epsilon, delta=delta, c=c)
+        }
         ranked: tuple[Verdict, ...] = ("refuted", "not refuted")
         return next((verdict for verdict in ranked if verdict in verdicts), "inconclusive")
 
@@ -134,12 +134,12 @@ class PanoramiaReport(Composed):
     @property
     def bound(self) -> float:
         """The largest estimate, a mean over seeds."""
-        return estimate(largest(self.rows))
+        return estimate(row_of_largest_estimate(self.rows))
 
     @property
     def ceiling(self) -> float:
         """Mean over seeds of the largest ε̃ that a perfect attack would have given."""
-        return float(np.mean([one.ceiling for one in largest(self.rows).estimates]))
+        return float(np.mean([one.ceiling for one in row_of_largest_estimate(self.rows).estimates]))
 
     @property
     def confidence(self) -> float:
@@ -148,11 +148,13 @@ class PanoramiaReport(Composed):
 
     def __str__(self) -> str:
         """Return the table and the meaning of its numbers."""
-        columns = zip(HEADINGS, *self.table(), strict=True)
-        padded = [[cell.ljust(max(map(len, column))) for cell in column] for column in columns]
-        lines = ("  ".join(line).rstrip() for line in zip(*padded, strict=True))
-        warnings = (f"warning: {text}" for text in self.warnings)
-        return "\n".join([*lines, "", note_of(self.rows), *warnings])
+        columns_of_table = zip(HEADINGS, *self.table(), strict=True)
+        padded_columns = [
+            [cell.ljust(max(map(len, column))) for cell in column] for column in columns_of_table
+        ]
+        lines = ("  ".join(line).rstrip() for line in zip(*padded_columns, strict=True))
+        warning_lines = (f"warning: {text}" for text in self.warnings)
+        return "\n".join([*lines, "", note_of(self.rows), *warning_lines])
 
     def __repr__(self) -> str:
         targets = len({row.target for row in self.rows})
@@ -161,46 +163,41 @@ class PanoramiaReport(Composed):
 
 def describe(report: PanoramiaReport) -> Description:
     """Describe a run: the target with the largest estimate, and all targets in an overview."""
-    lead = largest(report.rows)
-    said = lead.estimates[0].summary()
+    lead = row_of_largest_estimate(report.rows)
+    description_of_lead = lead.estimates[0].summary()
     assert lead.c_lb is not None
     assert lead.c_plus_epsilon_lb is not None
-    c = lead.c_lb
-    both = lead.c_plus_epsilon_lb
+    c_of_baseline = lead.c_lb
+    c_plus_epsilon = lead.c_plus_epsilon_lb
     estimated_epsilon = str(lead.epsilon_tilde)
-    steps = next_steps.steps_after_estimate(
+    steps_after_run = next_steps.steps_after_estimate(
         lead.estimates[0], more_bounds=_ways_to_lower_bounds(report)
     )
-    # Grounds of the estimate first, then those of the conditional bounds.
-    sections = [
-        Section(
-            title="Why the bounds hold",
-            paragraphs=said.sections[0].paragraphs[:1],
-            assumptions=report.assumptions,
-        )
-    ]
+    grounds_of_estimate = Section(
+        title="Why the bounds hold",
+        paragraphs=description_of_lead.sections[0].paragraphs[:1],
+        assumptions=report.assumptions,
+    )
+    conditional_grounds = _conditional_grounds(report, lead)
     papers = ["PANORAMIA"]
-    conditional = [row for row in report.rows if row.conditional]
-    if conditional:
+    if conditional_grounds:
         papers.append("Zero-Run")
-        first = min(conditional, key=lambda row: row.target != lead.target)
-        sections.append(_conditional_grounds(first.conditional[0]))
     return replace(
-        said,
+        description_of_lead,
         title="PANORAMIA",
         warnings=report.warnings,
         claim=f"{report.claim.name} for replacing one example, each bound by itself",
         epsilon=report.bound,
         ceiling=report.ceiling,
-        next_steps=next_steps.most_urgent_steps(steps),
+        next_steps=next_steps.most_urgent_steps(steps_after_run),
         formula=f"ε̃ = {number(report.bound)}, estimate",
-        headline=_headline(report, lead),
-        answer=_answer(report),
-        paragraphs=(_evidence(report),),
+        headline=_headline_of_lead(report, lead),
+        answer=_answer_to_claim(report),
+        paragraphs=(_evidence_on_lead(report),),
         metrics=(
             Metric(name="Estimate ε̃", value=estimated_epsilon, note="estimate, not a lower bound"),
-            Metric(name="c + ε at least", value=str(both), note="attack, with the model"),
-            Metric(name="c at least", value=str(c), note="baseline, without the model"),
+            Metric(name="c + ε at least", value=str(c_plus_epsilon), note="attack, with the model"),
+            Metric(name="c at least", value=str(c_of_baseline), note="baseline, without the model"),
             Metric(
                 name="Examples",
                 value=f"{lead.m:,}",
@@ -208,11 +205,16 @@ def describe(report: PanoramiaReport) -> Description:
             ),
         ),
         levels=estimated(
-            str(c), c_lb=c.mean, both=str(both), both_lb=both.mean, epsilon=estimated_epsilon
+            str(c_of_baseline),
+            c_lb=c_of_baseline.mean,
+            both=str(c_plus_epsilon),
+            both_lb=c_plus_epsilon.mean,
+            epsilon=estimated_epsilon,
         ),
         figures=(saturation_figure(report.saturation), *map(loss_figure, report.losses)),
-        sections=tuple(sections),
-        numbers=said.numbers | {"epsilon": report.bound, "epsilon_ceiling": report.ceiling},
+        sections=(grounds_of_estimate, *conditional_grounds),
+        numbers=description_of_lead.numbers
+        | {"epsilon": report.bound, "epsilon_ceiling": report.ceiling},
         papers=tuple(papers),
         about={"Parts": ", ".join(f"{count:,} {part}" for part, count in report.sizes.items())},
         overview=Overview(
@@ -224,16 +226,32 @@ def describe(report: PanoramiaReport) -> Description:
     )
 
 
-def _headline(report: PanoramiaReport, lead: PanoramiaRow) -> str:
+def _conditional_grounds(report: PanoramiaReport, lead: PanoramiaRow) -> list[Section]:
+    """Return why the conditional bounds hold, if there are any: those of the lead if it has one."""
+    conditional_rows = [row for row in report.rows if row.conditional]
+    if not conditional_rows:
+        return []
+    row_of_lead = min(conditional_rows, key=lambda row: row.target != lead.target)
+    conditional_bound = row_of_lead.conditional[0]
+    grounds = Section(
+        title="Grounds of the conditional lower bounds",
+        paragraphs=(conditional_bound.theorem,),
+        assumptions=conditional_bound.assumptions,
+    )
+    return [grounds]
+
+
+def _headline_of_lead(report: PanoramiaReport, lead: PanoramiaRow) -> str:
     """Return the largest estimate in a sentence, or that nothing was found."""
-    if estimate(lead) <= 0:
+    largest_estimate = estimate(lead)
+    if largest_estimate <= 0:
         return NOTHING
-    targets = sum(row.audit == "PANORAMIA" for row in report.rows)
-    of = ""
-    if targets > 1:
-        of = f" for “{lead.target}”, the largest of {targets} targets"
+    target_count = sum(row.audit == "PANORAMIA" for row in report.rows)
+    of_target = ""
+    if target_count > 1:
+        of_target = f" for “{lead.target}”, the largest of {target_count} targets"
     return (
-        f"Estimated leakage{of}: ε̃ = {number(estimate(lead))} in "
+        f"Estimated leakage{of_target}: ε̃ = {number(largest_estimate)} in "
         f"the mean over {len(report.seeds)} seeds. This is not a lower bound on ε."
     )
 
@@ -242,7 +260,7 @@ def _ways_to_lower_bounds(report: PanoramiaReport) -> str:
     """Say what to pass to `run` for the lower bounds on ε that the table does not have."""
     audits = {row.audit for row in report.rows}
     ways = []
-    is_text = report.options["attack"] == repr(StackedAttack("text"))
+    is_text = report.options.get("attack") == repr(StackedAttack("text"))
     if audits.isdisjoint(CORRECTIONS) and not is_text:
         ways.append(
             f"Run with Options(conditional=True, seeds={report.seeds}) to get a conditional lower "
@@ -255,69 +273,68 @@ def _ways_to_lower_bounds(report: PanoramiaReport) -> str:
     return " ".join(ways)
 
 
-def _conditional_grounds(result: "ZeroRunResult") -> Section:
-    """Return why a conditional bound holds."""
-    return Section(
-        title="Grounds of the conditional lower bounds",
-        paragraphs=(result.theorem,),
-        assumptions=result.assumptions,
-    )
-
-
-def _checks(
+def _verdicts_of_audits(
     report: PanoramiaReport, epsilon: float, delta: float, c: float | None
 ) -> list[tuple[PanoramiaRow, PanoramiaResult, float | None, Verdict]]:
     """Return what each audit that `check` asks says, and the c that it was asked about."""
-    limits: dict[Audit, float | None] = {"PANORAMIA": c, "RM;RN": None}
-    checks = []
+    c_of_audits: dict[Audit, float | None] = {"PANORAMIA": c, "RM;RN": None}
+    verdicts_of_audits = []
     for row in report.rows:
-        if row.audit not in limits:
+        if row.audit not in c_of_audits:
             continue
-        limit = limits[row.audit]
+        claimed_c = c_of_audits[row.audit]
         for result in row.estimates:
-            verdict = result.check(epsilon=epsilon, delta=delta, c=limit)
-            checks.append((row, result, limit, verdict))
-    return checks
+            verdict = result.check(epsilon=epsilon, delta=delta, c=claimed_c)
+            verdicts_of_audits.append((row, result, claimed_c, verdict))
+    return verdicts_of_audits
 
 
-def _answer(report: PanoramiaReport) -> str:
+def _answer_to_claim(report: PanoramiaReport) -> str:
     """Return what the first audit with the verdict says, and how many were asked."""
-    one = report.checked
-    if one is None:
+    claimed = report.checked
+    if claimed is None:
         return ""
-    delta = one.delta or 0.0
-    checks = _checks(report, epsilon=one.value, delta=delta, c=one.c)
+    delta = claimed.delta or 0.0
+    verdicts_of_audits = _verdicts_of_audits(
+        report, epsilon=claimed.value, delta=delta, c=claimed.c
+    )
     # The first that has the verdict speaks for the run.
-    row, result, limit, _ = next(check for check in checks if check[-1] == one.verdict)
-    answer = result.with_check(epsilon=one.value, delta=delta, c=limit).summary().answer
-    if len(checks) == 1:
+    row, result, limit, _ = next(
+        check for check in verdicts_of_audits if check[-1] == claimed.verdict
+    )
+    answer = result.with_check(epsilon=claimed.value, delta=delta, c=limit).summary().answer
+    if len(verdicts_of_audits) == 1:
         return answer
     return (
-        f"{answer} This is {row.audit} of “{row.target}”, one of {len(checks)} audits, each at "
-        f"{percent(report.confidence)} by itself."
+        f"{answer} This is {row.audit} of “{row.target}”, one of {len(verdicts_of_audits)} audits, "
+        f"each at {percent(report.confidence)} by itself."
     )
 
 
-def _evidence(report: PanoramiaReport) -> str:
+def _evidence_on_lead(report: PanoramiaReport) -> str:
     """Return the bounds of the largest estimate, and what other audits of its target say."""
-    lead = largest(report.rows)
-    said = [
+    lead = row_of_largest_estimate(report.rows)
+    sentences = [
         f"The bound of the baseline, without the model, is c ≥ {lead.c_lb}; that of the attack, "
         f"with it, is c + ε ≥ {lead.c_plus_epsilon_lb}."
     ]
-    rows = {row.audit: row for row in report.rows if row.target == lead.target}
-    if proved := [f"{rows[name].epsilon} by {name}" for name in CORRECTIONS if name in rows]:
-        said.append(
+    rows_of_target = {row.audit: row for row in report.rows if row.target == lead.target}
+    if conditional_bounds := [
+        f"{rows_of_target[name].epsilon} by {name}"
+        for name in CORRECTIONS
+        if name in rows_of_target
+    ]:
+        sentences.append(
             "If membership depends on an example only through the baseline's score, ε is at least "
-            f"{' and '.join(proved)}, on the same examples."
+            f"{' and '.join(conditional_bounds)}, on the same examples."
         )
-    if "RM;RN" in rows:
-        said.append(
+    if "RM;RN" in rows_of_target:
+        sentences.append(
             "Against real non-members, where c = 0, the same kind of attack gives ε ≥ "
-            f"{rows['RM;RN'].epsilon}, and guesses by the loss alone give "
-            f"ε ≥ {rows['O(1)'].epsilon}."
+            f"{rows_of_target['RM;RN'].epsilon}, and guesses by the loss alone give "
+            f"ε ≥ {rows_of_target['O(1)'].epsilon}."
         )
-    return " ".join(said)
+    return " ".join(sentences)
 
 
 # Marker, colour and filling of a number of some kind: bounds are filled.
@@ -342,10 +359,10 @@ def saturation_figure(saturation: Saturation) -> Figure:
 def _plot_saturation(saturation: Saturation, ax: "Axes | None") -> "Axes":
     with house_style():
         ax = new_axes(ax)
-        for line in saturation.c_lb:
-            ax.plot(saturation.examples, line, color=MUTED, linewidth=0.8)
-        means = [spread.mean for spread in saturation.spreads]
-        ax.plot(saturation.examples, means, color=OTHER, marker="o", markersize=3.5)
+        for bounds_of_seed in saturation.c_lb:
+            ax.plot(saturation.examples, bounds_of_seed, color=MUTED, linewidth=0.8)
+        means_over_seeds = [spread.mean for spread in saturation.spreads]
+        ax.plot(saturation.examples, means_over_seeds, color=OTHER, marker="o", markersize=3.5)
         ax.set(xlim=(0, None), ylim=(0, max(0.2, 1.15 * float(np.max(saturation.c_lb)))))
         ax.set(title="c against training data", ylabel="lower bound on c")
         ax.set_xlabel("examples that train the baseline")
@@ -363,7 +380,7 @@ def audits_figure(rows: Sequence[PanoramiaRow]) -> Figure:
     )
 
 
-def _kind(row: PanoramiaRow) -> str:
+def _kind_of_bound(row: PanoramiaRow) -> str:
     if row.epsilon_tilde is not None:
         return "estimate"
     if row.conditional:
@@ -374,17 +391,17 @@ def _kind(row: PanoramiaRow) -> str:
 def _plot_audits(rows: Sequence[PanoramiaRow], ax: "Axes | None") -> "Axes":
     with house_style():
         ax = new_axes(ax)
-        for place, row in enumerate(rows):
-            _draw_row(ax, row, place)
-        targets = [row.target for row in rows]
-        first = [targets.index(name) for name in dict.fromkeys(targets)]
-        ax.set_yticks(first, [targets[place] for place in first])
+        first_row_of_target = dict[str, int]()
+        for row_number, row in enumerate(rows):
+            _draw_row(ax, row, row_number)
+            first_row_of_target.setdefault(row.target, row_number)
+        ax.set_yticks([*first_row_of_target.values()], [*first_row_of_target])
         ax.set(xlabel="ε", ylim=(len(rows) - 0.4, -0.7))
         ax.set_xlim(0, 1.35 * max(0.1, *(one.bound for row in rows for one in row.results)))
         ax.grid(visible=False, axis="y")
-        for kind in dict.fromkeys(map(_kind, rows)):
-            marker, colour, face = _MARKS[kind]
-            ax.plot([], [], marker, color=colour, mfc=face, markersize=6.5, label=kind)
+        for kind in dict.fromkeys(map(_kind_of_bound, rows)):
+            marker, colour, face_colour = _MARKS[kind]
+            ax.plot([], [], marker, color=colour, mfc=face_colour, markersize=6.5, label=kind)
         ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3)
         ax.set_title("All targets, audit by audit")
         plain_words(ax, ax.get_yticklabels())
@@ -395,18 +412,18 @@ def _draw_row(ax: "Axes", row: PanoramiaRow, place: int) -> None:
     """Draw the mean of an audit, the value of each seed, and both in words."""
     spread = row.epsilon_tilde or row.epsilon
     assert spread is not None
-    kind = _kind(row)
-    marker, colour, face = _MARKS[kind]
-    values = [result.bound for result in row.results]
+    kind = _kind_of_bound(row)
+    marker, colour, face_colour = _MARKS[kind]
+    bounds_of_seeds = [result.bound for result in row.results]
     ax.plot([0, spread.mean], [place] * 2, color=RULE, linewidth=0.9)
-    ax.plot(values, [place] * len(values), "|", color=colour, markersize=7)
-    ax.plot(spread.mean, place, marker, color=colour, mfc=face, markersize=6.5)
-    sign = "ε ≥"
+    ax.plot(bounds_of_seeds, [place] * len(bounds_of_seeds), "|", color=colour, markersize=7)
+    ax.plot(spread.mean, place, marker, color=colour, mfc=face_colour, markersize=6.5)
+    relation_sign = "ε ≥"
     if kind == "estimate":
-        sign = "ε̃ ="
+        relation_sign = "ε̃ ="
     ax.annotate(
-        f"{row.audit}: {sign} {spread}",
-        (max(spread.mean, *values), place),
+        f"{row.audit}: {relation_sign} {spread}",
+        (max(spread.mean, *bounds_of_seeds), place),
         color=colour,
         xytext=(9, 0),
         textcoords="offset points",
@@ -416,14 +433,14 @@ def _draw_row(ax: "Axes", row: PanoramiaRow, place: int) -> None:
 
 def loss_figure(losses: Losses) -> Figure:
     """Return the losses of members, generated and real non-members under one of the models."""
-    of = f"“{losses.model}”"
+    model_in_words = f"“{losses.model}”"
     caption = (
         "Training data of the attack. Members with smaller losses than real non-members were "
         "memorised. A difference between generated examples and real non-members is due to the "
         "generator."
     )
     if is_helper(losses.model):
-        of = f"the {losses.model}"
+        model_in_words = f"the {losses.model}"
         caption = (
             "Training data of the baseline. The helper was not trained on audited members. If "
             "generated examples differ from the others, they can be recognised without the target, "
@@ -431,7 +448,10 @@ def loss_figure(losses: Losses) -> Figure:
         )
     name = f"losses of {losses.model}"
     return Figure(
-        name=name, title=f"Losses under {of}", draw=partial(_plot_losses, losses), caption=caption
+        name=name,
+        title=f"Losses under {model_in_words}",
+        draw=partial(_plot_losses, losses),
+        caption=caption,
     )
 
 
@@ -439,11 +459,17 @@ def _plot_losses(losses: Losses, ax: "Axes | None") -> "Axes":
     """Draw Figures 13 and 14 of Kazmi et al. 2024 (arXiv 2402.09477)."""
     with house_style():
         ax = new_axes(ax)
-        looks = ((MEMBER, "-"), (OTHER, "--"), (INK, ":"))
-        for (name, counts), (colour, dashes) in zip(losses.sides.items(), looks, strict=False):
-            shares = counts / max(1, counts.sum())
-            ax.stairs(shares, losses.edges, fill=True, color=colour, alpha=0.15, linewidth=0)
-            ax.stairs(shares, losses.edges, color=colour, linestyle=dashes, label=name)
+        styles_of_sides = ((MEMBER, "-"), (OTHER, "--"), (INK, ":"))
+        for (side_name, counts_in_bins), (colour, line_style) in zip(
+            losses.sides.items(), styles_of_sides, strict=False
+        ):
+            shares_in_bins = counts_in_bins / max(1, counts_in_bins.sum())
+            ax.stairs(
+                shares_in_bins, losses.edges, fill=True, color=colour, alpha=0.15, linewidth=0
+            )
+            ax.stairs(
+                shares_in_bins, losses.edges, color=colour, linestyle=line_style, label=side_name
+            )
         if losses.logarithmic:
             ax.set_xscale("log")
         ax.set(xlim=(float(losses.edges[0]), float(losses.edges[-1])), ylim=(0, None))

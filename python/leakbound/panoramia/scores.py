@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -12,21 +11,28 @@ from leakbound.audits.designs import audit_of
 from leakbound.audits.panoramia.conditional import (
     WIDE,
     PairCorrection,
-    PropensityWords,
     bounds_of_pairs,
+    with_model_words,
 )
 from leakbound.audits.road import Request
 from leakbound.audits.zero_run.game import drawn_in
 from leakbound.audits.zero_run.learning import Learning
 from leakbound.cuts import CutPolicy, KLScan, UnionBound
 from leakbound.errors import OptionError
-from leakbound.panoramia import table
 from leakbound.panoramia.options import Options
+from leakbound.panoramia.table import (
+    Audit,
+    Conditional,
+    NonMembers,
+    PanoramiaRow,
+    Result,
+    Saturation,
+)
 from leakbound.propensity import LogisticPropensity
 from leakbound.results import AuditResult, PanoramiaResult, ZeroRunResult
 
 # Rows of the table, and the correction of each for what examples alone reveal.
-CORRECTIONS: dict[table.Conditional, PairCorrection] = {
+CORRECTIONS: dict[Conditional, PairCorrection] = {
     "Zero-Run, match": "match",
     "Zero-Run, Poisson-binomial": "poisson_binomial",
 }
@@ -43,7 +49,7 @@ class GameScores:
 
     seed: int
     """Of splits, training and coins."""
-    nonmembers: table.NonMembers
+    nonmembers: NonMembers
     """Whom the members were compared with."""
     member: BoolArray
     """The coins, shape (m,): True where the member of a pair is shown. Read-only, as all scores."""
@@ -60,7 +66,7 @@ class GameScores:
 
     @classmethod
     def of(
-        cls, seed: int, nonmembers: table.NonMembers, game: Arrays, targets: Collection[str]
+        cls, seed: int, nonmembers: NonMembers, game: Arrays, targets: Collection[str]
     ) -> "GameScores":
         """Read coins and scores from the outcome of a game."""
         losses: Collection[str] = ()
@@ -84,10 +90,16 @@ class GameScores:
 
     def audit(self, target: str, **options: object) -> PanoramiaResult:
         """Audit one target's scores, with options of `leakbound.audit` chosen without the coins."""
-        known: dict[str, object] = {"member": self.member, "baseline": self.baseline}
-        known |= {"real_nonmembers": self.nonmembers == "real", "seed": self.seed}
-        scores = _of(self.attacks, target)
-        result: PanoramiaResult = audit_of("panoramia", scores, **(known | options))
+        scores_of_attack = _scores_on_target(self.attacks, target)
+        known_options: dict[str, object] = {
+            "member": self.member,
+            "baseline": self.baseline,
+            "real_nonmembers": self.nonmembers == "real",
+            "seed": self.seed,
+        }
+        result: PanoramiaResult = audit_of(
+            "panoramia", scores_of_attack, **(known_options | options)
+        )
         return result
 
     def audit_losses(self, target: str, **options: object) -> AuditResult:
@@ -96,9 +108,9 @@ class GameScores:
             raise OptionError(
                 'losses prove nothing against generated non-members: use games("real")'
             )
-        scores = _of(self.losses, target)
-        known: dict[str, object] = {"member": self.member, "seed": self.seed}
-        result: AuditResult = audit_of("coins", scores, **(known | options))
+        loss_decreases = _scores_on_target(self.losses, target)
+        known_options: dict[str, object] = {"member": self.member, "seed": self.seed}
+        result: AuditResult = audit_of("coins", loss_decreases, **(known_options | options))
         return result
 
     def take(self, rows: IntArray | slice) -> "GameScores":
@@ -115,60 +127,67 @@ class GameScores:
         )
 
 
-def _of(scores: dict[str, FloatArray], target: str) -> FloatArray:
+def _scores_on_target(scores: dict[str, FloatArray], target: str) -> FloatArray:
     if target not in scores:
-        raise OptionError(f"there is no target {target!r}; targets: {', '.join(map(repr, scores))}")
+        known_targets = ", ".join(map(repr, scores))
+        raise OptionError(f"there is no target {target!r}; targets: {known_targets}")
     return scores[target]
 
 
 def audit_all(
-    scores: Sequence[GameScores], shown: Sequence[Learning], options: Options
-) -> tuple[table.PanoramiaRow, ...]:
+    scores: Sequence[GameScores], learnings: Sequence[Learning], options: Options
+) -> tuple[PanoramiaRow, ...]:
     """Audit every target in every way, from the scores of all seeds."""
-    generated, real = (
-        [game for game in scores if game.nonmembers == kind] for kind in ("generated", "real")
-    )
-    level: dict[str, Any] = {"confidence": options.confidence}
-    rows = list[table.PanoramiaRow]()
+    generated = [game for game in scores if game.nonmembers == "generated"]
+    real = [game for game in scores if game.nonmembers == "real"]
+    confidence = options.confidence
+    cuts: CutPolicy | None = options.cuts
+    if cuts == KLScan():
+        cuts = None  # the default, which whoever audits these scores again need not name
+    rows = list[PanoramiaRow]()
 
-    def add(target: str, audit: table.Audit, results: Iterable[table.Result]) -> None:
-        rows.append(table.PanoramiaRow(target=target, audit=audit, results=tuple(results)))
+    def add(target: str, audit: Audit, results: Iterable[Result]) -> None:
+        rows.append(PanoramiaRow(target=target, audit=audit, results=tuple(results)))
 
     for target in generated[0].attacks:
         # 1. Members against generated non-members, by the policy and by the paper's union bound.
-        cuts: CutPolicy | None = options.cuts
-        if cuts == KLScan():
-            cuts = None  # the default, which whoever audits these scores again need not name
-        first = level | {"cuts": cuts}
-        add(target, "PANORAMIA", (game.audit(target, **first) for game in generated))
-        scan = level | {"cuts": options.cuts}
+        estimates = [game.audit(target, confidence=confidence, cuts=cuts) for game in generated]
+        add(target, "PANORAMIA", estimates)
         if options.union:
-            union = level | {"cuts": UnionBound()}
-            add(target, "PANORAMIA, union", (game.audit(target, **union) for game in generated))
+            add(
+                target,
+                "PANORAMIA, union",
+                [
+                    game.audit(target, confidence=confidence, cuts=UnionBound())
+                    for game in generated
+                ],
+            )
         # 2. Zero-Run, twice on the same confidence set.
-        if shown:
+        if learnings:
             bounds_of_seeds = [
                 bounds_of_pairs(
                     game.attacks[target],
                     member=game.member,
                     learning=learning,
-                    request=Request(confidence=options.confidence, seed=game.seed),
+                    request=Request(confidence=confidence, seed=game.seed),
                     corrections=CORRECTIONS.values(),
                 )
-                for game, learning in zip(generated, shown, strict=True)
+                for game, learning in zip(generated, learnings, strict=True)
             ]
             for audit, results in zip(CORRECTIONS, zip(*bounds_of_seeds, strict=True), strict=True):
                 add(target, audit, withheld_together(results))
         # 3. Members against real non-members: with the attack, and with the losses alone.
         if real:
-            add(target, "RM;RN", (game.audit(target, **scan) for game in real))
-            add(target, "O(1)", (game.audit_losses(target, **level) for game in real))
+            add(
+                target,
+                "RM;RN",
+                [game.audit(target, confidence=confidence, cuts=options.cuts) for game in real],
+            )
+            add(target, "O(1)", [game.audit_losses(target, confidence=confidence) for game in real])
     return tuple(rows)
 
 
-def saturation_of(
-    games: Sequence[Arrays], sizes: Sequence[int], options: Options
-) -> table.Saturation:
+def saturation_of(games: Sequence[Arrays], sizes: Sequence[int], options: Options) -> Saturation:
     """Audit the further baselines, of so many training pairs, as the baseline is."""
     bounds = []
     for seed, game in zip(options.seeds, games, strict=True):
@@ -177,7 +196,7 @@ def saturation_of(
         rankings = [*(game[f"baseline-{size}"] for size in sizes[:-1]), game["baseline"]]
         results = [audit_of("panoramia", x, baseline=x, seed=seed, **known) for x in rankings]
         bounds.append(np.array([result.c_lb for result in results]))
-    return table.Saturation(examples=2 * np.array(sizes, dtype=np.int64), c_lb=tuple(bounds))
+    return Saturation(examples=2 * np.array(sizes, dtype=np.int64), c_lb=tuple(bounds))
 
 
 def withheld_together(results: tuple[ZeroRunResult, ...]) -> tuple[ZeroRunResult, ...]:
@@ -191,12 +210,6 @@ def withheld_together(results: tuple[ZeroRunResult, ...]) -> tuple[ZeroRunResult
         else:
             withheld.append(replace(result, bound=0.0, reason=_OTHER_SEED, withheld=True))
     return tuple(withheld)
-
-
-_OF_BASELINE = PropensityWords.of(
-    model="logistic regression on the baseline's score",
-    learnt_from="the validation part and the coins of the test part",
-)
 
 
 def shown_of(game: Arrays, features: FloatArray, *, seed: int) -> Learning:
@@ -219,7 +232,11 @@ def shown_of(game: Arrays, features: FloatArray, *, seed: int) -> Learning:
         reference=(validation_column, validation_member),
         guide=fitted.log_odds(audited_column),
     )
-    return _OF_BASELINE.put_into(learning)
+    return with_model_words(
+        learning,
+        model="logistic regression on the baseline's score",
+        learnt_from="the validation part and the coins of the test part",
+    )
 
 
 def in_deviations(scores: FloatArray, validation_scores: FloatArray) -> FloatArray:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from leakbound._base.files import Arrays, Checkpoints, digest
 from leakbound._base.streams import Purpose
 from leakbound.errors import InputError, InputTypeError, OptionError
 from leakbound.generators import check_duplicates, split_members
-from leakbound.panoramia.examples import Examples, pair_of
+from leakbound.panoramia.examples import Examples, inputs_and_labels
 from leakbound.panoramia.frames import Frames, classes_of
 from leakbound.panoramia.game import LEAST, Parts, Side, play
 from leakbound.panoramia.losses import helper_name, loss_decrease, losses_of
@@ -32,6 +32,11 @@ if TYPE_CHECKING:
 
 # Called with what is being done and the share of the work done so far, from 0 to 1.
 Progress: TypeAlias = Callable[[str, float], None]
+# Members, generated examples and real non-members, and the same with outputs of models.
+ExamplesOfSides: TypeAlias = Mapping[str, Examples]
+Sides: TypeAlias = Mapping[str, Side]
+# Outcomes by seed and by the kind of non-members.
+Games: TypeAlias = dict[tuple[int, NonMembers], Arrays]
 
 
 def run(
@@ -103,18 +108,18 @@ def run(
         models |= model
     else:
         models["target"] = model
-    tables = _Tables.of(members, nonmembers, options.inputs, models)
-    data = tables.examples(members, "members")
-    real = None
+    tables_and_labels = _TablesAsNumbers.of(members, nonmembers, options.inputs, models)
+    member_examples = tables_and_labels.examples(members, "members")
+    nonmember_examples = None
     if nonmembers is not None:
-        real = tables.examples(nonmembers, "nonmembers")
-    if tables.frames is not None:
-        generator = tables.frames.with_categorical_columns(generator)
-        options = replace(options, inputs=tables.frames.inputs)
-    generator_rows = _generator_rows(
+        nonmember_examples = tables_and_labels.examples(nonmembers, "nonmembers")
+    if tables_and_labels.frames is not None:
+        generator = tables_and_labels.frames.with_categorical_columns(generator)
+        options = replace(options, inputs=tables_and_labels.frames.inputs)
+    rows_of_generator_members = _generator_rows(
         generator,
         options=options,
-        members=len(data),
+        members=len(member_examples),
         ids=ids,
         documents=documents,
         generator_ids=generator_ids,
@@ -122,36 +127,43 @@ def run(
     options = replace(options, device=device_for(options.device, models.values()))
     study = _Study(
         models=models,
-        members=data,
-        generator_rows=generator_rows,
+        members=member_examples,
+        generator_rows=rows_of_generator_members,
         generator=generator,
         options=options,
-        nonmembers=real,
+        nonmembers=nonmember_examples,
         initial=initial,
-        tick=_Ticks(progress),
-        tables=tables,
+        tick=_RunProgress(progress),
+        tables=tables_and_labels,
     )
     study.check()
-    store = Checkpoints(folder=checkpoints, made_of=study.ingredients())
+    phases = Checkpoints(folder=checkpoints, made_of=study.ingredients())
     # 2. Non-members are generated.
-    generated = store.phase("generated", study.generate)
-    samples = Examples(x=generated["x"], y=generated.get("y"), classes=tables.classes)
-    examples = study.compared(samples)
-    # 3. Helpers learn; they and the models are asked of every example.
-    answers: Arrays = {}
+    generated_arrays = phases.phase("generated", study.generate)
+    generated_examples = Examples(
+        x=generated_arrays["x"], y=generated_arrays.get("y"), classes=tables_and_labels.classes
+    )
+    compared_examples = study.compared(generated_examples)
+    # 3. Helpers are trained; every example is scored by them and by the models.
+    model_outputs: Arrays = {}
     for index, helper in enumerate(options.helpers):
-        ask = partial(study.ask_helper, index, helper, samples, examples)
-        answers |= store.phase(f"helper-{index}", ask)
-    answers |= store.phase("targets", partial(study.ask_models, examples))
+        score_examples = partial(
+            study.helper_outputs, index, helper, generated_examples, compared_examples
+        )
+        model_outputs |= phases.phase(f"helper-{index}", score_examples)
+    score_examples = partial(study.target_outputs, compared_examples)
+    model_outputs |= phases.phase("targets", score_examples)
     # 4. For each seed, members are told from generated and from real non-members.
-    sides = {name: study.side(name, part, answers) for name, part in examples.items()}
-    games = study.games(store, sides)
+    sides = {}
+    for side_name, examples in compared_examples.items():
+        sides[side_name] = study.side(side_name, examples, model_outputs)
+    games_of_seeds = study.games(phases, sides)
     # 5. Every model is audited in every way.
-    return study.report(games, sides, answers)
+    return study.report(games_of_seeds, sides, model_outputs)
 
 
 @dataclass(frozen=True, eq=False)
-class _Tables:
+class _TablesAsNumbers:
     """How frames and labels that are words become numbers: None where they are numbers."""
 
     frames: Frames | None
@@ -164,33 +176,31 @@ class _Tables:
         nonmembers: object,
         inputs: Callable[[AnyArray], AnyArray] | None,
         models: Mapping[str, Target],
-    ) -> _Tables:
+    ) -> _TablesAsNumbers:
         """Settle it by all examples; networks are given a table of numbers as it is."""
         from torch import nn
 
-        given_tables = []
-        given_labels = []
-        for examples in (members, nonmembers):
-            if examples is not None:
-                table, labels = pair_of(examples)
-                given_tables.append(table)
-                given_labels.append(labels)
-        frames = Frames.of(given_tables, inputs)
+        given_examples = [members]
+        if nonmembers is not None:
+            given_examples.append(nonmembers)
+        tables_and_labels = [inputs_and_labels(examples) for examples in given_examples]
+        tables_of_inputs, class_labels = zip(*tables_and_labels, strict=True)
+        frames = Frames.of(tables_of_inputs, inputs)
         has_network = any(isinstance(model, nn.Module) for model in models.values())
         takes_numbers = has_network or inputs is not None
         if frames is not None and frames.plain and takes_numbers:
             frames = None
-        return cls(frames=frames, classes=classes_of(given_labels))
+        return cls(frames=frames, classes=classes_of(class_labels))
 
     def examples(self, data: object, name: str) -> Examples:
         """Read members or non-members."""
-        table, labels = pair_of(data)
+        table, labels = inputs_and_labels(data)
         if self.frames is not None:
             table = self.frames.encoded(table)
         return Examples.read((table, labels), name, self.classes)
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         """What numbers stand for."""
         classes = "numbers"
         if self.classes is not None:
@@ -198,7 +208,7 @@ class _Tables:
         return f"{self.frames}; {classes}"
 
 
-class _Ticks:
+class _RunProgress:
     """Counts steps and reports the share of them done."""
 
     def __init__(self, progress: Progress | None) -> None:
@@ -209,7 +219,8 @@ class _Ticks:
     def __call__(self, what: str) -> None:
         """Say that a step begins."""
         if self._progress is not None:
-            self._progress(what, min(1.0, self._done / self.total))
+            share_of_work = min(1.0, self._done / self.total)
+            self._progress(what, share_of_work)
         self._done += 1
 
 
@@ -224,54 +235,67 @@ class _Study:
     options: Options
     nonmembers: Examples | None
     initial: Target | None
-    tick: _Ticks
-    tables: _Tables
+    tick: _RunProgress
+    tables: _TablesAsNumbers
 
     def check(self) -> None:
         """Check models, sizes and what helpers need."""
         options = self.options
-        others = self.nonmembers
+        real_nonmembers = self.nonmembers
+        generator_members = self.generator_rows.size
         if not self.models:
             raise OptionError("model must be a trained model, or several by name; got none")
-        if others is None and self.helped_by("real"):
+        if real_nonmembers is None and self.helped_by("real"):
             raise OptionError("a helper trained on real non-members needs some: pass nonmembers")
-        if others is not None:
-            self.members.check_alike(others, "nonmembers")
-        for pairs in (self.audited.size, len(self.held_out or self.members)):
-            self.parts.within(pairs).check()
-        if self.helped_by("members") and self.generator_rows.size < LEAST:
-            few = f"needs at least {LEAST} of them, got {self.generator_rows.size}"
-            raise OptionError(f"a helper trained on members of the generator {few}")
+        if real_nonmembers is not None:
+            self.members.check_alike(real_nonmembers, "nonmembers")
+        self.parts.check()
+        if self.held_out is not None:
+            self.parts.within(len(self.held_out)).check()
+        if self.helped_by("members") and generator_members < LEAST:
+            raise OptionError(
+                f"a helper trained on members of the generator needs at least {LEAST} of them, got "
+                f"{generator_members}"
+            )
         helper_epochs = sum(helper.epochs for helper in options.helpers)
-        nonmember_kinds = 2  # generated non-members, and real ones
-        if others is None:
-            nonmember_kinds = 1
-        fits_of_kind = 1 + len(self.models)
-        fits_of_seed = nonmember_kinds * fits_of_kind + len(options.saturation)
-        all_fits = len(options.seeds) * fits_of_seed
-        self.tick.total = 2 + len(self.models) + helper_epochs + all_fits
+        # A baseline and an attack on each model, for each kind of non-members.
+        attacks_of_kind = 1 + len(self.models)
+        attacks_of_all_kinds = len(self.nonmember_kinds) * attacks_of_kind
+        attacks_of_seed = attacks_of_all_kinds + len(options.saturation)
+        attacks_of_all_seeds = len(options.seeds) * attacks_of_seed
+        self.tick.total = 2 + len(self.models) + helper_epochs + attacks_of_all_seeds
 
     @property
     def audited(self) -> IntArray:
         """Rows of the members that did not train the generator."""
-        return np.setdiff1d(np.arange(len(self.members)), self.generator_rows)
+        all_rows = np.arange(len(self.members))
+        return np.setdiff1d(all_rows, self.generator_rows)
+
+    @property
+    def nonmember_kinds(self) -> tuple[NonMembers, ...]:
+        """The kinds of non-members that members are compared with."""
+        if self.nonmembers is None:
+            return ("generated",)
+        return ("generated", "real")
 
     @property
     def parts(self) -> Parts:
         """Sizes of the parts of a game."""
         _, train_share, validation_share = self.options.shares
-        train = round(train_share * len(self.members))
-        validation = round(validation_share * len(self.members))
-        test = self.audited.size - train - validation
-        return Parts(train=train, validation=validation, test=test)
+        member_count = len(self.members)
+        train_pairs = round(train_share * member_count)
+        validation_pairs = round(validation_share * member_count)
+        test_pairs = self.audited.size - train_pairs - validation_pairs
+        return Parts(train=train_pairs, validation=validation_pairs, test=test_pairs)
 
     @property
     def held_out(self) -> Examples | None:
         """Non-members that did not train a helper: the second half, if there is one."""
-        if self.nonmembers is None or not self.helped_by("real"):
-            return self.nonmembers
-        half = len(self.nonmembers) // 2
-        return self.nonmembers.take(slice(half, None))
+        real_nonmembers = self.nonmembers
+        if real_nonmembers is None or not self.helped_by("real"):
+            return real_nonmembers
+        half = len(real_nonmembers) // 2
+        return real_nonmembers.take(slice(half, None))
 
     def compared(self, samples: Examples) -> dict[str, Examples]:
         """Return the examples that are told apart: members, generated ones, and real ones."""
@@ -289,158 +313,157 @@ class _Study:
 
     def words(self) -> dict[str, str]:
         """Return every option in words."""
-        words = {"generator": _words(self.generator)}
+        options_in_words = {"generator": _option_in_words(self.generator)}
         for option in fields(self.options):
             value = getattr(self.options, option.name)
-            words[option.name] = _words(value)
-        return words
+            options_in_words[option.name] = _option_in_words(value)
+        return options_in_words
 
     def ingredients(self) -> dict[str, str]:
         """Return what the outcome depends on, in words and digests."""
         from leakbound.panoramia.models.target import fingerprint
 
-        others = self.nonmembers
+        real_nonmembers = self.nonmembers
         models = {**self.models, "": self.initial}
         fingerprints = []
         for name, model in models.items():
             if model:
                 fingerprints.append(f"{name}:{fingerprint(model)}")
-        nonmembers = "none"
-        if others is not None:
-            nonmembers = digest(others.x, others.y)
+        digest_of_nonmembers = "none"
+        if real_nonmembers is not None:
+            digest_of_nonmembers = digest(real_nonmembers.x, real_nonmembers.y)
         return {
             **self.words(),
-            "tables": self.tables.said,
+            "tables": self.tables.description,
             "members": digest(self.members.x, self.members.y, self.generator_rows),
-            "nonmembers": nonmembers,
+            "nonmembers": digest_of_nonmembers,
             "models": " ".join(fingerprints),
         }
 
     def generate(self) -> Arrays:
         """Fit the generator, and draw what the audit and the helper need."""
         self.tick("fitting the generator")
-        generator = self.generator
-        sampler: Sampler
-        if hasattr(generator, "fit"):
-            training = self.members.take(self.generator_rows)
-            sampler = generator.fit(training.x, training.y)
-        else:
-            sampler = generator
-        needed = self.parts.all
+        sampler: Any = self.generator
+        if hasattr(sampler, "fit"):
+            generator_members = self.members.take(self.generator_rows)
+            sampler = sampler.fit(generator_members.x, generator_members.y)
+        samples_needed = self.parts.all
         if self.helped_by("generated"):
-            needed += self.options.helper_examples or len(self.members)
-        seed = Purpose.RUN_SAMPLES.derived(self.options.seeds[0], bits=32)
-        drawn = sampler.sample(needed, seed=seed)
-        values: object = drawn.values
-        if drawn.labels is not None:
-            values = drawn.values, drawn.labels
-        samples = Examples.read(values, "the generator")
-        if self.tables.frames is not None:
-            self.members.check_alike(replace(samples, classes=None), "the generator's samples")
-            samples = replace(samples, x=self.tables.frames.written(samples.x))
+            samples_needed += self.options.helper_examples or len(self.members)
+        seed_of_samples = Purpose.RUN_SAMPLES.derived(self.options.seeds[0], bits=32)
+        drawn_samples = sampler.sample(samples_needed, seed=seed_of_samples)
+        values_and_labels = (drawn_samples.values, drawn_samples.labels)
+        samples = Examples.read(values_and_labels, "the generator")
         self.members.check_alike(samples, "the generator's samples")
-        if len(samples) != needed:
-            raise InputError(f"the generator returned {len(samples)} samples instead of {needed}")
+        values = samples.x
+        if self.tables.frames is not None:
+            values = self.tables.frames.written(values)
+        if len(values) != samples_needed:
+            raise InputError(
+                f"the generator returned {len(values)} samples instead of {samples_needed}"
+            )
         # The target may have learnt a copy of a member.
-        check_duplicates(samples.x, self.members.x)
-        generated = {"x": samples.x}
+        check_duplicates(values, self.members.x)
+        generated = {"x": values}
         if samples.y is not None:
             generated["y"] = samples.y
         return generated
 
-    def ask_helper(
-        self, index: int, helper: Helper, samples: Examples, sides: Mapping[str, Examples]
+    def helper_outputs(
+        self,
+        index: int,
+        helper: Helper,
+        samples: Examples,
+        compared_examples: ExamplesOfSides,
     ) -> Arrays:
-        """Train a helper, and ask it of every example."""
+        """Train a helper, and score every example with it."""
         from leakbound.panoramia.models.target import signals, train
 
         # Samples beyond those that are audited.
-        training = samples.take(slice(self.parts.all, None))
+        training_examples = samples.take(slice(self.parts.all, None))
         if helper.trained_on == "members":
             order_rng = Purpose.HELPER_LESSON.rng(self.options.seeds[0])
             shuffled_rows = order_rng.permutation(self.generator_rows)
-            training = self.members.take(shuffled_rows)
+            training_examples = self.members.take(shuffled_rows)
         if helper.trained_on == "real" and self.nonmembers is not None:
             half = len(self.nonmembers) // 2
-            training = self.nonmembers.take(slice(half))
+            training_examples = self.nonmembers.take(slice(half))
         inputs = self.options.inputs
-        device = self.options.device or "cpu"
         model = train(
             helper,
             target=next(iter(self.models.values())),
-            examples=training,
+            examples=training_examples,
             inputs=inputs,
             seed=index,
             progress=self.tick,
-            device=device,
+            device=self.options.device or "cpu",
         )
-        return {
-            f"{helper_name(index)} {name}": signals(model, examples=examples, inputs=inputs)
-            for name, examples in sides.items()
-        }
+        helper_outputs: Arrays = {}
+        for side_name, examples in compared_examples.items():
+            key = f"{helper_name(index)} {side_name}"
+            helper_outputs[key] = signals(model, examples=examples, inputs=inputs)
+        return helper_outputs
 
-    def ask_models(self, sides: Mapping[str, Examples]) -> Arrays:
+    def target_outputs(self, compared_examples: ExamplesOfSides) -> Arrays:
         """Score every example with every model; those of O(1) with the untrained one too."""
         from leakbound.panoramia.models.target import signals
 
-        answers: Arrays = {}
+        inputs = self.options.inputs
+        target_outputs: Arrays = {}
         for target, model in self.models.items():
             self.tick(f"asking {target}")
-            for name, examples in sides.items():
-                answers[f"target {target} {name}"] = signals(
-                    model, examples=examples, inputs=self.options.inputs
-                )
-        if self.initial is not None and "real" in sides:
-            for name in ("members", "real"):
-                answers[f"initial {name}"] = signals(
-                    self.initial, examples=sides[name], inputs=self.options.inputs
-                )
-        return answers
+            for side_name, examples in compared_examples.items():
+                key = f"target {target} {side_name}"
+                target_outputs[key] = signals(model, examples=examples, inputs=inputs)
+        if self.initial is not None and "real" in compared_examples:
+            for side_name in ("members", "real"):
+                examples = compared_examples[side_name]
+                key = f"initial {side_name}"
+                target_outputs[key] = signals(self.initial, examples=examples, inputs=inputs)
+        return target_outputs
 
-    def side(self, name: str, examples: Examples, answers: Arrays) -> Side:
-        """Put examples and answers about them together."""
-        target_outputs = {target: answers[f"target {target} {name}"] for target in self.models}
-        helper_outputs = [
-            answers[f"{helper_name(index)} {name}"] for index, _ in enumerate(self.options.helpers)
-        ]
-        if helper_outputs:
-            helper = np.stack(helper_outputs, axis=1)
-        else:
-            # Without a helper, the baseline sees no model.
-            first_outputs = next(iter(target_outputs.values()))
-            helper = first_outputs[:, None][:, :0]
-        initial_outputs = answers.get(f"initial {name}")
-        falls = {}
-        targets = {}
-        for target, outputs in target_outputs.items():
-            falls[target] = loss_decrease(outputs, initial_outputs)
-            targets[target] = outputs[:, None]
-        return Side(examples=examples, helper=helper, targets=targets, falls=falls)
+    def side(self, side_name: str, examples: Examples, model_outputs: Arrays) -> Side:
+        """Put examples and what models say about them together."""
+        initial_outputs = model_outputs.get(f"initial {side_name}")
+        loss_decreases = {}
+        target_signals = {}
+        for target in self.models:
+            outputs_of_target = model_outputs[f"target {target} {side_name}"]
+            loss_decreases[target] = loss_decrease(outputs_of_target, initial_outputs)
+            target_signals[target] = outputs_of_target[:, None]
+        # Without a helper, the baseline sees no model.
+        no_signals = next(iter(target_signals.values()))[:, :0]
+        helper_signals = [no_signals]
+        for index, _ in enumerate(self.options.helpers):
+            outputs_of_helper = model_outputs[f"{helper_name(index)} {side_name}"]
+            helper_signals.append(outputs_of_helper[:, None])
+        return Side(
+            examples=examples,
+            helper=np.concatenate(helper_signals, axis=1),
+            targets=target_signals,
+            falls=loss_decreases,
+        )
 
-    def games(
-        self, store: Checkpoints, sides: Mapping[str, Side]
-    ) -> dict[tuple[int, NonMembers], Arrays]:
+    def games(self, phases: Checkpoints, sides: Sides) -> Games:
         """Play the games of each seed, or take them from a run before."""
-        kinds: tuple[NonMembers, ...] = ("generated", "real")
-        if self.nonmembers is None:
-            kinds = ("generated",)
-        played = {}
+        games_played: Games = {}
         for seed in self.options.seeds:
-            for others in kinds:
-                game = partial(self.play, seed, others, sides)
-                played[seed, others] = store.phase(f"game-{seed}-{others}", game)
-        return played
+            for nonmember_kind in self.nonmember_kinds:
+                game = partial(self.play, seed, nonmember_kind, sides)
+                outcome = phases.phase(f"game-{seed}-{nonmember_kind}", game)
+                games_played[seed, nonmember_kind] = outcome
+        return games_played
 
-    def play(self, seed: int, others: NonMembers, sides: Mapping[str, Side]) -> Arrays:
+    def play(self, seed: int, nonmember_kind: NonMembers, sides: Sides) -> Arrays:
         """Play one game; how c grows is asked of generated non-members alone."""
         sizes: tuple[int, ...] = ()
-        if others == "generated":
+        if nonmember_kind == "generated":
             sizes = self.sizes()
-        parts = self.parts.within(len(sides[others]))
+        nonmembers = sides[nonmember_kind]
         return play(
             members=sides["members"],
-            others=sides[others],
-            parts=parts,
+            nonmembers=nonmembers,
+            parts=self.parts.within(len(nonmembers)),
             sizes=sizes,
             options=self.options,
             seed=seed,
@@ -450,29 +473,29 @@ class _Study:
     def sizes(self) -> tuple[int, ...]:
         """Return the pairs that further baselines learn from."""
         training_pairs = self.parts.train
-        sizes = set[int]()
-        for share in self.options.saturation:
-            size = max(LEAST, round(share * training_pairs))
+        smaller_sizes = set[int]()
+        for training_share in self.options.saturation:
+            size = max(LEAST, round(training_share * training_pairs))
             if size < training_pairs:
-                sizes.add(size)
-        return tuple(sorted(sizes))
+                smaller_sizes.add(size)
+        return tuple(sorted(smaller_sizes))
 
     def report(
         self,
-        games: Mapping[tuple[int, NonMembers], Arrays],
-        sides: Mapping[str, Side],
-        answers: Arrays,
+        games: Games,
+        sides: Sides,
+        model_outputs: Arrays,
     ) -> PanoramiaReport:
         """Audit every model in every way."""
         options = self.options
         scores = tuple(GameScores.of(*key, game, self.models) for key, game in games.items())
-        generated = [games[seed, "generated"] for seed in options.seeds]
-        shown = []
+        generated_games = [games[seed, "generated"] for seed in options.seeds]
+        learnings = []
         if options.conditional:
-            shown = self.shown(generated, sides)
-        rows = audit_all(scores, shown=shown, options=options)
+            learnings = self.learnings(generated_games, sides)
+        rows = audit_all(scores, learnings=learnings, options=options)
         sizes = (*self.sizes(), self.parts.train)
-        saturation = saturation_of(generated, sizes=sizes, options=options)
+        saturation = saturation_of(generated_games, sizes=sizes, options=options)
         return PanoramiaReport(
             rows=rows,
             saturation=saturation,
@@ -480,21 +503,20 @@ class _Study:
             sizes={"generator": self.generator_rows.size, **vars(self.parts)},
             options=self.words(),
             warnings=tuple(warnings_of(rows, saturation)),
-            losses=tuple(losses_of(answers, self.models)),
+            losses=tuple(losses_of(model_outputs, self.models)),
             scores=scores,
         )
 
-    def shown(self, games: Sequence[Arrays], sides: Mapping[str, Side]) -> list[Learning]:
+    def learnings(self, games: Sequence[Arrays], sides: Sides) -> list[Learning]:
         """Return what is known of the audited examples of each game without a target."""
-        members = sides["members"].table
-        others = sides["generated"].table
+        table_of_members = sides["members"].table
+        table_of_generated = sides["generated"].table
         learnings = []
         for game in games:
-            shows_member = game["coins"][:, None]
-            member_table = members[game["rows"]]
-            other_table = others[game["others"]]
-            shown_table = np.where(shows_member, member_table, other_table)
-            learnings.append(shown_of(game, shown_table, seed=self.options.seeds[0]))
+            member_rows = table_of_members[game["rows"]]
+            generated_rows = table_of_generated[game["others"]]
+            shown_rows = np.where(game["coins"][:, None], member_rows, generated_rows)
+            learnings.append(shown_of(game, shown_rows, seed=self.options.seeds[0]))
         return learnings
 
 
@@ -509,27 +531,34 @@ def _generator_rows(
     """Return the rows of the members that train the generator."""
     if not (hasattr(generator, "fit") or hasattr(generator, "sample")):
         raise InputTypeError(f"generator must have a method fit or sample, got {generator!r}")
-    labels: AnyArray = np.arange(members)
+    member_ids: AnyArray = np.arange(members)
     if ids is not None:
-        labels = vector(ids, name="ids", kinds="biufSU")
-    check_length(labels, examples=members, name="ids")
-    check_ids(labels, np.ones(members, dtype=np.bool_))
+        member_ids = vector(ids, name="ids", kinds="biufSU")
+    check_length(member_ids, examples=members, name="ids")
+    check_ids(member_ids, np.ones(members, dtype=np.bool_))
     if generator_ids is not None:
-        chosen = vector(generator_ids, name="generator_ids", kinds="biufSU")
-        unknown = np.setdiff1d(chosen, labels)
-        if unknown.size:
-            raise OptionError(f"generator_ids has {unknown[0]!r}, which is not the id of a member")
-        return np.flatnonzero(np.isin(labels, chosen))
+        chosen_ids = vector(generator_ids, name="generator_ids", kinds="biufSU")
+        unknown_ids = np.setdiff1d(chosen_ids, member_ids)
+        if unknown_ids.size:
+            raise OptionError(
+                f"generator_ids has {unknown_ids[0]!r}, which is not the id of a member"
+            )
+        return np.flatnonzero(np.isin(member_ids, chosen_ids))
     if not hasattr(generator, "fit"):
         raise OptionError(
             "the generator is fitted already: pass generator_ids, ids of what it learnt from"
         )
-    shares = {"generator": options.shares[0], "audit": 1 - options.shares[0]}
-    seed = options.seeds[0]
-    return split_members(members, shares=shares, documents=documents, seed=seed)["generator"]
+    generator_share, *_ = options.shares
+    parts = split_members(
+        members,
+        shares={"generator": generator_share, "audit": 1 - generator_share},
+        documents=documents,
+        seed=options.seeds[0],
+    )
+    return parts["generator"]
 
 
-def _words(value: object) -> str:
+def _option_in_words(value: object) -> str:
     """Name an option by its value, without the place in memory that a repr may hold."""
     if callable(value) and hasattr(value, "__qualname__"):
         return f"{value.__module__}.{value.__qualname__}"

@@ -66,12 +66,15 @@ class Spread:
         2.00 ± 2.48
         """
         mean = float(np.mean(values))
-        if len(values) == 1:
+        seed_count = len(values)
+        if seed_count == 1:
             return cls(mean=mean, half_width=None)
         from scipy.special import stdtrit
 
-        error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
-        return cls(mean=mean, half_width=float(stdtrit(len(values) - 1, 0.975)) * error)
+        standard_deviation = float(np.std(values, ddof=1))
+        standard_error = standard_deviation / math.sqrt(seed_count)
+        t_quantile = float(stdtrit(seed_count - 1, 0.975))
+        return cls(mean=mean, half_width=t_quantile * standard_error)
 
     def __str__(self) -> str:
         if self.half_width is None:
@@ -161,10 +164,10 @@ class Saturation:
     @property
     def growth(self) -> float:
         """Mean gain of c_lb from the last step to the whole training data; 0 with one size."""
-        table = np.stack(self.c_lb)
-        if table.shape[1] > 1:
-            return float((table[:, -1] - table[:, -2]).mean())
-        return 0.0
+        gains = np.diff(np.stack(self.c_lb), axis=1)
+        if not gains.size:
+            return 0.0
+        return float(gains[:, -1].mean())
 
 
 def estimate(row: PanoramiaRow) -> float:
@@ -174,19 +177,21 @@ def estimate(row: PanoramiaRow) -> float:
     return row.epsilon_tilde.mean
 
 
-def largest(rows: Sequence[PanoramiaRow]) -> PanoramiaRow:
+def row_of_largest_estimate(rows: Sequence[PanoramiaRow]) -> PanoramiaRow:
     """Return the row of the target with the largest estimate."""
     return max((row for row in rows if row.audit == "PANORAMIA"), key=estimate)
 
 
 def note_of(rows: Sequence[PanoramiaRow]) -> str:
     """Return what the numbers of the table mean."""
-    audits = dict.fromkeys(row.audit for row in rows)
-    defined = (DEFINITIONS[audit] for audit in audits if audit in DEFINITIONS)
-    conditional = []
+    sentences = [NOTE]
+    audits_of_rows = {row.audit for row in rows}
+    for audit, definition in DEFINITIONS.items():
+        if audit in audits_of_rows:
+            sentences.append(definition)
     if any(row.conditional for row in rows):
-        conditional = [CONDITION]
-    return " ".join([NOTE, *defined, *conditional])
+        sentences.append(CONDITION)
+    return " ".join(sentences)
 
 
 def warnings_of(rows: tuple[PanoramiaRow, ...], saturation: Saturation) -> Iterator[str]:
@@ -199,8 +204,9 @@ def warnings_of(rows: tuple[PanoramiaRow, ...], saturation: Saturation) -> Itera
             "smaller"
         )
     first = {row.audit: row.estimates for row in reversed(rows)}
-    pairs = [(result.c_lb, result.baseline.ceiling) for result in first["PANORAMIA"]]
-    c_lb, ceiling = (float(x) for x in np.mean(pairs, axis=0))
+    estimates = first["PANORAMIA"]
+    c_lb = float(np.mean([result.c_lb for result in estimates]))
+    ceiling = float(np.mean([result.baseline.ceiling for result in estimates]))
     if c_lb > FAR:
         yield (
             f"members and generated examples can be distinguished without the model (mean c_lb = "

@@ -128,9 +128,10 @@ class Game:
 
 def tossed(purpose: Purpose, m: int, seed: int) -> tuple[np.random.Generator, BoolArray]:
     """Return the generator of a game of m examples, and the fair coins that it tossed first."""
-    game_rng = purpose.rng(integer(seed, name="seed", least=0))
-    m = integer(m, name="m", least=1, most=MOST_EXAMPLES)
-    member = game_rng.random(m) < 0.5
+    checked_seed = integer(seed, name="seed", least=0)
+    examples = integer(m, name="m", least=1, most=MOST_EXAMPLES)
+    game_rng = purpose.rng(checked_seed)
+    member = game_rng.random(examples) < 0.5
     return game_rng, member
 
 
@@ -181,8 +182,8 @@ def gaussian(m: int, mu: float, *, seed: int) -> Game:
     """
     game_rng, member = tossed(Purpose.GAUSSIAN_GAME, m=m, seed=seed)
     mu = real(mu, name="mu", least=0, below=math.inf)
-    signal_means = np.where(member, mu / 2, -mu / 2)
-    scores = signal_means + game_rng.normal(size=m)
+    means_of_scores = np.where(member, mu / 2, -mu / 2)
+    scores = means_of_scores + game_rng.normal(size=m)
     return Game(scores=scores, member=member, truth=mu, parameter="mu")
 
 
@@ -224,8 +225,8 @@ def mixture(m: int, mu: float = 1.0, *, dependence: float = 0.95, seed: int) -> 
     common_normal = game_rng.normal()
     independent_normals = game_rng.normal(size=m)
     common_part = math.sqrt(reliability_correlation) * common_normal
-    own_parts = math.sqrt(1 - reliability_correlation) * independent_normals
-    reliabilities = np.abs(mu / 2 + common_part + own_parts)
+    independent_parts = math.sqrt(1 - reliability_correlation) * independent_normals
+    reliabilities = np.abs(mu / 2 + common_part + independent_parts)
     is_truthful_report = game_rng.random(m) * (1 + np.exp(-mu * reliabilities)) < 1
     scores = np.where(member == is_truthful_report, reliabilities, -reliabilities)
     return Game(scores=scores, member=member, truth=mu, parameter="mu")
@@ -268,14 +269,16 @@ def randomized_response(
     epsilon = real(epsilon, name="epsilon", least=0, below=math.inf)
     plain_truth_probability = real(delta, name="delta", least=0, below=1)
     reported_share = real(fraction, name="fraction", above=0, most=1)
-    is_reported = game_rng.permutation(m) < math.ceil(reported_share * m)
-    is_plain_truth = is_reported & (game_rng.random(m) < plain_truth_probability)
+    is_reported_example = game_rng.permutation(m) < math.ceil(reported_share * m)
+    is_plain_truth = is_reported_example & (game_rng.random(m) < plain_truth_probability)
     is_truthful_report = game_rng.random(m) * (1 + math.exp(-epsilon)) < 1
-    noise_reports = game_rng.random(m) < 0.5
-    randomized_reports = np.where(is_reported, member == is_truthful_report, noise_reports)
+    reports_of_noise = game_rng.random(m) < 0.5
+    randomized_reports = np.where(
+        is_reported_example, member == is_truthful_report, reports_of_noise
+    )
     reports = np.where(is_plain_truth, member, randomized_reports)
     # Sizes are in (0, 1] for noise, (1, 2] for reports and (2, 3] for the plain truth.
-    score_magnitudes = 1 - game_rng.random(m) + is_reported + is_plain_truth
+    score_magnitudes = 1 - game_rng.random(m) + is_reported_example + is_plain_truth
 
     return Game(
         scores=np.where(reports, score_magnitudes, -score_magnitudes),
@@ -289,8 +292,10 @@ def randomized_response(
 def response_profile(epsilon: float, plain_truth_probability: float = 0.0) -> Profile:
     """Return the profile of randomised response that tells the plain truth with some chance."""
 
-    def delta(claimed: float) -> float:
-        randomized_delta = max(0.0, -math.expm1(claimed - epsilon)) / (1 + math.exp(-epsilon))
+    def delta(claimed_epsilon: float) -> float:
+        randomized_delta = max(0.0, -math.expm1(claimed_epsilon - epsilon)) / (
+            1 + math.exp(-epsilon)
+        )
         return plain_truth_probability + (1 - plain_truth_probability) * randomized_delta
 
     return delta
@@ -305,11 +310,11 @@ def gaussian_profile(mu: float) -> Profile:
         # As logarithms: far tails are 0 in doubles.
         # δ = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ): Balle and Wang (2018), Theorem 8.
         half_distance = mu / 2
-        threshold = epsilon / mu
-        log_tail_with_example = float(log_normal_cdf(half_distance - threshold))
-        log_tail_without_example = float(log_normal_cdf(-half_distance - threshold))
+        scaled_epsilon = epsilon / mu
+        log_tail_with_example = float(log_normal_cdf(half_distance - scaled_epsilon))
+        log_tail_without_example = float(log_normal_cdf(-half_distance - scaled_epsilon))
         log_tail_ratio = epsilon + log_tail_without_example - log_tail_with_example
-        difference = -math.expm1(min(0.0, log_tail_ratio))
-        return max(LEAST_DELTA, math.exp(log_tail_with_example) * difference)
+        share_of_excess = -math.expm1(min(0.0, log_tail_ratio))
+        return max(LEAST_DELTA, math.exp(log_tail_with_example) * share_of_excess)
 
     return delta

@@ -12,7 +12,7 @@ from leakbound.errors import InputError
 from leakbound.panoramia import StackedAttack
 from leakbound.panoramia.examples import Examples, Sample
 from leakbound.panoramia.models import text
-from leakbound.panoramia.models.networks import Signals, answers
+from leakbound.panoramia.models.networks import SignalNetwork, network_log_odds
 
 LENGTH = 12
 ATTACK = StackedAttack("text")
@@ -53,15 +53,17 @@ def test_it_learns_from_tokens_and_from_losses_and_more_from_both() -> None:
 def test_training_of_both_parts_begins_with_what_each_learnt_alone() -> None:
     train, validation, test = parts(by_words=0.7, by_losses=0.4)
     reader = text.prepare(train, validation, 3)
-    signals = Signals.train(train, 3, validation)
+    signals = SignalNetwork.train(train, 3, validation)
     first, *later = [
         candidate.options["epochs"] for candidate in text.candidates(train, validation, 3, reader)
     ]
     assert (first, later) == (0, [1, 2])
     inputs = [reader.inputs(test.examples), signals.inputs(test.signals)]
-    joined = answers(text._Both(reader.network, signals), inputs)
+    joined = network_log_odds(text._Both(reader.network, signals), inputs)
     (losses,) = signals.logits(test.signals)
-    np.testing.assert_allclose(joined, answers(reader.network, inputs[:1]) + losses, atol=1e-4)
+    np.testing.assert_allclose(
+        joined, network_log_odds(reader.network, inputs[:1]) + losses, atol=1e-4
+    )
 
 
 def test_same_seed_same_scores_and_a_process_left_as_it_was() -> None:

@@ -33,7 +33,7 @@ from leakbound.audits.member_count import MemberCount
 from leakbound.audits.pair_tally import PairTally
 from leakbound.audits.pairs import Pairs, Units
 from leakbound.audits.panoramia.conditional import REPLACED, conditional_bounds
-from leakbound.audits.panoramia.rankings import Rankings, Relaxation, Relaxed
+from leakbound.audits.panoramia.rankings import Games, Rankings, Relaxation, Relaxed
 from leakbound.audits.premises import delta_warnings
 from leakbound.audits.road import Design, Request
 from leakbound.claims import ApproxDP, Claim, PureDP
@@ -203,8 +203,7 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
             check_ids(request.ids, member)
         count = MemberCount.of_coins(int(member.sum()), member.size, pairs=True)
         count.refuse()
-        conditional = None
-        by_match = None
+        conditional = by_match = None
         if self.features is not None:
             features = placed_features(order, self.features)
             check_length(features.rows, examples=member.size, name="features")
@@ -267,7 +266,7 @@ class Panoramia(Design[ArrayInput | Tally | PairTally, PanoramiaResult]):
 class _AuditedGames:
     """The games of the baseline and of the attack, and what else is read with them."""
 
-    games: tuple[Game, Game]
+    games: Games
     count: MemberCount
     inputs: Mapping[str, NDArray[np.generic]]
     assumed: tuple[Assumption, ...] = ()
@@ -279,7 +278,7 @@ class _AuditedGames:
 
 def _games_of_members(
     baseline: FloatArray, attack: FloatArray, member: BoolArray, seed: int
-) -> tuple[Game, Game]:
+) -> Games:
     """Return the games of baseline and attack, against generated non-members."""
     game = partial(ScoreGame, member=member, sides="member", seed=seed)
     return game(scores=baseline), game(scores=attack)
@@ -287,7 +286,7 @@ def _games_of_members(
 
 def _games_of_pairs(
     baseline: FloatArray, attack: FloatArray, member: BoolArray, seed: int
-) -> tuple[Game, Game]:
+) -> Games:
     """Return the games of baseline and attack, of pairs as non-members are real."""
     units = Units.of(member, strata=None, groups=None, aggregate="mean")
     pairs = Pairs.drawn(units, seed)
@@ -300,16 +299,16 @@ class _UnlimitedCloseness:
 
     kind: ClassVar[Kind] = "estimate"
     limit: ClassVar[float | None] = None
-    meaning: ClassVar[str] = (
+    meaning = (
         " ε̃ is not a lower bound on ε: c-closeness could not be rejected beyond c_lb; if that "
         "is tight, the model is not ε̃-DP (section 4.2)."
     )
-    why_nothing: ClassVar[str] = (
+    why_nothing = (
         "the attack finds no more than the baseline: the generated points may be too easy to tell "
         "from real ones, the attack may be too weak, or the model may leak little (Kazmi et al. "
         "2024, appendix D.5)"
     )
-    is_exchangeable: ClassVar[bool] = False
+    is_exchangeable = False
     games = staticmethod(_games_of_members)
     rankings = staticmethod(Rankings.against_generated)
     close: str
@@ -342,8 +341,8 @@ class _LimitedCloseness:
     """The caller vouches for an upper limit on c: beyond it, the model leaks."""
 
     kind: ClassVar[Kind] = "lower_bound"
-    is_exchangeable: ClassVar[bool] = False
-    name: ClassVar[str] = "upper limit on c"
+    is_exchangeable = False
+    name = "upper limit on c"
     games = staticmethod(_games_of_members)
     rankings = staticmethod(Rankings.against_generated)
     close: str
@@ -399,12 +398,10 @@ class _LimitedCloseness:
 class _RealNonMembers(_LimitedCloseness):
     """Non-members are real and exchangeable with the members: c is 0."""
 
-    is_exchangeable: ClassVar[bool] = True
-    name: ClassVar[str] = "real non-members"
-    meaning: ClassVar[str] = " The bound on c + ε is then a bound on ε for replacing one example."
-    statement: ClassVar[str] = (
-        "Members and non-members are exchangeable except for training: c = 0."
-    )
+    is_exchangeable = True
+    name = "real non-members"
+    meaning = " The bound on c + ε is then a bound on ε for replacing one example."
+    statement = "Members and non-members are exchangeable except for training: c = 0."
     games = staticmethod(_games_of_pairs)
     rankings = staticmethod(Rankings.against_real)
 
@@ -439,13 +436,12 @@ def _warnings(
     closeness: _Closeness, audited: _AuditedGames, rankings: Rankings, delta: float
 ) -> Strings:
     """Say what limits the audit, and what each ranking says."""
-    baseline = rankings.baseline
     of_attack = premises.with_filled(audited.filled, rankings.attack.warnings)
     return (
-        *closeness.warnings(baseline),
+        *closeness.warnings(rankings.baseline),
         *audited.count.warnings(),
         *delta_warnings(delta, rankings.guesses),
-        *[f"baseline: {text}" for text in baseline.warnings],
+        *[f"baseline: {text}" for text in rankings.baseline.warnings],
         *[f"attack: {text}" for text in of_attack],
         *_withheld_warnings(audited.conditional),
     )

@@ -4,8 +4,8 @@ Cebere, Even, Bleistein and Bellet, "Privacy auditing with zero (0) training run
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Literal, Self, TypeAlias
+from dataclasses import replace
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -56,35 +56,16 @@ _PAIRED = (
 )
 
 
-@dataclass(frozen=True)
-class PropensityWords:
-    """What results say of a propensity model: its name, its form, and what it is learnt from."""
-
-    model: str
-    form: str
-    source: str
-
-    @classmethod
-    def of(cls, model: str, learnt_from: str) -> Self:
-        """Name a model of what the coins show without the audited one."""
-        return cls(
-            model=f"{model}, learnt from {learnt_from}",
-            form=f" The model is a {model}: its inputs must contain everything about an example "
-            "that predicts its coin, in this form.",
-            source=f"The propensities were learnt from {learnt_from}, which the confidence set "
-            "allows for. The audited model was not used",
-        )
-
-    def put_into(self, learning: Learning) -> Learning:
-        """Return the same learning with these words."""
-        form = learning.form + self.form
-        return replace(learning, model=self.model, form=form, source=self.source)
-
-
-_OF_FEATURES = PropensityWords.of(
-    model="logistic regression on the baseline's score and the features",
-    learnt_from="the coins of the audited examples",
-)
+def with_model_words(learning: Learning, *, model: str, learnt_from: str) -> Learning:
+    """Name the model of what the coins show without the audited one, and what it is learnt from."""
+    return replace(
+        learning,
+        model=f"{model}, learnt from {learnt_from}",
+        form=f"{learning.form} The model is a {model}: its inputs must contain everything about an "
+        "example that predicts its coin, in this form.",
+        source=f"The propensities were learnt from {learnt_from}, which the confidence set allows "
+        "for. The audited model was not used",
+    )
 
 
 def of_audited(baseline: FloatArray, features: FeatureTable) -> Learning:
@@ -95,7 +76,11 @@ def of_audited(baseline: FloatArray, features: FeatureTable) -> Learning:
     columns_in_range = drawn_in(standardised(columns, np.inf), WIDE)
     names = ("baseline", *features.names)
     learning = Learning.of_table(replace(features, rows=columns_in_range, names=names))
-    return _OF_FEATURES.put_into(learning)
+    return with_model_words(
+        learning,
+        model="logistic regression on the baseline's score and the features",
+        learnt_from="the coins of the audited examples",
+    )
 
 
 def _clipped_to_finite(scores: FloatArray) -> FloatArray:

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, Self, TypeAlias, cast
 
-from leakbound import cuts as policies
 from leakbound._base import shares
 from leakbound._base.checks import choice, real
 from leakbound._base.messages import Message, Option
@@ -21,12 +20,25 @@ from leakbound.audits.policies.second_look import first_cuts
 from leakbound.audits.random_split import words_of_guesses
 from leakbound.audits.road import Request, parts, prove
 from leakbound.claims import ApproxDP, PureDP
+from leakbound.cuts import (
+    CutPolicy,
+    Fixed,
+    Game,
+    OutsideIn,
+    Policy,
+    Proof,
+    SecondLook,
+    UnionBound,
+    Weighted,
+)
 from leakbound.cuts.games import Ties
 from leakbound.cuts.policies import DEFAULT_SCAN
 from leakbound.cuts.policy import Procedure
 from leakbound.errors import OptionError
 from leakbound.results import ScoreAudit
 
+# The game of the baseline, and that of the attack.
+Games: TypeAlias = tuple[Game, Game]
 Relaxation: TypeAlias = Literal["knapsack", "published"]
 
 _THEOREM = (
@@ -52,9 +64,9 @@ _FORMS: dict[Relaxation, tuple[TailBound, ...]] = {
     "knapsack": ("coupling", "exact"),
     "published": ("panoramia",),
 }
-_DEFAULTS: dict[Relaxation, policies.Policy] = {
+_DEFAULTS: dict[Relaxation, Policy] = {
     "knapsack": DEFAULT_SCAN,
-    "published": policies.UnionBound(),
+    "published": UnionBound(),
 }
 # What candidate thresholds and the order of guesses depend on, by what is done about ties.
 _ORDERS: dict[Ties, str] = {
@@ -99,23 +111,21 @@ class Relaxed:
 
     def theorem(self, policy: Procedure) -> str:
         """Return what holds but for failures, as the policy uses it."""
-        jointly = isinstance(policy, ApproxPolicy) and isinstance(policy.base, policies.OutsideIn)
+        jointly = isinstance(policy, ApproxPolicy) and isinstance(policy.base, OutsideIn)
         if jointly:
             return _RELAXED_JOINTLY
         return _RELAXED
 
-    def proof(
-        self, cuts: policies.CutPolicy | None, game: policies.Game, level: float, failures: float
-    ) -> policies.Proof:
-        """Return what guesses of members prove, where so much of a guarantee may fail."""
+    def proof(self, cuts: CutPolicy | None, game: Game, level: float, failures: float) -> Proof:
+        """Return what guesses of members prove, where a part of the guarantee may fail."""
         if failures:
             return self._proof_with_failures(cuts, game, level, failures)
-        policy = cast("policies.Policy", cuts or _DEFAULTS[self.how])  # SecondLook was refused
+        policy = cast("Policy", cuts or _DEFAULTS[self.how])  # SecondLook was refused
         return policy.audit(game, level)
 
     def _proof_with_failures(
-        self, cuts: policies.CutPolicy | None, game: policies.Game, level: float, failures: float
-    ) -> policies.Proof:
+        self, cuts: CutPolicy | None, game: Game, level: float, failures: float
+    ) -> Proof:
         """Return the same where failures are possible."""
         policy = approx_policy(
             cuts, failures, examples=game.examples, sides="member", forms=_FORMS[self.how]
@@ -147,14 +157,14 @@ class Rankings:
     @classmethod
     def against_generated(
         cls,
-        games: tuple[policies.Game, policies.Game],
+        games: Games,
         request: Request,
         relaxed: Relaxed,
         recall: float,
     ) -> Self:
         """Test guesses of members by the baseline and by the attack, each at half of the level."""
         cuts = request.cuts
-        if isinstance(cuts, policies.SecondLook):
+        if isinstance(cuts, SecondLook):
             raise no_second_look()
         guesses = games[0].examples
         if recall < 1:
@@ -182,13 +192,13 @@ class Rankings:
     @classmethod
     def against_real(
         cls,
-        games: tuple[policies.Game, policies.Game],
+        games: Games,
         request: Request,
         relaxed: Relaxed,
         recall: float,
     ) -> Self:
         """Test guesses about pairs, each ranking at the whole level, as c is known to be 0."""
-        if isinstance(request.cuts, policies.SecondLook):
+        if isinstance(request.cuts, SecondLook):
             raise no_second_look()
         if relaxed.how == "published":
             raise OptionError(
@@ -221,22 +231,22 @@ def no_second_look() -> OptionError:
     return OptionError(Message(message))
 
 
-def _score_audit(proof: policies.Proof) -> ScoreAudit:
+def _score_audit(proof: Proof) -> ScoreAudit:
     """Return what one ranking proves as a record of its own."""
     return ScoreAudit(**parts(proof), options=proof.options, warnings=proof.warnings)
 
 
-def _proof_of_pairs(request: Request, game: policies.Game) -> policies.Proof:
+def _proof_of_pairs(request: Request, game: Game) -> Proof:
     """Return what guesses about pairs prove, as those of any random split."""
     level = request.level
     cuts = request.cuts or first_cuts(request.claim, sides=game.sides, level=level)
     return prove(replace(request, cuts=cuts), game, level)
 
 
-def _check_recall(recall: float, cuts: policies.CutPolicy | None, examples: int) -> None:
+def _check_recall(recall: float, cuts: CutPolicy | None, examples: int) -> None:
     """Refuse cuts that guess more than that share of the examples, or weigh all."""
-    fixed = isinstance(cuts, policies.Fixed) and cuts.guesses > recall * examples
-    if fixed or isinstance(cuts, policies.Weighted):
+    fixed = isinstance(cuts, Fixed) and cuts.guesses > recall * examples
+    if fixed or isinstance(cuts, Weighted):
         message = "{max_recall} does not go with {cuts}: leave it out"
         limit = Option("max_recall", recall)
         raise OptionError(Message(message, max_recall=limit, cuts=Option("cuts", cuts)))

@@ -16,9 +16,22 @@ from leakbound._base.streams import Purpose
 from leakbound._base.types import AnyArray, FloatArray
 from leakbound.errors import InputError
 from leakbound.panoramia.examples import Examples, Sample
-from leakbound.panoramia.models import networks
 from leakbound.panoramia.models.attack import FittedAttack
-from leakbound.panoramia.models.trees import GRID, STAGES, after, columns, grow
+from leakbound.panoramia.models.networks import (
+    HIDDEN,
+    SignalNetwork,
+    adamw_optimizer,
+    membership_targets,
+    network_log_odds,
+    train_one_epoch,
+)
+from leakbound.panoramia.models.trees import (
+    GRID,
+    STAGES,
+    grown_trees,
+    log_odds_of_first_trees,
+    table_of_examples,
+)
 from leakbound.torch.device import seeded
 
 CHANNELS = 16
@@ -69,9 +82,9 @@ def _convolutions(shape: tuple[int, ...], classes: int) -> nn.Module:
     )
     head_inputs = CHANNELS * CELLS**2 + classes
     head = nn.Sequential(
-        nn.Linear(head_inputs, networks.HIDDEN),
+        nn.Linear(head_inputs, HIDDEN),
         nn.ReLU(),
-        nn.Linear(networks.HIDDEN, 1),
+        nn.Linear(HIDDEN, 1),
     )
     return _Network(features=features, head=head)
 
@@ -121,17 +134,15 @@ class Pictures:
             network = plan.network(images.shape[1:], classes).to(device)
             model = cls(network=network, mean=mean, spread=spread, classes=classes)
             inputs = model.inputs(train.examples)
-            targets = networks.targets_of(train)
-            optimizer = networks.optimizer_of(
-                network, learning_rate=plan.learning_rate, decay=plan.decay
-            )
+            targets = membership_targets(train)
+            optimizer = adamw_optimizer(network, learning_rate=plan.learning_rate, decay=plan.decay)
             schedule = None
             if plan.falling:
                 batches_per_epoch = math.ceil(len(targets) / BATCH)
                 total_steps = batches_per_epoch * plan.stages[-1]
                 schedule = OneCycleLR(optimizer, plan.learning_rate, total_steps=total_steps)
             for epoch in range(1, plan.stages[-1] + 1):
-                networks.one_epoch(
+                train_one_epoch(
                     network,
                     optimizer=optimizer,
                     inputs=inputs,
@@ -148,16 +159,16 @@ class Pictures:
     def inputs(self, examples: Examples) -> list[Tensor]:
         """Return standardised images, and labels one by one."""
         images = (_pixels(examples.x) - self.mean) / self.spread
-        one_hot_labels = np.zeros((len(examples), self.classes), np.float32)
+        # Labels that are none to the network have a row of zeros.
+        one_hot_labels = np.zeros((len(examples), self.classes), dtype=np.float32)
         if examples.y is not None:
-            is_known = (examples.y >= 0) & (examples.y < self.classes)
-            known_rows = np.flatnonzero(is_known)
-            one_hot_labels[known_rows, examples.y[is_known]] = 1
+            is_label = examples.y[:, None] == np.arange(self.classes)
+            one_hot_labels = is_label.astype(np.float32)
         return [torch.tensor(images, dtype=torch.float32), torch.tensor(one_hot_labels)]
 
     def logits(self, examples: Examples) -> FloatArray:
         """Return the log-odds of membership."""
-        return networks.answers(self.network, self.inputs(examples))
+        return network_log_odds(self.network, self.inputs(examples))
 
 
 # Models that see no signal, and so serve all attacks: convolutions by epoch, dense, trees.
@@ -168,7 +179,7 @@ def prepare(train: Sample, validation: Sample, seed: int, device: str = "cpu") -
     """Train what sees no signal."""
     convolutions = dict(Pictures.train(train, validation, seed, CONVOLUTIONS, device))
     ((_, dense),) = Pictures.train(train, validation, seed, DENSE, device)
-    trees = grow(columns(train.examples), train=train, options=GRID[-1], seed=seed)
+    trees = grown_trees(table_of_examples(train.examples), train=train, options=GRID[-1], seed=seed)
     return convolutions, dense, trees
 
 
@@ -177,7 +188,7 @@ def candidates(
 ) -> Iterator[FittedAttack]:
     """Stack the convolutional network at each of its stages with the others and one on signals."""
     convolutions, dense, trees = prepared
-    signal_network = networks.Signals.train(train, seed, device=device)
+    signal_network = SignalNetwork.train(train, seed, device=device)
     for epochs, convolutional in convolutions.items():
         parts = partial(_stacked_logits, (convolutional, dense), trees, signal_network)
         yield FittedAttack.stack({"epochs": epochs}, parts=parts, validation=validation)
@@ -186,13 +197,15 @@ def candidates(
 def _stacked_logits(
     image_networks: tuple[Pictures, ...],
     trees: object,
-    signal_network: networks.Signals,
+    signal_network: SignalNetwork,
     examples: Examples,
     signals: FloatArray,
 ) -> FloatArray:
     """Return the log-odds of every model that is stacked, as columns."""
     logits = [network.logits(examples) for network in image_networks]
-    tree_logits = after(trees, table=columns(examples), stage=STAGES[-1])
+    tree_logits = log_odds_of_first_trees(
+        trees, table=table_of_examples(examples), stage=STAGES[-1]
+    )
     logits.append(tree_logits)
     return np.column_stack([*logits, *signal_network.logits(signals)])
 

@@ -1,13 +1,17 @@
-"""Small networks of baseline and attack: their training, their answers, and the one on signals."""
+"""Small networks of baseline and attack: their training, their log-odds, and the one on signals."""
 
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits
+from torch.optim import AdamW, Optimizer
+from torch.optim.lr_scheduler import LRScheduler
 
 from leakbound._base.streams import Purpose
 from leakbound._base.types import FloatArray
@@ -23,7 +27,7 @@ STEPS = 200  # each sees all signals
 
 
 @dataclass(frozen=True, eq=False)
-class Signals:
+class SignalNetwork:
     """A network on what models say."""
 
     network: nn.Sequential | None
@@ -46,21 +50,22 @@ class Signals:
             ).to(device)
             model = cls(network=network, mean=mean, spread=spread)
             inputs = [model.inputs(sample.signals)]
-            targets = targets_of(sample)
-            optimizer = optimizer_of(network, LEARNING_RATE)
+            targets = membership_targets(sample)
+            optimizer = adamw_optimizer(network, LEARNING_RATE)
+            full_batch_step = partial(
+                gradient_step, network, optimizer=optimizer, inputs=inputs, targets=targets
+            )
             if validation is None:
                 for _ in range(STEPS):
-                    step(network, optimizer=optimizer, inputs=inputs, targets=targets)
+                    full_batch_step()
             else:
-                held_out = [model.inputs(validation.signals)]
-                truth = targets_of(validation)
+                held_out_inputs = [model.inputs(validation.signals)]
+                held_out_targets = membership_targets(validation)
                 train_to_best(
                     network,
                     rounds=STEPS,
-                    train=lambda _: step(
-                        network, optimizer=optimizer, inputs=inputs, targets=targets
-                    ),
-                    loss=lambda: loss_of(network, inputs=held_out, targets=truth),
+                    train=lambda _: full_batch_step(),
+                    loss=lambda: mean_logistic_loss(network, held_out_inputs, held_out_targets),
                 )
         return model
 
@@ -74,19 +79,17 @@ class Signals:
         """Return the log-odds of membership, or nothing where there is no model."""
         if self.network is None:
             return []
-        return [answers(self.network, [self.inputs(signals)])]
+        return [network_log_odds(self.network, [self.inputs(signals)])]
 
 
-def targets_of(sample: Sample) -> Tensor:
+def membership_targets(sample: Sample) -> Tensor:
     """Return membership as a network learns it."""
     return torch.tensor(sample.member, dtype=torch.float32)
 
 
-def optimizer_of(
-    network: nn.Module, learning_rate: float, decay: float = DECAY
-) -> torch.optim.Optimizer:
+def adamw_optimizer(network: nn.Module, learning_rate: float, decay: float = DECAY) -> Optimizer:
     """Return the optimizer of a network: AdamW."""
-    return torch.optim.AdamW(network.parameters(), lr=learning_rate, weight_decay=decay)
+    return AdamW(network.parameters(), lr=learning_rate, weight_decay=decay)
 
 
 def train_to_best(
@@ -104,19 +107,19 @@ def train_to_best(
     network.load_state_dict(best)
 
 
-def one_epoch(
+def train_one_epoch(
     network: nn.Module,
-    optimizer: torch.optim.Optimizer,
+    optimizer: Optimizer,
     inputs: Sequence[Tensor],
     targets: Tensor,
     *,
     batch: int,
-    schedule: torch.optim.lr_scheduler.LRScheduler | None = None,
+    schedule: LRScheduler | None = None,
 ) -> None:
     """Train a network for one pass over the examples, in random batches."""
     network.train()
     for rows in torch.split(torch.randperm(len(targets)), batch):
-        step(
+        gradient_step(
             network,
             optimizer=optimizer,
             inputs=[part[rows] for part in inputs],
@@ -126,22 +129,22 @@ def one_epoch(
             schedule.step()
 
 
-def step(
-    network: nn.Module, optimizer: torch.optim.Optimizer, inputs: Sequence[Tensor], targets: Tensor
+def gradient_step(
+    network: nn.Module, optimizer: Optimizer, inputs: Sequence[Tensor], targets: Tensor
 ) -> None:
     """Make one step down the gradient of the logistic loss."""
     device = next(network.parameters()).device
     logits = network(*(part.to(device) for part in inputs))
-    descend(optimizer, nn.functional.binary_cross_entropy_with_logits(logits, targets.to(device)))
+    descend(optimizer, binary_cross_entropy_with_logits(logits, targets.to(device)))
 
 
-def loss_of(network: nn.Module, inputs: Sequence[Tensor], targets: Tensor) -> float:
+def mean_logistic_loss(network: nn.Module, inputs: Sequence[Tensor], targets: Tensor) -> float:
     """Return a network's mean logistic loss."""
-    logits = torch.from_numpy(answers(network, inputs))
-    return float(nn.functional.binary_cross_entropy_with_logits(logits, targets.double()))
+    logits = torch.from_numpy(network_log_odds(network, inputs))
+    return float(binary_cross_entropy_with_logits(logits, targets.double()))
 
 
-def answers(network: nn.Module, inputs: Sequence[Tensor]) -> FloatArray:
+def network_log_odds(network: nn.Module, inputs: Sequence[Tensor]) -> FloatArray:
     """Return a network's log-odds, a limited number of examples at a time."""
     network.eval()
     device = next(network.parameters()).device

@@ -5,6 +5,7 @@ import hashlib
 import pickle
 import secrets
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,37 +34,33 @@ SURE = 37.0  # log-odds beyond those of a probability in double precision, short
 
 def device_for(named: str | None, models: Iterable[Target]) -> str:
     """Return the device that was named, or else that of the first network with parameters."""
-    if named:
-        return str(choose(named, []))
-    for model in models:
-        if not isinstance(model, nn.Module):
-            continue
-        first_parameter = next(model.parameters(), None)
-        if first_parameter is not None:
-            return str(choose(first_parameter.device, []))
-    return str(choose("cpu", []))
+    networks = [model for model in models if isinstance(model, nn.Module)]
+    devices_of_weights = (weight.device for network in networks for weight in network.parameters())
+    device = named or next(devices_of_weights, "cpu")
+    return str(choose(device, []))
 
 
 def signals(model: Target, examples: Examples, inputs: Inputs | None) -> FloatArray:
     """Return the outputs of a model on each example, which must not depend on the others."""
-    values = _outputs(model, examples=examples, inputs=inputs)
-    copies = min(len(values), BATCH)
-    first_repeated = examples.take(np.zeros(copies, np.int64))
-    repeated_values = _outputs(model, examples=first_repeated, inputs=inputs)
-    check_alone(values[0, : repeated_values.shape[1]], repeated_values[0])
-    return values
+    outputs = _target_outputs(model, examples=examples, inputs=inputs)
+    copies = min(len(outputs), BATCH)
+    first_rows = np.zeros(copies, dtype=np.int64)
+    first_repeated = examples.take(first_rows)
+    repeated_outputs = _target_outputs(model, examples=first_repeated, inputs=inputs)
+    value_count = repeated_outputs.shape[1]
+    check_alone(outputs[0, :value_count], repeated_outputs[0])
+    return outputs
 
 
-def _outputs(model: Target, examples: Examples, inputs: Inputs | None) -> FloatArray:
+def _target_outputs(model: Target, examples: Examples, inputs: Inputs | None) -> FloatArray:
     if not isinstance(model, nn.Module):
         return margins_of(model, examples=examples, inputs=inputs)
-    x = examples.x
-    if inputs is not None:
-        x = inputs(examples.x)
+    model_inputs = examples.model_inputs(inputs)
     if examples.y is None:
-        values = token_losses(model, x, batch_size=BATCH, progress=False).astype(np.float64)
+        losses = token_losses(model, model_inputs, batch_size=BATCH, progress=False)
+        values = losses.astype(np.float64)
     else:
-        values = _margins(model, x=x, y=examples.y)[:, None]
+        values = _network_margins(model, model_inputs, labels=examples.y)[:, None]
     nan_rows = np.flatnonzero(np.isnan(values).any(axis=1))
     if nan_rows.size:
         raise InputError(
@@ -88,47 +85,42 @@ def train(
         fitted: Target = taught(target, lesson=examples, inputs=inputs, seed=seed)
         return fitted
     with seeded(Purpose.HELPER, seed=seed, device=device):
-        model = _untrained(helper, target)
-        model.to(device)
+        new_network = helper.network or partial(_reinitialised_target, target)
+        model = new_network().to(device)
         # The first tenth says when to stop; examples come in random order.
         held_out_size = max(1, len(examples) // HELD_OUT)
-        training = pairs(examples.take(slice(held_out_size, None)), inputs)
-        held_out = pairs(examples.take(slice(held_out_size)), inputs)
-        loader = DataLoader(training, batch_size=helper.batch_size, shuffle=True)
+        training = _helper_tensors(examples.take(slice(held_out_size, None)), inputs)
+        held_out = _helper_tensors(examples.take(slice(held_out_size)), inputs)
+        training_batches = DataLoader(training, batch_size=helper.batch_size, shuffle=True)
         optimizer = torch.optim.Adam(model.parameters(), lr=helper.learning_rate)
 
         def one_epoch(epoch: int) -> None:
             progress(f"training the helper, epoch {epoch} of {helper.epochs}")
             model.train()
-            for x, y in loader:
-                descend(optimizer, _loss(model, x=x, y=y))
+            for input_batch, label_batch in training_batches:
+                descend(optimizer, _helper_loss(model, input_batch, label_batch))
 
         train_to_best(
-            model, rounds=helper.epochs, train=one_epoch, loss=lambda: _mean_loss(model, held_out)
+            model,
+            rounds=helper.epochs,
+            train=one_epoch,
+            loss=lambda: _mean_helper_loss(model, held_out),
         )
     return model
 
 
-def _untrained(helper: Helper, target: Target) -> nn.Module:
-    """Return the network of a helper, by default the target's architecture with new weights."""
-    if helper.network is not None:
-        return helper.network()
-    return _reinitialised(target)
-
-
-def pairs(examples: Examples, inputs: Inputs | None) -> TensorDataset:
+def _helper_tensors(examples: Examples, inputs: Inputs | None) -> TensorDataset:
     """Return inputs and labels as tensors: tokens are their own labels."""
-    values = examples.x
-    if inputs is not None:
-        values = inputs(values)
-    x = torch.as_tensor(np.array(values))
+    input_array = np.array(examples.model_inputs(inputs))
+    input_tensor = torch.as_tensor(input_array)
     dtype = torch.int64
-    if x.is_floating_point():
+    if input_tensor.is_floating_point():
         dtype = torch.float32
-    x = x.to(dtype)
-    if examples.y is None:
-        return TensorDataset(x, x)
-    return TensorDataset(x, torch.tensor(examples.y))
+    input_tensor = input_tensor.to(dtype)
+    label_tensor = input_tensor
+    if examples.y is not None:
+        label_tensor = torch.tensor(examples.y)
+    return TensorDataset(input_tensor, label_tensor)
 
 
 def fingerprint(model: Target) -> str:
@@ -141,18 +133,19 @@ def fingerprint(model: Target) -> str:
     return weights_digest(model)
 
 
-def _margins(model: nn.Module, x: AnyArray, y: IntArray) -> FloatArray:
+def _network_margins(model: nn.Module, model_inputs: AnyArray, labels: IntArray) -> FloatArray:
     """Return the log-odds of each label; equal examples may be equal, unlike in an audit."""
     with evaluating(model, "auto") as device:
         margins_of_batch = measure(model, signal="logit_margin", reference=model)
+        batches = read((model_inputs, labels), batch_size=BATCH)
         margins = []
-        for batch in read((x, y), batch_size=BATCH).on(device):
+        for batch in batches.on(device):
             batch_margins = margins_of_batch(batch).cpu().numpy()
             margins.append(batch_margins.astype(np.float64))
     return np.concatenate(margins)
 
 
-def _reinitialised(target: Target) -> nn.Module:
+def _reinitialised_target(target: Target) -> nn.Module:
     """Return the target's architecture with new weights."""
     assert isinstance(target, nn.Module)
     model = copy.deepcopy(target)
@@ -171,27 +164,27 @@ def _reinitialised(target: Target) -> nn.Module:
     return model.requires_grad_()
 
 
-def _mean_loss(model: nn.Module, data: TensorDataset) -> float:
+def _mean_helper_loss(model: nn.Module, held_out: TensorDataset) -> float:
     model.eval()
     total_loss = 0.0
     with torch.no_grad():
-        for x, y in DataLoader(data, batch_size=BATCH):
-            batch_loss = float(_loss(model, x=x, y=y))
-            total_loss += batch_loss * len(x)
-    return total_loss / len(data)
+        for input_batch, label_batch in DataLoader(held_out, batch_size=BATCH):
+            mean_loss_of_batch = float(_helper_loss(model, input_batch, label_batch))
+            total_loss += mean_loss_of_batch * len(input_batch)
+    return total_loss / len(held_out)
 
 
-def _loss(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+def _helper_loss(model: nn.Module, input_batch: Tensor, label_batch: Tensor) -> Tensor:
     """Mean loss of a batch: of labels, or of next tokens."""
     device = next(model.parameters()).device
-    logits = unwrapped(model(x.to(device)))
-    y = y.to(device)
+    logits = unwrapped(model(input_batch.to(device)))
+    labels = label_batch.to(device)
     if not isinstance(logits, Tensor):
         raise OptionError("the helper must return logits, or an object with such `logits`")
     if logits.ndim == 3:
         logits = logits[:, :-1].flatten(0, 1)
-        y = y[:, 1:].flatten()
-    return nn.functional.cross_entropy(logits, y)
+        labels = labels[:, 1:].flatten()
+    return nn.functional.cross_entropy(logits, labels)
 
 
 def margins_of(model: object, examples: Examples, inputs: Inputs | None) -> FloatArray:
@@ -200,12 +193,10 @@ def margins_of(model: object, examples: Examples, inputs: Inputs | None) -> Floa
         raise OptionError(
             "a target that is not a torch module must be a classifier, so members need labels"
         )
-    x = examples.x
-    if inputs is not None:
-        x = inputs(examples.x)
+    model_inputs = examples.model_inputs(inputs)
     # inputs of models, baseline and attack: no bound is cut off
-    unclipped = score(model, X=x, y=examples.labels).values
-    margins: FloatArray = np.clip(unclipped, -SURE, SURE)
+    unclipped_margins = score(model, X=model_inputs, y=examples.labels).values
+    margins: FloatArray = np.clip(unclipped_margins, -SURE, SURE)
     return margins[:, None]
 
 
@@ -225,7 +216,4 @@ def taught(target: object, lesson: Examples, inputs: Inputs | None, seed: int) -
         if name.split("__")[-1] == "random_state":
             random_states[name] = random_state
     helper.set_params(**random_states)
-    x = lesson.x
-    if inputs is not None:
-        x = inputs(x)
-    return helper.fit(x, lesson.labels)
+    return helper.fit(lesson.model_inputs(inputs), lesson.labels)

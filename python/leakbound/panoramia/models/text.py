@@ -16,8 +16,17 @@ from leakbound._base.streams import Purpose
 from leakbound._base.types import AnyArray, FloatArray
 from leakbound.errors import InputError
 from leakbound.panoramia.examples import Examples, Sample
-from leakbound.panoramia.models import networks
 from leakbound.panoramia.models.attack import FittedAttack
+from leakbound.panoramia.models.networks import (
+    HIDDEN,
+    SignalNetwork,
+    adamw_optimizer,
+    mean_logistic_loss,
+    membership_targets,
+    network_log_odds,
+    train_one_epoch,
+    train_to_best,
+)
 from leakbound.torch.device import seeded
 
 WIDTH = 64
@@ -28,8 +37,8 @@ SPREAD = 0.3  # standard deviation of the vectors of tokens before training
 BATCH = 64
 LEARNING_RATE = 2e-3
 EPOCHS = 10  # most passes of the transformer alone
-TOGETHER = (0, 1, 2)  # passes of transformer and losses together: where training might stop
-TOGETHER_RATE = 5e-4
+MOST_JOINT_EPOCHS = 2  # passes of transformer and losses together, any of which may be the last
+JOINT_LEARNING_RATE = 5e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,17 +58,17 @@ class Reader:
             network = _Transformer(tokens=vocabulary.size + 1, length=tokens.shape[1]).to(device)
             reader = cls(network=network, vocabulary=vocabulary, length=tokens.shape[1])
             inputs = [reader.inputs(train.examples)]
-            targets = networks.targets_of(train)
+            targets = membership_targets(train)
             held_out = [reader.inputs(validation.examples)]
-            truth = networks.targets_of(validation)
-            optimizer = networks.optimizer_of(network, LEARNING_RATE)
-            networks.train_to_best(
+            truth = membership_targets(validation)
+            optimizer = adamw_optimizer(network, LEARNING_RATE)
+            train_to_best(
                 network,
                 rounds=EPOCHS,
-                train=lambda _: networks.one_epoch(
+                train=lambda _: train_one_epoch(
                     network, optimizer=optimizer, inputs=inputs, targets=targets, batch=BATCH
                 ),
-                loss=lambda: networks.loss_of(network, inputs=held_out, targets=truth),
+                loss=lambda: mean_logistic_loss(network, inputs=held_out, targets=truth),
             )
         return reader
 
@@ -85,37 +94,36 @@ def candidates(
     train: Sample, validation: Sample, seed: int, prepared: Reader, device: str = "cpu"
 ) -> Iterator[FittedAttack]:
     """Train a network on losses, then that and the transformer together, ever longer."""
-    signals = networks.Signals.train(train, seed, validation, device)
+    signals = SignalNetwork.train(train, seed, validation, device)
     with seeded(Purpose.READER_AND_SIGNALS, seed=seed, device=device):
         network = _Both(reader=prepared.network, signals=signals).to(device)
         inputs = [prepared.inputs(train.examples), signals.inputs(train.signals)]
-        optimizer = networks.optimizer_of(network, TOGETHER_RATE)
-        for epoch in range(TOGETHER[-1] + 1):
+        optimizer = adamw_optimizer(network, JOINT_LEARNING_RATE)
+        for epoch in range(MOST_JOINT_EPOCHS + 1):
             if epoch:
-                networks.one_epoch(
+                train_one_epoch(
                     network,
                     optimizer=optimizer,
                     inputs=inputs,
-                    targets=networks.targets_of(train),
+                    targets=membership_targets(train),
                     batch=BATCH,
                 )
-            if epoch in TOGETHER:
-                network_copy = deepcopy(network)
-                parts = partial(_stacked_outputs, prepared, signals, network_copy)
-                yield FittedAttack.stack({"epochs": epoch}, parts=parts, validation=validation)
+            network_copy = deepcopy(network)
+            parts = partial(_stacked_outputs, prepared, signals, network_copy)
+            yield FittedAttack.stack({"epochs": epoch}, parts=parts, validation=validation)
 
 
 def _stacked_outputs(
     reader: Reader,
-    signals: networks.Signals,
+    signals: SignalNetwork,
     combined_network: "_Both",
     examples: Examples,
     losses: FloatArray,
 ) -> FloatArray:
     """Return the transformer alone, both networks as one, and each model's mean loss."""
     tokens = reader.inputs(examples)
-    transformer_logits = networks.answers(reader.network, [tokens])
-    combined_logits = networks.answers(combined_network, [tokens, signals.inputs(losses)])
+    transformer_logits = network_log_odds(reader.network, [tokens])
+    combined_logits = network_log_odds(combined_network, [tokens, signals.inputs(losses)])
     mean_losses = [model_losses.mean(axis=1) for model_losses in np.moveaxis(losses, 1, 0)]
     return np.column_stack([transformer_logits, combined_logits, *mean_losses])
 
@@ -165,7 +173,7 @@ class _Transformer(nn.Module):
 class _Both(nn.Module):
     """The transformer's vector and what the losses give side by side, and one layer on both."""
 
-    def __init__(self, reader: _Transformer, signals: networks.Signals) -> None:
+    def __init__(self, reader: _Transformer, signals: SignalNetwork) -> None:
         super().__init__()
         self.reader = deepcopy(reader)
         heads = [self.reader.head]
@@ -175,7 +183,7 @@ class _Both(nn.Module):
             self.losses = nn.Sequential(first, bend)
             assert isinstance(last, nn.Linear)
             heads.append(last)
-        self.head = nn.Linear(WIDTH + networks.HIDDEN * (len(heads) - 1), 1)
+        self.head = nn.Linear(WIDTH + HIDDEN * (len(heads) - 1), 1)
         with torch.no_grad():
             # The sum of both heads, so that training starts from what each part knows.
             self.head.weight.copy_(torch.cat([head.weight for head in heads], dim=1))

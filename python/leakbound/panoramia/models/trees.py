@@ -19,7 +19,7 @@ GRID = (
     {"learning_rate": 0.1, "max_leaf_nodes": 31},
 )
 STAGES = (20, 40, 80, 150)  # numbers of trees that compete: where boosting might stop
-FEW = 40  # trees on signals alone, which are few
+SIGNAL_TREES = 40  # trees on signals alone, which are few
 
 
 def prepare(*_: object) -> None:
@@ -30,28 +30,37 @@ def candidates(train: Sample, validation: Sample, seed: int, *_: object) -> Iter
     """Boost trees with each setting of a small grid, and offer them at several sizes."""
     alone = None
     if train.signals.size:
-        alone = grow(flat_signals(train.signals), train=train, options=GRID[0], seed=seed)
+        alone = grown_trees(flat_signals(train.signals), train=train, options=GRID[0], seed=seed)
     for options in GRID:
-        trees = grow(
-            columns(train.examples, train.signals), train=train, options=options, seed=seed
+        trees = grown_trees(
+            table_of_examples(train.examples, train.signals),
+            train=train,
+            options=options,
+            seed=seed,
         )
         for stage in STAGES:
-            parts = partial(_parts, trees, stage, alone)
+            parts = partial(_stacked_tree_log_odds, trees, stage, alone)
             yield FittedAttack.stack(
                 {**options, "trees": stage}, parts=parts, validation=validation
             )
 
 
-def _parts(
+def _stacked_tree_log_odds(
     trees: object, stage: int, alone: object, examples: Examples, signals: FloatArray
 ) -> FloatArray:
-    logits = [after(trees, table=columns(examples, signals), stage=stage)]
+    logits = [
+        log_odds_of_first_trees(trees, table=table_of_examples(examples, signals), stage=stage)
+    ]
     if alone is not None:
-        logits.append(after(alone, table=flat_signals(signals), stage=FEW))
+        logits.append(
+            log_odds_of_first_trees(alone, table=flat_signals(signals), stage=SIGNAL_TREES)
+        )
     return np.column_stack(logits)
 
 
-def grow(table: FloatArray, train: Sample, options: Mapping[str, float], seed: int) -> object:
+def grown_trees(
+    table: FloatArray, train: Sample, options: Mapping[str, float], seed: int
+) -> object:
     """Boost trees, as many as ever compete."""
     with needs("ml", "an attack"):
         from sklearn.ensemble import HistGradientBoostingClassifier
@@ -65,13 +74,13 @@ def grow(table: FloatArray, train: Sample, options: Mapping[str, float], seed: i
     return trees.fit(table, train.member)
 
 
-def after(trees: Any, table: FloatArray, stage: int) -> FloatArray:
+def log_odds_of_first_trees(trees: Any, table: FloatArray, stage: int) -> FloatArray:
     """Return the log-odds after the first few of the trees."""
     stages = trees.staged_decision_function(table)
     return np.asarray(next(islice(stages, stage - 1, None)), dtype=np.float64).ravel()
 
 
-def columns(examples: Examples, signals: FloatArray | None = None) -> FloatArray:
+def table_of_examples(examples: Examples, signals: FloatArray | None = None) -> FloatArray:
     """Return the rows of the table, with the label and the signals beside them."""
     parts = [examples.x.reshape(len(examples), -1)]
     if examples.y is not None:
