@@ -19,7 +19,7 @@ from leakbound._base.types import ArrayInput, HasMember, JsonObject, JsonValue, 
 from leakbound.errors import FormatError, OptionError
 from leakbound.evidence import manifest
 from leakbound.evidence.manifest import MANIFEST, SUMS
-from leakbound.evidence.recipe import RESULTS, Recipe, departure, recipe_of
+from leakbound.evidence.recipe import RESULTS, Recipe, recipe_departure, recipe_of
 from leakbound.evidence.synthetic_recipe import SyntheticInputs, TablesRecipe, tables_recipe_of
 from leakbound.evidence.verification import flaw_of_written
 from leakbound.planning import InclusionPlan
@@ -280,7 +280,7 @@ def _checked_recipe(
     agreement = Agreement.of(protocol)
     with_agreed_cuts = {"cuts": agreement.options["cuts"], **audit_options}
     recipe = recipe_of(result, data=data_arguments, options=with_agreed_cuts)
-    departure_found = departure(agreement, result=result, recipe=recipe)
+    departure_found = recipe_departure(agreement, result=result, recipe=recipe)
     if departure_found:
         raise FormatError(f"the audit does not follow the protocol: {departure_found}")
     return recipe

@@ -72,11 +72,10 @@ def read_table(
     table_name: str,
     column_parts: object,
     *,
-    stored_arrays: Mapping[str, AnyArray],
+    unread_arrays: dict[str, AnyArray],
     writing: Writing,
-    used_arrays: set[str],
 ) -> dict[str, Column]:
-    """Return the columns of a table, and add the names of their arrays to `used_arrays`."""
+    """Return the columns of a table, and take their arrays from those that are unread."""
     if not isinstance(column_parts, list):
         raise FormatError(f"{table_name} must be a list of columns")
     columns = {}
@@ -86,14 +85,13 @@ def read_table(
                 f"column {number} of {table_name} is {shown(column_part)}: no name and kind of one"
             )
         values_name, missing_name = _array_names(table_name, number)
-        if values_name not in stored_arrays or missing_name not in stored_arrays:
+        if values_name not in unread_arrays or missing_name not in unread_arrays:
             raise FormatError(f"column {number} of {table_name} has no arrays")
-        used_arrays.update({values_name, missing_name})
         kind = column_part["kind"]
         column = _read_column(
             kind,
-            stored_arrays[values_name],
-            is_missing=stored_arrays[missing_name],
+            unread_arrays.pop(values_name),
+            is_missing=unread_arrays.pop(missing_name),
             writing=writing,
             array_name=f"{values_name} ({kind})",
         )
