@@ -189,8 +189,8 @@ VERIFIED = (
     "internal error.[/]"
 )
 # Default limit in seconds: the author of a bundle decides how much work it takes.
-_PATIENCE = 600.0
-_MARKS = {True: "ok", False: "FAILED", None: "-"}
+_DEFAULT_SECONDS = 600.0
+_MARKS_OF_CHECKS = {True: "ok", False: "FAILED", None: "-"}
 
 
 @command(app, "verify", "leakbound verify bundle --commitment commitment.json", VERIFY, VERIFIED)
@@ -210,15 +210,17 @@ def verify(
     most_seconds: Annotated[
         float,
         option("S", "Time limit in seconds; exit code 2 if exceeded.", min=0.001, max=1e8),
-    ] = _PATIENCE,
+    ] = _DEFAULT_SECONDS,
 ) -> None:
     """Verify a bundle."""
     published = None
     if commitment is not None:
         published = Commitment.from_json(commitment)
-    with bar("Auditing again"), _within(most_seconds):
+    with bar("Auditing again"), _within_seconds(most_seconds):
         verification = verify_bundle(folder, commitment=published, page=page)
-    rows = [(_MARKS[check.passed], check.name, check.words) for check in verification.checks]
+    rows = [
+        (_MARKS_OF_CHECKS[check.passed], check.name, check.words) for check in verification.checks
+    ]
     output.say(output.grid([("", False)] * 3, rows))
     code = REFUTED
     style = "bold red"
@@ -234,9 +236,9 @@ class _TimeIsUp(BaseException):
 
 
 @contextmanager
-def _within(seconds: float) -> Iterator[None]:
+def _within_seconds(seconds: float) -> Iterator[None]:
     """Stop a block that takes too much time or memory: bad input, without a verdict."""
-    before = signal.signal(signal.SIGALRM, _stop)
+    before = signal.signal(signal.SIGALRM, _raise_time_is_up)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
@@ -249,5 +251,5 @@ def _within(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def _stop(*_: object) -> None:
+def _raise_time_is_up(*_: object) -> None:
     raise _TimeIsUp
