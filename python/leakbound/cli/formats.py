@@ -130,8 +130,10 @@ def read_text(
     file = as_utf8(stored, encoding)
     if suffix in {".jsonl", ".ndjson"}:
         return read_json(file, unpacked)
-    sign = sep or ("tab" if suffix == ".tsv" else ",")
-    return read_csv(file, "\t" if sign == "tab" else sign, unpacked)
+    separator = sep or ","
+    if sep == "tab" or (not sep and suffix == ".tsv"):
+        separator = "\t"
+    return read_csv(file, separator, unpacked)
 
 
 def read_csv(file: io.BufferedReader, separator: str, unpacked: Unpacked) -> Reader:
@@ -467,16 +469,16 @@ def is_of_reading(error: Exception, path: Path) -> bool:
 
 def said_of(error: Exception) -> str:
     """Return what is wrong with the content of a file, and what helps."""
-    message = str(error)
+    message_of_error = str(error)
     hints = ""
-    if re.search(r"row \d", message):
+    if re.search(r"row \d", message_of_error):
         hints += " (rows count from 0, without the header)"
-    is_not_utf8 = re.search("invalid UTF-?8", message, re.IGNORECASE)
+    is_not_utf8 = re.search("invalid UTF-?8", message_of_error, re.IGNORECASE)
     if isinstance(error, UnicodeDecodeError) or is_not_utf8:
         hints += ": its text is not UTF-8; name its encoding, such as --encoding latin-1"
-    if "Expected 1 columns" in message:
+    if "Expected 1 columns" in message_of_error:
         hints += " (use --sep if columns are not separated by commas, or tabs in a .tsv)"
-    return message + hints
+    return message_of_error + hints
 
 
 def in_one(pieces: Sequence[Stored]) -> Stored:

@@ -250,10 +250,10 @@ def show(result: Result) -> None:
         say(summary.answer, _colour_of(result.checked.verdict))
     for paragraph in summary.paragraphs:
         say(paragraph)
-    metric_rows = [(metric.name, metric.value, metric.note) for metric in summary.metrics]
+    rows_of_metrics = [(metric.name, metric.value, metric.note) for metric in summary.metrics]
     name_value_note = [("", False), ("", True), ("", False)]
     say("")
-    say(grid(name_value_note, metric_rows))
+    say(grid(name_value_note, rows_of_metrics))
     say("")
     contradicted_first = dict.fromkeys((*summary.contradicted, *summary.assumptions))
     for assumption in contradicted_first:
@@ -263,10 +263,10 @@ def show(result: Result) -> None:
         say(f"{assumption.status}: {assumption.name}. {assumption.statement}", style)
     # Of runs that were made, their own: a stream draws nothing
     seed = result.options.get("seed", result.provenance.seed)
-    repetition = f"; --seed {seed} repeats this audit"
+    how_to_repeat = f"; --seed {seed} repeats this audit"
     if result.options.get("repeatable") is False:
-        repetition = ""
-    say(f"seed: {seed}{repetition}")
+        how_to_repeat = ""
+    say(f"seed: {seed}{how_to_repeat}")
     for warning in result.warnings:
         say(f"warning: {spelled(warning)}", "yellow")
     for step in summary.next_steps:
@@ -286,16 +286,16 @@ def say(what: str | Table, style: str | None = None) -> None:
         terminal = Console(highlight=False)
         terminal.print(what, style=style, markup=False)
         return
-    buffer = io.StringIO()
+    printed_text = io.StringIO()
     plain_console = Console(
-        file=buffer,
+        file=printed_text,
         highlight=False,
         width=_WIDTH_WITHOUT_TERMINAL,
         color_system=None,
     )
     plain_console.print(what, markup=False)
-    lines = buffer.getvalue().rstrip("\n").split("\n")
-    typer.echo("\n".join(line.rstrip() for line in lines))
+    printed_lines = printed_text.getvalue().rstrip("\n").split("\n")
+    typer.echo("\n".join(line.rstrip() for line in printed_lines))
 
 
 def write_files(folder: Path, result: Result, **about: Any) -> None:

@@ -152,7 +152,7 @@ def plot_roc(drawing: Drawing, ax: "Axes | None" = None) -> "Axes":
             ax.plot(false_positive, true_positive, color=one.colour, label=one.name)
         for one in series:
             most = _largest_true_positive_rates(
-                drawing, bound=one.ranking.bound, false_positive=grid
+                drawing, bound=one.ranking.bound, false_positive_rates=grid
             )
             if most is not None:
                 several = ""
@@ -171,17 +171,17 @@ def plot_roc(drawing: Drawing, ax: "Axes | None" = None) -> "Axes":
 
 
 def _largest_true_positive_rates(
-    drawing: Drawing, bound: float, false_positive: FloatArray
+    drawing: Drawing, bound: float, false_positive_rates: FloatArray
 ) -> FloatArray | None:
     """Return the largest true positive rates that a bound allows; None if there is no bound."""
     rejected = drawing.together or drawing.rejected
     if rejected is not None:
-        return 1 - np.asarray(rejected.f(false_positive))
+        return 1 - np.asarray(rejected.f(false_positive_rates))
     if drawing.family or bound <= 0:
         return None
     of_all = drawing.copies * bound
-    by_ratio = np.exp(of_all) * false_positive
-    by_complement = 1 - np.exp(-of_all) * (1 - false_positive)
+    by_ratio = np.exp(of_all) * false_positive_rates
+    by_complement = 1 - np.exp(-of_all) * (1 - false_positive_rates)
     most: FloatArray = np.minimum(by_ratio, by_complement)
     return most
 

@@ -304,22 +304,22 @@ def scale_of(claim: Claim) -> Scale:
     return Scale(shown, unit=f"{shown} of {claim.name}", at=at)
 
 
-def checked_parameter(claim: Claim, one: Checked) -> str:
+def checked_parameter(claim: Claim, checked_claim: Checked) -> str:
     """Return what was claimed of the parameter, such as "μ = 1"."""
     scale = Scale("ε")
-    if one.delta is None:
+    if checked_claim.delta is None:
         scale = scale_of(claim)
     sign = "="
     if scale.inverse:
         sign = "≥"
-    return f"{scale.name} {sign} {scale.value(one.value):g}"
+    return f"{scale.name} {sign} {scale.value(checked_claim.value):g}"
 
 
-def claimed_delta(claim: Claim, one: Checked) -> float | None:
+def claimed_delta(claim: Claim, checked_claim: Checked) -> float | None:
     """Return the δ of a claimed ε, also one of the bound's own δ; None of another parameter."""
-    if one.delta is None and not isinstance(claim, FAMILIES):
+    if checked_claim.delta is None and not isinstance(claim, FAMILIES):
         return claim.delta
-    return one.delta
+    return checked_claim.delta
 
 
 def terms_of(
