@@ -97,7 +97,7 @@ def render(
             (section, draw(section.figures, f"ground-{i}"))
             for i, section in enumerate(description.sections)
         ],
-        options=_options_for_reader(result.options),
+        options=dict(_options_in_words(result.options)),
         provenance={**versions, "seed": str(provenance.seed), **digests},
         overview=overview,
         opening=draw(opening_figures, "opening", size=opening_size),
@@ -114,16 +114,6 @@ def _tone_of_page(description: Description) -> str:
     if KINDS[description.kind].proves:
         return "bound"
     return "estimate"
-
-
-def _options_for_reader(options: Mapping[str, object]) -> dict[str, str]:
-    """Return options that a reader may have chosen, under their names."""
-    options_to_print = {}
-    for name, option_in_words in _options_in_words(options):
-        _, _, name_within_table = name.rpartition(".")
-        if name_within_table not in _OPTIONS_OF_METHODS:
-            options_to_print[name] = option_in_words
-    return options_to_print
 
 
 def _sentence_for_regulators() -> str:
@@ -180,10 +170,13 @@ def _axis_of_levels(description: Description) -> Named:
 
 
 def _options_in_words(options: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield options that a reader may have chosen, with their full names."""
     for option_name, option in options.items():
         full_name = f"{prefix}{option_name}"
         if isinstance(option, Mapping):
             yield from _options_in_words(option, f"{full_name}.")
+        elif option_name in _OPTIONS_OF_METHODS:
+            continue
         elif isinstance(option, list | tuple):
             yield full_name, ", ".join(map(str, option))
         elif isinstance(option, float):
