@@ -83,10 +83,10 @@ def _lines_by_game(table: Table, claim: str) -> dict[str, list[Row]]:
         if summary_line["claim"] == claim:
             lines_by_game.setdefault(summary_line["game"], []).append(summary_line)
     if not lines_by_game:
-        known_claims = {repr(summary_line["claim"]) for summary_line in summary_lines}
-        listed_claims = ", ".join(sorted(known_claims)) or "none"
+        known_claims = sorted({repr(summary_line["claim"]) for summary_line in summary_lines})
         raise OptionError(
-            f"claim must be one of those of the table ({listed_claims}), got {claim!r}"
+            f"claim must be one of those of the table ({', '.join(known_claims) or 'none'}), "
+            f"got {claim!r}"
         )
     return lines_by_game
 

@@ -31,7 +31,7 @@ _ROUNDING = 1e-12
 
 
 @lru_cache(maxsize=512)
-def allowed(rho: float) -> TradeOff:
+def zcdp_curve(rho: float) -> TradeOff:
     """Return a curve that ρ-zCDP implies: it allows as much as some of its orders, or more.
 
     At a point outside of the border, the tangent of an order that is exceeded there has all tests
@@ -58,26 +58,26 @@ def allowed(rho: float) -> TradeOff:
     swapped_by_level, swapped_by_power = _renyi_gradient(level_odds, power_odds, tangent_order)
     level_derivative = np.where(is_swapped, swapped_by_level, by_level)
     power_derivative = np.where(is_swapped, swapped_by_power, by_power)
-    slope = -level_derivative / power_derivative
+    tangent_slope = -level_derivative / power_derivative
     # 3. Lines of ε > 0, and mirrored, as members and others have the same curve
     is_outside = excess_divergences.max(axis=0) >= 0
-    is_steep = is_outside & (slope > 1)
-    slope = slope[is_steep]
-    alpha = _probability(level_odds[is_steep])
-    power = _probability(power_odds[is_steep])
-    delta = power - slope * alpha + _ROUNDING * power
-    delta = np.clip(delta, 0.0, 1.0)
-    mirrored_delta = 1 - (1 - delta) / slope + _ROUNDING
-    mirrored_delta = np.minimum(mirrored_delta, 1.0)
-    epsilon = np.log(slope)
+    is_steep = is_outside & (tangent_slope > 1)
+    tangent_slope = tangent_slope[is_steep]
+    levels = _probability(level_odds[is_steep])
+    powers = _probability(power_odds[is_steep])
+    delta_of_line = powers - tangent_slope * levels + _ROUNDING * powers
+    delta_of_line = np.clip(delta_of_line, 0.0, 1.0)
+    delta_of_mirrored_line = 1 - (1 - delta_of_line) / tangent_slope + _ROUNDING
+    delta_of_mirrored_line = np.minimum(delta_of_mirrored_line, 1.0)
+    epsilon_of_line = np.log(tangent_slope)
     return TradeOff.profile(
-        epsilon=np.concatenate([-epsilon, epsilon]),
-        delta=np.concatenate([mirrored_delta, delta]),
+        epsilon=np.concatenate([-epsilon_of_line, epsilon_of_line]),
+        delta=np.concatenate([delta_of_mirrored_line, delta_of_line]),
     )
 
 
 @lru_cache(maxsize=512)
-def attained(rho: float) -> TradeOff:
+def attained_zcdp_curve(rho: float) -> TradeOff:
     """Return a curve that allows no more than ρ-zCDP: through tests that obey every order.
 
     With D the divergence, (a - 1) D is convex in a. Between two orders it is below its chord, and
@@ -92,28 +92,28 @@ def attained(rho: float) -> TradeOff:
     power_odds, _ = _power_log_odds_brackets(
         level_odds, rho, divergence_limits, _FINE_RENYI_ORDERS, halvings=_HALVINGS_TO_CLOSE
     )
-    level = _probability(level_odds)
-    miss_probability = _probability(-power_odds)
+    levels = _probability(level_odds)
+    miss_probabilities = _probability(-power_odds)
     # The curve is its own mirror image: each test also has its two errors exchanged.
-    alpha = np.concatenate([[0.0], level, miss_probability, [1.0]])
-    f = np.concatenate([[1.0], miss_probability, level, [0.0]])
-    return TradeOff.table(*convex_hull(alpha, np.minimum(f, 1 - alpha)))
+    table_levels = np.concatenate([[0.0], levels, miss_probabilities, [1.0]])
+    f = np.concatenate([[1.0], miss_probabilities, levels, [0.0]])
+    return TradeOff.table(*convex_hull(table_levels, np.minimum(f, 1 - table_levels)))
 
 
 def _level_log_odds(rho: float, divergence_limits: FloatArray) -> FloatArray:
     """Return the log-odds of levels up to where both errors are alike: the rest is mirrored."""
     # 1. The level at which the two errors of the best test are alike, by halves.
-    low = -(rho + 40.0)
-    high = 0.0
+    lowest_log_odds = -(rho + 40.0)
+    highest_log_odds = 0.0
     for _ in range(_HALVINGS_TO_CLOSE):
-        middle = (low + high) / 2
-        level_odds = np.array([middle])
+        middle_log_odds = (lowest_log_odds + highest_log_odds) / 2
+        level_odds = np.array([middle_log_odds])
         is_obeyed = _obeys_orders(-level_odds, level_odds, divergence_limits, _RENYI_ORDERS)
         if is_obeyed[0]:
-            high = middle
+            highest_log_odds = middle_log_odds
         else:
-            low = middle
-    equal_error_level = float(_probability(np.array([high]))[0])
+            lowest_log_odds = middle_log_odds
+    equal_error_level = float(_probability(np.array([highest_log_odds]))[0])
     # 2. Levels near it, and far ones down to where the power is the smallest.
     near_levels = _NEAR_SHARES * equal_error_level
     ln_smallest_level = _LN_SMALLEST_POWER - rho - 2 * math.sqrt(-rho * _LN_SMALLEST_POWER)
@@ -140,14 +140,14 @@ def _power_log_odds_brackets(
     small_power_odds = ln_small_power - np.log1p(-np.exp(ln_small_power))
     limit_by_power = np.where(ln_power_limit < -1, small_power_odds, np.inf)
     limit_by_complement = 2 * rho - 2 * _ln_probability(-level_odds)
-    low = level_odds
-    high = np.minimum(limit_by_power, limit_by_complement)
+    lowest_power_odds = level_odds
+    highest_power_odds = np.minimum(limit_by_power, limit_by_complement)
     for _ in range(halvings):
-        middle = (low + high) / 2
-        is_obeyed = _obeys_orders(middle, level_odds, divergence_limits, renyi_orders)
-        low = np.where(is_obeyed, middle, low)
-        high = np.where(is_obeyed, high, middle)
-    return low, high
+        middle_power_odds = (lowest_power_odds + highest_power_odds) / 2
+        is_obeyed = _obeys_orders(middle_power_odds, level_odds, divergence_limits, renyi_orders)
+        lowest_power_odds = np.where(is_obeyed, middle_power_odds, lowest_power_odds)
+        highest_power_odds = np.where(is_obeyed, highest_power_odds, middle_power_odds)
+    return lowest_power_odds, highest_power_odds
 
 
 def _obeys_orders(
@@ -187,12 +187,16 @@ def _renyi_gradient(
 ) -> tuple[FloatArray, FloatArray]:
     """Return derivatives of the divergence of two coins, by the first and by the second."""
     ln_heads, ln_tails = _ln_renyi_terms(first_odds, second_odds, renyi_order)
-    heads_share = _probability(ln_heads - ln_tails)
-    tails_share = _probability(ln_tails - ln_heads)
-    first_score = heads_share / _probability(first_odds) - tails_share / _probability(-first_odds)
-    by_first = first_score * renyi_order / (renyi_order - 1)
-    by_second = tails_share / _probability(-second_odds) - heads_share / _probability(second_odds)
-    return by_first, by_second
+    share_of_heads = _probability(ln_heads - ln_tails)
+    share_of_tails = _probability(ln_tails - ln_heads)
+    first_score = share_of_heads / _probability(first_odds) - share_of_tails / _probability(
+        -first_odds
+    )
+    derivative_by_first = first_score * renyi_order / (renyi_order - 1)
+    derivative_by_second = share_of_tails / _probability(
+        -second_odds
+    ) - share_of_heads / _probability(second_odds)
+    return derivative_by_first, derivative_by_second
 
 
 def _ln_renyi_terms(

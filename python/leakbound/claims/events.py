@@ -50,7 +50,7 @@ _LARGEST_TOTAL_ROUNDING = 1e-2
 _CLASS_SUFFIX = "DpEvent"
 
 
-def described(event: object) -> str:
+def described_event(event: object) -> str:
     """Return an event as text; refuse anything else."""
     with needs("dp", "from_event"):
         from dp_accounting import dp_event
@@ -62,10 +62,10 @@ def described(event: object) -> str:
 def _content(value: object) -> Any:
     """Return an event, and those within, as what JSON has."""
     if hasattr(value, "__attrs_attrs__"):
-        content = {"type": type(value).__name__}
+        event_content = {"type": type(value).__name__}
         for attribute in value.__attrs_attrs__:
-            content[attribute.name] = _content(getattr(value, attribute.name))
-        return content
+            event_content[attribute.name] = _content(getattr(value, attribute.name))
+        return event_content
     if isinstance(value, list | tuple):
         return [_content(element) for element in value]
     if hasattr(value, "item"):
@@ -73,69 +73,69 @@ def _content(value: object) -> Any:
     return value
 
 
-def read(text: str) -> JsonObject:
+def read_event(text: str) -> JsonObject:
     """Return the content of an event that is kept as text; refuse what is no family by its name."""
     try:
-        content = json.loads(text)
-        events = list(_nested_events(content))
+        event_content = json.loads(text)
+        events = list(_nested_events(event_content))
     except (TypeError, ValueError, RecursionError) as error:
         raise OptionError(f"event must be JSON of a dp_accounting.DpEvent: {error}") from error
     for event in events:
         _check_event(event)
-    mechanisms = count_of(content)
+    mechanisms = count_of_mechanisms(event_content)
     if mechanisms > _MOST_MECHANISMS:
         raise OptionError(
-            f"{name_of(content)} composes {mechanisms:,} mechanisms, of {_MOST_MECHANISMS:,} at "
-            "most"
+            f"{event_name(event_content)} composes {mechanisms:,} mechanisms, of "
+            f"{_MOST_MECHANISMS:,} at most"
         )
-    return dict(content)
+    return dict(event_content)
 
 
 def _check_event(event: Any) -> None:
     """Refuse an event without noise to divide, or what is no event."""
-    kind = None
+    event_type = None
     if isinstance(event, Mapping):
-        kind = event.get("type")
-    if not (isinstance(kind, str) and kind.endswith(_CLASS_SUFFIX)):
-        raise OptionError(f"event must be JSON of a dp_accounting.DpEvent, got {kind!r}")
-    if kind in _REFUSED_EVENTS:
-        raise OptionError(f"{kind} is not a family: {_REFUSED_EVENTS[kind]}")
-    if kind not in _SUPPORTED_EVENTS:
-        raise OptionError(f"{kind} is not supported by dp_accounting's PLDAccountant")
-    if kind in _NOISE_FIELDS:
-        noise_field, _ = _NOISE_FIELDS[kind]
-        noise = event.get(noise_field)
-        real(noise, name=f"{noise_field} of {kind}", above=0, below=math.inf)
-    if kind in _INNER_FIELDS:
-        inner_field = _INNER_FIELDS[kind]
+        event_type = event.get("type")
+    if not (isinstance(event_type, str) and event_type.endswith(_CLASS_SUFFIX)):
+        raise OptionError(f"event must be JSON of a dp_accounting.DpEvent, got {event_type!r}")
+    if event_type in _REFUSED_EVENTS:
+        raise OptionError(f"{event_type} is not a family: {_REFUSED_EVENTS[event_type]}")
+    if event_type not in _SUPPORTED_EVENTS:
+        raise OptionError(f"{event_type} is not supported by dp_accounting's PLDAccountant")
+    if event_type in _NOISE_FIELDS:
+        noise_field, _ = _NOISE_FIELDS[event_type]
+        noise_level = event.get(noise_field)
+        real(noise_level, name=f"{noise_field} of {event_type}", above=0, below=math.inf)
+    if event_type in _INNER_FIELDS:
+        inner_field = _INNER_FIELDS[event_type]
         inner_content = event.get(inner_field)
         if not isinstance(inner_content, list | Mapping):
-            raise OptionError(f"{kind} has no {inner_field}")
-    if kind == "SelfComposedDpEvent":
+            raise OptionError(f"{event_type} has no {inner_field}")
+    if event_type == "SelfComposedDpEvent":
         repetitions = event.get("count")
-        integer(repetitions, name=f"count of {kind}", least=0)
+        integer(repetitions, name=f"count of {event_type}", least=0)
 
 
-def _nested_events(content: object) -> Iterator[Any]:
+def _nested_events(event_content: object) -> Iterator[Any]:
     """Yield an event, and all within it."""
-    yield content
-    if not isinstance(content, Mapping):
+    yield event_content
+    if not isinstance(event_content, Mapping):
         return
-    composed_events = content.get("events", [])
+    composed_events = event_content.get("events", [])
     if isinstance(composed_events, list):
         for event in composed_events:
             yield from _nested_events(event)
-    if "event" in content:
-        yield from _nested_events(content["event"])
+    if "event" in event_content:
+        yield from _nested_events(event_content["event"])
 
 
-def check(content: JsonObject, relation: Relation) -> None:
+def check_event_is_supported(event_content: JsonObject, relation: Relation) -> None:
     """Refuse events that the accountant does not support, by the part that it does not."""
     with needs("dp", "from_event"):
         accountant = _accountant(relation, _LOSS_SPACING)
-    innermost_first = reversed(list(_nested_events(content)))
+    innermost_first = reversed(list(_nested_events(event_content)))
     for event in innermost_first:
-        if accountant.supports(built(event)):
+        if accountant.supports(built_event(event)):
             continue
         inner_kind = ""
         if isinstance(event.get("event"), Mapping):
@@ -144,77 +144,77 @@ def check(content: JsonObject, relation: Relation) -> None:
             f"{event['type']}{inner_kind} is not supported by dp_accounting's PLDAccountant for "
             f"relation={relation!r}"
         )
-    if not _releases_data(content):
-        raise OptionError(f"nothing in {name_of(content)} has noise that can be divided")
+    if not _releases_data(event_content):
+        raise OptionError(f"nothing in {event_name(event_content)} has noise that can be divided")
 
 
-def _releases_data(content: Mapping[str, Any]) -> bool:
+def _releases_data(event_content: Mapping[str, Any]) -> bool:
     """Return whether an event releases anything about its data."""
-    kind = content["type"]
-    if kind == _NO_MECHANISM:
+    event_type = event_content["type"]
+    if event_type == _NO_MECHANISM:
         return False
-    is_sampled = content.get("sampling_probability", 1)
+    is_sampled = event_content.get("sampling_probability", 1)
     if not is_sampled:
         return False
-    if kind in _NOISE_FIELDS:
-        has_data = bool(content.get("dataset_size", 1))
-        is_sensitive = any(content.get("sensitivities", [1]))
+    if event_type in _NOISE_FIELDS:
+        has_data = bool(event_content.get("dataset_size", 1))
+        is_sensitive = any(event_content.get("sensitivities", [1]))
         return has_data and is_sensitive
-    repetitions = content.get("count", 1)
-    if not repetitions:
+    repetition_count = event_content.get("count", 1)
+    if not repetition_count:
         return False
-    inner_events = list(content.get("events", []))
-    if "event" in content:
-        inner_events.append(content["event"])
+    inner_events = list(event_content.get("events", []))
+    if "event" in event_content:
+        inner_events.append(event_content["event"])
     return any(_releases_data(event) for event in inner_events)
 
 
-def built(content: Mapping[str, Any], divisor: float = 1.0) -> Any:
+def built_event(event_content: Mapping[str, Any], divisor: float = 1.0) -> Any:
     """Return the event of some content, with all of its noise divided."""
     from dp_accounting import dp_event
 
-    fields = dict(content)
-    kind = str(fields.pop("type"))
-    if kind in _NOISE_FIELDS:
-        noise_field, power = _NOISE_FIELDS[kind]
-        fields[noise_field] *= divisor**power
-    if "event" in fields:
-        fields["event"] = built(fields["event"], divisor)
-    if "events" in fields:
-        fields["events"] = [built(event, divisor) for event in fields["events"]]
-    event_class = getattr(dp_event, kind)
+    event_fields = dict(event_content)
+    event_type = str(event_fields.pop("type"))
+    if event_type in _NOISE_FIELDS:
+        noise_field, power_of_divisor = _NOISE_FIELDS[event_type]
+        event_fields[noise_field] *= divisor**power_of_divisor
+    if "event" in event_fields:
+        event_fields["event"] = built_event(event_fields["event"], divisor)
+    if "events" in event_fields:
+        event_fields["events"] = [built_event(event, divisor) for event in event_fields["events"]]
+    event_class = getattr(dp_event, event_type)
     try:
-        return event_class(**fields)
+        return event_class(**event_fields)
     except TypeError as error:
-        raise OptionError(f"{kind} has other fields: {error}") from error
+        raise OptionError(f"{event_type} has other fields: {error}") from error
 
 
-def name_of(content: Mapping[str, Any]) -> str:
+def event_name(event_content: Mapping[str, Any]) -> str:
     """Return an event in short, such as "Composed(Gaussian(1), Laplace(2))"."""
-    kind = str(content["type"]).removesuffix(_CLASS_SUFFIX)
+    event_type = str(event_content["type"]).removesuffix(_CLASS_SUFFIX)
     arguments = list[str]()
-    for field, value in content.items():
+    for field, value in event_content.items():
         if field == "type":
             continue
         if field == "events":
-            arguments.extend(name_of(event) for event in value)
+            arguments.extend(event_name(event) for event in value)
         elif isinstance(value, Mapping):
-            arguments.append(name_of(value))
+            arguments.append(event_name(value))
         elif isinstance(value, int | float):
             arguments.append(f"{value:g}")
         else:
             arguments.append(str(value))
-    return f"{kind}({', '.join(arguments)})"
+    return f"{event_type}({', '.join(arguments)})"
 
 
-def count_of(content: Mapping[str, Any]) -> int:
+def count_of_mechanisms(event_content: Mapping[str, Any]) -> int:
     """Return how many mechanisms are composed, at most."""
-    kind = content["type"]
-    if kind == "SelfComposedDpEvent":
-        repetitions = int(content["count"])
-        return repetitions * count_of(content["event"])
-    if kind == "ComposedDpEvent":
-        return sum(count_of(event) for event in content["events"])
+    event_type = event_content["type"]
+    if event_type == "SelfComposedDpEvent":
+        repetitions = int(event_content["count"])
+        return repetitions * count_of_mechanisms(event_content["event"])
+    if event_type == "ComposedDpEvent":
+        return sum(count_of_mechanisms(event) for event in event_content["events"])
     return 1
 
 
@@ -232,7 +232,7 @@ def _accountant(relation: Relation, loss_spacing: float) -> Any:
 def _privacy_loss(text: str, relation: Relation, divisor: float, loss_spacing: float) -> Any:
     """Return the law of the privacy loss of an event with less noise, rounded up."""
     accountant = _accountant(relation, loss_spacing)
-    event = built(read(text), divisor)
+    event = built_event(read_event(text), divisor)
     accountant.compose(event)
     return accountant._pld  # noqa: SLF001 (its δ at a grid of ε, by `claims.dp_sgd`, is faster)
 
@@ -245,20 +245,20 @@ def _neighbour_orders(relation: Relation, sides: Sides) -> list[str]:
 
 
 @lru_cache(maxsize=512)
-def of_event(text: str, relation: Relation, divisor: float, sides: Sides) -> TradeOff:
+def event_curve(text: str, relation: Relation, divisor: float, sides: Sides) -> TradeOff:
     """Return a curve that an event with less noise obeys, by its pessimistic loss distribution."""
     privacy_loss = _privacy_loss(text, relation, divisor, _LOSS_SPACING)
     return allowed(privacy_loss, _neighbour_orders(relation, sides))
 
 
 @lru_cache(maxsize=512)
-def attained_by(text: str, relation: Relation, divisor: float, sides: Sides) -> TradeOff:
+def attained_event_curve(text: str, relation: Relation, divisor: float, sides: Sides) -> TradeOff:
     """Return a curve that allows less than an event with less noise.
 
     Its losses are rounded up by at most a spacing for each mechanism composed, so that at an ε that
     is larger by all of these its δ is at most the exact one.
     """
-    mechanisms = count_of(read(text))
+    mechanisms = count_of_mechanisms(read_event(text))
     spacing_for_rounding = max(_FINEST_LOSS_SPACING, _LARGEST_TOTAL_ROUNDING / mechanisms)
     loss_spacing = min(_LOSS_SPACING, spacing_for_rounding)
     privacy_loss = _privacy_loss(text, relation, divisor, loss_spacing)

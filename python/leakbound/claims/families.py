@@ -288,15 +288,15 @@ class ZeroConcentratedDP(FamilyClaim):
 
     def curve(self, theta: float, sides: Sides) -> TradeOff:  # noqa: ARG002 (alike for all)
         """See `FamilyClaim.curve`: it is its own mirror image."""
-        from leakbound.claims.concentrated import allowed
+        from leakbound.claims.concentrated import zcdp_curve
 
-        return allowed(real(theta, name="rho", above=0, below=math.inf))
+        return zcdp_curve(real(theta, name="rho", above=0, below=math.inf))
 
     def attained(self, theta: float, sides: Sides) -> TradeOff:  # noqa: ARG002 (alike for all)
         """See `FamilyClaim.attained`: tests that obey every order."""
-        from leakbound.claims.concentrated import attained
+        from leakbound.claims.concentrated import attained_zcdp_curve
 
-        return attained(real(theta, name="rho", above=0, below=math.inf))
+        return attained_zcdp_curve(real(theta, name="rho", above=0, below=math.inf))
 
     def rejected(self, bound: float, sides: Sides) -> TradeOff | None:  # noqa: ARG002 (none)
         """See `Guarantee.rejected`: what exceeds some order may obey every curve that is known."""
@@ -327,18 +327,18 @@ class EventFamily(FamilyClaim):
     relation: Relation
 
     def __post_init__(self) -> None:
-        from leakbound.claims.events import read
+        from leakbound.claims.events import read_event
 
         instance(self.event, name="event", types=str)
-        read(self.event)
+        read_event(self.event)
         choice(self.relation, name="relation", allowed=Relation)
 
     @property
     def name(self) -> str:
         """How results call the claim."""
-        from leakbound.claims.events import name_of, read
+        from leakbound.claims.events import event_name, read_event
 
-        return f"noise-scaled {name_of(read(self.event))}"
+        return f"noise-scaled {event_name(read_event(self.event))}"
 
     def tradeoff(self, theta: float) -> TradeOff:
         """Return the curve at what noise is divided by, above 0, for guesses of both sides."""
@@ -346,17 +346,17 @@ class EventFamily(FamilyClaim):
 
     def curve(self, theta: float, sides: Sides) -> TradeOff:
         """See `FamilyClaim.curve`: guesses of members are bounded by one order of the two."""
-        from leakbound.claims.events import of_event
+        from leakbound.claims.events import event_curve
 
         divisor = real(theta, name=self.parameter, above=0, below=math.inf)
-        return of_event(self.event, self.relation, divisor, sides)
+        return event_curve(self.event, self.relation, divisor, sides)
 
     def attained(self, theta: float, sides: Sides) -> TradeOff:
         """See `FamilyClaim.attained`: δ at losses that are rounded down."""
-        from leakbound.claims.events import attained_by
+        from leakbound.claims.events import attained_event_curve
 
         divisor = real(theta, name=self.parameter, above=0, below=math.inf)
-        return attained_by(self.event, self.relation, divisor, sides)
+        return attained_event_curve(self.event, self.relation, divisor, sides)
 
     def least_delta(self, sides: Sides) -> float:  # noqa: ARG002 (the same for all)
         """See `FamilyClaim.least_delta`: computed curves end where noise begins."""
@@ -404,7 +404,7 @@ def from_event(event: object, *, relation: Relation | None = None) -> EventFamil
     >>> from_event(both, relation="add_remove").name
     'noise-scaled Composed(Gaussian(1), Laplace(2))'
     """
-    from leakbound.claims.events import check, described, read
+    from leakbound.claims.events import check_event_is_supported, described_event, read_event
 
     if relation is None:
         raise OptionError(
@@ -412,8 +412,8 @@ def from_event(event: object, *, relation: Relation | None = None) -> EventFamil
             "multipliers of the event are told for"
         )
     choice(relation, name="relation", allowed=Relation)
-    text = described(event)
-    check(read(text), relation)
+    text = described_event(event)
+    check_event_is_supported(read_event(text), relation)
     return EventFamily(event=text, relation=relation)
 
 

@@ -140,39 +140,46 @@ class FamilyClaim(Guarantee):
         in fewer steps than halving. Beyond them, it is a walk.
         """
         smallest, largest = self.search
-        low = max(ends[0], smallest)
-        high = min(ends[1], largest)
+        lowest_theta = max(ends[0], smallest)
+        highest_theta = min(ends[1], largest)
 
         def log_excess(theta: float) -> float:
             return math.log(value(theta)) - math.log(most)
 
-        excess_at_low = log_excess(low)
-        excess_at_high = log_excess(high)
-        if not excess_at_low <= 0 < excess_at_high:
+        log_excess_at_lowest = log_excess(lowest_theta)
+        log_excess_at_highest = log_excess(highest_theta)
+        if not log_excess_at_lowest <= 0 < log_excess_at_highest:
             return self.least_private(lambda theta: value(theta) <= most)
         narrow_width = self.width / 16
         moved_end = ""
-        while high - low > narrow_width * high:
-            step = (high - low) * excess_at_low / (excess_at_low - excess_at_high)
+        while highest_theta - lowest_theta > narrow_width * highest_theta:
+            step = (
+                (highest_theta - lowest_theta)
+                * log_excess_at_lowest
+                / (log_excess_at_lowest - log_excess_at_highest)
+            )
             # At least a little from either end, so that the bracket closes on both sides.
-            margin = 0.25 * narrow_width * high
-            middle = min(max(low + step, low + margin), high - margin)
-            excess_at_middle = log_excess(middle)
+            least_distance = 0.25 * narrow_width * highest_theta
+            middle_theta = min(
+                max(lowest_theta + step, lowest_theta + least_distance),
+                highest_theta - least_distance,
+            )
+            log_excess_at_middle = log_excess(middle_theta)
             # The end that stays twice counts for half.
-            if excess_at_middle <= 0:
+            if log_excess_at_middle <= 0:
                 if moved_end == "low":
-                    excess_at_high *= 0.5
-                low = middle
-                excess_at_low = excess_at_middle
+                    log_excess_at_highest *= 0.5
+                lowest_theta = middle_theta
+                log_excess_at_lowest = log_excess_at_middle
                 moved_end = "low"
             else:
                 if moved_end == "high":
-                    excess_at_low *= 0.5
-                high = middle
-                excess_at_high = excess_at_middle
+                    log_excess_at_lowest *= 0.5
+                highest_theta = middle_theta
+                log_excess_at_highest = log_excess_at_middle
                 moved_end = "high"
         # Values that differ in last bits lead to one answer: it is rounded, to the rejected side.
-        mantissa, exponent = math.frexp(low)
+        mantissa, exponent = math.frexp(lowest_theta)
         rounded_mantissa = math.floor(mantissa * _ROUNDING_STEPS) / _ROUNDING_STEPS
         return math.ldexp(rounded_mantissa, exponent)
 

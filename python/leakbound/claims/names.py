@@ -16,7 +16,7 @@ from leakbound.errors import InputTypeError, OptionError
 T = TypeVar("T")
 
 CLAIM_NAMES = "pure, approx:D, gaussian, gaussian:D, laplace, zcdp, dp-sgd:Q,T"
-_CLAIM_CLASSES: dict[str, Callable[..., Claim]] = {
+_CLAIMS_BY_NAME: dict[str, Callable[..., Claim]] = {
     "pure": PureDP,
     "laplace": LaplaceDP,
     "zcdp": ZeroConcentratedDP,
@@ -36,7 +36,7 @@ def claim_named(text: str) -> Claim:
     >>> claim_named("approx:1e-5")
     ApproxDP(delta=1e-05)
     """
-    return named(text, _CLAIM_CLASSES, CLAIM_NAMES)
+    return named(text, _CLAIMS_BY_NAME, CLAIM_NAMES)
 
 
 def named(text: str, kinds: Mapping[str, Callable[..., T]], known: str) -> T:

@@ -59,11 +59,11 @@ def step_loss(noise_multiplier: float, sampling_rate: float, steps: int) -> "PLD
     from dp_accounting.pld.pld_pmf import create_pmf
 
     mean_shift = 2 / noise_multiplier
-    losses = _positive_losses(mean_shift, sampling_rate, steps)
-    spacing = float(losses[1])
-    cells = losses.size - 1
+    lattice_losses = _positive_losses(mean_shift, sampling_rate, steps)
+    lattice_spacing = float(lattice_losses[1])
+    cell_count = lattice_losses.size - 1
     # 1. Probabilities of cells of positive losses, where e^a = 1 + (e^loss - 1)/q.
-    gaussian_losses = np.log1p(np.expm1(losses) / sampling_rate)
+    gaussian_losses = np.log1p(np.expm1(lattice_losses) / sampling_rate)
     noise_at_losses = gaussian_losses / mean_shift
     probabilities_under_q = normal_cells(noise_at_losses + mean_shift / 2)
     probabilities_if_sampled = normal_cells(noise_at_losses - mean_shift / 2)
@@ -73,25 +73,29 @@ def step_loss(noise_multiplier: float, sampling_rate: float, steps: int) -> "PLD
     # 2. Their masses under P, at both ends: of positive losses, and of negative ones.
     bounded_masses_under_p = probabilities_under_p[1:-1]
     bounded_masses_under_q = probabilities_under_q[1:-1]
-    masses = np.zeros(2 * cells + 1)
-    q_masses_at_lower_ends = bounded_masses_under_q * np.exp(losses[:-1])
-    upper_masses = _masses_at_upper_ends(bounded_masses_under_p, q_masses_at_lower_ends, spacing)
-    masses[cells + 1 :] += upper_masses
-    masses[cells:-1] += bounded_masses_under_p - upper_masses
-    p_masses_at_lower_ends = bounded_masses_under_p * np.exp(-losses[1:])
-    upper_masses = _masses_at_upper_ends(bounded_masses_under_q, p_masses_at_lower_ends, spacing)
-    masses[cells:0:-1] += upper_masses
-    masses[cells - 1 :: -1] += bounded_masses_under_q - upper_masses
+    lattice_masses = np.zeros(2 * cell_count + 1)
+    q_masses_at_lower_ends = bounded_masses_under_q * np.exp(lattice_losses[:-1])
+    upper_masses = _masses_at_upper_ends(
+        bounded_masses_under_p, q_masses_at_lower_ends, lattice_spacing
+    )
+    lattice_masses[cell_count + 1 :] += upper_masses
+    lattice_masses[cell_count:-1] += bounded_masses_under_p - upper_masses
+    p_masses_at_lower_ends = bounded_masses_under_p * np.exp(-lattice_losses[1:])
+    upper_masses = _masses_at_upper_ends(
+        bounded_masses_under_q, p_masses_at_lower_ends, lattice_spacing
+    )
+    lattice_masses[cell_count:0:-1] += upper_masses
+    lattice_masses[cell_count - 1 :: -1] += bounded_masses_under_q - upper_masses
     # 3. The loss is 0 between, and the least one stands for all that are smaller.
     cell_of_zero_loss = np.array([-mean_shift / 2, mean_shift / 2])
     zero_loss_probability = float(normal_cells(cell_of_zero_loss)[1])
-    masses[cells] += (1 - sampling_rate) * zero_loss_probability
-    masses[0] += probabilities_under_q[-1]
-    lattice_points = range(-cells, cells + 1)
-    mass_by_point = dict(zip(lattice_points, masses.tolist(), strict=True))
+    lattice_masses[cell_count] += (1 - sampling_rate) * zero_loss_probability
+    lattice_masses[0] += probabilities_under_q[-1]
+    lattice_points = range(-cell_count, cell_count + 1)
+    mass_by_point = dict(zip(lattice_points, lattice_masses.tolist(), strict=True))
     return create_pmf(
         mass_by_point,
-        discretization=spacing,
+        discretization=lattice_spacing,
         infinity_mass=float(probabilities_under_p[-1]),
         pessimistic_estimate=True,
     )
@@ -108,18 +112,18 @@ def _positive_losses(mean_shift: float, sampling_rate: float, steps: int) -> Flo
         largest_loss = float(np.logaddexp(ln_not_sampled, ln_sampled))
     spacing_for_points = largest_loss / _LEAST_POINTS
     spacing_for_rounding = math.sqrt(8 * _ROUNDING_OF_EPSILON / steps)
-    spacing = min(_LARGEST_SPACING, spacing_for_points, spacing_for_rounding)
-    losses = spacing * np.arange(math.ceil(largest_loss / spacing) + 1)
-    return np.asarray(losses, dtype=np.float64)
+    lattice_spacing = min(_LARGEST_SPACING, spacing_for_points, spacing_for_rounding)
+    lattice_losses = lattice_spacing * np.arange(math.ceil(largest_loss / lattice_spacing) + 1)
+    return np.asarray(lattice_losses, dtype=np.float64)
 
 
 def _masses_at_upper_ends(
-    cell_masses: FloatArray, other_masses_at_lower_ends: FloatArray, spacing: float
+    cell_masses: FloatArray, other_masses_at_lower_ends: FloatArray, lattice_spacing: float
 ) -> FloatArray:
     """Return what of each cell's mass goes to its upper end, rounded up.
 
     With u there, P = u + l and Q = u e^-upper + l e^-lower: u = (P - Q e^lower) / (1 - e^-spacing).
     """
     mass_difference = cell_masses - other_masses_at_lower_ends + _ROUNDINGS * cell_masses
-    upper_masses = mass_difference / -math.expm1(-spacing)
+    upper_masses = mass_difference / -math.expm1(-lattice_spacing)
     return np.clip(upper_masses, 0.0, cell_masses)

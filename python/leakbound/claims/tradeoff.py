@@ -26,6 +26,7 @@ _PARAMETERS: dict[Family, set[str]] = {
     "table": {"alpha", "f"},
     "profile": {"epsilon", "delta"},
 }
+_LIMITS_OF_NUMBERS = {"mu": math.inf, "epsilon": math.inf, "delta": 1.0}
 # 64 roundings of numbers near 1
 _TOLERANCE = 2.0**-46
 # Lines of a polygon, within these deviations of a Gaussian loss and the ±700 that a profile takes
@@ -77,10 +78,10 @@ class TradeOff(Record):
         if set(self.parameters) != _PARAMETERS[self.family]:
             given_names = ", ".join(map(str, self.parameters)) or "nothing"
             raise self._misused(f", got {given_names}")
-        vectors = {}
+        read_only_parameters = {}
         for name, values in self.parameters.items():
-            vectors[name] = _read_only_vector(values, name)
-        vars(self)["parameters"] = vectors
+            read_only_parameters[name] = _read_only_vector(values, name)
+        vars(self)["parameters"] = read_only_parameters
         vars(self)["_core"] = self._core_curve()
 
     @classmethod
@@ -95,22 +96,17 @@ class TradeOff(Record):
             Probability of a failure that tells all, in [0, 1). With G the curve without failures,
             f(α) is then (1 - δ) G(α/(1 - δ)) for α ≤ 1 - δ, and 0 above.
         """
-        mu = real(mu, name="mu", least=0, below=math.inf)
-        delta = real(delta, name="delta", least=0, below=1)
-        return cls._of_family("gaussian", mu=mu, delta=delta)
+        return cls._of_numbers("gaussian", mu=mu, delta=delta)
 
     @classmethod
     def laplace(cls, epsilon: float) -> "TradeOff":
         """Return the curve of Laplace noise around 0 against around 1, of scale 1/ε, ε ≥ 0."""
-        epsilon = real(epsilon, name="epsilon", least=0, below=math.inf)
-        return cls._of_family("laplace", epsilon=epsilon)
+        return cls._of_numbers("laplace", epsilon=epsilon)
 
     @classmethod
     def approx(cls, epsilon: float, delta: float = 0.0) -> "TradeOff":
         """Return the curve that (ε, δ)-DP allows, ε at least 0, in nats, and δ in [0, 1)."""
-        epsilon = real(epsilon, name="epsilon", least=0, below=math.inf)
-        delta = real(delta, name="delta", least=0, below=1)
-        return cls._of_family("approx", epsilon=epsilon, delta=delta)
+        return cls._of_numbers("approx", epsilon=epsilon, delta=delta)
 
     @classmethod
     def table(cls, alpha: ArrayLike, f: ArrayLike) -> "TradeOff":
@@ -124,9 +120,7 @@ class TradeOff(Record):
             Values of f there: decreasing, convex, at most 1 - `alpha`. Where rounding bends them
             the wrong way by less than 1e-9, the largest convex curve below them is taken.
         """
-        levels = _read_only_vector(alpha, "alpha")
-        values = _read_only_vector(f, "f")
-        return cls._of_family("table", alpha=levels, f=values)
+        return cls._of_vectors("table", alpha=alpha, f=f)
 
     @classmethod
     def profile(cls, epsilon: ArrayLike, delta: ArrayLike) -> "TradeOff":
@@ -150,14 +144,22 @@ class TradeOff(Record):
         >>> abs(exact.inverse(0.5) - curve.inverse(0.5)) < 1e-5
         True
         """
-        epsilons = _read_only_vector(epsilon, "epsilon")
-        deltas = _read_only_vector(delta, "delta")
-        return cls._of_family("profile", epsilon=epsilons, delta=deltas)
+        return cls._of_vectors("profile", epsilon=epsilon, delta=delta)
 
     @classmethod
-    def _of_family(cls, family: Family, **parameters: float | FloatArray) -> "TradeOff":
-        vectors = {name: np.atleast_1d(value) for name, value in parameters.items()}
-        return cls(family=family, parameters=vectors)
+    def _of_numbers(cls, family: Family, **numbers: float) -> "TradeOff":
+        """Return the curve with a formula of some numbers, each from 0 to below its limit."""
+        parameters = {}
+        for name, value in numbers.items():
+            limit = _LIMITS_OF_NUMBERS[name]
+            number = real(value, name=name, least=0, below=limit)
+            parameters[name] = np.array([number])
+        return cls(family=family, parameters=parameters)
+
+    @classmethod
+    def _of_vectors(cls, family: Family, **vectors: ArrayLike) -> "TradeOff":
+        parameters = {name: _read_only_vector(values, name) for name, values in vectors.items()}
+        return cls(family=family, parameters=parameters)
 
     def _core_curve(self) -> _core.TradeOff:
         """Return the curve of the core: of single numbers, where it has a formula."""
@@ -207,15 +209,15 @@ class TradeOff(Record):
 
     def _convex_with_mirror_image(self) -> "TradeOff":
         """Return the largest convex curve below this one and its mirror image."""
-        alpha, f = convex_hull(*self.corners())
+        hull_levels, hull_errors = convex_hull(*self.corners())
         # Its own mirror image: points of the inverse lie on the curve, roundings allowed
-        levels_of_mirror_image = np.minimum(f + _TOLERANCE, 1.0)
-        f_of_mirror_image = np.interp(levels_of_mirror_image, alpha, f)
-        if np.all(f_of_mirror_image <= alpha + _TOLERANCE):
+        levels_of_mirror_image = np.minimum(hull_errors + _TOLERANCE, 1.0)
+        f_of_mirror_image = np.interp(levels_of_mirror_image, hull_levels, hull_errors)
+        if np.all(f_of_mirror_image <= hull_levels + _TOLERANCE):
             return self
-        both_levels = np.concatenate([alpha, f])
-        both_values = np.concatenate([f, alpha])
-        return TradeOff.table(*convex_hull(both_levels, both_values))
+        levels_of_both = np.concatenate([hull_levels, hull_errors])
+        errors_of_both = np.concatenate([hull_errors, hull_levels])
+        return TradeOff.table(*convex_hull(levels_of_both, errors_of_both))
 
     def corners(self) -> tuple[FloatArray, FloatArray]:
         """Return points (α, f(α)), both ends among them, whose convex hull is the curve, or below.
@@ -300,10 +302,10 @@ def _corners_of_profile(epsilon: FloatArray, delta: FloatArray) -> tuple[FloatAr
     # 3. The steepest line comes first.
     increasing_levels = np.minimum(crossing_levels[::-1], 1.0)
     increasing_power = power_at_crossings[::-1]
-    alpha = np.concatenate([[0.0], increasing_levels, [1.0]])
-    power = np.concatenate([intercepts[-1:], increasing_power, [1.0]])
-    f = 1.0 - power * (1.0 + _TOLERANCE)
-    return alpha, np.clip(f, 0.0, None)
+    levels_of_corners = np.concatenate([[0.0], increasing_levels, [1.0]])
+    power_of_corners = np.concatenate([intercepts[-1:], increasing_power, [1.0]])
+    errors_of_corners = 1.0 - power_of_corners * (1.0 + _TOLERANCE)
+    return levels_of_corners, np.clip(errors_of_corners, 0.0, None)
 
 
 def least_delta(curve: TradeOff) -> float:
@@ -314,10 +316,12 @@ def least_delta(curve: TradeOff) -> float:
 
     if not has_no_epsilon(0.0):
         return 0.0
-    smallest = math.nextafter(0.0, 1.0)
-    if not has_no_epsilon(smallest):  # the curve has no failures, but its losses no limit
-        return smallest
-    return halved(smallest, 1.0, has_no_epsilon)[1]
+    smallest_positive_delta = math.nextafter(0.0, 1.0)
+    if not has_no_epsilon(
+        smallest_positive_delta
+    ):  # the curve has no failures, but its losses no limit
+        return smallest_positive_delta
+    return halved(smallest_positive_delta, 1.0, has_no_epsilon)[1]
 
 
 def _read_only_vector(values: ArrayLike, name: str) -> FloatArray:

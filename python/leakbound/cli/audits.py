@@ -1,6 +1,7 @@
 """The commands that audit a table of scores: read, call, print, write."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, TypeAlias
@@ -17,9 +18,9 @@ from leakbound.audits.pair_tally import PairTally
 from leakbound.cli import options
 from leakbound.cli.drawn import Draw, Drawn, DrawnChoices
 from leakbound.cli.features import Reading, features_in, tokens_in
-from leakbound.cli.files import Layout, Signs, about, check_names, read, whole
-from leakbound.cli.grouped import Grouped
-from leakbound.cli.joined import Joined, Roles, Table, TwoFiles, read_parts
+from leakbound.cli.files import Layout, Signs, about, check_names, read
+from leakbound.cli.grouped import Grouped, as_ids_of
+from leakbound.cli.joined import Joined, Roles, Table, TwoFiles, ids_of, read_parts
 from leakbound.cli.options import BundledDelivery, argument, command, flag, option, refuse
 from leakbound.cli.shards import are_shards, pairs_of, tally_of
 from leakbound.cli.subgroups import conclude
@@ -146,7 +147,7 @@ def coins(
     names = options.parse_columns(attacks, "--score-col")
     draw = drawn.read(InclusionPlan, question.seed)
     common = {**question.options(copies=draw.copies or 1), "sides": sides}
-    chance, prior_col = _prior(prior)
+    chance, prior_col = _prior_or_column(prior)
     given = parts.files(files, planned=draw.plan is not None)
     file = given[0]
     # 2. Shards are counted, and counts audited.
@@ -156,13 +157,13 @@ def coins(
         if len(names) > 1 or prior_col or chance != 0.5 or alone:
             _refuse_counted()
         design = Coins(copies=draw.copies, unit=grouped.unit or None)
-        result = _counted(given, names[0], layout, design, common)
+        result = _audited_counts(given, names[0], layout, design, common)
         delivery.conclude(result, file, question.goal)
     # 3. One file is read whole, and joined with the plan or the protocol; or one of each part.
     wanted = [*names, *filter(None, [prior_col]), *grouped.columns]
     table = parts.read(given, wanted, layout, planned=draw.plan is not None)
-    with bar(f"Auditing {len(table):,} examples"), about(file):
-        scores, member, ids, rows = _joined(table, names, layout, draw, grouped)
+    with auditing(table, file):
+        scores, member, ids, rows = _joined_with_plan(table, names, layout, draw, grouped)
         inputs = grouped.inputs(table, rows, draw.plan)
         if prior_col:
             inputs["prior"] = table.numbers(prior_col)[rows]
@@ -174,7 +175,7 @@ def coins(
     conclude(delivery, found, file, question, inputs)
 
 
-def _counted(
+def _audited_counts(
     files: list[Path], score: str, layout: Layout, design: Coins, common: dict[str, Any]
 ) -> AuditResult:
     """Count shards, and audit the counts."""
@@ -258,21 +259,21 @@ def split(
             delivery.conclude(result, given[0], question.goal, relation)
         shards = tallies
     roles = Roles(names, columns, features=known, optional=("id", TOKENS))
-    table, counted = _table_of(parts, given, shards, roles, layout)
+    table, counted = _table_of_shards_or_parts(parts, given, shards, roles, layout)
     # 2. The audit.
-    with bar(f"Auditing {len(table):,} examples"), about(given[0], counted):
+    with auditing(table, given[0], rows_counted=counted):
         scores = scores_of(table, names)
         member = table.member()
         read_as: dict[str, Any] = features_in(table, known, reading)
         if TOKENS in roles.free:
             read_as |= tokens_in(table)
-        inputs = _given(read_as)
+        inputs = _features_of_design(read_as)
         if strata:
             inputs["strata"] = table.words(strata)
         inputs |= grouped.inputs(table)
         design = RandomSplit(member, **grouped.options, **inputs)
-        found: Any = audit(scores, design, by=grouped.labels(table), ids=table.ids, **common)
-    inputs |= {"scores": scores, "plan": member, "ids": table.ids}
+        found: Any = audit(scores, design, by=grouped.labels(table), ids=ids_of(table), **common)
+    inputs |= {"scores": scores, "plan": member, "ids": ids_of(table)}
     conclude(delivery, found, given[0], question, inputs, relation)
 
 
@@ -294,7 +295,7 @@ def _refuse_touched() -> NoReturn:
     )
 
 
-def _table_of(
+def _table_of_shards_or_parts(
     parts: Parts, given: list[Path], shards: list[Path], roles: Roles, layout: Layout
 ) -> tuple[Table, str]:
     """Return shards as one table, or what else was given, and how messages count its rows."""
@@ -304,7 +305,7 @@ def _table_of(
     return table, "without the header"
 
 
-def _given(features: dict[str, Any]) -> dict[str, Any]:
+def _features_of_design(features: dict[str, Any]) -> dict[str, Any]:
     """Return columns of features as data of a design, if there are any."""
     if not features:
         return {}
@@ -341,7 +342,7 @@ def choices(
     if draw.plan is None:
         wanted.append("chosen")
     check_names(file, [*table.stored], wanted)
-    with bar(f"Auditing {len(table):,} secrets"), about(file):
+    with auditing(table, file, records="secrets"):
         scores: Any = {name: table.matrix(listed) for name, listed in columns.items()}
         if len(names) == 1 and draw.opening is None:
             scores = scores[names[0]]
@@ -413,9 +414,9 @@ def panoramia(
     columns = options.parse_columns(features, "--features")
     with bar(f"Reading {file}"):
         table = read(file, [baseline_col, score_col, *columns, layout.member_col], layout)
-    with bar(f"Auditing {len(table):,} examples"), about(file):
+    with auditing(table, file):
         member = table.member()
-        inputs = _given(features_in(table, columns, reading))
+        inputs = _features_of_design(features_in(table, columns, reading))
         scores = table.numbers(score_col)
         known = table.numbers(baseline_col)
         allowed = vars(relaxations).copy()
@@ -424,8 +425,8 @@ def panoramia(
         guarantee: ApproxDP | PureDP = PureDP()
         if delta:
             guarantee = ApproxDP(delta=delta)
-        result = audit(scores, design, claim=guarantee, ids=table.ids, **common)
-    inputs |= {"scores": scores, "baseline": known, "plan": member, "ids": table.ids}
+        result = audit(scores, design, claim=guarantee, ids=ids_of(table), **common)
+    inputs |= {"scores": scores, "baseline": known, "plan": member, "ids": ids_of(table)}
     delivery.conclude(result, file, goal, inputs=inputs)
 
 
@@ -485,17 +486,26 @@ def zero_run(
     with bar(f"Reading {file}"):
         table = read(file, [*names, *(columns or ["propensity"]), layout.member_col], layout)
     # 2. Audit.
-    with bar(f"Auditing {len(table):,} examples"), about(file):
+    with auditing(table, file):
         member = table.member()
         odds: Any = LogisticPropensity()
         if not columns:
             odds = table.numbers("propensity")
-        inputs = _given(features_in(table, columns, reading))
+        inputs = _features_of_design(features_in(table, columns, reading))
         scores = scores_of(table, names)
         design = ZeroRun(member, odds, **vars(correction), **inputs)
-        result = audit(scores, design, ids=table.ids, sides=sides, **common)
-    inputs |= {"scores": scores, "plan": member, "propensity": odds, "ids": table.ids}
+        result = audit(scores, design, ids=ids_of(table), sides=sides, **common)
+    inputs |= {"scores": scores, "plan": member, "propensity": odds, "ids": ids_of(table)}
     delivery.conclude(result, file, question.goal, inputs=inputs)
+
+
+@contextmanager
+def auditing(
+    table: Table, file: Path, records: str = "examples", rows_counted: str = "without the header"
+) -> Iterator[None]:
+    """Show that a table is audited, and name its file in messages."""
+    with bar(f"Auditing {len(table):,} {records}"), about(file, rows_counted):
+        yield
 
 
 def scores_of(
@@ -508,7 +518,7 @@ def scores_of(
     return scores[names[0]]
 
 
-def _prior(text: str) -> tuple[float, str]:
+def _prior_or_column(text: str) -> tuple[float, str]:
     """Return a prior probability, and the column that holds one for each example, if named."""
     try:
         return float(text), ""
@@ -518,14 +528,13 @@ def _prior(text: str) -> tuple[float, str]:
 
 def _ids_of(table: Table, plan: InclusionPlan | ChoicePlan | None) -> AnyArray | None:
     """Return the column of ids, as whole numbers if the ids of the plan are."""
-    ids = table.ids
-    numbered = plan is not None and plan.ids.dtype.kind in "iu"
-    if ids is not None and numbered:
-        return whole(ids)
-    return ids
+    ids = ids_of(table)
+    if ids is None:
+        return None
+    return as_ids_of(plan, ids)
 
 
-def _joined(
+def _joined_with_plan(
     table: Table, names: list[str], layout: Layout, draw: Draw[InclusionPlan], grouped: Grouped
 ) -> tuple[Scores, Membership, AnyArray | None, Rows]:
     """Return scores, membership and ids in the order of the plan, and which rows these are.
@@ -534,7 +543,7 @@ def _joined(
     """
     if grouped.groups and draw.plan is not None:
         scores = scores_of(table, names, named=draw.opening is not None)
-        _check_planned(table, layout, grouped.planned(table, draw.plan))
+        _check_membership_of_plan(table, layout, grouped.planned(table, draw.plan))
         return scores, draw.plan, grouped.ids(table), slice(None)
     ids = _ids_of(table, draw.plan)
     if grouped.groups == "id":
@@ -545,23 +554,25 @@ def _joined(
     if rows is None:
         rows = slice(None)
     scores = scores_of(table, names, named=draw.opening is not None, rows=rows)
-    member = _membership(table, layout, ids, draw.plan)
+    member = _membership_in_file_or_plan(table, layout, ids, draw.plan)
     if ids is not None:
         ids = ids[rows]
     return scores, member, ids, rows
 
 
-def _membership(
+def _membership_in_file_or_plan(
     table: Table, layout: Layout, ids: AnyArray | None, plan: InclusionPlan | None
 ) -> Membership:
     """Return the plan, with which the file must agree about membership, or what the file says."""
     if plan is None:
         return table.member()
-    _check_planned(table, layout, ExampleOrder(ids).member(plan, len(table), copies=True))
+    _check_membership_of_plan(
+        table, layout, ExampleOrder(ids).member(plan, len(table), copies=True)
+    )
     return plan
 
 
-def _check_planned(table: Table, layout: Layout, planned: BoolArray) -> None:
+def _check_membership_of_plan(table: Table, layout: Layout, planned: BoolArray) -> None:
     """Check that the file, if it says who was a member, agrees with the plan."""
     if not isinstance(table, TwoFiles) and layout.member_col not in table:
         return

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from leakbound._base.console import INCONCLUSIVE, REFUTED
 from leakbound._base.records import parsed, text_of
 from leakbound._base.types import Batches
 from leakbound.cli import options, output
@@ -29,7 +28,6 @@ CODES = (
 )
 # Numbers of batches may be this many times those of rows: batches may be empty
 _MOST_EMPTY = 100
-_CODES = {"not refuted": 0, "refuted": REFUTED, "inconclusive": INCONCLUSIVE}
 
 
 @command(app, "batches", "leakbound batches batches.json --examples 60000", BATCHES, CODES)
@@ -50,10 +48,10 @@ def batches(
     json: options.Json = False,
 ) -> None:
     """Test recorded batches in a file."""
-    drawn = _read(file, signs)
+    recorded_batches = _read_recorded_batches(file, signs)
     with about(file):
         found = audit_batches(
-            drawn,
+            recorded_batches,
             examples=examples,
             sampling=sampling,
             batches_per_epoch=batches_per_epoch,
@@ -69,20 +67,23 @@ def batches(
         output.say(f"p-values: {tests}")
         if sampling != "epochs":
             output.say(f"seed: {used}; --seed {used} repeats this audit")
-    raise typer.Exit(_CODES[found.check()])
+    raise typer.Exit(output.CODE_OF_VERDICT[found.check()])
 
 
-def _read(path: Path, signs: Signs) -> list[Any]:
+def _read_recorded_batches(path: Path, signs: Signs) -> list[Any]:
     """Return the batches of a file."""
     if path.suffix == ".json":
-        content = parsed(text_of(path))
-        if not isinstance(content, list) or not all(isinstance(one, list) for one in content):
+        batches_in_json: Any = parsed(text_of(path))
+        is_list = isinstance(batches_in_json, list)
+        if not is_list or not all(isinstance(batch, list) for batch in batches_in_json):
             raise FormatError(f"{path} must hold a list of lists of indices")
-        return content
+        return list(batches_in_json)
     columns = read(path, ["batch", "index"], signs, optional=())
-    batch, index = (columns.numbers(name) for name in ("batch", "index"))
-    if (batch != np.floor(batch)).any() or (index != np.floor(index)).any():
+    rows = columns.matrix(["batch", "index"])
+    if (rows != np.floor(rows)).any():
         raise FormatError(f"{path}: the columns batch and index must hold integers")
-    if not 0 <= batch.min() <= batch.max() <= _MOST_EMPTY * len(batch):
+    batch_of_row, example_of_row = rows.T
+    last_batch = int(batch_of_row.max())
+    if batch_of_row.min() < 0 or last_batch > _MOST_EMPTY * len(rows):
         raise FormatError(f"{path}: batches must be numbered 0, 1, … in the order of the steps")
-    return [index[batch == number] for number in range(int(batch.max()) + 1)]
+    return [example_of_row[batch_of_row == batch] for batch in range(last_batch + 1)]

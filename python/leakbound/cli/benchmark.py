@@ -72,12 +72,12 @@ def compare(
     json: options.Json = False,
 ) -> None:
     """Compare bounds on games whose true ε is known."""
-    plays: list[Any] = [_game(name) for name in games or ()]
+    plays: list[Any] = [_game_named(name) for name in games or ()]
     if attack:
-        plays.append(benchmark.Attack(attack=_load(attack), truth=truth))
+        plays.append(benchmark.Attack(attack=_loaded_function(attack), truth=truth))
     if not plays:
         plays = [*GAMES.values()]
-    bounds = [_bound(name) for name in bound or ("kl", "outside-in", "geometric")]
+    bounds = [_bound_named(name) for name in bound or ("kl", "outside-in", "geometric")]
     families = [options.parse_family(name) for name in family or ("pure",)]
     # Processes import what was named again, from where they are told to look as they begin.
     with working_folder_last() if workers > 1 else nullcontext():
@@ -110,24 +110,24 @@ def compare(
     raise typer.Exit(code)
 
 
-def _game(name: str) -> Any:
+def _game_named(name: str) -> Any:
     if name in GAMES:
         return GAMES[name]
     if ":" in name:
-        return _load(name)
+        return _loaded_function(name)
     if not name.endswith(".parquet"):
         refuse(f"no game {name!r}: give one of {', '.join(GAMES)}, a .parquet or module:function")
     return benchmark.Scores(name)
 
 
-def _bound(name: str) -> object:
+def _bound_named(name: str) -> object:
     value = name.partition(":")[2]
     if value.replace(",", "").isdigit() or not value:
         return options.parse_cuts(name)
-    return _load(name)
+    return _loaded_function(name)
 
 
-def _load(name: str) -> Any:
+def _loaded_function(name: str) -> Any:
     """Import a function; its module may be in the working folder, which is searched last."""
     module, _, function = name.partition(":")
     try:

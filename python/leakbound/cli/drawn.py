@@ -47,30 +47,35 @@ class Drawn:
         if self.plan and self.opening:
             refuse("--opening already contains a plan: give either --plan or --opening")
         if self.opening is not None:
-            return self._opened(self.opening, kind, seed)
+            return self._draw_of_opening(self.opening, kind, seed)
         plan = None
         if self.plan:
             plan = kind.load(self.plan)
-        return Draw(plan, None, {}, self._times(plan, self.copies))
+        return Draw(plan, None, {}, self._copies_of_members(plan, self.copies))
 
-    def _opened(self, folder: Path, kind: type[P], seed: int | None) -> Draw[P]:
-        opened = load_opening(folder)
-        plan = opened.plan
+    def _draw_of_opening(self, folder: Path, kind: type[P], seed: int | None) -> Draw[P]:
+        opening = load_opening(folder)
+        plan = opening.plan
         if not isinstance(plan, kind):
             refuse(f"--opening holds a {type(plan).__name__}; this needs a {kind.__name__}")
-        agreed = opened.agreed.options
-        if seed not in {None, agreed["seed"]}:
+        agreed_options = opening.agreed.options
+        if seed not in {None, agreed_options["seed"]}:
             refuse(
-                f"--seed {seed}: the protocol fixed the seed {agreed['seed']}, so leave --seed out"
+                f"--seed {seed}: the protocol fixed the seed {agreed_options['seed']}, so "
+                "leave --seed out"
             )
-        copies = agreed.get("copies")
+        copies = agreed_options.get("copies")
         if self.copies is not None and copies not in {None, self.copies}:
             refuse(f"--copies {self.copies}: the protocol has {copies}, so leave --copies out")
         if self.copies is not None:
             copies = self.copies
-        return Draw(plan, opened, {"seed": agreed["seed"]}, self._times(plan, copies))
+        return Draw(
+            plan, opening, {"seed": agreed_options["seed"]}, self._copies_of_members(plan, copies)
+        )
 
-    def _times(self, plan: InclusionPlan | ChoicePlan | None, copies: int | None) -> int | None:
+    def _copies_of_members(
+        self, plan: InclusionPlan | ChoicePlan | None, copies: int | None
+    ) -> int | None:
         """Return how often each member was inserted: as stated or planned."""
         stated = copies_of(plan, copies)
         if stated == 1 and self.copies is None:

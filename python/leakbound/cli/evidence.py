@@ -58,32 +58,32 @@ class Tossed:
 
     def plan(self, agreed: Mapping[str, JsonValue], signs: Signs) -> InclusionPlan:
         """Flip the coins, as the protocol has it where the command does not say."""
-        names: AnyArray | None = None
+        coin_names: AnyArray | None = None
         if self.ids is not None:
-            names = self._names(self.ids, signs)
+            coin_names = self._distinct_names(self.ids, signs)
         elif self.groups:
             refuse("--groups names a column of --ids FILE: add that file")
-        size = self.examples or 0
+        coin_count = self.examples or 0
         unit = unit_of(None, self.unit or None, grouped=bool(self.groups))
-        if names is not None:
-            size = names.size
+        if coin_names is not None:
+            coin_count = coin_names.size
         copies: Any = self.copies
         if copies is None:
             copies = agreed.get("copies", 1)
-        return InclusionPlan.create(size, ids=names, copies=copies, unit=unit)
+        return InclusionPlan.create(coin_count, ids=coin_names, copies=copies, unit=unit)
 
-    def _names(self, file: Path, signs: Signs) -> AnyArray:
+    def _distinct_names(self, file: Path, signs: Signs) -> AnyArray:
         """Return the names of rows, or those of groups, each once."""
-        column = self.groups or "id"
-        names = whole(read(file, [column], signs, optional=()).words(column))
-        _, first, counts = np.unique(names, return_index=True, return_counts=True)
-        if not self.groups and counts.max() > 1:
-            twice = names[first[counts.argmax()]]
+        name_column = self.groups or "id"
+        names = whole(read(file, [name_column], signs, optional=()).words(name_column))
+        _, first_rows, rows_of_each = np.unique(names, return_index=True, return_counts=True)
+        if not self.groups and rows_of_each.max() > 1:
+            repeated_id = names[first_rows[rows_of_each.argmax()]]
             refuse(
-                f"{file}: id {twice!s:.60} occurs {counts.max():,} times: give each row its own, "
-                "or name them as --groups"
+                f"{file}: id {repeated_id!s:.60} occurs {rows_of_each.max():,} times: give each "
+                "row its own, or name them as --groups"
             )
-        return names[np.sort(first)]
+        return names[np.sort(first_rows)]
 
 
 @command(app, "commit", COMMITTED, COMMIT, "")
@@ -100,24 +100,24 @@ def commit(
 ) -> None:
     """Write a commitment and its opening."""
     agreed = read_protocol(protocol)
-    given = [one for one in (plan, tossed.examples, tossed.ids) if one is not None]
-    if len(given) != 1:
+    ways_to_draw = [one for one in (plan, tossed.examples, tossed.ids) if one is not None]
+    if len(ways_to_draw) != 1:
         refuse("give either --examples M or --ids FILE to flip coins now, or --plan FILE")
-    coins: Plan
+    drawn_plan: Plan
     if plan is None:
-        coins = tossed.plan(agreed, signs)
+        drawn_plan = tossed.plan(agreed, signs)
     else:
         for name, stated in (("copies", tossed.copies), ("unit", tossed.unit or None)):
             if stated is not None:
                 refuse(f"--plan already has its {name}: leave --{name} out")
         if tossed.groups:
             refuse("--plan already has its ids: leave --groups out")
-        coins = Plan.load(plan)
+        drawn_plan = Plan.load(plan)
     for file in (secret / "opening.json", out / "commitment.json", secret / "plan.npz"):
         # The plan may be in its place already.
         if file.exists() and not (plan and plan.resolve() == file.resolve()):
             refuse(f"{file} already exists and would be overwritten: choose another folder")
-    opening = coins.commit(agreed)
+    opening = drawn_plan.commit(agreed)
     out.mkdir(parents=True, exist_ok=True)
     opening.save(secret)
     opening.commitment.to_json(out / "commitment.json")
@@ -189,8 +189,8 @@ VERIFIED = (
     "internal error.[/]"
 )
 # Default limit in seconds: the author of a bundle decides how much work it takes.
-_PATIENCE = 600.0
-_MARKS = {True: "ok", False: "FAILED", None: "-"}
+_DEFAULT_SECONDS = 600.0
+_MARKS_OF_CHECKS = {True: "ok", False: "FAILED", None: "-"}
 
 
 @command(app, "verify", "leakbound verify bundle --commitment commitment.json", VERIFY, VERIFIED)
@@ -210,15 +210,17 @@ def verify(
     most_seconds: Annotated[
         float,
         option("S", "Time limit in seconds; exit code 2 if exceeded.", min=0.001, max=1e8),
-    ] = _PATIENCE,
+    ] = _DEFAULT_SECONDS,
 ) -> None:
     """Verify a bundle."""
     published = None
     if commitment is not None:
         published = Commitment.from_json(commitment)
-    with bar("Auditing again"), _within(most_seconds):
+    with bar("Auditing again"), _within_seconds(most_seconds):
         verification = verify_bundle(folder, commitment=published, page=page)
-    rows = [(_MARKS[check.passed], check.name, check.words) for check in verification.checks]
+    rows = [
+        (_MARKS_OF_CHECKS[check.passed], check.name, check.words) for check in verification.checks
+    ]
     output.say(output.grid([("", False)] * 3, rows))
     code = REFUTED
     style = "bold red"
@@ -234,9 +236,9 @@ class _TimeIsUp(BaseException):
 
 
 @contextmanager
-def _within(seconds: float) -> Iterator[None]:
+def _within_seconds(seconds: float) -> Iterator[None]:
     """Stop a block that takes too much time or memory: bad input, without a verdict."""
-    before = signal.signal(signal.SIGALRM, _stop)
+    before = signal.signal(signal.SIGALRM, _raise_time_is_up)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
@@ -249,5 +251,5 @@ def _within(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def _stop(*_: object) -> None:
+def _raise_time_is_up(*_: object) -> None:
     raise _TimeIsUp

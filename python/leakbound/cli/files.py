@@ -7,25 +7,39 @@ row, and the option that helps.
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Real
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, TypeGuard, cast
+from typing import Annotated, Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.arrow import ArrowBatch, ArrowColumn, ArrowType
+from leakbound._base.arrow import ArrowColumn
 from leakbound._base.checks import WHOLE, membership_of
 from leakbound._base.files import Unpacked, open_archive
 from leakbound._base.imports import needs
 from leakbound._base.messages import Message
 from leakbound._base.text import TYPED, grouped, is_mark, thousands_in, typed
 from leakbound._base.types import AnyArray
-from leakbound.cli.formats import Bytes, Packed, is_of_reading, read_parquet, read_text, said_of
+from leakbound.cli.formats import (
+    Batches,
+    Bytes,
+    Packed,
+    Stored,
+    array_of_column,
+    decoded_columns,
+    in_one,
+    is_of_reading,
+    is_text,
+    opened_still,
+    read_parquet,
+    read_text,
+    said_of,
+)
 from leakbound.cli.options import KINDS, option, refuse
 from leakbound.errors import (
     FormatError,
@@ -36,9 +50,6 @@ from leakbound.errors import (
     OptionError,
 )
 
-Stored: TypeAlias = ArrowColumn | AnyArray
-"""A column of Arrow, or an array of an archive."""
-Batches: TypeAlias = Iterator[Mapping[str, Stored]]
 Source: TypeAlias = tuple[list[str], Callable[[Sequence[str]], Batches]]
 
 PIPE = Path("-")
@@ -204,18 +215,11 @@ class Columns:
         """The files that hold the rows."""
         return [self.path]
 
-    @property
-    def ids(self) -> AnyArray | None:
-        """The column `id`, if there is one."""
-        if "id" in self:
-            return self.words("id")
-        return None
-
     def as_stored(self, name: str) -> Stored:
         """Return a column of whatever it holds."""
         column = self.stored[name]
         if isinstance(column, np.ndarray):
-            return _array_of_column(column)
+            return array_of_column(column)
         return column
 
     def numbers(self, name: str) -> AnyArray:
@@ -228,7 +232,7 @@ class Columns:
             doubles = self._doubles_of_text(name)
             self._check_apart(name, doubles, column.to_pylist)
             return doubles
-        stored_numbers = _array_of_column(column)
+        stored_numbers = array_of_column(column)
         numbers = stored_numbers
         if stored_numbers.dtype.kind in "OSU":
             if not _are_numbers(stored_numbers):
@@ -277,7 +281,7 @@ class Columns:
             words = compute.replace_substring(words, ".", "_")
             words = compute.replace_substring(words, ",", ".")
         try:
-            doubles = _array_of_column(compute.cast(words, pa.float64()))
+            doubles = array_of_column(compute.cast(words, pa.float64()))
         except pa.ArrowInvalid as error:
             not_a_number = re.search("string: '(.*)' as a scalar", str(error), re.DOTALL)
             assert not_a_number is not None
@@ -332,7 +336,7 @@ class Columns:
 
     def _hint_about_number(self, name: str, row: int) -> str:
         """Return what to do about text that is no number: a mark, or thousands separators."""
-        words = [typed(str(word)) for word in _array_of_column(self.stored[name]).tolist()]
+        words = [typed(str(word)) for word in array_of_column(self.stored[name]).tolist()]
         word = words[row].strip()
         if is_mark(word):
             return ", and no mark of a missing value: drop these examples, or repair the value"
@@ -359,9 +363,9 @@ class Columns:
         if is_text(column):
             dictionary = column.dictionary_encode()
             labels = [str(label) for label in dictionary.dictionary.to_pylist()]
-            label_of_row = _array_of_column(dictionary.indices)
+            label_of_row = array_of_column(dictionary.indices)
         else:
-            stored_labels = _array_of_column(column)
+            stored_labels = array_of_column(column)
             if not layout.member_values and stored_labels.dtype.kind not in "OSU":
                 return stored_labels
             words = stored_labels.astype(np.str_)
@@ -379,7 +383,7 @@ class Columns:
     def words(self, name: str) -> AnyArray:
         """Return a column of ids, strata or groups as it is stored, with text trimmed."""
         column = self._filled(name)
-        words = _array_of_column(column)
+        words = array_of_column(column)
         if words.dtype.kind in "OSUMm":  # dates are text in csv, too
             words = np.char.strip(words.astype(np.str_))
             is_empty = words == ""
@@ -415,9 +419,8 @@ def read(
             wanted = names
         check_names(path, names, wanted)
         check_roles(wanted)
-        optional_names = [name for name in optional if names.count(name) == 1]
-        names_to_read = list(dict.fromkeys([*wanted, *optional_names]))
-        columns = Columns(path, together(load(names_to_read)), signs)
+        batches = load(_names_to_read(names, wanted, optional))
+        columns = Columns(path, together(batches), signs)
     lengths = {name: len(column) for name, column in columns.stored.items()}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
@@ -431,6 +434,28 @@ def check_roles(names: Sequence[str]) -> None:
     """Refuse a column that options name twice."""
     if len(set(names)) < len(names):
         refuse(f"a column can have only one role, and options name one of {names} twice")
+
+
+def read_in_batches(
+    path: Path, wanted: Sequence[str], signs: Signs, *, optional: Sequence[str] = ()
+) -> Iterator[Columns]:
+    """Yield the same columns, of some rows after the other; none of a file without rows."""
+    first = 0
+    with opened(path, signs) as (names, load):
+        check_names(path, names, wanted)
+        for stored in load(_names_to_read(names, wanted, optional)):
+            batch = Columns(path, stored, signs, first)
+            if len(batch):
+                yield batch
+            first += len(batch)
+
+
+def _names_to_read(
+    names: Sequence[str], wanted: Sequence[str], optional: Sequence[str]
+) -> list[str]:
+    """Return the wanted columns and the optional ones that a file has, each once."""
+    optional_names = [name for name in optional if names.count(name) == 1]
+    return list(dict.fromkeys([*wanted, *optional_names]))
 
 
 @contextmanager
@@ -486,7 +511,7 @@ def opened(path: Path, signs: Signs, at_once: int = _ROWS_OF_BATCH) -> Iterator[
                 yield (
                     archive.names,
                     lambda picked: iter(
-                        [{name: _array_of_column(archive[name]) for name in picked}]
+                        [{name: array_of_column(archive[name]) for name in picked}]
                     ),
                 )
             return
@@ -495,7 +520,7 @@ def opened(path: Path, signs: Signs, at_once: int = _ROWS_OF_BATCH) -> Iterator[
                 names, batches = read_parquet(path, at_once, unpacked)
             else:
                 names, batches = read_text(suffix, stored, signs.sep, signs.encoding, unpacked)
-            yield names, lambda picked: _decoded_columns(batches(picked), picked)
+            yield names, lambda picked: decoded_columns(batches(picked), picked)
     except MemoryError as error:
         raise FormatError(
             f"{path} does not fit in memory, at {unpacked.rows:,} rows: audit fewer, or count "
@@ -538,44 +563,6 @@ def together(batches: Batches) -> Mapping[str, Stored]:
     return {name: in_one([part[name] for part in parts]) for name in parts[0]}
 
 
-def in_one(pieces: Sequence[Stored]) -> Stored:
-    """Return pieces of a column, of files of any kind, as one column."""
-    arrays = [_array_of_column(piece) for piece in pieces if isinstance(piece, np.ndarray)]
-    if len(arrays) == len(pieces):
-        return np.concatenate(arrays)
-    import pyarrow as pa
-
-    arrow_pieces = list[ArrowColumn]()
-    for piece in pieces:
-        if isinstance(piece, np.ndarray):
-            arrow_pieces.append(pa.array(_array_of_column(piece)))
-        else:
-            arrow_pieces.append(piece)
-    chunked_column = pa.chunked_array(_pieces_of_one_type(arrow_pieces))
-    column: ArrowColumn = chunked_column.combine_chunks()
-    return column
-
-
-def _pieces_of_one_type(pieces: list[ArrowColumn]) -> list[ArrowColumn]:
-    """Return pieces of a column as doubles if their types differ and are numbers, else as text."""
-    import pyarrow as pa
-
-    kinds = {piece.type for piece in pieces}
-    if len(kinds) == 1:
-        return pieces
-    if all(map(_is_of_numbers, kinds)):
-        with suppress(pa.ArrowInvalid):  # of integers that no double holds
-            return [piece.cast(pa.float64()) for piece in pieces]
-    return [piece.cast(pa.string()) for piece in pieces]
-
-
-def _is_of_numbers(kind: ArrowType) -> bool:
-    """Return whether a type of Arrow is one of numbers."""
-    from pyarrow import types
-
-    return bool(types.is_integer(kind) or types.is_floating(kind))
-
-
 def _stream(path: Path, unpacked: Unpacked) -> AbstractContextManager[Bytes]:
     if path == PIPE:
         if sys.stdin is None or sys.stdin.closed:
@@ -583,45 +570,7 @@ def _stream(path: Path, unpacked: Unpacked) -> AbstractContextManager[Bytes]:
         return nullcontext(sys.stdin.buffer)
     if path.suffix.lower() == ".gz":
         return Packed(path, unpacked)
-    return _opened_still(path)
-
-
-@contextmanager
-def _opened_still(path: Path) -> Iterator[Bytes]:
-    """Open a file that nobody writes: what grows as fast as it is read has no end."""
-    with path.open("rb") as file:
-        yield _StillFile(file, path.stat().st_size)
-
-
-@dataclass
-class _StillFile:
-    """An open file, refused once more was read than it held when it was opened."""
-
-    file: Bytes
-    bytes_left: int
-
-    def read(self, size: int = -1, /) -> bytes:
-        """See `Bytes.read`."""
-        piece = self.file.read(size)
-        self.bytes_left -= len(piece)
-        if self.bytes_left < 0:
-            raise FormatError("it grows while it is read: wait until its writer ends")
-        return piece
-
-
-def _decoded_columns(batches: Iterable[ArrowBatch], picked: Sequence[str]) -> Batches:
-    """Yield columns of Arrow records, with dictionaries decoded."""
-    from pyarrow import types
-
-    columns: dict[str, ArrowColumn] = {}
-    for batch in batches:
-        columns = {name: batch.column(name) for name in picked}
-        for name, column in columns.items():
-            if types.is_dictionary(column.type):
-                columns[name] = column.cast(column.type.value_type)
-        yield columns
-    if not columns:
-        yield {name: np.empty(0) for name in picked}
+    return opened_still(path)
 
 
 def _words_in_pages(words: ArrowColumn) -> Iterator[str]:
@@ -631,40 +580,8 @@ def _words_in_pages(words: ArrowColumn) -> Iterator[str]:
         yield from map(str, page.to_pylist())
 
 
-def is_text(column: Stored) -> TypeGuard[ArrowColumn]:
-    """Return whether a column is of Arrow and holds text."""
-    return not isinstance(column, np.ndarray) and str(column.type) in {"string", "large_string"}
-
-
 def _are_numbers(values: AnyArray) -> bool:
     """Return whether objects are all numbers, such as decimals."""
     if values.dtype.kind != "O":
         return False
     return all(isinstance(value, Real | Decimal) for value in values.tolist())
-
-
-def _array_of_column(column: Stored) -> AnyArray:
-    """Return a column of an archive or of Arrow as a vector."""
-    if isinstance(column, np.ndarray):
-        values = column
-    else:
-        try:
-            values = _array_of_arrow_column(column)
-        except Exception as error:  # Arrow does not check text in parquet before it is read
-            is_of_arrow = type(error).__module__.startswith("pyarrow")
-            if not is_of_arrow and not isinstance(error, UnicodeError):
-                raise
-            raise FormatError(f"a column cannot be read: {error}") from error
-    if values.ndim == 2 and values.shape[1] == 1:
-        return values[:, 0]
-    return values
-
-
-def _array_of_arrow_column(column: ArrowColumn) -> AnyArray:
-    """Return text and numbers without `to_numpy` of Arrow, which imports pandas."""
-    if is_text(column):
-        return np.array(column.to_pylist(), dtype=np.object_)
-    if _is_of_numbers(column.type) and not column.null_count:
-        numbers: AnyArray = np.from_dlpack(cast("Any", column))
-        return numbers
-    return column.to_numpy(zero_copy_only=False)

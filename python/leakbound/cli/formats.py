@@ -10,16 +10,18 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeGuard, cast
 
 import numpy as np
 
-from leakbound._base.arrow import ArrowBatch, ArrowColumn
+from leakbound._base.arrow import ArrowBatch, ArrowColumn, ArrowType
 from leakbound._base.checks import WHOLE
 from leakbound._base.files import Unpacked, parquet_batches
+from leakbound._base.types import AnyArray
 from leakbound.errors import FormatError
 
 
@@ -30,6 +32,9 @@ class Bytes(Protocol):
         """Return so many bytes, or all that are left."""
 
 
+Stored: TypeAlias = ArrowColumn | AnyArray
+"""A column of Arrow, or an array of an archive."""
+Batches: TypeAlias = Iterator[Mapping[str, Stored]]
 Reader: TypeAlias = tuple[list[str], Callable[[Sequence[str]], Iterable[ArrowBatch]]]
 """The names of columns, and a function that yields some of them in batches."""
 
@@ -125,8 +130,10 @@ def read_text(
     file = as_utf8(stored, encoding)
     if suffix in {".jsonl", ".ndjson"}:
         return read_json(file, unpacked)
-    sign = sep or ("tab" if suffix == ".tsv" else ",")
-    return read_csv(file, "\t" if sign == "tab" else sign, unpacked)
+    separator = sep or ","
+    if sep == "tab" or (not sep and suffix == ".tsv"):
+        separator = "\t"
+    return read_csv(file, separator, unpacked)
 
 
 def read_csv(file: io.BufferedReader, separator: str, unpacked: Unpacked) -> Reader:
@@ -144,31 +151,31 @@ def read_csv(file: io.BufferedReader, separator: str, unpacked: Unpacked) -> Rea
     columns = [str(position) for position in range(len(names))]  # names may repeat
 
     def batches(picked: Sequence[str]) -> Iterator[ArrowBatch]:
-        parsing = arrow.ParseOptions(delimiter=separator, newlines_in_values=True)
-        conversion = arrow.ConvertOptions(
+        parse_options = arrow.ParseOptions(delimiter=separator, newlines_in_values=True)
+        convert_options = arrow.ConvertOptions(
             column_types=dict.fromkeys(columns, pa.string()),
             include_columns=[columns[names.index(name)] for name in picked],
         )
         rows_before = 0
-        for block in _blocks_of_rows(file, separator.encode()):
-            reading = arrow.ReadOptions(
+        for block_of_rows in _blocks_of_rows(file, separator.encode()):
+            read_options = arrow.ReadOptions(
                 column_names=columns,
-                block_size=len(block) + 1,
+                block_size=len(block_of_rows) + 1,
                 use_threads=False,
             )
             try:
-                table = arrow.read_csv(
-                    pa.BufferReader(block),
-                    read_options=reading,
-                    parse_options=parsing,
-                    convert_options=conversion,
+                csv_table = arrow.read_csv(
+                    pa.BufferReader(block_of_rows),
+                    read_options=read_options,
+                    parse_options=parse_options,
+                    convert_options=convert_options,
                 )
             except pa.ArrowInvalid as error:
-                message = _with_rows_of_file(str(error), rows_before)
+                message = _with_rows_of_file(str(error), r"Row #(\d+)", rows_before - 1)
                 raise FormatError(message) from error
-            rows_before += len(table)
-            unpacked.add(0, len(table))
-            for batch in table.to_batches():
+            rows_before += len(csv_table)
+            unpacked.add(0, len(csv_table))
+            for batch in csv_table.to_batches():
                 yield pa.record_batch(batch.columns, names=[*picked])
 
     return names, batches
@@ -179,18 +186,20 @@ def _blocks_of_rows(file: io.BufferedReader, separator: bytes) -> Iterator[bytes
 
     They are read here: Arrow would read ahead in a thread, which needs Python while Python ends.
     """
-    sign = re.escape(separator)
-    quoted_cell = b'"[^"]*+(?:""[^"]*+)*+"[^%s\n]*+' % sign
-    bare_cell = b'[^"%s\n][^%s\n]*+' % (sign, sign)
-    cell = b"(?:%s|%s|)" % (quoted_cell, bare_cell)
-    whole_rows = re.compile(b"(?:(?:%s%s)*+%s\n)*+" % (cell, sign, cell))
+    separator_pattern = re.escape(separator)
+    quoted_cell = b'"[^"]*+(?:""[^"]*+)*+"[^%s\n]*+' % separator_pattern
+    bare_cell = b'[^"%s\n][^%s\n]*+' % (separator_pattern, separator_pattern)
+    cell_pattern = b"(?:%s|%s|)" % (quoted_cell, bare_cell)
+    whole_rows = re.compile(
+        b"(?:(?:%s%s)*+%s\n)*+" % (cell_pattern, separator_pattern, cell_pattern)
+    )
     unfinished = b""
-    while piece := file.read(_BYTES_OF_BLOCK):
-        unfinished += piece
+    while piece_of_file := file.read(_BYTES_OF_BLOCK):
+        unfinished += piece_of_file
         end_of_rows = unfinished.rfind(b"\n") + 1
         # A line break between quotation marks does not end a row.
-        if b'"' in unfinished and (found := whole_rows.match(unfinished)):
-            end_of_rows = found.end()
+        if b'"' in unfinished and (found_rows := whole_rows.match(unfinished)):
+            end_of_rows = found_rows.end()
         if end_of_rows:
             yield unfinished[:end_of_rows]
             unfinished = unfinished[end_of_rows:]
@@ -202,14 +211,13 @@ def _blocks_of_rows(file: io.BufferedReader, separator: bytes) -> Iterator[bytes
         yield unfinished
 
 
-def _with_rows_of_file(message: str, rows_before: int) -> str:
-    """Return an error of Arrow with rows counted from 0, through all blocks."""
+def _with_rows_of_file(message: str, row_of_block: str, rows_before: int) -> str:
+    """Return an error of Arrow, in which a pattern finds rows, with rows of all blocks."""
 
     def row_of_file(match: re.Match[str]) -> str:
-        row_of_block = int(match[1]) - 1
-        return f"row {row_of_block + rows_before}"
+        return f"row {int(match[1]) + rows_before}"
 
-    return re.sub(r"Row #(\d+)", row_of_file, message)
+    return re.sub(row_of_block, row_of_file, message)
 
 
 def read_json(file: io.BufferedReader, unpacked: Unpacked) -> Reader:
@@ -220,7 +228,8 @@ def read_json(file: io.BufferedReader, unpacked: Unpacked) -> Reader:
     blocks = _blocks_of_lines(file, unpacked)
     start = file.peek(1).lstrip(codecs.BOM_UTF8 + b" \t\r\n")
     if start.startswith(b"["):
-        blocks = iter([_whole_file(file, unpacked)])
+        whole_file = b"".join(_pieces_with_counted_lines(file, unpacked))
+        blocks = iter([whole_file])
     first_block = next(blocks, b"")
     names, load_first = _json_block(first_block, lines_before=0)
 
@@ -240,8 +249,7 @@ def _blocks_of_lines(file: io.BufferedReader, unpacked: Unpacked) -> Iterator[by
     """Yield a file of text in blocks of whole lines, read here as in `_blocks_of_rows`."""
     unfinished_line: list[bytes] = []
     bytes_of_line = 0
-    while piece := file.read(_BYTES_OF_BLOCK):
-        unpacked.add(0, piece.count(b"\n"))
+    for piece in _pieces_with_counted_lines(file, unpacked):
         end_of_lines = piece.rfind(b"\n") + 1
         if end_of_lines:
             yield b"".join([*unfinished_line, piece[:end_of_lines]])
@@ -257,25 +265,23 @@ def _blocks_of_lines(file: io.BufferedReader, unpacked: Unpacked) -> Iterator[by
         yield b"".join(unfinished_line)
 
 
-def _whole_file(file: io.BufferedReader, unpacked: Unpacked) -> bytes:
-    """Return a file that is one list of objects."""
-    pieces = []
+def _pieces_with_counted_lines(file: io.BufferedReader, unpacked: Unpacked) -> Iterator[bytes]:
+    """Yield a file of text piece by piece, and count its lines."""
     while piece := file.read(_BYTES_OF_BLOCK):
         unpacked.add(0, piece.count(b"\n"))
-        pieces.append(piece)
-    return b"".join(pieces)
+        yield piece
 
 
 def _check_depth(block: bytes) -> None:
     """Refuse JSON that is nested too deep, within a line or across lines."""
     # No text has a line break, so that "}" and "{" around one end an object and begin the next:
     # other signs that begin something are all that can be nested.
-    begun = block.count(b"{") + block.count(b"[")
-    if begun - block.count(b"}\n{") <= _DEEPEST:
+    begun_values = block.count(b"{") + block.count(b"[")
+    if begun_values - block.count(b"}\n{") <= _DEEPEST:
         return
-    signs = np.frombuffer(_JSON_TEXT.sub(b"", block), dtype=np.uint8)
-    depth = np.take(_LEVELS, signs).cumsum(dtype=np.int32)
-    if depth.max(initial=0) > _DEEPEST:
+    brackets_and_others = np.frombuffer(_JSON_TEXT.sub(b"", block), dtype=np.uint8)
+    nesting_depth = np.take(_LEVELS, brackets_and_others).cumsum(dtype=np.int32)
+    if nesting_depth.max(initial=0) > _DEEPEST:
         raise FormatError(
             f"it is nested more than {_DEEPEST:,} deep: give an object of numbers and words in "
             "each line"
@@ -288,31 +294,22 @@ def _json_block(block: bytes, lines_before: int) -> Reader:
     from pyarrow import json as arrow
 
     block.decode("utf-8")  # which Arrow does not check
-    reading = arrow.ReadOptions(block_size=_BYTES_OF_BLOCK)
+    read_options = arrow.ReadOptions(block_size=_BYTES_OF_BLOCK)
     _check_depth(block)
     try:
-        table = arrow.read_json(pa.BufferReader(block), reading)
+        json_table = arrow.read_json(pa.BufferReader(block), read_options)
     except pa.ArrowInvalid as error:
         # Arrow stops at any column that changes its type, also one that nobody asked for.
         with suppress(ValueError, RecursionError):
             return _json_by_column(block, lines_before)
-        message = _with_lines_of_file(str(error), lines_before)
+        message = _with_rows_of_file(str(error), r"(?<=in )row (\d+)", lines_before)
         raise FormatError(message) from error
-    table = table.combine_chunks()
-    for position, field in enumerate(table.schema):
-        if str(field.type) == "double" and _loses_digits(table[field.name]):
+    json_table = json_table.combine_chunks()
+    for position, field in enumerate(json_table.schema):
+        if str(field.type) == "double" and _loses_digits(json_table[field.name]):
             digits = _numbers_as_written(block, field.name)
-            table = table.set_column(position, field.name, digits)
-    return table.column_names, lambda _: table.combine_chunks().to_batches()
-
-
-def _with_lines_of_file(message: str, lines_before: int) -> str:
-    """Return an error of Arrow with rows counted through all blocks."""
-
-    def line_of_file(match: re.Match[str]) -> str:
-        return f"in row {int(match[1]) + lines_before}"
-
-    return re.sub(r"in row (\d+)", line_of_file, message)
+            json_table = json_table.set_column(position, field.name, digits)
+    return json_table.column_names, lambda _: json_table.combine_chunks().to_batches()
 
 
 def _with_all_columns(batches: Iterable[ArrowBatch], picked: Sequence[str]) -> Iterator[ArrowBatch]:
@@ -320,13 +317,13 @@ def _with_all_columns(batches: Iterable[ArrowBatch], picked: Sequence[str]) -> I
     import pyarrow as pa
 
     for batch in batches:
-        columns = []
+        batch_columns = []
         for name in picked:
             column = pa.nulls(len(batch))
             if name in batch.schema.names:
                 column = batch.column(name)
-            columns.append(column)
-        yield pa.record_batch(columns, names=[*picked])
+            batch_columns.append(column)
+        yield pa.record_batch(batch_columns, names=[*picked])
 
 
 def _json_by_column(content: bytes, lines_before: int) -> Reader:
@@ -377,8 +374,8 @@ def _column_of_one_type(values: list[object], name: str, lines_before: int) -> A
                 f"column {name!r} holds {kind} at row {row + lines_before}: give one number or "
                 "word in each line"
             )
-    texts = [_as_text(value) for value in values]
-    words: ArrowColumn = pa.array(texts, pa.string())
+    texts_of_values = [_as_text(value) for value in values]
+    words: ArrowColumn = pa.array(texts_of_values, pa.string())
     return words
 
 
@@ -393,8 +390,7 @@ def _as_text(value: object) -> str | None:
 
 def _loses_digits(doubles: Any) -> bool:
     """Return whether some numbers have integers next to them that are the same double."""
-    numbers: Any = doubles.drop_null().combine_chunks()
-    values = np.from_dlpack(numbers)  # `to_numpy` would import pandas
+    values = array_of_column(doubles.drop_null().combine_chunks())
     return bool((np.abs(values[np.isfinite(values)]) >= WHOLE).any())
 
 
@@ -436,6 +432,29 @@ class Packed(gzip.GzipFile):
         return content
 
 
+@contextmanager
+def opened_still(path: Path) -> Iterator[Bytes]:
+    """Open a file that nobody writes: what grows as fast as it is read has no end."""
+    with path.open("rb") as file:
+        yield _StillFile(file, path.stat().st_size)
+
+
+@dataclass
+class _StillFile:
+    """An open file, refused once more was read than it held when it was opened."""
+
+    file: Bytes
+    bytes_left: int
+
+    def read(self, size: int = -1, /) -> bytes:
+        """See `Bytes.read`."""
+        piece = self.file.read(size)
+        self.bytes_left -= len(piece)
+        if self.bytes_left < 0:
+            raise FormatError("it grows while it is read: wait until its writer ends")
+        return piece
+
+
 def is_of_reading(error: Exception, path: Path) -> bool:
     """Return whether an error is about the content of a file, and does not name it."""
     if str(error).startswith(str(path)):
@@ -450,13 +469,98 @@ def is_of_reading(error: Exception, path: Path) -> bool:
 
 def said_of(error: Exception) -> str:
     """Return what is wrong with the content of a file, and what helps."""
-    message = str(error)
+    message_of_error = str(error)
     hints = ""
-    if re.search(r"row \d", message):
+    if re.search(r"row \d", message_of_error):
         hints += " (rows count from 0, without the header)"
-    is_not_utf8 = re.search("invalid UTF-?8", message, re.IGNORECASE)
+    is_not_utf8 = re.search("invalid UTF-?8", message_of_error, re.IGNORECASE)
     if isinstance(error, UnicodeDecodeError) or is_not_utf8:
         hints += ": its text is not UTF-8; name its encoding, such as --encoding latin-1"
-    if "Expected 1 columns" in message:
+    if "Expected 1 columns" in message_of_error:
         hints += " (use --sep if columns are not separated by commas, or tabs in a .tsv)"
-    return message + hints
+    return message_of_error + hints
+
+
+def in_one(pieces: Sequence[Stored]) -> Stored:
+    """Return pieces of a column, of files of any kind, as one column."""
+    arrays = [array_of_column(piece) for piece in pieces if isinstance(piece, np.ndarray)]
+    if len(arrays) == len(pieces):
+        return np.concatenate(arrays)
+    import pyarrow as pa
+
+    arrow_pieces = list[ArrowColumn]()
+    for piece in pieces:
+        if isinstance(piece, np.ndarray):
+            arrow_pieces.append(pa.array(array_of_column(piece)))
+        else:
+            arrow_pieces.append(piece)
+    chunked_column = pa.chunked_array(_pieces_of_one_type(arrow_pieces))
+    column: ArrowColumn = chunked_column.combine_chunks()
+    return column
+
+
+def _pieces_of_one_type(pieces: list[ArrowColumn]) -> list[ArrowColumn]:
+    """Return pieces of a column as doubles if their types differ and are numbers, else as text."""
+    import pyarrow as pa
+
+    kinds = {piece.type for piece in pieces}
+    if len(kinds) == 1:
+        return pieces
+    if all(map(_is_of_numbers, kinds)):
+        with suppress(pa.ArrowInvalid):  # of integers that no double holds
+            return [piece.cast(pa.float64()) for piece in pieces]
+    return [piece.cast(pa.string()) for piece in pieces]
+
+
+def decoded_columns(batches: Iterable[ArrowBatch], picked: Sequence[str]) -> Batches:
+    """Yield columns of Arrow records, with dictionaries decoded."""
+    from pyarrow import types
+
+    columns: dict[str, ArrowColumn] = {}
+    for batch in batches:
+        columns = {name: batch.column(name) for name in picked}
+        for name, column in columns.items():
+            if types.is_dictionary(column.type):
+                columns[name] = column.cast(column.type.value_type)
+        yield columns
+    if not columns:
+        yield {name: np.empty(0) for name in picked}
+
+
+def is_text(column: Stored) -> TypeGuard[ArrowColumn]:
+    """Return whether a column is of Arrow and holds text."""
+    return not isinstance(column, np.ndarray) and str(column.type) in {"string", "large_string"}
+
+
+def _is_of_numbers(kind: ArrowType) -> bool:
+    """Return whether a type of Arrow is one of numbers."""
+    from pyarrow import types
+
+    return bool(types.is_integer(kind) or types.is_floating(kind))
+
+
+def array_of_column(column: Stored) -> AnyArray:
+    """Return a column of an archive or of Arrow as a vector."""
+    if isinstance(column, np.ndarray):
+        values = column
+    else:
+        try:
+            values = _array_of_arrow_column(column)
+        except Exception as error:  # Arrow does not check text in parquet before it is read
+            is_of_arrow = type(error).__module__.startswith("pyarrow")
+            if not is_of_arrow and not isinstance(error, UnicodeError):
+                raise
+            raise FormatError(f"a column cannot be read: {error}") from error
+    if values.ndim == 2 and values.shape[1] == 1:
+        return values[:, 0]
+    return values
+
+
+def _array_of_arrow_column(column: ArrowColumn) -> AnyArray:
+    """Return text and numbers without `to_numpy` of Arrow, which imports pandas."""
+    if is_text(column):
+        return np.array(column.to_pylist(), dtype=np.object_)
+    if _is_of_numbers(column.type) and not column.null_count:
+        numbers: AnyArray = np.from_dlpack(cast("Any", column))
+        return numbers
+    return column.to_numpy(zero_copy_only=False)

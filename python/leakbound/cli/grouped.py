@@ -8,9 +8,10 @@ import numpy as np
 
 from leakbound._base.types import AnyArray, BoolArray, IntArray
 from leakbound.cli.files import whole
-from leakbound.cli.joined import Table
+from leakbound.cli.joined import Table, ids_of
 from leakbound.cli.options import Unit, option, refuse
 from leakbound.planning import InclusionPlan
+from leakbound.planning.inclusion import ChoicePlan
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Grouped:
         """Return the ids of rows; none where they are those of groups, such as of several runs."""
         if self.groups == "id":
             return None
-        return table.ids
+        return ids_of(table)
 
     def labels(self, table: Table, rows: IntArray | slice = slice(None)) -> Any:
         """Return the labels of subgroups, if there are any."""
@@ -91,7 +92,11 @@ class Grouped:
 
     def _groups(self, table: Table, plan: InclusionPlan | None) -> AnyArray:
         """Return the column of groups, as whole numbers if the ids of the plan are."""
-        groups = table.words(self.groups)
-        if plan is not None and plan.ids.dtype.kind in "iu":
-            return whole(groups)
-        return groups
+        return as_ids_of(plan, table.words(self.groups))
+
+
+def as_ids_of(plan: InclusionPlan | ChoicePlan | None, ids: AnyArray) -> AnyArray:
+    """Return ids as whole numbers if those of the plan are."""
+    if plan is not None and plan.ids.dtype.kind in "iu":
+        return whole(ids)
+    return ids

@@ -17,13 +17,11 @@ from leakbound.cli.files import (
     Columns,
     Layout,
     Signs,
-    Stored,
-    check_names,
     check_roles,
-    in_one,
-    opened,
     read,
+    read_in_batches,
 )
+from leakbound.cli.formats import Stored, in_one
 from leakbound.errors import FormatError, InputError
 
 # Most rows whose ids are compared if they are text, of which each takes many bytes.
@@ -52,11 +50,6 @@ class TwoFiles:
     def signs(self) -> Signs:
         """How the files are written."""
         return self.members.signs
-
-    @property
-    def ids(self) -> AnyArray | None:
-        """The column `id`, if both files have it."""
-        return self.words("id") if "id" in self else None
 
     def numbers(self, name: str) -> AnyArray:
         """Return a column as numbers."""
@@ -130,12 +123,12 @@ class Joined:
         self._unread = dict[str, FormatError]()
         self._rows = 0
         self._files = 0
-        seen = dict[bytes, Path]()
+        path_of_digest = dict[bytes, Path]()
         with bar("Reading", total=len(paths)) as move:
             for path in paths:
-                start = len(self._member)
+                first_batch = len(self._member)
                 self._add(path, roles, layout)
-                self._check_new(path, roles, start, seen)
+                self._check_new(path, roles, first_batch, path_of_digest)
                 move(advance=1)
         if not self._rows:
             raise FormatError(
@@ -147,13 +140,6 @@ class Joined:
 
     def __len__(self) -> int:
         return self._rows
-
-    @property
-    def ids(self) -> AnyArray | None:
-        """The column `id`, if all files have it."""
-        if "id" in self:
-            return self.words("id")
-        return None
 
     def numbers(self, name: str) -> AnyArray:
         """Return a column as numbers; raise what was wrong with an optional one."""
@@ -179,49 +165,43 @@ class Joined:
     def _whole(self, name: str) -> AnyArray:
         """Return a column in one piece, which is kept in place of its parts."""
         try:
-            whole = np.concatenate(self._parts[name])
+            whole_column = np.concatenate(self._parts[name])
         except MemoryError as error:
             raise FormatError(
                 f"the column {name!r} of {self._rows:,} rows does not fit in memory: let an engine "
                 "pair and count them (lb.Pairing), and give the tallies of pairs"
             ) from error
-        self._parts[name] = [whole]
-        return whole
+        self._parts[name] = [whole_column]
+        return whole_column
 
     def _add(self, path: Path, roles: Roles, layout: Layout) -> None:
         """Read the rows of a file."""
-        first = 0
-        with opened(path, layout) as (names, load):
-            needed = [*roles.needed, layout.member_col]
-            check_names(path, names, needed)
-            there = [name for name in roles.free if names.count(name) == 1]
-            for stored in load([*dict.fromkeys([*needed, *there])]):
-                batch = Columns(path, stored, layout, first)
-                if len(batch):
-                    self._add_batch(batch, roles, there)
-                first += len(batch)
-        if first:
-            self._lacking.update(name for name in roles.free if name not in there)
+        wanted = [*roles.needed, layout.member_col]
+        for batch in read_in_batches(path, wanted, layout, optional=roles.free):
+            self._lacking.update(name for name in roles.free if name not in batch)
+            self._add_batch(batch, roles)
 
-    def _add_batch(self, batch: Columns, roles: Roles, there: Sequence[str]) -> None:
+    def _add_batch(self, batch: Columns, roles: Roles) -> None:
         """Read a batch of rows; what need not be there is left out where it cannot be read."""
         layout = batch.signs
         assert isinstance(layout, Layout)
-        rows = len(batch)
+        row_count = len(batch)
         try:
-            self._member.append(check_membership(batch.member(), rows))
+            self._member.append(check_membership(batch.member(), row_count))
         except InputError as error:
             raise FormatError(
                 f"{batch.path}: column {layout.member_col!r}, rows from {batch.first} on: {error}"
             ) from error
-        self._rows += rows
+        self._rows += row_count
         for name in roles.numbers:
-            self._parts[name].append(_numbers(batch, name))
+            self._parts[name].append(_numbers_without_nan(batch, name))
         for name in roles.words:
             self._parts[name].append(batch.words(name))
         for name in roles.features:
             self._features[name].append(batch.as_stored(name))
-        for name in there:
+        for name in roles.free:
+            if name not in batch:
+                continue
             if name == "id":
                 self._add_ids(batch)
                 continue
@@ -240,36 +220,46 @@ class Joined:
             return
         self._parts["id"].append(ids)
 
-    def _check_new(self, path: Path, roles: Roles, start: int, seen: dict[bytes, Path]) -> None:
+    def _check_new(
+        self, path: Path, roles: Roles, first_batch: int, path_of_digest: dict[bytes, Path]
+    ) -> None:
         """Refuse a file whose rows are those of another: most likely it was given twice."""
-        count = len(self._member) - start
-        if not count:
+        batch_count = len(self._member) - first_batch
+        if not batch_count:
             return
-        mark = sha256()
-        for values in (self._member, *(self._parts[name] for name in roles.numbers)):
-            for part in values[-count:]:
-                mark.update(part.astype(np.float64).tobytes())
-        other = seen.setdefault(mark.digest(), path)
-        if len(seen) == self._files:
+        digest_of_rows = sha256()
+        for batches_of_column in (self._member, *(self._parts[name] for name in roles.numbers)):
+            for part in batches_of_column[-batch_count:]:
+                digest_of_rows.update(part.astype(np.float64).tobytes())
+        path_with_digest = path_of_digest.setdefault(digest_of_rows.digest(), path)
+        if len(path_of_digest) == self._files:
             raise FormatError(
-                f"{path} has the scores and membership of {other}, row by row: no example may be "
-                "counted twice; if small files are equal by chance, join them in one file"
+                f"{path} has the scores and membership of {path_with_digest}, row by row: no "
+                "example may be counted twice; if small files are equal by chance, join them in "
+                "one file"
             )
-        self._files = len(seen)
+        self._files = len(path_of_digest)
 
 
-def _numbers(batch: Columns, name: str) -> AnyArray:
+def _numbers_without_nan(batch: Columns, name: str) -> AnyArray:
     """Return a column of numbers, none of them NaN."""
-    values = batch.numbers(name)
-    missing = np.flatnonzero(np.isnan(values))
-    if missing.size:
+    column_numbers = batch.numbers(name)
+    missing_rows = np.flatnonzero(np.isnan(column_numbers))
+    if missing_rows.size:
         raise FormatError(
             f"{batch.path}: column {name!r} must not be NaN, but it is at row "
-            f"{batch.first + missing[0]} (rows count from 0, without the header): drop these "
+            f"{batch.first + missing_rows[0]} (rows count from 0, without the header): drop these "
             "examples or repair them"
         )
-    return values
+    return column_numbers
 
 
 Table: TypeAlias = Columns | TwoFiles | Joined
 """Rows of one file, of two files of scores, or of several shards."""
+
+
+def ids_of(table: Table) -> AnyArray | None:
+    """Return the column `id`, if all files have it."""
+    if "id" in table:
+        return table.words("id")
+    return None

@@ -1,7 +1,7 @@
 """Scores of language models behind an API: logs of token log-probabilities, into shards."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -26,7 +26,7 @@ AnySignal: TypeAlias = Literal[SignalName, TokenSignal]
 """What may be measured: by a model that runs here, or on the log of one behind an API."""
 
 # Options of scoring that logs have, too.
-_OF_LOGS = {"signal", "reference", "keep", "most_rows"}
+_OPTIONS_OF_LOGS = {"signal", "reference", "keep", "most_rows"}
 
 
 @dataclass(frozen=True)
@@ -61,23 +61,25 @@ def score_logs(
 ) -> None:
     """Score logs, and write shards once all of them are read."""
     assert logs.source is not None
-    measured: Any = signal or "mean"
-    if measured not in get_args(TokenSignal):
+    log_signal: Any = signal or "mean"
+    if log_signal not in get_args(TokenSignal):
         names = ", ".join(get_args(TokenSignal))
         refuse(
-            f"--signal {measured} needs the model: of logs there are {names}; --reference with the "
-            "logs of the base model gives their difference"
+            f"--signal {log_signal} needs the model: of logs there are {names}; --reference with "
+            "the logs of the base model gives their difference"
         )
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise FormatError(f"{out} is not empty: choose an empty or new folder")
-    base = [Path(reference)] if reference else []
+    base_logs = []
+    if reference:
+        base_logs.append(Path(reference))
     with bar("Reading the log of the base model"):
-        log = ScoredLog(
-            _files(given),
+        scored_log = ScoredLog(
+            _log_files(given),
             logs.source,
-            measured,
+            log_signal,
             k=logs.k,
-            reference=_files(base),
+            reference=_log_files(base_logs),
             keep=parse_columns(keep, "--keep") or None,
             most=most_rows,
         )
@@ -86,82 +88,78 @@ def score_logs(
         "logs": ",".join(map(str, given)),
         "reference": str(reference),
         **{name: str(value) for name, value in asdict(logs).items()},
-        "signal": measured,
+        "signal": log_signal,
         SHARD_ROWS: str(rows),
     }
-    total = shards = 0
+    score_count = shard_count = 0
     with replacing_folder(out) as folder, bar("Scoring"):
-        scored = iter(log)
-        while piece := [*islice(scored, rows)]:
-            _write(folder / f"00000-{shards:05d}.parquet", piece)
-            shards += 1
-            total += len(piece)
-        write_text(folder / RECORD, json.dumps(made_of | {ROWS: str(total)}, indent=1) + "\n")
-    if log.unscored:
+        scored_rows = iter(scored_log)
+        while rows_of_shard := [*islice(scored_rows, rows)]:
+            _write_scored_shard(folder / f"00000-{shard_count:05d}.parquet", rows_of_shard)
+            shard_count += 1
+            score_count += len(rows_of_shard)
+        write_text(folder / RECORD, json.dumps(made_of | {ROWS: str(score_count)}, indent=1) + "\n")
+    if scored_log.unscored:
         tell(
-            f"note: the first token of {log.unscored:,} of {total:,} texts has no log-probability, "
-            "as no token comes before it, and was left out"
+            f"note: the first token of {scored_log.unscored:,} of {score_count:,} texts has no "
+            "log-probability, as no token comes before it, and was left out"
         )
-    if not log.keep:
+    if not scored_log.keep:
         tell(
             "note: the logs have no field member; name it with --keep, or audit a shard with "
             "--plan, which joins by id"
         )
-    typer.echo(f"{out}: {total:,} scores in {shards:,} shards")
+    typer.echo(f"{out}: {score_count:,} scores in {shard_count:,} shards")
 
 
-def _files(given: Sequence[Path]) -> list[Path]:
+def _log_files(given: Sequence[Path]) -> list[Path]:
     """Return the logs that arguments name: files, or those of folders and globs."""
-    files = list[Path]()
+    log_files = list[Path]()
     for path in given:
         if path.is_dir():
-            found = sorted(one for one in path.rglob("*") if _is_log(one))
-            if not found:
+            logs_in_folder = sorted(one for one in path.rglob("*") if _is_log(one))
+            if not logs_in_folder:
                 raise FormatError(
                     f"{path} has no .jsonl: with --from all arguments are logs, and there is no "
                     "MODEL"
                 )
-            files += found
+            log_files += logs_in_folder
             continue
         if not path.exists() and not any(sign in str(path) for sign in "*?["):
             raise FormatError(
                 f"{path} does not exist: with --from all arguments are logs, and there is no MODEL"
             )
-        files += files_of([path])
-    for file in files:
+        log_files += files_of([path])
+    for file in log_files:
         if not _is_log(file):
             refuse(
                 f"{file} is not a log: with --from all arguments are .jsonl or .jsonl.gz. A table "
                 "with one log-probability for each text needs no scoring: leakbound coins "
                 f"{file} --score-col COL, or split"
             )
-    return files
+    return log_files
 
 
 def _is_log(path: Path) -> bool:
     return path.is_file() and path.name.lower().endswith((".jsonl", ".jsonl.gz"))
 
 
-def _write(shard: Path, rows: Sequence[Row]) -> None:
+def _write_scored_shard(shard: Path, rows: Sequence[Row]) -> None:
     """Write scores as parquet."""
     with needs("io", "writing scores"):
         import pyarrow as pa
         from pyarrow import parquet
 
-    columns: dict[str, object] = dict(_columns(rows))
-    columns["id"] = pa.array(columns["id"], pa.string())
-    columns["score"] = pa.array(columns["score"], pa.float64())
-    parquet.write_table(pa.table(columns), shard)
-
-
-def _columns(rows: Sequence[Row]) -> Iterator[tuple[str, list[Any]]]:
-    """Yield the columns of scores: those of all shards, then what was kept."""
-    yield "id", [row.id for row in rows]
-    yield "score", [row.score for row in rows]
+    # Columns of all shards, then what was kept.
+    columns: dict[str, object] = {
+        "id": pa.array([row.id for row in rows], pa.string()),
+        "score": pa.array([row.score for row in rows], pa.float64()),
+    }
     if rows[0].n_tokens is not None:
-        yield TOKENS, [row.n_tokens for row in rows]
+        columns[TOKENS] = [row.n_tokens for row in rows]
     for name in rows[0].kept:
-        yield name, [row.kept[name] for row in rows]
+        columns[name] = [row.kept[name] for row in rows]
+    parquet.write_table(pa.table(columns), shard)
 
 
 def check_alone(*groups: object) -> None:
@@ -169,5 +167,5 @@ def check_alone(*groups: object) -> None:
     for group in groups:
         default = vars(type(group)())
         for name, value in vars(group).items():
-            if name not in _OF_LOGS and value != default[name]:
+            if name not in _OPTIONS_OF_LOGS and value != default[name]:
                 refuse(f"--{name.replace('_', '-')} does not go with --from: leave it out")

@@ -52,7 +52,10 @@ def refuse(message: str) -> NoReturn:
 
 def panel_of(name: str) -> str:
     """Return the group of an option."""
-    return next((panel for panel, names in _PANELS.items() if name in names.split()), "Design")
+    return next(
+        (panel for panel, names_in_panel in _PANELS.items() if name in names_in_panel.split()),
+        "Design",
+    )
 
 
 SYNONYMS = {
@@ -130,39 +133,54 @@ def command(
     parameter whose type is a dataclass adds one option for each field, and the function gets the
     object.
     """
-    parts = ["\n".join(f"[dim]{one}[/]" for one in example.splitlines()), text, codes]
+    paragraphs = [
+        "\n".join(f"[dim]{parameter}[/]" for parameter in example.splitlines()),
+        text,
+        codes,
+    ]
     if name in COMMANDS:
-        parts.insert(0, COMMANDS[name][1])
-    full = "\n\n".join(filter(None, parts))
+        paragraphs.insert(0, COMMANDS[name][1])
+    help_text = "\n\n".join(filter(None, paragraphs))
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         hints = get_type_hints(function, include_extras=True)
         parameters: list[inspect.Parameter] = []
-        groups: dict[str, Any] = {}
-        for one in inspect.signature(function).parameters.values():
-            kind = hints[one.name]
-            if not is_dataclass(kind):
-                parameters.append(one.replace(annotation=kind))
+        option_groups: dict[str, Any] = {}
+        for parameter in inspect.signature(function).parameters.values():
+            parameter_type = hints[parameter.name]
+            if not is_dataclass(parameter_type):
+                parameters.append(parameter.replace(annotation=parameter_type))
                 continue
-            groups[one.name] = kind
-            types = get_type_hints(kind, include_extras=True)
+            option_groups[parameter.name] = parameter_type
+            field_types = get_type_hints(parameter_type, include_extras=True)
             parameters += [
-                one.replace(name=field.name, annotation=types[field.name], default=field.default)
-                for field in fields(kind)
+                parameter.replace(
+                    name=field.name, annotation=field_types[field.name], default=field.default
+                )
+                for field in fields(parameter_type)
             ]
 
         def run(**values: object) -> None:
             values.pop(_HELP.name)  # which has printed help, and ended the program
             with output.answering(run.__annotations__):
-                for group, kind in groups.items():
-                    values[group] = kind(**{one.name: values.pop(one.name) for one in fields(kind)})
+                for option_group, parameter_type in option_groups.items():
+                    values[option_group] = parameter_type(
+                        **{
+                            parameter.name: values.pop(parameter.name)
+                            for parameter in fields(parameter_type)
+                        }
+                    )
                 function(**values)
 
-        parameters.sort(key=lambda one: (one.kind, [*_PANELS].index(panel_of(one.name))))
-        parameters = [one.replace(annotation=_in_its_panel(one)) for one in parameters]
-        run.__annotations__ = {one.name: one.annotation for one in parameters}
+        parameters.sort(
+            key=lambda parameter: (parameter.kind, [*_PANELS].index(panel_of(parameter.name)))
+        )
+        parameters = [
+            parameter.replace(annotation=_in_its_panel(parameter)) for parameter in parameters
+        ]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         run.__dict__["__signature__"] = inspect.Signature([*parameters, _HELP])
-        app.command(name, add_help_option=False, help=full)(run)
+        app.command(name, add_help_option=False, help=help_text)(run)
         return function
 
     return decorate
@@ -170,12 +188,12 @@ def command(
 
 def _in_its_panel(parameter: inspect.Parameter) -> Any:
     """Return the annotation of a parameter as Typer reads it."""
-    kind, *given = get_args(parameter.annotation)
+    parameter_type, *declarations = get_args(parameter.annotation)
     panel = panel_of(parameter.name)
-    for place, one in enumerate(given):
-        if isinstance(one, Declared):
-            given[place] = one.within(panel)
-    return Annotated[(kind, *given)]
+    for position, declaration in enumerate(declarations):
+        if isinstance(declaration, Declared):
+            declarations[position] = declaration.within(panel)
+    return Annotated[(parameter_type, *declarations)]
 
 
 File = Annotated[Path, argument("FILE", f"Table with one row per example: {KINDS}.")]
@@ -292,26 +310,32 @@ def parse_claim(text: str, forms: tuple[str, ...] = ONE_MODEL) -> dict[str, floa
     """Return the numbers of a claim such as eps=2 or c=1.5,eps=2; empty without a claim."""
     if not text:
         return {}
-    allowed = [sorted(form.split(",")) for form in forms]
-    parts = [part.partition("=") for part in text.split(",")]
-    names = [name.strip().lower() for name, _, _ in parts]
-    values = [value.strip() for _, _, value in parts]
-    claim = dict(zip(names, map(_number, values), strict=True))
-    sound = all(map(math.isfinite, claim.values())) and claim.get("noise") != 0
-    if sorted(names) in allowed and sound:
+    parameters_of_forms = [sorted(form.split(",")) for form in forms]
+    stated_parameters = []
+    meant_parameters = []
+    meant_claim = []
+    claim = {}
+    for part in text.split(","):
+        name, _, stated_number = part.partition("=")
+        parameter = name.strip().lower()
+        meant_parameter = _MEANT.get(parameter, parameter)
+        stated_parameters.append(parameter)
+        meant_parameters.append(meant_parameter)
+        meant_claim.append(f"{meant_parameter}={stated_number.strip()}")
+        claim[parameter] = _number_or_nan(stated_number.strip())
+    are_possible = all(map(math.isfinite, claim.values())) and claim.get("noise") != 0
+    if are_possible and sorted(stated_parameters) in parameters_of_forms:
         return claim
-    listed = " or ".join(form.replace(",", "=…,") + "=…" for form in forms)
-    meant = [_MEANT.get(name, name) for name in names]
+    listed_forms = " or ".join(form.replace(",", "=…,") + "=…" for form in forms)
     hint = ""
-    if sorted(meant) in allowed and sound:
-        said = ",".join(f"{name}={value}" for name, value in zip(meant, values, strict=True))
-        hint = f"; did you mean --claim {said}?"
-    refuse(f"--claim {text!r} must have the form {listed}, with numbers of at least 0{hint}")
+    if are_possible and sorted(meant_parameters) in parameters_of_forms:
+        hint = f"; did you mean --claim {','.join(meant_claim)}?"
+    refuse(f"--claim {text!r} must have the form {listed_forms}, with numbers of at least 0{hint}")
 
 
 def guarantee_of(goal: Mapping[str, float], family: str = "", copies: int = 1) -> claims.Claim:
     """Return the family to audit: the one named, or that of the claim, for all copies at once."""
-    own = {
+    family_of_parameter = {
         "mu": claims.GaussianDP,
         "rho": claims.ZeroConcentratedDP,
         "noise": claims.SubsampledGaussianDP,
@@ -325,23 +349,24 @@ def guarantee_of(goal: Mapping[str, float], family: str = "", copies: int = 1) -
                 f"nothing about {copies} copies of it: their δ is {delta:.3g}"
             )
     if family:
-        named = parse_family(family)
+        audited_family = parse_family(family)
     elif "mu" in goal:
-        named = claims.GaussianDP()
+        audited_family = claims.GaussianDP()
     elif "rho" in goal:
-        named = claims.ZeroConcentratedDP()
+        audited_family = claims.ZeroConcentratedDP()
     elif delta:
-        named = claims.ApproxDP(delta=delta)
+        audited_family = claims.ApproxDP(delta=delta)
     else:
-        named = claims.PureDP()
-    for key, kind in own.items():
-        if key in goal and not isinstance(named, kind):
+        audited_family = claims.PureDP()
+    for parameter, parameter_family in family_of_parameter.items():
+        if parameter in goal and not isinstance(audited_family, parameter_family):
             refuse(
-                f"--claim {key}=… does not fit {named.name}; choose another --family: {CLAIM_NAMES}"
+                f"--claim {parameter}=… does not fit {audited_family.name}; choose another "
+                f"--family: {CLAIM_NAMES}"
             )
     if "eps" in goal:
-        check_epsilon_at(named, delta)
-    return named
+        check_epsilon_at(audited_family, delta)
+    return audited_family
 
 
 def for_replacing(goal: Mapping[str, float]) -> Mapping[str, float]:
@@ -450,42 +475,42 @@ class Delivery:
                 result.bundle(bundle, **inputs or {})
             tell(f"Bundle: {bundle}")
         if self.out is not None:
-            name = file.name.encode(errors="replace").decode()  # names need not be text
-            title = self.title or f"Privacy audit of {name}"
-            about = {"title": title, "model": self.model, "auditor": self.auditor}
+            file_name = file.name.encode(errors="replace").decode()  # names need not be text
+            title = self.title or f"Privacy audit of {file_name}"
+            facts_for_report = {"title": title, "model": self.model, "auditor": self.auditor}
             with bar("Drawing the report"):
-                output.write_files(self.out, result, **about)
+                output.write_files(self.out, result, **facts_for_report)
         # 3. The verdict.
         verdict, sentence = further or (None, "")
-        say: Callable[[str], None] = tell
+        write_line: Callable[[str], None] = tell
         if self.json_full:
             typer.echo(result.to_json())
         elif self.json:
             typer.echo(output.brief(result, lenient=self.lenient, further=verdict))
         else:
             output.show(result)
-            say = typer.echo
+            write_line = typer.echo
         if self.out is not None:
-            say(f"Report: {self.out / 'report.html'}")
+            write_line(f"Report: {self.out / 'report.html'}")
         if sentence:
-            say(sentence)
+            write_line(sentence)
         output.end(result, lenient=self.lenient, further=verdict)
 
 
 def claimed(goal: Mapping[str, float], relation: ClaimRelation | None) -> dict[str, object]:
     """Return a claim as arguments of `check`."""
-    asked: dict[str, object]
+    arguments_of_check: dict[str, object]
     if "noise" in goal:
-        asked = {"parameter": 1 / goal["noise"]}
+        arguments_of_check = {"parameter": 1 / goal["noise"]}
     elif "mu" in goal or "rho" in goal:
-        asked = {"parameter": goal.get("mu", goal.get("rho"))}
+        arguments_of_check = {"parameter": goal.get("mu", goal.get("rho"))}
     else:
-        asked = {"epsilon": goal["eps"], "delta": goal.get("delta", 0.0)}
+        arguments_of_check = {"epsilon": goal["eps"], "delta": goal.get("delta", 0.0)}
     if "c" in goal:
-        asked["c"] = goal["c"]
+        arguments_of_check["c"] = goal["c"]
     if relation is not None:
-        asked["relation"] = relation
-    return asked
+        arguments_of_check["relation"] = relation
+    return arguments_of_check
 
 
 @dataclass(frozen=True)
@@ -502,13 +527,13 @@ def parse_columns(text: str, name: str) -> list[str]:
     """Return the different names that an option lists, separated by commas."""
     if not text:
         return []
-    names = [part.strip() for part in text.split(",")]
-    if not all(names) or len(set(names)) < len(names):
+    column_names = [part.strip() for part in text.split(",")]
+    if not all(column_names) or len(set(column_names)) < len(column_names):
         refuse(f"{name} must list different columns, such as one,other; got {text!r}")
-    return names
+    return column_names
 
 
-def _number(text: str) -> float:
+def _number_or_nan(text: str) -> float:
     """Return a number of at least 0, or NaN."""
     number = number_or_text(text)
     if isinstance(number, str) or number < 0:

@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -73,42 +73,42 @@ def _spelling(part: Part) -> str:
     """Return what the command line calls an option with its value, or an object."""
     if isinstance(part, Ways):
         return part.shell
-    name, _, value = str(part).partition("=")
+    option_name, _, option_value = str(part).partition("=")
     if isinstance(part, Option) and isinstance(part.value, list | dict):
-        value = ",".join(part.value)
-    if name == "ids":
+        option_value = ",".join(part.value)
+    if option_name == "ids":
         return "the column id"
-    if name == "columns":
-        return f"--categorical {value}"
-    if name == "missing":
-        return f"--missing {shlex.quote(value)}"
-    kind, _, inside = value.partition("(")
-    if name == "claim" and kind == "ApproxDP":
-        return f"--claim eps=E,{inside.removesuffix(')')}"
-    if name == "delta":
-        return f"--claim eps=E,delta={value}"
-    if name not in OPTIONS.get():
+    if option_name == "columns":
+        return f"--categorical {option_value}"
+    if option_name == "missing":
+        return f"--missing {shlex.quote(option_value)}"
+    object_name, _, arguments = option_value.partition("(")
+    if option_name == "claim" and object_name == "ApproxDP":
+        return f"--claim eps=E,{arguments.removesuffix(')')}"
+    if option_name == "delta":
+        return f"--claim eps=E,delta={option_value}"
+    if option_name not in OPTIONS.get():
         return _command_line_word(str(part))
-    if value in {"", "True"}:
-        return _option_name(name)
-    value = value.strip("'\"")
-    return f"{_option_name(name)} {_command_line_word(value)}"
+    if option_value in {"", "True"}:
+        return _option_name(option_name)
+    option_value = option_value.strip("'\"")
+    return f"{_option_name(option_name)} {_command_line_word(option_value)}"
 
 
 def _command_line_word(written: str) -> str:
     """Return what the command line calls an object that Python writes with its arguments."""
-    kind, _, arguments = written.partition("(")
+    object_name, _, arguments = written.partition("(")
     guesses = arguments.removeprefix("guesses=").removesuffix(")")
-    if kind == "Fixed" and guesses.isdecimal():
+    if object_name == "Fixed" and guesses.isdecimal():
         return f"fixed:{guesses}"
-    return _WORDS_OF_OBJECTS.get(kind, written)
+    return _WORDS_OF_OBJECTS.get(object_name, written)
 
 
 def _option_name(option: str) -> str:
     return f"--{option.replace('_', '-')}"
 
 
-_CODE_OF_VERDICT = {"not refuted": 0, "refuted": REFUTED, "inconclusive": INCONCLUSIVE}
+CODE_OF_VERDICT = {"not refuted": 0, "refuted": REFUTED, "inconclusive": INCONCLUSIVE}
 _WIDTH_WITHOUT_TERMINAL = 160
 
 
@@ -154,20 +154,24 @@ def _code_and_doubts(
         verdicts.append(further)
     if result.checked is not None:
         verdicts.append(result.checked.verdict)
-    codes = [_CODE_OF_VERDICT[verdict] for verdict in verdicts]
-    gravest_code = 0
-    if REFUTED in codes:
-        gravest_code = REFUTED
-    elif INCONCLUSIVE in codes:
-        gravest_code = INCONCLUSIVE
+    codes = [CODE_OF_VERDICT[verdict] for verdict in verdicts]
+    code = gravest_code(codes)
     doubts = [f"contradicted: {assumption.name}" for assumption in result.summary().contradicted]
     if codes:
         doubts += [spelled(warning) for warning in result.warnings]
     elif not getattr(result, "is_withheld", False):
         doubts = []  # nothing was claimed, and a bound was given
-    if doubts and not lenient and gravest_code == 0:
+    if doubts and not lenient and code == 0:
         return INCONCLUSIVE, doubts
-    return gravest_code, []
+    return code, []
+
+
+def gravest_code(codes: Container[int]) -> int:
+    """Return the exit code of a claim that is refuted, else of an inconclusive one, else 0."""
+    for code in (REFUTED, INCONCLUSIVE):
+        if code in codes:
+            return code
+    return 0
 
 
 def grid(columns: Iterable[tuple[str, bool]], rows: Iterable[Iterable[str]]) -> Table:
@@ -209,30 +213,30 @@ def brief(result: Result, *, lenient: bool = False, further: Verdict | None = No
     """
     summary = result.summary()
     code, _ = _code_and_doubts(result, lenient=lenient, further=further)
-    leading: dict[str, object] = {"headline": summary.headline, "verdict": summary.verdict}
-    units = {"bound_units": summary.units["bound"]}
+    leading_fields: dict[str, object] = {"headline": summary.headline, "verdict": summary.verdict}
+    units_of_numbers = {"bound_units": summary.units["bound"]}
     if "epsilon" in summary.units:
-        leading["epsilon"] = summary.epsilon
-        units = {"units": summary.units["epsilon"], **units}
-    stored = _without_curves(result.to_dict())
-    in_order = {**leading, **units, "exit_code": code, **stored}
-    return json.dumps(encode(in_order), ensure_ascii=False)
+        leading_fields["epsilon"] = summary.epsilon
+        units_of_numbers = {"units": summary.units["epsilon"], **units_of_numbers}
+    stored_result = _without_curves(result.to_dict())
+    fields_in_order = {**leading_fields, **units_of_numbers, "exit_code": code, **stored_result}
+    return json.dumps(encode(fields_in_order), ensure_ascii=False)
 
 
 _CURVES = {"Curve", "Exposed", "Histogram", "Overlap", "Roc"}
 
 
-def _without_curves(stored: object) -> Any:
+def _without_curves(stored_result: object) -> Any:
     """Return what is stored of a result without the parts that are drawn, at any depth."""
-    if not isinstance(stored, dict):
-        return stored
-    parts_left = dict[str, Any]()
-    for name, part in stored.items():
+    if not isinstance(stored_result, dict):
+        return stored_result
+    parts_without_curves = dict[str, Any]()
+    for name, part in stored_result.items():
         stored_part = _without_curves(part)
         is_curve = isinstance(stored_part, dict) and stored_part.get("type") in _CURVES
         if not is_curve:
-            parts_left[name] = stored_part
-    return parts_left
+            parts_without_curves[name] = stored_part
+    return parts_without_curves
 
 
 def show(result: Result) -> None:
@@ -246,10 +250,10 @@ def show(result: Result) -> None:
         say(summary.answer, _colour_of(result.checked.verdict))
     for paragraph in summary.paragraphs:
         say(paragraph)
-    metric_rows = [(metric.name, metric.value, metric.note) for metric in summary.metrics]
+    rows_of_metrics = [(metric.name, metric.value, metric.note) for metric in summary.metrics]
     name_value_note = [("", False), ("", True), ("", False)]
     say("")
-    say(grid(name_value_note, metric_rows))
+    say(grid(name_value_note, rows_of_metrics))
     say("")
     contradicted_first = dict.fromkeys((*summary.contradicted, *summary.assumptions))
     for assumption in contradicted_first:
@@ -259,10 +263,10 @@ def show(result: Result) -> None:
         say(f"{assumption.status}: {assumption.name}. {assumption.statement}", style)
     # Of runs that were made, their own: a stream draws nothing
     seed = result.options.get("seed", result.provenance.seed)
-    repetition = f"; --seed {seed} repeats this audit"
+    how_to_repeat = f"; --seed {seed} repeats this audit"
     if result.options.get("repeatable") is False:
-        repetition = ""
-    say(f"seed: {seed}{repetition}")
+        how_to_repeat = ""
+    say(f"seed: {seed}{how_to_repeat}")
     for warning in result.warnings:
         say(f"warning: {spelled(warning)}", "yellow")
     for step in summary.next_steps:
@@ -282,16 +286,16 @@ def say(what: str | Table, style: str | None = None) -> None:
         terminal = Console(highlight=False)
         terminal.print(what, style=style, markup=False)
         return
-    buffer = io.StringIO()
+    printed_text = io.StringIO()
     plain_console = Console(
-        file=buffer,
+        file=printed_text,
         highlight=False,
         width=_WIDTH_WITHOUT_TERMINAL,
         color_system=None,
     )
     plain_console.print(what, markup=False)
-    lines = buffer.getvalue().rstrip("\n").split("\n")
-    typer.echo("\n".join(line.rstrip() for line in lines))
+    printed_lines = printed_text.getvalue().rstrip("\n").split("\n")
+    typer.echo("\n".join(line.rstrip() for line in printed_lines))
 
 
 def write_files(folder: Path, result: Result, **about: Any) -> None:
@@ -300,10 +304,10 @@ def write_files(folder: Path, result: Result, **about: Any) -> None:
     from leakbound.report.page import svg
 
     result.to_json(folder / "result.json")
-    figures = folder / "figures"
-    figures.mkdir(exist_ok=True)
+    figures_folder = folder / "figures"
+    figures_folder.mkdir(exist_ok=True)
     for figure in result.summary().figures:
-        write_text(figures / f"{figure.name}.svg", svg(figure))
+        write_text(figures_folder / f"{figure.name}.svg", svg(figure))
     result.report(folder / "report.html", **about)
 
 

@@ -71,26 +71,30 @@ class Goal:
         """
         if self.claim and self.target is not None:
             refuse("--claim already sets the target: give either --claim or --target")
-        goal = options.parse_claim(self.claim, ("eps", "eps,delta", "mu"))
-        half = None
+        claim_numbers = self._claim_numbers
+        target = self.target
         if self.truth is not None:
-            half = real(self.truth, name="--truth", above=0) / 2
-        aim = self.target
-        if self.target is None:
-            aim = half
-        bound = goal.get("mu", goal.get("eps", aim))
+            half_of_truth = real(self.truth, name="--truth", above=0) / 2
+            if target is None:
+                target = half_of_truth
+        bound = claim_numbers.get("mu", claim_numbers.get("eps", target))
         if bound is None and m is not None:
-            bound = math.floor(50 * planning.ceiling(m, **tested)) / 100
+            half_of_ceiling = planning.ceiling(m, **tested) / 2
+            bound = math.floor(100 * half_of_ceiling) / 100
         if bound is None:
             refuse("give the bound with --target or --claim, a truth with --truth, or -m")
-        audited = cast("PlannedClaim", options.guarantee_of(goal, copies=tested["copies"]))
-        return audited, real(bound, name="--target", above=0, below=math.inf)
+        audited_claim = options.guarantee_of(claim_numbers, copies=tested["copies"])
+        checked_bound = real(bound, name="--target", above=0, below=math.inf)
+        return cast("PlannedClaim", audited_claim), checked_bound
+
+    @property
+    def _claim_numbers(self) -> dict[str, float]:
+        return options.parse_claim(self.claim, ("eps", "eps,delta", "mu"))
 
     @property
     def stated(self) -> PlannedClaim:
         """The claim as it was stated, about one record."""
-        goal = options.parse_claim(self.claim, ("eps", "eps,delta", "mu"))
-        return cast("PlannedClaim", options.guarantee_of(goal))
+        return cast("PlannedClaim", options.guarantee_of(self._claim_numbers))
 
     def attacks(self, bound: float) -> dict[str, Truth]:
         """Return the assumed truths by name: one, or four attacks if none is given.
@@ -99,14 +103,16 @@ class Goal:
         """
         claim = self.stated
         if self.truth is not None:
-            return {f"{_symbol(claim)} = {self.truth:g}": truth_of(self.truth, claim)}
+            return {f"{_symbol_of_claim(claim)} = {self.truth:g}": truth_of(self.truth, claim)}
         attacks: dict[str, Truth] = {_ALWAYS_RIGHT: planning.Response(_PERFECT)}
-        for times in _WEAKER:
-            strength = real(times * bound, name="--target", above=0, below=math.inf)
-            words = f"{_symbol(claim)} = {strength:.4g}"
+        for multiple in _WEAKER:
+            attack_strength = real(multiple * bound, name="--target", above=0, below=math.inf)
+            attack_in_words = f"{_symbol_of_claim(claim)} = {attack_strength:.4g}"
             if isinstance(claim, PureDP):
-                words += f" (right {100 / (1 + math.exp(-strength)):.4g} % of the time)"
-            attacks[words] = truth_of(strength, claim)
+                attack_in_words += (
+                    f" (right {100 / (1 + math.exp(-attack_strength)):.4g} % of the time)"
+                )
+            attacks[attack_in_words] = truth_of(attack_strength, claim)
         return attacks
 
 
@@ -185,8 +191,8 @@ def plan(
     audited, bound = goal.bounded(m, tested)
     of = canary.counted(sides)
     if subgroups:
-        each = _ceilings(subgroups, confidence, audited, cuts, sides)
-        _show_subgroups(each, bound, goal.stated, of=of)
+        each = _ceilings_of_subgroups(subgroups, confidence, audited, cuts, sides)
+        _print_subgroup_ceilings(each, bound, goal.stated, of=of)
     attacks = goal.attacks(bound)
     chance = real(probability, name="--probability", above=0, below=1)
     common: dict[str, Any] = {
@@ -210,23 +216,23 @@ def plan(
     plans = {words: needed(assumed) for words, assumed in simulated}
     first = next(iter(plans.values()))
     if json:
-        typer.echo(_listed(plans))
+        typer.echo(_plans_as_json(plans))
     else:
         if canary.copies > 1:
             of += f", each inserted {canary.copies} times"
-        _show(plans, claim=goal.stated, goal=bound, of=of, m=m)
+        _print_plans(plans, claim=goal.stated, goal=bound, of=of, m=m)
         if first.m is not None:
             policy = ""
             if common["cuts"]:
                 policy = cuts
-            following = _command(
+            following = _command_of_planned_audit(
                 audited, goal=bound, cuts=policy, sides=sides, stated=goal.claim, canary=canary
             )
             output.say(f"Next: {following}", "bold")
-    _exit(reached=first.m is not None)
+    _exit_if_reached(reached=first.m is not None)
 
 
-def _listed(plans: Mapping[str, CanariesNeeded]) -> str:
+def _plans_as_json(plans: Mapping[str, CanariesNeeded]) -> str:
     """Return plans as JSON: one, or a list of several."""
     listed = ", ".join(one.to_json() for one in plans.values())
     if len(plans) > 1:
@@ -234,7 +240,7 @@ def _listed(plans: Mapping[str, CanariesNeeded]) -> str:
     return listed
 
 
-def _exit(*, reached: bool) -> NoReturn:
+def _exit_if_reached(*, reached: bool) -> NoReturn:
     """End with 0 if the goal is reached."""
     code = INCONCLUSIVE
     if reached:
@@ -242,7 +248,7 @@ def _exit(*, reached: bool) -> NoReturn:
     raise typer.Exit(code)
 
 
-def _sizes(text: str) -> list[int]:
+def _subgroup_sizes(text: str) -> list[int]:
     """Return the sizes of subgroups, which an option lists."""
     words = [word.strip() for word in text.split(",")]
     if not all(word.isdecimal() and 0 < int(word) <= _MOST_OF_ONE for word in words):
@@ -250,61 +256,69 @@ def _sizes(text: str) -> list[int]:
     return [int(word) for word in words]
 
 
-def _ceilings(
+def _ceilings_of_subgroups(
     sizes: str, confidence: float, claim: PlannedClaim, cuts: str, sides: Sides
 ) -> list[tuple[int, float]]:
     """Return sizes of subgroups, and what a perfect attack proves of each."""
-    listed = _sizes(sizes)
+    listed = _subgroup_sizes(sizes)
     by = np.repeat(np.arange(len(listed)), listed)
     tested = options.parse_cuts(cuts)
     each = planning.ceilings(by, confidence, claim, cuts=tested, sides=sides)
     return [*zip(listed, each.values(), strict=True)]
 
 
-def _show_subgroups(
-    most: list[tuple[int, float]], goal: float, stated: PlannedClaim, of: str
+def _print_subgroup_ceilings(
+    ceilings_of_subgroups: list[tuple[int, float]], goal: float, stated: PlannedClaim, of: str
 ) -> NoReturn:
     """Print what each subgroup can prove at most; end with 0 if each can reach the goal."""
     rows = []
-    for size, proved in most:
-        verdict = "can reach it"
-        if not proved:
-            verdict = "too few to prove anything"
-        elif proved < goal:
-            verdict = "out of reach"
-        rows.append((f"{size:,}", number(proved), verdict))
-    able = sum(proved >= goal for _, proved in most)
-    said = f"{_symbol(stated)} ≥ {number(goal)}, {stated.name}"
+    for subgroup_size, ceiling_of_subgroup in ceilings_of_subgroups:
+        subgroup_verdict = "can reach it"
+        if not ceiling_of_subgroup:
+            subgroup_verdict = "too few to prove anything"
+        elif ceiling_of_subgroup < goal:
+            subgroup_verdict = "out of reach"
+        rows.append((f"{subgroup_size:,}", number(ceiling_of_subgroup), subgroup_verdict))
+    able_subgroups = sum(
+        ceiling_of_subgroup >= goal for _, ceiling_of_subgroup in ceilings_of_subgroups
+    )
+    bound_in_words = f"{_symbol_of_claim(stated)} ≥ {number(goal)}, {stated.name}"
     output.say(
-        f"{able} of {len(most)} subgroups can prove {said}, each at 1/{len(most)} of the error "
-        "probability.",
+        f"{able_subgroups} of {len(ceilings_of_subgroups)} subgroups can prove {bound_in_words}, "
+        f"each at 1/{len(ceilings_of_subgroups)} of the error probability.",
         "bold",
     )
     output.say("")
     output.say(output.grid([(of, True), ("ceiling", True), ("", False)], rows))
-    _exit(reached=able == len(most))
+    _exit_if_reached(reached=able_subgroups == len(ceilings_of_subgroups))
 
 
-def _show(
+def _print_plans(
     plans: Mapping[str, CanariesNeeded], claim: PlannedClaim, goal: float, of: str, m: int | None
 ) -> None:
     """Print a row for each attack, after a sentence about the weakest that suffices."""
-    said = f"{_symbol(claim)} ≥ {number(goal)}, {claim.name}"
-    enough = [(words, one.power) for words, one in plans.items() if one.m is not None and one.power]
-    if enough:
-        words, least = enough[-1]
-        attack = f"an attack of strength {words}"
-        if words == _ALWAYS_RIGHT:
-            attack = "a perfect attack"
+    bound_in_words = f"{_symbol_of_claim(claim)} ≥ {number(goal)}, {claim.name}"
+    sufficient_attacks = [
+        (attack_in_words, attack_plan.power)
+        for attack_in_words, attack_plan in plans.items()
+        if attack_plan.m is not None and attack_plan.power
+    ]
+    if sufficient_attacks:
+        attack_in_words, least_power = sufficient_attacks[-1]
+        weakest_attack = f"an attack of strength {attack_in_words}"
+        if attack_in_words == _ALWAYS_RIGHT:
+            weakest_attack = "a perfect attack"
         output.say(
-            f"With {least.m:,} {of}, {attack} proves {said}, in {_chance(least)} of audits.", "bold"
+            f"With {least_power.m:,} {of}, {weakest_attack} proves {bound_in_words}, in "
+            f"{_probability_in_words(least_power)} of audits.",
+            "bold",
         )
     else:
-        output.say(f"Out of reach: {said}: {next(iter(plans.values())).reason}.", "bold")
-        more = "leave out -m to find how many are needed"
+        output.say(f"Out of reach: {bound_in_words}: {next(iter(plans.values())).reason}.", "bold")
+        other_remedy = "leave out -m to find how many are needed"
         if m is None:
-            more = "raise --most"
-        output.say(f"Choose a smaller --target, or {more}.")
+            other_remedy = "raise --most"
+        output.say(f"Choose a smaller --target, or {other_remedy}.")
     headings = (
         of.partition(",")[0],
         "probability",
@@ -314,64 +328,69 @@ def _show(
         "guesses",
     )
     rows: list[tuple[str, ...]] = []
-    for words, one in plans.items():
-        if one.power is None:
-            rows.append((words, "out of reach", *["-"] * (len(headings) - 1)))
+    for attack_in_words, attack_plan in plans.items():
+        if attack_plan.power is None:
+            rows.append((attack_in_words, "out of reach", *["-"] * (len(headings) - 1)))
         else:
-            rows.append((words, *_row(one.power, enough=bool(one.m or m))))
+            rows.append(
+                (
+                    attack_in_words,
+                    *_numbers_of_plan(attack_plan.power, enough=bool(attack_plan.m or m)),
+                )
+            )
     output.say("")
     columns = [("attack strength", False), *((name, True) for name in headings)]
     output.say(output.grid(columns, rows))
 
 
-def _row(power: Power, *, enough: bool) -> tuple[str, ...]:
+def _numbers_of_plan(power: Power, *, enough: bool) -> tuple[str, ...]:
     """Return numbers of a plan for one attack, as printed."""
-    canaries = f"{power.m:,}"
+    canaries_in_words = f"{power.m:,}"
     if not enough:
-        canaries = f"> {canaries}"
-    guesses = f"{power.guesses:,}"
+        canaries_in_words = f"> {canaries_in_words}"
+    guesses_in_words = f"{power.guesses:,}"
     if len(power.levels) > 1:
-        guesses += f" (tried {power.levels[0]:,} to {power.levels[-1]:,})"
+        guesses_in_words += f" (tried {power.levels[0]:,} to {power.levels[-1]:,})"
     return (
-        canaries,
-        _chance(power),
+        canaries_in_words,
+        _probability_in_words(power),
         f"{number(power.low)} to {number(power.high)}",
         number(power.median),
         number(power.ceiling),
-        guesses,
+        guesses_in_words,
     )
 
 
-def _command(
+def _command_of_planned_audit(
     claim: PlannedClaim, goal: float, cuts: str, sides: Sides, stated: str, canary: Canary
 ) -> str:
     """Return the command of the audit that was planned, for the claim as it was stated."""
     if stated:
-        said = f"--claim {stated}"
+        options_of_audit = f"--claim {stated}"
     elif isinstance(claim, GaussianDP):
-        said = f"--claim mu={goal:.6g}"
+        options_of_audit = f"--claim mu={goal:.6g}"
     else:
-        said = f"--claim eps={goal:g}"
+        options_of_audit = f"--claim eps={goal:g}"
         if claim.delta:
-            said += f",delta={claim.delta:g}"
+            options_of_audit += f",delta={claim.delta:g}"
     if canary.copies > 1:
-        said += f" --copies {canary.copies}"
+        options_of_audit += f" --copies {canary.copies}"
     if canary.unit:
-        said += f" --unit {canary.unit}"
+        options_of_audit += f" --unit {canary.unit}"
     if cuts:
-        said += f" --cuts {cuts}"
+        options_of_audit += f" --cuts {cuts}"
     if sides in {"both", "member"}:
-        said += f" --sides {sides}"
+        options_of_audit += f" --sides {sides}"
     if sides == "pairs":
-        return f"leakbound split scores.csv {said} --relation replace --untouched"
-    return f"leakbound coins scores.csv {said}"
+        return f"leakbound split scores.csv {options_of_audit} --relation replace --untouched"
+    return f"leakbound coins scores.csv {options_of_audit}"
 
 
-def _chance(power: Power) -> str:
+def _probability_in_words(power: Power) -> str:
     return f"{100 * power.probability:.3g} %"
 
 
-def _symbol(claim: PlannedClaim) -> str:
+def _symbol_of_claim(claim: PlannedClaim) -> str:
     if isinstance(claim, GaussianDP):
         return "μ"
     return "ε"

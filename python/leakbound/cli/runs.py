@@ -53,37 +53,39 @@ def check_coins(paths: Sequence[Path], layout: Layout) -> None:
     Files with the same ids are runs, which need coins of their own; otherwise no id may be there
     twice. Files whose ids are not the same, or that have none, are compared row by row.
     """
-    files = list[_FileOfCoins]()
+    files_of_coins = list[_FileOfCoins]()
     for path in paths:
-        file = _read_coins(path, layout)
-        if file.member.size:
-            files.append(file)
-    runs_by_ids = _runs_by_ids(files)
-    if files and all(file.ids is not None for file in files):
+        file_of_coins = _read_coins(path, layout)
+        if file_of_coins.member.size:
+            files_of_coins.append(file_of_coins)
+    runs_by_ids = _runs_by_ids(files_of_coins)
+    if files_of_coins and all(file_of_coins.ids is not None for file_of_coins in files_of_coins):
         first_runs = [runs[0] for runs in runs_by_ids]
         _check_distinct_ids(first_runs)
-    _check_without_ids(files)
-    most_runs = max(map(len, runs_by_ids), default=1)
-    if most_runs > 1:
+    _check_without_ids(files_of_coins)
+    largest_number_of_runs = max(map(len, runs_by_ids), default=1)
+    if largest_number_of_runs > 1:
         tell(
-            f"note: files have the same ids and different coins: they are audited as {most_runs} "
-            "runs, each with separate coins. The bound is on one run"
+            "note: files have the same ids and different coins: they are audited as "
+            f"{largest_number_of_runs} runs, each with separate coins. The bound is on one run"
         )
 
 
-def _runs_by_ids(files: Sequence[_FileOfCoins]) -> list[list[_FileOfCoins]]:
+def _runs_by_ids(files_of_coins: Sequence[_FileOfCoins]) -> list[list[_FileOfCoins]]:
     """Return lists of files with the same ids, each of another run; check their coins."""
     runs_by_ids = list[list[_FileOfCoins]]()
-    for file in files:
-        if file.ids is None:
+    for file_of_coins in files_of_coins:
+        if file_of_coins.ids is None:
             continue
-        earlier_runs = next((runs for runs in runs_by_ids if runs[0].has_ids_of(file)), None)
+        earlier_runs = next(
+            (runs for runs in runs_by_ids if runs[0].has_ids_of(file_of_coins)), None
+        )
         if earlier_runs is None:
-            runs_by_ids.append([file])
+            runs_by_ids.append([file_of_coins])
             continue
-        for earlier in earlier_runs:
-            _check_independent_coins(earlier, file)
-        earlier_runs.append(file)
+        for earlier_run in earlier_runs:
+            _check_independent_coins(earlier_run, file_of_coins)
+        earlier_runs.append(file_of_coins)
     return runs_by_ids
 
 
@@ -106,19 +108,21 @@ def _read_coins(path: Path, layout: Layout) -> _FileOfCoins:
 def _check_independent_coins(one: _FileOfCoins, other: _FileOfCoins) -> None:
     """Refuse runs whose coins are the same, the opposite, or depend on each other."""
     agreeing_coins = int((one.coins_by_id == other.coins_by_id).sum())
-    coins = one.member.size
-    agreement = MemberCount.of_coins(agreeing_coins, coins)
-    if 0 < agreeing_coins < coins and not agreement.impossible:
+    coin_count = one.member.size
+    agreement = MemberCount.of_coins(agreeing_coins, coin_count)
+    if 0 < agreeing_coins < coin_count and not agreement.impossible:
         return
-    flaw = f"coins that depend on each other ({agreeing_coins:,} of {coins:,} agree)"
-    if agreeing_coins == coins:
-        flaw = "the same coins"
+    flaw_of_coins = f"coins that depend on each other ({agreeing_coins:,} of {coin_count:,} agree)"
+    if agreeing_coins == coin_count:
+        flaw_of_coins = "the same coins"
     elif not agreeing_coins:
-        flaw = "opposite coins"
-    raise DesignError(f"{one.path} and {other.path} have the same ids and {flaw}: {_ONE_RUN}")
+        flaw_of_coins = "opposite coins"
+    raise DesignError(
+        f"{one.path} and {other.path} have the same ids and {flaw_of_coins}: {_ONE_RUN}"
+    )
 
 
-def _check_without_ids(files: Sequence[_FileOfCoins]) -> None:
+def _check_without_ids(files_of_coins: Sequence[_FileOfCoins]) -> None:
     """Compare files of which ids do not tell whether they have the same canaries.
 
     Refuse those of which row by row all coins agree, or differ, where these look drawn. In another
@@ -127,25 +131,32 @@ def _check_without_ids(files: Sequence[_FileOfCoins]) -> None:
     first_with_coins = dict[bytes, _FileOfCoins]()
     first_with_counts = dict[tuple[int, int], _FileOfCoins]()
     incomparable: tuple[Path, Path] | None = None
-    for file in files:
-        rows = file.member.size
+    for file_of_coins in files_of_coins:
+        row_count = file_of_coins.member.size
         # The same for coins and for their opposites.
-        coins_relative_to_first = (file.member != file.member[0]).tobytes()
-        earlier = first_with_coins.setdefault(coins_relative_to_first, file)
-        is_drawn = rows >= _FEWEST_COMPARED_COINS and looks_drawn(file.member)
-        if is_drawn and earlier is not file and not earlier.has_ids_of(file):
+        coins_relative_to_first = (file_of_coins.member != file_of_coins.member[0]).tobytes()
+        earlier_file = first_with_coins.setdefault(coins_relative_to_first, file_of_coins)
+        is_drawn = row_count >= _FEWEST_COMPARED_COINS and looks_drawn(file_of_coins.member)
+        if (
+            is_drawn
+            and earlier_file is not file_of_coins
+            and not earlier_file.has_ids_of(file_of_coins)
+        ):
             relation = "opposite"
-            if earlier.member[0] == file.member[0]:
+            if earlier_file.member[0] == file_of_coins.member[0]:
                 relation = "the same"
             raise DesignError(
-                f"{earlier.path} and {file.path} have {relation} coins, row by row: {_ONE_RUN}; a "
-                "column id is needed for that, with the same id for a canary in each run"
+                f"{earlier_file.path} and {file_of_coins.path} have {relation} coins, row by row: "
+                f"{_ONE_RUN}; a column id is needed for that, with the same id for a canary in "
+                "each run"
             )
-        counts = (rows, int(file.member.sum()))
-        earlier = first_with_counts.setdefault(counts, file)
-        is_incomparable = earlier is not file and not earlier.has_ids_of(file)
+        rows_and_members = (row_count, int(file_of_coins.member.sum()))
+        earlier_file = first_with_counts.setdefault(rows_and_members, file_of_coins)
+        is_incomparable = earlier_file is not file_of_coins and not earlier_file.has_ids_of(
+            file_of_coins
+        )
         if incomparable is None and is_incomparable:
-            incomparable = (earlier.path, file.path)
+            incomparable = (earlier_file.path, file_of_coins.path)
     if incomparable is not None:
         first_path, second_path = incomparable
         tell(
@@ -155,12 +166,16 @@ def _check_without_ids(files: Sequence[_FileOfCoins]) -> None:
         )
 
 
-def _check_distinct_ids(files: list[_FileOfCoins]) -> None:
+def _check_distinct_ids(files_of_coins: list[_FileOfCoins]) -> None:
     """Refuse an id that is there twice, in one file or in two that are no runs of each other."""
-    ids = np.concatenate([file.ids for file in files if file.ids is not None])
-    member = np.concatenate([file.member for file in files])
+    ids_of_all_files = np.concatenate(
+        [file_of_coins.ids for file_of_coins in files_of_coins if file_of_coins.ids is not None]
+    )
+    membership_of_all_files = np.concatenate(
+        [file_of_coins.member for file_of_coins in files_of_coins]
+    )
     try:
-        check_ids(ids, member)
+        check_ids(ids_of_all_files, membership_of_all_files)
     except InputError as error:
         message = (
             "{error} (rows count from 0, through all files in order). If files are runs, each has "

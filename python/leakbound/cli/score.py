@@ -20,7 +20,8 @@ from leakbound._base.files import RECORD, keep_record, replacing, writing_alone
 from leakbound._base.messages import Message
 from leakbound._base.types import Precision
 from leakbound.attacks.tokens import TokenSignal
-from leakbound.cli.files import Columns, Signs, about, check_names, is_text, opened, read, suffix_of
+from leakbound.cli.files import Columns, Signs, about, check_names, opened, read, suffix_of
+from leakbound.cli.formats import is_text
 from leakbound.cli.logs import AnySignal, Logs, check_alone, score_logs
 from leakbound.cli.options import argument, command, option, parse_columns, refuse
 from leakbound.cli.shards import KINDS, MADE_OF, ROWS, SHARD_ROWS, files_of, record_digest
@@ -214,56 +215,65 @@ class _Job:
         """Score what is not scored yet, and show how far that is."""
         total = sum(rows for shard, rows in shards.items() if not shard.exists())
         pieces = (piece for path in sizes for piece in self._pieces(path))
-        begun = time.monotonic()
-        told = 0.0
-        done = 0
+        start = time.monotonic()
+        seconds_of_last_line = 0.0
+        scored_count = 0
         with bar("Scoring", total=total) as move:
-            for shard, (where, first, records) in zip(shards, pieces, strict=True):
-                if not self._score(shard, path=where, first=first, records=records):
+            for shard, (file, first, records) in zip(shards, pieces, strict=True):
+                if not self._score(shard, path=file, first=first, records=records):
                     continue
-                done += len(records)
-                spent = time.monotonic() - begun
-                speed = f"{done / spent:,.4g} examples/s"
-                move(completed=done, description=f"Scoring, {speed}")
-                if spent > told + _PAUSE and done < total and not sys.stderr.isatty():
-                    left = 1 + int((total - done) / done * spent / 60)
-                    tell(f"{done:,} of {total:,} examples, {speed}, about {left:,} min left")
-                    told = spent
+                scored_count += len(records)
+                seconds_spent = time.monotonic() - start
+                speed = f"{scored_count / seconds_spent:,.4g} examples/s"
+                move(completed=scored_count, description=f"Scoring, {speed}")
+                if (
+                    seconds_spent > seconds_of_last_line + _PAUSE
+                    and scored_count < total
+                    and not sys.stderr.isatty()
+                ):
+                    minutes_left = 1 + int(
+                        (total - scored_count) / scored_count * seconds_spent / 60
+                    )
+                    tell(
+                        f"{scored_count:,} of {total:,} examples, {speed}, about "
+                        f"{minutes_left:,} min left"
+                    )
+                    seconds_of_last_line = seconds_spent
 
     def _pieces(self, path: Path) -> Iterator[tuple[Path, int, Any]]:
         """Yield the records of each shard of a file, and the number of the first."""
         import pyarrow as pa
 
         columns = self.scorer.columns()
-        first = 0
-        held = list[Any]()
+        first_row = 0
+        unwritten_rows = list[Any]()
         names = list(dict.fromkeys(["id", *self.scorer.keep, *columns]))
 
-        def piece() -> Any:
-            stored = {name: held[0][name][: self.rows].combine_chunks() for name in names}
-            numbers = Columns(path, stored, self.signs, first).numbers
-            texts = [name for name in names if columns.get(name) and is_text(stored[name])]
-            return pa.table(stored | {name: numbers(name) for name in texts})
+        def rows_of_shard() -> Any:
+            batch = {name: unwritten_rows[0][name][: self.rows].combine_chunks() for name in names}
+            numbers = Columns(path, batch, self.signs, first_row).numbers
+            texts = [name for name in names if columns.get(name) and is_text(batch[name])]
+            return pa.table(batch | {name: numbers(name) for name in texts})
 
         with opened(path, self.signs, self.rows) as (_, load):
-            for stored in load(names):
-                held = [pa.concat_tables([*held, pa.table(dict(stored))])]
-                while len(held[0]) >= self.rows:
-                    yield path, first, piece()
-                    held = [held[0][self.rows :]]
-                    first += self.rows
-        if len(held[0]):
-            yield path, first, piece()
+            for batch in load(names):
+                unwritten_rows = [pa.concat_tables([*unwritten_rows, pa.table(dict(batch))])]
+                while len(unwritten_rows[0]) >= self.rows:
+                    yield path, first_row, rows_of_shard()
+                    unwritten_rows = [unwritten_rows[0][self.rows :]]
+                    first_row += self.rows
+        if len(unwritten_rows[0]):
+            yield path, first_row, rows_of_shard()
 
     def _score(self, shard: Path, path: Path, first: int, records: Any) -> bool:
         """Score a shard, unless it is there, and return whether it was not."""
         import pyarrow as pa
         from pyarrow import parquet
 
-        sealed = sha256(json.dumps(self.made_of, sort_keys=True).encode())
+        shard_digest = sha256(json.dumps(self.made_of, sort_keys=True).encode())
         for batch in records.to_batches():
-            sealed.update(batch.serialize())
-        seal = {_SEAL: sealed.hexdigest().encode()}
+            shard_digest.update(batch.serialize())
+        seal = {_SEAL: shard_digest.hexdigest().encode()}
         if shard.exists():
             with suppress(pa.ArrowException):
                 if seal.items() <= (parquet.read_schema(shard).metadata or {}).items():
@@ -273,12 +283,12 @@ class _Job:
                 f"{first} on: delete it to score these, or choose another folder"
             )
         try:
-            scored = self.scorer(records, first=first)
+            scored_records = self.scorer(records, first=first)
         except (InputError, InputTypeError) as error:
             message = "{path}, shard {shard}: {error}"
-            said = Message(message, path=path, shard=shard.name, error=error)
-            raise type(error)(said) from error
+            located_error = Message(message, path=path, shard=shard.name, error=error)
+            raise type(error)(located_error) from error
         with replacing(shard) as file:
             made_of = {MADE_OF: record_digest(self.made_of).encode()}
-            parquet.write_table(scored.replace_schema_metadata(seal | made_of), file)
+            parquet.write_table(scored_records.replace_schema_metadata(seal | made_of), file)
         return True

@@ -27,11 +27,9 @@ from leakbound.audits.pair_tally import PairTally
 from leakbound.cli.files import (
     PIPE,
     TEXT,
-    Columns,
     Layout,
     about,
-    check_names,
-    opened,
+    read_in_batches,
     suffix_of,
 )
 from leakbound.cli.options import ScoreCol, argument, command, option, refuse
@@ -48,11 +46,11 @@ ROWS = "rows of DATA"
 MADE_OF = b"leakbound.made_of"
 """Name, in the metadata of a shard, of the digest of the record."""
 # Shards of a file at most, in what a record says.
-_MOST_SHARDS = 10**6
+_MOST_SHARDS_OF_FILE = 10**6
 # Most examples whose ids are compared: they are held in memory, with their shards.
-_COMPARED = 1 << 20
+_MOST_COMPARED_ROWS = 1 << 20
 # Most shards that are read at once: each takes some 50 megabytes.
-_WORKERS = 8
+_MOST_WORKERS = 8
 
 
 def are_shards(files: Sequence[Path]) -> bool:
@@ -71,56 +69,62 @@ def tally_of(paths: Sequence[Path], score: str, layout: Layout) -> Tally:
     tallies = {path for path in files if _is_tally(path)}
     path = min(tallies, default=PIPE)
     with about(path):
-        bits = TALLY_BITS
+        key_bits = TALLY_BITS
         if tallies:
-            bits = Tally.from_parquet(path).bits
+            key_bits = Tally.from_parquet(path).bits
 
     stopped = Event()
 
-    def one(path: Path) -> Tally | None:
+    def counted_file(path: Path) -> Tally | None:
         if path in tallies:
             return Tally.from_parquet(path)
-        counts = counted_pieces(_rows(path, score=score, layout=layout, stopped=stopped), bits)
+        counts = counted_pieces(
+            _scores_and_membership(path, score=score, layout=layout, stopped=stopped), key_bits
+        )
         if counts[0].size:
-            return Tally(*counts, bits)
+            return Tally(*counts, key_bits)
         return None
 
-    def parts(move: Callable[..., None], pool: Executor) -> Iterator[Tally]:
+    def file_tallies(move: Callable[..., None], pool: Executor) -> Iterator[Tally]:
         nonlocal path
-        rest = iter(files)
-        ahead = deque(pool.submit(one, file) for file in islice(rest, 2 * workers))
+        remaining_files = iter(files)
+        counted_ahead = deque(
+            pool.submit(counted_file, file) for file in islice(remaining_files, 2 * workers)
+        )
         for path in files:  # noqa: B007 (for messages)
-            part = ahead.popleft().result()
-            ahead.extend(pool.submit(one, file) for file in islice(rest, 1))
-            if part is not None:
-                yield part
+            file_tally = counted_ahead.popleft().result()
+            counted_ahead.extend(
+                pool.submit(counted_file, file) for file in islice(remaining_files, 1)
+            )
+            if file_tally is not None:
+                yield file_tally
             move(advance=1)
 
-    workers = min(_WORKERS, threads())
-    several = None
+    workers = min(_MOST_WORKERS, threads())
+    file_count = None
     if len(files) > 1:
-        several = len(files)
+        file_count = len(files)
     with (
-        bar("Counting", total=several) as move,
+        bar("Counting", total=file_count) as move,
         ThreadPoolExecutor(workers) as pool,
     ):
         try:
-            total = Tally.sum(parts(move, pool))
+            whole_tally = Tally.sum(file_tallies(move, pool))
         except LeakboundError:
             with about(path):  # that of the shard which does not add up
                 raise
         finally:
             stopped.set()
     tables = [path for path in files if path not in tallies and path != PIPE]
-    _compare_coins(files, tables, layout, rows=total.m)
-    return total
+    _compare_coins(files, tables, layout, rows=whole_tally.m)
+    return whole_tally
 
 
 def _compare_coins(
     files: Sequence[Path], tables: Sequence[Path], layout: Layout, *, rows: int
 ) -> None:
     """Compare ids and coins of different files; warn where they are not compared."""
-    if rows <= _COMPARED:
+    if rows <= _MOST_COMPARED_ROWS:
         check_coins(tables, layout)
         if len(files) > max(1, len(tables)):
             tell(
@@ -129,8 +133,8 @@ def _compare_coins(
             )
     elif len(files) > 1:
         tell(
-            f"note: ids and coins of more than {_COMPARED:,} rows are not compared: each example "
-            "must be in one file, and each coin decide on one run, only"
+            f"note: ids and coins of more than {_MOST_COMPARED_ROWS:,} rows are not compared: each "
+            "example must be in one file, and each coin decide on one run, only"
         )
 
 
@@ -146,22 +150,22 @@ def pairs_of(paths: Sequence[Path]) -> PairTally | list[Path]:
             f"{tallies[0]} is a tally and {tables[0]} a table of scores, which cannot be added: "
             "give tables only, or tallies of pairs only"
         )
-    total: PairTally | None = None
+    whole_tally: PairTally | None = None
     for path in tallies:
         with about(path):
-            part = PairTally.from_parquet(path)
-            if total is not None:
-                part = total + part
-            total = part
-    assert total is not None
-    return total
+            file_tally = PairTally.from_parquet(path)
+            if whole_tally is not None:
+                file_tally = whole_tally + file_tally
+            whole_tally = file_tally
+    assert whole_tally is not None
+    return whole_tally
 
 
 def _is_tally(path: Path) -> bool:
     """Return whether a file is what `to_parquet` of a tally of either kind writes."""
     if path.suffix.lower() != ".parquet" or not path.is_file():
         return False
-    return METADATA in _metadata(path)
+    return METADATA in _parquet_metadata(path)
 
 
 def files_of(paths: Sequence[Path]) -> Iterator[Path]:
@@ -171,7 +175,7 @@ def files_of(paths: Sequence[Path]) -> Iterator[Path]:
             yield path
             continue
         if path.is_dir():
-            _check_scored(path)
+            _check_scored_folder(path)
             # Engines skip such names: _SUCCESS, or a file in .cache.
             files = sorted(
                 file
@@ -196,39 +200,46 @@ def record_digest(made_of: Mapping[str, str]) -> str:
     return hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()
 
 
-def _check_scored(folder: Path) -> None:
+def _check_scored_folder(folder: Path) -> None:
     """Refuse a folder that `leakbound score` has not finished, or with shards of another job."""
     record = folder / RECORD
     if not record.is_file():
         return
     made_of = dict[str, str]()
-    counts = list[int]()
-    broken = (ValueError, TypeError, LookupError, AttributeError, RecursionError, ArithmeticError)
-    with suppress(*broken):
+    shard_counts = list[int]()
+    errors_of_record = (
+        ValueError,
+        TypeError,
+        LookupError,
+        AttributeError,
+        RecursionError,
+        ArithmeticError,
+    )
+    with suppress(*errors_of_record):
         made_of = dict(json.loads(record.read_text(encoding="utf-8")))
-        size = int(made_of[SHARD_ROWS])
-        counts = [math.ceil(int(rows) / size) for rows in made_of[ROWS].split(",")]
+        rows_of_shard = int(made_of[SHARD_ROWS])
+        shard_counts = [math.ceil(int(rows) / rows_of_shard) for rows in made_of[ROWS].split(",")]
     shards = [
-        folder / f"{number:05d}-{part:05d}.parquet"
-        for number, count in enumerate(counts)
-        for part in range(min(count, _MOST_SHARDS))
+        folder / f"{file_number:05d}-{shard_number:05d}.parquet"
+        for file_number, count in enumerate(shard_counts)
+        for shard_number in range(min(count, _MOST_SHARDS_OF_FILE))
     ]
-    missing = [shard for shard in shards if not shard.exists()]
-    if missing:
+    missing_shards = [shard for shard in shards if not shard.exists()]
+    if missing_shards:
         raise FormatError(
-            f"{folder} has {len(shards) - len(missing):,} of {len(shards):,} shards: run the same "
-            "leakbound score command again, which goes on where it stopped"
+            f"{folder} has {len(shards) - len(missing_shards):,} of {len(shards):,} shards: run "
+            "the same leakbound score command again, which goes on where it stopped"
         )
     digest = record_digest(made_of).encode()
     for shard in shards:
-        if _metadata(shard).get(MADE_OF, digest) != digest:
+        if _parquet_metadata(shard).get(MADE_OF, digest) != digest:
             raise FormatError(
                 f"{shard} was not scored by the model and from the data that {record} names: score "
                 "again, into a new folder"
             )
 
 
-def _metadata(path: Path) -> dict[bytes, bytes]:
+def _parquet_metadata(path: Path) -> dict[bytes, bytes]:
     """Return the metadata of a parquet file; none of a damaged one, which its reader refuses."""
     pa = arrow("reading parquet")
     with suppress(pa.ArrowException, OSError):
@@ -236,27 +247,22 @@ def _metadata(path: Path) -> dict[bytes, bytes]:
     return {}
 
 
-def _rows(
+def _scores_and_membership(
     path: Path, score: str, layout: Layout, stopped: Event
 ) -> Iterator[tuple[AnyArray, BoolArray]]:
     """Yield scores and membership of a shard, batch by batch; messages number its rows."""
-    first = 0
-    with opened(path, layout) as (names, load):
-        check_names(path, names, [score, layout.member_col])
-        for stored in load([score, layout.member_col]):
-            if stopped.is_set():
-                return
-            batch = Columns(path, stored, layout, first)
-            if len(batch):
-                try:
-                    member = check_membership(batch.member(), len(batch))
-                except InputError as error:
-                    column = layout.member_col
-                    message = "column {column!r}, rows from {first} on: {error}"
-                    said = Message(message, column=column, first=first, error=error)
-                    raise InputError(said) from error
-                yield batch.numbers(score), member
-            first += len(batch)
+    member_col = layout.member_col
+    for batch in read_in_batches(path, [score, member_col], layout):
+        if stopped.is_set():
+            return
+        try:
+            member = check_membership(batch.member(), len(batch))
+        except InputError as error:
+            message = "column {column!r}, rows from {first} on: {error}"
+            raise InputError(
+                Message(message, column=member_col, first=batch.first, error=error)
+            ) from error
+        yield batch.numbers(score), member
 
 
 TALLY = (
@@ -281,9 +287,9 @@ def tally(
     """Count shards of scores into a tally."""
     if out.suffix.lower() != ".parquet":
         refuse(f"--out {out}: a tally is a .parquet file; use --out {out.with_suffix('.parquet')}")
-    whole = tally_of(shards, score=score_col, layout=layout)
-    whole.to_parquet(out)
+    whole_tally = tally_of(shards, score=score_col, layout=layout)
+    whole_tally.to_parquet(out)
     typer.echo(
-        f"{out}: {whole.m:,} examples, {whole.members:,} members, {len(whole):,} keys of "
-        f"{whole.bits} bits, {len(whole.shards):,} shards"
+        f"{out}: {whole_tally.m:,} examples, {whole_tally.members:,} members, {len(whole_tally):,} "
+        f"keys of {whole_tally.bits} bits, {len(whole_tally.shards):,} shards"
     )

@@ -19,7 +19,7 @@ from leakbound._base.types import ArrayInput, HasMember, JsonObject, JsonValue, 
 from leakbound.errors import FormatError, OptionError
 from leakbound.evidence import manifest
 from leakbound.evidence.manifest import MANIFEST, SUMS
-from leakbound.evidence.recipe import RESULTS, Recipe, departure, recipe_of
+from leakbound.evidence.recipe import RESULTS, Recipe, recipe_departure, recipe_of
 from leakbound.evidence.synthetic_recipe import SyntheticInputs, TablesRecipe, tables_recipe_of
 from leakbound.evidence.verification import flaw_of_written
 from leakbound.planning import InclusionPlan
@@ -79,7 +79,7 @@ def write_bundle(
     """
     bundle_folder = Path(folder)
     recover_folder(bundle_folder)
-    _check_replaceable(bundle_folder)
+    _check_bundle_is_replaceable(bundle_folder)
     if type(result).__name__ not in RESULTS:
         raise FormatError(
             f"a {type(result).__name__} cannot be recomputed from its options, so it has no bundle"
@@ -94,20 +94,20 @@ def write_bundle(
         ids = getattr(plan, "ids", None)
         copies = getattr(plan, "copies", 1)
         membership = InclusionPlan(plan.member, ids=ids, copies=copies)
-    _check_model(model)
+    _check_model_digest(model)
     # The recipe of the audit, which is run once more from the files.
-    data_arguments = _data_arguments(scores, membership, inputs)
+    data_arguments = _data_arguments_of_audit(scores, membership, inputs)
     agreed_protocol = None
     if protocol is not None:
         agreed_protocol = checked_protocol(protocol)
-    recipe = _checked_recipe(
+    recipe = _recipe_that_follows_protocol(
         result,
         data_arguments=data_arguments,
         audit_options=dict(options or {}),
         protocol=agreed_protocol,
     )
-    protocol_files = _protocol_files(agreed_protocol, opening)
-    _write(
+    protocol_files = _bundle_files_of_protocol(agreed_protocol, opening)
+    _write_verified_bundle(
         bundle_folder,
         result,
         recipe,
@@ -157,8 +157,8 @@ def write_synthetic_bundle(
     """
     bundle_folder = Path(folder)
     recover_folder(bundle_folder)
-    _check_replaceable(bundle_folder)
-    _check_model(model)
+    _check_bundle_is_replaceable(bundle_folder)
+    _check_model_digest(model)
     tables_and_options = SyntheticInputs(
         members=members,
         nonmembers=nonmembers,
@@ -170,7 +170,7 @@ def write_synthetic_bundle(
         attacks=attacks,
     )
     recipe = tables_recipe_of(result, tables_and_options)
-    _write(
+    _write_verified_bundle(
         bundle_folder,
         result,
         recipe,
@@ -181,7 +181,7 @@ def write_synthetic_bundle(
     )
 
 
-def _write(
+def _write_verified_bundle(
     bundle_folder: Path,
     result: Result,
     recipe: Recipe | TablesRecipe,
@@ -196,12 +196,12 @@ def _write(
     # 1. The files, with those of a commitment if there is one.
     assumptions = manifest.assumptions_of(result, vouchers or {})
     text_files = {
-        "audit.json": _json_text({"layout": manifest.LAYOUT, **recipe_json}),
+        "audit.json": _bundle_json({"layout": manifest.LAYOUT, **recipe_json}),
         "result.json": result.to_json(),
-        "assumptions.json": _json_text(assumptions),
+        "assumptions.json": _bundle_json(assumptions),
         **protocol_files,
     }
-    files = _as_utf8(text_files)
+    files = _bundle_texts_as_utf8(text_files)
     files["report.html"] = render(result).encode()
     files["inputs.npz"] = bytes_written(
         lambda file: np.savez_compressed(file, allow_pickle=False, **arrays)
@@ -216,10 +216,10 @@ def _write(
     files[MANIFEST] = manifest.statement(digests, result=result, notes=notes, model=model)
     digests[MANIFEST] = sha256(files[MANIFEST])
     files[SUMS] = manifest.sums(digests)
-    _write_files(bundle_folder, files)
+    _write_bundle_files(bundle_folder, files)
 
 
-def _check_model(model: str | None) -> None:
+def _check_model_digest(model: str | None) -> None:
     """Check that what names the model is a digest."""
     if model is not None and not is_digest(model):
         raise OptionError(
@@ -227,18 +227,20 @@ def _check_model(model: str | None) -> None:
         )
 
 
-def _protocol_files(protocol: JsonObject | None, opening: Opening | None) -> dict[str, str]:
+def _bundle_files_of_protocol(
+    protocol: JsonObject | None, opening: Opening | None
+) -> dict[str, str]:
     """Return the files of a protocol and of a commitment, if there are any."""
     files = {}
     if protocol is not None:
-        files["protocol.json"] = _json_text(protocol)
+        files["protocol.json"] = _bundle_json(protocol)
     if opening is not None:
         files["opening.json"] = opening.to_json()
         files["commitment.json"] = opening.commitment.to_json()
     return files
 
 
-def _as_utf8(text_files: Mapping[str, str]) -> dict[str, bytes]:
+def _bundle_texts_as_utf8(text_files: Mapping[str, str]) -> dict[str, bytes]:
     """Return the bytes of text files, each with a line break at its end."""
     try:
         return {file_name: f"{text}\n".encode() for file_name, text in text_files.items()}
@@ -248,7 +250,7 @@ def _as_utf8(text_files: Mapping[str, str]) -> dict[str, bytes]:
         ) from None
 
 
-def _check_replaceable(folder: Path) -> None:
+def _check_bundle_is_replaceable(folder: Path) -> None:
     """Refuse a folder with other files, which would be lost."""
     if not folder.exists():
         return
@@ -268,7 +270,7 @@ def _check_replaceable(folder: Path) -> None:
         )
 
 
-def _checked_recipe(
+def _recipe_that_follows_protocol(
     result: Result,
     data_arguments: Mapping[str, object],
     audit_options: Mapping[str, object],
@@ -280,13 +282,15 @@ def _checked_recipe(
     agreement = Agreement.of(protocol)
     with_agreed_cuts = {"cuts": agreement.options["cuts"], **audit_options}
     recipe = recipe_of(result, data=data_arguments, options=with_agreed_cuts)
-    departure_found = departure(agreement, result=result, recipe=recipe)
+    departure_found = recipe_departure(agreement, result=result, recipe=recipe)
     if departure_found:
         raise FormatError(f"the audit does not follow the protocol: {departure_found}")
     return recipe
 
 
-def _data_arguments(scores: Any, membership: Any, inputs: dict[str, Any]) -> dict[str, object]:
+def _data_arguments_of_audit(
+    scores: Any, membership: Any, inputs: dict[str, Any]
+) -> dict[str, object]:
     """Return the data arguments of the audit by name, with ids of scores and tables."""
     example_ids = inputs.pop("ids", None)
     if example_ids is None and hasattr(scores, "iloc"):
@@ -307,7 +311,7 @@ def _data_arguments(scores: Any, membership: Any, inputs: dict[str, Any]) -> dic
     return arguments
 
 
-def _json_text(content: JsonValue) -> str:
+def _bundle_json(content: JsonValue) -> str:
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
 
 
@@ -318,7 +322,7 @@ def bytes_written(write_to: Callable[[io.BytesIO], None]) -> bytes:
     return file.getvalue()
 
 
-def _write_files(folder: Path, files: Mapping[str, bytes]) -> None:
+def _write_bundle_files(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write files to a folder, and put it in place only if the bundle verifies."""
     with replacing_folder(folder) as new_folder:
         for file_name, file_content in files.items():

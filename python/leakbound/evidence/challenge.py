@@ -64,18 +64,18 @@ def new_challenge(
         raise OptionError(
             f"{canary_file} is not a regular file: save the canaries to a file, which is read twice"
         )
-    content = canary_file.read_bytes()
-    count, write_selected = _read_canaries(canary_file, content)
+    canary_bytes = canary_file.read_bytes()
+    count, write_selected = _read_canaries(canary_file, canary_bytes)
     if count < 2:
         raise FormatError(f"{canary_file} has {count} canaries: a challenge needs at least two")
-    content_digest = sha256(content)
+    digest_of_canaries = sha256(canary_bytes)
     if protocol is None:
         protocol = DEFAULT
-    protocol = {"canaries_sha256": content_digest, **protocol}
-    if protocol["canaries_sha256"] != content_digest:
+    protocol = {"canaries_sha256": digest_of_canaries, **protocol}
+    if protocol["canaries_sha256"] != digest_of_canaries:
         raise OptionError(
             f"canaries_sha256 in the protocol differs from the digest of {canary_file}, "
-            f"{content_digest}: leave it out, or give the file with that digest"
+            f"{digest_of_canaries}: leave it out, or give the file with that digest"
         )
     # The audit is rehearsed before coins are flipped.
     agreed = Agreement.of(checked_protocol(protocol))
@@ -94,7 +94,7 @@ def new_challenge(
         (trainer_folder / file_name).write_bytes(write_selected(included))
         opening.save(secret_folder)
         with replacing(secret_folder / file_name, secret=True) as file:
-            file.write(content)
+            file.write(canary_bytes)
         opening.commitment.to_json(public_folder / "commitment.json")
     return opening.commitment
 
@@ -155,10 +155,14 @@ def judge_challenge(
             f"{[*scores_by_attack]}"
         )
     ordered_scores = {attack: scores_by_attack[attack] for attack in agreed.attacks}
-    positions = np.asarray(ids)
-    result = opening.audit(ordered_scores, ids=positions)
+    canary_positions = np.asarray(ids)
+    result = opening.audit(ordered_scores, ids=canary_positions)
     result.bundle(
-        Path(folder) / "bundle", scores=ordered_scores, plan=opening, model=model, ids=positions
+        Path(folder) / "bundle",
+        scores=ordered_scores,
+        plan=opening,
+        model=model,
+        ids=canary_positions,
     )
     return result
 
@@ -173,78 +177,78 @@ def _check_can_be_judged(agreed: Agreement) -> None:
         raise OptionError("leave the prior out of the protocol: the coins of a challenge are fair")
 
 
-def _read_canaries(canary_file: Path, content: bytes) -> tuple[int, _WriteSelected]:
+def _read_canaries(canary_file: Path, canary_bytes: bytes) -> tuple[int, _WriteSelected]:
     """Return the number of canaries in a file, and a function that writes some of them."""
-    suffix = canary_file.suffix.lower()
+    canary_suffix = canary_file.suffix.lower()
     try:
-        if suffix == ".npy":
-            return _read_canary_array(content)
-        if suffix in {".csv", ".jsonl", ".txt"}:
-            return _read_canary_lines(content, suffix)
+        if canary_suffix == ".npy":
+            return _read_canary_array(canary_bytes)
+        if canary_suffix in {".csv", ".jsonl", ".txt"}:
+            return _read_canary_lines(canary_bytes, canary_suffix)
     except (ValueError, RecursionError, csv.Error) as error:
         reason = " ".join(str(error).split())
         raise FormatError(f"{canary_file} cannot be read as canaries: {reason}") from error
     raise FormatError(f"{canary_file}: canaries must be in a .csv, .jsonl, .txt or .npy file")
 
 
-def _read_canary_array(content: bytes) -> tuple[int, _WriteSelected]:
+def _read_canary_array(canary_bytes: bytes) -> tuple[int, _WriteSelected]:
     """Return the number of rows, and a function that writes some of them."""
-    array = read_array_file(io.BytesIO(content))
-    canaries = np.atleast_1d(array)
+    stored_canaries = read_array_file(io.BytesIO(canary_bytes))
+    canaries = np.atleast_1d(stored_canaries)
     _check_distinct([canary.tobytes() for canary in canaries])
 
     def write_selected(positions: list[int]) -> bytes:
-        selected = canaries[positions]
-        return bytes_written(lambda file: np.save(file, selected, allow_pickle=False))
+        selected_canaries = canaries[positions]
+        return bytes_written(lambda file: np.save(file, selected_canaries, allow_pickle=False))
 
     return len(canaries), write_selected
 
 
-def _read_canary_lines(content: bytes, suffix: str) -> tuple[int, _WriteSelected]:
+def _read_canary_lines(canary_bytes: bytes, canary_suffix: str) -> tuple[int, _WriteSelected]:
     """Return the number of lines, without a header, and a function that writes some of them."""
-    canaries = _canary_lines(content.decode("utf-8-sig"))
-    header: list[str] = []
-    if suffix == ".csv":
-        _check_distinct(_canary_rows(canaries))
-        header = canaries[:1]
-        canaries = canaries[1:]
+    canary_lines = _canary_lines(canary_bytes.decode("utf-8-sig"))
+    header_line: list[str] = []
+    if canary_suffix == ".csv":
+        _check_distinct(_canary_rows(canary_lines))
+        header_line = canary_lines[:1]
+        canary_lines = canary_lines[1:]
     else:
-        _check_distinct(canaries)
-    if suffix == ".jsonl":
-        for line in canaries:
-            json.loads(line)
+        _check_distinct(canary_lines)
+    if canary_suffix == ".jsonl":
+        for canary_line in canary_lines:
+            json.loads(canary_line)
 
     def write_selected(positions: list[int]) -> bytes:
-        selected = [canaries[position] for position in positions]
-        lines = [f"{line}\n" for line in header + selected]
-        return "".join(lines).encode()
+        selected_canaries = [canary_lines[position] for position in positions]
+        selected_lines = [f"{canary_line}\n" for canary_line in header_line + selected_canaries]
+        return "".join(selected_lines).encode()
 
-    return len(canaries), write_selected
+    return len(canary_lines), write_selected
 
 
 def _canary_lines(text: str) -> list[str]:
     """Return lines without blank ones after the last; refuse others that are blank."""
     # Other separators of lines than LF and CR LF are part of a canary.
-    lines = [line.removesuffix("\r") for line in text.split("\n")]
-    while lines and not lines[-1]:
-        lines.pop()
-    for number, line in enumerate(lines, start=1):
+    canary_lines = [canary_line.removesuffix("\r") for canary_line in text.split("\n")]
+    while canary_lines and not canary_lines[-1]:
+        canary_lines.pop()
+    for line_number, canary_line in enumerate(canary_lines, start=1):
         flaw = ""
-        if not line:
+        if not canary_line:
             flaw = "is blank"
-        elif line.endswith("\r"):
+        elif canary_line.endswith("\r"):
             flaw = "ends in CR CR LF, and one CR would be lost"
         if flaw:
-            raise ValueError(f"line {number} {flaw}: canaries are numbered by their lines")
-    return lines
+            raise ValueError(f"line {line_number} {flaw}: canaries are numbered by their lines")
+    return canary_lines
 
 
-def _canary_rows(lines: list[str]) -> list[tuple[str, ...]]:
+def _canary_rows(canary_lines: list[str]) -> list[tuple[str, ...]]:
     """Return the fields of each line of a table but its header."""
-    rows = [tuple(row) for row in csv.reader(lines, strict=True)]
-    if len(rows) != len(lines):
+    canary_rows = [tuple(canary_row) for canary_row in csv.reader(canary_lines, strict=True)]
+    if len(canary_rows) != len(canary_lines):
         raise ValueError("a row spans several lines, but a canary must be one line: use .jsonl")
-    return rows[1:]
+    return canary_rows[1:]
 
 
 def _check_distinct(canaries: Sequence[Hashable]) -> None:

@@ -74,34 +74,36 @@ class Contents:
         later is the file that was digested.
         """
         contents = cls()
-        files: dict[str, IO[bytes]] = {}
-        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
-            if entry.name not in FILES:
-                raise FormatError(f"{entry.name!r:.80} was added: it does not belong in a bundle")
-            file = _open_limited(entry)
-            files[entry.name] = open_files.enter_context(file)
-        for file_name, file in files.items():
+        bundle_files: dict[str, IO[bytes]] = {}
+        for folder_entry in sorted(os.scandir(folder), key=lambda folder_entry: folder_entry.name):
+            if folder_entry.name not in FILES:
+                raise FormatError(
+                    f"{folder_entry.name!r:.80} was added: it does not belong in a bundle"
+                )
+            bundle_file = _open_bundle_file(folder_entry)
+            bundle_files[folder_entry.name] = open_files.enter_context(bundle_file)
+        for file_name, bundle_file in bundle_files.items():
             if file_name.endswith(".npz"):
-                contents.archives[file_name] = file
-                contents.digests[file_name] = digest(file)
-                file.seek(0)
+                contents.archives[file_name] = bundle_file
+                contents.digests[file_name] = digest(bundle_file)
+                bundle_file.seek(0)
             else:
-                size = os.fstat(file.fileno()).st_size
-                text = file.read(size)
-                contents.texts[file_name] = text
-                contents.digests[file_name] = sha256(text)
+                file_size = os.fstat(bundle_file.fileno()).st_size
+                file_text = bundle_file.read(file_size)
+                contents.texts[file_name] = file_text
+                contents.digests[file_name] = sha256(file_text)
         return contents
 
 
 def environment() -> dict[str, str]:
     """Return the versions that the last bits of a result depend on, and `KERNELS`."""
-    system_parts = [platform.system(), platform.machine(), *platform.libc_ver()]
+    system_names = [platform.system(), platform.machine(), *platform.libc_ver()]
     return {
         "leakbound": _core.__version__,
         "python": platform.python_version(),
         "numpy": np.__version__,
         "instructions": _core.simd(),
-        "system": " ".join(system_parts),
+        "system": " ".join(system_names),
         KERNELS: _linear_algebra_kernels(),
     }
 
@@ -127,24 +129,24 @@ def statement(
     model: str | None,
 ) -> bytes:
     """Return the statement about files; `notes` has versions and seeds."""
-    subjects = []
+    statement_subjects = []
     if model:
-        subjects.append(_subject("model", model))
+        statement_subjects.append(_subject_of_statement("model", model))
     for name, file_digest in sorted(file_digests.items()):
-        subjects.append(_subject(name, file_digest))
-    configuration = _subject("audit.json", file_digests["audit.json"])
-    configuration["annotations"] = notes
+        statement_subjects.append(_subject_of_statement(name, file_digest))
+    audit_subject = _subject_of_statement("audit.json", file_digests["audit.json"])
+    audit_subject["annotations"] = notes
     attestation = {
         "_type": STATEMENT,
-        "subject": subjects,
+        "subject": statement_subjects,
         "predicateType": PREDICATE,
-        "predicate": {**_outcome(result), "configuration": [configuration]},
+        "predicate": {**_test_outcome_of_result(result), "configuration": [audit_subject]},
     }
     manifest_text = json.dumps(attestation, indent=1, ensure_ascii=False)
     return f"{manifest_text}\n".encode()
 
 
-def _subject(subject_name: str, sha256: str) -> dict[str, object]:
+def _subject_of_statement(subject_name: str, sha256: str) -> dict[str, object]:
     """Return a file, or the model, as an in-toto statement names it."""
     return {"name": subject_name, "digest": {"sha256": sha256}}
 
@@ -168,20 +170,20 @@ def notes_of(result: Result, environment: Mapping[str, str], plan_seed: int | No
 def assumptions_of(result: Result, vouchers: Mapping[str, JsonValue]) -> list[JsonValue]:
     """Return what a result assumes, and who vouches for each."""
     assumption_names = {assumption.name for assumption in result.assumptions}
-    unknown = vouchers.keys() - assumption_names
-    if unknown:
-        names = ", ".join(sorted(map(str, unknown)))
-        raise OptionError(f"vouchers has {names}, which is not an assumption of the result")
+    unknown_names = vouchers.keys() - assumption_names
+    if unknown_names:
+        listed_names = ", ".join(sorted(map(str, unknown_names)))
+        raise OptionError(f"vouchers has {listed_names}, which is not an assumption of the result")
     for assumption_name, voucher in vouchers.items():
         if not isinstance(voucher, str) or not voucher.strip():
             raise OptionError(
                 f"vouchers has {shown(voucher)} for {assumption_name!r}: give a name as text"
             )
         plain(voucher, f"vouchers.{assumption_name}")
-    assumptions: list[JsonValue] = []
+    listed_assumptions: list[JsonValue] = []
     for assumption in result.assumptions:
         default_voucher = _DEFAULT_VOUCHERS[assumption.status]
-        assumptions.append(
+        listed_assumptions.append(
             {
                 "name": assumption.name,
                 "statement": assumption.statement,
@@ -189,30 +191,31 @@ def assumptions_of(result: Result, vouchers: Mapping[str, JsonValue]) -> list[Js
                 "vouched for by": vouchers.get(assumption.name, default_voucher),
             }
         )
-    return assumptions
+    return listed_assumptions
 
 
-def _open_limited(entry: os.DirEntry[str]) -> IO[bytes]:
+def _open_bundle_file(folder_entry: os.DirEntry[str]) -> IO[bytes]:
     """Open a regular file of limited size."""
-    if not entry.is_file(follow_symlinks=False):
-        raise FormatError(f"{entry.name} is not a regular file; links are not followed")
+    if not folder_entry.is_file(follow_symlinks=False):
+        raise FormatError(f"{folder_entry.name} is not a regular file; links are not followed")
     # What is put in its place meanwhile, a link or a pipe, is not followed nor waited for.
-    flags = os.O_RDONLY
+    open_flags = os.O_RDONLY
     for flag_of_some_systems in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
-        flags |= getattr(os, flag_of_some_systems, 0)
-    descriptor = os.open(entry.path, flags)
-    file = os.fdopen(descriptor, "rb")
-    status = os.fstat(descriptor)
-    most_bytes = FILES[entry.name]
-    if status.st_size <= most_bytes and stat.S_ISREG(status.st_mode):
-        return file
-    file.close()
+        open_flags |= getattr(os, flag_of_some_systems, 0)
+    file_descriptor = os.open(folder_entry.path, open_flags)
+    bundle_file = os.fdopen(file_descriptor, "rb")
+    file_status = os.fstat(file_descriptor)
+    most_bytes = FILES[folder_entry.name]
+    if file_status.st_size <= most_bytes and stat.S_ISREG(file_status.st_mode):
+        return bundle_file
+    bundle_file.close()
     raise FormatError(
-        f"{entry.name} has {status.st_size:,} bytes, and at most {most_bytes:,} are read"
+        f"{folder_entry.name} has {file_status.st_size:,} bytes, and at most {most_bytes:,} "
+        "are read"
     )
 
 
-def _outcome(result: Result) -> JsonObject:
+def _test_outcome_of_result(result: Result) -> JsonObject:
     """Return the outcome of a claim: failed if refuted, passed if it could have been refuted."""
     checked_claim = result.checked
     tests_by_outcome: dict[str, list[JsonValue]] = {
@@ -228,10 +231,10 @@ def _outcome(result: Result) -> JsonObject:
     if checked_claim.c is not None:
         test_name += f" and c <= {checked_claim.c!r}"
     is_doubtful = result.warnings or result.summary().contradicted
-    outcome = "WARNED"
+    test_outcome = "WARNED"
     if checked_claim.verdict == "refuted":
-        outcome = "FAILED"
+        test_outcome = "FAILED"
     elif checked_claim.verdict == "not refuted" and not is_doubtful:
-        outcome = "PASSED"
-    tests_by_outcome[f"{outcome.lower()}Tests"].append(test_name)
-    return {"result": outcome, **tests_by_outcome}
+        test_outcome = "PASSED"
+    tests_by_outcome[f"{test_outcome.lower()}Tests"].append(test_name)
+    return {"result": test_outcome, **tests_by_outcome}

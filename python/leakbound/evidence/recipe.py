@@ -35,16 +35,16 @@ RESULTS: dict[str, type[Result]] = {
 """Types of results that can be computed again, by name."""
 
 
-def _types_by_name(types: Iterable[type]) -> dict[str, type]:
+def _recipe_types_by_name(types: Iterable[type]) -> dict[str, type]:
     # a family of functions cannot be stored
     return {kind.__name__: kind for kind in types if kind is not TradeOffFamily}
 
 
 # Options that are made of a type and its fields
 _OBJECT_OPTIONS = {
-    "claim": _types_by_name(CLAIMS),
-    "cuts": _types_by_name(CUT_POLICIES),
-    "propensity": _types_by_name([LogisticPropensity]),
+    "claim": _recipe_types_by_name(CLAIMS),
+    "cuts": _recipe_types_by_name(CUT_POLICIES),
+    "propensity": _recipe_types_by_name([LogisticPropensity]),
 }
 # Arguments that are data: arrays, the plan, or a model that the audit fits.
 _DATA_ARGUMENTS = (
@@ -115,7 +115,9 @@ class Recipe:
             may_be_array = argument_name in _ARRAY_ARGUMENTS or isinstance(argument, np.ndarray)
             is_option = isinstance(argument, float | LogisticPropensity | None)
             if may_be_array and not is_option:
-                data_forms[argument_name] = _data_json(argument_name, argument, stored_arrays)
+                data_forms[argument_name] = _recipe_data_json(
+                    argument_name, argument, stored_arrays
+                )
             else:
                 options[argument_name] = option_json(argument_name, argument)
         return {"audit": self.audit, "options": options, "data": data_forms}, stored_arrays
@@ -127,43 +129,40 @@ class Recipe:
         """Return the recipe stored as JSON and arrays."""
         if not isinstance(recipe_json, dict) or recipe_json.keys() != {"audit", "options", "data"}:
             raise FormatError("it must have exactly audit, options and data")
-        audit = recipe_json["audit"]
-        options = recipe_json["options"]
+        design = recipe_json["audit"]
+        stored_options = recipe_json["options"]
         data_forms = recipe_json["data"]
-        if not isinstance(audit, str) or not is_known(audit):
+        if not isinstance(design, str) or not is_known(design):
             raise FormatError(
-                f"unknown design {audit!r:.60}: it must be one of {', '.join(DESIGNS)}, or its "
+                f"unknown design {design!r:.60}: it must be one of {', '.join(DESIGNS)}, or its "
                 "module be imported"
             )
-        parameters = parameters_of(audit)
-        data_arguments = _ARRAY_ARGUMENTS if audit in DESIGNS else parameters
-        is_table = isinstance(options, dict) and isinstance(data_forms, dict)
+        design_parameters = parameters_of(design)
+        data_arguments = _ARRAY_ARGUMENTS
+        if design not in DESIGNS:
+            data_arguments = design_parameters
+        is_table = isinstance(stored_options, dict) and isinstance(data_forms, dict)
         if not is_table or data_forms.keys() - data_arguments:
             raise FormatError("options and data must be tables of arguments")
-        unknown = {*options, *data_forms} - parameters
+        unknown = {*stored_options, *data_forms} - design_parameters
         if unknown:
-            raise FormatError(f"{audit} takes no {', '.join(sorted(unknown)):.60}")
+            raise FormatError(f"{design} takes no {', '.join(sorted(unknown)):.60}")
         arguments: dict[str, object] = {}
-        for argument_name, option in options.items():
-            arguments[argument_name] = read_option(argument_name, option)
-        used_arrays: set[str] = set()
+        for argument_name, stored_option in stored_options.items():
+            arguments[argument_name] = read_option(argument_name, stored_option)
+        unread_arrays = dict(stored_arrays)
         for argument_name, stored_form in data_forms.items():
-            arguments[argument_name] = _read_data(
-                argument_name,
-                stored_form=stored_form,
-                stored_arrays=stored_arrays,
-                plan=plan,
-                used_arrays=used_arrays,
+            arguments[argument_name] = _read_recipe_data(
+                argument_name, stored_form, unread_arrays, plan
             )
-        check_all_used(stored_arrays, used_arrays)
-        return cls(audit=audit, arguments=arguments)
+        check_all_arrays_read(unread_arrays)
+        return cls(audit=design, arguments=arguments)
 
 
-def check_all_used(stored_arrays: Mapping[str, AnyArray], used_arrays: set[str]) -> None:
+def check_all_arrays_read(unread_arrays: Mapping[str, AnyArray]) -> None:
     """Refuse arrays of a bundle that are part of no argument."""
-    unused = set(stored_arrays) - used_arrays
-    if unused:
-        raise FormatError(f"the arrays {', '.join(sorted(unused))} are no argument")
+    if unread_arrays:
+        raise FormatError(f"the arrays {', '.join(sorted(unread_arrays))} are no argument")
 
 
 def recipe_of(result: Result, data: Mapping[str, object], options: Mapping[str, object]) -> Recipe:
@@ -175,7 +174,7 @@ def recipe_of(result: Result, data: Mapping[str, object], options: Mapping[str, 
     if "batches" in result.options:
         raise FormatError("a stream has no bundle: keep its batches, and feed them to a new one")
     audit = design_name(result)
-    stored_options = _stored_options(result, audit)
+    stored_options = _recipe_options_of_result(result, audit)
     asked_options = {
         option_name: option
         for option_name, option in stored_options.items()
@@ -188,11 +187,11 @@ def recipe_of(result: Result, data: Mapping[str, object], options: Mapping[str, 
         arguments.pop("member", None)  # a design from outside may call it otherwise
     recipe_json, stored_arrays = Recipe(audit=audit, arguments=arguments).encoded()
     recipe = Recipe.decoded(recipe_json, stored_arrays, data.get("member"))
-    differs = run_and_compared(recipe.run, result)
-    if differs:
+    flaw = flaw_of_rerun(recipe.run, result)
+    if flaw:
         raise FormatError(
             f"auditing these scores and this membership by {audit} gives another result: "
-            f"{differs}; pass the original data, and options that the result does not store as "
+            f"{flaw}; pass the original data, and options that the result does not store as "
             "options={…}"
         )
     return recipe
@@ -203,15 +202,15 @@ def was_asked(result: Result, option_name: str) -> bool:
     return option_name not in _FILLED_IN_OPTIONS or option_name in result.options.get("asked", ())
 
 
-def run_and_compared(run: Callable[[], Result], result: Result) -> str:
+def flaw_of_rerun(run: Callable[[], Result], result: Result) -> str:
     """Run an audit again; return its first difference from a result, or why it failed."""
     try:
-        return difference(run(), result)
+        return difference_of_rerun(run(), result)
     except LeakboundError as error:
         return str(error)
 
 
-def difference(again: Result, result: Result, *, exact: bool = True) -> str:
+def difference_of_rerun(again: Result, result: Result, *, exact: bool = True) -> str:
     """Return the first difference between two results; empty if there is none.
 
     Versions are ignored, and so is the claim that was checked, but its verdict must follow from
@@ -219,45 +218,50 @@ def difference(again: Result, result: Result, *, exact: bool = True) -> str:
     claim and confidence, which are not computed; digests of computed numbers are then ignored.
     Everything else must be equal, whatever version a result names.
     """
-    recomputed_values = dict(_values_by_place(again.to_dict()))
-    stored_values = dict(_values_by_place(result.to_dict()))
+    recomputed_values = dict(_result_values_by_place(again.to_dict()))
+    stored_values = dict(_result_values_by_place(result.to_dict()))
     # Options come first: they say why numbers differ.
-    places = sorted({**recomputed_values, **stored_values}, key=lambda place: place[0] != "options")
-    for place in places:
-        if _may_differ(place, stored_values):
+    places_of_values = sorted(
+        {**recomputed_values, **stored_values},
+        key=lambda place_of_value: place_of_value[0] != "options",
+    )
+    for place_of_value in places_of_values:
+        if _is_exempt_from_rerun(place_of_value, stored_values):
             continue
-        place_name = ".".join(map(str, (type(result).__name__, *place)))
-        if place not in recomputed_values or place not in stored_values:
-            return f"only one of the two has {place_name}"
-        if not exact and place[-3:] == _END_OF_COMPUTED_DIGEST:
+        name_of_place = ".".join(map(str, (type(result).__name__, *place_of_value)))
+        if place_of_value not in recomputed_values or place_of_value not in stored_values:
+            return f"only one of the two has {name_of_place}"
+        if not exact and place_of_value[-3:] == _END_OF_COMPUTED_DIGEST:
             continue
-        exactly = exact or place[0] in _STATED_FIELDS
-        if not _are_the_same(recomputed_values[place], stored_values[place], exact=exactly):
-            stored = shown(stored_values[place])
-            recomputed = shown(recomputed_values[place])
-            differs = f"{place_name} is {stored}, but recomputed it is {recomputed}"
-            if place == _POLICY_PLACE:
-                differs += _OTHER_DEFAULT
-            return differs
+        must_be_exact = exact or place_of_value[0] in _STATED_FIELDS
+        if not _are_equal_after_rerun(
+            recomputed_values[place_of_value], stored_values[place_of_value], exact=must_be_exact
+        ):
+            stored_words = shown(stored_values[place_of_value])
+            recomputed_words = shown(recomputed_values[place_of_value])
+            sentence = f"{name_of_place} is {stored_words}, but recomputed it is {recomputed_words}"
+            if place_of_value == _POLICY_PLACE:
+                sentence += _OTHER_DEFAULT
+            return sentence
     if result.checked is not None and not exact:  # a verdict that `again` does not give is refused
         with_stored_verdict = {**again.to_dict(), "checked": result.to_dict()["checked"]}
         type(again).from_dict(with_stored_verdict)
     return ""
 
 
-def _may_differ(place: _Place, stored_values: Mapping[_Place, object]) -> bool:
+def _is_exempt_from_rerun(place_of_value: _Place, stored_values: Mapping[_Place, object]) -> bool:
     """Return whether a place of a stored result is not compared with the result computed again."""
-    if place[0] == "checked":
+    if place_of_value[0] == "checked":
         return True
-    if place[-2:-1] == ("provenance",) and place[-1] in VERSIONS:
+    if place_of_value[-2:-1] == ("provenance",) and place_of_value[-1] in VERSIONS:
         return True
-    if place[:2] == _IDS_PLACE and stored_values.get(_IDS_PLACE) == []:
+    if place_of_value[:2] == _IDS_PLACE and stored_values.get(_IDS_PLACE) == []:
         return True  # a result may leave out ids, as of an index, but has no others
     # older results do not store what was asked
-    return place[:2] == _ASKED_PLACE and place not in stored_values
+    return place_of_value[:2] == _ASKED_PLACE and place_of_value not in stored_values
 
 
-def _values_by_place(
+def _result_values_by_place(
     json_value: JsonValue, place: _Place = ()
 ) -> Iterator[tuple[_Place, JsonValue]]:
     """Yield whatever JSON holds that is no table or list, or an empty one, with its place."""
@@ -268,15 +272,14 @@ def _values_by_place(
     if isinstance(json_value, dict):
         parts_by_key = json_value.items()
     for key, part in parts_by_key:
-        yield from _values_by_place(part, (*place, key))
+        yield from _result_values_by_place(part, (*place, key))
 
 
-def _are_the_same(recomputed_value: object, stored_value: object, *, exact: bool) -> bool:
+def _are_equal_after_rerun(recomputed_value: object, stored_value: object, *, exact: bool) -> bool:
     """Return whether two values of results are the same, numbers perhaps except for rounding."""
     if exact or not isinstance(recomputed_value, float) or not isinstance(stored_value, float):
-        return repr(recomputed_value) == repr(
-            stored_value
-        )  # with the sign of zeros, which a result prints
+        # with the sign of zeros, which a result prints
+        return repr(recomputed_value) == repr(stored_value)
     if math.copysign(1, recomputed_value) != math.copysign(1, stored_value):
         return False
     return math.isclose(recomputed_value, stored_value, rel_tol=SHARE, abs_tol=0.0)
@@ -293,7 +296,7 @@ def design_name(result: Result) -> str:
     return str(result.options.get("design", Coins.name))
 
 
-def _stored_options(result: Result, audit: str) -> dict[str, object]:
+def _recipe_options_of_result(result: Result, audit: str) -> dict[str, object]:
     """Return the options of the audit that a result stores."""
     stored_options = {**result.options, "claim": result.claim, "confidence": result.confidence}
     if stored_options.get("uncertainty") == "given":
@@ -331,8 +334,8 @@ def option_json(option_name: str, option: object) -> JsonValue:
     if is_dataclass(option_type):
         stored_fields |= {field.name for field in fields(option_type) if field.init}
     return {
-        field_name: field_value
-        for field_name, field_value in option_fields.items()
+        field_name: stored_value
+        for field_name, stored_value in option_fields.items()
         if field_name in stored_fields
     }
 
@@ -351,7 +354,7 @@ def read_option(option_name: str, option_content: object) -> object:
     return option_content
 
 
-def _data_json(
+def _recipe_data_json(
     argument_name: str, argument: object, stored_arrays: dict[str, AnyArray]
 ) -> JsonValue:
     """Put the arrays of an argument among the others, and say what they make."""
@@ -364,11 +367,11 @@ def _data_json(
         stored_columns = list(stored_table(argument_name, feature_table, stored_arrays))
         return {"columns": stored_columns, "writing": stored_writing(feature_table)}
     if isinstance(argument, Mapping):
-        _data_json(argument_name, tuple(argument.values()), stored_arrays)
+        _recipe_data_json(argument_name, tuple(argument.values()), stored_arrays)
         return [str(key) for key in argument]
     if isinstance(argument, tuple):
-        for number, part in enumerate(argument):
-            _data_json(f"{argument_name}.{number}", part, stored_arrays)
+        for part_number, array_part in enumerate(argument):
+            _recipe_data_json(f"{argument_name}.{part_number}", array_part, stored_arrays)
         return _LIMITS
     argument_array = np.asarray(argument)
     if argument_array.dtype.kind == "O":
@@ -383,36 +386,30 @@ def _data_json(
     return "array"
 
 
-def _read_data(
-    argument_name: str,
-    stored_form: object,
-    stored_arrays: Mapping[str, AnyArray],
-    plan: object,
-    used_arrays: set[str],
+def _read_recipe_data(
+    argument_name: str, stored_form: object, unread_arrays: dict[str, AnyArray], plan: object
 ) -> object:
     """Return an argument of arrays: one, several by name, two limits, or the plan."""
     if stored_form == "plan" and argument_name == "member" and plan is not None:
         return plan
     if argument_name == _TABLE_ARGUMENT and isinstance(stored_form, dict):
-        return _read_features(stored_form, stored_arrays, used_arrays)
+        return _read_recipe_features(stored_form, unread_arrays)
     attack_names: list[Any] = []
     if isinstance(stored_form, list) and argument_name == "scores":
         attack_names = stored_form
     is_limits = stored_form == _LIMITS and argument_name == "propensity"
-    array_names = []
+    array_count = len(attack_names)
+    if is_limits:
+        array_count = 2
+    array_names = [f"{argument_name}.{number}" for number in range(array_count)]
     if stored_form == "array":
         array_names = [argument_name]
-    elif is_limits:
-        array_names = [f"{argument_name}.0", f"{argument_name}.1"]
-    else:
-        array_names = [f"{argument_name}.{number}" for number in range(len(attack_names))]
-    are_texts = all(isinstance(attack, str) for attack in attack_names)
+    are_texts = all(isinstance(attack_name, str) for attack_name in attack_names)
     are_distinct = are_texts and len(set(attack_names)) == len(attack_names)
-    are_stored = array_names and stored_arrays.keys() >= set(array_names)
+    are_stored = array_names and unread_arrays.keys() >= set(array_names)
     if not (are_distinct and are_stored):
         raise FormatError(f"{argument_name} is {stored_form!r:.80}, which is not data of a bundle")
-    used_arrays.update(array_names)
-    arrays_of_argument = [stored_arrays[array_name] for array_name in array_names]
+    arrays_of_argument = [unread_arrays.pop(array_name) for array_name in array_names]
     if attack_names:
         return dict(zip(attack_names, arrays_of_argument, strict=True))
     if is_limits:
@@ -420,8 +417,8 @@ def _read_data(
     return arrays_of_argument[0]
 
 
-def _read_features(
-    stored_form: Mapping[str, Any], stored_arrays: Mapping[str, AnyArray], used_arrays: set[str]
+def _read_recipe_features(
+    stored_form: Mapping[str, Any], unread_arrays: dict[str, AnyArray]
 ) -> dict[str, Column]:
     """Return the columns of a table of features."""
     writing = stored_form.get("writing")
@@ -432,13 +429,12 @@ def _read_features(
     return read_table(
         _TABLE_ARGUMENT,
         stored_form["columns"],
-        stored_arrays=stored_arrays,
+        unread_arrays=unread_arrays,
         writing=read_writing(writing, named=False),
-        used_arrays=used_arrays,
     )
 
 
-def departure(agreed: Agreement, result: Result, recipe: Recipe) -> str:
+def recipe_departure(agreed: Agreement, result: Result, recipe: Recipe) -> str:
     """Return the first departure of an audit from its protocol; empty if there is none.
 
     Every option of the audit is compared, with its default where the protocol, or the audit, leaves
@@ -449,14 +445,14 @@ def departure(agreed: Agreement, result: Result, recipe: Recipe) -> str:
     if recipe.audit not in designs:
         return f"a protocol can be for {', '.join(designs)}, but this is {recipe.audit}"
     return (
-        _departure_of_arrays(agreed, recipe)
-        or _departure_of_options(agreed, recipe)
-        or _departure_of_attacks(agreed, result)
-        or _departure_of_check(agreed, result)
+        _recipe_departure_of_arrays(agreed, recipe)
+        or _recipe_departure_of_options(agreed, recipe)
+        or _recipe_departure_of_attacks(agreed, result)
+        or _recipe_departure_of_check(agreed, result)
     )
 
 
-def _array_arguments(recipe: Recipe) -> set[str]:
+def _array_arguments_of_recipe(recipe: Recipe) -> set[str]:
     """Return the names of arguments that a protocol leaves open and that are arrays."""
     array_arguments = set()
     for argument_name in (*ARRAYS, "prior"):
@@ -465,9 +461,9 @@ def _array_arguments(recipe: Recipe) -> set[str]:
     return array_arguments
 
 
-def _departure_of_arrays(agreed: Agreement, recipe: Recipe) -> str:
+def _recipe_departure_of_arrays(agreed: Agreement, recipe: Recipe) -> str:
     """Return which array was given and not agreed on, or the other way round."""
-    array_arguments = _array_arguments(recipe)
+    array_arguments = _array_arguments_of_recipe(recipe)
     if array_arguments == agreed.arrays:
         return ""
     argument_name = min(array_arguments ^ agreed.arrays)
@@ -476,10 +472,10 @@ def _departure_of_arrays(agreed: Agreement, recipe: Recipe) -> str:
     return f"{argument_name}: the protocol requires an array, and none was given"
 
 
-def _departure_of_options(agreed: Agreement, recipe: Recipe) -> str:
+def _recipe_departure_of_options(agreed: Agreement, recipe: Recipe) -> str:
     """Return which option differs from the one agreed on."""
     audited_options = {**recipe.arguments, "design": recipe.audit}
-    for option_name in _array_arguments(recipe):
+    for option_name in _array_arguments_of_recipe(recipe):
         del audited_options[option_name]
     for option_name in OPTIONS:
         if option_name in ARRAYS or (option_name == "seed" and option_name not in agreed.options):
@@ -488,13 +484,13 @@ def _departure_of_options(agreed: Agreement, recipe: Recipe) -> str:
         agreed_option = agreed.options.get(option_name, default_option)
         audited_option = audited_options.get(option_name, default_option)
         if encode(agreed_option) != encode(audited_option):
-            agreed_words = _option_in_words(option_name, agreed_option)
-            audited_words = _option_in_words(option_name, audited_option)
+            agreed_words = _recipe_option_in_words(option_name, agreed_option)
+            audited_words = _recipe_option_in_words(option_name, audited_option)
             return f"{option_name}: the protocol has {agreed_words}, the audit {audited_words}"
     return ""
 
 
-def _departure_of_attacks(agreed: Agreement, result: Result) -> str:
+def _recipe_departure_of_attacks(agreed: Agreement, result: Result) -> str:
     """Return how the attacks differ from those agreed on."""
     agreed_attacks = list(agreed.attacks)
     audited_scores = result.options.get("attacks")
@@ -509,7 +505,7 @@ def _departure_of_attacks(agreed: Agreement, result: Result) -> str:
     return f"attacks: the protocol has {agreed_attacks}, but {audited_attacks!r:.200} were audited"
 
 
-def _departure_of_check(agreed: Agreement, result: Result) -> str:
+def _recipe_departure_of_check(agreed: Agreement, result: Result) -> str:
     """Return how another guarantee was checked than agreed on."""
     checked = result.checked
     checked_guarantee: dict[str, Any] = {}
@@ -532,7 +528,7 @@ def _departure_of_check(agreed: Agreement, result: Result) -> str:
     )
 
 
-def _option_in_words(option_name: str, option: object) -> str:
+def _recipe_option_in_words(option_name: str, option: object) -> str:
     if option_name == "cuts" and option is None:
         return '"auto"'
     return shown(encode(option))

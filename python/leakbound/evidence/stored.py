@@ -76,14 +76,14 @@ def load(path: PathInput) -> Any:
     if not is_json:
         source = Path(path)
         name = str(source)
-        _refuse_other_files(source)
+        _refuse_files_of_other_kinds(source)
     try:
         return _stored_record(source)
     except FormatError as error:
         raise FormatError(f"{name} is not a stored result: {error}") from error
 
 
-def _refuse_other_files(path: Path) -> None:
+def _refuse_files_of_other_kinds(path: Path) -> None:
     """Refuse what is not a text file, and say what it is."""
     if path.is_dir():
         description = "a folder"
@@ -123,7 +123,7 @@ def _stored_record(source: Any) -> Record:
     try:
         data = parsed(text)
     except FormatError as error:
-        if _ends_too_early(text):
+        if _json_ends_too_early(text):
             raise FormatError("the file ends too early: copy or store it again") from error
         raise
     if not isinstance(data, dict):
@@ -150,7 +150,7 @@ def _stored_record(source: Any) -> Record:
     return record_type.from_dict(data)
 
 
-def _ends_too_early(text: str) -> bool:
+def _json_ends_too_early(text: str) -> bool:
     """Return whether text is the beginning of JSON, and nothing worse is wrong with it."""
     try:
         json.loads(text)

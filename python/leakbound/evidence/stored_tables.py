@@ -26,7 +26,7 @@ _DTYPE_KINDS = {
 }
 
 
-def _array_names(table_name: str, number: int) -> tuple[str, str]:
+def _array_names_of_column(table_name: str, number: int) -> tuple[str, str]:
     """Return the names of the arrays of a column: its values, and where they are missing."""
     values_name = f"{table_name}.{number}"
     return values_name, f"{values_name}.{_MISSING_SUFFIX}"
@@ -45,7 +45,7 @@ def stored_table(
             values = np.array(digits, dtype=np.str_)
         elif kind == "number":
             values = values.astype(column.precision)
-        values_name, missing_name = _array_names(table_name, number)
+        values_name, missing_name = _array_names_of_column(table_name, number)
         stored_arrays[values_name] = values
         stored_arrays[missing_name] = column.missing
         column_part: JsonObject = {"name": column_name, "kind": kind}
@@ -72,11 +72,10 @@ def read_table(
     table_name: str,
     column_parts: object,
     *,
-    stored_arrays: Mapping[str, AnyArray],
+    unread_arrays: dict[str, AnyArray],
     writing: Writing,
-    used_arrays: set[str],
 ) -> dict[str, Column]:
-    """Return the columns of a table, and add the names of their arrays to `used_arrays`."""
+    """Return the columns of a table, and take their arrays from those that are unread."""
     if not isinstance(column_parts, list):
         raise FormatError(f"{table_name} must be a list of columns")
     columns = {}
@@ -85,15 +84,14 @@ def read_table(
             raise FormatError(
                 f"column {number} of {table_name} is {shown(column_part)}: no name and kind of one"
             )
-        values_name, missing_name = _array_names(table_name, number)
-        if values_name not in stored_arrays or missing_name not in stored_arrays:
+        values_name, missing_name = _array_names_of_column(table_name, number)
+        if values_name not in unread_arrays or missing_name not in unread_arrays:
             raise FormatError(f"column {number} of {table_name} has no arrays")
-        used_arrays.update({values_name, missing_name})
         kind = column_part["kind"]
-        column = _read_column(
+        column = _read_stored_column(
             kind,
-            stored_arrays[values_name],
-            is_missing=stored_arrays[missing_name],
+            unread_arrays.pop(values_name),
+            is_missing=unread_arrays.pop(missing_name),
             writing=writing,
             array_name=f"{values_name} ({kind})",
         )
@@ -112,7 +110,7 @@ def _is_column_part(column_part: object) -> bool:
     return column_part["kind"] in _DTYPE_KINDS
 
 
-def _fits_column(kind: str, stored_values: AnyArray, is_missing: AnyArray) -> bool:
+def _fits_stored_column(kind: str, stored_values: AnyArray, is_missing: AnyArray) -> bool:
     """Return whether arrays can be the values of a column, and where they are missing."""
     if stored_values.ndim != 1 or stored_values.dtype.kind != _DTYPE_KINDS[kind]:
         return False
@@ -126,16 +124,16 @@ def _fits_column(kind: str, stored_values: AnyArray, is_missing: AnyArray) -> bo
     return True
 
 
-def _read_column(
+def _read_stored_column(
     kind: Any, stored_values: AnyArray, *, is_missing: AnyArray, writing: Writing, array_name: str
 ) -> Column:
     """Return a column as it was read, if its arrays can be those of one."""
-    if not _fits_column(kind, stored_values, is_missing):
+    if not _fits_stored_column(kind, stored_values, is_missing):
         raise FormatError(
             f"{array_name} holds {stored_values.dtype} of shape {stored_values.shape}, not a column"
         )
     if kind == "exact":
-        numbers = [_exact_number_of(digits) for digits in stored_values.tolist()]
+        numbers = [_exact_number_of_digits(digits) for digits in stored_values.tolist()]
         return Column(objects(numbers), is_missing, "number")
     if kind == "number":
         double = np.dtype(np.float64)
@@ -148,7 +146,7 @@ def _read_column(
     return Column(stored_values, is_missing, kind)
 
 
-def _exact_number_of(digits: str) -> int | float:
+def _exact_number_of_digits(digits: str) -> int | float:
     """Return the number that its digits stand for."""
     try:
         return int(digits)

@@ -15,19 +15,19 @@ from leakbound.audits.synthetic_tables import missing_marks
 from leakbound.errors import FormatError
 from leakbound.evidence.recipe import (
     SYNTHETIC,
-    check_all_used,
+    check_all_arrays_read,
+    flaw_of_rerun,
     option_json,
     read_option,
-    run_and_compared,
     was_asked,
 )
 from leakbound.evidence.stored_tables import read_table, read_writing, stored_table, stored_writing
 from leakbound.results.synthetic import SyntheticResult
 
-_TABLES = ("members", "nonmembers", "synthetic", "reference")
+_RECIPE_TABLES = ("members", "nonmembers", "synthetic", "reference")
 # Options that are a claim, a policy or one value.
-_OPTIONS = ("claim", "confidence", "cuts", "challenge", "seed")
-_PARTS = {"options", "tables", "attacks", "columns", "writing"}
+_RECIPE_OPTIONS = ("claim", "confidence", "cuts", "challenge", "seed")
+_PARTS_OF_RECIPE = {"options", "tables", "attacks", "columns", "writing"}
 
 
 class SyntheticInputs(NamedTuple):
@@ -58,29 +58,32 @@ class TablesRecipe:
 
     def encoded(self) -> tuple[JsonObject, dict[str, AnyArray]]:
         """Return the recipe as JSON, and its arrays, named by their tables and places."""
-        arguments = self.arguments
         stored_arrays: dict[str, AnyArray] = {}
-        tables: JsonObject = {}
-        for table_name in _TABLES:
-            columns = arguments.get(table_name)
-            if columns is not None:
-                tables[table_name] = list(stored_table(table_name, columns, stored_arrays))
-        attacks = arguments["attacks"]
+        stored_tables: JsonObject = {}
+        for table_name in _RECIPE_TABLES:
+            table_columns = self.arguments.get(table_name)
+            if table_columns is not None:
+                stored_columns = stored_table(table_name, table_columns, stored_arrays)
+                stored_tables[table_name] = list(stored_columns)
+        attacks = self.arguments["attacks"]
         has_own_scores = isinstance(attacks, Mapping)
         if has_own_scores:
-            for number, scores in enumerate(attacks.values()):
-                stored_arrays[_attack_array(number)] = np.asarray(scores, dtype=np.float64)
-        options: JsonObject = {}
-        for option_name in _OPTIONS:
-            if option_name in arguments:
-                options[option_name] = option_json(option_name, arguments[option_name])
+            for attack_number, scores in enumerate(attacks.values()):
+                stored_arrays[_array_name_of_attack(attack_number)] = np.asarray(
+                    scores, dtype=np.float64
+                )
+        stored_options: JsonObject = {}
+        for option_name in _RECIPE_OPTIONS:
+            if option_name in self.arguments:
+                option = self.arguments[option_name]
+                stored_options[option_name] = option_json(option_name, option)
         recipe_json: JsonObject = {
             "audit": SYNTHETIC,
-            "options": options,
-            "tables": tables,
+            "options": stored_options,
+            "tables": stored_tables,
             "attacks": {"names": list(attacks), "own": has_own_scores},
-            "columns": dict(arguments["columns"]),
-            "writing": stored_writing(arguments["members"]),
+            "columns": dict(self.arguments["columns"]),
+            "writing": stored_writing(self.arguments["members"]),
         }
         return recipe_json, stored_arrays
 
@@ -89,42 +92,45 @@ class TablesRecipe:
         cls, recipe_json: Mapping[str, object], stored_arrays: Mapping[str, AnyArray]
     ) -> Self:
         """Return the recipe stored as JSON and arrays."""
-        if recipe_json.keys() - {"audit"} != _PARTS:
-            raise FormatError(f"it must have exactly {', '.join(sorted(_PARTS))}")
-        options = _json_table(recipe_json, "options")
-        tables = _json_table(recipe_json, "tables")
-        columns = _json_table(recipe_json, "columns")
-        if options.keys() - {*_OPTIONS} or tables.keys() - {*_TABLES}:
-            raise FormatError(f"options are {', '.join(_OPTIONS)}, and tables {', '.join(_TABLES)}")
-        arguments: dict[str, object] = {"columns": columns}
-        for option_name, option in options.items():
+        if recipe_json.keys() - {"audit"} != _PARTS_OF_RECIPE:
+            raise FormatError(f"it must have exactly {', '.join(sorted(_PARTS_OF_RECIPE))}")
+        stored_options = _recipe_table(recipe_json, "options")
+        stored_tables = _recipe_table(recipe_json, "tables")
+        column_roles = _recipe_table(recipe_json, "columns")
+        if stored_options.keys() - {*_RECIPE_OPTIONS} or stored_tables.keys() - {*_RECIPE_TABLES}:
+            raise FormatError(
+                f"options are {', '.join(_RECIPE_OPTIONS)}, and tables {', '.join(_RECIPE_TABLES)}"
+            )
+        arguments: dict[str, object] = {"columns": column_roles}
+        for option_name, option in stored_options.items():
             arguments[option_name] = read_option(option_name, option)
-        writing = read_writing(_json_table(recipe_json, "writing"))
-        used_arrays: set[str] = set()
-        for table_name, column_parts in tables.items():
+        stored_writing_of_text = read_writing(_recipe_table(recipe_json, "writing"))
+        unread_arrays = dict(stored_arrays)
+        for table_name, column_parts in stored_tables.items():
             arguments[table_name] = read_table(
                 table_name,
                 column_parts,
-                stored_arrays=stored_arrays,
-                writing=writing,
-                used_arrays=used_arrays,
+                unread_arrays=unread_arrays,
+                writing=stored_writing_of_text,
             )
-        attacks = _json_table(recipe_json, "attacks")
-        arguments["attacks"] = _read_attacks(attacks, stored_arrays, used_arrays)
-        check_all_used(stored_arrays, used_arrays)
+        stored_attacks = _recipe_table(recipe_json, "attacks")
+        arguments["attacks"] = _read_recipe_attacks(stored_attacks, unread_arrays)
+        check_all_arrays_read(unread_arrays)
         return cls(arguments)
 
 
 def tables_recipe_of(result: SyntheticResult, inputs: SyntheticInputs) -> TablesRecipe:
     """Return the recipe that gives a result again, bit for bit, from its own options."""
-    writing = Writing(missing=missing_marks(inputs.missing))
+    writing_of_tables = Writing(missing=missing_marks(inputs.missing))
     arguments: dict[str, object] = {}
-    for table_name in _TABLES:
-        table = getattr(inputs, table_name)
-        if table is not None:
-            arguments[table_name] = read_columns(table, f"the table {table_name}", writing)
+    for table_name in _RECIPE_TABLES:
+        input_table = getattr(inputs, table_name)
+        if input_table is not None:
+            arguments[table_name] = read_columns(
+                input_table, f"the table {table_name}", writing_of_tables
+            )
     arguments |= {
-        "attacks": _audited_attacks(result, inputs),
+        "attacks": _recipe_attacks(result, inputs),
         "columns": dict(inputs.columns or {}),
         "claim": result.claim,
         "confidence": result.confidence,
@@ -133,60 +139,59 @@ def tables_recipe_of(result: SyntheticResult, inputs: SyntheticInputs) -> Tables
     }
     if was_asked(result, "cuts"):
         arguments["cuts"] = result.options["cuts"]
-    recipe_json, arrays = TablesRecipe(arguments).encoded()
-    recipe = TablesRecipe.decoded(recipe_json, arrays)
-    differs = run_and_compared(recipe.run, result)
-    if differs:
+    recipe_json, stored_arrays = TablesRecipe(arguments).encoded()
+    checked_recipe = TablesRecipe.decoded(recipe_json, stored_arrays)
+    flaw = flaw_of_rerun(checked_recipe.run, result)
+    if flaw:
         raise FormatError(
-            f"auditing these tables gives another result: {differs}; pass the tables that were "
+            f"auditing these tables gives another result: {flaw}; pass the tables that were "
             "audited, and columns, missing, challenge and attacks of one's own as the audit had "
             "them"
         )
-    return recipe
+    return checked_recipe
 
 
-def _audited_attacks(result: SyntheticResult, inputs: SyntheticInputs) -> object:
+def _recipe_attacks(result: SyntheticResult, inputs: SyntheticInputs) -> object:
     """Return the names of attacks, or scores of one's own in the order of the records."""
     if inputs.attacks is None:
-        return list(_json_table(dict(result.options), "attacks"))
-    order = ExampleOrder.of_tables(
+        return list(_recipe_table(dict(result.options), "attacks"))
+    order_of_records = ExampleOrder.of_tables(
         [inputs.members, inputs.nonmembers], "the index of members and non-members"
     )
     scores_by_attack = {}
-    for attack_name, scores in inputs.attacks.items():
-        scores_by_attack[attack_name] = order.placed(scores, f"scores of {attack_name!r}")
+    for attack_name, attack_scores in inputs.attacks.items():
+        scores_by_attack[attack_name] = order_of_records.placed(
+            attack_scores, f"scores of {attack_name!r}"
+        )
     return scores_by_attack
 
 
-def _attack_array(number: int) -> str:
+def _array_name_of_attack(number: int) -> str:
     """Return the name of the array that holds the scores of an attack."""
     return f"attacks.{number}"
 
 
-def _read_attacks(
-    attacks_json: Mapping[str, object], stored_arrays: Mapping[str, AnyArray], used_arrays: set[str]
+def _read_recipe_attacks(
+    attacks_json: Mapping[str, object], unread_arrays: dict[str, AnyArray]
 ) -> object:
     """Return names of attacks, or scores of one's own."""
-    attack_names = attacks_json.get("names")
-    if not isinstance(attack_names, list) or not all(
-        isinstance(name, str) for name in attack_names
-    ):
+    attack_names: Any = attacks_json.get("names")
+    is_list = isinstance(attack_names, list)
+    if not is_list or not all(isinstance(name, str) for name in attack_names):
         raise FormatError(f"attacks are {shown(attack_names)}, not names")
-    has_own_scores = attacks_json.get("own")
-    if not has_own_scores:
+    if not attacks_json.get("own"):
         return attack_names
-    array_names = [_attack_array(number) for number in range(len(attack_names))]
-    are_stored = stored_arrays.keys() >= set(array_names)
+    array_names = [_array_name_of_attack(number) for number in range(len(attack_names))]
+    are_stored = unread_arrays.keys() >= set(array_names)
     if not are_stored or len(set(attack_names)) < len(attack_names):
         raise FormatError("attacks have names that differ, and an array for each")
-    used_arrays.update(array_names)
-    scores = [stored_arrays[array_name] for array_name in array_names]
-    return dict(zip(attack_names, scores, strict=True))
+    attack_scores = [unread_arrays.pop(array_name) for array_name in array_names]
+    return dict(zip(attack_names, attack_scores, strict=True))
 
 
-def _json_table(content: Mapping[str, object], name: str) -> dict[str, object]:
+def _recipe_table(recipe_json: Mapping[str, object], part_name: str) -> dict[str, object]:
     """Return a part of JSON that has to be a table."""
-    table = content.get(name)
-    if not isinstance(table, dict):
-        raise FormatError(f"{name} is {shown(table)}, not a table of names")
-    return table
+    stored_part = recipe_json.get(part_name)
+    if not isinstance(stored_part, dict):
+        raise FormatError(f"{part_name} is {shown(stored_part)}, not a table of names")
+    return stored_part

@@ -30,7 +30,7 @@ from leakbound.results.base import Check, Result, Verification
 from leakbound.results.synthetic import SyntheticResult
 
 # Names of the checks, in order: each may rely on those before it.
-_CHECKS = (
+_NAMES_OF_CHECKS = (
     "files",
     "result",
     "assumptions",
@@ -57,12 +57,12 @@ _REQUIRED_FILES = {
     SUMS,
 }
 # What reading JSON raises where it has another shape than a bundle's.
-_ERRORS_OF_SHAPE = (ValueError, TypeError, LookupError, AttributeError)
+_ERRORS_OF_BUNDLE_SHAPE = (ValueError, TypeError, LookupError, AttributeError)
 # Arrays that a bundle holds at most: two for a column of each of four tables.
 _MOST_ARRAYS = 8000
-_VERSION = re.compile(r"[0-9][0-9A-Za-z.+-]{0,39}")
+_VERSION_PATTERN = re.compile(r"[0-9][0-9A-Za-z.+-]{0,39}")
 # Characters of what a check found.
-_MOST_CHARACTERS = 500
+_MOST_CHARACTERS_OF_FINDING = 500
 # In SHA256SUMS, the name of a file comes after 64 digits and two spaces.
 _NAME_START = 66
 
@@ -105,13 +105,13 @@ def verify_bundle(
     skipped_checks: tuple[str, ...] = ("report",)
     if flag(page, name="page"):
         skipped_checks = ()
-    path = Path(folder)
-    recover_folder(path)
-    if not path.is_dir():
-        raise OptionError(f"{path} is not a folder: give the folder of a bundle")
+    bundle_folder = Path(folder)
+    recover_folder(bundle_folder)
+    if not bundle_folder.is_dir():
+        raise OptionError(f"{bundle_folder} is not a folder: give the folder of a bundle")
     if isinstance(commitment, str | os.PathLike):
         commitment = Commitment.from_json(Path(commitment))
-    checks = _BundleChecks(path, published_commitment=commitment)
+    checks = _BundleChecks(bundle_folder, published_commitment=commitment)
     return checks.verification(skipped_checks)
 
 
@@ -145,13 +145,15 @@ class _BundleChecks:
     def verification(self, skipped_checks: Container[str] = ()) -> Verification:
         """Make the checks in order, up to the first that fails."""
         with self.open_files:
-            for check_name in _CHECKS:
+            for check_name in _NAMES_OF_CHECKS:
                 if check_name in skipped_checks:
-                    check = Check(check_name, passed=None, words="skipped: do not rely on it")
+                    finished_check = Check(
+                        check_name, passed=None, words="skipped: do not rely on it"
+                    )
                 else:
-                    check = self._check(check_name)
-                self.checks.append(check)
-                if check.passed is False:
+                    finished_check = self._check(check_name)
+                self.checks.append(finished_check)
+                if finished_check.passed is False:
                     break
         return Verification(tuple(self.checks))
 
@@ -161,18 +163,18 @@ class _BundleChecks:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                passed, finding = check()
+                passed, words_of_finding = check()
         except (InternalError, MissingExtraError, MemoryError):
             raise  # of this machine, and no fault of the bundle
         except Exception as error:  # whatever was read is anybody's
             if check_name == "files" and isinstance(error, OSError):
                 raise
             passed = False
-            finding = _error_in_words(check_name, error)
-        finding = printable(" ".join(finding.split()))
-        if len(finding) > _MOST_CHARACTERS:
-            finding = finding[: _MOST_CHARACTERS - 1] + "…"
-        return Check(name=check_name, passed=passed, words=finding)
+            words_of_finding = _bundle_error_in_words(check_name, error)
+        words_of_finding = printable(" ".join(words_of_finding.split()))
+        if len(words_of_finding) > _MOST_CHARACTERS_OF_FINDING:
+            words_of_finding = words_of_finding[: _MOST_CHARACTERS_OF_FINDING - 1] + "…"
+        return Check(name=check_name, passed=passed, words=words_of_finding)
 
     def _check_files(self) -> _Outcome:
         self.contents = Contents.of(self.folder, self.open_files)
@@ -184,7 +186,7 @@ class _BundleChecks:
         expected_sums = manifest.sums(file_digests)
         stored_sums = self.contents.texts[SUMS]
         if expected_sums != stored_sums:
-            difference = _difference_of_sums(expected_sums, stored_sums)
+            difference = _bundle_file_that_differs(expected_sums, stored_sums)
             return False, f"{SUMS} does not match these files: {difference}"
         return True, f"{len(file_digests)} files, none missing, added or changed"
 
@@ -224,45 +226,45 @@ class _BundleChecks:
         plan = self.plan
         if plan is None:
             return None, "none: you have to trust the auditor about membership"
-        if plan.seed is not None and _plan_of_seed(plan) != plan:
+        if plan.seed is not None and _expected_plan_of_bundle(plan) != plan:
             return False, f"its coins do not follow from its seed, {plan.seed}{self._other_version}"
         return True, repr(plan)
 
     def _check_manifest(self) -> _Outcome:
         # 1. What only the manifest says: the model, the layout, and on what machine it was made.
-        statement = self._read_json(MANIFEST)
-        model = _model_of(statement)
-        notes = statement["predicate"]["configuration"][0]["annotations"]
-        layout = notes["layout"]
-        if type(layout) is not int or layout != manifest.LAYOUT:
+        manifest_statement = self._read_json(MANIFEST)
+        model = _model_digest_of_bundle(manifest_statement)
+        manifest_notes = manifest_statement["predicate"]["configuration"][0]["annotations"]
+        stored_layout = manifest_notes["layout"]
+        if type(stored_layout) is not int or stored_layout != manifest.LAYOUT:
             supported = f"this version of leakbound reads {manifest.LAYOUT}"
-            return False, f"layout {layout!r:.40}: {supported}"
+            return False, f"layout {stored_layout!r:.40}: {supported}"
         # 2. All else follows from files, result and plan.
         environment_here = manifest.environment()
         environment_there: dict[str, str] = {}
         for version_name in environment_here:
-            if version_name in notes or version_name != manifest.KERNELS:
-                environment_there[version_name] = str(notes[version_name])
+            if version_name in manifest_notes or version_name != manifest.KERNELS:
+                environment_there[version_name] = str(manifest_notes[version_name])
         for version_name in recipe.VERSIONS:
             named_version = getattr(self.result.provenance, version_name)
-            if not _VERSION.fullmatch(named_version):
+            if not _VERSION_PATTERN.fullmatch(named_version):
                 return False, f"{shown(named_version)} is not a version of {version_name}"
             environment_there[version_name] = named_version
-        flaw = self._flaw_of_manifest(notes, environment_there, model)
+        flaw = self._flaw_of_manifest(manifest_notes, environment_there, model)
         if flaw:
             return False, flaw
         self.kernels_here = environment_here.pop(manifest.KERNELS)
         self.kernels_there = environment_there.pop(manifest.KERNELS, "unknown")
         self.same_environment = environment_there == environment_here
-        about = "no digest of a model"
+        about_model = "no digest of a model"
         if model:
-            about = f"about the model {model[:16]}…"
+            about_model = f"about the model {model[:16]}…"
         named_version = environment_there["leakbound"]
-        return True, f"an in-toto statement of leakbound {named_version}, {about}"
+        return True, f"an in-toto statement of leakbound {named_version}, {about_model}"
 
     def _flaw_of_manifest(
         self,
-        notes: Mapping[str, object],
+        manifest_notes: Mapping[str, object],
         environment_there: Mapping[str, str],
         model: str | None,
     ) -> str:
@@ -282,7 +284,7 @@ class _BundleChecks:
         flaw = f"{MANIFEST} does not match these files, this result and this plan"
         wrong_notes = []
         for note_name, expected_note in expected_notes.items():
-            if notes.get(note_name) != expected_note:
+            if manifest_notes.get(note_name) != expected_note:
                 wrong_notes.append(note_name)
         if wrong_notes:
             flaw += f": {', '.join(wrong_notes)}"
@@ -298,18 +300,18 @@ class _BundleChecks:
 
     def _check_inputs(self) -> _Outcome:
         recipe_json = self._read_json("audit.json")
-        layout = None
+        stored_layout = None
         if isinstance(recipe_json, dict):
-            layout = recipe_json.pop("layout", None)
-        if type(layout) is not int or layout != manifest.LAYOUT:
+            stored_layout = recipe_json.pop("layout", None)
+        if type(stored_layout) is not int or stored_layout != manifest.LAYOUT:
             return False, "audit.json is of another layout"
         inputs = self.contents.archives["inputs.npz"]
         try:
             with open_archive(inputs, most=manifest.MOST_ARRAYS) as inputs_archive:
                 array_count = len(inputs_archive.names)
                 if array_count > _MOST_ARRAYS:
-                    limit = f"at most {_MOST_ARRAYS:,} are read"
-                    return False, f"inputs.npz holds {array_count:,} arrays: {limit}"
+                    array_limit = f"at most {_MOST_ARRAYS:,} are read"
+                    return False, f"inputs.npz holds {array_count:,} arrays: {array_limit}"
                 stored_arrays = {name: inputs_archive[name] for name in inputs_archive.names}
         except FormatError as error:
             return False, f"inputs.npz: {error}"
@@ -332,7 +334,7 @@ class _BundleChecks:
             return None, "none: you have to trust the auditor that options were chosen in advance"
         protocol = checked_protocol(self._read_json("protocol.json"))
         agreed = Agreement.of(protocol)
-        departure = recipe.departure(agreed, result=self.result, recipe=self.recipe)
+        departure = recipe.recipe_departure(agreed, result=self.result, recipe=self.recipe)
         if departure:
             return False, departure
         finding = "the audit matches it"
@@ -356,11 +358,11 @@ class _BundleChecks:
         commitment.check(opening)
         if opening.protocol != self._read_json("protocol.json"):
             return False, "protocol.json does not match the commitment"
-        opens = f"opens {commitment.sha256[:16]}…"
+        opens_commitment = f"opens {commitment.sha256[:16]}…"
         if self.published_commitment is None:
-            return True, f"{opens}; compare this with the published digest"
+            return True, f"{opens_commitment}; compare this with the published digest"
         self.published_commitment.check(opening)
-        return True, f"{opens}, as published"
+        return True, f"{opens_commitment}, as published"
 
     def _check_audit(self) -> _Outcome:
         recomputed = self.recipe.run()
@@ -368,27 +370,29 @@ class _BundleChecks:
         # algebra, which no version tells.
         is_fitted = self.recipe.fitted
         must_be_exact = self.same_environment and not is_fitted
-        first_difference = recipe.difference(recomputed, self.result, exact=must_be_exact)
+        first_difference = recipe.difference_of_rerun(recomputed, self.result, exact=must_be_exact)
         if first_difference:
             if is_fitted:
-                there = shown(self.kernels_there)
-                here = shown(self.kernels_here)
-                first_difference += f"; linear algebra was by {there} there, and is by {here} here"
+                kernels_there = shown(self.kernels_there)
+                kernels_here = shown(self.kernels_here)
+                first_difference += (
+                    f"; linear algebra was by {kernels_there} there, and is by {kernels_here} here"
+                )
             return False, first_difference + self._other_version
         if must_be_exact:
             return True, "recomputed from its scores: the same, bit for bit"
         rounding = f"rounding (relative differences up to {recipe.SHARE:g})"
         if self.same_environment:
             return True, f"fitted and recomputed again: the same except for {rounding}"
-        how = "recomputed from its scores, with other versions or on another processor"
-        return True, f"{how}: the same except for {rounding}"
+        how_recomputed = "recomputed from its scores, with other versions or on another processor"
+        return True, f"{how_recomputed}: the same except for {rounding}"
 
     def _check_report(self) -> _Outcome:
         try:
-            page = render(self.result).encode()
+            redrawn_report = render(self.result).encode()
         except MissingExtraError as error:
             return None, f"not drawn again, so do not read report.html: {error}"
-        if page == self.contents.texts["report.html"]:
+        if redrawn_report == self.contents.texts["report.html"]:
             return True, "drawn again: the same"
         return False, (
             "report.html is not the report of this result, or another matplotlib made it: install "
@@ -397,31 +401,31 @@ class _BundleChecks:
         )
 
 
-def _error_in_words(check_name: str, error: Exception) -> str:
+def _bundle_error_in_words(check_name: str, error: Exception) -> str:
     """Return what an error says, after its type if it is no refusal of what was read."""
     message = one_line(error) or type(error).__name__
     if is_refusal(error):
         return message
     reads_only = check_name not in {"audit", "report"}
-    if reads_only and isinstance(error, _ERRORS_OF_SHAPE):
+    if reads_only and isinstance(error, _ERRORS_OF_BUNDLE_SHAPE):
         return message
     return f"{type(error).__name__}: {message}"
 
 
-def _difference_of_sums(expected_sums: bytes, stored_sums: bytes) -> str:
+def _bundle_file_that_differs(expected_sums: bytes, stored_sums: bytes) -> str:
     """Return what differs between two files of digests."""
     expected_lines = set(expected_sums.decode("ascii").split("\n"))
     stored_lines = set(stored_sums.decode("ascii", errors="replace").split("\n"))
-    changed_names = [
+    changed_file_names = [
         checksum_line[_NAME_START:] or checksum_line
         for checksum_line in expected_lines ^ stored_lines
     ]
-    if not changed_names:
+    if not changed_file_names:
         return "lines moved"
-    return f"{min(changed_names)!r:.80} was changed, added or removed"
+    return f"{min(changed_file_names)!r:.80} was changed, added or removed"
 
 
-def _plan_of_seed(plan: Plan) -> Plan:
+def _expected_plan_of_bundle(plan: Plan) -> Plan:
     """Return the plan that follows from the seed of a plan."""
     plan_options: dict[str, Any] = {"seed": plan.seed, "ids": plan.ids, "copies": plan.copies}
     if plan.k:
@@ -433,7 +437,7 @@ def _plan_of_seed(plan: Plan) -> Plan:
     return expected
 
 
-def _model_of(statement: Any) -> str | None:
+def _model_digest_of_bundle(statement: Any) -> str | None:
     """Return the digest of the model that a statement is about, if it is about one."""
     subject = statement["subject"][0]
     if subject["name"] != "model":

@@ -228,19 +228,27 @@ class Description(Sentences):
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
         """The assumptions of all bounds, each once."""
-        return tuple(dict.fromkeys(x for one in self.sections for x in one.assumptions))
+        return tuple(
+            dict.fromkeys(
+                assumption for section in self.sections for assumption in section.assumptions
+            )
+        )
 
     def _repr_html_(self) -> str:
         def tagged(tag: str, texts: Iterable[str]) -> str:
             return "".join(
-                f"<{tag} style='text-align:left'>{html.escape(x)}</{tag}>" for x in texts
+                f"<{tag} style='text-align:left'>{html.escape(text)}</{tag}>" for text in texts
             )
 
-        rows = (tagged("td", (one.name, one.value, one.note)) for one in self.metrics)
-        table = "".join(f"<tr>{row}</tr>" for row in rows)
-        said = tagged("p", self.opening)
-        steps = f"<p>What next</p><ol>{tagged('li', self.next_steps)}</ol>"
-        return f"{said}{steps}<table>{table}</table><ul>{tagged('li', self.warnings)}</ul>"
+        cells_of_metrics = (
+            tagged("td", (metric.name, metric.value, metric.note)) for metric in self.metrics
+        )
+        rows_of_table = "".join(f"<tr>{row}</tr>" for row in cells_of_metrics)
+        opening_paragraphs = tagged("p", self.opening)
+        next_steps = f"<p>What next</p><ol>{tagged('li', self.next_steps)}</ol>"
+        table = f"<table>{rows_of_table}</table>"
+        warnings = f"<ul>{tagged('li', self.warnings)}</ul>"
+        return f"{opening_paragraphs}{next_steps}{table}{warnings}"
 
 
 @dataclass(frozen=True)

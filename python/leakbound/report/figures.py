@@ -36,7 +36,7 @@ _CHANCE: Named = {"color": style.MUTED, "linewidth": 0.9, "linestyle": (0, (1, 2
 def plot_bound(drawing: Drawing, ax: "Axes | None" = None) -> "Axes":
     """Draw the bound that every cut would give, with the final bound and the ceiling."""
     if drawing.family:
-        return _plot_profile(drawing, ax)
+        return _draw_privacy_profiles(drawing, ax)
     with style.house_style():
         ax = style.new_axes(ax)
         series = drawing.series
@@ -44,7 +44,7 @@ def plot_bound(drawing: Drawing, ax: "Axes | None" = None) -> "Axes":
         if drawing.kind == "exploratory_lower_bound":
             relation = "≈"
         for one in series:
-            _plot_cuts(ax, one, relation=relation, alone=len(series) == 1)
+            _draw_bounds_at_thresholds(ax, one, relation=relation, alone=len(series) == 1)
         ceiling = series[0].ranking.ceiling
         ax.axhline(
             min(ceiling, _FARTHEST), label=f"ceiling {number(ceiling)}: a perfect attack", **_CHANCE
@@ -66,7 +66,7 @@ def plot_bound(drawing: Drawing, ax: "Axes | None" = None) -> "Axes":
     return ax
 
 
-def _plot_cuts(ax: "Axes", series: Series, *, relation: str, alone: bool) -> None:
+def _draw_bounds_at_thresholds(ax: "Axes", series: Series, *, relation: str, alone: bool) -> None:
     """Draw the bound that each cut would give, and the chosen one."""
     ranking = series.ranking
     curve = ranking.curve
@@ -86,7 +86,7 @@ def _plot_cuts(ax: "Axes", series: Series, *, relation: str, alone: bool) -> Non
         ax.plot(ranking.guesses, ranking.bound, "o", color=colour, markersize=5, zorder=4)
 
 
-def _plot_profile(drawing: Drawing, ax: "Axes | None") -> "Axes":
+def _draw_privacy_profiles(drawing: Drawing, ax: "Axes | None") -> "Axes":
     """Draw ε against δ of the curve that an audit of a family rejects, and of the ceiling."""
     with style.house_style():
         ax = style.new_axes(ax)
@@ -119,7 +119,7 @@ def plot_precision_recall(drawing: Drawing, ax: "Axes | None" = None) -> "Axes":
             ax.plot(curve.recall, curve.precision, color=one.colour, label=one.name)
             low = min(low, float(curve.precision[curve.guesses >= 10].min(initial=0.5)))
             if drawing.family or one.ranking.bound > 0:
-                _mark_chosen(ax, one)
+                _mark_chosen_threshold(ax, one)
         ax.set_ylim(low - 0.06, 1.06)
         ax.set_yticks([tick for tick in np.arange(0.0, 1.01, 0.1) if tick >= low - 0.06])
         ax.set_xlim(-0.01, 1.01)
@@ -151,7 +151,9 @@ def plot_roc(drawing: Drawing, ax: "Axes | None" = None) -> "Axes":
             true_positive = np.maximum([0.0, *roc.true_positive_rate], floor)
             ax.plot(false_positive, true_positive, color=one.colour, label=one.name)
         for one in series:
-            most = _most_true(drawing, bound=one.ranking.bound, false_positive=grid)
+            most = _largest_true_positive_rates(
+                drawing, bound=one.ranking.bound, false_positive_rates=grid
+            )
             if most is not None:
                 several = ""
                 if drawing.copies > 1:
@@ -168,16 +170,18 @@ def plot_roc(drawing: Drawing, ax: "Axes | None" = None) -> "Axes":
     return ax
 
 
-def _most_true(drawing: Drawing, bound: float, false_positive: FloatArray) -> FloatArray | None:
+def _largest_true_positive_rates(
+    drawing: Drawing, bound: float, false_positive_rates: FloatArray
+) -> FloatArray | None:
     """Return the largest true positive rates that a bound allows; None if there is no bound."""
     rejected = drawing.together or drawing.rejected
     if rejected is not None:
-        return 1 - np.asarray(rejected.f(false_positive))
+        return 1 - np.asarray(rejected.f(false_positive_rates))
     if drawing.family or bound <= 0:
         return None
     of_all = drawing.copies * bound
-    by_ratio = np.exp(of_all) * false_positive
-    by_complement = 1 - np.exp(-of_all) * (1 - false_positive)
+    by_ratio = np.exp(of_all) * false_positive_rates
+    by_complement = 1 - np.exp(-of_all) * (1 - false_positive_rates)
     most: FloatArray = np.minimum(by_ratio, by_complement)
     return most
 
@@ -272,7 +276,7 @@ PLOTS: dict[str, Plot] = {
 """The figures of audits by name, in the order of pages. Add your own: each carries its words."""
 
 
-def _mark_chosen(ax: "Axes", series: Series) -> None:
+def _mark_chosen_threshold(ax: "Axes", series: Series) -> None:
     """Mark the guesses of the bound, with a rim that sets the mark off from the lines.
 
     Labels may have chosen how many guesses are of each role: the curve shows equal numbers.

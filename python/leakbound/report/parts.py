@@ -234,7 +234,7 @@ class ScoreAudit(Record):
             return f"bound is {self.bound:g}, outside [0, ceiling], and ceiling {self.ceiling:g}"
         if not 0 <= self.auc <= 1 or (self.reason and 0 < self.bound < math.inf):
             return f"auc is {self.auc:g}, outside [0, 1], or reason is not that of the bound"
-        if _possible(self):
+        if _has_possible_arrays(self):
             return ""
         return "an array of curve, roc or histogram cannot be"
 
@@ -246,7 +246,7 @@ class ScoreAudit(Record):
         return f"ScoreAudit(log-odds >= {down(self.bound)}, {counts})"
 
 
-def _possible(audit: ScoreAudit) -> bool:
+def _has_possible_arrays(audit: ScoreAudit) -> bool:
     """Return whether arrays that were read can be those of the audit."""
     # arrays of one figure are of one length, shares in [0, 1], counts in [0, m]
     curve = audit.curve

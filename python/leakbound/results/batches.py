@@ -86,21 +86,27 @@ class BatchesAudit(Record):
 
     def summary(self) -> str:
         """Return what was found, in a paragraph."""
-        seen = (
+        batches_in_words = (
             f"{self.batches:,} batches (on average {self.mean:.1f} of {self.examples:,} examples)"
         )
-        stated = _STATED[self.sampling]
-        given = ""
+        stated_batches = _STATED[self.sampling]
+        given_sizes = ""
         if self.sampling == "poisson":
-            given = ", given their sizes"
-        sure = f" ({percent(self.confidence)} confidence)"
+            given_sizes = ", given their sizes"
+        confidence_in_words = f" ({percent(self.confidence)} confidence)"
         if self.sampling == "epochs":
-            sure = ""  # nothing is left to chance
+            confidence_in_words = ""  # nothing is left to chance
         if self.refuted_by:
             reasons = "; ".join(_REASONS[name] for name in self.refuted_by)
-            return f"Refuted: {seen} are not {stated}, because {reasons}{sure}."
-        said = f"Nothing contradicts that {seen} are {stated}{given}{sure}."
-        return " ".join([said, *(f"Warning: {text}." for text in self.warnings)])
+            return (
+                f"Refuted: {batches_in_words} are not {stated_batches}, because "
+                f"{reasons}{confidence_in_words}."
+            )
+        sentence = (
+            f"Nothing contradicts that {batches_in_words} are "
+            f"{stated_batches}{given_sizes}{confidence_in_words}."
+        )
+        return " ".join([sentence, *(f"Warning: {text}." for text in self.warnings)])
 
     def __str__(self) -> str:
         """Return the summary."""
@@ -110,13 +116,13 @@ class BatchesAudit(Record):
         for name in self.p_values:
             choice(name, name="p_values", allowed=BatchTest)
         choice(self.sampling, name="sampling", allowed=Batches)
-        certain = [p for name, p in self.p_values.items() if name in _IMPOSSIBLE]
-        sound = (
+        p_values_without_chance = [p for name, p in self.p_values.items() if name in _IMPOSSIBLE]
+        is_sound = (
             self.p_values.keys() == set(_TESTS[self.sampling])
             and all(0 <= p <= 1 for p in self.p_values.values())
-            and all(p in {0.0, 1.0} for p in certain)
+            and all(p in {0.0, 1.0} for p in p_values_without_chance)
             and 1 <= self.examples_tested <= self.examples
             and self.batches >= 1
             and 0 <= self.mean <= self.examples
         )
-        return flaw_of(self, sound=sound, confidence=self.confidence)
+        return flaw_of(self, sound=is_sound, confidence=self.confidence)

@@ -52,11 +52,11 @@ def blind_baseline(options: Mapping[str, object]) -> BlindBaseline | None:
     if isinstance(challenge, dict):
         stored = challenge.get("blind_baseline")
     if isinstance(stored, dict):
-        return _read(stored)
+        return _blind_baseline_of_record(stored)
     return None
 
 
-def _read(stored: Mapping[str, object]) -> BlindBaseline | None:
+def _blind_baseline_of_record(stored: Mapping[str, object]) -> BlindBaseline | None:
     """Return a blind baseline as it was stored; None if that is not one."""
     right = stored.get("right")
     guesses = stored.get("of")

@@ -220,7 +220,7 @@ class DPStepAudit(Result):
         mu = self._mu(noise_multiplier, parameter)
         if self.bound > mu * (1 + CLOSE) or set(self.refuted_by) - {"contribution"}:
             return "refuted"
-        if all(one.length < NEAR * mu for one in self.pairs):
+        if all(pair.length < NEAR * mu for pair in self.pairs):
             return "inconclusive"
         return "not refuted"
 
@@ -250,23 +250,22 @@ class DPStepAudit(Result):
         for part in self.refuted_by:
             choice(part, name="refuted_by", allowed=StepPart)
         choice(self.relation, name="relation", allowed=Relation)
-        names = [one.name for one in self.pairs]
-        sound = (
+        is_sound = (
             0 <= self.bound <= self.ceiling * (1 + ROUNDING)
             and self.stated_noise_multiplier > 0
-            and self.worst in names
+            and self.worst in {pair.name for pair in self.pairs}
             and math.isclose(self.bound, self._largest(), rel_tol=ROUNDING)
             and len(set(self.refuted_by)) == len(self.refuted_by)
             and self._contradicts() <= set(self.refuted_by)
             and all(0 <= p <= 1 for p in self.p_values.values())
-            and all(one.size >= 1 and one.deviation >= 0 for one in self.tensors)
+            and all(tensor.size >= 1 and tensor.deviation >= 0 for tensor in self.tensors)
             and self.runs >= 1
         )
-        return self._flaw_unless(sound)
+        return self._flaw_unless(is_sound)
 
     def _largest(self) -> float:
         """Return the largest one of all bounds."""
-        return max(self.along, *(one.bound for one in self.pairs))
+        return max(self.along, *(pair.bound for pair in self.pairs))
 
     def _contradicts(self) -> set[StepPart]:
         """Return what the numbers of pairs contradict, which needs no level."""
@@ -283,10 +282,10 @@ def contradicted(pairs: Sequence[PairResult], bound: float, claimed: float) -> t
     """Return what bounds and couplings of pairs contradict."""
     parts: dict[StepPart, bool] = {
         "contribution": bound > claimed * (1 + CLOSE),
-        "coupling": any(one.depends for one in pairs if one.finite),
-        "finite": any(not one.finite for one in pairs),
+        "coupling": any(pair.depends for pair in pairs if pair.finite),
+        "finite": any(not pair.finite for pair in pairs),
     }
-    return tuple(name for name, wrong in parts.items() if wrong)
+    return tuple(name for name, is_contradicted in parts.items() if is_contradicted)
 
 
 def epsilon_of_scale(ratio: float, values: int, delta: float) -> float:
@@ -302,16 +301,24 @@ def epsilon_of_scale(ratio: float, values: int, delta: float) -> float:
     if ratio <= 0 or math.isinf(ratio):
         return math.inf
 
-    def excess(epsilon: float, a: float) -> float:
-        """Return δ at an ε, less the one given, of P = N(0, a² I) against N(0, I)."""
-        squares = (epsilon + values * math.log(a)) * 2 / (1 - 1 / a**2)
-        if a < 1 and squares <= 0:
-            return -delta
-        tail, log_tail = (chi2.sf, chi2.logsf) if a > 1 else (chi2.cdf, chi2.logcdf)
-        other = math.exp(min(0.0, epsilon + float(log_tail(squares, values))))
-        return float(tail(squares / a**2, values)) - other - delta
+    def exceeds_delta(epsilon: float, scale: float) -> bool:
+        """Return whether δ at an ε of P = N(0, scale² I) against Q = N(0, I) is too large."""
+        log_likelihood_ratio = epsilon + values * math.log(scale)
+        squared_length = 2 * log_likelihood_ratio / (1 - 1 / scale**2)
+        tail = chi2.sf
+        log_tail = chi2.logsf
+        if scale < 1:
+            if squared_length <= 0:
+                return False
+            tail = chi2.cdf
+            log_tail = chi2.logcdf
+        probability_under_p = float(tail(squared_length / scale**2, values))
+        log_probability_under_q = float(log_tail(squared_length, values))
+        scaled_probability_under_q = math.exp(min(0.0, epsilon + log_probability_under_q))
+        return probability_under_p - scaled_probability_under_q - delta > 0
 
-    def largest(a: float) -> float:
-        return doubled_and_halved(lambda epsilon: excess(epsilon, a) > 0, most=_HALVINGS)[0]
+    def largest_epsilon(scale: float) -> float:
+        bracket = doubled_and_halved(lambda epsilon: exceeds_delta(epsilon, scale), most=_HALVINGS)
+        return bracket[0]
 
-    return max(largest(ratio), largest(1 / ratio))
+    return max(largest_epsilon(ratio), largest_epsilon(1 / ratio))

@@ -296,39 +296,41 @@ class AuditResult(Audit, ScoreAudit):
 
     def _check_delta(self, epsilon: float, delta: float) -> None:
         """Check that the bound refers to a δ, of one record, with an ε."""
-        most = self.claim.delta
-        if self.copies == 1 or not most:
+        delta_of_bound = self.claim.delta
+        if self.copies == 1 or not delta_of_bound:
             check_delta(delta, self.claim)
             return
-        failure = delta * group_factor(epsilon, self.copies)
-        if failure > most * (1 + _CLOSE):
-            asked = failure_of_one(most, epsilon, copies=self.copies)
+        delta_of_copies = delta * group_factor(epsilon, self.copies)
+        if delta_of_copies > delta_of_bound * (1 + _CLOSE):
+            largest_delta = failure_of_one(delta_of_bound, epsilon, copies=self.copies)
             message = (
-                f"the bound is on {self.copies} copies of a record at δ = {most:g}, and says "
-                f"nothing about ε = {epsilon:g} at δ = {delta:g} for one, which implies δ = "
-                f"{failure:.3g} for {self.copies}: claim delta={asked:g} or less"
+                f"the bound is on {self.copies} copies of a record at δ = {delta_of_bound:g}, and "
+                f"says nothing about ε = {epsilon:g} at δ = {delta:g} for one, which implies δ = "
+                f"{delta_of_copies:.3g} for {self.copies}: claim delta={largest_delta:g} or less"
             )
-            if failure >= 1:
+            if delta_of_copies >= 1:
                 raise OptionError(message)
-            larger = Option("claim", ApproxDP(delta=failure))
-            raise OptionError(Message(f"{message}, or audit with {{larger}}", larger=larger))
+            larger_claim = Option("claim", ApproxDP(delta=delta_of_copies))
+            raise OptionError(Message(f"{message}, or audit with {{larger}}", larger=larger_claim))
 
     def _for_replacing(self, epsilon: float, delta: float) -> tuple[float, float]:
         """Return the (ε, δ) for replacing one that follows from one for adding or removing."""
-        twice, failure = replacing(epsilon, delta)
+        epsilon_for_replacing, delta_for_replacing = replacing(epsilon, delta)
         if self.copies > 1:
-            return twice, failure  # the bound refers to less, which is checked with the copies
-        most = self.claim.delta
-        if most < failure <= most * (1 + _CLOSE):
-            return twice, most  # δ / (1 + e^ε) was meant, and rounded
-        if most and most < failure < 1:
-            asked = _delta_before(epsilon, most)
+            # The bound refers to less, which is checked with the copies.
+            return epsilon_for_replacing, delta_for_replacing
+        delta_of_bound = self.claim.delta
+        if delta_of_bound < delta_for_replacing <= delta_of_bound * (1 + _CLOSE):
+            return epsilon_for_replacing, delta_of_bound  # δ / (1 + e^ε) was meant, and rounded
+        if delta_of_bound and delta_of_bound < delta_for_replacing < 1:
+            largest_delta = _delta_before(epsilon, delta_of_bound)
             raise OptionError(
-                f"a bound on {self.claim.name} says nothing about delta = {failure:.3g}, which "
-                f"ε = {epsilon:g} at δ = {delta:g} for adding or removing one example becomes for "
-                f"replacing one: claim delta={asked:.2e} or less"
+                f"a bound on {self.claim.name} says nothing about delta = "
+                f"{delta_for_replacing:.3g}, which ε = {epsilon:g} at δ = {delta:g} for adding or "
+                f"removing one example becomes for replacing one: claim delta={largest_delta:.2e} "
+                "or less"
             )
-        return twice, failure
+        return epsilon_for_replacing, delta_for_replacing
 
     def _converted(self, curve: TradeOff | None, delta: float, *, halved: bool = False) -> float:
         """Return a curve as an ε; the Gaussian one of half the μ, which replacing one doubles.
@@ -395,8 +397,8 @@ class AuditResult(Audit, ScoreAudit):
         'Accounted ε = 8 at δ = 1e-05'
         """
         check_has_epsilon(self.claim)
-        stated = real(epsilon, name="epsilon", least=0, below=math.inf)
-        at = real(delta, name="delta", least=0, below=1)
+        stated_epsilon = real(epsilon, name="epsilon", least=0, below=math.inf)
+        stated_delta = real(delta, name="delta", least=0, below=1)
         instance(source, name="source", types=str)
         if not KINDS[self.kind].proves:
             raise OptionError(
@@ -405,26 +407,27 @@ class AuditResult(Audit, ScoreAudit):
         # Both are about one change of the data, or what follows for the other is said.
         check_unit(unit)
         advice = ""
-        audited = self.wording.unit
-        if unit != audited and not {unit, audited} <= _SINGLE:
-            of = unit
+        audited_unit = self.wording.unit
+        if unit != audited_unit and not {unit, audited_unit} <= _SINGLE:
+            grouped_unit = unit
             if unit in _SINGLE:
-                of = audited
-            advice = f"by group privacy, for k examples of a {of}: (kε, (e^(kε) - 1)/(e^ε - 1) δ)"
+                grouped_unit = audited_unit
+            of_group = "(kε, (e^(kε) - 1)/(e^ε - 1) δ)"
+            advice = f"by group privacy, for k examples of a {grouped_unit}: {of_group}"
         elif self._crosses(relation, by_parameter=False):
-            twice, failure = replacing(stated, at)
-            none = ""
-            if failure >= 1:
-                none = ", which is not a guarantee"
-            advice = f"by leakbound.claims.replacing, ({twice:.6g}, {failure:.3g}){none}"
+            epsilon_for_replacing, delta_for_replacing = replacing(stated_epsilon, stated_delta)
+            guarantee = f"({epsilon_for_replacing:.6g}, {delta_for_replacing:.3g})"
+            advice = f"by leakbound.claims.replacing, {guarantee}"
+            if delta_for_replacing >= 1:
+                advice += ", which is not a guarantee"
         if advice:
             raise OptionError(
-                f"the bound is on {COMPARED[self.relation]} one {audited}, and the accountant's "
-                f"guarantee on {COMPARED[relation]} one {unit}; convert it {advice}"
+                f"the bound is on {COMPARED[self.relation]} one {audited_unit}, and the "
+                f"accountant's guarantee on {COMPARED[relation]} one {unit}; convert it {advice}"
             )
-        checked = self._checked(epsilon=stated, delta=at, relation=relation)
+        checked = self._checked(epsilon=stated_epsilon, delta=stated_delta, relation=relation)
         return replace(
-            self, checked=replace(checked, proved=self.epsilon(at), source=source or None)
+            self, checked=replace(checked, proved=self.epsilon(stated_delta), source=source or None)
         )
 
     def _crosses(self, relation: Relation | None, *, by_parameter: bool) -> bool:
@@ -450,9 +453,8 @@ class AuditResult(Audit, ScoreAudit):
             raise OptionError(Message(message))
         if relation == "replace":
             return False
-        known = isinstance(self.claim, GaussianDP) and not self.claim.delta
-        known = known or isinstance(self.claim, ZeroConcentratedDP)
-        if isinstance(self.claim, FAMILIES) and not known:
+        has_own_curve = isinstance(self.claim, GaussianDP | ZeroConcentratedDP)
+        if isinstance(self.claim, FAMILIES) and (self.claim.delta or not has_own_curve):
             message = (
                 "a claim of {claim} for adding or removing one example has no curve of this "
                 'family for replacing one: claim that one, with {relation="replace"}'
@@ -472,27 +474,29 @@ class AuditResult(Audit, ScoreAudit):
         return {self.claim.kind}
 
     def _flaw(self) -> str:
-        known = self.options.get("relation", "add_remove") in get_args(Relation)
-        known = known and type(self.copies) is int and self.copies >= 1
-        curved = self.rejected is None or isinstance(self.claim, FAMILIES)
-        sound = known and curved and self.kind in self._kinds()
-        return super()._flaw() or self._flaw_unless(sound)
+        is_sound = (
+            self.options.get("relation", "add_remove") in get_args(Relation)
+            and type(self.copies) is int
+            and self.copies >= 1
+            and (self.rejected is None or isinstance(self.claim, FAMILIES))
+            and self.kind in self._kinds()
+        )
+        return super()._flaw() or self._flaw_unless(is_sound)
 
     def __repr__(self) -> str:
-        replaced = self.wording.changed(self.relation)
-        several = ""
+        replaced_unit = self.wording.changed(self.relation)
+        copies_in_code = ""
         if self.copies > 1:
-            several = f", copies={self.copies}"
+            copies_in_code = f", copies={self.copies}"
         epsilon = as_epsilon(self.claim, value=self.bound, curve=self.rejected)
-        said = in_code(
+        bound_in_code = in_code(
             self.claim, bound=self.bound, epsilon=epsilon, proves=KINDS[self.kind].proves
         )
         if self.copies > 1 and self.claim.delta:  # epsilon() is at δ = 0, the bound at another
-            said = said.replace("epsilon()", "epsilon")
+            bound_in_code = bound_in_code.replace("epsilon()", "epsilon")
         return (
-            f"{type(self).__name__}({said} @ "
-            f"{percent(self.confidence)}, {stated_claim(self).name}{replaced}{several}, "
-            f"m={self.m}, "
+            f"{type(self).__name__}({bound_in_code} @ {percent(self.confidence)}, "
+            f"{stated_claim(self).name}{replaced_unit}{copies_in_code}, m={self.m}, "
             f"guesses={self.guesses}, correct={self.correct}, {self.kind})"
         )
 
@@ -527,16 +531,16 @@ def in_code(claim: Claim, bound: float, epsilon: float, *, proves: bool = True) 
         sign = ">="
     if not isinstance(claim, FAMILIES):
         return f"epsilon() {sign} {scale.rounded(bound)}"
-    name = claim.parameter
-    own_sign = sign
+    parameter_name = claim.parameter
+    parameter_sign = sign
     if scale.inverse:
-        name = scale.name.replace(" ", "_")
-        own_sign = "<="
-    at = scale.at.replace("δ", "delta")
-    own = f"{name} {own_sign} {scale.rounded(bound)}{at}"
+        parameter_name = scale.name.replace(" ", "_")
+        parameter_sign = "<="
+    delta_in_ascii = scale.at.replace("δ", "delta")
+    own_parameter = f"{parameter_name} {parameter_sign} {scale.rounded(bound)}{delta_in_ascii}"
     if math.isinf(epsilon) or not claim.has_epsilon:  # no curve of the family has a finite one
-        return own
-    return f"epsilon({delta_of(claim):g}) {sign} {down(epsilon)} ({own})"
+        return own_parameter
+    return f"epsilon({delta_of(claim):g}) {sign} {down(epsilon)} ({own_parameter})"
 
 
 def valued(claim: Claim, value: float, sides: Sides) -> str:
@@ -546,8 +550,8 @@ def valued(claim: Claim, value: float, sides: Sides) -> str:
     if not claim.has_epsilon:
         return scale_of(claim).equal(value)
     epsilon = as_epsilon(claim, value=value, curve=claim.rejected(value, sides))
-    own = scale_of(claim).equal(value)
-    return f"ε = {down(epsilon)} at δ = {delta_of(claim):g} ({own})"
+    own_parameter = scale_of(claim).equal(value)
+    return f"ε = {down(epsilon)} at δ = {delta_of(claim):g} ({own_parameter})"
 
 
 def converted(result: AuditResult, value: float) -> float | None:
@@ -575,20 +579,22 @@ def exposed(
     given: IntArray | None = None,
 ) -> Exposed:
     """List the most exposed members by the best of several attacks; `given` has rows as passed."""
-    order = np.argsort(-scores, kind="stable")[: _MOST + 1]
-    correct = np.cumsum(member[order])
-    wrong = np.arange(1, order.size + 1) - correct
-    ranked = scores[order]
+    rows_by_score = np.argsort(-scores, kind="stable")[: _MOST + 1]
+    correct_guesses = np.cumsum(member[rows_by_score])
+    wrong_guesses = np.arange(1, rows_by_score.size + 1) - correct_guesses
+    ranked_scores = scores[rows_by_score]
     # the last of all examples ends a block, and the guess after the longest list only shows a tie
-    ends = np.append(ranked[1:] != ranked[:-1], order.size <= _MOST)
-    rate = shares.EXPOSED.of(RATE, attacks)
-    stops = np.flatnonzero(ends & (1 + wrong <= rate * correct))
-    stop = (stops + 1).max(initial=0)
-    first = order[:stop]
-    rows = first[member[first]]
-    names: Strings = ()
+    is_end_of_tie = ranked_scores[1:] != ranked_scores[:-1]
+    is_end_of_block = np.append(is_end_of_tie, rows_by_score.size <= _MOST)
+    rate_of_attack = shares.EXPOSED.of(RATE, attacks)
+    is_within_rate = 1 + wrong_guesses <= rate_of_attack * correct_guesses
+    possible_stops = np.flatnonzero(is_end_of_block & is_within_rate)
+    last_stop = (possible_stops + 1).max(initial=0)
+    first_rows = rows_by_score[:last_stop]
+    exposed_rows = first_rows[member[first_rows]]
+    exposed_ids: Strings = ()
     if ids is not None:
-        names = tuple(map(str, ids[rows].tolist()))
+        exposed_ids = tuple(map(str, ids[exposed_rows].tolist()))
     if given is not None:
-        rows = given[rows]
-    return Exposed(rate=RATE, rows=rows, ids=names)
+        exposed_rows = given[exposed_rows]
+    return Exposed(rate=RATE, rows=exposed_rows, ids=exposed_ids)

@@ -74,36 +74,53 @@ class Risk:
         shares = [self.rate, self.control_rate]
         if self.control_rate_upper is not None:
             shares.append(self.control_rate_upper)
-        sound = all(0 <= one <= 1 for one in shares) and 0 <= self.ceiling < self.pairs
-        sound = sound and self.control_rate <= shares[-1] and self.surely_seen_from >= 1
-        proved = (self.certified, self.excess, self.epsilon, self.p, self.exposed)
-        if sound and all(one is None for one in proved):
+        are_possible = all(0 <= one <= 1 for one in shares) and 0 <= self.ceiling < self.pairs
+        are_possible = (
+            are_possible and self.control_rate <= shares[-1] and self.surely_seen_from >= 1
+        )
+        numbers_withheld_together = (
+            self.certified,
+            self.excess,
+            self.epsilon,
+            self.p,
+            self.exposed,
+        )
+        if are_possible and all(one is None for one in numbers_withheld_together):
             return ""
         if self.certified is None or self.excess is None or self.p is None or self.exposed is None:
             return "a risk has some of the numbers that are withheld together"
-        sound = sound and 0 <= self.certified <= self.ceiling and 0 < self.p <= 1
-        if sound and self.excess == self.certified / self.pairs:
+        are_possible = are_possible and 0 <= self.certified <= self.ceiling and 0 < self.p <= 1
+        if are_possible and self.excess == self.certified / self.pairs:
             return ""
         return "a risk has numbers that contradict each other"
 
     def __str__(self) -> str:
         """Return the line of this risk, without its name."""
-        limit = ""
+        limit_of_control_rate = ""
         if self.control_rate_upper is not None:
-            limit = f" (at most {share(self.control_rate_upper, up=True)})"
-        rates = (
-            f"{share(self.rate)} of members, {share(self.control_rate)} of held-out people{limit}"
+            limit_of_control_rate = f" (at most {share(self.control_rate_upper, up=True)})"
+        rates_in_words = (
+            f"{share(self.rate)} of members, {share(self.control_rate)} of held-out "
+            f"people{limit_of_control_rate}"
         )
         if self.certified is None:
-            return f"{rates}; what is proved is withheld: the records contradict a random split"
-        proved = f"none of {self.pairs:,} is certified"
+            return (
+                f"{rates_in_words}; what is proved is withheld: the records contradict a random "
+                "split"
+            )
+        certified_in_words = f"none of {self.pairs:,} is certified"
         if self.certified:
-            proved = f"at least {self.certified:,} hits in {self.pairs:,} pairs {DEPENDS}"
-        exposed = f"once {self.surely_seen_from:,} people are exposed"
-        bound = ""
+            certified_in_words = (
+                f"at least {self.certified:,} hits in {self.pairs:,} pairs {DEPENDS}"
+            )
+        sure_from_in_words = f"once {self.surely_seen_from:,} people are exposed"
+        epsilon_in_words = ""
         if self.epsilon:
-            bound = f"; ε ≥ {number(self.epsilon)}"
-        return f"{rates}; {proved}{bound}; a perfect attack is sure to certify a hit {exposed}"
+            epsilon_in_words = f"; ε ≥ {number(self.epsilon)}"
+        return (
+            f"{rates_in_words}; {certified_in_words}{epsilon_in_words}; a perfect attack is sure "
+            f"to certify a hit {sure_from_in_words}"
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -142,17 +159,17 @@ class Risks:
     def answer(self, most_certified: int) -> str:
         """Return what is said of a claim that no more hits than so many are certified."""
         claim = f"that at most {most_certified:,} hits of each risk are certified"
-        counts = {name.replace("_", " "): risk.certified for name, risk in self}
-        more = [
+        certified_by_risk = {name.replace("_", " "): risk.certified for name, risk in self}
+        exceeding_risks = [
             f"{name} {count:,}"
-            for name, count in counts.items()
+            for name, count in certified_by_risk.items()
             if count is not None and count > most_certified
         ]
-        if more:
-            return f"The claim {claim} is refuted: {', '.join(more)}."
+        if exceeding_risks:
+            return f"The claim {claim} is refuted: {', '.join(exceeding_risks)}."
         if self.check(most_certified) == "not refuted":
             return f"The claim {claim} is not refuted, although this audit could have done so."
-        if any(count is None for count in counts.values()):
+        if any(count is None for count in certified_by_risk.values()):
             return f"Inconclusive: {claim} cannot be said, because counts are withheld."
         return f"Inconclusive: no attack on so few pairs could have refuted {claim}."
 

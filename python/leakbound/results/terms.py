@@ -54,8 +54,8 @@ MEANINGS: dict[Kind, Meaning] = {
             "ε. Here ε is for replacing one example by another.",
         ),
         does_not_say=(
-            "ε̃ is not a lower bound on ε. It overstates leakage if c is larger than its bound, for "
-            "example because the baseline had too little training data.",
+            "ε̃ is not a lower bound on ε. It overstates leakage if c is larger than its bound, "
+            "for example because the baseline had too little training data.",
             "ε̃ = 0 is not evidence of privacy.",
         ),
     ),
@@ -119,7 +119,7 @@ def meaning_of(
         f"{terms.qualified('The bound is a lower limit')}: a better attack may show more.",
     )
     if not refuted:
-        says = _of_nothing(terms)
+        says = _meaning_of_no_bound(terms)
     not_said = [
         NO_UPPER_LIMIT.replace("ε", terms.symbol),
         "A bound of 0 is not evidence of privacy. Compare it with the ceiling.",
@@ -139,7 +139,7 @@ def meaning_of(
     return Meaning(says=(*says, *filter(None, [searched])), does_not_say=tuple(not_said))
 
 
-def _of_nothing(terms: Terms) -> tuple[str, str]:
+def _meaning_of_no_bound(terms: Terms) -> tuple[str, str]:
     """Return what a bound of 0 says."""
     return (
         f"At the stated confidence, no {terms.guarantee} could be refuted, however small "
@@ -201,10 +201,10 @@ class Scale:
 
 def guesses_of(path: PathName, guessed: str) -> str:
     """Return which guesses were made, and where in the ranking by what they are called."""
-    return ordered(_ROLES[path], order=_ORDERS[path], guessed=guessed)
+    return guesses_in_order(_ROLES[path], order=_ORDERS[path], guessed=guessed)
 
 
-def ordered(roles: str, order: str, guessed: str) -> str:
+def guesses_in_order(roles: str, order: str, guessed: str) -> str:
     """Put behind guesses in which order they come, or who chose their ranks."""
     if guessed == PILOT_GUESSES:
         order = "at ranks chosen with a pilot sample"
@@ -213,7 +213,7 @@ def ordered(roles: str, order: str, guessed: str) -> str:
     return roles
 
 
-def count_of_right(
+def sentence_about_right_guesses(
     correct: int, *, guesses: int, guessed: str, about: str = "", right: str = "right"
 ) -> str:
     """Return the sentence on how many of an attack's guesses, about something, were right."""
@@ -255,7 +255,7 @@ def stated_claim(result: Any) -> Claim:
     return ApproxDP(delta=failure_of_one(claim.delta, result.bound, copies=copies))
 
 
-def of_copies(result: Any) -> str:
+def guarantee_of_copies(result: Any) -> str:
     """Return the bound on all copies of a record at once, as a headline has it; "" for one."""
     copies = int(result.options.get("copies", 1))
     if copies == 1:
@@ -304,22 +304,22 @@ def scale_of(claim: Claim) -> Scale:
     return Scale(shown, unit=f"{shown} of {claim.name}", at=at)
 
 
-def asked(claim: Claim, one: Checked) -> str:
+def checked_parameter(claim: Claim, checked_claim: Checked) -> str:
     """Return what was claimed of the parameter, such as "μ = 1"."""
     scale = Scale("ε")
-    if one.delta is None:
+    if checked_claim.delta is None:
         scale = scale_of(claim)
     sign = "="
     if scale.inverse:
         sign = "≥"
-    return f"{scale.name} {sign} {scale.value(one.value):g}"
+    return f"{scale.name} {sign} {scale.value(checked_claim.value):g}"
 
 
-def claimed_delta(claim: Claim, one: Checked) -> float | None:
+def claimed_delta(claim: Claim, checked_claim: Checked) -> float | None:
     """Return the δ of a claimed ε, also one of the bound's own δ; None of another parameter."""
-    if one.delta is None and not isinstance(claim, FAMILIES):
+    if checked_claim.delta is None and not isinstance(claim, FAMILIES):
         return claim.delta
-    return one.delta
+    return checked_claim.delta
 
 
 def terms_of(
@@ -336,7 +336,7 @@ def terms_of(
     `own` are both in the unit of a family's own parameter.
     """
     if isinstance(claim, FAMILIES):
-        return _of_family(claim, values, replaced, condition, units, own, least_delta)
+        return _terms_of_family(claim, values, replaced, condition, units, own, least_delta)
     pair = "ε"
     if claim.delta:
         pair = f"(ε, {claim.delta:g})"
@@ -345,7 +345,7 @@ def terms_of(
     return Terms(guarantee, family, *values, "", condition, units, replaced, claim.delta)
 
 
-def _of_family(
+def _terms_of_family(
     claim: Claim,
     values: tuple[float, float],
     replaced: str,

@@ -68,7 +68,7 @@ def test_all_noise_is_divided() -> None:
     ).curve(1.0, "both")
     mixture = claim(dp_event.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0], [0.5, 0.5])).event
     half = dp_event.MixtureOfGaussiansDpEvent(0.5, [0.0, 1.0], [0.5, 0.5])
-    assert events.built(events.read(mixture), 2.0) == half
+    assert events.built_event(events.read_event(mixture), 2.0) == half
 
 
 REFUSED: dict[str, tuple[Any, str, str]] = {

@@ -17,7 +17,7 @@ from command_line import PROGRAM, leakbound
 from commitments import scored
 from leakbound.errors import FormatError
 from leakbound.evidence import manifest, verify_bundle
-from leakbound.evidence.recipe import Recipe, difference
+from leakbound.evidence.recipe import Recipe, difference_of_rerun
 
 
 def by_other(bundle: Path, what: str = "instructions") -> None:
@@ -115,7 +115,7 @@ def test_what_has_no_last_places_is_told_apart_whatever_the_version(one: Any, ot
         lb.AuditResult.from_dict(overlaid(result.to_dict(), own)) for own in (one, other)
     )
     for exact in (True, False):
-        assert next(iter(one)) in difference(first, second, exact=exact)
+        assert next(iter(one)) in difference_of_rerun(first, second, exact=exact)
 
 
 def overlaid(content: Any, change: Any) -> Any:
@@ -137,7 +137,7 @@ def test_a_verdict_within_the_last_places_is_that_of_this_version() -> None:
     data |= {"bound": claimed, "checked": data["checked"] | {"verdict": "not refuted"}}
     forged = lb.AuditResult.from_dict(data)
     with pytest.raises(FormatError, match="checked is 'not refuted'"):
-        difference(result, forged, exact=False)
+        difference_of_rerun(result, forged, exact=False)
 
 
 def test_coins_of_another_version_are_those_of_their_seed(bundle: Path) -> None:

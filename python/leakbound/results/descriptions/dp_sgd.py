@@ -12,7 +12,13 @@ from leakbound.results.descriptions.next_steps import most_urgent_steps, steps_a
 from leakbound.results.descriptions.one_run import description_of_audit, epsilon_in_both_units
 from leakbound.results.descriptions.shared import levels_of, section_of_grounds, units_of
 from leakbound.results.dp_sgd import DPSGDAudit, SamplingResult, StepsResult
-from leakbound.results.terms import DELTA, NO_UPPER_LIMIT, asked, count_of_right, scale_of
+from leakbound.results.terms import (
+    DELTA,
+    NO_UPPER_LIMIT,
+    checked_parameter,
+    scale_of,
+    sentence_about_right_guesses,
+)
 
 _STEPS_THEOREM = (
     "Given the batches and all other coins, the coin of a canary in one step changes the sum of "
@@ -167,7 +173,7 @@ def _answer_about_run(result: DPSGDAudit, answer: str, checked: Checked | None) 
     stated = result.accounted
     if result.checked is not None or checked is None or stated is None:
         return answer
-    claimed = f"claimed {asked(result.membership.claim, checked)}"
+    claimed = f"claimed {checked_parameter(result.membership.claim, checked)}"
     return answer.replace(claimed, f"accountant's ε = {stated.epsilon:.4g}")
 
 
@@ -202,7 +208,7 @@ def _evidence_of_run(result: DPSGDAudit, proved: float, within: str) -> Strings:
             f"If training satisfied ε < {number(proved)}{at_delta}{within}, results this "
             f"strong would occur at most {percent(1 - result.confidence)} of the time."
         )
-    sentence_about_guesses = count_of_right(
+    sentence_about_guesses = sentence_about_right_guesses(
         membership.correct,
         guesses=membership.guesses,
         guessed=membership.guessed,

@@ -15,7 +15,7 @@ from leakbound.report.description import KINDS, SMALL, Terms
 from leakbound.report.parts import ScoreAudit
 from leakbound.results.dp_sgd import DPSGDAudit
 from leakbound.results.one_run import AuditResult
-from leakbound.results.terms import asked, audited, claimed_delta
+from leakbound.results.terms import audited, checked_parameter, claimed_delta
 
 if TYPE_CHECKING:
     from leakbound.results.panoramia import PanoramiaResult
@@ -116,8 +116,8 @@ def _steps_to_prove_more(result: AuditResult, terms: Terms) -> Iterator[str]:
     checked_claim = result.checked
     if checked_claim is not None and checked_claim.verdict == "not refuted":
         yield (
-            f"To test the claimed {asked(result.claim, checked_claim)} harder, choose a stronger "
-            f"attack for the next audit: these {terms.units} allow bounds up to "
+            f"To test the claimed {checked_parameter(result.claim, checked_claim)} harder, choose "
+            f"a stronger attack for the next audit: these {terms.units} allow bounds up to "
             f"{_ceiling_in_words(terms)}."
         )
     is_bound = KINDS[result.kind].proves
@@ -221,7 +221,7 @@ def _steps_for_refuted_claim(result: AuditResult) -> Iterator[str]:
         or not _is_of_one_training(result)
     ):
         return
-    claimed_number = asked(result.claim, checked_claim)
+    claimed_number = checked_parameter(result.claim, checked_claim)
     yield (
         f"Check that the claimed {claimed_number} is that of the whole training: all "
         "rounds, epochs and clients together. A claim for a single round does not hold for the "

@@ -32,12 +32,12 @@ from leakbound.results.descriptions.shared import (
 from leakbound.results.one_run import AuditResult, as_epsilon, converted
 from leakbound.results.terms import (
     claimed_delta,
-    count_of_right,
     delta_of,
+    guarantee_of_copies,
+    guesses_in_order,
     guesses_of,
-    of_copies,
-    ordered,
     scale_of,
+    sentence_about_right_guesses,
     stated_claim,
     terms_of,
 )
@@ -142,7 +142,7 @@ def terms_of_audit(result: AuditResult, condition: str = "") -> Terms:
     )
     if result.copies == 1:
         return terms
-    return replace(terms, copies=result.copies, grouped=of_copies(result))
+    return replace(terms, copies=result.copies, grouped=guarantee_of_copies(result))
 
 
 def _figures_of_audit(result: AuditResult, terms: Terms) -> tuple[Figure, ...]:
@@ -406,7 +406,7 @@ def _evidence_of_audit(result: AuditResult, sentences_of_audit: Sentences) -> St
     if result.is_withheld:
         return (f"The bound is 0 because {result.reason}.",)
     terms = sentences_of_audit.terms
-    sentence_about_guesses = count_of_right(
+    sentence_about_guesses = sentence_about_right_guesses(
         result.correct,
         guesses=result.guesses,
         guessed=result.guessed,
@@ -484,5 +484,5 @@ def _note_about_guesses(result: AuditResult) -> str:
     """Return what guesses are about, and which come first."""
     wording = result.wording
     if wording.order:
-        return ordered(wording.question, order=wording.order, guessed=result.guessed)
+        return guesses_in_order(wording.question, order=wording.order, guessed=result.guessed)
     return guesses_of(result.path, result.guessed)

@@ -24,7 +24,7 @@ from leakbound.results.descriptions.shared import (
 )
 from leakbound.results.descriptions.zero_run import HOW
 from leakbound.results.panoramia import PanoramiaResult
-from leakbound.results.terms import count_of_right, terms_of
+from leakbound.results.terms import sentence_about_right_guesses, terms_of
 from leakbound.results.wording import PAIRS
 
 _REPLACED = " for replacing one example"
@@ -37,7 +37,7 @@ def describe(result: PanoramiaResult) -> Description:
     terms = terms_of(
         result.claim, values=values, replaced=_REPLACED, condition=condition, units="examples"
     )
-    drawing = Drawing(kind=result.kind, series=_series(result))
+    drawing = Drawing(kind=result.kind, series=_series_of_both_rankings(result))
     others = "generated"
     if result.options["real_nonmembers"]:
         others = "real"
@@ -51,8 +51,8 @@ def describe(result: PanoramiaResult) -> Description:
     conditionals = tuple(one.summary() for one in result.conditionals)
     doubted = (*said.contradicted, *(x for one in conditionals for x in one.contradicted))
     headline = said.headline
-    paragraphs = [_evidence(result)]
-    beside = _conditional(result)
+    paragraphs = [_evidence_of_panoramia(result)]
+    beside = _sentence_about_zero_run(result)
     if beside:
         paragraphs.append(beside)
     levels = said.levels
@@ -61,7 +61,7 @@ def describe(result: PanoramiaResult) -> Description:
     # An estimate is not a bound: the bar shows c and c + ε.
     if result.kind == "estimate":
         tilde = number(result.bound)
-        levels = _estimated(result)
+        levels = _levels_of_estimate(result)
         headline = f"Estimated leakage: ε̃ = {tilde}. This is not a lower bound on ε."
         if not result.bound:
             headline = NOTHING
@@ -77,7 +77,7 @@ def describe(result: PanoramiaResult) -> Description:
         said,
         headline=headline,
         paragraphs=tuple(paragraphs),
-        metrics=_metrics(result, said=said, conditionals=conditionals),
+        metrics=_metrics_of_panoramia(result, said=said, conditionals=conditionals),
         next_steps=next_steps.most_urgent_steps(next_steps.steps_after_estimate(result)),
         levels=levels,
         sections=sections,
@@ -87,7 +87,7 @@ def describe(result: PanoramiaResult) -> Description:
     )
 
 
-def _series(result: PanoramiaResult) -> tuple[Series, Series]:
+def _series_of_both_rankings(result: PanoramiaResult) -> tuple[Series, Series]:
     """Return what figures draw of both rankings."""
     attack = result.attack
     baseline = result.baseline
@@ -111,7 +111,7 @@ def _series(result: PanoramiaResult) -> tuple[Series, Series]:
     )
 
 
-def _estimated(result: PanoramiaResult) -> Levels:
+def _levels_of_estimate(result: PanoramiaResult) -> Levels:
     """Return the bar of an estimate: c, and c + ε."""
     both = result.c_plus_epsilon_lb
     return estimated(
@@ -127,9 +127,11 @@ def _estimated(result: PanoramiaResult) -> Levels:
 NOTHING = "No leakage estimated: the attack with the model finds no more than the baseline."
 
 
-def _evidence(result: PanoramiaResult) -> str:
+def _evidence_of_panoramia(result: PanoramiaResult) -> str:
     """Return both bounds, and what follows from them."""
-    right = count_of_right(result.correct, guesses=result.guesses, guessed=result.attack.guessed)
+    right = sentence_about_right_guesses(
+        result.correct, guesses=result.guesses, guessed=result.attack.guessed
+    )
     both = (
         f"{right} Without the model, the baseline shows c ≥ {number(result.c_lb)}; with it, the "
         f"attack shows c + ε ≥ {number(result.c_plus_epsilon_lb)}. "
@@ -147,43 +149,47 @@ def _evidence(result: PanoramiaResult) -> str:
     return f"{both}This is not evidence of privacy."
 
 
-def _conditional(result: PanoramiaResult) -> str:
+def _sentence_about_zero_run(result: PanoramiaResult) -> str:
     """Return what Zero-Run shows on the same examples, and on which condition."""
     results = result.conditionals
     if not results:
         return ""
-    model = str(results[0].options["propensity"])
+    model_of_membership = str(results[0].options["propensity"])
     if any(one.withheld for one in results):
-        refuted = [one.tested for one in results if one.withheld and one.refuted]
-        by = ""
-        if refuted:
-            by = f"; p = {refuted[0]:.2g}"
+        refuted_p_values = [one.tested for one in results if one.withheld and one.refuted]
+        with_p_value = ""
+        if refuted_p_values:
+            with_p_value = f"; p = {refuted_p_values[0]:.2g}"
         return (
             "Zero-Run on the same examples gives no bound, because the data contradict its "
-            f"propensities ({model}{by})."
+            f"propensities ({model_of_membership}{with_p_value})."
         )
     if not any(one.bound for one in results):
         return (
             "Zero-Run on the same examples gives no bound either: features and chance can explain "
             "all correct guesses."
         )
-    proved = "a conditional lower bound"
-    holds = "It holds"
+    proved_bounds = "a conditional lower bound"
+    they_hold = "It holds"
     if len(results) > 1:
-        proved = "two conditional lower bounds, by two methods"
-        holds = "They hold"
-    bounds = " and ".join(f"ε ≥ {number(one.bound)} {HOW[one.correction]}" for one in results)
-    tested = results[0].tested
-    tried = ""
-    if tested is not None:
-        tried = f" The data do not contradict these odds (p = {tested:.2g})."
+        proved_bounds = "two conditional lower bounds, by two methods"
+        they_hold = "They hold"
+    bounds_in_words = " and ".join(
+        f"ε ≥ {number(one.bound)} {HOW[one.correction]}" for one in results
+    )
+    smallest_p_value = results[0].tested
+    sentence_about_tests = ""
+    if smallest_p_value is not None:
+        sentence_about_tests = (
+            f" The data do not contradict these odds (p = {smallest_p_value:.2g})."
+        )
     return (
-        f"Zero-Run on the same examples gives {proved}: {bounds}. {holds} if "
-        f"the odds of membership are right ({model}).{tried}"
+        f"Zero-Run on the same examples gives {proved_bounds}: {bounds_in_words}. {they_hold} if "
+        f"the odds of membership are right ({model_of_membership}).{sentence_about_tests}"
     )
 
 
-def _metrics(
+def _metrics_of_panoramia(
     result: PanoramiaResult, said: Description, conditionals: tuple[Description, ...]
 ) -> tuple[Metric, ...]:
     """Return the key numbers; a note says how the first follows from the others."""
@@ -215,7 +221,7 @@ def _metrics(
         ),
         Metric(name="c + ε at least", value=number(most), note="attack, with the model"),
         Metric(name="c at least", value=number(c), note="baseline, without the model"),
-        _blind(result),
+        _metric_of_baseline(result),
         *on_condition,
         *closing_metrics(
             result,
@@ -227,7 +233,7 @@ def _metrics(
     )
 
 
-def _blind(result: PanoramiaResult) -> Metric:
+def _metric_of_baseline(result: PanoramiaResult) -> Metric:
     """Return how well an attack that never sees the model tells who is a member."""
     blind = result.blind_baseline
     note = "baseline guesses, right without the model: due to the generator"

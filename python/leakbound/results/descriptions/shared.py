@@ -25,8 +25,8 @@ from leakbound.report.figures import PLOTS
 from leakbound.report.parts import LOW_RATES
 from leakbound.results.terms import (
     COMPARED,
-    asked,
     audited,
+    checked_parameter,
     claimed_delta,
     meaning_of,
     scale_of,
@@ -229,7 +229,7 @@ def _answer_about_claim(
     withheld: bool,
 ) -> str:
     """Return what is said about the guarantee that was checked."""
-    claim_in_words = asked(result.claim, checked_claim)
+    claim_in_words = checked_parameter(result.claim, checked_claim)
     delta = claimed_delta(result.claim, checked_claim)
     if delta:
         claim_in_words += f" with δ = {delta:g}"

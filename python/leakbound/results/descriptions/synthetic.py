@@ -40,9 +40,9 @@ def describe(result: SyntheticResult) -> Description:
     says = tuple(text.replace("trained this generator", "made this table") for text in meaning.says)
     said = replace(
         said,
-        metrics=(*said.metrics, *_metrics(result)),
+        metrics=(*said.metrics, *_metrics_of_synthetic_table(result)),
         meaning=Meaning(says=says, does_not_say=(*meaning.does_not_say, _MISSED)),
-        sections=(section_of_grounds(result, "Why it holds", _of_attacks(result)),),
+        sections=(section_of_grounds(result, "Why it holds", _attacks_in_words(result)),),
         shown=2,
     )
     if result.risks is None:
@@ -54,7 +54,7 @@ def describe(result: SyntheticResult) -> Description:
 sentences = describe
 
 
-def _metrics(result: SyntheticResult) -> tuple[Metric, ...]:
+def _metrics_of_synthetic_table(result: SyntheticResult) -> tuple[Metric, ...]:
     """Return the attack that won, and the usual similarity metrics."""
     similarity = result.similarity
     compared = "of synthetic records, in all columns compared; to a non-member"
@@ -82,7 +82,7 @@ def _metrics(result: SyntheticResult) -> tuple[Metric, ...]:
     return tuple(Metric(*one) for one in metrics)
 
 
-def _of_attacks(result: SyntheticResult) -> str:
+def _attacks_in_words(result: SyntheticResult) -> str:
     """Return the bounds of all attacks."""
     attacks = result.options["attacks"]
     rounded = scale_of(result.claim).rounded
@@ -95,9 +95,9 @@ def _of_attacks(result: SyntheticResult) -> str:
     return f"Bounds of the attacks{sentence_about_attacks}: {listed}."
 
 
-def _with_risks(said: Description, risks: Risks) -> Description:
+def _with_risks(description: Description, risks: Risks) -> Description:
     """Add the three questions: a paragraph, a table with a figure, numbers, and what next."""
-    meaning = said.meaning
+    meaning = description.meaning
     numbers = {
         f"{name}_{field}": float(value)
         for name, risk in risks
@@ -105,27 +105,32 @@ def _with_risks(said: Description, risks: Risks) -> Description:
         if (value := getattr(risk, field)) is not None
     }
     return replace(
-        said,
-        paragraphs=(*said.paragraphs, *_paragraphs(risks)),
-        overview=_overview(risks),
+        description,
+        paragraphs=(*description.paragraphs, *_paragraphs_about_risks(risks)),
+        overview=_overview_of_risks(risks),
         meaning=replace(meaning, does_not_say=(*meaning.does_not_say, _NO_LIMIT, _BOTH)),
-        numbers=said.numbers | numbers,
-        next_steps=next_steps.most_urgent_steps((*_steps(risks), *said.next_steps)),
+        numbers=description.numbers | numbers,
+        next_steps=next_steps.most_urgent_steps(
+            (*_next_steps_about_risks(risks), *description.next_steps)
+        ),
     )
 
 
-def _named(name: str) -> str:
+def _risk_in_words(name: str) -> str:
     return name.replace("_", " ").capitalize()
 
 
-def _paragraphs(risks: Risks) -> Iterator[str]:
+def _paragraphs_about_risks(risks: Risks) -> Iterator[str]:
     """Yield a sentence for each risk; the first with a count says what the count means."""
     defined = False
     for name, risk in risks:
         others = f"{share(risk.control_rate)} of held-out people"
         if risk.control_rate_upper is not None:
             others += f" (at most {share(risk.control_rate_upper, up=True)})"
-        rates = f"{_named(name)}: the attack succeeds on {share(risk.rate)} of members and {others}"
+        rates = (
+            f"{_risk_in_words(name)}: the attack succeeds on {share(risk.rate)} of members and "
+            f"{others}"
+        )
         if risk.certified is None:
             yield f"{rates}. What is proved is withheld with the bound."
             continue
@@ -141,17 +146,17 @@ def _paragraphs(risks: Risks) -> Iterator[str]:
         yield f"{rates}. {proved}. {sure}"
 
 
-def _overview(risks: Risks) -> Overview:
+def _overview_of_risks(risks: Risks) -> Overview:
     """Return the section of the report: a table, what it means, and a bar for each risk."""
     heads = ("risk", "", "members", "held out", "held out, at most", "certified", "of pairs", "ε ≥")
-    table = [heads, *(_row(name, risk) for name, risk in risks)]
+    table = [heads, *(_row_of_risk(name, risk) for name, risk in risks)]
     bars = [
         RiskBar(
-            name=_named(name),
+            name=_risk_in_words(name),
             members=risk.rate,
             others=risk.control_rate,
             limit=risk.control_rate_upper,
-            proved=_proved(risk),
+            proved=_proof_of_risk_in_words(risk),
         )
         for name, risk in risks
     ]
@@ -167,7 +172,7 @@ def _overview(risks: Risks) -> Overview:
     return Overview(title="Three questions", table=table, note=note, figure=figure)
 
 
-def _proved(risk: Risk) -> str:
+def _proof_of_risk_in_words(risk: Risk) -> str:
     if risk.certified is None:
         return "withheld"
     if not risk.certified:
@@ -175,7 +180,7 @@ def _proved(risk: Risk) -> str:
     return f"at least {risk.certified:,} certified"
 
 
-def _row(name: str, risk: Risk) -> tuple[str, ...]:
+def _row_of_risk(name: str, risk: Risk) -> tuple[str, ...]:
     """Return the cells of a risk; what does not exist is called none."""
     limit = "none"
     if risk.control_rate_upper is not None:
@@ -187,7 +192,7 @@ def _row(name: str, risk: Risk) -> tuple[str, ...]:
     if risk.epsilon is not None:
         bound = number(risk.epsilon)
     return (
-        _named(name),
+        _risk_in_words(name),
         _QUESTIONS[name],
         share(risk.rate),
         share(risk.control_rate),
@@ -205,7 +210,7 @@ _QUESTIONS = {
 }
 
 
-def _steps(risks: Risks) -> Iterator[str]:
+def _next_steps_about_risks(risks: Risks) -> Iterator[str]:
     """Yield what to do about risks of which hits are certified."""
     found = {name for name, risk in risks if risk.certified}
     if "linkability" in found:

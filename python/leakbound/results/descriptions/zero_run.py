@@ -12,7 +12,7 @@ from leakbound.results.descriptions.one_run import (
     sentence_about_attacks,
     terms_of_audit,
 )
-from leakbound.results.terms import count_of_right
+from leakbound.results.terms import sentence_about_right_guesses
 from leakbound.results.zero_run import ZeroRunResult
 
 # Each correction in a few words
@@ -150,7 +150,7 @@ def _sentence_about_guesses(result: ZeroRunResult) -> str:
     closing_metrics = "right"
     if result.correction == "tamper":
         closing_metrics = "right and count"
-    sentence = count_of_right(
+    sentence = sentence_about_right_guesses(
         result.correct, guesses=result.guesses, guessed=result.guessed, right=closing_metrics
     )
     if result.learnt is not None and result.correction in _CORRECTIONS_BY_PROPENSITY:
