@@ -18,6 +18,7 @@ from leakbound._base.checks import (
 )
 from leakbound._base.console import one_line
 from leakbound._base.drawn import refuse_copies
+from leakbound._base.formatting import listed_first
 from leakbound._base.messages import Message
 from leakbound._base.reading import array_of, refuse_masked
 from leakbound._base.types import (
@@ -80,14 +81,17 @@ class ExampleOrder:
         Tables that all number their rows from 0, or of which one has no index, name no rows.
         """
         order = cls()
-        ids_of_tables = [_carried_ids(table, name) for table in tables]
-        indices = [ids.values for ids in ids_of_tables if ids is not None and ids.kind == "index"]
-        if len(indices) == len(ids_of_tables) and not all(map(_is_range, indices)):
-            types = {index.dtype.kind for index in indices}
-            if len(types) > 1:
+        indices = list[AnyArray]()
+        for table in tables:
+            ids = _carried_ids(table, name)
+            if ids is None or ids.kind != "index":
+                return order
+            indices.append(ids.values)
+        if not all(map(_is_range, indices)):
+            if len({index.dtype.kind for index in indices}) > 1:
                 indices = [index.astype(object) for index in indices]
-            index = whole_numbers(np.concatenate(indices))
-            order._known_ids.append(_Ids(values=index, kind="index", label=name))
+            index_of_all = whole_numbers(np.concatenate(indices))
+            order._known_ids.append(_Ids(values=index_of_all, kind="index", label=name))
         return order
 
     def scores(self, values: Data, name: str) -> Data:
@@ -251,11 +255,11 @@ class ExampleOrder:
 
 def _given_ids(ids: ArrayInput, name: str) -> list[_Ids]:
     """Return ids that were passed as such, and the index that they have if they are a column."""
-    values = whole_numbers(vector(ids, name="ids", kinds=_ID_KINDS))
-    known_ids = [_Ids(values=values, kind="ids", label=name)]
-    index = _carried_ids(ids, "ids")
-    if index is not None:
-        known_ids.append(index)
+    given_ids = whole_numbers(vector(ids, name="ids", kinds=_ID_KINDS))
+    known_ids = [_Ids(values=given_ids, kind="ids", label=name)]
+    index_of_column = _carried_ids(ids, "ids")
+    if index_of_column is not None:
+        known_ids.append(index_of_column)
     return known_ids
 
 
@@ -321,30 +325,28 @@ def size_of(items: Data) -> int:
 
 def gathered(parts: Sequence[Data], rows: IntArray) -> Data:
     """Return rows of several data of one kind, as if one was put below the other."""
-    ends = np.cumsum([0, *map(size_of, parts)])
-    part_of_row = np.searchsorted(ends, rows, side="right") - 1
+    first_row_of_part = np.cumsum([0, *map(size_of, parts)])
+    part_of_row = np.searchsorted(first_row_of_part, rows, side="right") - 1
+    row_in_part = rows - first_row_of_part[part_of_row]
     try:
         # No name for the parts, which are large: they are gone once they are stacked.
-        stacked = _stacked(
-            [
-                picked(part, rows[part_of_row == number] - ends[number])
-                for number, part in enumerate(parts)
-            ]
+        stacked_rows = _stacked(
+            [picked(part, row_in_part[part_of_row == number]) for number, part in enumerate(parts)]
         )
-        rows_by_part = np.argsort(part_of_row, kind="stable")
-        together = picked(stacked, np.argsort(rows_by_part))
+        places_by_part = np.argsort(part_of_row, kind="stable")
+        gathered_rows = picked(stacked_rows, np.argsort(places_by_part))
     except (LeakboundError, MemoryError):
         raise
     except Exception as error:  # of whatever package the data are
-        types = " and ".join(type(part).__name__ for part in parts)
+        types_of_parts = " and ".join(type(part).__name__ for part in parts)
         raise InputError(
-            f"rows of {types} cannot be put in one order ({type(error).__name__}: "
+            f"rows of {types_of_parts} cannot be put in one order ({type(error).__name__}: "
             f"{one_line(error)}): pass arrays, or frames with the same columns and types"
         ) from error
     # An index that counts the rows of each part would tell the parts.
-    if hasattr(together, "iloc") and not together.index.is_unique:
-        return together.reset_index(drop=True)
-    return together
+    if hasattr(gathered_rows, "iloc") and not gathered_rows.index.is_unique:
+        return gathered_rows.reset_index(drop=True)
+    return gathered_rows
 
 
 def _package_of(items: Data) -> str:
@@ -358,7 +360,7 @@ def _package_of(items: Data) -> str:
 
 def _stacked(parts: list[Data]) -> Data:
     """Put arrays, tensors, sparse matrices, frames or lists below one another."""
-    packages = {_package_of(part) for part in parts}
+    packages = set(map(_package_of, parts))
     row_shapes = [tuple(getattr(part, "shape", ()))[1:] for part in parts]
     if len(packages) > 1 or len({*row_shapes}) > 1:
         types_and_shapes = [
@@ -369,26 +371,25 @@ def _stacked(parts: list[Data]) -> Data:
         raise InputError(f"rows must be of one type and shape, got {listed}")
     if all(isinstance(part, list) for part in parts):
         return list(chain(*parts))
-    (package,) = packages
-    names_of_parts = [column_names(part) for part in parts]
-    if any({*names} != {*names_of_parts[0]} for names in names_of_parts):
+    names_of_parts = list(map(column_names, parts))
+    if len(set(map(frozenset, names_of_parts))) > 1:
         listed = " and ".join(map(str, names_of_parts))
         raise InputError(f"tables must have the same columns, got {listed}")
+    (package,) = packages
     module = sys.modules[package]
     if package == "scipy":
         return module.sparse.vstack(parts, format="csr")
     if package == "pyarrow":
         return _stacked_in_arrow(parts, module)
-    if package == "numpy":
-        parts = [np.asarray(part) for part in parts]
-        are_text = {part.dtype.kind in "SU" for part in parts}
-        if len(are_text) > 1:  # 1 and "1" are two values
-            parts = [part.astype(object) for part in parts]
-    options = {}
     if package == "pandas":
-        options = {"join": "inner"}
-    concatenate = getattr(module, "concatenate", None) or module.concat
-    return concatenate(parts, **options)
+        return module.concat(parts, join="inner")
+    if package != "numpy":
+        return module.concat(parts)
+    arrays = [np.asarray(part) for part in parts]
+    are_text = {array.dtype.kind in "SU" for array in arrays}
+    if len(are_text) > 1:  # 1 and "1" are two values
+        arrays = [array.astype(object) for array in arrays]
+    return np.concatenate(arrays)
 
 
 def column_names(table: object) -> list[Data]:
@@ -403,9 +404,7 @@ def _stacked_in_arrow(parts: list[Data], arrow: Data) -> Data:
     """Put tables or columns of Arrow below one another."""
     if hasattr(parts[0], "column_names"):
         return arrow.concat_tables([arrow.table(part) for part in parts])
-    chunks: list[Data] = []
-    for part in parts:
-        chunks += getattr(part, "chunks", [part])
+    chunks = list(chain.from_iterable(getattr(part, "chunks", [part]) for part in parts))
     return arrow.chunked_array(chunks, type=parts[0].type)
 
 
@@ -464,27 +463,27 @@ def _rows_in_order_of(known_ids: _Ids, own_ids: _Ids) -> IntArray | None:
     if known_ids.values.size != own_ids.values.size or _are_text(known_ids) != _are_text(own_ids):
         return None
     try:
-        rows_of_known = np.argsort(known_ids.values, kind="stable")
-        rows_of_own = np.argsort(own_ids.values, kind="stable")
+        known_rows_by_id = np.argsort(known_ids.values, kind="stable")
+        own_rows_by_id = np.argsort(own_ids.values, kind="stable")
     except TypeError:
         message = "ids of {known} and of {own} must be all numbers or all text"
         raise InputTypeError(Message(message, known=known_ids.label, own=own_ids.label)) from None
-    sorted_ids = own_ids.values[rows_of_own]
-    if not np.array_equal(sorted_ids, known_ids.values[rows_of_known]):
+    sorted_ids = own_ids.values[own_rows_by_id]
+    if not np.array_equal(sorted_ids, known_ids.values[known_rows_by_id]):
         return None
-    repeated = np.flatnonzero(sorted_ids[1:] == sorted_ids[:-1])
-    if repeated.size:
-        message = (
+    repeated_ids = sorted_ids[1:][sorted_ids[1:] == sorted_ids[:-1]]
+    if repeated_ids.size:
+        message = Message(
             "{own} and {known} list the same ids in different orders, and id {first!s} occurs "
-            "twice, so rows cannot be joined: give each example a different id"
+            "twice, so rows cannot be joined: give each example a different id",
+            own=own_ids.label,
+            known=known_ids.label,
+            first=repeated_ids[0],
         )
-        first_repeated = sorted_ids[repeated[0]]
-        raise InputError(
-            Message(message, own=own_ids.label, known=known_ids.label, first=first_repeated)
-        )
-    rows = np.empty(rows_of_own.size, dtype=np.int64)
-    rows[rows_of_known] = rows_of_own
-    return rows
+        raise InputError(message)
+    own_row_of_known_row = np.empty(own_rows_by_id.size, dtype=np.int64)
+    own_row_of_known_row[known_rows_by_id] = own_rows_by_id
+    return own_row_of_known_row
 
 
 def _unmatched(known_ids: _Ids, own_ids: _Ids) -> Message:
@@ -499,11 +498,12 @@ def _unmatched(known_ids: _Ids, own_ids: _Ids) -> Message:
             own=own_ids.label,
         )
     if _are_text(known_ids) and _have_same_letters(known_ids.values, own_ids.values):
-        message = (
+        return Message(
             "ids of {known} and of {own} differ only in how letters such as é are composed (NFC, "
-            "NFD): bring all to one form, unicodedata.normalize('NFC', id)"
+            "NFD): bring all to one form, unicodedata.normalize('NFC', id)",
+            known=known_ids.label,
+            own=own_ids.label,
         )
-        return Message(message, known=known_ids.label, own=own_ids.label)
     missing_ids = [*_missing_ids(known_ids, own_ids), *_missing_ids(own_ids, known_ids)]
     if not missing_ids:
         message = "ids of {known} and of {own} repeat: give each example a different id"
@@ -523,7 +523,7 @@ def _unmatched(known_ids: _Ids, own_ids: _Ids) -> Message:
 
 def _missing_ids(listed_ids: _Ids, other_ids: _Ids) -> list[Message]:
     """Say which ids the other rows lack, if they lack any."""
-    is_missing = ~np.isin(listed_ids.values, other_ids.values)
+    is_missing = np.isin(listed_ids.values, other_ids.values, invert=True)
     missing_ids = listed_ids.values[is_missing]
     if not missing_ids.size:
         return []
@@ -546,7 +546,4 @@ def _have_same_letters(ids: AnyArray, other_ids: AnyArray) -> bool:
 
 
 def _first_ids(ids: AnyArray) -> str:
-    listed_ids = ", ".join(str(id_) for id_ in ids[:_LISTED_IDS].tolist())
-    if ids.size > _LISTED_IDS:
-        listed_ids += ", …"
-    return listed_ids
+    return listed_first(ids[: _LISTED_IDS + 1].tolist(), most=_LISTED_IDS)

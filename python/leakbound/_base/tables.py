@@ -197,7 +197,9 @@ def _stored_columns(table: Data, table_name: str) -> Named:
         _check_names([*table], table_name)
         return dict(zip(map(str, table), table.values(), strict=True))
     if are_records(table):
-        return _columns_of_records(table, table_name)
+        names = dict.fromkeys(chain.from_iterable(table))
+        columns_of_records = {name: [record.get(name) for record in table] for name in names}
+        return _stored_columns(columns_of_records, table_name)
     if hasattr(table, "toarray"):  # sparse
         table = table.toarray()
     if not isinstance(table, np.ndarray | list | tuple):
@@ -225,15 +227,6 @@ def are_records(table: Data) -> bool:
     if not isinstance(table, list | tuple) or not table:
         return False
     return all(isinstance(record, Mapping) for record in table)
-
-
-def _columns_of_records(records: Sequence[Mapping[str, Data]], table_name: str) -> Named:
-    """Return the columns of a list of records, None where a record has no value."""
-    columns = dict[str, list[Data]]()
-    for column_name in chain.from_iterable(records):
-        if column_name not in columns:
-            columns[column_name] = [record.get(column_name) for record in records]
-    return _stored_columns(columns, table_name)
 
 
 def _columns_of_frame(table: Data, table_name: str) -> Named | None:
@@ -264,8 +257,8 @@ def _columns_of_frame(table: Data, table_name: str) -> Named | None:
 
 def _check_names(labels: Sequence[object], table_name: str) -> None:
     """Check that no two columns have one name."""
-    counts = Counter(map(str, labels))
-    repeated_names = [label for label, count in counts.items() if count > 1]
+    columns_with_name = Counter(map(str, labels))
+    repeated_names = columns_with_name - Counter([*columns_with_name])
     if repeated_names:
         raise InputError(
             f"{table_name} has several columns named {named(sorted(repeated_names))}: keep one of "
@@ -546,18 +539,25 @@ def _column_of_reals(
 def _column_of_dates(values: AnyArray, missing: BoolArray, column_name: str) -> Column:
     """Read dates, all of them with a time zone or none: those that have one as UTC."""
     known_dates = values[~missing].tolist()
-    have_time_zone = {getattr(date, "tzinfo", None) is not None for date in known_dates}
-    if len(have_time_zone) > 1:
-        raise InputError(
-            f"{column_name} holds dates with a time zone and dates without: give all one, or none"
-        )
-    kind: ColumnKind = "date"
-    if True in have_time_zone:
-        kind = "zoned"
-        known_dates = [date.astimezone(dt.UTC).replace(tzinfo=None) for date in known_dates]
     dates_or_nat = np.full(values.size, np.datetime64("NaT", "us"))
-    dates_or_nat[~missing] = np.array(known_dates, dtype="datetime64[us]")
+    dates_or_nat[~missing] = dates_in_utc(
+        known_dates,
+        f"{column_name} holds dates with a time zone and dates without: give all one, or none",
+    )
+    kind: ColumnKind = "date"
+    if getattr(known_dates[0], "tzinfo", None) is not None:
+        kind = "zoned"
     return Column(values=dates_or_nat, missing=missing, kind=kind)
+
+
+def dates_in_utc(dates: Sequence[Data], refusal: str) -> NDArray[np.datetime64]:
+    """Return dates as an array, in UTC if all have a time zone; refuse those of which some have."""
+    have_time_zone = {getattr(date, "tzinfo", None) is not None for date in dates}
+    if len(have_time_zone) > 1:
+        raise InputError(refusal)
+    if True in have_time_zone:
+        dates = [date.astimezone(dt.UTC).replace(tzinfo=None) for date in dates]
+    return np.array(dates, dtype="datetime64[us]")
 
 
 def _as_double(value: Data) -> float:

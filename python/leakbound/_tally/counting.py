@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from leakbound._base.checks import check_membership, integer
+from leakbound._base.checks import booleans, integer
 from leakbound._base.imports import needs
 from leakbound._base.reading import array_of
 from leakbound._base.types import AnyArray, BoolArray, FloatArray, IntArray
@@ -73,11 +73,11 @@ def counted_pieces(pieces: Iterable[tuple[AnyArray, BoolArray]], bits: int) -> C
 def sums_of_counts(parts: Iterable[Counts]) -> Counts:
     """Add up counts of equal keys, holding little more than the sum."""
     held_counts: list[Counts] = []
-    for counts in parts:
-        held_counts.append(counts)
-        held_keys = sum(keys.size for keys, _, _ in held_counts)
+    for counts_of_part in parts:
+        held_counts.append(counts_of_part)
+        number_of_held_keys = sum(keys.size for keys, _, _ in held_counts)
         first_keys, _, _ = held_counts[0]
-        if held_keys > max(_MOST_HELD_KEYS, 4 * first_keys.size):
+        if number_of_held_keys > max(_MOST_HELD_KEYS, 4 * first_keys.size):
             held_counts = [_merged_counts(held_counts)]
     if held_counts:
         return _merged_counts(held_counts)
@@ -86,12 +86,12 @@ def sums_of_counts(parts: Iterable[Counts]) -> Counts:
 
 def lowest_scores(keys: IntArray, bits: int) -> FloatArray:
     """Return the lowest score of each key."""
-    lowest_words = keys.astype(np.uint32) << np.uint32(_MOST_BITS - bits)
-    lowest_words = np.maximum(lowest_words, np.uint32(_LEAST_KEY))
-    is_positive = lowest_words & _SIGN_BIT
-    float_words = np.where(is_positive, lowest_words ^ _SIGN_BIT, ~lowest_words)
-    scores: FloatArray = float_words.view(np.float32).astype(np.float64)
-    return scores
+    finest_keys = keys.astype(np.uint32) << np.uint32(_MOST_BITS - bits)
+    lowest_finest_keys = np.maximum(finest_keys, np.uint32(_LEAST_KEY))
+    is_negative = lowest_finest_keys < _SIGN_BIT
+    bits_of_scores = np.where(is_negative, ~lowest_finest_keys, lowest_finest_keys ^ _SIGN_BIT)
+    lowest_scores_of_keys: FloatArray = bits_of_scores.view(np.float32).astype(np.float64)
+    return lowest_scores_of_keys
 
 
 def check_counts(keys: IntArray, examples_at: IntArray, members_at: IntArray, bits: int) -> None:
@@ -99,31 +99,31 @@ def check_counts(keys: IntArray, examples_at: IntArray, members_at: IntArray, bi
     least_key = _LEAST_KEY >> (_MOST_BITS - bits)
     largest_key = _LARGEST_KEY >> (_MOST_BITS - bits)
     is_no_number = (keys < least_key) | (keys > largest_key)
-    flaws = {
+    flawed_rows = {
         f"is not the key of a number, with {bits} bits": is_no_number,
         "has a negative number of examples": examples_at < 0,
         "has a negative number of members": members_at < 0,
         "has more members than examples": members_at > examples_at,
     }
-    for flaw, has_flaw in flaws.items():
+    for flaw, has_flaw in flawed_rows.items():
         if has_flaw.any():
-            row = int(has_flaw.argmax())
+            first_row = int(has_flaw.argmax())
             raise InputError(
-                f"key {keys[row]} at row {row} {flaw} ({examples_at[row]} examples, "
-                f"{members_at[row]} members)"
+                f"key {keys[first_row]} at row {first_row} {flaw} ({examples_at[first_row]} "
+                f"examples, {members_at[first_row]} members)"
             )
-    _check_total(examples_at)
+    _check_number_of_examples(examples_at)
 
 
 def whole_numbers_of(values: object, name: str) -> IntArray:
     """Read whole numbers as a copy in int64."""
-    array = array_of(values, name=name)
-    if array.dtype.kind not in "iu" or array.ndim != 1:
+    whole_numbers = array_of(values, name=name)
+    if whole_numbers.dtype.kind not in "iu" or whole_numbers.ndim != 1:
         raise InputTypeError(
-            f"{name} must be one-dimensional and of whole numbers, got {array.dtype}: cast it to "
-            "integers of 64 bits"
+            f"{name} must be one-dimensional and of whole numbers, got {whole_numbers.dtype}: cast "
+            "it to integers of 64 bits"
         )
-    return array.astype(np.int64)
+    return whole_numbers.astype(np.int64)
 
 
 def scores_and_membership(batch: "Records", score: str, member: str) -> tuple[AnyArray, BoolArray]:
@@ -137,10 +137,8 @@ def scores_and_membership(batch: "Records", score: str, member: str) -> tuple[An
     if scores.dtype.kind not in "iuf":
         arrow_type = batch.column(score).type
         raise InputTypeError(f"column {score!r} must hold numbers, got {arrow_type}")
-    if not scores.size:
-        return scores, np.empty(0, dtype=np.bool_)
     try:
-        return scores, check_membership(membership, membership.size)
+        return scores, booleans(membership, name="member")
     except InputError as error:
         raise InputError(f"column {member!r}: {error}") from error
 
@@ -152,10 +150,13 @@ def arrow(what: str) -> Any:
         return import_module("pyarrow")
 
 
-def arrow_columns(batch: object, names: Sequence[str], first: int = 0) -> list[AnyArray]:
+def arrow_columns(batch: object, names: Sequence[str]) -> list[AnyArray]:
     """Return columns of Arrow records as arrays; InputTypeError where one is missing or null."""
-    columns = [arrow_column(batch, name=name, first=first) for name in names]
-    return [column.to_numpy(zero_copy_only=False) for column in columns]
+    columns = list[AnyArray]()
+    for name in names:
+        column = arrow_column(batch, name=name)
+        columns.append(column.to_numpy(zero_copy_only=False))
+    return columns
 
 
 def arrow_column(batch: object, name: str, first: int = 0) -> "pa.Array":
@@ -170,25 +171,25 @@ def arrow_column(batch: object, name: str, first: int = 0) -> "pa.Array":
             f"there must be exactly one column {name!r}; the columns are {listed_names}"
         )
     column = batch.column(name)
+    if isinstance(batch, pa.Table):
+        column = column.combine_chunks()
     if column.null_count:
-        null_row = first + column.is_null().to_pylist().index(True)
+        first_null_row = first + column.is_null().index(True).as_py()
         raise InputTypeError(
-            f"column {name!r} is null at row {null_row}: every example needs a value"
+            f"column {name!r} is null at row {first_null_row}: every example needs a value"
         )
     if pa.types.is_decimal(column.type):
-        column = column.cast("float64")
-    if isinstance(batch, pa.Table):
-        return column.combine_chunks()
+        return column.cast("float64")
     return column
 
 
 def records_of_counts(counts: Counts, names: Sequence[str], like: object = None) -> "Records":
     """Return counts as a pyarrow.RecordBatch with columns of these names, for a Table a Table."""
     pa = arrow("a tally in Arrow's form")
-    arrow_arrays = [pa.array(column, type=pa.int64()) for column in counts]
     record_type = pa.RecordBatch
     if isinstance(like, pa.Table):
         record_type = pa.Table
+    arrow_arrays = [pa.array(column, type=pa.int64()) for column in counts]
     return record_type.from_arrays(arrow_arrays, names=list(names))
 
 
@@ -196,17 +197,21 @@ def _merged_counts(parts: Sequence[Counts]) -> Counts:
     """Return the sums of counts at each key, in increasing order, none of them 0."""
     if len(parts) == 1 and _is_merged(parts[0]):
         return parts[0]
-    all_keys, all_examples_at, all_members_at = (
-        np.concatenate(column) for column in zip(*parts, strict=True)
+    keys_of_parts, examples_of_parts, members_of_parts = map(
+        np.concatenate, zip(*parts, strict=True)
     )
-    _check_total(all_examples_at)
-    keys, places = np.unique(all_keys, return_inverse=True)
-    examples_at = np.zeros(keys.size, dtype=np.int64)
-    members_at = np.zeros(keys.size, dtype=np.int64)
-    np.add.at(examples_at, places, all_examples_at)
-    np.add.at(members_at, places, all_members_at)
-    has_examples = examples_at > 0
-    return keys[has_examples], examples_at[has_examples], members_at[has_examples]
+    _check_number_of_examples(examples_of_parts)
+    distinct_keys, place_of_key = np.unique(keys_of_parts, return_inverse=True)
+    examples_at_key = np.zeros(distinct_keys.size, dtype=np.int64)
+    members_at_key = np.zeros(distinct_keys.size, dtype=np.int64)
+    np.add.at(examples_at_key, place_of_key, examples_of_parts)
+    np.add.at(members_at_key, place_of_key, members_of_parts)
+    has_examples = examples_at_key > 0
+    return (
+        distinct_keys[has_examples],
+        examples_at_key[has_examples],
+        members_at_key[has_examples],
+    )
 
 
 def _is_merged(counts: Counts) -> bool:
@@ -215,6 +220,7 @@ def _is_merged(counts: Counts) -> bool:
     return bool((np.diff(keys) > 0).all() and examples_at.all())
 
 
-def _check_total(examples_at: IntArray) -> None:
+def _check_number_of_examples(examples_at: IntArray) -> None:
+    """Refuse counts whose sum has more than 64 bits."""
     if examples_at.sum(dtype=np.float64) > _MOST_EXAMPLES:
         raise InputError("there are more examples than a count of 64 bits can hold")

@@ -87,13 +87,15 @@ class AnyTally(ABC):
     def named_counts(self) -> dict[str, IntArray]:
         """Keys and counts, by the name of their attribute."""
         _, *counted_names = self._columns
-        attributes = ["keys", *(f"{name}_at" for name in counted_names)]
-        return {attribute: getattr(self, attribute) for attribute in attributes}
+        counts_by_attribute = {"keys": self.keys}
+        for counted_name in counted_names:
+            counts_by_attribute[f"{counted_name}_at"] = getattr(self, f"{counted_name}_at")
+        return counts_by_attribute
 
     @property
     def _counts(self) -> counting.Counts:
-        keys, first, second = self.named_counts.values()
-        return keys, first, second
+        keys, first_counts, second_counts = self.named_counts.values()
+        return keys, first_counts, second_counts
 
     @property
     @abstractmethod
@@ -108,13 +110,13 @@ class AnyTally(ABC):
     @property
     def digest(self) -> str:
         """SHA-256 of bits, keys and counts, and of how pairs were made: 64 hexadecimal digits."""
-        digested = dict(self._described)
-        digested.pop("shards", None)
-        preamble = f"leakbound/tally/{_VERSION}/{json.dumps(digested)}:"
-        hashed = hashlib.sha256(preamble.encode())
-        for column in self._counts:
-            hashed.update(np.ascontiguousarray(column, dtype="<i8").data)
-        return hashed.hexdigest()
+        described_without_shards = dict(self._described)
+        described_without_shards.pop("shards", None)
+        preamble = f"leakbound/tally/{_VERSION}/{json.dumps(described_without_shards)}:"
+        digest_of_counts = hashlib.sha256(preamble.encode())
+        for keys_or_counts in self._counts:
+            digest_of_counts.update(np.ascontiguousarray(keys_or_counts, dtype="<i8").data)
+        return digest_of_counts.hexdigest()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, type(self)):
@@ -181,20 +183,19 @@ class AnyTally(ABC):
             raise InputTypeError(
                 f"data must be Arrow data, such as a pyarrow.Table, got {type(data).__name__}"
             )
-        stream: Any = data
+        batch_reader: Any = data
         if not isinstance(data, pa.RecordBatchReader):
-            stream = pa.RecordBatchReader.from_stream(data)
+            batch_reader = pa.RecordBatchReader.from_stream(data)
 
         def counts_of_batches() -> Iterator[counting.Counts]:
-            for batch in stream:
+            for batch in batch_reader:
                 columns = counting.arrow_columns(batch, cls._columns)
-                keys, examples, members = (
-                    counting.whole_numbers_of(values, name)
-                    for values, name in zip(columns, cls._columns, strict=True)
+                keys, first_counts, second_counts = map(
+                    counting.whole_numbers_of, columns, cls._columns
                 )
-                yield keys, examples, members
+                yield keys, first_counts, second_counts
 
-        described = _described_by(stream.schema.metadata, kind=cls._kind)
+        described = _described_by(batch_reader.schema.metadata, kind=cls._kind)
         return described, counts_of_batches()
 
 
@@ -280,31 +281,31 @@ class Tally(AnyTally):
         A tally with the counts of another one is taken for a shard that was counted twice, and
         refused.
         """
-        bits: set[int] = set()
-        shards: set[str] = set()
+        bits_of_tallies = set[int]()
+        added_shards = set[str]()
 
         def counts_of_tallies() -> Iterator[counting.Counts]:
             for tally in tallies:
                 instance(tally, name="each of the tallies", types=cls)
-                bits.add(tally.bits)
-                if len(bits) > 1:
+                bits_of_tallies.add(tally.bits)
+                if len(bits_of_tallies) > 1:
                     raise InputError(
-                        f"keys of {max(bits)} and {min(bits)} bits cannot be added: count all "
-                        "shards with the same number of bits"
+                        f"keys of {max(bits_of_tallies)} and {min(bits_of_tallies)} bits cannot be "
+                        "added: count all shards with the same number of bits"
                     )
-                repeated_shards = sorted(shards & tally.shards)
+                repeated_shards = sorted(added_shards & tally.shards)
                 if repeated_shards:
                     raise InputError(
                         f"{len(repeated_shards)} of these shards were added before, the first with "
                         f"the digest {repeated_shards[0][:12]}…: no example may be counted twice; "
                         "if small shards have equal counts by chance, count them as one shard"
                     )
-                shards.update(tally.shards)
+                added_shards.update(tally.shards)
                 yield tally.keys, tally.examples_at, tally.members_at
 
-        counts = counting.sums_of_counts(counts_of_tallies())
-        bits_of_all = next(iter(bits), counting.TALLY_BITS)
-        return cls(*counts, bits_of_all, frozenset(shards))
+        summed_counts = counting.sums_of_counts(counts_of_tallies())
+        bits = next(iter(bits_of_tallies), counting.TALLY_BITS)
+        return cls(*summed_counts, bits, frozenset(added_shards))
 
     def __add__(self, other: "Tally") -> "Tally":
         return Tally.sum([self, other])
@@ -352,8 +353,7 @@ class Tally(AnyTally):
         return self.keys.size
 
     def __repr__(self) -> str:
-        counts = f"m={self.m}, members={self.members}, keys={len(self)}"
-        return f"Tally({counts}, bits={self.bits})"
+        return f"Tally(m={self.m}, members={self.members}, keys={len(self)}, bits={self.bits})"
 
     @staticmethod
     def batch(
@@ -396,9 +396,7 @@ class Tally(AnyTally):
         """
         described, counts_of_batches = cls._streamed(data)
         if described is None:
-            described = {"bits": counting.TALLY_BITS, "shards": ()}
-            if bits is not None:
-                described["bits"] = bits
+            described = {"bits": bits or counting.TALLY_BITS, "shards": ()}
         with reading():
             bits_of_keys = counting.check_bits(described["bits"])
             shards = frozenset(map(str, described["shards"]))
@@ -427,21 +425,21 @@ def by_attack(scores: object, kind: type[T]) -> dict[str, T] | None:
 def _tallies_of_kind(scores: Mapping[str, object], kind: type[T]) -> dict[str, T] | None:
     """Return tallies of the same examples by name; None if some are none."""
     tallies = dict[str, T]()
-    for name, values in scores.items():
-        if isinstance(values, kind):
-            tallies[name] = values
-        elif isinstance(values, AnyTally):
-            raise OptionError(values.refusal)
+    for attack_name, attack_scores in scores.items():
+        if isinstance(attack_scores, kind):
+            tallies[attack_name] = attack_scores
+        elif isinstance(attack_scores, AnyTally):
+            raise OptionError(attack_scores.refusal)
     if len(tallies) < len(scores):
         return None
-    (first_name, first_tally), *others = tallies.items()
-    for name, tally in others:
-        for quantity, value in first_tally.audited.items():
+    first_name = next(iter(tallies))
+    for quantity, first_value in tallies[first_name].audited.items():
+        for attack_name, tally in tallies.items():
             other_value = tally.audited[quantity]
-            if value != other_value:
+            if first_value != other_value:
                 raise InputError(
-                    f"{quantity} is {value} in the tally of {first_name!r} and {other_value} in "
-                    f"that of {name!r}: all attacks must score the same examples"
+                    f"{quantity} is {first_value} in the tally of {first_name!r} and {other_value} "
+                    f"in that of {attack_name!r}: all attacks must score the same examples"
                 )
     return tallies
 
@@ -450,18 +448,19 @@ def recorded(
     tallies: Mapping[str, AnyTally],
 ) -> tuple[JsonObject, dict[str, NDArray[np.generic]]]:
     """Return what options record of tallies, and their counts under the names of their digests."""
-    sizes: JsonObject = {}
-    inputs: dict[str, NDArray[np.generic]] = {}
-    for name, tally in tallies.items():
-        sizes[name] = tally.size
+    sizes_of_tallies: JsonObject = {}
+    counts_by_name: dict[str, NDArray[np.generic]] = {}
+    for attack_name, tally in tallies.items():
+        sizes_of_tallies[attack_name] = tally.size
         of_attack = ""
-        if name:
-            of_attack = f" of {name}"
-        for attribute, counts in tally.named_counts.items():
-            inputs[f"tally {attribute.removesuffix('_at')}{of_attack}"] = counts
-    if list(sizes) == [""]:
-        return {"tally": sizes[""]}, inputs
-    return {"tally": sizes}, inputs
+        if attack_name:
+            of_attack = f" of {attack_name}"
+        for attribute, keys_or_counts in tally.named_counts.items():
+            counted_name = attribute.removesuffix("_at")
+            counts_by_name[f"tally {counted_name}{of_attack}"] = keys_or_counts
+    if list(sizes_of_tallies) == [""]:
+        return {"tally": sizes_of_tallies[""]}, counts_by_name
+    return {"tally": sizes_of_tallies}, counts_by_name
 
 
 @contextmanager
