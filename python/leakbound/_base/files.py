@@ -535,7 +535,7 @@ def _check_record(record: Path, content: Mapping[str, str]) -> None:
     if not isinstance(stored_content, dict):
         raise FormatError(f"{record} is not a record of checkpoints: {remedy}")
     differing_names = list[str]()
-    for name in stored_content | content:
+    for name in {**stored_content, **content}:
         if stored_content.get(name) != content.get(name):
             differing_names.append(name)
     if differing_names:

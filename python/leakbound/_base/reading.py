@@ -62,8 +62,9 @@ def array_of(values: Data, name: str, *, exact: bool = False) -> AnyArray:
     text as text, and round large integers beside floats.
     """
     refuse_unread(values, name=name)
+    is_single_value = isinstance(values, _SINGLE_TYPES)
+    is_sequence = isinstance(values, Sequence) and not is_single_value
     try:
-        is_sequence = isinstance(values, Sequence) and not isinstance(values, _SINGLE_TYPES)
         if is_sequence and len(values) > 0 and hasattr(values[0], "as_py"):
             values = [scalar.as_py() for scalar in values]  # of Arrow
         array = np.asarray(readable(values))
@@ -71,9 +72,9 @@ def array_of(values: Data, name: str, *, exact: bool = False) -> AnyArray:
             array = _unchanged_by_numpy(values, array)
     except Exception as error:  # of whatever package the values are
         raise InputTypeError(f"{name} cannot be read as an array: {error}") from error
-    if array.dtype != object or (array.ndim and not _is_frame(values)):
+    if array.dtype != object:
         return array
-    if array.ndim == 0 and not isinstance(values, _SINGLE_TYPES):
+    if array.ndim == 0 and not is_single_value:
         type_name = type(values).__name__
         raise InputTypeError(
             f"{name} must be an array, a column, a frame or a list, got {type_name}"
@@ -123,38 +124,37 @@ def _why_unread(values: Data) -> str:
         return f"a sparse {type_name}: pass its .toarray()"
     if isinstance(values, Mapping):
         return f"a mapping ({type_name}): pass an array of its values, or a frame"
-    is_set = isinstance(values, set | frozenset)
-    if is_set or (isinstance(values, Iterator) and not hasattr(values, "__array__")):
+    passes_only_once = isinstance(values, Iterator) and not hasattr(values, "__array__")
+    if passes_only_once or isinstance(values, set | frozenset):
         return f"of type {type_name}, whose values have no order or pass only once: pass a list"
     if getattr(values, "is_nested", False) is True:
         return f"a nested {type_name}: pad its rows to one length"
     torch_data = sys.modules.get("torch.utils.data")
-    if torch_data is None:
-        return ""
-    if isinstance(values, torch_data.Dataset | torch_data.DataLoader):
+    if torch_data and isinstance(values, torch_data.Dataset | torch_data.DataLoader):
         return f"a {type_name}: pass an array of what it yields"
     return ""
 
 
 def _unchanged_by_numpy(values: Sequence[Data], array: AnyArray) -> AnyArray:
     """Return a list as NumPy reads it, or as objects if this changed some of its values."""
-    objects = np.array(values, dtype=object)
-    if objects.shape != array.shape:
+    array_of_objects = np.array(values, dtype=object)
+    if array_of_objects.shape != array.shape:
         return array
-    elements = objects.ravel().tolist()
-    if array.dtype.kind == "f":
-        integers = [element for element in elements if isinstance(element, Integral)]
-        is_changed = any(int(float(integer)) != integer for integer in integers)
-    else:
-        is_changed = not all(isinstance(element, str | bytes) for element in elements)
-    if is_changed:
-        return objects
+    for element in array_of_objects.ravel().tolist():
+        is_changed_integer = (
+            array.dtype.kind == "f"
+            and isinstance(element, Integral)
+            and int(float(element)) != element
+        )
+        is_changed_to_text = array.dtype.kind != "f" and not isinstance(element, str | bytes)
+        if is_changed_integer or is_changed_to_text:
+            return array_of_objects
     return array
 
 
-def _numbers_of_frame(frame: Data, array: AnyArray) -> AnyArray:
+def _numbers_of_frame(frame: Data, array_of_objects: AnyArray) -> AnyArray:
     """Return a frame as objects, or as numbers if each of its columns holds numbers."""
-    columns = [np.asarray(readable(column)) for column in columns_of(frame)]
-    if columns and all(column.dtype.kind in "biuf" for column in columns):
-        return np.column_stack(columns)
-    return array
+    columns_of_frame = [np.asarray(readable(column)) for column in columns_of(frame)]
+    if columns_of_frame and all(column.dtype.kind in "biuf" for column in columns_of_frame):
+        return np.column_stack(columns_of_frame)
+    return array_of_objects
