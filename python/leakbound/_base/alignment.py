@@ -81,35 +81,32 @@ class ExampleOrder:
         Tables that all number their rows from 0, or of which one has no index, name no rows.
         """
         order = cls()
-        indices = list[AnyArray]()
+        indices_of_tables = list[AnyArray]()
         for table in tables:
-            ids = _carried_ids(table, name)
-            if ids is None or ids.kind != "index":
+            ids_of_table = _carried_ids(table, name)
+            if ids_of_table is None or ids_of_table.kind != "index":
                 return order
-            indices.append(ids.values)
-        if not all(map(_is_range, indices)):
-            if len({index.dtype.kind for index in indices}) > 1:
-                indices = [index.astype(object) for index in indices]
-            index_of_all = whole_numbers(np.concatenate(indices))
+            indices_of_tables.append(ids_of_table.values)
+        if not all(map(_is_range, indices_of_tables)):
+            if len({index.dtype.kind for index in indices_of_tables}) > 1:
+                indices_of_tables = [index.astype(object) for index in indices_of_tables]
+            index_of_all = whole_numbers(np.concatenate(indices_of_tables))
             order._known_ids.append(_Ids(values=index_of_all, kind="index", label=name))
         return order
 
     def scores(self, values: Data, name: str) -> Data:
         """Return scores in the order of the examples; the first ones set it."""
-        ids = _carried_ids(values, name)
-        if ids is None:
+        ids_of_scores = _carried_ids(values, name)
+        if ids_of_scores is None:
             return values
-        return self._scores_with_ids(ids, values, name)
-
-    def _scores_with_ids(self, ids: _Ids, values: Data, name: str) -> Data:
-        """Return scores that carry ids in the order of the examples."""
         if not self._has_given_ids:
-            self._ids_of_scores = ids
+            self._ids_of_scores = ids_of_scores
             return self.placed(values, name)
-        if ids.kind == "ids" and _is_range(ids.values):
+        if ids_of_scores.kind == "ids" and _is_range(ids_of_scores.values):
             return values
-        if ids.kind == "index" and all(known.kind == "ids" for known in self._known_ids):
-            self._known_ids.append(ids)
+        no_index_is_known = all(known.kind == "ids" for known in self._known_ids)
+        if ids_of_scores.kind == "index" and no_index_is_known:
+            self._known_ids.append(ids_of_scores)
             return values
         return self.placed(values, name)
 
@@ -126,7 +123,8 @@ class ExampleOrder:
             self.rows = np.argsort(rows_of_plan)
             self._differs_from_membership = not _is_range(rows_of_plan)
             self._known_ids = [
-                replace(known, values=known.values[self.rows]) for known in self._known_ids
+                replace(known_ids, values=known_ids.values[self.rows])
+                for known_ids in self._known_ids
             ]
         return self.rows
 
@@ -137,33 +135,29 @@ class ExampleOrder:
         """
         if not copies:
             refuse_copies(member)
-        ids = _carried_ids(member, "member")
-        if ids is None:
-            if self._ids_of_scores is not None:
-                _refuse_shuffled_index(self._ids_of_scores)
+        rows_in_order = None
+        ids_of_membership = _carried_ids(member, "member")
+        if ids_of_membership is not None:
+            rows_in_order = self._rows_with_ids(ids_of_membership)
+        elif self._ids_of_scores is not None:
+            _refuse_shuffled_index(self._ids_of_scores)
+        if rows_in_order is None:
             return check_membership(member, examples)
-        return self._member_with_ids(ids, member, examples)
-
-    def _member_with_ids(self, ids: _Ids, member: MemberInput, examples: int) -> BoolArray:
-        """Return membership that carries ids in the order of the examples."""
-        rows = self._rows_with_ids(ids)
-        if rows is None:
-            return check_membership(member, examples)
-        membership = membership_vector(member)
-        check_length(membership, examples=examples, name="member")
-        self._differs_from_membership = not _is_range(rows)
-        return check_membership(membership[rows], examples)
+        membership_as_given = membership_vector(member)
+        check_length(membership_as_given, examples=examples, name="member")
+        self._differs_from_membership = not _is_range(rows_in_order)
+        return check_membership(membership_as_given[rows_in_order], examples)
 
     def placed(self, values: Data, name: str, *, across: bool = False) -> Data:
         """Return data about the examples in their order."""
-        rows = self.rows_of(values, name, across=across)
-        if rows is None:
+        rows_in_order = self.rows_of(values, name, across=across)
+        if rows_in_order is None:
             return values
         refuse_masked(values, name=name)
-        array = array_of(values, name=name, exact=True)
+        array_in_given_order = array_of(values, name=name, exact=True)
         if across:
-            return array[:, rows]
-        return array[rows]
+            return array_in_given_order[:, rows_in_order]
+        return array_in_given_order[rows_in_order]
 
     def rows_of(self, values: Data, name: str, *, across: bool = False) -> IntArray | None:
         """Return which rows of data about the examples to take, in order; None for all as given."""
@@ -215,11 +209,11 @@ class ExampleOrder:
 
     def _rows_with_ids(self, ids: _Ids) -> IntArray | None:
         """Return which rows of values with ids to take, None for all; the ids are known then."""
-        rows = self._joining_rows(ids)
-        if rows is not None:
-            ids = replace(ids, values=ids.values[rows])
+        joined_rows = self._joining_rows(ids)
+        if joined_rows is not None:
+            ids = replace(ids, values=ids.values[joined_rows])
         self._known_ids.append(ids)
-        return rows
+        return joined_rows
 
     def _tell_order(self, ids: _Ids | None) -> bool:
         """Return whether ids tell an order: a default index does where these numbers are ids."""
@@ -232,24 +226,24 @@ class ExampleOrder:
 
         A default index is compared with default ones first, and other ids with other ids.
         """
-        alike_first = sorted(
+        known_ids_alike_first = sorted(
             self._known_ids,
-            key=lambda known: (
-                known.is_default_index != ids.is_default_index,
-                known.kind != ids.kind,
+            key=lambda known_ids: (
+                known_ids.is_default_index != ids.is_default_index,
+                known_ids.kind != ids.kind,
             ),
         )
-        for known in alike_first:
-            if np.array_equal(known.values, ids.values):
+        for known_ids in known_ids_alike_first:
+            if np.array_equal(known_ids.values, ids.values):
                 return None
-            rows = _rows_in_order_of(known, ids)
-            if rows is not None:
-                return rows
+            joined_rows = _rows_in_order_of(known_ids, ids)
+            if joined_rows is not None:
+                return joined_rows
         if ids.is_default_index:
             return None
-        for known in alike_first:
-            if not known.is_default_index:
-                raise InputError(_unmatched(known, ids))
+        for known_ids in known_ids_alike_first:
+            if not known_ids.is_default_index:
+                raise InputError(_unmatched(known_ids, ids))
         return None
 
 
@@ -284,13 +278,13 @@ def row_numbers(size: int) -> IntArray:
 
 def row_names(values: object) -> AnyArray | None:
     """Return the index of a pandas object if it names rows: whole numbers or text, each once."""
-    ids = _carried_ids(values, "the rows")
-    if ids is None or ids.kind != "index" or ids.is_default_index:
+    carried_ids = _carried_ids(values, "the rows")
+    if carried_ids is None or carried_ids.kind != "index" or carried_ids.is_default_index:
         return None
-    if not _are_names(ids.values, "iuSUT"):
+    if not _are_names(carried_ids.values, "iuSUT"):
         return None
-    if np.unique(ids.values).size == ids.values.size:
-        return ids.values
+    if np.unique(carried_ids.values).size == carried_ids.values.size:
+        return carried_ids.values
     return None
 
 
@@ -367,29 +361,29 @@ def _stacked(parts: list[Data]) -> Data:
             f"{type(part).__name__} with rows of shape {row_shape}"
             for part, row_shape in zip(parts, row_shapes, strict=True)
         ]
-        listed = " and ".join(types_and_shapes)
-        raise InputError(f"rows must be of one type and shape, got {listed}")
+        types_and_shapes_in_words = " and ".join(types_and_shapes)
+        raise InputError(f"rows must be of one type and shape, got {types_and_shapes_in_words}")
     if all(isinstance(part, list) for part in parts):
         return list(chain(*parts))
     names_of_parts = list(map(column_names, parts))
     if len(set(map(frozenset, names_of_parts))) > 1:
-        listed = " and ".join(map(str, names_of_parts))
-        raise InputError(f"tables must have the same columns, got {listed}")
-    (package,) = packages
-    module = sys.modules[package]
-    if package == "scipy":
+        names_in_words = " and ".join(map(str, names_of_parts))
+        raise InputError(f"tables must have the same columns, got {names_in_words}")
+    (common_package,) = packages
+    module = sys.modules[common_package]
+    if common_package == "scipy":
         return module.sparse.vstack(parts, format="csr")
-    if package == "pyarrow":
+    if common_package == "pyarrow":
         return _stacked_in_arrow(parts, module)
-    if package == "pandas":
+    if common_package == "pandas":
         return module.concat(parts, join="inner")
-    if package != "numpy":
+    if common_package != "numpy":
         return module.concat(parts)
-    arrays = [np.asarray(part) for part in parts]
-    are_text = {array.dtype.kind in "SU" for array in arrays}
+    numpy_arrays = [np.asarray(part) for part in parts]
+    are_text = {array.dtype.kind in "SU" for array in numpy_arrays}
     if len(are_text) > 1:  # 1 and "1" are two values
-        arrays = [array.astype(object) for array in arrays]
-    return np.concatenate(arrays)
+        numpy_arrays = [array.astype(object) for array in numpy_arrays]
+    return np.concatenate(numpy_arrays)
 
 
 def column_names(table: object) -> list[Data]:
@@ -404,8 +398,8 @@ def _stacked_in_arrow(parts: list[Data], arrow: Data) -> Data:
     """Put tables or columns of Arrow below one another."""
     if hasattr(parts[0], "column_names"):
         return arrow.concat_tables([arrow.table(part) for part in parts])
-    chunks = list(chain.from_iterable(getattr(part, "chunks", [part]) for part in parts))
-    return arrow.chunked_array(chunks, type=parts[0].type)
+    chunks_of_parts = list(chain.from_iterable(getattr(part, "chunks", [part]) for part in parts))
+    return arrow.chunked_array(chunks_of_parts, type=parts[0].type)
 
 
 def _carried_ids(values: object, name: str, *, across: bool = False) -> _Ids | None:
@@ -431,10 +425,10 @@ def _pandas_index(values: object, name: str, *, across: bool) -> _Ids | None:
     attribute = "index"
     if across:
         attribute = "columns"
-    index = getattr(values, attribute, None)
-    if index is None:
+    pandas_index = getattr(values, attribute, None)
+    if pandas_index is None:
         return None
-    index_values = whole_numbers(np.asarray(index))
+    index_values = whole_numbers(np.asarray(pandas_index))
     return _Ids(
         values=index_values,
         kind="index",
@@ -508,23 +502,25 @@ def _unmatched(known_ids: _Ids, own_ids: _Ids) -> Message:
     if not missing_ids:
         message = "ids of {known} and of {own} repeat: give each example a different id"
         return Message(message, known=known_ids.label, own=own_ids.label)
-    listed = missing_ids[0]
+    missing_ids_in_words = missing_ids[0]
     if len(missing_ids) > 1:
-        listed = Message("{one} and {other}", one=missing_ids[0], other=missing_ids[1])
-    remark = ""
+        missing_ids_in_words = Message(
+            "{one} and {other}", one=missing_ids[0], other=missing_ids[1]
+        )
+    remark_on_pandas = ""
     if "index" in {known_ids.kind, own_ids.kind}:
-        remark = " (.to_numpy() of a pandas object is read by position)"
+        remark_on_pandas = " (.to_numpy() of a pandas object is read by position)"
     return Message(
         "ids do not match: {listed}; score all examples of the plan, or use the same ids{remark}",
-        listed=listed,
-        remark=remark,
+        listed=missing_ids_in_words,
+        remark=remark_on_pandas,
     )
 
 
 def _missing_ids(listed_ids: _Ids, other_ids: _Ids) -> list[Message]:
     """Say which ids the other rows lack, if they lack any."""
-    is_missing = np.isin(listed_ids.values, other_ids.values, invert=True)
-    missing_ids = listed_ids.values[is_missing]
+    is_not_in_other = np.isin(listed_ids.values, other_ids.values, invert=True)
+    missing_ids = listed_ids.values[is_not_in_other]
     if not missing_ids.size:
         return []
     return [
@@ -540,8 +536,8 @@ def _missing_ids(listed_ids: _Ids, other_ids: _Ids) -> list[Message]:
 
 def _have_same_letters(ids: AnyArray, other_ids: AnyArray) -> bool:
     """Return whether two sets of text are the same once letters are composed alike."""
-    composed_ids = {normalize("NFC", str(id_)) for id_ in ids.tolist()}
-    other_composed_ids = {normalize("NFC", str(id_)) for id_ in other_ids.tolist()}
+    composed_ids = {normalize("NFC", str(example_id)) for example_id in ids.tolist()}
+    other_composed_ids = {normalize("NFC", str(example_id)) for example_id in other_ids.tolist()}
     return composed_ids == other_composed_ids and len(composed_ids) == ids.size
 
 

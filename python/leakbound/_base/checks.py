@@ -69,7 +69,10 @@ def real(
         limit is None or _COMPARISONS[word](number, limit) for word, limit in limits.items()
     )
     if math.isnan(number) or not is_within_limits:
-        raise OptionError(f"{name} must be {_limits_in_words(limits)}, got {number:g}", option=name)
+        raise OptionError(
+            f"{name} must be {_limits_in_words(limits)}, got {number:g}",
+            option=name,
+        )
     return number
 
 
@@ -92,8 +95,8 @@ def integer(value: object, name: str, *, least: int, most: int | None = None) ->
         message = f"at most {_MOST_BITS} bits, got an integer of {number.bit_length()}"
         raise OptionError(f"{name} must have {message}", option=name)
     if number < least or (most is not None and number > most):
-        limits = _limits_in_words({"at least": least, "at most": most})
-        raise OptionError(f"{name} must be {limits}, got {number}", option=name)
+        limits_in_words = _limits_in_words({"at least": least, "at most": most})
+        raise OptionError(f"{name} must be {limits_in_words}, got {number}", option=name)
     return number
 
 
@@ -171,16 +174,17 @@ WHOLE = 2.0**53
 
 def vector(values: ArrayInput, name: str, *, kinds: str = _REAL_KINDS) -> GenericArray:
     """Read `values` as a one-dimensional array of at least one element; a column is one, too."""
-    array = _read_array(values, name=name, kinds=kinds)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.ndim != 1:
+    vector_or_column = _read_array(values, name=name, kinds=kinds)
+    if vector_or_column.ndim == 2 and vector_or_column.shape[1] == 1:
+        vector_or_column = vector_or_column[:, 0]
+    if vector_or_column.ndim != 1:
         raise InputError(
-            f"{name} must be one-dimensional, got shape {array.shape}; pick a column or ravel"
+            f"{name} must be one-dimensional, got shape {vector_or_column.shape}; pick a column or "
+            "ravel"
         )
-    if array.size == 0:
+    if vector_or_column.size == 0:
         raise InputError(f"{name} is empty: at least one value is needed")
-    return array
+    return vector_or_column
 
 
 def whole_numbers(values: GenericArray) -> GenericArray:
@@ -194,8 +198,8 @@ def whole_numbers(values: GenericArray) -> GenericArray:
     if values.dtype.kind != "f" or not (np.abs(values) >= WHOLE).any():
         return values.copy()
     integers_and_floats = values.astype(object)
-    is_whole_number = np.isfinite(values) & (values == np.floor(values))
-    integers_and_floats[is_whole_number] = list(map(int, values[is_whole_number]))
+    is_whole_float = np.isfinite(values) & (values == np.floor(values))
+    integers_and_floats[is_whole_float] = list(map(int, values[is_whole_float]))
     return integers_and_floats
 
 
@@ -204,9 +208,9 @@ def _packed_objects(values: GenericArray) -> GenericArray:
     listed_objects = values.tolist()
     if set(map(type, listed_objects)) not in ({str}, {int}):
         return values.copy()
-    packed_values = np.array(listed_objects)
-    if packed_values.dtype.kind != "f":
-        return packed_values
+    packed_objects = np.array(listed_objects)
+    if packed_objects.dtype.kind != "f":
+        return packed_objects
     # Integers above and below the largest of 63 bits, or of both signs: NumPy made floats of them.
     if min(listed_objects) < 0 or max(listed_objects).bit_length() > _BITS_OF_NUMPY:
         return values.copy()
@@ -222,22 +226,22 @@ def numbers(
     whole: bool = False,
 ) -> GenericArray:
     """Read numbers of any shape and check that all lie within limits, both included."""
-    array: AnyArray = _read_array(values, name=name, kinds=_REAL_KINDS)
+    array_of_numbers: AnyArray = _read_array(values, name=name, kinds=_REAL_KINDS)
     # As float64: a limit beyond the range of float16 would count as infinite.
-    is_valid = (array >= np.float64(least)) & (array <= np.float64(most))
+    is_valid = (array_of_numbers >= np.float64(least)) & (array_of_numbers <= np.float64(most))
     kind_of_number = "a number"
     if whole:
-        is_valid &= array == np.floor(array)
+        is_valid &= array_of_numbers == np.floor(array_of_numbers)
         kind_of_number = "a whole number"
     if is_valid.all():
-        return array
+        return array_of_numbers
     first_invalid = tuple(np.argwhere(~is_valid)[0].tolist())
     place = ""
     if first_invalid:
         place = f" at index {', '.join(map(str, first_invalid))}"
     raise OptionError(
         f"{name} must be {kind_of_number} in [{least:g}, {most:g}], got "
-        f"{array[first_invalid]:g}{place}",
+        f"{array_of_numbers[first_invalid]:g}{place}",
         option=name,
     )
 
@@ -361,13 +365,17 @@ def _membership_in_words(values: AnyArray) -> BoolArray:
     )
 
 
-def _refuse_row_numbers(values: AnyArray, examples: int) -> None:
+def _refuse_row_numbers(member_values: AnyArray, examples: int) -> None:
     """Refuse values that are the numbers of some rows, and no membership."""
-    may_be_rows = values.dtype.kind in "iu" and values.min() >= 0 and 1 < values.max() < examples
-    if may_be_rows and np.unique(values).size == values.size:
+    may_be_rows = (
+        member_values.dtype.kind in "iu"
+        and member_values.min() >= 0
+        and 1 < member_values.max() < examples
+    )
+    if may_be_rows and np.unique(member_values).size == member_values.size:
         raise InputError(
-            f"member has {values.size} values and there are {examples} scores; if these are the "
-            f"rows of the members, pass numpy.isin(numpy.arange({examples}), member)"
+            f"member has {member_values.size} values and there are {examples} scores; if these are "
+            f"the rows of the members, pass numpy.isin(numpy.arange({examples}), member)"
         )
 
 
@@ -433,9 +441,9 @@ def check_ids(ids: ArrayInput, member: BoolArray) -> None:
 def _has_repetition(values: AnyArray) -> bool:
     """Return whether a value occurs twice, in the memory of one sorted copy; NaN is one value."""
     sorted_values = np.sort(values)
-    equals_next = sorted_values[1:] == sorted_values[:-1]
-    last_are_nan = sorted_values[-2:] != sorted_values[-2:]  # NaN is last, and equals nothing
-    return bool(equals_next.any() or (last_are_nan.size > 1 and last_are_nan.all()))
+    equals_next_value = sorted_values[1:] == sorted_values[:-1]
+    is_nan_among_last = sorted_values[-2:] != sorted_values[-2:]  # NaN is last, and equals nothing
+    return bool(equals_next_value.any() or (is_nan_among_last.size > 1 and is_nan_among_last.all()))
 
 
 def check_length(values: GenericArray, examples: int, name: str) -> None:

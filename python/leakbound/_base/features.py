@@ -15,13 +15,12 @@ from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_features, shown
 from leakbound._base.formatting import listed_first
 from leakbound._base.messages import Message
-from leakbound._base.reading import array_of
+from leakbound._base.reading import are_records, array_of
 from leakbound._base.tables import (
     NAMES,
     Column,
     ColumnKind,
     Writing,
-    are_records,
     kinds_of,
     read_columns,
 )

@@ -55,6 +55,13 @@ def is_list(values: object) -> bool:
     return isinstance(values, Iterable)
 
 
+def are_records(table: Data) -> bool:
+    """Return whether a table is a list of records, each a mapping from names to values."""
+    if not isinstance(table, list | tuple) or not table:
+        return False
+    return all(isinstance(record, Mapping) for record in table)
+
+
 def array_of(values: Data, name: str, *, exact: bool = False) -> AnyArray:
     """Read values as an array of any type and shape.
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.checks import WHOLE, shown
-from leakbound._base.reading import readable
+from leakbound._base.reading import are_records, readable
 from leakbound._base.types import AnyArray, BoolArray, Data, InWords, Named, Strings, TextArray
 from leakbound.errors import InputError
 
@@ -155,27 +155,28 @@ def read_columns(
     table: TableInput, name: str, writing: Writing = _PLAIN_WRITING
 ) -> dict[str, Column]:
     """Read a table of any form; InputError says which value of which column cannot be used."""
-    columns = dict[str, Column]()
+    columns_by_name = dict[str, Column]()
     for label, stored_column in _stored_columns(table, name).items():
-        columns[label] = _read_column(stored_column, label, table=name, writing=writing)
-    lengths_of_columns = {column.missing.size for column in columns.values()}
-    if not columns or 0 in lengths_of_columns:
+        columns_by_name[label] = _read_column(stored_column, label, table=name, writing=writing)
+    lengths_of_columns = {column.missing.size for column in columns_by_name.values()}
+    if not columns_by_name or 0 in lengths_of_columns:
         raise InputError(f"{name} must be a table with at least one row and one column")
     if len(lengths_of_columns) > 1:
         listed_lengths = ", ".join(
-            f"{label!r} has {column.missing.size:,} values" for label, column in columns.items()
+            f"{label!r} has {column.missing.size:,} values"
+            for label, column in columns_by_name.items()
         )
         raise InputError(f"the columns of {name} differ in length: {listed_lengths}")
-    return columns
+    return columns_by_name
 
 
 def named(names: Iterable[str]) -> str:
     """Return some names as a message lists them."""
-    quoted_names = list(map(repr, names))
-    listed_names = ", ".join(quoted_names[:_LISTED_NAMES])
-    if len(quoted_names) > _LISTED_NAMES:
-        return f"{listed_names} and {len(quoted_names) - _LISTED_NAMES} more"
-    return listed_names
+    quoted_column_names = list(map(repr, names))
+    first_column_names = ", ".join(quoted_column_names[:_LISTED_NAMES])
+    if len(quoted_column_names) > _LISTED_NAMES:
+        return f"{first_column_names} and {len(quoted_column_names) - _LISTED_NAMES} more"
+    return first_column_names
 
 
 def kinds_of(columns: Mapping[str, ColumnKind]) -> str:
@@ -197,8 +198,10 @@ def _stored_columns(table: Data, table_name: str) -> Named:
         _check_names([*table], table_name)
         return dict(zip(map(str, table), table.values(), strict=True))
     if are_records(table):
-        names = dict.fromkeys(chain.from_iterable(table))
-        columns_of_records = {name: [record.get(name) for record in table] for name in names}
+        names_in_records = dict.fromkeys(chain.from_iterable(table))
+        columns_of_records = {
+            name: [record.get(name) for record in table] for name in names_in_records
+        }
         return _stored_columns(columns_of_records, table_name)
     if hasattr(table, "toarray"):  # sparse
         table = table.toarray()
@@ -207,26 +210,22 @@ def _stored_columns(table: Data, table_name: str) -> Named:
         if columns_of_frame is not None:
             return columns_of_frame
     try:
-        array = readable(table)
-        if not _is_masked(array):
-            array = np.asarray(array)
+        two_dimensional_array = readable(table)
+        if not _is_masked(two_dimensional_array):
+            two_dimensional_array = np.asarray(two_dimensional_array)
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"{table_name} cannot be read as a table: {error}") from error
-    if array.dtype.names:
-        return {label: array[label] for label in array.dtype.names}
-    if array.ndim != 2:
+    if two_dimensional_array.dtype.names:
+        return {
+            field_name: two_dimensional_array[field_name]
+            for field_name in two_dimensional_array.dtype.names
+        }
+    if two_dimensional_array.ndim != 2:
         raise InputError(
             f"{table_name} must be a data frame, a mapping from names to columns, or an array with "
-            f"a row for each record, got shape {array.shape}"
+            f"a row for each record, got shape {two_dimensional_array.shape}"
         )
-    return {str(number): column for number, column in enumerate(array.T)}
-
-
-def are_records(table: Data) -> bool:
-    """Return whether a table is a list of records, each a mapping from names to values."""
-    if not isinstance(table, list | tuple) or not table:
-        return False
-    return all(isinstance(record, Mapping) for record in table)
+    return {str(number): column for number, column in enumerate(two_dimensional_array.T)}
 
 
 def _columns_of_frame(table: Data, table_name: str) -> Named | None:
@@ -238,21 +237,21 @@ def _columns_of_frame(table: Data, table_name: str) -> Named | None:
     import narwhals as nw
 
     try:
-        frame: Data = nw.from_native(table, pass_through=True, allow_series=True)
+        narwhals_frame: Data = nw.from_native(table, pass_through=True, allow_series=True)
         has_arrow_methods = any(hasattr(table, method) for method in _ARROW_METHODS)
-        if frame is table and has_arrow_methods:
+        if narwhals_frame is table and has_arrow_methods:
             import pyarrow as pa
 
-            frame = nw.from_native(pa.table(table))
-        if isinstance(frame, nw.LazyFrame):
-            frame = frame.collect()
+            narwhals_frame = nw.from_native(pa.table(table))
+        if isinstance(narwhals_frame, nw.LazyFrame):
+            narwhals_frame = narwhals_frame.collect()
     except Exception as error:  # of any library, where a query fails or names occur twice
         raise InputError(f"{table_name} cannot be read as a table: {error}") from error
-    if isinstance(frame, nw.Series):
-        return {str(frame.name or 0): frame}
-    if not isinstance(frame, nw.DataFrame):
+    if isinstance(narwhals_frame, nw.Series):
+        return {str(narwhals_frame.name or 0): narwhals_frame}
+    if not isinstance(narwhals_frame, nw.DataFrame):
         return None
-    return dict(zip(map(str, frame.columns), frame.iter_columns(), strict=True))
+    return dict(zip(map(str, narwhals_frame.columns), narwhals_frame.iter_columns(), strict=True))
 
 
 def _check_names(labels: Sequence[object], table_name: str) -> None:
@@ -338,9 +337,9 @@ def _values_and_missing(stored_column: Data, column_name: str) -> tuple[AnyArray
         return stored_column.data, np.ma.getmaskarray(stored_column).copy(), False
     if isinstance(stored_column, np.ndarray):
         return stored_column, np.zeros(stored_column.shape, dtype=np.bool_), False
-    series = _narwhals_series(stored_column)
-    if series is not None:
-        return _values_of_series(series, column_name)
+    narwhals_series = _narwhals_series(stored_column)
+    if narwhals_series is not None:
+        return _values_of_series(narwhals_series, column_name)
     is_single = isinstance(stored_column, str | bytes | Mapping)
     if is_single or not hasattr(stored_column, "__iter__"):
         raise InputError(
@@ -349,10 +348,10 @@ def _values_and_missing(stored_column: Data, column_name: str) -> tuple[AnyArray
     try:
         if not hasattr(stored_column, "__array__"):
             stored_column = objects(stored_column)
-        values = np.asarray(readable(stored_column))
+        array_of_values = np.asarray(readable(stored_column))
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"{column_name} cannot be read as a list of values: {error}") from error
-    return values, np.zeros(values.shape, dtype=np.bool_), False
+    return array_of_values, np.zeros(array_of_values.shape, dtype=np.bool_), False
 
 
 def _narwhals_series(stored_column: Data) -> Data:
@@ -377,7 +376,7 @@ def _narwhals_series(stored_column: Data) -> Data:
 def _values_of_series(series: Data, column_name: str) -> tuple[AnyArray, BoolArray, bool]:
     """Return the same of a series, with integers as they are: NumPy makes doubles of some."""
     series_type = series.dtype
-    missing = np.asarray(series.is_null().to_numpy(), dtype=np.bool_)
+    is_missing = np.asarray(series.is_null().to_numpy(), dtype=np.bool_)
     if series_type.is_nested():
         raise InputError(
             f"{column_name} holds {series_type}: give each of its parts a column, or leave it out "
@@ -386,16 +385,16 @@ def _values_of_series(series: Data, column_name: str) -> tuple[AnyArray, BoolArr
     type_name = str(series_type)
     has_128_bits = "128" in type_name
     if has_128_bits or series_type.is_decimal() or type_name in {"Categorical", "Enum"}:
-        return objects(series.to_list()), missing, False
+        return objects(series.to_list()), is_missing, False
     fillings: dict[str, object] = {"Boolean": False, "String": ""}
     if series_type.is_integer():
         fillings[type_name] = 0
-    if type_name in fillings and missing.any():
+    if type_name in fillings and is_missing.any():
         series = series.fill_null(fillings[type_name])
     if type_name == "String":
-        return np.array(series.to_list(), dtype=np.str_), missing, False
+        return np.array(series.to_list(), dtype=np.str_), is_missing, False
     has_time_zone = getattr(series_type, "time_zone", None) is not None
-    return np.asarray(series.to_numpy()), missing, has_time_zone
+    return np.asarray(series.to_numpy()), is_missing, has_time_zone
 
 
 def objects(values: Iterable[object]) -> NDArray[np.object_]:
@@ -451,9 +450,9 @@ def _column_of_floats(
 ) -> Column:
     """Read floats; NaN is missing."""
     with np.errstate(over="ignore"):
-        doubles = values.astype(np.float64)
-    missing = missing | np.isnan(doubles)
-    infinite_rows = np.flatnonzero(np.isinf(doubles) & ~missing)
+        double_values = values.astype(np.float64)
+    missing = missing | np.isnan(double_values)
+    infinite_rows = np.flatnonzero(np.isinf(double_values) & ~missing)
     if infinite_rows.size:
         raise InputError(
             f"{column_name} is infinite in {infinite_rows.size:,} rows, the first being row "
@@ -462,7 +461,7 @@ def _column_of_floats(
     if precision.itemsize > DOUBLE.itemsize:
         precision = DOUBLE
     return Column(
-        values=np.where(missing, 0.0, doubles),
+        values=np.where(missing, 0.0, double_values),
         missing=missing,
         kind="number",
         precision=precision,
@@ -472,25 +471,25 @@ def _column_of_floats(
 def _column_of_objects(values: AnyArray, missing: BoolArray, column_name: str) -> Column:
     """Read Python objects: all numbers, all dates, or else words."""
     missing = missing | np.fromiter(map(_is_missing, values), dtype=np.bool_)
-    known_values = values[~missing]
-    value_of_type = {type(value): value for value in known_values[::-1]}
-    for value in value_of_type.values():
+    known_objects = values[~missing]
+    first_value_of_type = {type(value): value for value in known_objects[::-1]}
+    for value in first_value_of_type.values():
         _check_value(value, column_name)
-    types = set(value_of_type)
-    if _are_all(types, bool | np.bool_):
-        words = np.where(missing, "", values)
-        return Column(values=words.astype(np.str_), missing=missing, kind="flag")
-    if _are_all(types, dt.timedelta | np.timedelta64):
-        durations = np.full(values.size, np.timedelta64("NaT", "us"))
-        durations[~missing] = known_values.astype("timedelta64[us]")
-        return _column_of_array(durations, missing, column_name)
-    if _are_all(types, Real | np.number | Decimal):
-        return _column_of_reals(values, missing, types, column_name)
-    if _are_all(types, dt.date | np.datetime64):
+    types_of_values = set(first_value_of_type)
+    if _are_all(types_of_values, bool | np.bool_):
+        words_of_objects = np.where(missing, "", values)
+        return Column(values=words_of_objects.astype(np.str_), missing=missing, kind="flag")
+    if _are_all(types_of_values, dt.timedelta | np.timedelta64):
+        durations_or_nat = np.full(values.size, np.timedelta64("NaT", "us"))
+        durations_or_nat[~missing] = known_objects.astype("timedelta64[us]")
+        return _column_of_array(durations_or_nat, missing, column_name)
+    if _are_all(types_of_values, Real | np.number | Decimal):
+        return _column_of_reals(values, missing, types_of_values, column_name)
+    if _are_all(types_of_values, dt.date | np.datetime64):
         return _column_of_dates(values, missing, column_name)
-    words = np.full(values.size, "", dtype=object)
-    words[~missing] = list(map(_in_one_spelling, known_values))
-    return _column_of_text(words.astype(np.str_), missing)
+    words_of_objects = np.full(values.size, "", dtype=object)
+    words_of_objects[~missing] = list(map(_in_one_spelling, known_objects))
+    return _column_of_text(words_of_objects.astype(np.str_), missing)
 
 
 def _are_all(types: set[type], allowed: Any) -> bool:
@@ -505,7 +504,10 @@ def _check_value(value: object, column_name: str) -> None:
     is_nested = is_array or isinstance(value, (*_NESTED_TYPES, np.void))
     is_complex = isinstance(value, Complex) and not isinstance(value, Real)
     # An address in memory is no value.
-    own_methods = {value_type.__str__, value_type.__repr__} - {object.__str__, object.__repr__}
+    own_methods = {value_type.__str__, value_type.__repr__} - {
+        object.__str__,
+        object.__repr__,
+    }
     if is_nested or is_complex or not own_methods:
         raise InputError(
             f"{column_name} holds {value_type.__name__} values such as {shown(value)}, which are "
@@ -518,22 +520,24 @@ def _column_of_reals(
     values: AnyArray, missing: BoolArray, types: set[type], column_name: str
 ) -> Column:
     """Read numbers of any types: whole ones beyond 2^53 as they are."""
-    known_or_zero = np.where(missing, 0, values)
-    doubles = np.array([_as_double(value) for value in known_or_zero], dtype=np.float64)
-    float_types = [np.dtype(one_type) for one_type in types if issubclass(one_type, np.floating)]
+    number_or_zero = np.where(missing, 0, values)
+    double_values = np.array([_as_double(value) for value in number_or_zero], dtype=np.float64)
+    numpy_float_types = [
+        np.dtype(one_type) for one_type in types if issubclass(one_type, np.floating)
+    ]
     column = _column_of_floats(
-        np.where(missing, np.nan, doubles),
+        np.where(missing, np.nan, double_values),
         missing,
         column_name,
-        precision=min(float_types, key=attrgetter("itemsize"), default=DOUBLE),
+        precision=min(numpy_float_types, key=attrgetter("itemsize"), default=DOUBLE),
     )
     whole_types = (Integral, Decimal, np.longdouble)
     may_be_inexact = any(issubclass(one_type, whole_types) for one_type in types)
     largest_number = np.abs(column.values).max(initial=0)
     if not may_be_inexact or largest_number < WHOLE:
         return column
-    known_or_zero = np.where(column.missing, 0, values)
-    return replace(column, values=objects(map(exact_number, known_or_zero)))
+    number_or_zero = np.where(column.missing, 0, values)
+    return replace(column, values=objects(map(exact_number, number_or_zero)))
 
 
 def _column_of_dates(values: AnyArray, missing: BoolArray, column_name: str) -> Column:
@@ -578,10 +582,10 @@ def exact_number(value: Data) -> int | float:
 def _in_one_spelling(value: object) -> str:
     """Return a value as text, the same for equal numbers of any type."""
     if isinstance(value, float | np.floating):
-        double = float(value)
-        if double.is_integer():
+        double_value = float(value)
+        if double_value.is_integer():
             return f"{value + 0.0:.0f}"
-        return repr(double)
+        return repr(double_value)
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape")
     return str(value)

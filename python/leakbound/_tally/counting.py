@@ -48,26 +48,26 @@ def check_bits(bits: object) -> int:
 
 def counts_of_scores(scores: AnyArray, member: BoolArray, bits: int) -> Counts:
     """Count rows by key."""
-    return counted_pieces([(scores, member)], bits)
+    return counted_pieces([(scores, member)], bits=bits)
 
 
 def counted_pieces(pieces: Iterable[tuple[AnyArray, BoolArray]], bits: int) -> Counts:
     """Count pieces of scores and membership by key; messages number rows from the first piece."""
-    key_counts = KeyCounts(bits)
-    first_row = 0
+    counts_of_keys = KeyCounts(bits)
+    first_row_of_piece = 0
     for scores, member in pieces:
         readable_scores = scores
         if scores.dtype not in _READABLE_TYPES:
             with np.errstate(over="ignore"):
                 readable_scores = scores.astype(np.float32)
-        nan_row = key_counts.add(readable_scores, member)
-        if nan_row is not None:
+        nan_row_in_piece = counts_of_keys.add(readable_scores, member)
+        if nan_row_in_piece is not None:
             raise InputError(
-                f"scores must not be NaN, but that at row {first_row + nan_row} is; drop or repair "
-                "this example"
+                f"scores must not be NaN, but that at row {first_row_of_piece + nan_row_in_piece} "
+                "is; drop or repair this example"
             )
-        first_row += scores.size
-    return key_counts.counts()
+        first_row_of_piece += scores.size
+    return counts_of_keys.counts()
 
 
 def sums_of_counts(parts: Iterable[Counts]) -> Counts:
@@ -75,13 +75,13 @@ def sums_of_counts(parts: Iterable[Counts]) -> Counts:
     held_counts: list[Counts] = []
     for counts_of_part in parts:
         held_counts.append(counts_of_part)
-        number_of_held_keys = sum(keys.size for keys, _, _ in held_counts)
-        first_keys, _, _ = held_counts[0]
-        if number_of_held_keys > max(_MOST_HELD_KEYS, 4 * first_keys.size):
+        keys_of_held_counts = [keys.size for keys, _, _ in held_counts]
+        most_held_keys = max(_MOST_HELD_KEYS, 4 * keys_of_held_counts[0])
+        if sum(keys_of_held_counts) > most_held_keys:
             held_counts = [_merged_counts(held_counts)]
-    if held_counts:
-        return _merged_counts(held_counts)
-    return (_NO_COUNTS, _NO_COUNTS, _NO_COUNTS)
+    if not held_counts:
+        return (_NO_COUNTS, _NO_COUNTS, _NO_COUNTS)
+    return _merged_counts(held_counts)
 
 
 def lowest_scores(keys: IntArray, bits: int) -> FloatArray:
@@ -130,13 +130,12 @@ def scores_and_membership(batch: "Records", score: str, member: str) -> tuple[An
     """Return scores and membership of Arrow records."""
     scores, membership = arrow_columns(batch, (score, member))
     if membership.dtype.kind not in "biuf":
-        arrow_type = batch.column(member).type
         raise InputTypeError(
-            f"column {member!r} must hold booleans, 0 and 1, or -1 and +1, got {arrow_type}"
+            f"column {member!r} must hold booleans, 0 and 1, or -1 and +1, got "
+            f"{batch.column(member).type}"
         )
     if scores.dtype.kind not in "iuf":
-        arrow_type = batch.column(score).type
-        raise InputTypeError(f"column {score!r} must hold numbers, got {arrow_type}")
+        raise InputTypeError(f"column {score!r} must hold numbers, got {batch.column(score).type}")
     try:
         return scores, booleans(membership, name="member")
     except InputError as error:
@@ -152,72 +151,74 @@ def arrow(what: str) -> Any:
 
 def arrow_columns(batch: object, names: Sequence[str]) -> list[AnyArray]:
     """Return columns of Arrow records as arrays; InputTypeError where one is missing or null."""
-    columns = list[AnyArray]()
-    for name in names:
-        column = arrow_column(batch, name=name)
-        columns.append(column.to_numpy(zero_copy_only=False))
-    return columns
+    arrays_of_columns = list[AnyArray]()
+    for column_name in names:
+        column_of_records = arrow_column(batch, name=column_name)
+        arrays_of_columns.append(column_of_records.to_numpy(zero_copy_only=False))
+    return arrays_of_columns
 
 
 def arrow_column(batch: object, name: str, first: int = 0) -> "pa.Array":
     """Return a column of Arrow records; InputTypeError where it is missing or null."""
-    pa = arrow("reading Arrow records")
-    if not isinstance(batch, pa.RecordBatch | pa.Table):
+    pyarrow = arrow("reading Arrow records")
+    if not isinstance(batch, pyarrow.RecordBatch | pyarrow.Table):
         raise InputTypeError(f"records must be a pyarrow.RecordBatch, got {type(batch).__name__}")
     # Counted, which takes any name, also one that UTF-8 cannot encode.
-    if batch.schema.names.count(name) != 1:
-        listed_names = ", ".join(map(repr, batch.schema.names))
+    column_names: list[str] = batch.schema.names
+    if column_names.count(name) != 1:
+        listed_names = ", ".join(map(repr, column_names))
         raise InputTypeError(
             f"there must be exactly one column {name!r}; the columns are {listed_names}"
         )
-    column = batch.column(name)
-    if isinstance(batch, pa.Table):
-        column = column.combine_chunks()
-    if column.null_count:
-        first_null_row = first + column.is_null().index(True).as_py()
+    named_column = batch.column(name)
+    if isinstance(batch, pyarrow.Table):
+        named_column = named_column.combine_chunks()
+    if named_column.null_count:
+        first_null_row = first + named_column.is_null().index(True).as_py()
         raise InputTypeError(
             f"column {name!r} is null at row {first_null_row}: every example needs a value"
         )
-    if pa.types.is_decimal(column.type):
-        return column.cast("float64")
-    return column
+    if pyarrow.types.is_decimal(named_column.type):
+        return named_column.cast("float64")
+    return named_column
 
 
 def records_of_counts(counts: Counts, names: Sequence[str], like: object = None) -> "Records":
     """Return counts as a pyarrow.RecordBatch with columns of these names, for a Table a Table."""
-    pa = arrow("a tally in Arrow's form")
-    record_type = pa.RecordBatch
-    if isinstance(like, pa.Table):
-        record_type = pa.Table
-    arrow_arrays = [pa.array(column, type=pa.int64()) for column in counts]
-    return record_type.from_arrays(arrow_arrays, names=list(names))
+    pyarrow = arrow("a tally in Arrow's form")
+    type_of_records = pyarrow.RecordBatch
+    if isinstance(like, pyarrow.Table):
+        type_of_records = pyarrow.Table
+    keys_and_counts = [pyarrow.array(column, type=pyarrow.int64()) for column in counts]
+    return type_of_records.from_arrays(keys_and_counts, names=list(names))
 
 
 def _merged_counts(parts: Sequence[Counts]) -> Counts:
     """Return the sums of counts at each key, in increasing order, none of them 0."""
-    if len(parts) == 1 and _is_merged(parts[0]):
+    if len(parts) == 1 and are_merged(parts[0]):
         return parts[0]
     keys_of_parts, examples_of_parts, members_of_parts = map(
         np.concatenate, zip(*parts, strict=True)
     )
     _check_number_of_examples(examples_of_parts)
-    distinct_keys, place_of_key = np.unique(keys_of_parts, return_inverse=True)
-    examples_at_key = np.zeros(distinct_keys.size, dtype=np.int64)
-    members_at_key = np.zeros(distinct_keys.size, dtype=np.int64)
-    np.add.at(examples_at_key, place_of_key, examples_of_parts)
-    np.add.at(members_at_key, place_of_key, members_of_parts)
-    has_examples = examples_at_key > 0
+    distinct_keys, place_of_each_key = np.unique(keys_of_parts, return_inverse=True)
+    examples_at_keys = np.zeros(distinct_keys.size, dtype=np.int64)
+    members_at_keys = np.zeros(distinct_keys.size, dtype=np.int64)
+    np.add.at(examples_at_keys, place_of_each_key, examples_of_parts)
+    np.add.at(members_at_keys, place_of_each_key, members_of_parts)
+    has_examples = examples_at_keys > 0
     return (
         distinct_keys[has_examples],
-        examples_at_key[has_examples],
-        members_at_key[has_examples],
+        examples_at_keys[has_examples],
+        members_at_keys[has_examples],
     )
 
 
-def _is_merged(counts: Counts) -> bool:
+def are_merged(counts: Counts) -> bool:
     """Return whether keys increase and have examples, as every piece does, but not all tallies."""
-    keys, examples_at, _ = counts
-    return bool((np.diff(keys) > 0).all() and examples_at.all())
+    keys, examples_at_keys, _ = counts
+    keys_increase = np.all(np.diff(keys) > 0)
+    return bool(keys_increase and examples_at_keys.all())
 
 
 def _check_number_of_examples(examples_at: IntArray) -> None:

@@ -50,16 +50,15 @@ class AnyTally(ABC):
     keys: IntArray
 
     def __post_init__(self) -> None:
-        for name, values in self.named_counts.items():
-            whole_numbers = counting.whole_numbers_of(values, name)
-            check_length(whole_numbers, examples=len(self.keys), name=name)
+        for attribute, keys_or_counts in self.named_counts.items():
+            whole_numbers = counting.whole_numbers_of(keys_or_counts, name=attribute)
+            check_length(whole_numbers, examples=len(self.keys), name=attribute)
             whole_numbers.flags.writeable = False
-            object.__setattr__(self, name, whole_numbers)
-        keys, first_counts, _ = self._counts
-        if not keys.size:
+            object.__setattr__(self, attribute, whole_numbers)
+        if not self.keys.size:
             raise InputError("there are no examples to count: give at least one")
         self._check()
-        if (np.diff(keys) <= 0).any() or not first_counts.all():
+        if not counting.are_merged(self._counts):
             raise InputError(
                 "keys must be increasing, each with an example: sort them and add up equal keys"
             )
@@ -138,16 +137,18 @@ class AnyTally(ABC):
 
     def to_arrow(self) -> "pa.RecordBatch":
         """Return a pyarrow.RecordBatch of the counts, with all else as metadata."""
-        described = {"version": _VERSION, "kind": self._kind, **self._described}
-        columns = counting.records_of_counts(self._counts, names=self._columns)
-        return columns.replace_schema_metadata({METADATA: json.dumps(described)})
+        described_with_version = {"version": _VERSION, "kind": self._kind, **self._described}
+        records_of_counts = counting.records_of_counts(self._counts, names=self._columns)
+        return records_of_counts.replace_schema_metadata(
+            {METADATA: json.dumps(described_with_version)}
+        )
 
     def to_parquet(self, path: PathInput) -> None:
         """Write what `to_arrow` returns to a parquet file."""
-        pa = counting.arrow("writing a tally")
+        pyarrow = counting.arrow("writing a tally")
         with replacing(path) as file:
-            table = pa.Table.from_batches([self.to_arrow()])
-            pa.parquet.write_table(table, file)
+            table_of_counts = pyarrow.Table.from_batches([self.to_arrow()])
+            pyarrow.parquet.write_table(table_of_counts, file)
 
     @classmethod
     def from_parquet(cls, path: PathInput) -> Self:
@@ -156,36 +157,32 @@ class AnyTally(ABC):
         It is read in batches, and FormatError is raised where they have more than a gigabyte and
         more than 100 times the bytes of the file.
         """
-        pa = counting.arrow("reading a tally")
+        pyarrow = counting.arrow("reading a tally")
         try:
             schema, batches = parquet_batches(path)
-        except pa.ArrowException as error:
-            raise InputError(f"{path} is not a tally: {error}") from error
-        metadata = schema.metadata or {}
-        if METADATA not in metadata:
-            raise InputError(
-                f"{path} is not a tally, because its metadata do not say so: if it holds scores, "
-                f"count them by {cls.__name__}.of"
-            )
-        try:
-            reader = pa.RecordBatchReader.from_batches(schema, batches)
-            return cls.from_arrow(reader)
-        except pa.ArrowException as error:
+            if METADATA not in (schema.metadata or {}):
+                raise InputError(
+                    f"{path} is not a tally, because its metadata do not say so: if it holds "
+                    f"scores, count them by {cls.__name__}.of"
+                )
+            batch_reader = pyarrow.RecordBatchReader.from_batches(schema, batches)
+            return cls.from_arrow(batch_reader)
+        except pyarrow.ArrowException as error:
             raise InputError(f"{path} is not a tally: {error}") from error
 
     @classmethod
     def _streamed(cls, data: object) -> tuple[Named | None, Iterator[counting.Counts]]:
         """Return what metadata describe, if there are any, and the counts of each batch."""
-        pa = counting.arrow("reading a tally")
-        if isinstance(data, pa.RecordBatch):
-            data = pa.Table.from_batches([data])
+        pyarrow = counting.arrow("reading a tally")
+        if isinstance(data, pyarrow.RecordBatch):
+            data = pyarrow.Table.from_batches([data])
         if not hasattr(data, "__arrow_c_stream__"):
             raise InputTypeError(
                 f"data must be Arrow data, such as a pyarrow.Table, got {type(data).__name__}"
             )
         batch_reader: Any = data
-        if not isinstance(data, pa.RecordBatchReader):
-            batch_reader = pa.RecordBatchReader.from_stream(data)
+        if not isinstance(data, pyarrow.RecordBatchReader):
+            batch_reader = pyarrow.RecordBatchReader.from_stream(data)
 
         def counts_of_batches() -> Iterator[counting.Counts]:
             for batch in batch_reader:
@@ -254,7 +251,8 @@ class Tally(AnyTally):
         object.__setattr__(self, "bits", counting.check_bits(self.bits))
         super().__post_init__()
         if not self.shards:
-            object.__setattr__(self, "shards", frozenset({self.digest}))
+            digest_of_own_counts = frozenset({self.digest})
+            object.__setattr__(self, "shards", digest_of_own_counts)
 
     def _check(self) -> None:
         counting.check_counts(*self._counts, self.bits)
@@ -264,15 +262,15 @@ class Tally(AnyTally):
         cls, scores: ArrayInput, member: ArrayInput | HasMember, *, bits: int = counting.TALLY_BITS
     ) -> "Tally":
         """Count scores that are in memory: scores and membership as for `audit`, shape (m,)."""
-        bits = counting.check_bits(bits)
+        bits_of_keys = counting.check_bits(bits)
         order = ExampleOrder()
-        values = vector(order.scores(scores, "scores"), name="scores")
-        is_member = order.member(member, values.size)
-        ids = order.told_ids
-        if ids is not None:
-            check_ids(ids, is_member)
-        counts = counting.counts_of_scores(values, member=is_member, bits=bits)
-        return cls(*counts, bits)
+        placed_scores = vector(order.scores(scores, "scores"), name="scores")
+        is_member = order.member(member, placed_scores.size)
+        example_ids = order.told_ids
+        if example_ids is not None:
+            check_ids(example_ids, is_member)
+        counts = counting.counts_of_scores(placed_scores, member=is_member, bits=bits_of_keys)
+        return cls(*counts, bits_of_keys)
 
     @classmethod
     def sum(cls, tallies: Iterable["Tally"]) -> "Tally":
@@ -378,8 +376,9 @@ class Tally(AnyTally):
         bits : int
             As for `Tally`.
         """
+        bits_of_keys = counting.check_bits(bits)
         scores, is_member = counting.scores_and_membership(records, score=score, member=member)
-        counts = counting.counts_of_scores(scores, member=is_member, bits=counting.check_bits(bits))
+        counts = counting.counts_of_scores(scores, member=is_member, bits=bits_of_keys)
         return counting.records_of_counts(counts, names=counting.COLUMNS, like=records)
 
     @classmethod
@@ -415,33 +414,35 @@ class Tally(AnyTally):
 
 def by_attack(scores: object, kind: type[T]) -> dict[str, T] | None:
     """Return tallies of one attack, named "", or of several; None if scores are listed."""
+    scores_by_attack: object = scores
     if isinstance(scores, AnyTally):
-        return _tallies_of_kind({"": scores}, kind)
-    if isinstance(scores, Mapping) and scores:
-        return _tallies_of_kind(scores, kind)
-    return None
-
-
-def _tallies_of_kind(scores: Mapping[str, object], kind: type[T]) -> dict[str, T] | None:
-    """Return tallies of the same examples by name; None if some are none."""
-    tallies = dict[str, T]()
-    for attack_name, attack_scores in scores.items():
+        scores_by_attack = {"": scores}
+    if not isinstance(scores_by_attack, Mapping) or not scores_by_attack:
+        return None
+    tallies_by_attack = dict[str, T]()
+    for attack_name, attack_scores in scores_by_attack.items():
         if isinstance(attack_scores, kind):
-            tallies[attack_name] = attack_scores
+            tallies_by_attack[attack_name] = attack_scores
         elif isinstance(attack_scores, AnyTally):
             raise OptionError(attack_scores.refusal)
-    if len(tallies) < len(scores):
+    if len(tallies_by_attack) < len(scores_by_attack):
         return None
-    first_name = next(iter(tallies))
-    for quantity, first_value in tallies[first_name].audited.items():
-        for attack_name, tally in tallies.items():
+    _check_same_examples(tallies_by_attack)
+    return tallies_by_attack
+
+
+def _check_same_examples(tallies_by_attack: Mapping[str, AnyTally]) -> None:
+    """Check that the tallies of all attacks are of the same examples."""
+    first_attack = next(iter(tallies_by_attack))
+    for quantity, first_value in tallies_by_attack[first_attack].audited.items():
+        for attack_name, tally in tallies_by_attack.items():
             other_value = tally.audited[quantity]
             if first_value != other_value:
                 raise InputError(
-                    f"{quantity} is {first_value} in the tally of {first_name!r} and {other_value} "
-                    f"in that of {attack_name!r}: all attacks must score the same examples"
+                    f"{quantity} is {first_value} in the tally of {first_attack!r} and "
+                    f"{other_value} in that of {attack_name!r}: all attacks must score the same "
+                    "examples"
                 )
-    return tallies
 
 
 def recorded(
@@ -478,13 +479,13 @@ def _described_by(metadata: dict[bytes, bytes] | None, kind: str) -> Named | Non
         return None
     with reading():
         described: Named = dict(json.loads(metadata[METADATA]))
-        version = described.pop("version")
-        if version != _VERSION:
+        stored_version = described.pop("version")
+        if stored_version != _VERSION:
             raise InputError(
-                f"schema version {version}; this version of leakbound reads {_VERSION}"
+                f"schema version {stored_version}; this version of leakbound reads {_VERSION}"
             )
-        described_kind = _KINDS[described.pop("kind")]
-    if described_kind != _KINDS[kind]:
+        stored_kind = _KINDS[described.pop("kind")]
+    if stored_kind != _KINDS[kind]:
         message = "these are the counts of {found}, and not of {wanted}"
-        raise InputError(Message(message, found=described_kind, wanted=_KINDS[kind]))
+        raise InputError(Message(message, found=stored_kind, wanted=_KINDS[kind]))
     return described
