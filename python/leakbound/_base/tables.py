@@ -48,7 +48,6 @@ ColumnKind: TypeAlias = Literal["number", "date", "zoned", "flag", "text", "word
 """What a column holds; of "text" it is not settled yet."""
 
 DOUBLE = np.dtype(np.float64)
-_CATEGORICAL_TYPES = ("categor", "enum")  # how types of categories are called
 _NESTED_TYPES = (list, tuple, set, frozenset, Mapping)
 _ARROW_METHODS = ("__arrow_c_array__", "__arrow_c_stream__")  # batches and readers of them
 _LISTED_NAMES = 5  # names that a message lists
@@ -291,7 +290,7 @@ def _read_column(stored_column: Data, label: str, table: str, writing: Writing) 
             kind="empty",
         )
     type_name = str(getattr(stored_column, "dtype", "")).lower()
-    column = replace(column, categorical=type_name.startswith(_CATEGORICAL_TYPES))
+    column = replace(column, categorical=type_name.startswith(("categor", "enum")))
     if column.kind in {"text", "flag"}:
         column = replace(column, values=np.where(column.missing, "", column.values))
     if has_time_zone:
