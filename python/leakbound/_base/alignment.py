@@ -87,7 +87,7 @@ class ExampleOrder:
             if ids_of_table is None or ids_of_table.kind != "index":
                 return order
             indices_of_tables.append(ids_of_table.values)
-        if not all(map(_is_range, indices_of_tables)):
+        if not all(map(_counts_from_zero, indices_of_tables)):
             if len({index.dtype.kind for index in indices_of_tables}) > 1:
                 indices_of_tables = [index.astype(object) for index in indices_of_tables]
             index_of_all = whole_numbers(np.concatenate(indices_of_tables))
@@ -102,7 +102,7 @@ class ExampleOrder:
         if not self._has_given_ids:
             self._ids_of_scores = ids_of_scores
             return self.placed(values, name)
-        if ids_of_scores.kind == "ids" and _is_range(ids_of_scores.values):
+        if ids_of_scores.kind == "ids" and _counts_from_zero(ids_of_scores.values):
             return values
         no_index_is_known = all(known.kind == "ids" for known in self._known_ids)
         if ids_of_scores.kind == "index" and no_index_is_known:
@@ -121,7 +121,7 @@ class ExampleOrder:
             rows_of_plan = self._joining_rows(ids_of_plan)
         if rows_of_plan is not None:
             self.rows = np.argsort(rows_of_plan)
-            self._differs_from_membership = not _is_range(rows_of_plan)
+            self._differs_from_membership = not _counts_from_zero(rows_of_plan)
             self._known_ids = [
                 replace(known_ids, values=known_ids.values[self.rows])
                 for known_ids in self._known_ids
@@ -145,7 +145,7 @@ class ExampleOrder:
             return check_membership(member, examples)
         membership_as_given = membership_vector(member)
         check_length(membership_as_given, examples=examples, name="member")
-        self._differs_from_membership = not _is_range(rows_in_order)
+        self._differs_from_membership = not _counts_from_zero(rows_in_order)
         return check_membership(membership_as_given[rows_in_order], examples)
 
     def placed(self, values: Data, name: str, *, across: bool = False) -> Data:
@@ -162,7 +162,11 @@ class ExampleOrder:
     def rows_of(self, values: Data, name: str, *, across: bool = False) -> IntArray | None:
         """Return which rows of data about the examples to take, in order; None for all as given."""
         ids = _carried_ids(values, name, across=across)
-        if self._differs_from_membership and _has_rows(values) and not self._tell_order(ids):
+        if (
+            self._differs_from_membership
+            and _has_rows_to_order(values)
+            and not self._tell_order(ids)
+        ):
             raise InputError(
                 f"scores and membership list the examples in different orders, and {name} has no "
                 "ids that tell its order: put all in one order, or give it the same ids (a pandas "
@@ -182,7 +186,9 @@ class ExampleOrder:
         if self._has_given_ids:
             return self._known_ids[0].values
         for known in self._known_ids:
-            if _are_names(known.values, "iufSUT") and not _is_range(np.sort(known.values)):
+            if _are_names_of_rows(known.values, "iufSUT") and not _counts_from_zero(
+                np.sort(known.values)
+            ):
                 return known.values
         return None
 
@@ -203,7 +209,7 @@ class ExampleOrder:
     def told_ids(self) -> AnyArray | None:
         """Ids passed as `ids`, or carried by scores or a plan; an index does not count."""
         for known in self._known_ids:
-            if known.kind == "ids" and not _is_range(known.values):
+            if known.kind == "ids" and not _counts_from_zero(known.values):
                 return known.values
         return None
 
@@ -219,7 +225,7 @@ class ExampleOrder:
         """Return whether ids tell an order: a default index does where these numbers are ids."""
         if ids is None or not ids.is_default_index:
             return ids is not None
-        return any(_rows_in_order_of(known, ids) is not None for known in self._known_ids)
+        return any(_rows_in_order_of_known_ids(known, ids) is not None for known in self._known_ids)
 
     def _joining_rows(self, ids: _Ids) -> IntArray | None:
         """Return the rows that put ids in order, from the ids of their own kind if it can be.
@@ -236,14 +242,14 @@ class ExampleOrder:
         for known_ids in known_ids_alike_first:
             if np.array_equal(known_ids.values, ids.values):
                 return None
-            joined_rows = _rows_in_order_of(known_ids, ids)
+            joined_rows = _rows_in_order_of_known_ids(known_ids, ids)
             if joined_rows is not None:
                 return joined_rows
         if ids.is_default_index:
             return None
         for known_ids in known_ids_alike_first:
             if not known_ids.is_default_index:
-                raise InputError(_unmatched(known_ids, ids))
+                raise InputError(_message_about_unmatched_ids(known_ids, ids))
         return None
 
 
@@ -259,7 +265,7 @@ def _given_ids(ids: ArrayInput, name: str) -> list[_Ids]:
 
 def _refuse_shuffled_index(ids: _Ids) -> None:
     """Refuse scores that count from 0 in another order, whose membership may be in either."""
-    if ids.kind != "index" or ids.is_default_index or not _is_range(np.sort(ids.values)):
+    if ids.kind != "index" or ids.is_default_index or not _counts_from_zero(np.sort(ids.values)):
         return
     raise InputError(
         f"{ids.label} lists 0 to {ids.values.size - 1:,} in another order, and member has no "
@@ -281,7 +287,7 @@ def row_names(values: object) -> AnyArray | None:
     carried_ids = _carried_ids(values, "the rows")
     if carried_ids is None or carried_ids.kind != "index" or carried_ids.is_default_index:
         return None
-    if not _are_names(carried_ids.values, "iuSUT"):
+    if not _are_names_of_rows(carried_ids.values, "iuSUT"):
         return None
     if np.unique(carried_ids.values).size == carried_ids.values.size:
         return carried_ids.values
@@ -292,7 +298,7 @@ def picked(items: Data, rows: IntArray) -> Data:
     """Return rows of an array, tensor, sparse matrix, frame or sequence, which becomes a list."""
     if hasattr(items, "iloc"):
         return items.iloc[rows]
-    if _package_of(items) == "pyarrow":
+    if _package_of_container(items) == "pyarrow":
         return items.take(rows)
     if hasattr(items, "tocsr"):
         items = items.tocsr()
@@ -324,7 +330,7 @@ def gathered(parts: Sequence[Data], rows: IntArray) -> Data:
     row_in_part = rows - first_row_of_part[part_of_row]
     try:
         # No name for the parts, which are large: they are gone once they are stacked.
-        stacked_rows = _stacked(
+        stacked_rows = _stacked_rows(
             [picked(part, row_in_part[part_of_row == number]) for number, part in enumerate(parts)]
         )
         places_by_part = np.argsort(part_of_row, kind="stable")
@@ -343,7 +349,7 @@ def gathered(parts: Sequence[Data], rows: IntArray) -> Data:
     return gathered_rows
 
 
-def _package_of(items: Data) -> str:
+def _package_of_container(items: Data) -> str:
     """Return the package of a container, NumPy for what is no array of another."""
     for base in type(items).__mro__:
         package, _, _ = base.__module__.partition(".")
@@ -352,9 +358,9 @@ def _package_of(items: Data) -> str:
     return "numpy"
 
 
-def _stacked(parts: list[Data]) -> Data:
+def _stacked_rows(parts: list[Data]) -> Data:
     """Put arrays, tensors, sparse matrices, frames or lists below one another."""
-    packages = set(map(_package_of, parts))
+    packages = set(map(_package_of_container, parts))
     row_shapes = [tuple(getattr(part, "shape", ()))[1:] for part in parts]
     if len(packages) > 1 or len({*row_shapes}) > 1:
         types_and_shapes = [
@@ -374,7 +380,7 @@ def _stacked(parts: list[Data]) -> Data:
     if common_package == "scipy":
         return module.sparse.vstack(parts, format="csr")
     if common_package == "pyarrow":
-        return _stacked_in_arrow(parts, module)
+        return _stacked_rows_in_arrow(parts, module)
     if common_package == "pandas":
         return module.concat(parts, join="inner")
     if common_package != "numpy":
@@ -394,7 +400,7 @@ def column_names(table: object) -> list[Data]:
     return list(names)
 
 
-def _stacked_in_arrow(parts: list[Data], arrow: Data) -> Data:
+def _stacked_rows_in_arrow(parts: list[Data], arrow: Data) -> Data:
     """Put tables or columns of Arrow below one another."""
     if hasattr(parts[0], "column_names"):
         return arrow.concat_tables([arrow.table(part) for part in parts])
@@ -414,7 +420,7 @@ def _carried_ids(values: object, name: str, *, across: bool = False) -> _Ids | N
     return _Ids(values=whole_numbers(np.asarray(ids)), kind="ids", label=name)
 
 
-def _has_rows(values: Data) -> bool:
+def _has_rows_to_order(values: Data) -> bool:
     """Return whether data has rows: a table, a mapping of columns, or an array, but no number."""
     is_table = isinstance(values, Mapping) or hasattr(type(values), "columns")
     return is_table or np.ndim(values) > 0
@@ -433,28 +439,30 @@ def _pandas_index(values: object, name: str, *, across: bool) -> _Ids | None:
         values=index_values,
         kind="index",
         label=f"the {attribute} of {name}",
-        is_default_index=_is_range(index_values),
+        is_default_index=_counts_from_zero(index_values),
     )
 
 
-def _is_range(values: AnyArray) -> bool:
+def _counts_from_zero(values: AnyArray) -> bool:
     return values.dtype.kind in "iu" and np.array_equal(values, np.arange(values.size))
 
 
-def _are_names(values: AnyArray, kinds: str) -> bool:
+def _are_names_of_rows(values: AnyArray, kinds: str) -> bool:
     """Return whether values are of some types, or integers that no type of NumPy holds."""
     if values.dtype.kind == "O":
         return all(type(value) is int for value in values.tolist())
     return values.dtype.kind in kinds
 
 
-def _are_text(ids: _Ids) -> bool:
+def _ids_are_text(ids: _Ids) -> bool:
     return ids.values.dtype.kind in "SUT"
 
 
-def _rows_in_order_of(known_ids: _Ids, own_ids: _Ids) -> IntArray | None:
+def _rows_in_order_of_known_ids(known_ids: _Ids, own_ids: _Ids) -> IntArray | None:
     """Return the rows of `own` in the order of `known`; None if they are not the same set."""
-    if known_ids.values.size != own_ids.values.size or _are_text(known_ids) != _are_text(own_ids):
+    if known_ids.values.size != own_ids.values.size or _ids_are_text(known_ids) != _ids_are_text(
+        own_ids
+    ):
         return None
     try:
         known_rows_by_id = np.argsort(known_ids.values, kind="stable")
@@ -480,9 +488,9 @@ def _rows_in_order_of(known_ids: _Ids, own_ids: _Ids) -> IntArray | None:
     return own_row_of_known_row
 
 
-def _unmatched(known_ids: _Ids, own_ids: _Ids) -> Message:
+def _message_about_unmatched_ids(known_ids: _Ids, own_ids: _Ids) -> Message:
     """Return a message about ids that occur only once, and what to do."""
-    if _are_text(known_ids) != _are_text(own_ids):
+    if _ids_are_text(known_ids) != _ids_are_text(own_ids):
         return Message(
             "ids are numbers in one and text in the other: {some} of {known}, {others} of {own}; "
             "give both the same ids",
@@ -491,7 +499,7 @@ def _unmatched(known_ids: _Ids, own_ids: _Ids) -> Message:
             others=_first_ids(own_ids.values),
             own=own_ids.label,
         )
-    if _are_text(known_ids) and _have_same_letters(known_ids.values, own_ids.values):
+    if _ids_are_text(known_ids) and _have_same_letters(known_ids.values, own_ids.values):
         return Message(
             "ids of {known} and of {own} differ only in how letters such as é are composed (NFC, "
             "NFD): bring all to one form, unicodedata.normalize('NFC', id)",

@@ -174,7 +174,7 @@ WHOLE = 2.0**53
 
 def vector(values: ArrayInput, name: str, *, kinds: str = _REAL_KINDS) -> GenericArray:
     """Read `values` as a one-dimensional array of at least one element; a column is one, too."""
-    vector_or_column = _read_array(values, name=name, kinds=kinds)
+    vector_or_column = _array_of_kinds(values, name=name, kinds=kinds)
     if vector_or_column.ndim == 2 and vector_or_column.shape[1] == 1:
         vector_or_column = vector_or_column[:, 0]
     if vector_or_column.ndim != 1:
@@ -226,7 +226,7 @@ def numbers(
     whole: bool = False,
 ) -> GenericArray:
     """Read numbers of any shape and check that all lie within limits, both included."""
-    array_of_numbers: AnyArray = _read_array(values, name=name, kinds=_REAL_KINDS)
+    array_of_numbers: AnyArray = _array_of_kinds(values, name=name, kinds=_REAL_KINDS)
     # As float64: a limit beyond the range of float16 would count as infinite.
     is_valid = (array_of_numbers >= np.float64(least)) & (array_of_numbers <= np.float64(most))
     kind_of_number = "a number"
@@ -286,12 +286,14 @@ def check_scores(scores: ArrayInput, name: str = "scores") -> FloatArray:
         float_scores = np.array(stored_scores, dtype=np.float64)
     float_scores.flags.writeable = False
     if stored_scores.dtype != np.float64 or isinstance(scores, Sequence):
-        _check_distinct(stored_scores, scores=scores, float_scores=float_scores, name=name)
+        _check_scores_stay_distinct(
+            stored_scores, scores=scores, float_scores=float_scores, name=name
+        )
     if np.isnan(float_scores.min()):
         nan_rows = np.flatnonzero(np.isnan(float_scores))
         raise InputError(
             f"{name} must not be NaN, but {nan_rows.size} of {float_scores.size} are, at "
-            f"{_rows_in_words(nan_rows)}; drop these examples or repair the score"
+            f"{_listed_rows(nan_rows)}; drop these examples or repair the score"
         )
     return float_scores
 
@@ -300,7 +302,7 @@ def check_features(
     features: ArrayInput, name: str = "features", columns: int | None = None
 ) -> FloatArray:
     """Read features as float64, one row for each example."""
-    feature_rows = _read_array(features, name=name, kinds=_REAL_KINDS)
+    feature_rows = _array_of_kinds(features, name=name, kinds=_REAL_KINDS)
     if feature_rows.ndim != 2 or feature_rows.size == 0:
         advice = ""
         if feature_rows.ndim == 1:
@@ -318,11 +320,11 @@ def check_features(
     float_features: FloatArray = np.ascontiguousarray(feature_rows, dtype=np.float64)
     # The sum of finite values may overflow, and then costs a second look; it hides no other.
     if not np.isfinite(float_features.sum()):
-        _check_finite(float_features, name)
+        _check_finite_features(float_features, name)
     return float_features
 
 
-def _check_finite(features: FloatArray, name: str) -> None:
+def _check_finite_features(features: FloatArray, name: str) -> None:
     """Refuse features that are infinite or NaN."""
     rows, columns = np.nonzero(~np.isfinite(features))
     if rows.size:
@@ -416,7 +418,7 @@ def check_ids(ids: ArrayInput, member: BoolArray) -> None:
     example_ids = vector(ids, name="ids", kinds="biufSUOT")
     check_length(example_ids, examples=member.size, name="ids")
     try:
-        if not _has_repetition(example_ids):
+        if not _has_repeated_value(example_ids):
             return
         _, id_of_row, rows_of_id = np.unique(example_ids, return_inverse=True, return_counts=True)
     except (TypeError, ArithmeticError):  # such as of decimals that are no number
@@ -433,12 +435,12 @@ def check_ids(ids: ArrayInput, member: BoolArray) -> None:
     rows_of_first_id = np.flatnonzero(id_of_row == offending_ids[0])
     raise InputError(
         f"{offending_ids.size} ids {problem}, the first being "
-        f"{example_ids[rows_of_first_id[0]]!s} at {_rows_in_words(rows_of_first_id)}: keep one row "
+        f"{example_ids[rows_of_first_id[0]]!s} at {_listed_rows(rows_of_first_id)}: keep one row "
         "for each example: it is either a member or a non-member"
     )
 
 
-def _has_repetition(values: AnyArray) -> bool:
+def _has_repeated_value(values: AnyArray) -> bool:
     """Return whether a value occurs twice, in the memory of one sorted copy; NaN is one value."""
     sorted_values = np.sort(values)
     equals_next_value = sorted_values[1:] == sorted_values[:-1]
@@ -455,7 +457,7 @@ def check_length(values: GenericArray, examples: int, name: str) -> None:
         )
 
 
-def _read_array(values: ArrayInput, name: str, kinds: str) -> GenericArray:
+def _array_of_kinds(values: ArrayInput, name: str, kinds: str) -> GenericArray:
     if type(values) is np.ndarray:
         array: AnyArray = values
     else:
@@ -510,12 +512,12 @@ def booleans(values: GenericArray, name: str) -> BoolArray:
         is_one = values == 1
         are_integers = values.dtype.kind in "iu" and values.size
         if not are_integers or not {values.min(), values.max()} <= {0, 1}:
-            _check_two_values(values, is_one, name)
+            _check_boolean_values(values, is_one, name)
     is_one.flags.writeable = False
     return is_one
 
 
-def _check_two_values(values: GenericArray, is_one: BoolArray, name: str) -> None:
+def _check_boolean_values(values: GenericArray, is_one: BoolArray, name: str) -> None:
     """Check that numbers other than 1 are all 0, or all -1."""
     other_value = 0
     other_rows = ""
@@ -535,7 +537,7 @@ def _check_two_values(values: GenericArray, is_one: BoolArray, name: str) -> Non
         )
 
 
-def _check_distinct(
+def _check_scores_stay_distinct(
     stored_scores: GenericArray, scores: object, float_scores: FloatArray, name: str
 ) -> None:
     """Check that no scores were merged by the conversion to float64."""
@@ -566,7 +568,7 @@ def _check_distinct(
         )
 
 
-def _rows_in_words(rows: NDArray[np.intp]) -> str:
+def _listed_rows(rows: NDArray[np.intp]) -> str:
     listed_rows = listed_first(rows.tolist(), most=_LISTED_ROWS)
     if rows.size == 1:
         return f"row {listed_rows}"

@@ -42,7 +42,7 @@ def ended(program: Callable[[], int]) -> int:
         code = program()
     except BaseException as error:
         code = failure(error)
-    return _flushed(code)
+    return _code_after_flush(code)
 
 
 def is_refusal(error: BaseException) -> bool:
@@ -131,7 +131,7 @@ def _crash_in_words(error: BaseException) -> str:
     return type_name
 
 
-def _flushed(code: int) -> int:
+def _code_after_flush(code: int) -> int:
     """Return the code once everything is written, or the one for what could not be."""
     try:
         sys.stdout.flush()

@@ -96,7 +96,7 @@ class FeatureTable:
 
 
 @dataclass(frozen=True)
-class _Rule:
+class _EncodingRule:
     """How one column becomes numbers.
 
     `indicator_words` have an indicator each; `has_rare_indicator` says whether one more stands for
@@ -150,7 +150,7 @@ class _Rule:
             column.values == word for word in self.indicator_words
         ]
         if self.kind not in {"word", "empty"}:
-            numbers = _as_numbers(column, self.origin)
+            numbers = _numbers_of_column(column, self.origin)
             columns_of_numbers.append(np.where(column.missing, self.median, numbers))
         if self.has_rare_indicator:
             columns_of_numbers.append(self.has_no_indicator(column))
@@ -166,7 +166,7 @@ class Encoding:
     `doubts` says which columns were perhaps read wrongly, and which are left out.
     """
 
-    rules: tuple[_Rule, ...]
+    rules: tuple[_EncodingRule, ...]
     doubts: Strings = ()
 
     @property
@@ -214,7 +214,7 @@ class Encoding:
     @classmethod
     def of(cls, table: Mapping[str, Column], name: str) -> Self:
         """Settle how the columns of a table are converted, and say which are in doubt."""
-        rules = list[_Rule]()
+        rules = list[_EncodingRule]()
         doubts = list[str]()
         for label, stored_column in table.items():
             column = _settled_column(stored_column, label)
@@ -230,7 +230,7 @@ class Encoding:
                     done=taken_as_words(column, label),
                 )
                 doubts.append(doubt)
-            rules.append(_rule_of(label, column, name, coded=stored_column.categorical))
+            rules.append(_encoding_rule(label, column, name, coded=stored_column.categorical))
         encoding = cls(tuple(rules))
         if not encoding.names:
             raise InputError(
@@ -246,23 +246,23 @@ class Encoding:
 
         InputError says what differs.
         """
-        self._check_names(table, name)
+        self._check_column_names(table, name)
         (number_of_rows,) = {column.missing.size for column in table.values()}
         is_filled = np.zeros(number_of_rows, dtype=np.bool_)
         has_rare_word = np.zeros(number_of_rows, dtype=np.bool_)
         columns_of_numbers: list[AnyArray] = []
         for rule in self.rules:
-            column = self._as_settled(table[rule.name], rule, name)
+            column = self._column_as_settled(table[rule.name], rule, name)
             columns_of_numbers += rule.columns(column)
             if not rule.has_missing_indicator and rule.names:
                 is_filled |= column.missing
             if rule.kind == "word":
                 has_rare_word |= rule.has_no_indicator(column)
-        _check_filled(is_filled, name)
+        _check_filled_rows(is_filled, name)
         rows_of_numbers = np.column_stack(columns_of_numbers)
         return np.ascontiguousarray(rows_of_numbers, np.float64), is_filled | has_rare_word
 
-    def _check_names(self, table: Mapping[str, Column], table_name: str) -> None:
+    def _check_column_names(self, table: Mapping[str, Column], table_name: str) -> None:
         fitted_names = [rule.name for rule in self.rules]
         lacking_names = [name for name in fitted_names if name not in table]
         extra_names = [name for name in table if name not in fitted_names]
@@ -276,7 +276,9 @@ class Encoding:
             f"{', '.join(map(repr, fitted_names))}, and needs the same ones"
         )
 
-    def _as_settled(self, stored_column: Column, rule: _Rule, table_name: str) -> Column:
+    def _column_as_settled(
+        self, stored_column: Column, rule: _EncodingRule, table_name: str
+    ) -> Column:
         """Return a column as what it was where the rule was settled."""
         if rule.is_categorical:
             stored_column = stored_column.as_codes()
@@ -293,16 +295,16 @@ class Encoding:
                 f"was fitted to {NAMES[rule.kind]}: give both the same type"
             )
         if rule.kind == "word":
-            self._check_words(column, rule, table_name)
+            self._check_known_words(column, rule, table_name)
         return column
 
-    def _check_words(self, column: Column, rule: _Rule, table_name: str) -> None:
+    def _check_known_words(self, column: Column, rule: _EncodingRule, table_name: str) -> None:
         """Refuse words that are frequent here and were not there, by themselves or together."""
         known_words = [*rule.indicator_words, rule.most_frequent, *rule.pooled_words]
         is_unknown = ~np.isin(column.values, known_words) & ~column.missing
         unknown_rows = int(is_unknown.sum())
         if not unknown_rows or (rule.has_rare_indicator and unknown_rows < FEW):
-            _check_pooled(
+            _check_pooled_words(
                 column,
                 rule,
                 table_name,
@@ -391,13 +393,15 @@ def _settled_column(column: Column, name: str) -> Column:
     return settled_column
 
 
-def _rule_of(column_name: str, column: Column, table_name: str, *, coded: bool) -> _Rule:
+def _encoding_rule(
+    column_name: str, column: Column, table_name: str, *, coded: bool
+) -> _EncodingRule:
     """Return how a column is converted."""
     has_missing_indicator = _are_enough_for_indicator(column.missing)
     filled_rows = 0
     if not has_missing_indicator and column.kind != "empty":
         filled_rows = int(column.missing.sum())
-    rule = _Rule(
+    rule = _EncodingRule(
         name=column_name,
         kind=column.kind,
         is_categorical=coded,
@@ -406,18 +410,18 @@ def _rule_of(column_name: str, column: Column, table_name: str, *, coded: bool) 
         missing_marks=column.marks,
     )
     if column.kind == "word":
-        return _rule_of_words(rule, column, table_name)
+        return _encoding_rule_of_words(rule, column, table_name)
     if column.kind == "empty":
         return rule
     is_known = ~column.missing
     origin: Data = 0
     if column.kind in {"date", "zoned"} or column.is_exact:
         origin = column.values[is_known].min()
-    known_numbers = _as_numbers(column, origin)[is_known]
+    known_numbers = _numbers_of_column(column, origin)[is_known]
     return replace(rule, origin=origin, median=float(np.median(known_numbers)))
 
 
-def _rule_of_words(rule: _Rule, column: Column, table_name: str) -> _Rule:
+def _encoding_rule_of_words(rule: _EncodingRule, column: Column, table_name: str) -> _EncodingRule:
     """Give indicators to words that are frequent enough, but for the most frequent one."""
     words, rows_with_word = np.unique(column.values[~column.missing], return_counts=True)
     # Of equally frequent words, the first in the alphabet
@@ -440,12 +444,12 @@ def _rule_of_words(rule: _Rule, column: Column, table_name: str) -> _Rule:
         pooled_words=tuple(words[is_pooled].tolist()),
         has_rare_indicator=bool(rows_with_word[is_pooled].sum() >= FEW),
     )
-    _check_pooled(column, rule, table_name)
+    _check_pooled_words(column, rule, table_name)
     return rule
 
 
-def _check_pooled(
-    column: Column, rule: _Rule, table_name: str, least: int = 1, where: str = ""
+def _check_pooled_words(
+    column: Column, rule: _EncodingRule, table_name: str, least: int = 1, where: str = ""
 ) -> None:
     """Refuse words without an indicator in many rows: what they say would be lost.
 
@@ -468,7 +472,7 @@ def _check_pooled(
     )
 
 
-def _check_filled(is_filled: BoolArray, table_name: str) -> None:
+def _check_filled_rows(is_filled: BoolArray, table_name: str) -> None:
     """Refuse missing values without an indicator in many rows, of whatever columns they are."""
     filled_rows = int(is_filled.sum())
     if filled_rows < FEW or filled_rows <= POOLED * is_filled.size:
@@ -482,7 +486,7 @@ def _check_filled(is_filled: BoolArray, table_name: str) -> None:
     )
 
 
-def _about_filled_values(rule: _Rule) -> str:
+def _about_filled_values(rule: _EncodingRule) -> str:
     """Say how many missing values have no indicator."""
     filling = "the median"
     if rule.kind == "word":
@@ -498,7 +502,7 @@ def _about_filled_values(rule: _Rule) -> str:
     )
 
 
-def _about_pooled_words(rule: _Rule) -> str:
+def _about_pooled_words(rule: _EncodingRule) -> str:
     """Say which words have no indicator of their own."""
     first_words = listed_first(list(map(repr, rule.pooled_words)), most=3)
     noun = "words"
@@ -521,7 +525,7 @@ def _are_enough_for_indicator(is_missing: BoolArray) -> bool:
     return bool(rows_with_and_without.min() >= FEW)
 
 
-def _as_numbers(column: Column, origin: Data) -> FloatArray:
+def _numbers_of_column(column: Column, origin: Data) -> FloatArray:
     """Return numbers, days since an origin, or 0 and 1; anything where values are missing."""
     are_dates = column.kind in {"date", "zoned"}
     numbers = column.values

@@ -194,7 +194,7 @@ def _stored_columns(table: Data, table_name: str) -> Named:
             f"{table_name} must be a table, got a path: read the file first (pandas.read_csv)"
         )
     if isinstance(table, Mapping):
-        _check_names([*table], table_name)
+        _check_column_names([*table], table_name)
         return dict(zip(map(str, table), table.values(), strict=True))
     if are_records(table):
         names_in_records = dict.fromkeys(chain.from_iterable(table))
@@ -210,7 +210,7 @@ def _stored_columns(table: Data, table_name: str) -> Named:
             return columns_of_frame
     try:
         two_dimensional_array = readable(table)
-        if not _is_masked(two_dimensional_array):
+        if not _is_masked_array(two_dimensional_array):
             two_dimensional_array = np.asarray(two_dimensional_array)
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"{table_name} cannot be read as a table: {error}") from error
@@ -230,7 +230,7 @@ def _stored_columns(table: Data, table_name: str) -> Named:
 def _columns_of_frame(table: Data, table_name: str) -> Named | None:
     """Return the columns of a data frame, or a series as the only one; None for other objects."""
     if hasattr(type(table), "iloc") and np.ndim(table) == 2:  # pandas, where names may repeat
-        _check_names(list(table.columns), table_name)
+        _check_column_names(list(table.columns), table_name)
     if type(table).__module__.startswith("datasets."):
         table = table.with_format("arrow")[:]
     import narwhals as nw
@@ -253,7 +253,7 @@ def _columns_of_frame(table: Data, table_name: str) -> Named | None:
     return dict(zip(map(str, narwhals_frame.columns), narwhals_frame.iter_columns(), strict=True))
 
 
-def _check_names(labels: Sequence[object], table_name: str) -> None:
+def _check_column_names(labels: Sequence[object], table_name: str) -> None:
     """Check that no two columns have one name."""
     columns_with_name = Counter(map(str, labels))
     repeated_names = columns_with_name - Counter([*columns_with_name])
@@ -264,7 +264,7 @@ def _check_names(labels: Sequence[object], table_name: str) -> None:
         )
 
 
-def _is_masked(values: object) -> bool:
+def _is_masked_array(values: object) -> bool:
     return "numpy.ma" in sys.modules and isinstance(values, np.ma.MaskedArray)
 
 
@@ -323,7 +323,7 @@ def _is_missing_mark(column: Column, writing: Writing) -> BoolArray:
 
 
 def _value_in(word: str, reader: Callable[[str], object]) -> object:
-    """Return the number or the date that a word stands for; None if it is none."""
+    """Return the number or the date that a word stands for; None for other words."""
     try:
         return reader(word)
     except ValueError:
@@ -332,7 +332,7 @@ def _value_in(word: str, reader: Callable[[str], object]) -> object:
 
 def _values_and_missing(stored_column: Data, column_name: str) -> tuple[AnyArray, BoolArray, bool]:
     """Return the values of a column, those that are marked as missing, and if they have a zone."""
-    if _is_masked(stored_column):
+    if _is_masked_array(stored_column):
         return stored_column.data, np.ma.getmaskarray(stored_column).copy(), False
     if isinstance(stored_column, np.ndarray):
         return stored_column, np.zeros(stored_column.shape, dtype=np.bool_), False
@@ -469,34 +469,34 @@ def _column_of_floats(
 
 def _column_of_objects(values: AnyArray, missing: BoolArray, column_name: str) -> Column:
     """Read Python objects: all numbers, all dates, or else words."""
-    missing = missing | np.fromiter(map(_is_missing, values), dtype=np.bool_)
+    missing = missing | np.fromiter(map(_is_missing_object, values), dtype=np.bool_)
     known_objects = values[~missing]
     first_value_of_type = {type(value): value for value in known_objects[::-1]}
     for value in first_value_of_type.values():
-        _check_value(value, column_name)
+        _check_object_of_column(value, column_name)
     types_of_values = set(first_value_of_type)
-    if _are_all(types_of_values, bool | np.bool_):
+    if _all_types_are(types_of_values, bool | np.bool_):
         words_of_objects = np.where(missing, "", values)
         return Column(values=words_of_objects.astype(np.str_), missing=missing, kind="flag")
-    if _are_all(types_of_values, dt.timedelta | np.timedelta64):
+    if _all_types_are(types_of_values, dt.timedelta | np.timedelta64):
         durations_or_nat = np.full(values.size, np.timedelta64("NaT", "us"))
         durations_or_nat[~missing] = known_objects.astype("timedelta64[us]")
         return _column_of_array(durations_or_nat, missing, column_name)
-    if _are_all(types_of_values, Real | np.number | Decimal):
+    if _all_types_are(types_of_values, Real | np.number | Decimal):
         return _column_of_reals(values, missing, types_of_values, column_name)
-    if _are_all(types_of_values, dt.date | np.datetime64):
+    if _all_types_are(types_of_values, dt.date | np.datetime64):
         return _column_of_dates(values, missing, column_name)
     words_of_objects = np.full(values.size, "", dtype=object)
     words_of_objects[~missing] = list(map(_in_one_spelling, known_objects))
     return _column_of_text(words_of_objects.astype(np.str_), missing)
 
 
-def _are_all(types: set[type], allowed: Any) -> bool:
+def _all_types_are(types: set[type], allowed: Any) -> bool:
     """Return whether there are types, and all are among those allowed."""
     return bool(types) and all(issubclass(one_type, allowed) for one_type in types)
 
 
-def _check_value(value: object, column_name: str) -> None:
+def _check_object_of_column(value: object, column_name: str) -> None:
     """Check that an object is such as a table holds."""
     value_type = type(value)
     is_array = hasattr(value, "__array__") and not isinstance(value, np.generic)
@@ -520,7 +520,7 @@ def _column_of_reals(
 ) -> Column:
     """Read numbers of any types: whole ones beyond 2^53 as they are."""
     number_or_zero = np.where(missing, 0, values)
-    double_values = np.array([_as_double(value) for value in number_or_zero], dtype=np.float64)
+    double_values = np.array(list(map(_double_or_infinity, number_or_zero)), dtype=np.float64)
     numpy_float_types = [
         np.dtype(one_type) for one_type in types if issubclass(one_type, np.floating)
     ]
@@ -563,7 +563,7 @@ def dates_in_utc(dates: Sequence[Data], refusal: str) -> NDArray[np.datetime64]:
     return np.array(dates, dtype="datetime64[us]")
 
 
-def _as_double(value: Data) -> float:
+def _double_or_infinity(value: Data) -> float:
     """Return a number as a double; infinity for what is beyond all doubles."""
     try:
         return float(value)
@@ -590,7 +590,7 @@ def _in_one_spelling(value: object) -> str:
     return str(value)
 
 
-def _is_missing(value: object) -> bool:
+def _is_missing_object(value: object) -> bool:
     if value is None or type(value).__name__ in {"NAType", "NaTType"}:
         return True
     if isinstance(value, Decimal):

@@ -210,7 +210,7 @@ class _Words:
             if with_thousands.fullmatch(typed(word)):
                 first_grouped_number = first_grouped_number or word
                 cells_of_numbers += cells_with_word
-            elif self._is_read(word, _NUMBER):
+            elif self._is_read_as(word, _NUMBER):
                 cells_of_numbers += cells_with_word
         if cells_of_numbers >= _LEAST_SHARE * known_counts.sum():
             return first_grouped_number
@@ -221,16 +221,18 @@ class _Words:
         if reading.kind == "flag":  # beside true and false, "unknown" is a third category
             return
         sampled_words = self._sampled_words()
-        near_words = sum(self._is_near(word, reading) for word in sampled_words)
+        near_words = sum(self._is_nearly_read_as(word, reading) for word in sampled_words)
         if 2 * near_words < len(sampled_words):
             return
         is_unread = self.is_known.copy()
-        is_unread[self.is_known] = [not self._is_read(word, reading) for word in self.known_words]
+        is_unread[self.is_known] = [
+            not self._is_read_as(word, reading) for word in self.known_words
+        ]
         unread_words: list[str] = self.distinct_words[is_unread].tolist()
-        is_far = [not self._is_near(word, reading) for word in unread_words]
+        is_far = [not self._is_nearly_read_as(word, reading) for word in unread_words]
         far_cells = self.cell_counts[is_unread][is_far].sum()
         share_of_near_cells = 1 - far_cells / self.cell_counts[self.is_known].sum()
-        if share_of_near_cells < _LEAST_SHARE or any(map(_is_code, unread_words)):
+        if share_of_near_cells < _LEAST_SHARE or any(map(_is_numeric_code, unread_words)):
             return
         first_unread_cell = int(is_unread[self.word_of_cell].argmax())
         first_unread_word = str(self.distinct_words[self.word_of_cell[first_unread_cell]])
@@ -278,10 +280,10 @@ class _Words:
     def suspicion(self) -> str:
         """Say what tells that a column of words was meant to hold numbers or dates, if it was."""
         sampled_words = self._sampled_words(_NOTED_CELLS)
-        if any(map(_is_code, sampled_words)):
+        if any(map(_is_numeric_code, sampled_words)):
             return ""
         for reading in _READINGS:
-            unread_words = [word for word in sampled_words if not self._is_read(word, reading)]
+            unread_words = [word for word in sampled_words if not self._is_read_as(word, reading)]
             share_read = 1 - len(unread_words) / max(len(sampled_words), 1)
             if unread_words and reading.kind != "flag" and share_read >= _SHARE_TO_NOTE:
                 commonest_word = max(unread_words, key=unread_words.count)
@@ -289,7 +291,7 @@ class _Words:
                     f"has {NAMES[reading.kind]} in {share_read:.0%} of its cells, and "
                     f"{shown(commonest_word)}"
                 )
-        forms_of_words = list(map(_form_of, sampled_words))
+        forms_of_words = list(map(_form_of_word, sampled_words))
         words_with_form = Counter(filter(None, forms_of_words))
         if not words_with_form or self.is_known.sum() <= _FEW_CATEGORIES:
             return ""
@@ -313,14 +315,14 @@ class _Words:
         sampled_words: list[str] = self.distinct_words[words_of_cells].tolist()
         return sampled_words
 
-    def _is_read(self, word: str, reading: "_Reading") -> bool:
-        return _can_read(word, lambda one: reading.values([one], self.writing, self.name))
+    def _is_read_as(self, word: str, reading: "_Reading") -> bool:
+        return _reader_takes_word(word, lambda one: reading.values([one], self.writing, self.name))
 
-    def _is_near(self, word: str, reading: "_Reading") -> bool:
+    def _is_nearly_read_as(self, word: str, reading: "_Reading") -> bool:
         """Return whether a word is a value, or a number beyond a limit of detection."""
         if reading.kind == "number":
             word = _DETECTION_LIMIT.sub("", word, count=1)
-        return self._is_read(word, reading)
+        return self._is_read_as(word, reading)
 
     def _cells_of_tables(self) -> Iterator[slice]:
         """Yield which cells belong to each table."""
@@ -390,7 +392,7 @@ _CATEGORICAL = Ways("make the column categorical", shell="name the column in --c
 _DATE = "a date"
 
 
-def _form_of(word: str) -> str:
+def _form_of_word(word: str) -> str:
     """Return what is around a number, or that a word is a date; empty for other words."""
     if _OTHER_DATE.fullmatch(word):
         return _DATE
@@ -421,7 +423,7 @@ def grouped(sign: str, decimal: str) -> re.Pattern[str]:
     return re.compile(rf"\s*[+-]?{thousands}{decimals}\s*")
 
 
-def ungrouped(word: str, sign: str, decimal: str) -> str:
+def _without_thousands(word: str, sign: str, decimal: str) -> str:
     """Return a number without its thousands separators; ValueError where they separate others."""
     plain = typed(word)
     if not grouped(sign, decimal).fullmatch(plain):
@@ -475,7 +477,7 @@ def is_mark(word: str) -> bool:
     return word.lower() in _MISSING_MARKS
 
 
-def _is_code(word: str) -> bool:
+def _is_numeric_code(word: str) -> bool:
     """Return whether text has the digits of a code, such as 01234: numbers beside it are codes."""
     return _CODE_START.match(word) is not None and word.lstrip("+-").isdigit()
 
@@ -488,18 +490,18 @@ class _Reading:
     values: Callable[[Sequence[str], Writing, str], AnyArray]
 
 
-def _numbers(words: Sequence[str], writing: Writing, _: str) -> AnyArray:
+def _numbers_in_words(words: Sequence[str], writing: Writing, _: str) -> AnyArray:
     """Read numbers: doubles, or objects where doubles would merge integers."""
-    numbers = [_number(word, writing.decimal, writing.thousands) for word in words]
+    numbers = [_number_in_word(word, writing.decimal, writing.thousands) for word in words]
     if int in map(type, numbers):
         return objects(numbers)
     return np.array(numbers, dtype=np.float64)
 
 
-def _number(word: str, decimal: str = ".", thousands: str = "") -> int | float:
+def _number_in_word(word: str, decimal: str = ".", thousands: str = "") -> int | float:
     """Read a number: beyond 2^53 a whole one as an integer, with all of its digits."""
     if thousands and thousands in typed(word):
-        word = ungrouped(word, sign=thousands, decimal=decimal)
+        word = _without_thousands(word, sign=thousands, decimal=decimal)
     has_other_point = decimal == "," and "." in word
     if "_" in word or _CODE_START.match(word) or has_other_point:
         raise ValueError(word)
@@ -517,14 +519,14 @@ def _number(word: str, decimal: str = ".", thousands: str = "") -> int | float:
     return exact_number(exact_value)
 
 
-def _flags(words: Sequence[str], _: Writing, __: str) -> TextArray:
+def _flags_in_words(words: Sequence[str], _: Writing, __: str) -> TextArray:
     lowered_words = [word.lower() for word in words]
     if not {"true", "false"}.issuperset(lowered_words):
         raise ValueError(words)
     return np.array([word.capitalize() for word in lowered_words], dtype=np.str_)
 
 
-def _dates(words: Sequence[str], _: Writing, name: str) -> AnyArray:
+def _dates_in_words(words: Sequence[str], _: Writing, name: str) -> AnyArray:
     """Read dates of ISO 8601: those with a time zone as UTC."""
     refusal = (
         f"column {name!r} has dates with a time zone and dates without one: the format would "
@@ -533,8 +535,12 @@ def _dates(words: Sequence[str], _: Writing, name: str) -> AnyArray:
     return dates_in_utc([dt.datetime.fromisoformat(word) for word in words], refusal)
 
 
-_NUMBER = _Reading(kind="number", values=_numbers)
-_READINGS = (_NUMBER, _Reading(kind="flag", values=_flags), _Reading(kind="date", values=_dates))
+_NUMBER = _Reading(kind="number", values=_numbers_in_words)
+_READINGS = (
+    _NUMBER,
+    _Reading(kind="flag", values=_flags_in_words),
+    _Reading(kind="date", values=_dates_in_words),
+)
 
 
 def _check_same_format(columns: Sequence[Column], name: str) -> None:
@@ -549,14 +555,16 @@ def _check_same_format(columns: Sequence[Column], name: str) -> None:
         return
     # Members and non-members may have been exported by different tools.
     kinds_of_readers: dict[Callable[[str], object], str] = {
-        _number: "numbers",
-        partial(_number, decimal=","): "numbers",
+        _number_in_word: "numbers",
+        partial(_number_in_word, decimal=","): "numbers",
         dt.datetime.fromisoformat: "dates",
     }
     for reader, kind in kinds_of_readers.items():
         for words, other_words in permutations(words_of_tables):
-            reads_all_words = all(_can_read(word, reader) for word in words)
-            if reads_all_words and not any(_can_read(word, reader) for word in other_words):
+            reads_all_words = all(_reader_takes_word(word, reader) for word in words)
+            if reads_all_words and not any(
+                _reader_takes_word(word, reader) for word in other_words
+            ):
                 raise InputError(
                     f"column {name!r} holds {kind} in one of the tables of members and non-members "
                     f"({shown(words[0])}) and text in the other ({shown(other_words[0])}): the "
@@ -564,7 +572,7 @@ def _check_same_format(columns: Sequence[Column], name: str) -> None:
                 )
 
 
-def _can_read(word: str, reader: Callable[[str], object]) -> bool:
+def _reader_takes_word(word: str, reader: Callable[[str], object]) -> bool:
     try:
         reader(word)
     except (ValueError, OverflowError):

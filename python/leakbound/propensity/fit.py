@@ -288,7 +288,7 @@ class PropensityFit:
         It is NaN in rows of a table with a rare word, or a value missing in few rows: the model
         was fitted without such rows, and nothing is known of them.
         """
-        table = self._features(X)
+        table = self._feature_table(X)
         log_odds = self._model._log_odds(self._state, table.rows) + self.offset  # noqa: SLF001
         return np.where(table.told, log_odds, np.nan)
 
@@ -305,7 +305,7 @@ class PropensityFit:
         alone. `X` has features of other examples than those of D', shape (m, d). Where `log_odds`
         is NaN, refits are NaN.
         """
-        table = self._features(X)
+        table = self._feature_table(X)
         replicates = integer(K, "K", least=1, most=MOST_REPLICATES)
         drawn = seed_of(seed)
         refits = self._model._refits(self.rows, table.rows, replicates, drawn)  # noqa: SLF001
@@ -376,7 +376,7 @@ class PropensityFit:
         labels = order.member(member, log_odds.size)
         return overlap(log_odds[given.told], labels[given.told])
 
-    def _features(self, X: ArrayInput) -> FeatureTable:
+    def _feature_table(self, X: ArrayInput) -> FeatureTable:
         table = read_features(X, "X", self.rows.encoding)
         check_features(table.rows, "X", columns=self.rows.features.shape[1])
         return table
