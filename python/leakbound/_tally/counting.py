@@ -72,35 +72,37 @@ def counted_pieces(pieces: Iterable[tuple[AnyArray, BoolArray]], bits: int) -> C
 
 def sums_of_counts(parts: Iterable[Counts]) -> Counts:
     """Add up counts of equal keys, holding little more than the sum."""
-    held_counts: list[Counts] = []
+    counts_of_held_parts: list[Counts] = []
     for counts_of_part in parts:
-        held_counts.append(counts_of_part)
-        keys_of_held_counts = [keys.size for keys, _, _ in held_counts]
-        most_held_keys = max(_MOST_HELD_KEYS, 4 * keys_of_held_counts[0])
-        if sum(keys_of_held_counts) > most_held_keys:
-            held_counts = [_merged_counts(held_counts)]
-    if not held_counts:
+        counts_of_held_parts.append(counts_of_part)
+        numbers_of_held_keys = [keys.size for keys, _, _ in counts_of_held_parts]
+        most_held_keys = max(_MOST_HELD_KEYS, 4 * numbers_of_held_keys[0])
+        if sum(numbers_of_held_keys) > most_held_keys:
+            counts_of_held_parts = [_merged_counts(counts_of_held_parts)]
+    if not counts_of_held_parts:
         return (_NO_COUNTS, _NO_COUNTS, _NO_COUNTS)
-    return _merged_counts(held_counts)
+    return _merged_counts(counts_of_held_parts)
 
 
 def lowest_scores(keys: IntArray, bits: int) -> FloatArray:
     """Return the lowest score of each key."""
-    finest_keys = keys.astype(np.uint32) << np.uint32(_MOST_BITS - bits)
-    lowest_finest_keys = np.maximum(finest_keys, np.uint32(_LEAST_KEY))
-    is_negative = lowest_finest_keys < _SIGN_BIT
-    bits_of_scores = np.where(is_negative, ~lowest_finest_keys, lowest_finest_keys ^ _SIGN_BIT)
+    lowest_keys_of_32_bits = keys.astype(np.uint32) << np.uint32(_MOST_BITS - bits)
+    keys_of_lowest_numbers = np.maximum(lowest_keys_of_32_bits, np.uint32(_LEAST_KEY))
+    is_negative = keys_of_lowest_numbers < _SIGN_BIT
+    bits_of_scores = np.where(
+        is_negative, ~keys_of_lowest_numbers, keys_of_lowest_numbers ^ _SIGN_BIT
+    )
     lowest_scores_of_keys: FloatArray = bits_of_scores.view(np.float32).astype(np.float64)
     return lowest_scores_of_keys
 
 
 def check_counts(keys: IntArray, examples_at: IntArray, members_at: IntArray, bits: int) -> None:
     """Check that keys are those of numbers, and that counts can be."""
-    least_key = _LEAST_KEY >> (_MOST_BITS - bits)
-    largest_key = _LARGEST_KEY >> (_MOST_BITS - bits)
-    is_no_number = (keys < least_key) | (keys > largest_key)
+    least_key_of_numbers = _LEAST_KEY >> (_MOST_BITS - bits)
+    largest_key_of_numbers = _LARGEST_KEY >> (_MOST_BITS - bits)
+    is_key_of_no_number = (keys < least_key_of_numbers) | (keys > largest_key_of_numbers)
     flawed_rows = {
-        f"is not the key of a number, with {bits} bits": is_no_number,
+        f"is not the key of a number, with {bits} bits": is_key_of_no_number,
         "has a negative number of examples": examples_at < 0,
         "has a negative number of members": members_at < 0,
         "has more members than examples": members_at > examples_at,

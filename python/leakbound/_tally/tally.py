@@ -449,19 +449,19 @@ def recorded(
     tallies: Mapping[str, AnyTally],
 ) -> tuple[JsonObject, dict[str, NDArray[np.generic]]]:
     """Return what options record of tallies, and their counts under the names of their digests."""
-    sizes_of_tallies: JsonObject = {}
-    counts_by_name: dict[str, NDArray[np.generic]] = {}
+    sizes_by_attack: JsonObject = {}
+    counts_by_input_name: dict[str, NDArray[np.generic]] = {}
     for attack_name, tally in tallies.items():
-        sizes_of_tallies[attack_name] = tally.size
+        sizes_by_attack[attack_name] = tally.size
         of_attack = ""
         if attack_name:
             of_attack = f" of {attack_name}"
         for attribute, keys_or_counts in tally.named_counts.items():
             counted_name = attribute.removesuffix("_at")
-            counts_by_name[f"tally {counted_name}{of_attack}"] = keys_or_counts
-    if list(sizes_of_tallies) == [""]:
-        return {"tally": sizes_of_tallies[""]}, counts_by_name
-    return {"tally": sizes_of_tallies}, counts_by_name
+            counts_by_input_name[f"tally {counted_name}{of_attack}"] = keys_or_counts
+    if list(sizes_by_attack) == [""]:
+        return {"tally": sizes_by_attack[""]}, counts_by_input_name
+    return {"tally": sizes_by_attack}, counts_by_input_name
 
 
 @contextmanager
