@@ -161,20 +161,20 @@ class ExampleOrder:
 
     def rows_of(self, values: Data, name: str, *, across: bool = False) -> IntArray | None:
         """Return which rows of data about the examples to take, in order; None for all as given."""
-        ids = _carried_ids(values, name, across=across)
+        carried_ids = _carried_ids(values, name, across=across)
         if (
             self._differs_from_membership
             and _has_rows_to_order(values)
-            and not self._tell_order(ids)
+            and not self._tell_order(carried_ids)
         ):
             raise InputError(
                 f"scores and membership list the examples in different orders, and {name} has no "
                 "ids that tell its order: put all in one order, or give it the same ids (a pandas "
                 "index)"
             )
-        if ids is None:
+        if carried_ids is None:
             return None
-        return self._rows_with_ids(ids)
+        return self._rows_with_ids(carried_ids)
 
     @property
     def ids(self) -> AnyArray | None:
@@ -326,14 +326,17 @@ def size_of(items: Data) -> int:
 def gathered(parts: Sequence[Data], rows: IntArray) -> Data:
     """Return rows of several data of one kind, as if one was put below the other."""
     first_row_of_part = np.cumsum([0, *map(size_of, parts)])
-    part_of_row = np.searchsorted(first_row_of_part, rows, side="right") - 1
-    row_in_part = rows - first_row_of_part[part_of_row]
+    part_of_each_row = np.searchsorted(first_row_of_part, rows, side="right") - 1
+    row_in_own_part = rows - first_row_of_part[part_of_each_row]
     try:
         # No name for the parts, which are large: they are gone once they are stacked.
         stacked_rows = _stacked_rows(
-            [picked(part, row_in_part[part_of_row == number]) for number, part in enumerate(parts)]
+            [
+                picked(part, row_in_own_part[part_of_each_row == number])
+                for number, part in enumerate(parts)
+            ]
         )
-        places_by_part = np.argsort(part_of_row, kind="stable")
+        places_by_part = np.argsort(part_of_each_row, kind="stable")
         gathered_rows = picked(stacked_rows, np.argsort(places_by_part))
     except (LeakboundError, MemoryError):
         raise

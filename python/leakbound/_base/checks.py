@@ -65,25 +65,26 @@ def real(
         advice = "use a number between -1.8e308 and 1.8e308"
         raise OptionError(f"{name} is too large for a float: {advice}", option=name) from None
     limits = {"above": above, "at least": least, "at most": most, "below": below}
-    is_within_limits = all(
-        limit is None or _COMPARISONS[word](number, limit) for word, limit in limits.items()
-    )
-    if math.isnan(number) or not is_within_limits:
-        raise OptionError(
-            f"{name} must be {_limits_in_words(limits)}, got {number:g}",
-            option=name,
-        )
+    _check_limits(number, name, limits)
     return number
 
 
-def _limits_in_words(limits: Mapping[str, object]) -> str:
-    limits_in_words = list[str]()
-    for comparison, limit in limits.items():
-        if isinstance(limit, float):
-            limits_in_words.append(f"{comparison} {limit:g}")
-        elif limit is not None:
-            limits_in_words.append(f"{comparison} {limit}")
-    return " and ".join(limits_in_words) or "a number"
+def _check_limits(number: float, name: str, limits: Mapping[str, float | None]) -> None:
+    """Check that a number lies within those limits that an option has."""
+    stated_limits = {word: limit for word, limit in limits.items() if limit is not None}
+    is_within = all(_COMPARISONS[word](number, limit) for word, limit in stated_limits.items())
+    if is_within and not math.isnan(number):
+        return
+    limits_in_words = [f"{word} {_digits(limit)}" for word, limit in stated_limits.items()]
+    allowed_numbers = " and ".join(limits_in_words) or "a number"
+    raise OptionError(f"{name} must be {allowed_numbers}, got {_digits(number)}", option=name)
+
+
+def _digits(number: object) -> str:
+    """Return the first digits of a float, or all digits of an integer."""
+    if isinstance(number, float):
+        return f"{number:g}"
+    return str(number)
 
 
 def integer(value: object, name: str, *, least: int, most: int | None = None) -> int:
@@ -94,9 +95,7 @@ def integer(value: object, name: str, *, least: int, most: int | None = None) ->
     if number.bit_length() > _MOST_BITS:
         message = f"at most {_MOST_BITS} bits, got an integer of {number.bit_length()}"
         raise OptionError(f"{name} must have {message}", option=name)
-    if number < least or (most is not None and number > most):
-        limits_in_words = _limits_in_words({"at least": least, "at most": most})
-        raise OptionError(f"{name} must be {limits_in_words}, got {number}", option=name)
+    _check_limits(number, name, {"at least": least, "at most": most})
     return number
 
 

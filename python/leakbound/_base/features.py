@@ -89,10 +89,10 @@ class FeatureTable:
         """Return some rows in an order; all as they are if None."""
         if rows is None:
             return self
-        unmarked = self.unmarked
-        if unmarked is not None:
-            unmarked = unmarked[rows]
-        return replace(self, rows=self.rows[rows], unmarked=unmarked)
+        unmarked_rows = self.unmarked
+        if unmarked_rows is not None:
+            unmarked_rows = unmarked_rows[rows]
+        return replace(self, rows=self.rows[rows], unmarked=unmarked_rows)
 
 
 @dataclass(frozen=True)
@@ -150,8 +150,8 @@ class _EncodingRule:
             column.values == word for word in self.indicator_words
         ]
         if self.kind not in {"word", "empty"}:
-            numbers = _numbers_of_column(column, self.origin)
-            columns_of_numbers.append(np.where(column.missing, self.median, numbers))
+            numbers_of_column = _numbers_of_column(column, self.origin)
+            columns_of_numbers.append(np.where(column.missing, self.median, numbers_of_column))
         if self.has_rare_indicator:
             columns_of_numbers.append(self.has_no_indicator(column))
         if self.has_missing_indicator:
@@ -192,14 +192,14 @@ class Encoding:
         )
         if are_plain_numbers:
             return ""
-        kinds = kinds_of({rule.name: rule.kind for rule in self.rules})
-        details = [CONVERTED, *self.unmarked]
+        kinds_in_words = kinds_of({rule.name: rule.kind for rule in self.rules})
+        details_of_conversion = [CONVERTED, *self.unmarked]
         marks_of_columns = {
             rule.name: rule.missing_marks for rule in self.rules if rule.missing_marks
         }
         if marks_of_columns:
-            details.append(marked(marks_of_columns, named=False))
-        sentences = f" Columns were read {kinds}. {'; '.join(details)}."
+            details_of_conversion.append(marked(marks_of_columns, named=False))
+        sentences = f" Columns were read {kinds_in_words}. {'; '.join(details_of_conversion)}."
         if self.unmarked:
             sentences += " Rows with a rare word or gap are not audited."
         return sentences
@@ -216,21 +216,25 @@ class Encoding:
         """Settle how the columns of a table are converted, and say which are in doubt."""
         rules = list[_EncodingRule]()
         doubts = list[str]()
-        for label, stored_column in table.items():
-            column = _settled_column(stored_column, label)
-            suspected = ""
-            if not stored_column.categorical:
-                suspected = suspicion(column, label)
-            if suspected:
+        for column_name, column_as_stored in table.items():
+            settled_column = _settled_column(column_as_stored, column_name)
+            suspicion_in_words = ""
+            if not column_as_stored.categorical:
+                suspicion_in_words = suspicion(settled_column, column_name)
+            if suspicion_in_words:
                 doubt = Message(
                     "column {label!r} of {name} {meant}: {done}",
-                    label=label,
+                    label=column_name,
                     name=name,
-                    meant=suspected,
-                    done=taken_as_words(column, label),
+                    meant=suspicion_in_words,
+                    done=taken_as_words(settled_column, column_name),
                 )
                 doubts.append(doubt)
-            rules.append(_encoding_rule(label, column, name, coded=stored_column.categorical))
+            rules.append(
+                _encoding_rule(
+                    column_name, settled_column, name, coded=column_as_stored.categorical
+                )
+            )
         encoding = cls(tuple(rules))
         if not encoding.names:
             raise InputError(
@@ -252,12 +256,12 @@ class Encoding:
         has_rare_word = np.zeros(number_of_rows, dtype=np.bool_)
         columns_of_numbers: list[AnyArray] = []
         for rule in self.rules:
-            column = self._column_as_settled(table[rule.name], rule, name)
-            columns_of_numbers += rule.columns(column)
+            settled_column = self._column_as_settled(table[rule.name], rule, name)
+            columns_of_numbers += rule.columns(settled_column)
             if not rule.has_missing_indicator and rule.names:
-                is_filled |= column.missing
+                is_filled |= settled_column.missing
             if rule.kind == "word":
-                has_rare_word |= rule.has_no_indicator(column)
+                has_rare_word |= rule.has_no_indicator(settled_column)
         _check_filled_rows(is_filled, name)
         rows_of_numbers = np.column_stack(columns_of_numbers)
         return np.ascontiguousarray(rows_of_numbers, np.float64), is_filled | has_rare_word
@@ -282,21 +286,23 @@ class Encoding:
         """Return a column as what it was where the rule was settled."""
         if rule.is_categorical:
             stored_column = stored_column.as_codes()
-        (column,) = settled([stored_column], rule.name, kind=rule.kind, codes=rule.is_categorical)
-        if column.kind == "empty" and rule.kind != "empty":
+        (settled_column,) = settled(
+            [stored_column], rule.name, kind=rule.kind, codes=rule.is_categorical
+        )
+        if settled_column.kind == "empty" and rule.kind != "empty":
             filling = rule.origin
             if rule.kind == "word":
                 filling = ""
-            filled_values = np.full(column.missing.size, filling)
-            column = replace(column, kind=rule.kind, values=filled_values)
-        if column.kind != rule.kind:
+            filled_values = np.full(settled_column.missing.size, filling)
+            settled_column = replace(settled_column, kind=rule.kind, values=filled_values)
+        if settled_column.kind != rule.kind:
             raise InputError(
-                f"column {rule.name!r} of {table_name} holds {NAMES[column.kind]}, and the model "
-                f"was fitted to {NAMES[rule.kind]}: give both the same type"
+                f"column {rule.name!r} of {table_name} holds {NAMES[settled_column.kind]}, and the "
+                f"model was fitted to {NAMES[rule.kind]}: give both the same type"
             )
         if rule.kind == "word":
-            self._check_known_words(column, rule, table_name)
-        return column
+            self._check_known_words(settled_column, rule, table_name)
+        return settled_column
 
     def _check_known_words(self, column: Column, rule: _EncodingRule, table_name: str) -> None:
         """Refuse words that are frequent here and were not there, by themselves or together."""
@@ -401,7 +407,7 @@ def _encoding_rule(
     filled_rows = 0
     if not has_missing_indicator and column.kind != "empty":
         filled_rows = int(column.missing.sum())
-    rule = _EncodingRule(
+    rule_without_values = _EncodingRule(
         name=column_name,
         kind=column.kind,
         is_categorical=coded,
@@ -410,15 +416,17 @@ def _encoding_rule(
         missing_marks=column.marks,
     )
     if column.kind == "word":
-        return _encoding_rule_of_words(rule, column, table_name)
+        return _encoding_rule_of_words(rule_without_values, column, table_name)
     if column.kind == "empty":
-        return rule
+        return rule_without_values
     is_known = ~column.missing
-    origin: Data = 0
+    origin_of_numbers: Data = 0
     if column.kind in {"date", "zoned"} or column.is_exact:
-        origin = column.values[is_known].min()
-    known_numbers = _numbers_of_column(column, origin)[is_known]
-    return replace(rule, origin=origin, median=float(np.median(known_numbers)))
+        origin_of_numbers = column.values[is_known].min()
+    known_numbers = _numbers_of_column(column, origin_of_numbers)[is_known]
+    return replace(
+        rule_without_values, origin=origin_of_numbers, median=float(np.median(known_numbers))
+    )
 
 
 def _encoding_rule_of_words(rule: _EncodingRule, column: Column, table_name: str) -> _EncodingRule:

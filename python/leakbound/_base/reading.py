@@ -36,12 +36,12 @@ def readable(values: Data) -> Data:
     torch = sys.modules.get("torch")  # not imported for it: who has a tensor has torch
     if torch is None or not isinstance(values, torch.Tensor):
         return values
-    tensor = values.detach().cpu()
+    tensor_on_cpu = values.detach().cpu()
     # bfloat16 and float8 have no type of NumPy; float32 holds all of their values.
-    _, type_name = str(tensor.dtype).split(".")
-    if tensor.is_floating_point() and not hasattr(np, type_name):
-        return tensor.float()
-    return tensor
+    _, type_name = str(tensor_on_cpu.dtype).split(".")
+    if tensor_on_cpu.is_floating_point() and not hasattr(np, type_name):
+        return tensor_on_cpu.float()
+    return tensor_on_cpu
 
 
 def is_list(values: object) -> bool:
@@ -74,19 +74,19 @@ def array_of(values: Data, name: str, *, exact: bool = False) -> AnyArray:
     try:
         if is_sequence and len(values) > 0 and hasattr(values[0], "as_py"):
             values = [scalar.as_py() for scalar in values]  # of Arrow
-        array = np.asarray(readable(values))
-        if exact and is_sequence and array.dtype.kind in _MIXED_KINDS:
-            array = _unchanged_by_numpy(values, array)
+        array_of_values = np.asarray(readable(values))
+        if exact and is_sequence and array_of_values.dtype.kind in _MIXED_KINDS:
+            array_of_values = _unchanged_by_numpy(values, array_of_values)
     except Exception as error:  # of whatever package the values are
         raise InputTypeError(f"{name} cannot be read as an array: {error}") from error
-    if array.dtype != object:
-        return array
-    if array.ndim == 0 and not is_single_value:
+    if array_of_values.dtype != object:
+        return array_of_values
+    if array_of_values.ndim == 0 and not is_single_value:
         type_name = type(values).__name__
         raise InputTypeError(
             f"{name} must be an array, a column, a frame or a list, got {type_name}"
         )
-    return _numbers_of_frame(values, array)
+    return _numbers_of_frame(values, array_of_values)
 
 
 def columns_of(frame: Data) -> list[Data]:
@@ -94,7 +94,7 @@ def columns_of(frame: Data) -> list[Data]:
     if not _is_frame(frame):
         return []
     if hasattr(frame, "iloc"):
-        return [frame.iloc[:, column] for column in range(frame.shape[1])]
+        return [frame.iloc[:, column_number] for column_number in range(frame.shape[1])]
     if hasattr(frame, "get_columns"):
         return list(frame.get_columns())
     return list(frame.columns)
@@ -104,10 +104,13 @@ def refuse_masked(values: Data, name: str) -> None:
     """Refuse arrays with masked entries, which NumPy would read as if they were not masked."""
     if "numpy.ma" not in sys.modules:  # whose import costs 15 ms
         return
-    parts: Sequence[Data] = (values,)
+    arrays_or_values: Sequence[Data] = (values,)
     if isinstance(values, list | tuple):
-        parts = values
-    if any(isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part) for part in parts):
+        arrays_or_values = values
+    if any(
+        isinstance(array_or_value, np.ma.MaskedArray) and np.ma.is_masked(array_or_value)
+        for array_or_value in arrays_or_values
+    ):
         raise InputTypeError(f"{name} has masked entries; drop them first")
 
 

@@ -95,19 +95,19 @@ class Record:
         content_of_json: Any = data
         if not isinstance(content_of_json, dict):
             content_of_json = {}
-        content = dict(content_of_json)
-        schema = content.pop("schema", None)
+        stored_content = dict(content_of_json)
+        schema = stored_content.pop("schema", None)
         if type(schema) is not int or schema != SCHEMA:  # True is 1 to Python
             raise FormatError(
                 f"not a {cls.__name__} of this version of leakbound: schema must be {SCHEMA}"
             )
-        stored_type = content.get("type")
+        stored_type = stored_content.get("type")
         if isinstance(stored_type, str) and stored_type != cls.__name__:
             raise FormatError(
                 f"its type is {stored_type:.60}, not {cls.__name__}: leakbound.load reads any "
                 "result"
             )
-        record: Self = _record_of_content(cls, content)
+        record: Self = _record_of_content(cls, stored_content)
         return record
 
     def to_json(self, path: PathInput | None = None) -> str:
@@ -149,16 +149,16 @@ def encode(value: Any) -> JsonValue:
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, tuple | list):
-        return [encode(item) for item in value]
+        return [encode(element) for element in value]
     if isinstance(value, dict):
-        return {key: encode(item) for key, item in value.items()}
+        return {key: encode(element) for key, element in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
-        content: JsonObject = {"type": type(value).__name__}
+        json_object: JsonObject = {"type": type(value).__name__}
         for stored_field in stored_fields(value):
             field_value = getattr(value, stored_field.name)
             if not _is_left_out(field_value, stored_field):
-                content[_public_name(stored_field)] = encode(field_value)
-        return content
+                json_object[_public_name(stored_field)] = encode(field_value)
+        return json_object
     if isinstance(value, float):
         return _json_of_float(value)
     if callable(value):
@@ -192,19 +192,19 @@ def _json_of_float(value: float) -> float | str | None:
 def parsed(text: str) -> Any:
     """Read JSON strictly: no NaN, no name twice, no number beyond a double, no deep nesting."""
     try:
-        data = json.loads(
+        content_of_json = json.loads(
             text,
             parse_constant=_finite_float,
             parse_float=_finite_float,
             parse_int=_integer_of_few_bits,
             object_pairs_hook=_object_without_repetition,
         )
-        if _depth_of_json(data) <= _DEEPEST:
-            return data
-        message = f"it is nested more than {_DEEPEST} deep"
+        if _depth_of_json(content_of_json) <= _DEEPEST:
+            return content_of_json
+        problem = f"it is nested more than {_DEEPEST} deep"
     except (ValueError, RecursionError) as error:  # ValueError: also integers of 5,000 digits
-        message = " ".join(str(error).split())
-    raise FormatError(f"not JSON of this package: {message}")
+        problem = " ".join(str(error).split())
+    raise FormatError(f"not JSON of this package: {problem}")
 
 
 def text_of(source: str | bytes | os.PathLike[str], most: int = _LARGEST) -> str:
@@ -215,14 +215,14 @@ def text_of(source: str | bytes | os.PathLike[str], most: int = _LARGEST) -> str
         if isinstance(source, bytes):
             return source.decode("utf-8")
         with Path(source).open("rb") as file:
-            content = file.read(most + 1)
-        if len(content) <= most:
-            return content.decode("utf-8")
-        message = f"it has more than {most:,} bytes"
+            bytes_of_file = file.read(most + 1)
+        if len(bytes_of_file) <= most:
+            return bytes_of_file.decode("utf-8")
+        problem = f"it has more than {most:,} bytes"
     except (TypeError, ValueError) as error:  # no UTF-8, or a name with a NUL byte
-        message = str(error)
+        problem = str(error)
     raise FormatError(
-        f"{source!r:.60} is neither JSON that begins with a brace nor a text file: {message}"
+        f"{source!r:.60} is neither JSON that begins with a brace nor a text file: {problem}"
     )
 
 
