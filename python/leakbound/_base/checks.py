@@ -405,7 +405,7 @@ def membership_of(words: Sequence[str]) -> list[int | None]:
         return [int(float(sign)) for sign in lowered_words]
     for word in lowered_words:
         for words_of_members, words_of_others in MEMBERSHIP:
-            if word in words_of_members | words_of_others:
+            if word in words_of_members or word in words_of_others:
                 membership_of_word: dict[str, int] = dict.fromkeys(words_of_members, 1)
                 membership_of_word |= dict.fromkeys(words_of_others, 0)
                 return [membership_of_word.get(one) for one in lowered_words]
