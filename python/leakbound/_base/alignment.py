@@ -18,6 +18,7 @@ from leakbound._base.checks import (
 )
 from leakbound._base.console import one_line
 from leakbound._base.drawn import refuse_copies
+from leakbound._base.formatting import listed_first
 from leakbound._base.messages import Message
 from leakbound._base.reading import array_of, refuse_masked
 from leakbound._base.types import (
@@ -80,32 +81,32 @@ class ExampleOrder:
         Tables that all number their rows from 0, or of which one has no index, name no rows.
         """
         order = cls()
-        ids_of_tables = [_carried_ids(table, name) for table in tables]
-        indices = [ids.values for ids in ids_of_tables if ids is not None and ids.kind == "index"]
-        if len(indices) == len(ids_of_tables) and not all(map(_is_range, indices)):
-            types = {index.dtype.kind for index in indices}
-            if len(types) > 1:
-                indices = [index.astype(object) for index in indices]
-            index = whole_numbers(np.concatenate(indices))
-            order._known_ids.append(_Ids(values=index, kind="index", label=name))
+        indices_of_tables = list[AnyArray]()
+        for table in tables:
+            ids_of_table = _carried_ids(table, name)
+            if ids_of_table is None or ids_of_table.kind != "index":
+                return order
+            indices_of_tables.append(ids_of_table.values)
+        if not all(map(_counts_from_zero, indices_of_tables)):
+            if len({index.dtype.kind for index in indices_of_tables}) > 1:
+                indices_of_tables = [index.astype(object) for index in indices_of_tables]
+            index_of_all = whole_numbers(np.concatenate(indices_of_tables))
+            order._known_ids.append(_Ids(values=index_of_all, kind="index", label=name))
         return order
 
     def scores(self, values: Data, name: str) -> Data:
         """Return scores in the order of the examples; the first ones set it."""
-        ids = _carried_ids(values, name)
-        if ids is None:
+        ids_of_scores = _carried_ids(values, name)
+        if ids_of_scores is None:
             return values
-        return self._scores_with_ids(ids, values, name)
-
-    def _scores_with_ids(self, ids: _Ids, values: Data, name: str) -> Data:
-        """Return scores that carry ids in the order of the examples."""
         if not self._has_given_ids:
-            self._ids_of_scores = ids
+            self._ids_of_scores = ids_of_scores
             return self.placed(values, name)
-        if ids.kind == "ids" and _is_range(ids.values):
+        if ids_of_scores.kind == "ids" and _counts_from_zero(ids_of_scores.values):
             return values
-        if ids.kind == "index" and all(known.kind == "ids" for known in self._known_ids):
-            self._known_ids.append(ids)
+        no_index_is_known = all(known.kind == "ids" for known in self._known_ids)
+        if ids_of_scores.kind == "index" and no_index_is_known:
+            self._known_ids.append(ids_of_scores)
             return values
         return self.placed(values, name)
 
@@ -120,9 +121,10 @@ class ExampleOrder:
             rows_of_plan = self._joining_rows(ids_of_plan)
         if rows_of_plan is not None:
             self.rows = np.argsort(rows_of_plan)
-            self._differs_from_membership = not _is_range(rows_of_plan)
+            self._differs_from_membership = not _counts_from_zero(rows_of_plan)
             self._known_ids = [
-                replace(known, values=known.values[self.rows]) for known in self._known_ids
+                replace(known_ids, values=known_ids.values[self.rows])
+                for known_ids in self._known_ids
             ]
         return self.rows
 
@@ -133,46 +135,46 @@ class ExampleOrder:
         """
         if not copies:
             refuse_copies(member)
-        ids = _carried_ids(member, "member")
-        if ids is None:
-            if self._ids_of_scores is not None:
-                _refuse_shuffled_index(self._ids_of_scores)
+        rows_in_order = None
+        ids_of_membership = _carried_ids(member, "member")
+        if ids_of_membership is not None:
+            rows_in_order = self._rows_with_ids(ids_of_membership)
+        elif self._ids_of_scores is not None:
+            _refuse_shuffled_index(self._ids_of_scores)
+        if rows_in_order is None:
             return check_membership(member, examples)
-        return self._member_with_ids(ids, member, examples)
-
-    def _member_with_ids(self, ids: _Ids, member: MemberInput, examples: int) -> BoolArray:
-        """Return membership that carries ids in the order of the examples."""
-        rows = self._rows_with_ids(ids)
-        if rows is None:
-            return check_membership(member, examples)
-        membership = membership_vector(member)
-        check_length(membership, examples=examples, name="member")
-        self._differs_from_membership = not _is_range(rows)
-        return check_membership(membership[rows], examples)
+        membership_as_given = membership_vector(member)
+        check_length(membership_as_given, examples=examples, name="member")
+        self._differs_from_membership = not _counts_from_zero(rows_in_order)
+        return check_membership(membership_as_given[rows_in_order], examples)
 
     def placed(self, values: Data, name: str, *, across: bool = False) -> Data:
         """Return data about the examples in their order."""
-        rows = self.rows_of(values, name, across=across)
-        if rows is None:
+        rows_in_order = self.rows_of(values, name, across=across)
+        if rows_in_order is None:
             return values
         refuse_masked(values, name=name)
-        array = array_of(values, name=name, exact=True)
+        array_in_given_order = array_of(values, name=name, exact=True)
         if across:
-            return array[:, rows]
-        return array[rows]
+            return array_in_given_order[:, rows_in_order]
+        return array_in_given_order[rows_in_order]
 
     def rows_of(self, values: Data, name: str, *, across: bool = False) -> IntArray | None:
         """Return which rows of data about the examples to take, in order; None for all as given."""
-        ids = _carried_ids(values, name, across=across)
-        if self._differs_from_membership and _has_rows(values) and not self._tell_order(ids):
+        carried_ids = _carried_ids(values, name, across=across)
+        if (
+            self._differs_from_membership
+            and _has_rows_to_order(values)
+            and not self._tell_order(carried_ids)
+        ):
             raise InputError(
                 f"scores and membership list the examples in different orders, and {name} has no "
                 "ids that tell its order: put all in one order, or give it the same ids (a pandas "
                 "index)"
             )
-        if ids is None:
+        if carried_ids is None:
             return None
-        return self._rows_with_ids(ids)
+        return self._rows_with_ids(carried_ids)
 
     @property
     def ids(self) -> AnyArray | None:
@@ -184,7 +186,9 @@ class ExampleOrder:
         if self._has_given_ids:
             return self._known_ids[0].values
         for known in self._known_ids:
-            if _are_names(known.values, "iufSUT") and not _is_range(np.sort(known.values)):
+            if _are_names_of_rows(known.values, "iufSUT") and not _counts_from_zero(
+                np.sort(known.values)
+            ):
                 return known.values
         return None
 
@@ -205,63 +209,63 @@ class ExampleOrder:
     def told_ids(self) -> AnyArray | None:
         """Ids passed as `ids`, or carried by scores or a plan; an index does not count."""
         for known in self._known_ids:
-            if known.kind == "ids" and not _is_range(known.values):
+            if known.kind == "ids" and not _counts_from_zero(known.values):
                 return known.values
         return None
 
     def _rows_with_ids(self, ids: _Ids) -> IntArray | None:
         """Return which rows of values with ids to take, None for all; the ids are known then."""
-        rows = self._joining_rows(ids)
-        if rows is not None:
-            ids = replace(ids, values=ids.values[rows])
+        joined_rows = self._joining_rows(ids)
+        if joined_rows is not None:
+            ids = replace(ids, values=ids.values[joined_rows])
         self._known_ids.append(ids)
-        return rows
+        return joined_rows
 
     def _tell_order(self, ids: _Ids | None) -> bool:
         """Return whether ids tell an order: a default index does where these numbers are ids."""
         if ids is None or not ids.is_default_index:
             return ids is not None
-        return any(_rows_in_order_of(known, ids) is not None for known in self._known_ids)
+        return any(_rows_in_order_of_known_ids(known, ids) is not None for known in self._known_ids)
 
     def _joining_rows(self, ids: _Ids) -> IntArray | None:
         """Return the rows that put ids in order, from the ids of their own kind if it can be.
 
         A default index is compared with default ones first, and other ids with other ids.
         """
-        alike_first = sorted(
+        known_ids_alike_first = sorted(
             self._known_ids,
-            key=lambda known: (
-                known.is_default_index != ids.is_default_index,
-                known.kind != ids.kind,
+            key=lambda known_ids: (
+                known_ids.is_default_index != ids.is_default_index,
+                known_ids.kind != ids.kind,
             ),
         )
-        for known in alike_first:
-            if np.array_equal(known.values, ids.values):
+        for known_ids in known_ids_alike_first:
+            if np.array_equal(known_ids.values, ids.values):
                 return None
-            rows = _rows_in_order_of(known, ids)
-            if rows is not None:
-                return rows
+            joined_rows = _rows_in_order_of_known_ids(known_ids, ids)
+            if joined_rows is not None:
+                return joined_rows
         if ids.is_default_index:
             return None
-        for known in alike_first:
-            if not known.is_default_index:
-                raise InputError(_unmatched(known, ids))
+        for known_ids in known_ids_alike_first:
+            if not known_ids.is_default_index:
+                raise InputError(_message_about_unmatched_ids(known_ids, ids))
         return None
 
 
 def _given_ids(ids: ArrayInput, name: str) -> list[_Ids]:
     """Return ids that were passed as such, and the index that they have if they are a column."""
-    values = whole_numbers(vector(ids, name="ids", kinds=_ID_KINDS))
-    known_ids = [_Ids(values=values, kind="ids", label=name)]
-    index = _carried_ids(ids, "ids")
-    if index is not None:
-        known_ids.append(index)
+    given_ids = whole_numbers(vector(ids, name="ids", kinds=_ID_KINDS))
+    known_ids = [_Ids(values=given_ids, kind="ids", label=name)]
+    index_of_column = _carried_ids(ids, "ids")
+    if index_of_column is not None:
+        known_ids.append(index_of_column)
     return known_ids
 
 
 def _refuse_shuffled_index(ids: _Ids) -> None:
     """Refuse scores that count from 0 in another order, whose membership may be in either."""
-    if ids.kind != "index" or ids.is_default_index or not _is_range(np.sort(ids.values)):
+    if ids.kind != "index" or ids.is_default_index or not _counts_from_zero(np.sort(ids.values)):
         return
     raise InputError(
         f"{ids.label} lists 0 to {ids.values.size - 1:,} in another order, and member has no "
@@ -280,13 +284,13 @@ def row_numbers(size: int) -> IntArray:
 
 def row_names(values: object) -> AnyArray | None:
     """Return the index of a pandas object if it names rows: whole numbers or text, each once."""
-    ids = _carried_ids(values, "the rows")
-    if ids is None or ids.kind != "index" or ids.is_default_index:
+    carried_ids = _carried_ids(values, "the rows")
+    if carried_ids is None or carried_ids.kind != "index" or carried_ids.is_default_index:
         return None
-    if not _are_names(ids.values, "iuSUT"):
+    if not _are_names_of_rows(carried_ids.values, "iuSUT"):
         return None
-    if np.unique(ids.values).size == ids.values.size:
-        return ids.values
+    if np.unique(carried_ids.values).size == carried_ids.values.size:
+        return carried_ids.values
     return None
 
 
@@ -294,7 +298,7 @@ def picked(items: Data, rows: IntArray) -> Data:
     """Return rows of an array, tensor, sparse matrix, frame or sequence, which becomes a list."""
     if hasattr(items, "iloc"):
         return items.iloc[rows]
-    if _package_of(items) == "pyarrow":
+    if _package_of_container(items) == "pyarrow":
         return items.take(rows)
     if hasattr(items, "tocsr"):
         items = items.tocsr()
@@ -321,33 +325,34 @@ def size_of(items: Data) -> int:
 
 def gathered(parts: Sequence[Data], rows: IntArray) -> Data:
     """Return rows of several data of one kind, as if one was put below the other."""
-    ends = np.cumsum([0, *map(size_of, parts)])
-    part_of_row = np.searchsorted(ends, rows, side="right") - 1
+    first_row_of_part = np.cumsum([0, *map(size_of, parts)])
+    part_of_each_row = np.searchsorted(first_row_of_part, rows, side="right") - 1
+    row_in_own_part = rows - first_row_of_part[part_of_each_row]
     try:
         # No name for the parts, which are large: they are gone once they are stacked.
-        stacked = _stacked(
+        stacked_rows = _stacked_rows(
             [
-                picked(part, rows[part_of_row == number] - ends[number])
+                picked(part, row_in_own_part[part_of_each_row == number])
                 for number, part in enumerate(parts)
             ]
         )
-        rows_by_part = np.argsort(part_of_row, kind="stable")
-        together = picked(stacked, np.argsort(rows_by_part))
+        places_by_part = np.argsort(part_of_each_row, kind="stable")
+        gathered_rows = picked(stacked_rows, np.argsort(places_by_part))
     except (LeakboundError, MemoryError):
         raise
     except Exception as error:  # of whatever package the data are
-        types = " and ".join(type(part).__name__ for part in parts)
+        types_of_parts = " and ".join(type(part).__name__ for part in parts)
         raise InputError(
-            f"rows of {types} cannot be put in one order ({type(error).__name__}: "
+            f"rows of {types_of_parts} cannot be put in one order ({type(error).__name__}: "
             f"{one_line(error)}): pass arrays, or frames with the same columns and types"
         ) from error
     # An index that counts the rows of each part would tell the parts.
-    if hasattr(together, "iloc") and not together.index.is_unique:
-        return together.reset_index(drop=True)
-    return together
+    if hasattr(gathered_rows, "iloc") and not gathered_rows.index.is_unique:
+        return gathered_rows.reset_index(drop=True)
+    return gathered_rows
 
 
-def _package_of(items: Data) -> str:
+def _package_of_container(items: Data) -> str:
     """Return the package of a container, NumPy for what is no array of another."""
     for base in type(items).__mro__:
         package, _, _ = base.__module__.partition(".")
@@ -356,39 +361,38 @@ def _package_of(items: Data) -> str:
     return "numpy"
 
 
-def _stacked(parts: list[Data]) -> Data:
+def _stacked_rows(parts: list[Data]) -> Data:
     """Put arrays, tensors, sparse matrices, frames or lists below one another."""
-    packages = {_package_of(part) for part in parts}
+    packages = set(map(_package_of_container, parts))
     row_shapes = [tuple(getattr(part, "shape", ()))[1:] for part in parts]
     if len(packages) > 1 or len({*row_shapes}) > 1:
         types_and_shapes = [
             f"{type(part).__name__} with rows of shape {row_shape}"
             for part, row_shape in zip(parts, row_shapes, strict=True)
         ]
-        listed = " and ".join(types_and_shapes)
-        raise InputError(f"rows must be of one type and shape, got {listed}")
+        types_and_shapes_in_words = " and ".join(types_and_shapes)
+        raise InputError(f"rows must be of one type and shape, got {types_and_shapes_in_words}")
     if all(isinstance(part, list) for part in parts):
         return list(chain(*parts))
-    (package,) = packages
-    names_of_parts = [column_names(part) for part in parts]
-    if any({*names} != {*names_of_parts[0]} for names in names_of_parts):
-        listed = " and ".join(map(str, names_of_parts))
-        raise InputError(f"tables must have the same columns, got {listed}")
-    module = sys.modules[package]
-    if package == "scipy":
+    names_of_parts = list(map(column_names, parts))
+    if len(set(map(frozenset, names_of_parts))) > 1:
+        names_in_words = " and ".join(map(str, names_of_parts))
+        raise InputError(f"tables must have the same columns, got {names_in_words}")
+    (common_package,) = packages
+    module = sys.modules[common_package]
+    if common_package == "scipy":
         return module.sparse.vstack(parts, format="csr")
-    if package == "pyarrow":
-        return _stacked_in_arrow(parts, module)
-    if package == "numpy":
-        parts = [np.asarray(part) for part in parts]
-        are_text = {part.dtype.kind in "SU" for part in parts}
-        if len(are_text) > 1:  # 1 and "1" are two values
-            parts = [part.astype(object) for part in parts]
-    options = {}
-    if package == "pandas":
-        options = {"join": "inner"}
-    concatenate = getattr(module, "concatenate", None) or module.concat
-    return concatenate(parts, **options)
+    if common_package == "pyarrow":
+        return _stacked_rows_in_arrow(parts, module)
+    if common_package == "pandas":
+        return module.concat(parts, join="inner")
+    if common_package != "numpy":
+        return module.concat(parts)
+    numpy_arrays = [np.asarray(part) for part in parts]
+    are_text = {array.dtype.kind in "SU" for array in numpy_arrays}
+    if len(are_text) > 1:  # 1 and "1" are two values
+        numpy_arrays = [array.astype(object) for array in numpy_arrays]
+    return np.concatenate(numpy_arrays)
 
 
 def column_names(table: object) -> list[Data]:
@@ -399,14 +403,12 @@ def column_names(table: object) -> list[Data]:
     return list(names)
 
 
-def _stacked_in_arrow(parts: list[Data], arrow: Data) -> Data:
+def _stacked_rows_in_arrow(parts: list[Data], arrow: Data) -> Data:
     """Put tables or columns of Arrow below one another."""
     if hasattr(parts[0], "column_names"):
         return arrow.concat_tables([arrow.table(part) for part in parts])
-    chunks: list[Data] = []
-    for part in parts:
-        chunks += getattr(part, "chunks", [part])
-    return arrow.chunked_array(chunks, type=parts[0].type)
+    chunks_of_parts = list(chain.from_iterable(getattr(part, "chunks", [part]) for part in parts))
+    return arrow.chunked_array(chunks_of_parts, type=parts[0].type)
 
 
 def _carried_ids(values: object, name: str, *, across: bool = False) -> _Ids | None:
@@ -421,7 +423,7 @@ def _carried_ids(values: object, name: str, *, across: bool = False) -> _Ids | N
     return _Ids(values=whole_numbers(np.asarray(ids)), kind="ids", label=name)
 
 
-def _has_rows(values: Data) -> bool:
+def _has_rows_to_order(values: Data) -> bool:
     """Return whether data has rows: a table, a mapping of columns, or an array, but no number."""
     is_table = isinstance(values, Mapping) or hasattr(type(values), "columns")
     return is_table or np.ndim(values) > 0
@@ -432,64 +434,66 @@ def _pandas_index(values: object, name: str, *, across: bool) -> _Ids | None:
     attribute = "index"
     if across:
         attribute = "columns"
-    index = getattr(values, attribute, None)
-    if index is None:
+    pandas_index = getattr(values, attribute, None)
+    if pandas_index is None:
         return None
-    index_values = whole_numbers(np.asarray(index))
+    index_values = whole_numbers(np.asarray(pandas_index))
     return _Ids(
         values=index_values,
         kind="index",
         label=f"the {attribute} of {name}",
-        is_default_index=_is_range(index_values),
+        is_default_index=_counts_from_zero(index_values),
     )
 
 
-def _is_range(values: AnyArray) -> bool:
+def _counts_from_zero(values: AnyArray) -> bool:
     return values.dtype.kind in "iu" and np.array_equal(values, np.arange(values.size))
 
 
-def _are_names(values: AnyArray, kinds: str) -> bool:
+def _are_names_of_rows(values: AnyArray, kinds: str) -> bool:
     """Return whether values are of some types, or integers that no type of NumPy holds."""
     if values.dtype.kind == "O":
         return all(type(value) is int for value in values.tolist())
     return values.dtype.kind in kinds
 
 
-def _are_text(ids: _Ids) -> bool:
+def _ids_are_text(ids: _Ids) -> bool:
     return ids.values.dtype.kind in "SUT"
 
 
-def _rows_in_order_of(known_ids: _Ids, own_ids: _Ids) -> IntArray | None:
+def _rows_in_order_of_known_ids(known_ids: _Ids, own_ids: _Ids) -> IntArray | None:
     """Return the rows of `own` in the order of `known`; None if they are not the same set."""
-    if known_ids.values.size != own_ids.values.size or _are_text(known_ids) != _are_text(own_ids):
+    if known_ids.values.size != own_ids.values.size or _ids_are_text(known_ids) != _ids_are_text(
+        own_ids
+    ):
         return None
     try:
-        rows_of_known = np.argsort(known_ids.values, kind="stable")
-        rows_of_own = np.argsort(own_ids.values, kind="stable")
+        known_rows_by_id = np.argsort(known_ids.values, kind="stable")
+        own_rows_by_id = np.argsort(own_ids.values, kind="stable")
     except TypeError:
         message = "ids of {known} and of {own} must be all numbers or all text"
         raise InputTypeError(Message(message, known=known_ids.label, own=own_ids.label)) from None
-    sorted_ids = own_ids.values[rows_of_own]
-    if not np.array_equal(sorted_ids, known_ids.values[rows_of_known]):
+    sorted_ids = own_ids.values[own_rows_by_id]
+    if not np.array_equal(sorted_ids, known_ids.values[known_rows_by_id]):
         return None
-    repeated = np.flatnonzero(sorted_ids[1:] == sorted_ids[:-1])
-    if repeated.size:
-        message = (
+    repeated_ids = sorted_ids[1:][sorted_ids[1:] == sorted_ids[:-1]]
+    if repeated_ids.size:
+        message = Message(
             "{own} and {known} list the same ids in different orders, and id {first!s} occurs "
-            "twice, so rows cannot be joined: give each example a different id"
+            "twice, so rows cannot be joined: give each example a different id",
+            own=own_ids.label,
+            known=known_ids.label,
+            first=repeated_ids[0],
         )
-        first_repeated = sorted_ids[repeated[0]]
-        raise InputError(
-            Message(message, own=own_ids.label, known=known_ids.label, first=first_repeated)
-        )
-    rows = np.empty(rows_of_own.size, dtype=np.int64)
-    rows[rows_of_known] = rows_of_own
-    return rows
+        raise InputError(message)
+    own_row_of_known_row = np.empty(own_rows_by_id.size, dtype=np.int64)
+    own_row_of_known_row[known_rows_by_id] = own_rows_by_id
+    return own_row_of_known_row
 
 
-def _unmatched(known_ids: _Ids, own_ids: _Ids) -> Message:
+def _message_about_unmatched_ids(known_ids: _Ids, own_ids: _Ids) -> Message:
     """Return a message about ids that occur only once, and what to do."""
-    if _are_text(known_ids) != _are_text(own_ids):
+    if _ids_are_text(known_ids) != _ids_are_text(own_ids):
         return Message(
             "ids are numbers in one and text in the other: {some} of {known}, {others} of {own}; "
             "give both the same ids",
@@ -498,33 +502,36 @@ def _unmatched(known_ids: _Ids, own_ids: _Ids) -> Message:
             others=_first_ids(own_ids.values),
             own=own_ids.label,
         )
-    if _are_text(known_ids) and _have_same_letters(known_ids.values, own_ids.values):
-        message = (
+    if _ids_are_text(known_ids) and _have_same_letters(known_ids.values, own_ids.values):
+        return Message(
             "ids of {known} and of {own} differ only in how letters such as é are composed (NFC, "
-            "NFD): bring all to one form, unicodedata.normalize('NFC', id)"
+            "NFD): bring all to one form, unicodedata.normalize('NFC', id)",
+            known=known_ids.label,
+            own=own_ids.label,
         )
-        return Message(message, known=known_ids.label, own=own_ids.label)
     missing_ids = [*_missing_ids(known_ids, own_ids), *_missing_ids(own_ids, known_ids)]
     if not missing_ids:
         message = "ids of {known} and of {own} repeat: give each example a different id"
         return Message(message, known=known_ids.label, own=own_ids.label)
-    listed = missing_ids[0]
+    missing_ids_in_words = missing_ids[0]
     if len(missing_ids) > 1:
-        listed = Message("{one} and {other}", one=missing_ids[0], other=missing_ids[1])
-    remark = ""
+        missing_ids_in_words = Message(
+            "{one} and {other}", one=missing_ids[0], other=missing_ids[1]
+        )
+    remark_on_pandas = ""
     if "index" in {known_ids.kind, own_ids.kind}:
-        remark = " (.to_numpy() of a pandas object is read by position)"
+        remark_on_pandas = " (.to_numpy() of a pandas object is read by position)"
     return Message(
         "ids do not match: {listed}; score all examples of the plan, or use the same ids{remark}",
-        listed=listed,
-        remark=remark,
+        listed=missing_ids_in_words,
+        remark=remark_on_pandas,
     )
 
 
 def _missing_ids(listed_ids: _Ids, other_ids: _Ids) -> list[Message]:
     """Say which ids the other rows lack, if they lack any."""
-    is_missing = ~np.isin(listed_ids.values, other_ids.values)
-    missing_ids = listed_ids.values[is_missing]
+    is_not_in_other = np.isin(listed_ids.values, other_ids.values, invert=True)
+    missing_ids = listed_ids.values[is_not_in_other]
     if not missing_ids.size:
         return []
     return [
@@ -540,13 +547,10 @@ def _missing_ids(listed_ids: _Ids, other_ids: _Ids) -> list[Message]:
 
 def _have_same_letters(ids: AnyArray, other_ids: AnyArray) -> bool:
     """Return whether two sets of text are the same once letters are composed alike."""
-    composed_ids = {normalize("NFC", str(id_)) for id_ in ids.tolist()}
-    other_composed_ids = {normalize("NFC", str(id_)) for id_ in other_ids.tolist()}
+    composed_ids = {normalize("NFC", str(example_id)) for example_id in ids.tolist()}
+    other_composed_ids = {normalize("NFC", str(example_id)) for example_id in other_ids.tolist()}
     return composed_ids == other_composed_ids and len(composed_ids) == ids.size
 
 
 def _first_ids(ids: AnyArray) -> str:
-    listed_ids = ", ".join(str(id_) for id_ in ids[:_LISTED_IDS].tolist())
-    if ids.size > _LISTED_IDS:
-        listed_ids += ", …"
-    return listed_ids
+    return listed_first(ids[: _LISTED_IDS + 1].tolist(), most=_LISTED_IDS)

@@ -24,12 +24,12 @@ def brief(self: "DataclassInstance") -> str:
     >>> Trials(np.arange(400) % 2)
     Trials(member=<array of 400 int64>, fixed=False)
     """
-    parts = list[str]()
+    brief_fields = list[str]()
     for field in fields(self):
-        value = getattr(self, field.name)
-        if field.repr and value is not None:
-            parts.append(f"{field.name}={_brief_value(value)}")
-    return f"{type(self).__name__}({', '.join(parts)})"
+        field_value = getattr(self, field.name)
+        if field.repr and field_value is not None:
+            brief_fields.append(f"{field.name}={_brief_value(field_value)}")
+    return f"{type(self).__name__}({', '.join(brief_fields)})"
 
 
 def _brief_value(value: object) -> str:
@@ -37,13 +37,13 @@ def _brief_value(value: object) -> str:
     type_name = type(value).__name__
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and shape:
-        sizes = " x ".join(map(str, shape))
+        sizes_in_words = " x ".join(map(str, shape))
         if isinstance(value, np.ndarray):
-            return f"<array of {sizes} {value.dtype}>"
-        return f"<{type_name} of {sizes}>"
+            return f"<array of {sizes_in_words} {value.dtype}>"
+        return f"<{type_name} of {sizes_in_words}>"
     if isinstance(value, Mapping):
-        items = [f"{key!r}: {_brief_value(element)}" for key, element in value.items()]
-        return f"{{{', '.join(items)}}}"
+        brief_items = [f"{key!r}: {_brief_value(element)}" for key, element in value.items()]
+        return f"{{{', '.join(brief_items)}}}"
     if isinstance(value, str | bytes):
         return repr(value)
     if isinstance(value, Sized) and len(value) > _SHOWN_ELEMENTS:

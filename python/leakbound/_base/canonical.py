@@ -53,36 +53,35 @@ def plain(value: object, name: str, depth: int = 0) -> JsonValue:
         option, _, _ = name.partition(".")
         raise OptionError(f"{option} is nested more than {_MOST_LEVELS} deep")
     if isinstance(value, dict):
-        table: JsonObject = {}
+        plain_table: JsonObject = {}
         for key in value:
             if not isinstance(key, str):
                 raise InputTypeError(f"{name} has the name {key!r:.60}, which is not text")
         for key, element in value.items():
-            plain_key = str(plain(key, name))
-            table[plain_key] = plain(element, name=f"{name}.{key:.60}", depth=depth + 1)
-        return table
+            plain(key, name)
+            plain_table[key] = plain(element, name=f"{name}.{key:.60}", depth=depth + 1)
+        return plain_table
     if isinstance(value, list | tuple):
-        elements: list[JsonValue] = []
+        plain_elements: list[JsonValue] = []
         for position, element in enumerate(value):
-            elements.append(plain(element, name=f"{name}[{position}]", depth=depth + 1))
-        return elements
+            plain_elements.append(plain(element, name=f"{name}[{position}]", depth=depth + 1))
+        return plain_elements
     if not isinstance(value, _JSON_TYPES) or type(value) not in _JSON_TYPES:
         raise InputTypeError(
             f"{name} is of type {type(value).__name__}: give text, a number, true or false, a "
             "list or a table (a date goes as text)"
         )
-    flaw = _flaw_of(value)
-    if flaw:
-        raise OptionError(f"{name} {flaw}")
+    _check_json_value(value, name)
     return value
 
 
-def _flaw_of(value: object) -> str:
-    """Return what keeps a number or a text out of JSON; nothing for all others."""
+def _check_json_value(value: object, name: str) -> None:
+    """Refuse numbers and text that JSON cannot have."""
     if isinstance(value, float) and not math.isfinite(value):
-        return f"is {value}: a protocol can only have finite numbers"
+        raise OptionError(f"{name} is {value}: a protocol can only have finite numbers")
     if type(value) is int and value.bit_length() > _MOST_BITS:
-        return f"is an integer of {value.bit_length()} bits; at most {_MOST_BITS} are allowed"
+        raise OptionError(
+            f"{name} is an integer of {value.bit_length()} bits; at most {_MOST_BITS} are allowed"
+        )
     if isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
-        return f"has text that UTF-8 cannot encode: {value!r:.60}"
-    return ""
+        raise OptionError(f"{name} has text that UTF-8 cannot encode: {value!r:.60}")

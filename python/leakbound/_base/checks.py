@@ -65,22 +65,26 @@ def real(
         advice = "use a number between -1.8e308 and 1.8e308"
         raise OptionError(f"{name} is too large for a float: {advice}", option=name) from None
     limits = {"above": above, "at least": least, "at most": most, "below": below}
-    is_within_limits = all(
-        limit is None or _COMPARISONS[word](number, limit) for word, limit in limits.items()
-    )
-    if math.isnan(number) or not is_within_limits:
-        raise OptionError(f"{name} must be {_limits_in_words(limits)}, got {number:g}", option=name)
+    _check_limits(number, name, limits)
     return number
 
 
-def _limits_in_words(limits: Mapping[str, object]) -> str:
-    limits_in_words = list[str]()
-    for comparison, limit in limits.items():
-        if isinstance(limit, float):
-            limits_in_words.append(f"{comparison} {limit:g}")
-        elif limit is not None:
-            limits_in_words.append(f"{comparison} {limit}")
-    return " and ".join(limits_in_words) or "a number"
+def _check_limits(number: float, name: str, limits: Mapping[str, float | None]) -> None:
+    """Check that a number lies within those limits that an option has."""
+    stated_limits = {word: limit for word, limit in limits.items() if limit is not None}
+    is_within = all(_COMPARISONS[word](number, limit) for word, limit in stated_limits.items())
+    if is_within and not math.isnan(number):
+        return
+    limits_in_words = [f"{word} {_digits(limit)}" for word, limit in stated_limits.items()]
+    allowed_numbers = " and ".join(limits_in_words) or "a number"
+    raise OptionError(f"{name} must be {allowed_numbers}, got {_digits(number)}", option=name)
+
+
+def _digits(number: object) -> str:
+    """Return the first digits of a float, or all digits of an integer."""
+    if isinstance(number, float):
+        return f"{number:g}"
+    return str(number)
 
 
 def integer(value: object, name: str, *, least: int, most: int | None = None) -> int:
@@ -91,9 +95,7 @@ def integer(value: object, name: str, *, least: int, most: int | None = None) ->
     if number.bit_length() > _MOST_BITS:
         message = f"at most {_MOST_BITS} bits, got an integer of {number.bit_length()}"
         raise OptionError(f"{name} must have {message}", option=name)
-    if number < least or (most is not None and number > most):
-        limits = _limits_in_words({"at least": least, "at most": most})
-        raise OptionError(f"{name} must be {limits}, got {number}", option=name)
+    _check_limits(number, name, {"at least": least, "at most": most})
     return number
 
 
@@ -171,16 +173,17 @@ WHOLE = 2.0**53
 
 def vector(values: ArrayInput, name: str, *, kinds: str = _REAL_KINDS) -> GenericArray:
     """Read `values` as a one-dimensional array of at least one element; a column is one, too."""
-    array = _read_array(values, name=name, kinds=kinds)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.ndim != 1:
+    vector_or_column = _array_of_kinds(values, name=name, kinds=kinds)
+    if vector_or_column.ndim == 2 and vector_or_column.shape[1] == 1:
+        vector_or_column = vector_or_column[:, 0]
+    if vector_or_column.ndim != 1:
         raise InputError(
-            f"{name} must be one-dimensional, got shape {array.shape}; pick a column or ravel"
+            f"{name} must be one-dimensional, got shape {vector_or_column.shape}; pick a column or "
+            "ravel"
         )
-    if array.size == 0:
+    if vector_or_column.size == 0:
         raise InputError(f"{name} is empty: at least one value is needed")
-    return array
+    return vector_or_column
 
 
 def whole_numbers(values: GenericArray) -> GenericArray:
@@ -194,8 +197,8 @@ def whole_numbers(values: GenericArray) -> GenericArray:
     if values.dtype.kind != "f" or not (np.abs(values) >= WHOLE).any():
         return values.copy()
     integers_and_floats = values.astype(object)
-    is_whole_number = np.isfinite(values) & (values == np.floor(values))
-    integers_and_floats[is_whole_number] = list(map(int, values[is_whole_number]))
+    is_whole_float = np.isfinite(values) & (values == np.floor(values))
+    integers_and_floats[is_whole_float] = list(map(int, values[is_whole_float]))
     return integers_and_floats
 
 
@@ -204,9 +207,9 @@ def _packed_objects(values: GenericArray) -> GenericArray:
     listed_objects = values.tolist()
     if set(map(type, listed_objects)) not in ({str}, {int}):
         return values.copy()
-    packed_values = np.array(listed_objects)
-    if packed_values.dtype.kind != "f":
-        return packed_values
+    packed_objects = np.array(listed_objects)
+    if packed_objects.dtype.kind != "f":
+        return packed_objects
     # Integers above and below the largest of 63 bits, or of both signs: NumPy made floats of them.
     if min(listed_objects) < 0 or max(listed_objects).bit_length() > _BITS_OF_NUMPY:
         return values.copy()
@@ -222,22 +225,22 @@ def numbers(
     whole: bool = False,
 ) -> GenericArray:
     """Read numbers of any shape and check that all lie within limits, both included."""
-    array: AnyArray = _read_array(values, name=name, kinds=_REAL_KINDS)
+    array_of_numbers: AnyArray = _array_of_kinds(values, name=name, kinds=_REAL_KINDS)
     # As float64: a limit beyond the range of float16 would count as infinite.
-    is_valid = (array >= np.float64(least)) & (array <= np.float64(most))
+    is_valid = (array_of_numbers >= np.float64(least)) & (array_of_numbers <= np.float64(most))
     kind_of_number = "a number"
     if whole:
-        is_valid &= array == np.floor(array)
+        is_valid &= array_of_numbers == np.floor(array_of_numbers)
         kind_of_number = "a whole number"
     if is_valid.all():
-        return array
+        return array_of_numbers
     first_invalid = tuple(np.argwhere(~is_valid)[0].tolist())
     place = ""
     if first_invalid:
         place = f" at index {', '.join(map(str, first_invalid))}"
     raise OptionError(
         f"{name} must be {kind_of_number} in [{least:g}, {most:g}], got "
-        f"{array[first_invalid]:g}{place}",
+        f"{array_of_numbers[first_invalid]:g}{place}",
         option=name,
     )
 
@@ -282,12 +285,14 @@ def check_scores(scores: ArrayInput, name: str = "scores") -> FloatArray:
         float_scores = np.array(stored_scores, dtype=np.float64)
     float_scores.flags.writeable = False
     if stored_scores.dtype != np.float64 or isinstance(scores, Sequence):
-        _check_distinct(stored_scores, scores=scores, float_scores=float_scores, name=name)
+        _check_scores_stay_distinct(
+            stored_scores, scores=scores, float_scores=float_scores, name=name
+        )
     if np.isnan(float_scores.min()):
         nan_rows = np.flatnonzero(np.isnan(float_scores))
         raise InputError(
             f"{name} must not be NaN, but {nan_rows.size} of {float_scores.size} are, at "
-            f"{_rows_in_words(nan_rows)}; drop these examples or repair the score"
+            f"{_listed_rows(nan_rows)}; drop these examples or repair the score"
         )
     return float_scores
 
@@ -296,7 +301,7 @@ def check_features(
     features: ArrayInput, name: str = "features", columns: int | None = None
 ) -> FloatArray:
     """Read features as float64, one row for each example."""
-    feature_rows = _read_array(features, name=name, kinds=_REAL_KINDS)
+    feature_rows = _array_of_kinds(features, name=name, kinds=_REAL_KINDS)
     if feature_rows.ndim != 2 or feature_rows.size == 0:
         advice = ""
         if feature_rows.ndim == 1:
@@ -314,11 +319,11 @@ def check_features(
     float_features: FloatArray = np.ascontiguousarray(feature_rows, dtype=np.float64)
     # The sum of finite values may overflow, and then costs a second look; it hides no other.
     if not np.isfinite(float_features.sum()):
-        _check_finite(float_features, name)
+        _check_finite_features(float_features, name)
     return float_features
 
 
-def _check_finite(features: FloatArray, name: str) -> None:
+def _check_finite_features(features: FloatArray, name: str) -> None:
     """Refuse features that are infinite or NaN."""
     rows, columns = np.nonzero(~np.isfinite(features))
     if rows.size:
@@ -361,13 +366,17 @@ def _membership_in_words(values: AnyArray) -> BoolArray:
     )
 
 
-def _refuse_row_numbers(values: AnyArray, examples: int) -> None:
+def _refuse_row_numbers(member_values: AnyArray, examples: int) -> None:
     """Refuse values that are the numbers of some rows, and no membership."""
-    may_be_rows = values.dtype.kind in "iu" and values.min() >= 0 and 1 < values.max() < examples
-    if may_be_rows and np.unique(values).size == values.size:
+    may_be_rows = (
+        member_values.dtype.kind in "iu"
+        and member_values.min() >= 0
+        and 1 < member_values.max() < examples
+    )
+    if may_be_rows and np.unique(member_values).size == member_values.size:
         raise InputError(
-            f"member has {values.size} values and there are {examples} scores; if these are the "
-            f"rows of the members, pass numpy.isin(numpy.arange({examples}), member)"
+            f"member has {member_values.size} values and there are {examples} scores; if these are "
+            f"the rows of the members, pass numpy.isin(numpy.arange({examples}), member)"
         )
 
 
@@ -396,7 +405,7 @@ def membership_of(words: Sequence[str]) -> list[int | None]:
         return [int(float(sign)) for sign in lowered_words]
     for word in lowered_words:
         for words_of_members, words_of_others in MEMBERSHIP:
-            if word in words_of_members | words_of_others:
+            if word in words_of_members or word in words_of_others:
                 membership_of_word: dict[str, int] = dict.fromkeys(words_of_members, 1)
                 membership_of_word |= dict.fromkeys(words_of_others, 0)
                 return [membership_of_word.get(one) for one in lowered_words]
@@ -408,7 +417,7 @@ def check_ids(ids: ArrayInput, member: BoolArray) -> None:
     example_ids = vector(ids, name="ids", kinds="biufSUOT")
     check_length(example_ids, examples=member.size, name="ids")
     try:
-        if not _has_repetition(example_ids):
+        if not _has_repeated_value(example_ids):
             return
         _, id_of_row, rows_of_id = np.unique(example_ids, return_inverse=True, return_counts=True)
     except (TypeError, ArithmeticError):  # such as of decimals that are no number
@@ -425,17 +434,17 @@ def check_ids(ids: ArrayInput, member: BoolArray) -> None:
     rows_of_first_id = np.flatnonzero(id_of_row == offending_ids[0])
     raise InputError(
         f"{offending_ids.size} ids {problem}, the first being "
-        f"{example_ids[rows_of_first_id[0]]!s} at {_rows_in_words(rows_of_first_id)}: keep one row "
+        f"{example_ids[rows_of_first_id[0]]!s} at {_listed_rows(rows_of_first_id)}: keep one row "
         "for each example: it is either a member or a non-member"
     )
 
 
-def _has_repetition(values: AnyArray) -> bool:
+def _has_repeated_value(values: AnyArray) -> bool:
     """Return whether a value occurs twice, in the memory of one sorted copy; NaN is one value."""
     sorted_values = np.sort(values)
-    equals_next = sorted_values[1:] == sorted_values[:-1]
-    last_are_nan = sorted_values[-2:] != sorted_values[-2:]  # NaN is last, and equals nothing
-    return bool(equals_next.any() or (last_are_nan.size > 1 and last_are_nan.all()))
+    equals_next_value = sorted_values[1:] == sorted_values[:-1]
+    is_nan_among_last = sorted_values[-2:] != sorted_values[-2:]  # NaN is last, and equals nothing
+    return bool(equals_next_value.any() or (is_nan_among_last.size > 1 and is_nan_among_last.all()))
 
 
 def check_length(values: GenericArray, examples: int, name: str) -> None:
@@ -447,7 +456,7 @@ def check_length(values: GenericArray, examples: int, name: str) -> None:
         )
 
 
-def _read_array(values: ArrayInput, name: str, kinds: str) -> GenericArray:
+def _array_of_kinds(values: ArrayInput, name: str, kinds: str) -> GenericArray:
     if type(values) is np.ndarray:
         array: AnyArray = values
     else:
@@ -502,12 +511,12 @@ def booleans(values: GenericArray, name: str) -> BoolArray:
         is_one = values == 1
         are_integers = values.dtype.kind in "iu" and values.size
         if not are_integers or not {values.min(), values.max()} <= {0, 1}:
-            _check_two_values(values, is_one, name)
+            _check_boolean_values(values, is_one, name)
     is_one.flags.writeable = False
     return is_one
 
 
-def _check_two_values(values: GenericArray, is_one: BoolArray, name: str) -> None:
+def _check_boolean_values(values: GenericArray, is_one: BoolArray, name: str) -> None:
     """Check that numbers other than 1 are all 0, or all -1."""
     other_value = 0
     other_rows = ""
@@ -527,7 +536,7 @@ def _check_two_values(values: GenericArray, is_one: BoolArray, name: str) -> Non
         )
 
 
-def _check_distinct(
+def _check_scores_stay_distinct(
     stored_scores: GenericArray, scores: object, float_scores: FloatArray, name: str
 ) -> None:
     """Check that no scores were merged by the conversion to float64."""
@@ -558,7 +567,7 @@ def _check_distinct(
         )
 
 
-def _rows_in_words(rows: NDArray[np.intp]) -> str:
+def _listed_rows(rows: NDArray[np.intp]) -> str:
     listed_rows = listed_first(rows.tolist(), most=_LISTED_ROWS)
     if rows.size == 1:
         return f"row {listed_rows}"

@@ -42,7 +42,7 @@ def ended(program: Callable[[], int]) -> int:
         code = program()
     except BaseException as error:
         code = failure(error)
-    return _flushed(code)
+    return _code_after_flush(code)
 
 
 def is_refusal(error: BaseException) -> bool:
@@ -109,14 +109,14 @@ def failure(error: BaseException, worded: Callable[[LeakboundError], str] = one_
             "scores with leakbound tally, which reads them in batches"
         )
         return BAD_INPUT
-    hint = ""
+    hint_at_traceback = ""
     if not os.environ.get(_TRACEBACK):
-        hint = f" ({_TRACEBACK}=1 shows the traceback)"
-    if not hint:
+        hint_at_traceback = f" ({_TRACEBACK}=1 shows the traceback)"
+    if not hint_at_traceback:
         with suppress(Exception):
             tell("".join(traceback.format_exception(error)).rstrip())
     description = _crash_in_words(error).removesuffix(": ")
-    tell(f"leakbound: internal error: {description}; please report it{hint}")
+    tell(f"leakbound: internal error: {description}; please report it{hint_at_traceback}")
     return CRASH
 
 
@@ -131,7 +131,7 @@ def _crash_in_words(error: BaseException) -> str:
     return type_name
 
 
-def _flushed(code: int) -> int:
+def _code_after_flush(code: int) -> int:
     """Return the code once everything is written, or the one for what could not be."""
     try:
         sys.stdout.flush()

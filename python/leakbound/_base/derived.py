@@ -12,17 +12,20 @@ def derived(kind: type[object], name: str) -> Any:
     Its name is its attribute `name`, if that is a text, and else that of the class. It is found
     once the module that defines it was imported; the last definition counts. None if there is none.
     """
-    classes_by_name = dict(_named_subclasses(kind))
-    return classes_by_name.get(name)
+    last_defined_class = None
+    for subclass in _subclasses_outside_package(kind):
+        stored_name = vars(subclass).get("name")
+        if not isinstance(stored_name, str):
+            stored_name = subclass.__name__
+        if stored_name == name:
+            last_defined_class = subclass
+    return last_defined_class
 
 
-def _named_subclasses(kind: type[object]) -> Iterator[tuple[str, type[object]]]:
-    """Yield classes below another with how files call them."""
+def _subclasses_outside_package(kind: type[object]) -> Iterator[type[object]]:
+    """Yield classes that other packages derive from a class, or from those derived from it."""
     for subclass in kind.__subclasses__():
         package, _, _ = subclass.__module__.partition(".")
         if package != _PACKAGE:
-            name = vars(subclass).get("name")
-            if not isinstance(name, str):
-                name = subclass.__name__
-            yield name, subclass
-        yield from _named_subclasses(subclass)
+            yield subclass
+        yield from _subclasses_outside_package(subclass)

@@ -25,42 +25,33 @@ def check_unit(unit: object) -> str:
 
 def unit_of(drawn: object, unit: str | None, *, grouped: bool) -> str:
     """Return what is drawn: as stated, as a plan has it, a user with groups, or an example."""
-    planned = str(getattr(drawn, "unit", "example"))
-    if unit is not None:
-        return _stated_unit(unit, planned)
-    if grouped and planned == "example":
+    planned_unit = str(getattr(drawn, "unit", "example"))
+    if unit is None and grouped and planned_unit == "example":
         return "user"
-    return planned
-
-
-def _stated_unit(unit: str, planned: str) -> str:
-    """Return what is drawn as stated, unless a plan has another unit."""
-    stated = check_unit(unit)
-    if planned not in {"example", stated}:
+    if unit is None:
+        return planned_unit
+    stated_unit = check_unit(unit)
+    if planned_unit not in {"example", stated_unit}:
         raise OptionError(
-            f"unit is {stated!r}, and the plan was drawn for each {planned}: leave unit out",
+            f"unit is {stated_unit!r}, and the plan was drawn for each {planned_unit}: leave unit "
+            "out",
             option="unit",
         )
-    return stated
+    return stated_unit
 
 
 def copies_of(drawn: object, copies: int | None) -> int:
     """Return how often each member was inserted: as stated, as a plan has it, or once."""
-    planned = int(getattr(drawn, "copies", 1))
+    planned_copies = int(getattr(drawn, "copies", 1))
     if copies is None:
-        return planned
-    return _stated_copies(copies, planned)
-
-
-def _stated_copies(copies: int, planned: int) -> int:
-    """Return how often each member was inserted as stated, unless a plan says otherwise."""
-    stated = integer(copies, name="copies", least=1)
-    if planned not in {1, stated}:
+        return planned_copies
+    stated_copies = integer(copies, name="copies", least=1)
+    if planned_copies not in {1, stated_copies}:
         raise OptionError(
-            f"copies is {stated}, and the plan was drawn for {planned} copies of each: leave "
-            "copies out"
+            f"copies is {stated_copies}, and the plan was drawn for {planned_copies} copies of "
+            "each: leave copies out"
         )
-    return stated
+    return stated_copies
 
 
 def check_copies(copies: int, examples: int) -> None:
@@ -78,11 +69,11 @@ def check_copies(copies: int, examples: int) -> None:
 
 def refuse_copies(drawn: object) -> None:
     """Refuse a plan whose members were inserted several times, where a bound does not know it."""
-    planned = int(getattr(drawn, "copies", 1))
-    if planned > 1:
+    planned_copies = copies_of(drawn, copies=None)
+    if planned_copies > 1:
         message = (
             "the plan was drawn for {planned} copies of each member, and this bound would be on "
             "all {planned} at once: audit with {Coins(plan)} or {Choices(plan)}, which convert it "
             "to one record"
         )
-        raise OptionError(Message(message, planned=planned))
+        raise OptionError(Message(message, planned=planned_copies))

@@ -5,7 +5,7 @@ can use: words become indicators of all but the most frequent word. All of it fo
 of a table; who is a member has no part in it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -13,19 +13,27 @@ import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_features, shown
+from leakbound._base.formatting import listed_first
 from leakbound._base.messages import Message
-from leakbound._base.reading import array_of
+from leakbound._base.reading import are_records, array_of
 from leakbound._base.tables import (
     NAMES,
     Column,
     ColumnKind,
     Writing,
-    are_records,
     kinds_of,
     read_columns,
 )
 from leakbound._base.text import marked, settled, suspicion, taken_as_words
-from leakbound._base.types import ArrayInput, BoolArray, Data, FloatArray, IntArray, Strings
+from leakbound._base.types import (
+    AnyArray,
+    ArrayInput,
+    BoolArray,
+    Data,
+    FloatArray,
+    IntArray,
+    Strings,
+)
 from leakbound.errors import InputError, InputTypeError
 
 FEW = 20
@@ -81,14 +89,14 @@ class FeatureTable:
         """Return some rows in an order; all as they are if None."""
         if rows is None:
             return self
-        unmarked = self.unmarked
-        if unmarked is not None:
-            unmarked = unmarked[rows]
-        return replace(self, rows=self.rows[rows], unmarked=unmarked)
+        unmarked_rows = self.unmarked
+        if unmarked_rows is not None:
+            unmarked_rows = unmarked_rows[rows]
+        return replace(self, rows=self.rows[rows], unmarked=unmarked_rows)
 
 
 @dataclass(frozen=True)
-class _Rule:
+class _EncodingRule:
     """How one column becomes numbers.
 
     `indicator_words` have an indicator each; `has_rare_indicator` says whether one more stands for
@@ -114,14 +122,14 @@ class _Rule:
     @property
     def names(self) -> Strings:
         """The names of the columns of numbers."""
-        names = [f"{self.name} = {word}" for word in self.indicator_words]
+        column_names = [f"{self.name} = {word}" for word in self.indicator_words]
         if self.kind not in {"word", "empty"}:
-            names = [self.name]
+            column_names = [self.name]
         if self.has_rare_indicator:
-            names.append(f"{self.name} = other")
+            column_names.append(f"{self.name} = other")
         if self.has_missing_indicator:
-            names.append(f"{self.name} is missing")
-        return tuple(names)
+            column_names.append(f"{self.name} is missing")
+        return tuple(column_names)
 
     @property
     def why_no_columns(self) -> str:
@@ -132,20 +140,23 @@ class _Rule:
 
     def has_no_indicator(self, column: Column) -> BoolArray:
         """Return which rows have a word without an indicator of its own."""
-        has_indicator = np.isin(column.values, [*self.indicator_words, self.most_frequent])
-        return np.asarray(~has_indicator & ~column.missing)
+        told_words = [*self.indicator_words, self.most_frequent]
+        has_untold_word = np.isin(column.values, told_words, invert=True)
+        return np.asarray(has_untold_word & ~column.missing)
 
-    def columns(self, column: Column) -> list[FloatArray]:
-        """Return the columns of numbers of a column of the same kind."""
-        columns = [(column.values == word).astype(np.float64) for word in self.indicator_words]
+    def columns(self, column: Column) -> list[AnyArray]:
+        """Return the columns of numbers and of indicators of a column of the same kind."""
+        columns_of_numbers: list[AnyArray] = [
+            column.values == word for word in self.indicator_words
+        ]
         if self.kind not in {"word", "empty"}:
-            numbers = _as_numbers(column, self.origin)
-            columns = [np.where(column.missing, self.median, numbers)]
+            numbers_of_column = _numbers_of_column(column, self.origin)
+            columns_of_numbers.append(np.where(column.missing, self.median, numbers_of_column))
         if self.has_rare_indicator:
-            columns.append(self.has_no_indicator(column).astype(np.float64))
+            columns_of_numbers.append(self.has_no_indicator(column))
         if self.has_missing_indicator:
-            columns.append(column.missing.astype(np.float64))
-        return columns
+            columns_of_numbers.append(column.missing)
+        return columns_of_numbers
 
 
 @dataclass(frozen=True)
@@ -155,7 +166,7 @@ class Encoding:
     `doubts` says which columns were perhaps read wrongly, and which are left out.
     """
 
-    rules: tuple[_Rule, ...]
+    rules: tuple[_EncodingRule, ...]
     doubts: Strings = ()
 
     @property
@@ -181,14 +192,14 @@ class Encoding:
         )
         if are_plain_numbers:
             return ""
-        kinds = kinds_of({rule.name: rule.kind for rule in self.rules})
-        details = [CONVERTED, *self.unmarked]
+        kinds_in_words = kinds_of({rule.name: rule.kind for rule in self.rules})
+        details_of_conversion = [CONVERTED, *self.unmarked]
         marks_of_columns = {
             rule.name: rule.missing_marks for rule in self.rules if rule.missing_marks
         }
         if marks_of_columns:
-            details.append(marked(marks_of_columns, named=False))
-        sentences = f" Columns were read {kinds}. {'; '.join(details)}."
+            details_of_conversion.append(marked(marks_of_columns, named=False))
+        sentences = f" Columns were read {kinds_in_words}. {'; '.join(details_of_conversion)}."
         if self.unmarked:
             sentences += " Rows with a rare word or gap are not audited."
         return sentences
@@ -203,23 +214,27 @@ class Encoding:
     @classmethod
     def of(cls, table: Mapping[str, Column], name: str) -> Self:
         """Settle how the columns of a table are converted, and say which are in doubt."""
-        rules = list[_Rule]()
+        rules = list[_EncodingRule]()
         doubts = list[str]()
-        for label, stored_column in table.items():
-            column = _settled_column(stored_column, label)
-            suspected = ""
-            if not stored_column.categorical:
-                suspected = suspicion(column, label)
-            if suspected:
+        for column_name, column_as_stored in table.items():
+            settled_column = _settled_column(column_as_stored, column_name)
+            suspicion_in_words = ""
+            if not column_as_stored.categorical:
+                suspicion_in_words = suspicion(settled_column, column_name)
+            if suspicion_in_words:
                 doubt = Message(
                     "column {label!r} of {name} {meant}: {done}",
-                    label=label,
+                    label=column_name,
                     name=name,
-                    meant=suspected,
-                    done=taken_as_words(column, label),
+                    meant=suspicion_in_words,
+                    done=taken_as_words(settled_column, column_name),
                 )
                 doubts.append(doubt)
-            rules.append(_rule_of(label, column, name, coded=stored_column.categorical))
+            rules.append(
+                _encoding_rule(
+                    column_name, settled_column, name, coded=column_as_stored.categorical
+                )
+            )
         encoding = cls(tuple(rules))
         if not encoding.names:
             raise InputError(
@@ -235,61 +250,67 @@ class Encoding:
 
         InputError says what differs.
         """
-        self._check_names(table, name)
-        columns = list[FloatArray]()
-        filled_rows = list[BoolArray]()
-        rows_of_rare_words = list[BoolArray]()
+        self._check_column_names(table, name)
+        (number_of_rows,) = {column.missing.size for column in table.values()}
+        is_filled = np.zeros(number_of_rows, dtype=np.bool_)
+        has_rare_word = np.zeros(number_of_rows, dtype=np.bool_)
+        columns_of_numbers: list[AnyArray] = []
         for rule in self.rules:
-            column = self._as_settled(table[rule.name], rule, name)
-            columns += rule.columns(column)
+            settled_column = self._column_as_settled(table[rule.name], rule, name)
+            columns_of_numbers += rule.columns(settled_column)
             if not rule.has_missing_indicator and rule.names:
-                filled_rows.append(column.missing)
+                is_filled |= settled_column.missing
             if rule.kind == "word":
-                rows_of_rare_words.append(rule.has_no_indicator(column))
-        _check_filled(filled_rows, name)
-        rows = np.ascontiguousarray(np.column_stack(columns))
-        is_unmarked = np.zeros(len(rows), dtype=np.bool_)
-        for unmarked_rows in (*filled_rows, *rows_of_rare_words):
-            is_unmarked |= unmarked_rows
-        return rows, is_unmarked
+                has_rare_word |= rule.has_no_indicator(settled_column)
+        _check_filled_rows(is_filled, name)
+        rows_of_numbers = np.column_stack(columns_of_numbers)
+        return np.ascontiguousarray(rows_of_numbers, np.float64), is_filled | has_rare_word
 
-    def _check_names(self, table: Mapping[str, Column], table_name: str) -> None:
-        known_names = [rule.name for rule in self.rules]
-        lacking_names = [known for known in known_names if known not in table]
-        extra_names = [label for label in table if label not in known_names]
-        if lacking_names or extra_names:
+    def _check_column_names(self, table: Mapping[str, Column], table_name: str) -> None:
+        fitted_names = [rule.name for rule in self.rules]
+        lacking_names = [name for name in fitted_names if name not in table]
+        extra_names = [name for name in table if name not in fitted_names]
+        if not lacking_names and not extra_names:
+            return
+        difference = f"has {', '.join(map(repr, extra_names))} besides"
+        if lacking_names:
             difference = f"lacks {', '.join(map(repr, lacking_names))}"
-            if not lacking_names:
-                difference = f"has {', '.join(map(repr, extra_names))} besides"
-            raise InputError(
-                f"{table_name} {difference}: the model was fitted to the columns "
-                f"{', '.join(map(repr, known_names))}, and needs the same ones"
-            )
+        raise InputError(
+            f"{table_name} {difference}: the model was fitted to the columns "
+            f"{', '.join(map(repr, fitted_names))}, and needs the same ones"
+        )
 
-    def _as_settled(self, stored_column: Column, rule: _Rule, table_name: str) -> Column:
+    def _column_as_settled(
+        self, stored_column: Column, rule: _EncodingRule, table_name: str
+    ) -> Column:
         """Return a column as what it was where the rule was settled."""
         if rule.is_categorical:
             stored_column = stored_column.as_codes()
-        (column,) = settled([stored_column], rule.name, kind=rule.kind, codes=rule.is_categorical)
-        if column.kind == "empty" and rule.kind != "empty":
-            fillings = _fillings(rule, column.missing.size)
-            column = replace(column, kind=rule.kind, values=fillings)
-        if column.kind != rule.kind:
+        (settled_column,) = settled(
+            [stored_column], rule.name, kind=rule.kind, codes=rule.is_categorical
+        )
+        if settled_column.kind == "empty" and rule.kind != "empty":
+            filling = rule.origin
+            if rule.kind == "word":
+                filling = ""
+            filled_values = np.full(settled_column.missing.size, filling)
+            settled_column = replace(settled_column, kind=rule.kind, values=filled_values)
+        if settled_column.kind != rule.kind:
             raise InputError(
-                f"column {rule.name!r} of {table_name} holds {NAMES[column.kind]}, and the model "
-                f"was fitted to {NAMES[rule.kind]}: give both the same type"
+                f"column {rule.name!r} of {table_name} holds {NAMES[settled_column.kind]}, and the "
+                f"model was fitted to {NAMES[rule.kind]}: give both the same type"
             )
         if rule.kind == "word":
-            self._check_words(column, rule, table_name)
-        return column
+            self._check_known_words(settled_column, rule, table_name)
+        return settled_column
 
-    def _check_words(self, column: Column, rule: _Rule, table_name: str) -> None:
+    def _check_known_words(self, column: Column, rule: _EncodingRule, table_name: str) -> None:
         """Refuse words that are frequent here and were not there, by themselves or together."""
         known_words = [*rule.indicator_words, rule.most_frequent, *rule.pooled_words]
         is_unknown = ~np.isin(column.values, known_words) & ~column.missing
         unknown_rows = int(is_unknown.sum())
         if not unknown_rows or (rule.has_rare_indicator and unknown_rows < FEW):
-            _check_pooled(
+            _check_pooled_words(
                 column,
                 rule,
                 table_name,
@@ -312,14 +333,15 @@ def read_features(
 
     With an `encoding`, a table is converted as the one that it was made from.
     """
-    table = table_of(values, name)
-    if table is None:
-        rows = check_features(values, name)
-        return FeatureTable(rows, tuple(map(str, range(rows.shape[1]))))
+    columns_by_name = table_of(values, name)
+    if columns_by_name is None:
+        rows_of_array = check_features(values, name)
+        column_numbers = range(rows_of_array.shape[1])
+        return FeatureTable(rows_of_array, names=tuple(map(str, column_numbers)))
     if encoding is None:
-        encoding = Encoding.of(table, name)
-    rows, unmarked = encoding.rows(table, name)
-    return FeatureTable(rows, encoding.names, encoding, unmarked)
+        encoding = Encoding.of(columns_by_name, name)
+    rows_of_numbers, is_unmarked = encoding.rows(columns_by_name, name)
+    return FeatureTable(rows_of_numbers, encoding.names, encoding, is_unmarked)
 
 
 def placed_features(
@@ -337,26 +359,21 @@ def table_of(values: Data, name: str) -> dict[str, Column] | None:
     """Return the columns of a table, or of an array of objects; None for an array of numbers."""
     if type(values) is np.ndarray and values.ndim == 2 and values.dtype.kind in "biuf":
         return None
-    return _columns_of(values, name)
-
-
-def _columns_of(values: Data, name: str) -> dict[str, Column] | None:
-    """Return the columns of a table, or of an array of objects; None if it holds numbers only."""
-    table = values
-    _refuse_several_tables(table, name)
-    field_names = getattr(getattr(table, "dtype", None), "names", None)
+    _refuse_several_tables(values, name)
+    field_names = getattr(getattr(values, "dtype", None), "names", None)
     # Asked of the type: a lazy frame would run its query.
-    has_columns = isinstance(table, Mapping) or hasattr(type(table), "columns") or field_names
-    if not has_columns and not are_records(table):
-        table = array_of(values, name, exact=True)
-        if table.ndim == 1 and table.dtype.kind in "OSU":
-            raise InputTypeError(
-                f"{name} must have a column for each feature: for one column of words pass a "
-                "frame, such as series.to_frame()"
-            )
-        if table.dtype.kind in "biufc" or table.ndim != 2:
-            return None
-    return read_columns(table, name, _IN_FRAMES)
+    has_columns = isinstance(values, Mapping) or hasattr(type(values), "columns")
+    if has_columns or field_names or are_records(values):
+        return read_columns(values, name, _IN_FRAMES)
+    array = array_of(values, name, exact=True)
+    if array.ndim == 1 and array.dtype.kind in "OSU":
+        raise InputTypeError(
+            f"{name} must have a column for each feature: for one column of words pass a "
+            "frame, such as series.to_frame()"
+        )
+    if array.dtype.kind in "biufc" or array.ndim != 2:
+        return None
+    return read_columns(array, name, _IN_FRAMES)
 
 
 def _refuse_several_tables(table: Data, table_name: str) -> None:
@@ -382,13 +399,15 @@ def _settled_column(column: Column, name: str) -> Column:
     return settled_column
 
 
-def _rule_of(column_name: str, column: Column, table_name: str, *, coded: bool) -> _Rule:
+def _encoding_rule(
+    column_name: str, column: Column, table_name: str, *, coded: bool
+) -> _EncodingRule:
     """Return how a column is converted."""
-    has_missing_indicator = _is_frequent(column.missing)
+    has_missing_indicator = _are_enough_for_indicator(column.missing)
     filled_rows = 0
     if not has_missing_indicator and column.kind != "empty":
         filled_rows = int(column.missing.sum())
-    rule = _Rule(
+    rule_without_values = _EncodingRule(
         name=column_name,
         kind=column.kind,
         is_categorical=coded,
@@ -397,45 +416,48 @@ def _rule_of(column_name: str, column: Column, table_name: str, *, coded: bool) 
         missing_marks=column.marks,
     )
     if column.kind == "word":
-        return _rule_of_words(rule, column, table_name)
+        return _encoding_rule_of_words(rule_without_values, column, table_name)
     if column.kind == "empty":
-        return rule
+        return rule_without_values
     is_known = ~column.missing
-    origin: Data = 0
+    origin_of_numbers: Data = 0
     if column.kind in {"date", "zoned"} or column.is_exact:
-        origin = column.values[is_known].min()
-    known_numbers = _as_numbers(column, origin)[is_known]
-    return replace(rule, origin=origin, median=float(np.median(known_numbers)))
+        origin_of_numbers = column.values[is_known].min()
+    known_numbers = _numbers_of_column(column, origin_of_numbers)[is_known]
+    return replace(
+        rule_without_values, origin=origin_of_numbers, median=float(np.median(known_numbers))
+    )
 
 
-def _rule_of_words(rule: _Rule, column: Column, table_name: str) -> _Rule:
+def _encoding_rule_of_words(rule: _EncodingRule, column: Column, table_name: str) -> _EncodingRule:
     """Give indicators to words that are frequent enough, but for the most frequent one."""
-    words, counts = np.unique(column.values[~column.missing], return_counts=True)
-    most_frequent = int(counts.argmax())  # of equally frequent ones, the first in the alphabet
-    if words.size > 2 and counts[most_frequent] < FEW:
+    words, rows_with_word = np.unique(column.values[~column.missing], return_counts=True)
+    # Of equally frequent words, the first in the alphabet
+    most_frequent = int(rows_with_word.argmax())
+    if words.size > 2 and rows_with_word[most_frequent] < FEW:
         raise InputError(
             f"column {rule.name!r} of {table_name} has {words.size:,} different words, none of "
             f"them in {FEW} rows or more, such as {shown(str(words[most_frequent]))}. Leave names, "
             "ids and texts out of the features (ids may be the index of the frame), and put other "
             "words into fewer groups, such as towns into regions"
         )
-    has_indicator = (counts >= FEW) | (words.size == 2)  # of two words, one is an indicator
-    is_pooled = ~has_indicator
-    has_indicator[most_frequent] = False
-    is_pooled[most_frequent] = False
+    is_less_frequent = np.arange(words.size) != most_frequent
+    # Of two words, one is an indicator.
+    is_frequent_enough = (rows_with_word >= FEW) | (words.size == 2)
+    is_pooled = is_less_frequent & ~is_frequent_enough
     rule = replace(
         rule,
-        indicator_words=tuple(words[has_indicator].tolist()),
+        indicator_words=tuple(words[is_less_frequent & is_frequent_enough].tolist()),
         most_frequent=str(words[most_frequent]),
         pooled_words=tuple(words[is_pooled].tolist()),
-        has_rare_indicator=bool(counts[is_pooled].sum() >= FEW),
+        has_rare_indicator=bool(rows_with_word[is_pooled].sum() >= FEW),
     )
-    _check_pooled(column, rule, table_name)
+    _check_pooled_words(column, rule, table_name)
     return rule
 
 
-def _check_pooled(
-    column: Column, rule: _Rule, table_name: str, least: int = 1, where: str = ""
+def _check_pooled_words(
+    column: Column, rule: _EncodingRule, table_name: str, least: int = 1, where: str = ""
 ) -> None:
     """Refuse words without an indicator in many rows: what they say would be lost.
 
@@ -443,26 +465,23 @@ def _check_pooled(
     """
     is_pooled = rule.has_no_indicator(column)
     pooled_rows = int(is_pooled.sum())
-    share = pooled_rows / max(1, is_pooled.size)
-    if pooled_rows < least or share <= POOLED:
+    share_of_rows = pooled_rows / max(1, is_pooled.size)
+    if pooled_rows < least or share_of_rows <= POOLED:
         return
-    words = np.unique(column.values[is_pooled])
+    pooled_words = np.unique(column.values[is_pooled])
     raise InputError(
         f"words of column {rule.name!r} of {table_name} that are in fewer than {FEW} rows "
-        f"each{where} ({words.size:,}, such as {shown(str(words[0]))}) are together "
-        f"{100 * share:.3g} % of the rows ({pooled_rows:,} of {is_pooled.size:,}). As one word "
-        "they would be another feature, and what they say about membership would be taken for "
-        "leakage: put rare words into groups by a rule without membership, such as towns into "
+        f"each{where} ({pooled_words.size:,}, such as {shown(str(pooled_words[0]))}) are together "
+        f"{100 * share_of_rows:.3g} % of the rows ({pooled_rows:,} of {is_pooled.size:,}). As one "
+        "word they would be another feature, and what they say about membership would be taken "
+        "for leakage: put rare words into groups by a rule without membership, such as towns into "
         f"regions, or pass indicators as columns of numbers (up to {100 * POOLED:g} % of the rows "
         "may hold such words)"
     )
 
 
-def _check_filled(missing_in_columns: Sequence[BoolArray], table_name: str) -> None:
+def _check_filled_rows(is_filled: BoolArray, table_name: str) -> None:
     """Refuse missing values without an indicator in many rows, of whatever columns they are."""
-    if not missing_in_columns:
-        return
-    is_filled = np.logical_or.reduce(missing_in_columns)
     filled_rows = int(is_filled.sum())
     if filled_rows < FEW or filled_rows <= POOLED * is_filled.size:
         return
@@ -475,7 +494,7 @@ def _check_filled(missing_in_columns: Sequence[BoolArray], table_name: str) -> N
     )
 
 
-def _about_filled_values(rule: _Rule) -> str:
+def _about_filled_values(rule: _EncodingRule) -> str:
     """Say how many missing values have no indicator."""
     filling = "the median"
     if rule.kind == "word":
@@ -491,11 +510,9 @@ def _about_filled_values(rule: _Rule) -> str:
     )
 
 
-def _about_pooled_words(rule: _Rule) -> str:
+def _about_pooled_words(rule: _EncodingRule) -> str:
     """Say which words have no indicator of their own."""
-    first_words = ", ".join(repr(word) for word in rule.pooled_words[:3])
-    if len(rule.pooled_words) > 3:
-        first_words += ", …"
+    first_words = listed_first(list(map(repr, rule.pooled_words)), most=3)
     noun = "words"
     verb = "count"
     if len(rule.pooled_words) == 1:
@@ -510,28 +527,21 @@ def _about_pooled_words(rule: _Rule) -> str:
     )
 
 
-def _is_frequent(is_marked: BoolArray) -> bool:
-    """Return whether rows that are marked, and others, are enough for an indicator."""
-    marked_rows = int(is_marked.sum())
-    other_rows = is_marked.size - marked_rows
-    return min(marked_rows, other_rows) >= FEW
+def _are_enough_for_indicator(is_missing: BoolArray) -> bool:
+    """Return whether enough rows have a value, and enough have none, for an indicator."""
+    rows_with_and_without = np.bincount(is_missing, minlength=2)
+    return bool(rows_with_and_without.min() >= FEW)
 
 
-def _as_numbers(column: Column, origin: Data) -> FloatArray:
+def _numbers_of_column(column: Column, origin: Data) -> FloatArray:
     """Return numbers, days since an origin, or 0 and 1; anything where values are missing."""
-    values = column.values
+    are_dates = column.kind in {"date", "zoned"}
+    numbers = column.values
     if column.kind == "flag":
-        values = values == "True"
-    if column.kind in {"date", "zoned"} or column.is_exact:
-        values = np.where(column.missing, origin, values) - origin
-    if column.kind in {"date", "zoned"}:
-        values = values / _DAY
-    numbers: FloatArray = values.astype(np.float64)
-    return numbers
-
-
-def _fillings(rule: _Rule, size: int) -> Data:
-    """Return values of a column that is missing in all rows."""
-    if rule.kind == "word":
-        return np.full(size, "", dtype=np.str_)
-    return np.full(size, rule.origin)
+        numbers = numbers == "True"
+    if are_dates or column.is_exact:
+        numbers = np.where(column.missing, origin, numbers) - origin
+    if are_dates:
+        numbers = numbers / _DAY
+    float_numbers: FloatArray = numbers.astype(np.float64)
+    return float_numbers

@@ -41,39 +41,49 @@ def replacing(path: PathInput, *, secret: bool = False) -> Iterator[BinaryIO]:
     can read one that is `secret`. Devices and pipes are refused: a name is all that they are.
     """
     target = resolved(path)
-    old = None
+    permissions = None
+    replaced_file = None
     if target.exists():
-        old = target.stat()
-    if old is not None and not stat.S_ISREG(old.st_mode):
-        kind = "a device or a pipe"
-        if stat.S_ISDIR(old.st_mode):
-            kind = "a folder"
-        raise OptionError(f"{path} is {kind}, which a file would replace: choose another name")
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-    mode = None
-    if old is not None:
-        mode = stat.S_IMODE(old.st_mode)
+        replaced_file = target.stat()
+        _refuse_other_than_file(path, replaced_file)
+        permissions = stat.S_IMODE(replaced_file.st_mode)
     if secret:
-        mode = 0o600
-    with _named(path, temporary):
+        permissions = 0o600
+    temporary_file = _temporary_beside(target)
+    with _named_in_errors(path, temporary_file):
         try:
-            temporary.touch(0o666 if mode is None else 0o600, exist_ok=False)
-            with temporary.open("wb") as file:
+            temporary_file.touch(0o666 if permissions is None else 0o600, exist_ok=False)
+            with temporary_file.open("wb") as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            if old is not None:
-                _give_to_owner(temporary, old)
-            if mode is not None:
-                temporary.chmod(mode)
-            temporary.replace(target)
+            if replaced_file is not None:
+                _give_to_owner(temporary_file, replaced_file)
+            if permissions is not None:
+                temporary_file.chmod(permissions)
+            temporary_file.replace(target)
         finally:
-            temporary.unlink(missing_ok=True)
+            temporary_file.unlink(missing_ok=True)
     _sync_folder(target.parent)
 
 
+def _refuse_other_than_file(path: PathInput, status: os.stat_result) -> None:
+    """Refuse to put a file in the place of a folder, a device or a pipe."""
+    if stat.S_ISREG(status.st_mode):
+        return
+    kind = "a device or a pipe"
+    if stat.S_ISDIR(status.st_mode):
+        kind = "a folder"
+    raise OptionError(f"{path} is {kind}, which a file would replace: choose another name")
+
+
+def _temporary_beside(target: Path) -> Path:
+    """Return a new name in the folder of a file or folder that it will replace."""
+    return target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+
+
 @contextmanager
-def _named(path: PathInput, temporary: Path) -> Iterator[None]:
+def _named_in_errors(path: PathInput, temporary: Path) -> Iterator[None]:
     """Name `path` in errors of the system that name a temporary file of it, or no file.
 
     Of a stream whose disk is full the system says no name.
@@ -81,15 +91,16 @@ def _named(path: PathInput, temporary: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno is None:
+        file_in_error = error.filename
+        if file_in_error is None:
+            file_in_error = str(temporary)
+        is_temporary = isinstance(file_in_error, str) and Path(file_in_error).is_relative_to(
+            temporary
+        )
+        if error.errno is None or not is_temporary:
             raise
-        if error.filename is None:
-            named = Path(path)
-        elif isinstance(error.filename, str) and Path(error.filename).is_relative_to(temporary):
-            named = Path(path) / Path(error.filename).relative_to(temporary)
-        else:
-            raise
-        raise OSError(error.errno, error.strerror, str(named)) from error
+        named_file = Path(path) / Path(file_in_error).relative_to(temporary)
+        raise OSError(error.errno, error.strerror, str(named_file)) from error
 
 
 def resolved(path: PathInput) -> Path:
@@ -100,12 +111,12 @@ def resolved(path: PathInput) -> Path:
     return target
 
 
-def _give_to_owner(file: Path, old: os.stat_result) -> None:
+def _give_to_owner(file: Path, replaced_file: os.stat_result) -> None:
     """Give a file to the owner of the one it replaces, where this user can."""
-    here = file.stat()
-    if (here.st_uid, here.st_gid) != (old.st_uid, old.st_gid):
+    new_file = file.stat()
+    if (new_file.st_uid, new_file.st_gid) != (replaced_file.st_uid, replaced_file.st_gid):
         with suppress(OSError):
-            os.chown(file, old.st_uid, old.st_gid)
+            os.chown(file, replaced_file.st_uid, replaced_file.st_gid)
 
 
 def write_text(path: PathInput, text: str, *, secret: bool = False) -> None:
@@ -140,42 +151,42 @@ def replacing_folder(path: PathInput) -> Iterator[Path]:
     if target.exists() and not target.is_dir():
         raise OptionError(f"{path} is not a folder, and would be lost: choose another name")
     target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-    with _named(path, temporary):
-        temporary.mkdir()
+    temporary_folder = _temporary_beside(target)
+    with _named_in_errors(path, temporary_folder):
+        temporary_folder.mkdir()
         try:
-            yield temporary
-            _sync_folder(temporary)
+            yield temporary_folder
+            _sync_folder(temporary_folder)
             with locked_folder(target.parent):
-                _swap(temporary, target)
+                _swap_folders(temporary_folder, target)
         finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+            shutil.rmtree(temporary_folder, ignore_errors=True)
     _sync_folder(target.parent)
 
 
-def _swap(temporary: Path, target: Path) -> None:
+def _swap_folders(new_folder: Path, target: Path) -> None:
     """Give a new folder the name and the permissions of the old one, which is deleted."""
-    _recover(target)
+    _rename_old_folder(target)
     if not target.is_dir():
-        temporary.rename(target)
+        new_folder.rename(target)
         return
-    for was in (target, *target.iterdir()):
-        new = temporary / was.relative_to(target)
-        if new.exists() and not was.is_symlink():
-            new.chmod(stat.S_IMODE(was.stat().st_mode))
-    for left in _old_folders(target):
-        shutil.rmtree(left, ignore_errors=True)
-    old = target.rename(f"{temporary}{_OLD}")
+    for old_path in (target, *target.iterdir()):
+        new_path = new_folder / old_path.relative_to(target)
+        if new_path.exists() and not old_path.is_symlink():
+            new_path.chmod(stat.S_IMODE(old_path.stat().st_mode))
+    for abandoned_folder in _old_folders(target):
+        shutil.rmtree(abandoned_folder, ignore_errors=True)
+    old_folder = target.rename(f"{new_folder}{_OLD}")
     try:
-        temporary.rename(target)
+        new_folder.rename(target)
     except BaseException:  # an interrupt, too
         if not target.exists():
-            old.rename(target)
+            old_folder.rename(target)
         raise
     try:
-        old = old.rename(temporary)  # what is half deleted must not be given back
+        old_folder = old_folder.rename(new_folder)  # what is half deleted must not be given back
     finally:
-        shutil.rmtree(old, ignore_errors=True)
+        shutil.rmtree(old_folder, ignore_errors=True)
 
 
 def recover_folder(path: PathInput) -> None:
@@ -183,18 +194,22 @@ def recover_folder(path: PathInput) -> None:
     target = resolved(path)
     if not target.exists() and _old_folders(target):
         with locked_folder(target.parent):  # whoever replaces it now may finish
-            _recover(target)
+            _rename_old_folder(target)
 
 
-def _recover(target: Path) -> None:
-    for old in _old_folders(target)[-1:] if not target.exists() else []:
-        old.rename(target)
+def _rename_old_folder(target: Path) -> None:
+    """Give the latest old folder its name back, if no folder has it."""
+    if target.exists():
+        return
+    for latest_folder in _old_folders(target)[-1:]:
+        latest_folder.rename(target)
 
 
 def _old_folders(target: Path) -> list[Path]:
     """Return the old folders that were not given back nor deleted, the latest last."""
-    found = target.parent.glob(f".{escape(target.name)}.{'[0-9a-f]' * 16}{_OLD}")
-    return sorted(found, key=lambda folder: folder.stat().st_mtime_ns)
+    random_hexadecimal = "[0-9a-f]" * 16
+    old_folders = target.parent.glob(f".{escape(target.name)}.{random_hexadecimal}{_OLD}")
+    return sorted(old_folders, key=lambda folder: folder.stat().st_mtime_ns)
 
 
 def _sync_folder(folder: Path) -> None:
@@ -257,16 +272,17 @@ def parquet_batches(
     """Return the schema of a parquet file, and its rows in batches whose size is counted."""
     from pyarrow import parquet
 
-    total = Unpacked(Path(path).stat().st_size) if unpacked is None else unpacked
+    if unpacked is None:
+        unpacked = Unpacked(Path(path).stat().st_size)
     # By its path, and in pieces that stay in the cache: a third faster than an open file.
-    file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=_PIECE)
+    parquet_file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=_PIECE)
 
-    def batches() -> "Iterator[pa.RecordBatch]":
-        for batch in file.iter_batches(rows, columns=columns):
-            total.add(batch.nbytes, len(batch))
+    def counted_batches(counter: Unpacked) -> "Iterator[pa.RecordBatch]":
+        for batch in parquet_file.iter_batches(rows, columns=columns):
+            counter.add(batch.nbytes, len(batch))
             yield batch
 
-    return file.schema_arrow, batches()
+    return parquet_file.schema_arrow, counted_batches(unpacked)
 
 
 class Archive:
@@ -274,17 +290,19 @@ class Archive:
 
     def __init__(self, content: NpzFile, most: int | None) -> None:
         assert content.zip is not None  # it is open
-        members = content.zip.infolist()
-        self._size = sum(member.file_size for member in members)
-        packed = sum(member.compress_size for member in members)
-        if most is not None and self._size > most:
+        self._unpacked_size = 0
+        packed_size = 0
+        for array_file in content.zip.infolist():
+            self._unpacked_size += array_file.file_size
+            packed_size += array_file.compress_size
+        if most is not None and self._unpacked_size > most:
             raise FormatError(
-                f"its arrays have {self._size:,} bytes in total; at most {most:,} are read"
+                f"its arrays have {self._unpacked_size:,} bytes in total; at most {most:,} are read"
             )
-        if self._size > max(_PLAIN, _RATIO * packed):
+        if self._unpacked_size > max(_PLAIN, _RATIO * packed_size):
             raise FormatError(
-                f"its arrays would unpack from {packed:,} to {self._size:,} bytes; if this is "
-                "intended, save them uncompressed with numpy.savez"
+                f"its arrays would unpack from {packed_size:,} to {self._unpacked_size:,} bytes; "
+                "if this is intended, save them uncompressed with numpy.savez"
             )
         self._content = content
         self.names = list(content.files)
@@ -293,17 +311,17 @@ class Archive:
         """Read one array."""
         if name not in self.names:
             raise FormatError(f"it has no array named {name!r}")
-        with _explained(self._size):
-            values: object = self._content[name]
-            if isinstance(values, np.ndarray):
-                return values
+        with _as_format_errors(self._unpacked_size):
+            array: object = self._content[name]
+            if isinstance(array, np.ndarray):
+                return array
         raise FormatError(f"{name!r} is not an array")
 
 
 @contextmanager
 def open_archive(source: PathInput | IO[bytes], *, most: int | None = None) -> Iterator[Archive]:
     """Open an .npz file; `most` is how many bytes its arrays may have in all, unpacked."""
-    with _loaded(source) as content:
+    with _loaded_by_numpy(source) as content:
         if not isinstance(content, NpzFile):
             raise FormatError("it is not an archive of arrays (.npz)")
         with content:
@@ -312,33 +330,33 @@ def open_archive(source: PathInput | IO[bytes], *, most: int | None = None) -> I
 
 def read_array_file(source: PathInput | IO[bytes]) -> AnyArray:
     """Read an .npy file."""
-    with _loaded(source) as array:
+    with _loaded_by_numpy(source) as array:
         if isinstance(array, np.ndarray):
             return array
     raise FormatError("it has several arrays; save one in an .npy file")
 
 
 @contextmanager
-def _loaded(source: PathInput | IO[bytes]) -> Iterator[object]:
+def _loaded_by_numpy(source: PathInput | IO[bytes]) -> Iterator[object]:
     """Open a file with NumPy; it stays open for an archive."""
-    with ExitStack() as stack:
+    with ExitStack() as open_files:
         file = source
         if isinstance(source, str | os.PathLike):
-            file = stack.enter_context(Path(source).open("rb"))
-        with _explained():
+            file = open_files.enter_context(Path(source).open("rb"))
+        with _as_format_errors():
             content = np.load(file, allow_pickle=False)
         yield content
 
 
 @contextmanager
-def _explained(size: int = 0) -> Iterator[None]:
+def _as_format_errors(unpacked_size: int = 0) -> Iterator[None]:
     """Convert all errors of reading a file into FormatError."""
     try:
         yield
     except FormatError:
         raise
     except MemoryError as error:
-        if size > _SMALL:
+        if unpacked_size > _SMALL:
             raise
         raise FormatError("it declares an array that is much larger than the file") from error
     except Exception as error:  # zipfile and NumPy have a dozen ways to say that bytes are wrong
@@ -366,39 +384,39 @@ class Checkpoints:
     """
 
     def __init__(self, folder: PathInput | None, made_of: Mapping[str, str]) -> None:
-        content = {"scheme": _SCHEME, "random streams": SCHEME, **made_of}
-        self._key = json.dumps(content, sort_keys=True)
+        made_of_with_schemes = {"scheme": _SCHEME, "random streams": SCHEME, **made_of}
+        self._made_of = json.dumps(made_of_with_schemes, sort_keys=True)
         self._folder = None
-        if folder is not None:
-            self._folder = Path(folder)
-        if self._folder is None:
+        if folder is None:
             return
+        self._folder = Path(folder)
         self._folder.mkdir(parents=True, exist_ok=True)
         with writing_alone(self, self._folder):
-            keep_record(self._folder, content=content, kept=self._folder.glob("*.npz"))
+            kept_outcomes = self._folder.glob("*.npz")
+            keep_record(self._folder, content=made_of_with_schemes, kept=kept_outcomes)
 
     def load(self, name: str) -> Arrays | None:
         """Return an outcome if it is kept; refuse one that is damaged or of another name."""
-        file = self._file(name)
-        if file is None or not file.exists():
+        checkpoint = self._checkpoint(name)
+        if checkpoint is None or not checkpoint.exists():
             return None
         try:
-            with open_archive(file) as content:
-                outcome = {array: content[array] for array in content.names}
+            with open_archive(checkpoint) as archive:
+                outcome = {array_name: archive[array_name] for array_name in archive.names}
             if str(outcome.pop(_SEAL, None)) == self._seal(name, outcome):
                 return outcome
             flaw = f"is damaged or not the outcome {name!r}"
         except (FormatError, OSError) as error:
             flaw = f"cannot be read: {error}"
-        raise FormatError(f"the checkpoint {file} {flaw}: delete it to repeat this step")
+        raise FormatError(f"the checkpoint {checkpoint} {flaw}: delete it to repeat this step")
 
     def save(self, name: str, outcome: Arrays) -> None:
         """Keep an outcome, in place of one of the same name."""
-        file = self._file(name)
-        if file is not None:
-            seal = np.array(self._seal(name, outcome))
-            with replacing(file) as stream:
-                np.savez(stream, allow_pickle=False, **outcome, **{_SEAL: seal})
+        checkpoint = self._checkpoint(name)
+        if checkpoint is not None:
+            sealed_outcome = outcome | {_SEAL: np.array(self._seal(name, outcome))}
+            with replacing(checkpoint) as file:
+                np.savez(file, allow_pickle=False, **sealed_outcome)
 
     def phase(self, name: str, work: Callable[[], Arrays]) -> Arrays:
         """Return the outcome that is kept, or else do the work and keep it."""
@@ -408,26 +426,27 @@ class Checkpoints:
             self.save(name, outcome)
         return outcome
 
-    def _file(self, name: str) -> Path | None:
+    def _checkpoint(self, name: str) -> Path | None:
+        """Return the file of an outcome, if outcomes are kept."""
         if self._folder is None:
             return None
         return self._folder / f"{name}.npz"
 
     def _seal(self, name: str, outcome: Arrays) -> str:
         """Return a digest: the run, the name, and names, types, shapes and values of arrays."""
-        return digest(np.array([self._key, name, *outcome]), *outcome.values())
+        return digest(np.array([self._made_of, name, *outcome]), *outcome.values())
 
 
 def digest(*arrays: AnyArray | None) -> str:
     """Return the SHA-256, in hexadecimal, of arrays: their types, shapes and values."""
-    total = hashlib.sha256()
+    digest_of_arrays = hashlib.sha256()
     for array in arrays:
         if array is None:
-            total.update(b"none")
+            digest_of_arrays.update(b"none")
             continue
-        total.update(f"{array.dtype.str}{array.shape}".encode())
-        total.update(np.ascontiguousarray(array).tobytes())
-    return total.hexdigest()
+        digest_of_arrays.update(f"{array.dtype.str}{array.shape}".encode())
+        digest_of_arrays.update(array.tobytes())
+    return digest_of_arrays.hexdigest()
 
 
 @contextmanager
@@ -441,21 +460,22 @@ def file_alone(path: PathInput | None) -> Iterator[None]:
         yield
         return
     target = resolved(path)
-    lock = target.with_name(f".{target.name}.lock")
+    lock_file = target.with_name(f".{target.name}.lock")
     with locked_folder(target.parent):
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
-        if not take(descriptor, wait=False):
-            other = holder(os.fstat(descriptor).st_ino)
-            os.close(descriptor)
+        descriptor_of_lock = os.open(lock_file, os.O_RDWR | os.O_CREAT, 0o600)
+        if not take(descriptor_of_lock, wait=False):
+            other_process = holder(os.fstat(descriptor_of_lock).st_ino)
+            os.close(descriptor_of_lock)
             raise FormatError(
-                f"{path} is being written by {other}: wait until it ends, or choose another file"
+                f"{path} is being written by {other_process}: wait until it ends, or choose "
+                "another file"
             )
     try:
         yield
     finally:
         with locked_folder(target.parent):
-            os.close(descriptor)
-            lock.unlink(missing_ok=True)
+            os.close(descriptor_of_lock)
+            lock_file.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -466,17 +486,20 @@ def writing_alone(owner: object, folder: Path) -> Iterator[None]:
     """
     record = folder / RECORD
     with locked_folder(folder):
-        _hold(owner, record)
+        _hold_record(owner, record)
         yield
-        _hold(owner, record)
+        _hold_record(owner, record)
 
 
-def _hold(owner: object, record: Path) -> None:
-    other = hold(owner, record) if record.exists() else ""
-    if other:
+def _hold_record(owner: object, record: Path) -> None:
+    """Hold the record of a folder, if it has one; raise FormatError if another process does."""
+    if not record.exists():
+        return
+    other_process = hold(owner, record)
+    if other_process:
         raise FormatError(
-            f"{record.parent} is being written by {other}: wait until it ends, or choose another "
-            "folder"
+            f"{record.parent} is being written by {other_process}: wait until it ends, or choose "
+            "another folder"
         )
 
 
@@ -486,15 +509,16 @@ def keep_record(folder: Path, content: Mapping[str, str], kept: Iterable[Path]) 
     if record.exists():
         _check_record(record, content)
         return
-    first = min(kept, default=None)
-    if first is not None:
+    first_kept_file = min(kept, default=None)
+    if first_kept_file is not None:
         raise FormatError(
-            f"{folder} has {first.name} but no record of its inputs: choose an empty or new folder"
+            f"{folder} has {first_kept_file.name} but no record of its inputs: choose an empty or "
+            "new folder"
         )
     write_text(record, json.dumps(content, indent=1) + "\n")
 
 
-def _field(name: str) -> str:
+def _field_of_message(name: str) -> str:
     """Return a name for a message's template: an option if it has several words, else a text."""
     if "_" in name and name.isidentifier():
         return f"{{{name}}}"
@@ -505,15 +529,24 @@ def _check_record(record: Path, content: Mapping[str, str]) -> None:
     """Compare what a folder's outcomes were made of with a run."""
     remedy = "choose another folder, or delete this one to start again"
     try:
-        stored = json.loads(record.read_text(encoding="utf-8"))
+        stored_content = json.loads(record.read_text(encoding="utf-8"))
     except (ValueError, RecursionError):
-        stored = None
-    if not isinstance(stored, dict):
+        stored_content = None
+    if not isinstance(stored_content, dict):
         raise FormatError(f"{record} is not a record of checkpoints: {remedy}")
-    differing = [name for name in {**stored, **content} if stored.get(name) != content.get(name)]
-    if differing:
-        other: str = "version of leakbound"
-        if "scheme" not in differing:
-            other = Message(" and another ".join(map(_field, differing[:_NAMED])))
-        message = "the files in {folder} are from another {other}; {remedy}"
-        raise FormatError(Message(message, folder=record.parent, other=other, remedy=remedy))
+    differing_names = list[str]()
+    for name in {**stored_content, **content}:
+        if stored_content.get(name) != content.get(name):
+            differing_names.append(name)
+    if differing_names:
+        differing_inputs: str = "version of leakbound"
+        if "scheme" not in differing_names:
+            fields = map(_field_of_message, differing_names[:_NAMED])
+            differing_inputs = Message(" and another ".join(fields))
+        message = Message(
+            "the files in {folder} are from another {other}; {remedy}",
+            folder=record.parent,
+            other=differing_inputs,
+            remedy=remedy,
+        )
+        raise FormatError(message)

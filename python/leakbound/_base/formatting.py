@@ -19,21 +19,25 @@ def number(value: float) -> str:
     >>> number(2.619), number(0.0), number(0.0037), number(float("inf"))
     ('2.61', '0.00', '0.003', '∞')
     """
-    if value == float("inf"):
+    if value == math.inf:
         return "∞"
     exact_value = Decimal(repr(float(value)))
     if 0 < exact_value < _LAST_DECIMAL:
-        first_digit = Decimal(1).scaleb(exact_value.adjusted())
-        return str(exact_value.quantize(first_digit, rounding=ROUND_FLOOR))
-    return _rounded(exact_value, ROUND_FLOOR)
+        return str(_rounded_to_digits(exact_value, digits=1, direction=ROUND_FLOOR))
+    return _with_two_decimals(exact_value, direction=ROUND_FLOOR)
 
 
-def _rounded(exact_value: Decimal, direction: str) -> str:
+def _with_two_decimals(exact_value: Decimal, direction: str) -> str:
     """Return a number with two decimals, or with three digits where it has too many."""
     if abs(exact_value) < _MOST_WITH_DECIMALS:
         return str(exact_value.quantize(_LAST_DECIMAL, rounding=direction))
-    third_digit = Decimal(1).scaleb(exact_value.adjusted() - 2)
-    return f"{exact_value.quantize(third_digit, rounding=direction):.2e}"
+    return f"{_rounded_to_digits(exact_value, digits=3, direction=direction):.2e}"
+
+
+def _rounded_to_digits(exact_value: Decimal, digits: int, direction: str) -> Decimal:
+    """Return a number with its first digits only, from the first that is not 0."""
+    last_digit = Decimal(1).scaleb(exact_value.adjusted() - digits + 1)
+    return exact_value.quantize(last_digit, rounding=direction)
 
 
 def percent(share: float) -> str:
@@ -47,30 +51,30 @@ def percent(share: float) -> str:
     ('5 %', '98.333 %', '1.667 %')
     """
     percentage = 100 * share
-    digits_shown = f"{percentage:.10g}"
-    largest_error = 1e-3 * min(abs(percentage), abs(100 - percentage))
-    if len(digits_shown) > _SPURIOUS_CHARACTERS:
+    shortest_percentage = f"{percentage:.10g}"
+    if len(shortest_percentage) > _SPURIOUS_CHARACTERS:
+        largest_error = 1e-3 * min(abs(percentage), abs(100 - percentage))
         for digits in range(9, 3, -1):
             rounded_percentage = f"{percentage:.{digits}g}"
             if abs(float(rounded_percentage) - percentage) <= largest_error:
-                digits_shown = rounded_percentage
-    return f"{digits_shown} %"
+                shortest_percentage = rounded_percentage
+    return f"{shortest_percentage} %"
 
 
 def share(part: float, *, up: bool = False) -> str:
     """Format a share as a percentage with one decimal, rounded down unless `up`."""
     tenths_of_percent = round(1_000 * part, 6)
-    rounded = math.floor(tenths_of_percent)
+    rounded_tenths = math.floor(tenths_of_percent)
     if up:
-        rounded = math.ceil(tenths_of_percent)
-    return f"{rounded / 10:.1f} %"
+        rounded_tenths = math.ceil(tenths_of_percent)
+    return f"{rounded_tenths / 10:.1f} %"
 
 
 def down(value: float, direction: str = ROUND_FLOOR) -> str:
     """Format a number with two decimals, rounded down by default; infinity is "no limit"."""
     if math.isinf(value):
         return "no limit"
-    return _rounded(Decimal(repr(float(value))), direction)
+    return _with_two_decimals(Decimal(repr(float(value))), direction=direction)
 
 
 def up(value: float) -> str:
@@ -88,9 +92,8 @@ def plural(word: str) -> str:
     """
     if word.endswith(("s", "x", "z", "ch", "sh")):
         return f"{word}es"
-    letter_before_last = word[-2:-1]
-    if word.endswith("y") and letter_before_last not in {*"aeiou"}:
-        return f"{word[:-1]}ies"
+    if word.endswith("y") and not word.endswith(("ay", "ey", "iy", "oy", "uy")):
+        return f"{word.removesuffix('y')}ies"
     return f"{word}s"
 
 
@@ -119,12 +122,6 @@ def shortened(text: str, most_characters: int) -> str:
 _LONGEST_LINE = 2000
 
 
-def _escaped_character(character: str) -> str:
-    if character.isprintable() or character == "\xa0":
-        return character
-    return ascii(character)[1:-1]
-
-
 def printable(text: str, *, lines: bool = False) -> str:
     r"""Return text with invisible characters escaped.
 
@@ -139,6 +136,8 @@ def printable(text: str, *, lines: bool = False) -> str:
     """
     if lines:
         return "\n".join(map(printable, text.split("\n")))
-    if not text.isprintable():
-        text = "".join(map(_escaped_character, text))
-    return shortened(text, most_characters=_LONGEST_LINE)
+    escaped_text = text
+    for character in set(text):
+        if not character.isprintable() and character != "\xa0":
+            escaped_text = escaped_text.replace(character, ascii(character)[1:-1])
+    return shortened(escaped_text, most_characters=_LONGEST_LINE)

@@ -111,12 +111,12 @@ def hinted(*, positional: str = "", **elsewhere: str) -> Callable[[C], C]:
     that belongs to another object, or is missing, else an option of a close name, or all options.
     `positional` is for values that need a name. Signatures stay as they are.
     """
-    return _decorator(_Hints(positional=positional, one_array=False, elsewhere=elsewhere))
+    return _Hints(positional=positional, one_array=False, elsewhere=elsewhere).decorated
 
 
 def hinted_of_one_array(**elsewhere: str) -> Callable[[C], C]:
     """Do as `hinted`, and refuse a second array of a design that takes membership alone."""
-    return _decorator(_Hints(positional="", one_array=True, elsewhere=elsewhere))
+    return _Hints(positional="", one_array=True, elsewhere=elsewhere).decorated
 
 
 @dataclass(frozen=True)
@@ -129,6 +129,29 @@ class _Hints:
     positional: str
     one_array: bool
     elsewhere: Mapping[str, str]
+
+    def decorated(self, function_or_class: C) -> C:
+        """Return a function, or a class with its constructor, whose errors have hints."""
+        if not isinstance(function_or_class, type):
+            return self._with_hints(function_or_class)
+        constructor: Callable[..., None] = vars(function_or_class)["__init__"]
+        setattr(function_or_class, "__init__", self._with_hints(constructor))  # noqa: B010 (mypy)
+        return function_or_class
+
+    def _with_hints(self, function: C) -> C:
+        """Return a function whose errors of arguments say what to write."""
+
+        @wraps(function)
+        def function_with_hints(*values: object, **options: object) -> object:
+            try:
+                return function(*values, **options)
+            except TypeError as error:
+                self.add_to(error, function, values, options)
+                raise
+
+        wrapper: Any = function_with_hints
+        wrapped: C = wrapper
+        return wrapped
 
     def add_to(
         self,
@@ -156,24 +179,23 @@ class _Hints:
         options: Mapping[str, object],
     ) -> str:
         """Return what to write in place of arguments; nothing where the call takes them."""
-        parameters = signature(function).parameters
+        function_signature = signature(function)
         named_kinds = {Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY}
-        option_names = [
-            name
-            for name, parameter in parameters.items()
-            if name != "self" and parameter.kind in named_kinds
-        ]
+        option_names = list[str]()
+        for name, parameter in function_signature.parameters.items():
+            if name != "self" and parameter.kind in named_kinds:
+                option_names.append(name)
         try:
-            bound_arguments = signature(function).bind_partial(*values, **options).arguments
+            bound_arguments = function_signature.bind_partial(*values, **options).arguments
         except TypeError:
             unknown_names = [name for name in options if name not in option_names]
             if not unknown_names:
-                return self.positional or f"give options by name: {_listed(option_names)}"
+                return self.positional or f"give options by name: {_listed_options(option_names)}"
             unknown = unknown_names[0]
             return self.elsewhere.get(unknown) or self._of_close_name(unknown, option_names)
         # What is missing; if nothing is, the error came from within.
         for name in option_names:
-            is_required = parameters[name].default is Parameter.empty
+            is_required = function_signature.parameters[name].default is Parameter.empty
             if is_required and name not in bound_arguments:
                 return self.elsewhere.get(name, "")
         return ""
@@ -189,43 +211,14 @@ class _Hints:
         known_names = [*option_names, *self.elsewhere]
         close_names = get_close_matches(unknown, known_names, n=1, cutoff=_LEAST_SIMILARITY)
         if not close_names:
-            return f"its options are {_listed(option_names)}"
+            return f"its options are {_listed_options(option_names)}"
         closest = close_names[0]
         if closest in option_names:
             return f"did you mean {closest}=…?"
         return f"if {closest} is meant, {self.elsewhere[closest]}"
 
 
-def _decorator(hints: _Hints) -> Callable[[C], C]:
-    """Return what decorates a function, or the constructor of a class."""
-
-    def decorate(function_or_class: C) -> C:
-        if not isinstance(function_or_class, type):
-            return _with_hints(function_or_class, hints)
-        constructor: Callable[..., None] = vars(function_or_class)["__init__"]
-        setattr(function_or_class, "__init__", _with_hints(constructor, hints))  # noqa: B010 (mypy)
-        return function_or_class
-
-    return decorate
-
-
-def _with_hints(function: C, hints: _Hints) -> C:
-    """Return a function whose errors of arguments say what to write."""
-
-    @wraps(function)
-    def function_with_hints(*values: object, **options: object) -> object:
-        try:
-            return function(*values, **options)
-        except TypeError as error:
-            hints.add_to(error, function, values, options)
-            raise
-
-    wrapper: Any = function_with_hints
-    wrapped: C = wrapper
-    return wrapped
-
-
-def _listed(option_names: list[str]) -> str:
+def _listed_options(option_names: list[str]) -> str:
     """Return options as a message lists them."""
     return ", ".join(f"{name}=" for name in option_names)
 
@@ -234,7 +227,7 @@ def object_in_place_of(value: object, name: str, classes: tuple[type, ...]) -> s
     """Say what to write in place of a class, a number, or a word that begins as a class does."""
     if isinstance(value, type):
         return ": call it"
-    if name in _OF_NUMBERS and _may_be_meant(value):
+    if name in _OF_NUMBERS and _may_be_epsilon_or_guesses(value):
         return f": {_OF_NUMBERS[name].format(value)}"
     if isinstance(value, str) and value:
         beginning = value.lower()
@@ -244,7 +237,7 @@ def object_in_place_of(value: object, name: str, classes: tuple[type, ...]) -> s
     return ""
 
 
-def _may_be_meant(value: object) -> bool:
+def _may_be_epsilon_or_guesses(value: object) -> bool:
     """Return whether a value is a number that can be an ε, or a number of guesses."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False

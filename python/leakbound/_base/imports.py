@@ -28,19 +28,19 @@ def lazy_attributes(package: str, file: str) -> tuple[Get, Dir, list[str]]:
     """
     stub = Path(file).with_suffix(".pyi").read_text(encoding="utf-8")
     module_of_name = dict[str, str]()
-    for module, name in re.findall(r"from (\S+) import [(\s]*(\w+) as", stub):
-        module_of_name[name] = module
+    for module_name, name in re.findall(r"from (\S+) import [(\s]*(\w+) as", stub):
+        module_of_name[name] = module_name
 
-    def get(name: str) -> object:
+    def get_attribute(name: str) -> object:
         if name not in module_of_name:
             message = f"module {package!r} has no attribute {name!r}"
-            packages = _packages_with(name, Path(file).parent)
-            if packages:
-                message += f": it is {package}.{packages[0]}.{name}"
+            subpackage = _subpackage_with(name, Path(file).parent)
+            if subpackage:
+                message += f": it is {package}.{subpackage}.{name}"
             raise AttributeError(message, name=name, obj=sys.modules[package])
-        module = module_of_name[name]
-        if module != package:
-            attribute = getattr(import_module(module), name)
+        module_name = module_of_name[name]
+        if module_name != package:
+            attribute = getattr(import_module(module_name), name)
             setattr(sys.modules[package], name, attribute)
             return attribute
         try:
@@ -48,23 +48,22 @@ def lazy_attributes(package: str, file: str) -> tuple[Get, Dir, list[str]]:
         except MissingExtraError as error:
             raise AttributeError(str(error)) from error
 
-    def directory() -> list[str]:
+    def names_of_attributes() -> list[str]:
         return sorted({*vars(sys.modules[package]), *module_of_name})
 
-    public_names = [name for name, module in module_of_name.items() if module != package]
-    return get, directory, sorted(public_names)
+    public_names = [name for name in module_of_name if module_of_name[name] != package]
+    return get_attribute, names_of_attributes, sorted(public_names)
 
 
-def _packages_with(name: str, folder: Path) -> list[str]:
-    """Return the packages in a folder whose stubs list a name, as their own or another's."""
+def _subpackage_with(name: str, folder: Path) -> str:
+    """Return the first package in a folder whose stub lists a name; "" if there is none."""
     if name.startswith("_"):  # asked for by tools, about any object
-        return []
+        return ""
     import_of_name = re.compile(rf"import [(\s]*{re.escape(name)} as")
-    packages = list[str]()
-    for stub in sorted(folder.glob("*/__init__.pyi")):
-        if import_of_name.search(stub.read_text(encoding="utf-8")):
-            packages.append(stub.parent.name)
-    return packages
+    for stub_file in sorted(folder.glob("*/__init__.pyi")):
+        if import_of_name.search(stub_file.read_text(encoding="utf-8")):
+            return stub_file.parent.name
+    return ""
 
 
 def provide(name: str, module: str) -> None:

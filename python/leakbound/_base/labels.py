@@ -1,5 +1,8 @@
 """Classes of examples: one column of labels, from whatever holds it."""
 
+from collections import defaultdict
+from itertools import count
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -73,14 +76,12 @@ def positions_of(labels: AnyArray, classes: AnyArray) -> IntArray:
     """
     position_of_class = {label: position for position, label in enumerate(classes.tolist())}
 
-    def positions(some_labels: AnyArray) -> IntArray:
-        listed = [position_of_class.get(label, -1) for label in some_labels.tolist()]
-        return np.array(listed, dtype=np.int64)
-
-    if labels.dtype == object:
-        return positions(labels)
-    distinct_labels, places = np.unique(labels, return_inverse=True)
-    return positions(distinct_labels)[places]
+    distinct_labels = labels
+    label_of_row: slice | IntArray = slice(None)
+    if labels.dtype != object:
+        distinct_labels, label_of_row = np.unique(labels, return_inverse=True)
+    positions = [position_of_class.get(label, -1) for label in distinct_labels.tolist()]
+    return np.array(positions, dtype=np.int64)[label_of_row]
 
 
 def row_codes(table: AnyArray) -> IntArray | None:
@@ -89,20 +90,19 @@ def row_codes(table: AnyArray) -> IntArray | None:
     A missing value is like any other: rows without a class are compared with each other.
     """
     rows = table.reshape(len(table), -1)
-    columns = rows.shape[1]
-    if columns == 1 and rows.dtype != object:
-        _, codes = np.unique(rows[:, 0], return_inverse=True)
-        return codes.astype(np.int64)
-    if columns > _MOST_COLUMNS:
+    number_of_columns = rows.shape[1]
+    if number_of_columns == 1 and rows.dtype != object:
+        _, code_of_each_row = np.unique(rows, return_inverse=True)
+        return code_of_each_row.ravel().astype(np.int64)
+    if number_of_columns > _MOST_COLUMNS:
         return None
-    code_of_row: dict[object, int] = {}
-    codes_of_rows = list[int]()
     try:
         is_missing = missing_of(rows.ravel(), name="y").reshape(rows.shape)
         rows_or_none = rows.astype(object)
         rows_or_none[is_missing] = None
-        for row in rows_or_none.tolist():
-            codes_of_rows.append(code_of_row.setdefault(tuple(row), len(code_of_row)))
+        listed_rows = list(map(tuple, rows_or_none.tolist()))
+        code_of_distinct_row = defaultdict[object, int](count().__next__)
+        codes_of_rows = [code_of_distinct_row[row] for row in listed_rows]
     except TypeError:  # of what cannot be compared, such as lists
         return None
     return np.array(codes_of_rows, dtype=np.int64)

@@ -64,11 +64,11 @@ def hold(owner: object, file: Path) -> str:
         os.close(descriptor)
         return holder(status.st_ino)
     _HELD[key][1] += 1
-    weakref.finalize(owner, _release, key)
+    weakref.finalize(owner, _release_lock, key)
     return ""
 
 
-def _release(key: tuple[int, int]) -> None:
+def _release_lock(key: tuple[int, int]) -> None:
     held = _HELD[key]
     held[1] -= 1
     if not held[1]:

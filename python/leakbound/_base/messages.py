@@ -84,7 +84,7 @@ class Message(str):
         return _filled_template(self.template, self.values, spell=spell)
 
 
-class _Fields(dict[str, object]):
+class _TemplateFields(dict[str, object]):
     """Values of a template, and the spelling of names that have none."""
 
     def __init__(self, values: Mapping[str, object], spell: Spell) -> None:
@@ -98,7 +98,7 @@ class _Fields(dict[str, object]):
 
 def _filled_template(template: str, values: Mapping[str, object], spell: Spell) -> str:
     """Return a template with its values, and its parts as they are spelled."""
-    return template.format_map(_Fields(values, spell))
+    return template.format_map(_TemplateFields(values, spell))
 
 
 def _spelled_value(value: object, spell: Spell) -> object:

@@ -23,13 +23,14 @@ def logit(p: float | GenericArray) -> float | FloatArray:
     """Return ln(p/(1 - p)) of probabilities; infinite for 0 and 1 in an array."""
     if isinstance(p, float):
         return math.log(p) - math.log1p(-p)
-    probabilities = p.astype(np.float64)
+    float_probabilities = p.astype(np.float64)
     with np.errstate(divide="ignore"):
-        log_odds: FloatArray = np.log(probabilities) - np.log1p(-probabilities)
+        log_odds: FloatArray = np.log(float_probabilities) - np.log1p(-float_probabilities)
     return log_odds
 
 
 def log_choose(size: int, count: int) -> float:
     """Return the logarithm of the binomial coefficient, the ways to choose `count` of `size`."""
-    log_permutations = math.lgamma(size + 1)
-    return log_permutations - math.lgamma(count + 1) - math.lgamma(size - count + 1)
+    log_factorial_of_size = math.lgamma(size + 1)
+    log_factorial_of_count = math.lgamma(count + 1)
+    return log_factorial_of_size - log_factorial_of_count - math.lgamma(size - count + 1)

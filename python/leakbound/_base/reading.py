@@ -36,12 +36,12 @@ def readable(values: Data) -> Data:
     torch = sys.modules.get("torch")  # not imported for it: who has a tensor has torch
     if torch is None or not isinstance(values, torch.Tensor):
         return values
-    tensor = values.detach().cpu()
+    tensor_on_cpu = values.detach().cpu()
     # bfloat16 and float8 have no type of NumPy; float32 holds all of their values.
-    _, type_name = str(tensor.dtype).split(".")
-    if tensor.is_floating_point() and not hasattr(np, type_name):
-        return tensor.float()
-    return tensor
+    _, type_name = str(tensor_on_cpu.dtype).split(".")
+    if tensor_on_cpu.is_floating_point() and not hasattr(np, type_name):
+        return tensor_on_cpu.float()
+    return tensor_on_cpu
 
 
 def is_list(values: object) -> bool:
@@ -55,6 +55,13 @@ def is_list(values: object) -> bool:
     return isinstance(values, Iterable)
 
 
+def are_records(table: Data) -> bool:
+    """Return whether a table is a list of records, each a mapping from names to values."""
+    if not isinstance(table, list | tuple) or not table:
+        return False
+    return all(isinstance(record, Mapping) for record in table)
+
+
 def array_of(values: Data, name: str, *, exact: bool = False) -> AnyArray:
     """Read values as an array of any type and shape.
 
@@ -62,23 +69,24 @@ def array_of(values: Data, name: str, *, exact: bool = False) -> AnyArray:
     text as text, and round large integers beside floats.
     """
     refuse_unread(values, name=name)
+    is_single_value = isinstance(values, _SINGLE_TYPES)
+    is_sequence = isinstance(values, Sequence) and not is_single_value
     try:
-        is_sequence = isinstance(values, Sequence) and not isinstance(values, _SINGLE_TYPES)
         if is_sequence and len(values) > 0 and hasattr(values[0], "as_py"):
             values = [scalar.as_py() for scalar in values]  # of Arrow
-        array = np.asarray(readable(values))
-        if exact and is_sequence and array.dtype.kind in _MIXED_KINDS:
-            array = _unchanged_by_numpy(values, array)
+        array_of_values = np.asarray(readable(values))
+        if exact and is_sequence and array_of_values.dtype.kind in _MIXED_KINDS:
+            array_of_values = _unchanged_by_numpy(values, array_of_values)
     except Exception as error:  # of whatever package the values are
         raise InputTypeError(f"{name} cannot be read as an array: {error}") from error
-    if array.dtype != object or (array.ndim and not _is_frame(values)):
-        return array
-    if array.ndim == 0 and not isinstance(values, _SINGLE_TYPES):
+    if array_of_values.dtype != object:
+        return array_of_values
+    if array_of_values.ndim == 0 and not is_single_value:
         type_name = type(values).__name__
         raise InputTypeError(
             f"{name} must be an array, a column, a frame or a list, got {type_name}"
         )
-    return _numbers_of_frame(values, array)
+    return _numbers_of_frame(values, array_of_values)
 
 
 def columns_of(frame: Data) -> list[Data]:
@@ -86,7 +94,7 @@ def columns_of(frame: Data) -> list[Data]:
     if not _is_frame(frame):
         return []
     if hasattr(frame, "iloc"):
-        return [frame.iloc[:, column] for column in range(frame.shape[1])]
+        return [frame.iloc[:, column_number] for column_number in range(frame.shape[1])]
     if hasattr(frame, "get_columns"):
         return list(frame.get_columns())
     return list(frame.columns)
@@ -96,10 +104,13 @@ def refuse_masked(values: Data, name: str) -> None:
     """Refuse arrays with masked entries, which NumPy would read as if they were not masked."""
     if "numpy.ma" not in sys.modules:  # whose import costs 15 ms
         return
-    parts: Sequence[Data] = (values,)
+    arrays_or_values: Sequence[Data] = (values,)
     if isinstance(values, list | tuple):
-        parts = values
-    if any(isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part) for part in parts):
+        arrays_or_values = values
+    if any(
+        isinstance(array_or_value, np.ma.MaskedArray) and np.ma.is_masked(array_or_value)
+        for array_or_value in arrays_or_values
+    ):
         raise InputTypeError(f"{name} has masked entries; drop them first")
 
 
@@ -123,38 +134,37 @@ def _why_unread(values: Data) -> str:
         return f"a sparse {type_name}: pass its .toarray()"
     if isinstance(values, Mapping):
         return f"a mapping ({type_name}): pass an array of its values, or a frame"
-    is_set = isinstance(values, set | frozenset)
-    if is_set or (isinstance(values, Iterator) and not hasattr(values, "__array__")):
+    passes_only_once = isinstance(values, Iterator) and not hasattr(values, "__array__")
+    if passes_only_once or isinstance(values, set | frozenset):
         return f"of type {type_name}, whose values have no order or pass only once: pass a list"
     if getattr(values, "is_nested", False) is True:
         return f"a nested {type_name}: pad its rows to one length"
     torch_data = sys.modules.get("torch.utils.data")
-    if torch_data is None:
-        return ""
-    if isinstance(values, torch_data.Dataset | torch_data.DataLoader):
+    if torch_data and isinstance(values, torch_data.Dataset | torch_data.DataLoader):
         return f"a {type_name}: pass an array of what it yields"
     return ""
 
 
 def _unchanged_by_numpy(values: Sequence[Data], array: AnyArray) -> AnyArray:
     """Return a list as NumPy reads it, or as objects if this changed some of its values."""
-    objects = np.array(values, dtype=object)
-    if objects.shape != array.shape:
+    array_of_objects = np.array(values, dtype=object)
+    if array_of_objects.shape != array.shape:
         return array
-    elements = objects.ravel().tolist()
-    if array.dtype.kind == "f":
-        integers = [element for element in elements if isinstance(element, Integral)]
-        is_changed = any(int(float(integer)) != integer for integer in integers)
-    else:
-        is_changed = not all(isinstance(element, str | bytes) for element in elements)
-    if is_changed:
-        return objects
+    for element in array_of_objects.ravel().tolist():
+        is_changed_integer = (
+            array.dtype.kind == "f"
+            and isinstance(element, Integral)
+            and int(float(element)) != element
+        )
+        is_changed_to_text = array.dtype.kind != "f" and not isinstance(element, str | bytes)
+        if is_changed_integer or is_changed_to_text:
+            return array_of_objects
     return array
 
 
-def _numbers_of_frame(frame: Data, array: AnyArray) -> AnyArray:
+def _numbers_of_frame(frame: Data, array_of_objects: AnyArray) -> AnyArray:
     """Return a frame as objects, or as numbers if each of its columns holds numbers."""
-    columns = [np.asarray(readable(column)) for column in columns_of(frame)]
-    if columns and all(column.dtype.kind in "biuf" for column in columns):
-        return np.column_stack(columns)
-    return array
+    columns_of_frame = [np.asarray(readable(column)) for column in columns_of(frame)]
+    if columns_of_frame and all(column.dtype.kind in "biuf" for column in columns_of_frame):
+        return np.column_stack(columns_of_frame)
+    return array_of_objects

@@ -92,20 +92,22 @@ class Record:
 
         FormatError says which field is missing, unknown, of another type, or contradicts another.
         """
-        table: object = data
-        schema = None
-        if isinstance(table, dict):
-            schema = table.get("schema")
+        content_of_json: Any = data
+        if not isinstance(content_of_json, dict):
+            content_of_json = {}
+        stored_content = dict(content_of_json)
+        schema = stored_content.pop("schema", None)
         if type(schema) is not int or schema != SCHEMA:  # True is 1 to Python
             raise FormatError(
                 f"not a {cls.__name__} of this version of leakbound: schema must be {SCHEMA}"
             )
-        kind = data.get("type")
-        if isinstance(kind, str) and kind != cls.__name__:
+        stored_type = stored_content.get("type")
+        if isinstance(stored_type, str) and stored_type != cls.__name__:
             raise FormatError(
-                f"its type is {kind:.60}, not {cls.__name__}: leakbound.load reads any result"
+                f"its type is {stored_type:.60}, not {cls.__name__}: leakbound.load reads any "
+                "result"
             )
-        record: Self = _read(cls, {name: part for name, part in data.items() if name != "schema"})
+        record: Self = _record_of_content(cls, stored_content)
         return record
 
     def to_json(self, path: PathInput | None = None) -> str:
@@ -132,9 +134,12 @@ class Record:
 
     def __reduce__(self) -> tuple[object, ...]:
         record: Any = self
-        stored = stored_fields(record)
-        rest = {one.name: getattr(self, one.name) for one in fields(record) if one not in stored}
-        return type(self).from_dict, (self.to_dict(),), rest
+        fields_of_json = stored_fields(record)
+        other_values = dict[str, object]()
+        for field_of_record in fields(record):
+            if field_of_record not in fields_of_json:
+                other_values[field_of_record.name] = getattr(self, field_of_record.name)
+        return type(self).from_dict, (self.to_dict(),), other_values
 
 
 def encode(value: Any) -> JsonValue:
@@ -144,55 +149,62 @@ def encode(value: Any) -> JsonValue:
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, tuple | list):
-        return [encode(item) for item in value]
+        return [encode(element) for element in value]
     if isinstance(value, dict):
-        return {key: encode(item) for key, item in value.items()}
+        return {key: encode(element) for key, element in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
-        content: JsonObject = {"type": type(value).__name__}
-        for one in stored_fields(value):
-            part = getattr(value, one.name)
-            if "if_any" not in one.metadata or not _is_default(part, one.default):
-                # A lazy value is in a private field, and is stored under its public name.
-                content[one.name.lstrip("_")] = encode(part)
-        return content
+        json_object: JsonObject = {"type": type(value).__name__}
+        for stored_field in stored_fields(value):
+            field_value = getattr(value, stored_field.name)
+            if not _is_left_out(field_value, stored_field):
+                json_object[_public_name(stored_field)] = encode(field_value)
+        return json_object
     if isinstance(value, float):
-        if math.isfinite(value):
-            return float(value)
-        return _not_finite(value)
+        return _json_of_float(value)
     if callable(value):
         return getattr(value, "__qualname__", type(value).__name__)
-    plain: JsonValue = value
-    return plain
+    json_value: JsonValue = value
+    return json_value
 
 
-def _is_default(part: object, default: object) -> bool:
-    return part is default or (isinstance(part, str) and part == default)
+def _is_left_out(field_value: object, stored_field: Field[object]) -> bool:
+    """Return whether a field has its default, which is not stored."""
+    if "if_any" not in stored_field.metadata:
+        return False
+    default = stored_field.default
+    return field_value is default or (isinstance(field_value, str) and field_value == default)
 
 
-def _not_finite(value: float) -> str | None:
+def _public_name(stored_field: Field[object]) -> str:
+    """Return the name in JSON: a lazy value is in a private field, and has its public name."""
+    return stored_field.name.lstrip("_")
+
+
+def _json_of_float(value: float) -> float | str | None:
+    """Return a finite number, the name of an infinite one, or None for NaN."""
     if math.isnan(value):
         return None
-    if value > 0:
-        return "inf"
-    return "-inf"
+    if math.isinf(value):
+        return str(float(value))
+    return float(value)
 
 
 def parsed(text: str) -> Any:
     """Read JSON strictly: no NaN, no name twice, no number beyond a double, no deep nesting."""
     try:
-        data = json.loads(
+        content_of_json = json.loads(
             text,
-            parse_constant=_finite,
-            parse_float=_finite,
-            parse_int=_whole,
-            object_pairs_hook=_table,
+            parse_constant=_finite_float,
+            parse_float=_finite_float,
+            parse_int=_integer_of_few_bits,
+            object_pairs_hook=_object_without_repetition,
         )
-        if _depth(data) <= _DEEPEST:
-            return data
-        message = f"it is nested more than {_DEEPEST} deep"
+        if _depth_of_json(content_of_json) <= _DEEPEST:
+            return content_of_json
+        problem = f"it is nested more than {_DEEPEST} deep"
     except (ValueError, RecursionError) as error:  # ValueError: also integers of 5,000 digits
-        message = " ".join(str(error).split())
-    raise FormatError(f"not JSON of this package: {message}")
+        problem = " ".join(str(error).split())
+    raise FormatError(f"not JSON of this package: {problem}")
 
 
 def text_of(source: str | bytes | os.PathLike[str], most: int = _LARGEST) -> str:
@@ -203,18 +215,18 @@ def text_of(source: str | bytes | os.PathLike[str], most: int = _LARGEST) -> str
         if isinstance(source, bytes):
             return source.decode("utf-8")
         with Path(source).open("rb") as file:
-            content = file.read(most + 1)
-        if len(content) <= most:
-            return content.decode("utf-8")
-        message = f"it has more than {most:,} bytes"
+            bytes_of_file = file.read(most + 1)
+        if len(bytes_of_file) <= most:
+            return bytes_of_file.decode("utf-8")
+        problem = f"it has more than {most:,} bytes"
     except (TypeError, ValueError) as error:  # no UTF-8, or a name with a NUL byte
-        message = str(error)
+        problem = str(error)
     raise FormatError(
-        f"{source!r:.60} is neither JSON that begins with a brace nor a text file: {message}"
+        f"{source!r:.60} is neither JSON that begins with a brace nor a text file: {problem}"
     )
 
 
-def _finite(digits: str) -> float:
+def _finite_float(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
         raise ValueError(
@@ -224,7 +236,7 @@ def _finite(digits: str) -> float:
     return value
 
 
-def _whole(digits: str) -> int:
+def _integer_of_few_bits(digits: str) -> int:
     value = int(digits)
     if value.bit_length() >= _BITS:
         raise ValueError(
@@ -233,42 +245,42 @@ def _whole(digits: str) -> int:
     return value
 
 
-def _table(pairs: list[tuple[str, object]]) -> Named:
-    twice = repeated(name for name, _ in pairs)
-    if twice is not None:
-        raise ValueError(f"{twice!r:.60} occurs twice in one object")
+def _object_without_repetition(pairs: list[tuple[str, object]]) -> Named:
+    repeated_name = repeated(name for name, _ in pairs)
+    if repeated_name is not None:
+        raise ValueError(f"{repeated_name!r:.60} occurs twice in one object")
     return dict(pairs)
 
 
 def repeated(names: Iterable[str]) -> str | None:
     """Return the first of some names that one before it has, if any."""
-    seen: set[str] = set()
+    earlier_names = set[str]()
     for name in names:
-        if name in seen:
+        if name in earlier_names:
             return name
-        seen.add(name)
+        earlier_names.add(name)
     return None
 
 
-def _depth(data: object) -> int:
+def _depth_of_json(data: object) -> int:
     """Return how deep lists and objects are nested."""
     if isinstance(data, dict):
         data = list(data.values())
     if isinstance(data, list):
-        return 1 + max(map(_depth, data), default=0)
+        return 1 + max(map(_depth_of_json, data), default=0)
     return 0
 
 
-def _read(kind: Any, data: Any) -> Any:
+def _record_of_content(kind: Any, content: Named) -> Any:
     """Build a dataclass from its stored form; FormatError says which field is wrong."""
     from pydantic import ValidationError
 
     try:
-        return adapter(kind).validate_python(data)
+        return adapter(kind).validate_python(content)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, [kind.__name__, *first["loc"]]))
-        message = f"{place}: {first['msg'].removeprefix('Value error, ')}"
+        first_error = error.errors(include_url=False)[0]
+        place_of_error = ".".join(map(str, [kind.__name__, *first_error["loc"]]))
+        message = f"{place_of_error}: {first_error['msg'].removeprefix('Value error, ')}"
     except UnicodeEncodeError:  # of a name, where pydantic looks for it
         message = f"{kind.__name__} has names or text that UTF-8 cannot encode"
     raise FormatError(message)
@@ -279,95 +291,103 @@ def adapter(kind: object) -> Any:
     """Return pydantic's reader of the stored form of a dataclass."""
     from pydantic import TypeAdapter
 
-    return TypeAdapter(_object(kind))
+    return TypeAdapter(_json_form_of_dataclass(kind))
 
 
 @cache
-def _object(kind: Any) -> Any:
+def _json_form_of_dataclass(kind: Any) -> Any:
     """Return the stored form of a dataclass: an object with its type, and nothing unknown."""
     from pydantic import AfterValidator, ConfigDict
     from typing_extensions import TypedDict
 
-    hints = get_type_hints(kind)
-    content: Named = {"type": Literal[kind.__name__]}
-    for one in stored_fields(kind):
-        form = _form(hints[one.name])
-        if "if_any" in one.metadata:
-            form = NotRequired[form]
-        content[one.name.lstrip("_")] = form
-    make: Any = TypedDict
-    fields = make(kind.__name__, content)
-    fields.__pydantic_config__ = ConfigDict(strict=True, extra="forbid")
-    return Annotated[fields, AfterValidator(partial(_built, kind))]
+    type_hints = get_type_hints(kind)
+    json_forms: Named = {"type": Literal[kind.__name__]}
+    for stored_field in stored_fields(kind):
+        json_form = _json_form(type_hints[stored_field.name])
+        if "if_any" in stored_field.metadata:
+            json_form = NotRequired[json_form]
+        json_forms[_public_name(stored_field)] = json_form
+    make_typed_dict: Any = TypedDict
+    typed_dict = make_typed_dict(kind.__name__, json_forms)
+    typed_dict.__pydantic_config__ = ConfigDict(strict=True, extra="forbid")
+    return Annotated[typed_dict, AfterValidator(partial(_record_of_fields, kind))]
 
 
-def _form(hint: object) -> Any:
+def _json_form(hint: object) -> Any:
     """Return the stored form, for pydantic, of a type that `encode` takes."""
     from pydantic import AfterValidator, Discriminator
 
     if isinstance(hint, InWords):
-        return _form(hint.kind)
-    origin = get_origin(hint)
-    inner = get_args(hint)
+        return _json_form(hint.kind)
     if isinstance(hint, type) and is_dataclass(hint):
-        return _object(hint)
+        return _json_form_of_dataclass(hint)
     if hint is float:
-        return _number()
+        return _json_form_of_float()
     if hint is int:
-        return _integer(_BITS)
+        return _json_form_of_integer(_BITS)
+    origin = get_origin(hint)
+    arguments = get_args(hint)
     if origin is Lazy:
-        return Annotated[_form(inner[0]), AfterValidator(lambda value: Lazy(lambda: value))]
+        as_lazy_value = AfterValidator(lambda value: Lazy(lambda: value))
+        return Annotated[_json_form(arguments[0]), as_lazy_value]
     if origin is np.ndarray:
-        dtype = get_args(inner[1])[0]
-        items = _integer(64)
-        if dtype is np.float64:
-            items = _number() | None
-        return Annotated[GenericAlias(list, items), AfterValidator(partial(np.array, dtype=dtype))]
+        (element_type,) = get_args(arguments[1])
+        json_form_of_element = _json_form_of_integer(bits=64)
+        if element_type is np.float64:
+            json_form_of_element = _json_form_of_float() | None
+        as_array = AfterValidator(partial(np.array, dtype=element_type))
+        return Annotated[GenericAlias(list, json_form_of_element), as_array]
     if origin is tuple:
-        return Annotated[GenericAlias(list, _form(inner[0])), AfterValidator(tuple)]
+        return Annotated[GenericAlias(list, _json_form(arguments[0])), AfterValidator(tuple)]
     if origin is dict:
-        return GenericAlias(dict, (str, _form(inner[1])))
+        return GenericAlias(dict, (str, _json_form(arguments[1])))
     if origin is Callable:
-        return Annotated[str, AfterValidator(_named)]
+        return Annotated[str, AfterValidator(_function_stored_by_name)]
     if origin in {Union, UnionType}:
-        forms = [_form(one) for one in inner if one is not NoneType]
-        form = forms[0]
-        if len(forms) > 1:
-            form = Annotated[Union[*forms], Discriminator("type")]
-        if NoneType in inner:
-            return form | None
-        return form
+        json_forms = [_json_form(argument) for argument in arguments if argument is not NoneType]
+        json_form = json_forms[0]
+        if len(json_forms) > 1:
+            json_form = Annotated[Union[*json_forms], Discriminator("type")]
+        if NoneType in arguments:
+            return json_form | None
+        return json_form
     return hint  # bool, int, str, one of a few words, or anything at all
 
 
-def _integer(bits: int) -> object:
+def _json_form_of_integer(bits: int) -> object:
     from pydantic import Field as Limits
 
-    beyond = 1 << bits - 1
-    return Annotated[int, Limits(ge=-beyond, lt=beyond)]
+    integer_beyond = 1 << bits - 1
+    return Annotated[int, Limits(ge=-integer_beyond, lt=integer_beyond)]
 
 
 @cache
-def _number() -> Any:
+def _json_form_of_float() -> Any:
     """Return the stored form of a float: a finite number, or the name of an infinite one."""
     from pydantic import FiniteFloat, Strict, WithJsonSchema, WrapValidator
     from typing_extensions import TypeAliasType
 
-    def read(data: object, finite: Callable[[Any], float]) -> float:
-        if data in ("inf", "-inf"):
-            return float(data)
-        return finite(data)
+    def float_of_json(json_value: object, finite_float: Callable[[Any], float]) -> float:
+        if json_value in ("inf", "-inf"):
+            return float(json_value)
+        return finite_float(json_value)
 
-    schema = {"anyOf": [{"type": "number"}, {"enum": ["inf", "-inf"]}]}
-    form = Annotated[FiniteFloat, Strict(), WrapValidator(read), WithJsonSchema(schema)]
-    return TypeAliasType("Number", form)
+    json_schema = {"anyOf": [{"type": "number"}, {"enum": ["inf", "-inf"]}]}
+    json_form = Annotated[
+        FiniteFloat, Strict(), WrapValidator(float_of_json), WithJsonSchema(json_schema)
+    ]
+    return TypeAliasType("Number", json_form)
 
 
-def _built(kind: "type[DataclassInstance]", content: Named) -> object:
+def _record_of_fields(kind: "type[DataclassInstance]", content: Named) -> object:
     """Build a dataclass from its fields, and refuse those that cannot go together."""
+    field_values = dict[str, Any]()
+    for stored_field in stored_fields(kind):
+        public_name = _public_name(stored_field)
+        if public_name in content:
+            field_values[stored_field.name] = content[public_name]
     try:
-        stored = ((one.name, one.name.lstrip("_")) for one in stored_fields(kind))
-        record = kind(**{name: content[public] for name, public in stored if public in content})
+        record = kind(**field_values)
         flaw = getattr(record, "_flaw", str)()
     except LeakboundError as error:
         flaw = str(error)
@@ -376,11 +396,11 @@ def _built(kind: "type[DataclassInstance]", content: Named) -> object:
     return record
 
 
-def _named(name: str) -> Callable[..., Any]:
+def _function_stored_by_name(name: str) -> Callable[..., Any]:
     """Return what stands for a function that was stored by its name."""
 
-    def function(*_: object, **__: object) -> Any:
+    def refuse_call(*_: object, **__: object) -> Any:
         raise FormatError(f"only the name of the function {name} was stored: define it again")
 
-    function.__qualname__ = name
-    return function
+    refuse_call.__qualname__ = name
+    return refuse_call

@@ -18,24 +18,25 @@ def robust_scale(values: FloatArray, *, in_place: bool = False) -> tuple[float, 
     distances = values
     if not in_place:
         distances = values.copy()
-    centre = float(np.median(distances, overwrite_input=True))
-    distances -= centre
+    median = float(np.median(distances, overwrite_input=True))
+    distances -= median
     np.abs(distances, out=distances)
     median_distance = float(np.median(distances, overwrite_input=True))
-    return centre, _DEVIATION_OF_NORMAL * median_distance
+    return median, _DEVIATION_OF_NORMAL * median_distance
 
 
 def robust_scale_of_counts(values: FloatArray, counts: IntArray) -> tuple[float, float]:
     """Return `robust_scale` of values that occur so often, by lower medians."""
-    centre = _lower_median(values, counts)
-    median_distance = _lower_median(np.abs(values - centre), counts)
-    return centre, _DEVIATION_OF_NORMAL * median_distance
+    lower_median = _lower_median(values, counts)
+    distances_from_median = np.abs(values - lower_median)
+    median_distance = _lower_median(distances_from_median, counts)
+    return lower_median, _DEVIATION_OF_NORMAL * median_distance
 
 
 def _lower_median(values: FloatArray, counts: IntArray) -> float:
     """Return the median of values that occur so often, of two middle ones the lower."""
-    order = np.argsort(values, kind="stable")
-    counts_up_to = np.cumsum(counts[order])
-    rank_of_median = (counts_up_to[-1] + 1) // 2
-    place_of_median = np.searchsorted(counts_up_to, rank_of_median)
-    return float(values[order[place_of_median]])
+    places_by_value = np.argsort(values, kind="stable")
+    counts_up_to_value = np.cumsum(counts[places_by_value])
+    rank_of_lower_median = (counts_up_to_value[-1] + 1) // 2
+    values_below_median = np.searchsorted(counts_up_to_value, rank_of_lower_median)
+    return float(values[places_by_value[values_below_median]])

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.checks import WHOLE, shown
-from leakbound._base.reading import readable
+from leakbound._base.reading import are_records, readable
 from leakbound._base.types import AnyArray, BoolArray, Data, InWords, Named, Strings, TextArray
 from leakbound.errors import InputError
 
@@ -48,7 +48,6 @@ ColumnKind: TypeAlias = Literal["number", "date", "zoned", "flag", "text", "word
 """What a column holds; of "text" it is not settled yet."""
 
 DOUBLE = np.dtype(np.float64)
-_CATEGORICAL_TYPES = ("categor", "enum")  # how types of categories are called
 _NESTED_TYPES = (list, tuple, set, frozenset, Mapping)
 _ARROW_METHODS = ("__arrow_c_array__", "__arrow_c_stream__")  # batches and readers of them
 _LISTED_NAMES = 5  # names that a message lists
@@ -155,27 +154,28 @@ def read_columns(
     table: TableInput, name: str, writing: Writing = _PLAIN_WRITING
 ) -> dict[str, Column]:
     """Read a table of any form; InputError says which value of which column cannot be used."""
-    columns = dict[str, Column]()
+    columns_by_name = dict[str, Column]()
     for label, stored_column in _stored_columns(table, name).items():
-        columns[label] = _read_column(stored_column, label, table=name, writing=writing)
-    lengths_of_columns = {column.missing.size for column in columns.values()}
-    if not columns or 0 in lengths_of_columns:
+        columns_by_name[label] = _read_column(stored_column, label, table=name, writing=writing)
+    lengths_of_columns = {column.missing.size for column in columns_by_name.values()}
+    if not columns_by_name or 0 in lengths_of_columns:
         raise InputError(f"{name} must be a table with at least one row and one column")
     if len(lengths_of_columns) > 1:
         listed_lengths = ", ".join(
-            f"{label!r} has {column.missing.size:,} values" for label, column in columns.items()
+            f"{label!r} has {column.missing.size:,} values"
+            for label, column in columns_by_name.items()
         )
         raise InputError(f"the columns of {name} differ in length: {listed_lengths}")
-    return columns
+    return columns_by_name
 
 
 def named(names: Iterable[str]) -> str:
     """Return some names as a message lists them."""
-    quoted_names = list(map(repr, names))
-    listed_names = ", ".join(quoted_names[:_LISTED_NAMES])
-    if len(quoted_names) > _LISTED_NAMES:
-        return f"{listed_names} and {len(quoted_names) - _LISTED_NAMES} more"
-    return listed_names
+    quoted_column_names = list(map(repr, names))
+    first_column_names = ", ".join(quoted_column_names[:_LISTED_NAMES])
+    if len(quoted_column_names) > _LISTED_NAMES:
+        return f"{first_column_names} and {len(quoted_column_names) - _LISTED_NAMES} more"
+    return first_column_names
 
 
 def kinds_of(columns: Mapping[str, ColumnKind]) -> str:
@@ -194,10 +194,14 @@ def _stored_columns(table: Data, table_name: str) -> Named:
             f"{table_name} must be a table, got a path: read the file first (pandas.read_csv)"
         )
     if isinstance(table, Mapping):
-        _check_names([*table], table_name)
+        _check_column_names([*table], table_name)
         return dict(zip(map(str, table), table.values(), strict=True))
     if are_records(table):
-        return _columns_of_records(table, table_name)
+        names_in_records = dict.fromkeys(chain.from_iterable(table))
+        columns_of_records = {
+            name: [record.get(name) for record in table] for name in names_in_records
+        }
+        return _stored_columns(columns_of_records, table_name)
     if hasattr(table, "toarray"):  # sparse
         table = table.toarray()
     if not isinstance(table, np.ndarray | list | tuple):
@@ -205,67 +209,54 @@ def _stored_columns(table: Data, table_name: str) -> Named:
         if columns_of_frame is not None:
             return columns_of_frame
     try:
-        array = readable(table)
-        if not _is_masked(array):
-            array = np.asarray(array)
+        two_dimensional_array = readable(table)
+        if not _is_masked_array(two_dimensional_array):
+            two_dimensional_array = np.asarray(two_dimensional_array)
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"{table_name} cannot be read as a table: {error}") from error
-    if array.dtype.names:
-        return {label: array[label] for label in array.dtype.names}
-    if array.ndim != 2:
+    if two_dimensional_array.dtype.names:
+        return {
+            field_name: two_dimensional_array[field_name]
+            for field_name in two_dimensional_array.dtype.names
+        }
+    if two_dimensional_array.ndim != 2:
         raise InputError(
             f"{table_name} must be a data frame, a mapping from names to columns, or an array with "
-            f"a row for each record, got shape {array.shape}"
+            f"a row for each record, got shape {two_dimensional_array.shape}"
         )
-    return {str(number): column for number, column in enumerate(array.T)}
-
-
-def are_records(table: Data) -> bool:
-    """Return whether a table is a list of records, each a mapping from names to values."""
-    if not isinstance(table, list | tuple) or not table:
-        return False
-    return all(isinstance(record, Mapping) for record in table)
-
-
-def _columns_of_records(records: Sequence[Mapping[str, Data]], table_name: str) -> Named:
-    """Return the columns of a list of records, None where a record has no value."""
-    columns = dict[str, list[Data]]()
-    for column_name in chain.from_iterable(records):
-        if column_name not in columns:
-            columns[column_name] = [record.get(column_name) for record in records]
-    return _stored_columns(columns, table_name)
+    return {str(number): column for number, column in enumerate(two_dimensional_array.T)}
 
 
 def _columns_of_frame(table: Data, table_name: str) -> Named | None:
     """Return the columns of a data frame, or a series as the only one; None for other objects."""
     if hasattr(type(table), "iloc") and np.ndim(table) == 2:  # pandas, where names may repeat
-        _check_names(list(table.columns), table_name)
+        _check_column_names(list(table.columns), table_name)
     if type(table).__module__.startswith("datasets."):
         table = table.with_format("arrow")[:]
     import narwhals as nw
 
     try:
-        frame: Data = nw.from_native(table, pass_through=True, allow_series=True)
+        narwhals_frame: Data = nw.from_native(table, pass_through=True, allow_series=True)
         has_arrow_methods = any(hasattr(table, method) for method in _ARROW_METHODS)
-        if frame is table and has_arrow_methods:
+        if narwhals_frame is table and has_arrow_methods:
             import pyarrow as pa
 
-            frame = nw.from_native(pa.table(table))
-        if isinstance(frame, nw.LazyFrame):
-            frame = frame.collect()
+            narwhals_frame = nw.from_native(pa.table(table))
+        if isinstance(narwhals_frame, nw.LazyFrame):
+            narwhals_frame = narwhals_frame.collect()
     except Exception as error:  # of any library, where a query fails or names occur twice
         raise InputError(f"{table_name} cannot be read as a table: {error}") from error
-    if isinstance(frame, nw.Series):
-        return {str(frame.name or 0): frame}
-    if not isinstance(frame, nw.DataFrame):
+    if isinstance(narwhals_frame, nw.Series):
+        return {str(narwhals_frame.name or 0): narwhals_frame}
+    if not isinstance(narwhals_frame, nw.DataFrame):
         return None
-    return dict(zip(map(str, frame.columns), frame.iter_columns(), strict=True))
+    return dict(zip(map(str, narwhals_frame.columns), narwhals_frame.iter_columns(), strict=True))
 
 
-def _check_names(labels: Sequence[object], table_name: str) -> None:
+def _check_column_names(labels: Sequence[object], table_name: str) -> None:
     """Check that no two columns have one name."""
-    counts = Counter(map(str, labels))
-    repeated_names = [label for label, count in counts.items() if count > 1]
+    columns_with_name = Counter(map(str, labels))
+    repeated_names = columns_with_name - Counter([*columns_with_name])
     if repeated_names:
         raise InputError(
             f"{table_name} has several columns named {named(sorted(repeated_names))}: keep one of "
@@ -273,7 +264,7 @@ def _check_names(labels: Sequence[object], table_name: str) -> None:
         )
 
 
-def _is_masked(values: object) -> bool:
+def _is_masked_array(values: object) -> bool:
     return "numpy.ma" in sys.modules and isinstance(values, np.ma.MaskedArray)
 
 
@@ -299,7 +290,7 @@ def _read_column(stored_column: Data, label: str, table: str, writing: Writing) 
             kind="empty",
         )
     type_name = str(getattr(stored_column, "dtype", "")).lower()
-    column = replace(column, categorical=type_name.startswith(_CATEGORICAL_TYPES))
+    column = replace(column, categorical=type_name.startswith(("categor", "enum")))
     if column.kind in {"text", "flag"}:
         column = replace(column, values=np.where(column.missing, "", column.values))
     if has_time_zone:
@@ -332,7 +323,7 @@ def _is_missing_mark(column: Column, writing: Writing) -> BoolArray:
 
 
 def _value_in(word: str, reader: Callable[[str], object]) -> object:
-    """Return the number or the date that a word stands for; None if it is none."""
+    """Return the number or the date that a word stands for; None for other words."""
     try:
         return reader(word)
     except ValueError:
@@ -341,13 +332,13 @@ def _value_in(word: str, reader: Callable[[str], object]) -> object:
 
 def _values_and_missing(stored_column: Data, column_name: str) -> tuple[AnyArray, BoolArray, bool]:
     """Return the values of a column, those that are marked as missing, and if they have a zone."""
-    if _is_masked(stored_column):
+    if _is_masked_array(stored_column):
         return stored_column.data, np.ma.getmaskarray(stored_column).copy(), False
     if isinstance(stored_column, np.ndarray):
         return stored_column, np.zeros(stored_column.shape, dtype=np.bool_), False
-    series = _narwhals_series(stored_column)
-    if series is not None:
-        return _values_of_series(series, column_name)
+    narwhals_series = _narwhals_series(stored_column)
+    if narwhals_series is not None:
+        return _values_of_series(narwhals_series, column_name)
     is_single = isinstance(stored_column, str | bytes | Mapping)
     if is_single or not hasattr(stored_column, "__iter__"):
         raise InputError(
@@ -356,10 +347,10 @@ def _values_and_missing(stored_column: Data, column_name: str) -> tuple[AnyArray
     try:
         if not hasattr(stored_column, "__array__"):
             stored_column = objects(stored_column)
-        values = np.asarray(readable(stored_column))
+        array_of_values = np.asarray(readable(stored_column))
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"{column_name} cannot be read as a list of values: {error}") from error
-    return values, np.zeros(values.shape, dtype=np.bool_), False
+    return array_of_values, np.zeros(array_of_values.shape, dtype=np.bool_), False
 
 
 def _narwhals_series(stored_column: Data) -> Data:
@@ -384,7 +375,7 @@ def _narwhals_series(stored_column: Data) -> Data:
 def _values_of_series(series: Data, column_name: str) -> tuple[AnyArray, BoolArray, bool]:
     """Return the same of a series, with integers as they are: NumPy makes doubles of some."""
     series_type = series.dtype
-    missing = np.asarray(series.is_null().to_numpy(), dtype=np.bool_)
+    is_missing = np.asarray(series.is_null().to_numpy(), dtype=np.bool_)
     if series_type.is_nested():
         raise InputError(
             f"{column_name} holds {series_type}: give each of its parts a column, or leave it out "
@@ -393,16 +384,16 @@ def _values_of_series(series: Data, column_name: str) -> tuple[AnyArray, BoolArr
     type_name = str(series_type)
     has_128_bits = "128" in type_name
     if has_128_bits or series_type.is_decimal() or type_name in {"Categorical", "Enum"}:
-        return objects(series.to_list()), missing, False
+        return objects(series.to_list()), is_missing, False
     fillings: dict[str, object] = {"Boolean": False, "String": ""}
     if series_type.is_integer():
         fillings[type_name] = 0
-    if type_name in fillings and missing.any():
+    if type_name in fillings and is_missing.any():
         series = series.fill_null(fillings[type_name])
     if type_name == "String":
-        return np.array(series.to_list(), dtype=np.str_), missing, False
+        return np.array(series.to_list(), dtype=np.str_), is_missing, False
     has_time_zone = getattr(series_type, "time_zone", None) is not None
-    return np.asarray(series.to_numpy()), missing, has_time_zone
+    return np.asarray(series.to_numpy()), is_missing, has_time_zone
 
 
 def objects(values: Iterable[object]) -> NDArray[np.object_]:
@@ -458,9 +449,9 @@ def _column_of_floats(
 ) -> Column:
     """Read floats; NaN is missing."""
     with np.errstate(over="ignore"):
-        doubles = values.astype(np.float64)
-    missing = missing | np.isnan(doubles)
-    infinite_rows = np.flatnonzero(np.isinf(doubles) & ~missing)
+        double_values = values.astype(np.float64)
+    missing = missing | np.isnan(double_values)
+    infinite_rows = np.flatnonzero(np.isinf(double_values) & ~missing)
     if infinite_rows.size:
         raise InputError(
             f"{column_name} is infinite in {infinite_rows.size:,} rows, the first being row "
@@ -469,7 +460,7 @@ def _column_of_floats(
     if precision.itemsize > DOUBLE.itemsize:
         precision = DOUBLE
     return Column(
-        values=np.where(missing, 0.0, doubles),
+        values=np.where(missing, 0.0, double_values),
         missing=missing,
         kind="number",
         precision=precision,
@@ -478,41 +469,44 @@ def _column_of_floats(
 
 def _column_of_objects(values: AnyArray, missing: BoolArray, column_name: str) -> Column:
     """Read Python objects: all numbers, all dates, or else words."""
-    missing = missing | np.fromiter(map(_is_missing, values), dtype=np.bool_)
-    known_values = values[~missing]
-    value_of_type = {type(value): value for value in known_values[::-1]}
-    for value in value_of_type.values():
-        _check_value(value, column_name)
-    types = set(value_of_type)
-    if _are_all(types, bool | np.bool_):
-        words = np.where(missing, "", values)
-        return Column(values=words.astype(np.str_), missing=missing, kind="flag")
-    if _are_all(types, dt.timedelta | np.timedelta64):
-        durations = np.full(values.size, np.timedelta64("NaT", "us"))
-        durations[~missing] = known_values.astype("timedelta64[us]")
-        return _column_of_array(durations, missing, column_name)
-    if _are_all(types, Real | np.number | Decimal):
-        return _column_of_reals(values, missing, types, column_name)
-    if _are_all(types, dt.date | np.datetime64):
+    missing = missing | np.fromiter(map(_is_missing_object, values), dtype=np.bool_)
+    known_objects = values[~missing]
+    first_value_of_type = {type(value): value for value in known_objects[::-1]}
+    for value in first_value_of_type.values():
+        _check_object_of_column(value, column_name)
+    types_of_values = set(first_value_of_type)
+    if _all_types_are(types_of_values, bool | np.bool_):
+        words_of_objects = np.where(missing, "", values)
+        return Column(values=words_of_objects.astype(np.str_), missing=missing, kind="flag")
+    if _all_types_are(types_of_values, dt.timedelta | np.timedelta64):
+        durations_or_nat = np.full(values.size, np.timedelta64("NaT", "us"))
+        durations_or_nat[~missing] = known_objects.astype("timedelta64[us]")
+        return _column_of_array(durations_or_nat, missing, column_name)
+    if _all_types_are(types_of_values, Real | np.number | Decimal):
+        return _column_of_reals(values, missing, types_of_values, column_name)
+    if _all_types_are(types_of_values, dt.date | np.datetime64):
         return _column_of_dates(values, missing, column_name)
-    words = np.full(values.size, "", dtype=object)
-    words[~missing] = list(map(_in_one_spelling, known_values))
-    return _column_of_text(words.astype(np.str_), missing)
+    words_of_objects = np.full(values.size, "", dtype=object)
+    words_of_objects[~missing] = list(map(_in_one_spelling, known_objects))
+    return _column_of_text(words_of_objects.astype(np.str_), missing)
 
 
-def _are_all(types: set[type], allowed: Any) -> bool:
+def _all_types_are(types: set[type], allowed: Any) -> bool:
     """Return whether there are types, and all are among those allowed."""
     return bool(types) and all(issubclass(one_type, allowed) for one_type in types)
 
 
-def _check_value(value: object, column_name: str) -> None:
+def _check_object_of_column(value: object, column_name: str) -> None:
     """Check that an object is such as a table holds."""
     value_type = type(value)
     is_array = hasattr(value, "__array__") and not isinstance(value, np.generic)
     is_nested = is_array or isinstance(value, (*_NESTED_TYPES, np.void))
     is_complex = isinstance(value, Complex) and not isinstance(value, Real)
     # An address in memory is no value.
-    own_methods = {value_type.__str__, value_type.__repr__} - {object.__str__, object.__repr__}
+    own_methods = {value_type.__str__, value_type.__repr__} - {
+        object.__str__,
+        object.__repr__,
+    }
     if is_nested or is_complex or not own_methods:
         raise InputError(
             f"{column_name} holds {value_type.__name__} values such as {shown(value)}, which are "
@@ -525,42 +519,51 @@ def _column_of_reals(
     values: AnyArray, missing: BoolArray, types: set[type], column_name: str
 ) -> Column:
     """Read numbers of any types: whole ones beyond 2^53 as they are."""
-    known_or_zero = np.where(missing, 0, values)
-    doubles = np.array([_as_double(value) for value in known_or_zero], dtype=np.float64)
-    float_types = [np.dtype(one_type) for one_type in types if issubclass(one_type, np.floating)]
+    number_or_zero = np.where(missing, 0, values)
+    double_values = np.array(list(map(_double_or_infinity, number_or_zero)), dtype=np.float64)
+    numpy_float_types = [
+        np.dtype(one_type) for one_type in types if issubclass(one_type, np.floating)
+    ]
     column = _column_of_floats(
-        np.where(missing, np.nan, doubles),
+        np.where(missing, np.nan, double_values),
         missing,
         column_name,
-        precision=min(float_types, key=attrgetter("itemsize"), default=DOUBLE),
+        precision=min(numpy_float_types, key=attrgetter("itemsize"), default=DOUBLE),
     )
     whole_types = (Integral, Decimal, np.longdouble)
     may_be_inexact = any(issubclass(one_type, whole_types) for one_type in types)
     largest_number = np.abs(column.values).max(initial=0)
     if not may_be_inexact or largest_number < WHOLE:
         return column
-    known_or_zero = np.where(column.missing, 0, values)
-    return replace(column, values=objects(map(exact_number, known_or_zero)))
+    number_or_zero = np.where(column.missing, 0, values)
+    return replace(column, values=objects(map(exact_number, number_or_zero)))
 
 
 def _column_of_dates(values: AnyArray, missing: BoolArray, column_name: str) -> Column:
     """Read dates, all of them with a time zone or none: those that have one as UTC."""
     known_dates = values[~missing].tolist()
-    have_time_zone = {getattr(date, "tzinfo", None) is not None for date in known_dates}
-    if len(have_time_zone) > 1:
-        raise InputError(
-            f"{column_name} holds dates with a time zone and dates without: give all one, or none"
-        )
-    kind: ColumnKind = "date"
-    if True in have_time_zone:
-        kind = "zoned"
-        known_dates = [date.astimezone(dt.UTC).replace(tzinfo=None) for date in known_dates]
     dates_or_nat = np.full(values.size, np.datetime64("NaT", "us"))
-    dates_or_nat[~missing] = np.array(known_dates, dtype="datetime64[us]")
+    dates_or_nat[~missing] = dates_in_utc(
+        known_dates,
+        f"{column_name} holds dates with a time zone and dates without: give all one, or none",
+    )
+    kind: ColumnKind = "date"
+    if getattr(known_dates[0], "tzinfo", None) is not None:
+        kind = "zoned"
     return Column(values=dates_or_nat, missing=missing, kind=kind)
 
 
-def _as_double(value: Data) -> float:
+def dates_in_utc(dates: Sequence[Data], refusal: str) -> NDArray[np.datetime64]:
+    """Return dates as an array, in UTC if all have a time zone; refuse those of which some have."""
+    have_time_zone = {getattr(date, "tzinfo", None) is not None for date in dates}
+    if len(have_time_zone) > 1:
+        raise InputError(refusal)
+    if True in have_time_zone:
+        dates = [date.astimezone(dt.UTC).replace(tzinfo=None) for date in dates]
+    return np.array(dates, dtype="datetime64[us]")
+
+
+def _double_or_infinity(value: Data) -> float:
     """Return a number as a double; infinity for what is beyond all doubles."""
     try:
         return float(value)
@@ -578,16 +581,16 @@ def exact_number(value: Data) -> int | float:
 def _in_one_spelling(value: object) -> str:
     """Return a value as text, the same for equal numbers of any type."""
     if isinstance(value, float | np.floating):
-        double = float(value)
-        if double.is_integer():
+        double_value = float(value)
+        if double_value.is_integer():
             return f"{value + 0.0:.0f}"
-        return repr(double)
+        return repr(double_value)
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape")
     return str(value)
 
 
-def _is_missing(value: object) -> bool:
+def _is_missing_object(value: object) -> bool:
     if value is None or type(value).__name__ in {"NAType", "NaTType"}:
         return True
     if isinstance(value, Decimal):

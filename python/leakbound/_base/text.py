@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
+from itertools import filterfalse, permutations
 from typing import Self
 
 import numpy as np
@@ -20,7 +21,15 @@ from numpy.typing import NDArray
 from leakbound._base.checks import WHOLE, shown
 from leakbound._base.messages import Message, Option, Ways
 from leakbound._base.odds import log_choose
-from leakbound._base.tables import NAMES, Column, ColumnKind, Writing, exact_number, objects
+from leakbound._base.tables import (
+    NAMES,
+    Column,
+    ColumnKind,
+    Writing,
+    dates_in_utc,
+    exact_number,
+    objects,
+)
 from leakbound._base.types import AnyArray, BoolArray, TextArray
 from leakbound.errors import InputError
 
@@ -86,15 +95,15 @@ def settled(
     words = _Words.of(text_columns, name)
     if not codes and _NUMBER in readings:
         words.refuse_thousands()
-    read_columns = next(filter(None, map(words.read, readings)), None)
-    if read_columns is None:
+    settled_columns = next(filter(None, map(words.read, readings)), None)
+    if settled_columns is None:
         if not codes:
             for reading in readings:
                 words.refuse_few_others(reading)
-        read_columns = [replace(column, kind="word") for column in text_columns]
+        settled_columns = [replace(column, kind="word") for column in text_columns]
         if len(text_columns) == len(columns) == 2 and kind is None:
             _check_same_format(text_columns, name)
-    remaining_columns = iter(read_columns)
+    remaining_columns = iter(settled_columns)
     return [next(remaining_columns) if column.kind == "text" else column for column in columns]
 
 
@@ -116,15 +125,17 @@ class _Words:
     @classmethod
     def of(cls, columns: Sequence[Column], name: str) -> Self:
         """Count the words of some columns."""
-        cells = np.concatenate([column.values for column in columns])
-        words, word_of_cell, counts = np.unique(cells, return_inverse=True, return_counts=True)
-        is_known = [not is_mark(word) for word in words.tolist()]
+        words_of_cells = np.concatenate([column.values for column in columns])
+        distinct_words, word_of_cell, cell_counts = np.unique(
+            words_of_cells, return_inverse=True, return_counts=True
+        )
+        is_known = [not is_mark(word) for word in distinct_words.tolist()]
         return cls(
             columns=columns,
             name=name,
-            distinct_words=words,
-            word_of_cell=word_of_cell.reshape(-1),
-            cell_counts=counts,
+            distinct_words=distinct_words,
+            word_of_cell=word_of_cell,
+            cell_counts=cell_counts,
             is_known=np.array(is_known, dtype=np.bool_),
         )
 
@@ -149,25 +160,25 @@ class _Words:
         except (ValueError, OverflowError):
             return None
         is_missing = ~self.is_known[self.word_of_cell]
-        values = self.distinct_words[self.word_of_cell]
+        values_of_cells = self.distinct_words[self.word_of_cell]
         if known_values.size:
-            number_of_known = np.maximum(np.cumsum(self.is_known) - 1, 0)
-            values = known_values[number_of_known[self.word_of_cell]]
-        if values.dtype.kind == "U":
-            values = np.where(is_missing, "", values)
-        columns = []
-        for rows in self._rows_of_tables():
+            number_of_known_word = np.maximum(np.cumsum(self.is_known) - 1, 0)
+            values_of_cells = known_values[number_of_known_word[self.word_of_cell]]
+        if values_of_cells.dtype.kind == "U":
+            values_of_cells = np.where(is_missing, "", values_of_cells)
+        settled_columns = list[Column]()
+        for cells_of_table in self._cells_of_tables():
             kind = reading.kind
-            if is_missing[rows].all():
+            if is_missing[cells_of_table].all():
                 kind = "empty"
-            column = Column(
-                values=values[rows],
-                missing=is_missing[rows],
+            settled_column = Column(
+                values=values_of_cells[cells_of_table],
+                missing=is_missing[cells_of_table],
                 kind=kind,
-                marks=self._counts_of_marks(self.word_of_cell[rows]),
+                marks=self._counts_of_marks(self.word_of_cell[cells_of_table]),
             )
-            columns.append(column)
-        return columns
+            settled_columns.append(settled_column)
+        return settled_columns
 
     def refuse_thousands(self) -> None:
         """Refuse numbers with thousands separators that are not named."""
@@ -192,17 +203,17 @@ class _Words:
     def _number_with_thousands(self, sign: str) -> str:
         """Return a number with a separator, if nearly all cells are numbers with or without it."""
         with_thousands = grouped(sign, self.writing.decimal)
-        grouped_numbers = list[str]()
-        is_number = list[bool]()
-        for word in self.known_words:
-            is_grouped = with_thousands.fullmatch(typed(word)) is not None
-            if is_grouped:
-                grouped_numbers.append(word)
-            is_number.append(is_grouped or self._is_read(word, _NUMBER))
+        first_grouped_number = ""
+        cells_of_numbers = 0
         known_counts = self.cell_counts[self.is_known]
-        cells_of_numbers = known_counts[np.array(is_number, dtype=np.bool_)].sum()
-        if grouped_numbers and cells_of_numbers >= _LEAST_SHARE * known_counts.sum():
-            return grouped_numbers[0]
+        for word, cells_with_word in zip(self.known_words, known_counts.tolist(), strict=True):
+            if with_thousands.fullmatch(typed(word)):
+                first_grouped_number = first_grouped_number or word
+                cells_of_numbers += cells_with_word
+            elif self._is_read_as(word, _NUMBER):
+                cells_of_numbers += cells_with_word
+        if cells_of_numbers >= _LEAST_SHARE * known_counts.sum():
+            return first_grouped_number
         return ""
 
     def refuse_few_others(self, reading: "_Reading") -> None:
@@ -210,135 +221,133 @@ class _Words:
         if reading.kind == "flag":  # beside true and false, "unknown" is a third category
             return
         sampled_words = self._sampled_words()
-        near_words = sum(self._is_near(word, reading) for word in sampled_words)
+        near_words = sum(self._is_nearly_read_as(word, reading) for word in sampled_words)
         if 2 * near_words < len(sampled_words):
             return
-        is_unread = self._is_unread(reading)
-        unread_words = self.distinct_words[is_unread].tolist()
-        is_far = [not self._is_near(word, reading) for word in unread_words]
+        is_unread = self.is_known.copy()
+        is_unread[self.is_known] = [
+            not self._is_read_as(word, reading) for word in self.known_words
+        ]
+        unread_words: list[str] = self.distinct_words[is_unread].tolist()
+        is_far = [not self._is_nearly_read_as(word, reading) for word in unread_words]
         far_cells = self.cell_counts[is_unread][is_far].sum()
-        near_share = 1 - far_cells / self.cell_counts[self.is_known].sum()
-        if near_share < _LEAST_SHARE or any(map(_is_code, unread_words)):
+        share_of_near_cells = 1 - far_cells / self.cell_counts[self.is_known].sum()
+        if share_of_near_cells < _LEAST_SHARE or any(map(_is_numeric_code, unread_words)):
             return
-        cell = int(is_unread[self.word_of_cell].argmax())
-        first_word = str(self.distinct_words[self.word_of_cell[cell]])
-        table, row = self._table_and_row(cell)
-        kind = NAMES[reading.kind]
-        other_words = [word for word in unread_words if word != first_word]
+        first_unread_cell = int(is_unread[self.word_of_cell].argmax())
+        first_unread_word = str(self.distinct_words[self.word_of_cell[first_unread_cell]])
+        table, row = self._table_and_row(first_unread_cell)
+        unread_words.remove(first_unread_word)
         message = Message(
             "column {name!r} of {table} holds {kind}, but {first} at row {row} (rows count from "
             "0): {remedy}",
             name=self.name,
             table=table,
-            kind=kind,
-            first=shown(first_word),
+            kind=NAMES[reading.kind],
+            first=shown(first_unread_word),
             row=row,
-            remedy=self._remedy(kind, [first_word, *other_words]),
+            remedy=self._remedy(NAMES[reading.kind], [first_unread_word, *unread_words]),
         )
         raise InputError(message)
 
     def _remedy(self, kind: str, words: list[str]) -> Message:
         """Return what to do about a few words in a column of another kind, such as numbers."""
         listed_words = words[:_LISTED_WORDS]
-        more = ""
+        more_words = ""
         if len(words) > _LISTED_WORDS:
-            more = f" and {len(words) - _LISTED_WORDS} more"
+            more_words = f" and {len(words) - _LISTED_WORDS} more"
         if self.writing.named:
             return Message(
                 "if such words mark missing values, pass {missing}{more}; if {kind} are codes "
                 "here, {columns}",
                 missing=Option("missing", listed_words),
-                more=more,
+                more=more_words,
                 kind=kind,
                 columns=Option("columns", {self.name: "codes"}),
             )
-        words_in_brackets = f"({', '.join(map(repr, listed_words))}{more})"
-        replaced = Ways(
-            f"replace such words {words_in_brackets} by missing values, as "
-            "pandas.to_numeric(column, errors='coerce') does",
-            shell=f"name such words {words_in_brackets} in --missing",
-        )
-        coded = Ways(f"{_CATEGORICAL.python}: .astype('category')", _CATEGORICAL.shell)
+        words_in_brackets = f"({', '.join(map(repr, listed_words))}{more_words})"
         return Message(
             "{replaced}; if {kind} are codes here, {coded}",
-            replaced=replaced,
+            replaced=Ways(
+                f"replace such words {words_in_brackets} by missing values, as "
+                "pandas.to_numeric(column, errors='coerce') does",
+                shell=f"name such words {words_in_brackets} in --missing",
+            ),
             kind=kind,
-            coded=coded,
+            coded=Ways(f"{_CATEGORICAL.python}: .astype('category')", _CATEGORICAL.shell),
         )
 
     def suspicion(self) -> str:
         """Say what tells that a column of words was meant to hold numbers or dates, if it was."""
         sampled_words = self._sampled_words(_NOTED_CELLS)
-        if any(map(_is_code, sampled_words)):
+        if any(map(_is_numeric_code, sampled_words)):
             return ""
         for reading in _READINGS:
-            unread_words = [word for word in sampled_words if not self._is_read(word, reading)]
+            unread_words = [word for word in sampled_words if not self._is_read_as(word, reading)]
             share_read = 1 - len(unread_words) / max(len(sampled_words), 1)
             if unread_words and reading.kind != "flag" and share_read >= _SHARE_TO_NOTE:
-                word = max(unread_words, key=unread_words.count)
+                commonest_word = max(unread_words, key=unread_words.count)
                 return (
-                    f"has {NAMES[reading.kind]} in {share_read:.0%} of its cells, and {shown(word)}"
+                    f"has {NAMES[reading.kind]} in {share_read:.0%} of its cells, and "
+                    f"{shown(commonest_word)}"
                 )
-        forms = Counter(filter(None, map(_form_of, sampled_words)))
-        if not forms or self.is_known.sum() <= _FEW_CATEGORIES:
+        forms_of_words = list(map(_form_of_word, sampled_words))
+        words_with_form = Counter(filter(None, forms_of_words))
+        if not words_with_form or self.is_known.sum() <= _FEW_CATEGORIES:
             return ""
-        [(commonest_form, count)] = forms.most_common(1)
-        if count < _LEAST_SHARE * len(sampled_words):
+        [(commonest_form, words_with_commonest)] = words_with_form.most_common(1)
+        if words_with_commonest < _LEAST_SHARE * len(sampled_words):
             return ""
-        word = next(word for word in sampled_words if _form_of(word) == commonest_form)
-        kind = "numbers"
+        first_word = sampled_words[forms_of_words.index(commonest_form)]
         if commonest_form == _DATE:
-            kind = "dates"
-        return f"has {kind} such as {shown(word)}"
-
-    def _is_unread(self, reading: "_Reading") -> BoolArray:
-        """Return which words are neither marks of missing values nor of a kind."""
-        is_unread = self.is_known.copy()
-        is_unread[self.is_known] = [not self._is_read(word, reading) for word in self.known_words]
-        return is_unread
+            return f"has dates such as {shown(first_word)}"
+        return f"has numbers such as {shown(first_word)}"
 
     def _sampled_words(self, most: int = _SAMPLED_CELLS) -> list[str]:
         """Return the words of a few cells, at even steps of their order."""
-        known_counts = np.where(self.is_known, self.cell_counts, 0)
-        cells_up_to = np.cumsum(known_counts)
-        known_cells = cells_up_to[-1]
-        if not known_cells:
+        known_cells_up_to_word = np.cumsum(self.cell_counts * self.is_known)
+        number_of_known_cells = known_cells_up_to_word[-1]
+        if not number_of_known_cells:
             return []
-        cells = np.linspace(0, known_cells - 1, most).astype(np.int64)
-        places = np.searchsorted(cells_up_to, np.unique(cells), side="right")
-        sampled_words: list[str] = self.distinct_words[places].tolist()
+        evenly_spaced = np.linspace(0, number_of_known_cells - 1, most)
+        sampled_cells = np.unique(evenly_spaced.astype(np.int64))
+        words_of_cells = np.searchsorted(known_cells_up_to_word, sampled_cells, side="right")
+        sampled_words: list[str] = self.distinct_words[words_of_cells].tolist()
         return sampled_words
 
-    def _is_read(self, word: str, reading: "_Reading") -> bool:
-        return _can_read(word, lambda one: reading.values([one], self.writing, self.name))
+    def _is_read_as(self, word: str, reading: "_Reading") -> bool:
+        return _reader_takes_word(word, lambda one: reading.values([one], self.writing, self.name))
 
-    def _is_near(self, word: str, reading: "_Reading") -> bool:
+    def _is_nearly_read_as(self, word: str, reading: "_Reading") -> bool:
         """Return whether a word is a value, or a number beyond a limit of detection."""
         if reading.kind == "number":
             word = _DETECTION_LIMIT.sub("", word, count=1)
-        return self._is_read(word, reading)
+        return self._is_read_as(word, reading)
 
-    def _rows_of_tables(self) -> Iterator[slice]:
+    def _cells_of_tables(self) -> Iterator[slice]:
         """Yield which cells belong to each table."""
-        start = 0
+        first_cell = 0
         for column in self.columns:
-            stop = start + column.values.size
-            yield slice(start, stop)
-            start = stop
+            cell_after_last = first_cell + column.values.size
+            yield slice(first_cell, cell_after_last)
+            first_cell = cell_after_last
 
     def _counts_of_marks(self, word_of_cell: NDArray[np.intp]) -> dict[str, int]:
         """Count the cells of a table that have a mark of missing values, by the mark."""
-        counts = np.bincount(word_of_cell, minlength=self.distinct_words.size)
-        is_mark_here = ~self.is_known & (self.distinct_words != "") & (counts > 0)
-        marks = self.distinct_words[is_mark_here].tolist()
-        return dict(zip(marks, counts[is_mark_here].tolist(), strict=True))
+        cells_with_word = np.bincount(word_of_cell, minlength=self.distinct_words.size)
+        is_mark_here = ~self.is_known & (self.distinct_words != "") & (cells_with_word > 0)
+        marks_here = self.distinct_words[is_mark_here].tolist()
+        return dict(zip(marks_here, cells_with_word[is_mark_here].tolist(), strict=True))
 
     def _table_and_row(self, cell: int) -> tuple[str, int]:
         """Return the table and the row of a cell."""
-        rows_of_tables = zip(self.columns, self._rows_of_tables(), strict=True)
-        return next(
-            (column.table, cell - rows.start) for column, rows in rows_of_tables if cell < rows.stop
-        )
+        remaining_columns = iter(self.columns)
+        column = next(remaining_columns)
+        row = cell
+        while row >= column.values.size:
+            row -= column.values.size
+            column = next(remaining_columns)
+        return column.table, row
 
 
 def suspicion(column: Column, name: str) -> str:
@@ -361,24 +370,29 @@ def marked(columns: Mapping[str, Mapping[str, int]], *, named: bool) -> str:
 
     `named` is as `Writing` has it.
     """
-    sentences = list[str]()
-    known_marks = set[str]()
-    for name, marks in columns.items():
-        counts = " and ".join(f"{mark!r} in {count:,} cells" for mark, count in marks.items())
-        sentences.append(f"column {name!r} has {counts}")
-        known_marks |= marks.keys()
-    note = f"{'; '.join(sentences)}: read as missing values"
+    notes_of_columns = list[str]()
+    marks_of_columns = set[str]()
+    for column_name, cells_with_mark in columns.items():
+        counts_in_words = [
+            f"{mark!r} in {cells:,} cells" for mark, cells in cells_with_mark.items()
+        ]
+        notes_of_columns.append(f"column {column_name!r} has {' and '.join(counts_in_words)}")
+        marks_of_columns.update(cells_with_mark)
+    note = f"{'; '.join(notes_of_columns)}: read as missing values"
     if not named:
         return note
-    missing = Option("missing", sorted(known_marks))
-    return Message("{note}; {missing} says so without a warning", note=note, missing=missing)
+    return Message(
+        "{note}; {missing} says so without a warning",
+        note=note,
+        missing=Option("missing", sorted(marks_of_columns)),
+    )
 
 
 _CATEGORICAL = Ways("make the column categorical", shell="name the column in --categorical")
 _DATE = "a date"
 
 
-def _form_of(word: str) -> str:
+def _form_of_word(word: str) -> str:
     """Return what is around a number, or that a word is a date; empty for other words."""
     if _OTHER_DATE.fullmatch(word):
         return _DATE
@@ -409,7 +423,7 @@ def grouped(sign: str, decimal: str) -> re.Pattern[str]:
     return re.compile(rf"\s*[+-]?{thousands}{decimals}\s*")
 
 
-def ungrouped(word: str, sign: str, decimal: str) -> str:
+def _without_thousands(word: str, sign: str, decimal: str) -> str:
     """Return a number without its thousands separators; ValueError where they separate others."""
     plain = typed(word)
     if not grouped(sign, decimal).fullmatch(plain):
@@ -429,9 +443,7 @@ def thousands_in(words: Iterable[str], sign: str, decimal: str) -> str:
         other_sign = {",": "."}.get(sign, ",")
     with_thousands = grouped(sign, other_sign)
     below_thousand = re.compile(r"\s*[+-]?\d{1,3}\s*")
-    first_grouped = ""
-    grouped_numbers = 0
-    has_several_signs = False
+    grouped_numbers = list[str]()
     small_numbers = set[str]()
     for word in words:
         if not any(map(str.isdigit, word)):  # such as inf
@@ -439,23 +451,24 @@ def thousands_in(words: Iterable[str], sign: str, decimal: str) -> str:
         if sign in word:
             if not with_thousands.fullmatch(word):
                 return ""
-            first_grouped = first_grouped or word
-            grouped_numbers += 1
-            has_several_signs = has_several_signs or word.count(sign) > 1
+            grouped_numbers.append(word)
         elif sign == decimal:
             if not below_thousand.fullmatch(word):
                 return ""
             small_numbers.add(word)
+    if not grouped_numbers:
+        return ""
     if sign != decimal:
-        return first_grouped
+        return grouped_numbers[0]
     # Three decimals in every number are as likely: in either reading numbers have one order.
-    are_many = grouped_numbers >= _MANY_NUMBERS
+    are_many = len(grouped_numbers) >= _MANY_NUMBERS
     most_codes = 0
     if are_many:
         most_codes = _MOST_CODES
-    are_thousands = has_several_signs or len(small_numbers) > most_codes
+    have_several_signs = any(number.count(sign) > 1 for number in grouped_numbers)
+    are_thousands = have_several_signs or len(small_numbers) > most_codes
     if are_thousands and (decimal == "," or are_many):
-        return first_grouped
+        return grouped_numbers[0]
     return ""
 
 
@@ -464,7 +477,7 @@ def is_mark(word: str) -> bool:
     return word.lower() in _MISSING_MARKS
 
 
-def _is_code(word: str) -> bool:
+def _is_numeric_code(word: str) -> bool:
     """Return whether text has the digits of a code, such as 01234: numbers beside it are codes."""
     return _CODE_START.match(word) is not None and word.lstrip("+-").isdigit()
 
@@ -477,81 +490,81 @@ class _Reading:
     values: Callable[[Sequence[str], Writing, str], AnyArray]
 
 
-def _numbers(words: Sequence[str], writing: Writing, _: str) -> AnyArray:
-    numbers = [
-        _number(word, decimal=writing.decimal, thousands=writing.thousands) for word in words
-    ]
-    if any(isinstance(number, int) for number in numbers):
+def _numbers_in_words(words: Sequence[str], writing: Writing, _: str) -> AnyArray:
+    """Read numbers: doubles, or objects where doubles would merge integers."""
+    numbers = [_number_in_word(word, writing.decimal, writing.thousands) for word in words]
+    if int in map(type, numbers):
         return objects(numbers)
     return np.array(numbers, dtype=np.float64)
 
 
-def _number(word: str, decimal: str = ".", thousands: str = "") -> int | float:
+def _number_in_word(word: str, decimal: str = ".", thousands: str = "") -> int | float:
     """Read a number: beyond 2^53 a whole one as an integer, with all of its digits."""
     if thousands and thousands in typed(word):
-        word = ungrouped(word, sign=thousands, decimal=decimal)
+        word = _without_thousands(word, sign=thousands, decimal=decimal)
     has_other_point = decimal == "," and "." in word
     if "_" in word or _CODE_START.match(word) or has_other_point:
         raise ValueError(word)
     word_with_point = word.replace(decimal, ".")
-    double = float(word_with_point)
-    if not math.isfinite(double):  # a name such as Infinity, or a code such as 1e999
+    nearest_double = float(word_with_point)
+    if not math.isfinite(nearest_double):  # a name such as Infinity, or a code such as 1e999
         raise ValueError(word)
-    if abs(double) < WHOLE:
-        return double
+    if abs(nearest_double) < WHOLE:
+        return nearest_double
     # A double is written so that no other one is nearer; what is not is written more exactly.
-    exact = Decimal(word_with_point)
-    is_integer = word_with_point.lstrip("+-").isdigit()
-    if not is_integer and exact == Decimal(repr(double)):
-        return double
-    return exact_number(exact)
+    exact_value = Decimal(word_with_point)
+    has_digits_only = word_with_point.lstrip("+-").isdigit()
+    if not has_digits_only and exact_value == Decimal(repr(nearest_double)):
+        return nearest_double
+    return exact_number(exact_value)
 
 
-def _flags(words: Sequence[str], _: Writing, __: str) -> TextArray:
+def _flags_in_words(words: Sequence[str], _: Writing, __: str) -> TextArray:
     lowered_words = [word.lower() for word in words]
     if not {"true", "false"}.issuperset(lowered_words):
         raise ValueError(words)
     return np.array([word.capitalize() for word in lowered_words], dtype=np.str_)
 
 
-def _dates(words: Sequence[str], _: Writing, name: str) -> AnyArray:
+def _dates_in_words(words: Sequence[str], _: Writing, name: str) -> AnyArray:
     """Read dates of ISO 8601: those with a time zone as UTC."""
-    dates = [dt.datetime.fromisoformat(word) for word in words]
-    have_time_zone = {date.tzinfo is not None for date in dates}
-    if len(have_time_zone) > 1:
-        raise InputError(
-            f"column {name!r} has dates with a time zone and dates without one: the format would "
-            "reveal who is a member; write all dates with a time zone, or none"
-        )
-    if True in have_time_zone:
-        dates = [date.astimezone(dt.UTC).replace(tzinfo=None) for date in dates]
-    return np.array(dates, dtype="datetime64[us]")
+    refusal = (
+        f"column {name!r} has dates with a time zone and dates without one: the format would "
+        "reveal who is a member; write all dates with a time zone, or none"
+    )
+    return dates_in_utc([dt.datetime.fromisoformat(word) for word in words], refusal)
 
 
-_NUMBER = _Reading(kind="number", values=_numbers)
-_READINGS = (_NUMBER, _Reading(kind="flag", values=_flags), _Reading(kind="date", values=_dates))
+_NUMBER = _Reading(kind="number", values=_numbers_in_words)
+_READINGS = (
+    _NUMBER,
+    _Reading(kind="flag", values=_flags_in_words),
+    _Reading(kind="date", values=_dates_in_words),
+)
 
 
 def _check_same_format(columns: Sequence[Column], name: str) -> None:
     """Check that two tables do not write a column in two formats, one of them readable."""
     words_of_tables = list[list[str]]()
     for column in columns:
-        words = column.values[~column.missing].tolist()
-        words_of_tables.append([word for word in words if not is_mark(word)])
-    first_words, second_words = words_of_tables
-    log_splits = log_choose(len(first_words) + len(second_words), len(first_words))
+        known_cells = column.values[~column.missing].tolist()
+        words_of_tables.append(list(filterfalse(is_mark, known_cells)))
+    sizes_of_tables = list(map(len, words_of_tables))
+    log_splits = log_choose(sum(sizes_of_tables), sizes_of_tables[0])
     if log_splits < -math.log(_BY_CHANCE):
         return
     # Members and non-members may have been exported by different tools.
-    readers: dict[Callable[[str], object], str] = {
-        _number: "numbers",
-        partial(_number, decimal=","): "numbers",
+    kinds_of_readers: dict[Callable[[str], object], str] = {
+        _number_in_word: "numbers",
+        partial(_number_in_word, decimal=","): "numbers",
         dt.datetime.fromisoformat: "dates",
     }
-    for reader, kind in readers.items():
-        for words, other_words in ((first_words, second_words), (second_words, first_words)):
-            reads_all = all(_can_read(word, reader) for word in words)
-            if reads_all and not any(_can_read(word, reader) for word in other_words):
+    for reader, kind in kinds_of_readers.items():
+        for words, other_words in permutations(words_of_tables):
+            reads_all_words = all(_reader_takes_word(word, reader) for word in words)
+            if reads_all_words and not any(
+                _reader_takes_word(word, reader) for word in other_words
+            ):
                 raise InputError(
                     f"column {name!r} holds {kind} in one of the tables of members and non-members "
                     f"({shown(words[0])}) and text in the other ({shown(other_words[0])}): the "
@@ -559,7 +572,7 @@ def _check_same_format(columns: Sequence[Column], name: str) -> None:
                 )
 
 
-def _can_read(word: str, reader: Callable[[str], object]) -> bool:
+def _reader_takes_word(word: str, reader: Callable[[str], object]) -> bool:
     try:
         reader(word)
     except (ValueError, OverflowError):

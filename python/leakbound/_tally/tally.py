@@ -50,16 +50,15 @@ class AnyTally(ABC):
     keys: IntArray
 
     def __post_init__(self) -> None:
-        for name, values in self.named_counts.items():
-            whole_numbers = counting.whole_numbers_of(values, name)
-            check_length(whole_numbers, examples=len(self.keys), name=name)
+        for attribute, keys_or_counts in self.named_counts.items():
+            whole_numbers = counting.whole_numbers_of(keys_or_counts, name=attribute)
+            check_length(whole_numbers, examples=len(self.keys), name=attribute)
             whole_numbers.flags.writeable = False
-            object.__setattr__(self, name, whole_numbers)
-        keys, first_counts, _ = self._counts
-        if not keys.size:
+            object.__setattr__(self, attribute, whole_numbers)
+        if not self.keys.size:
             raise InputError("there are no examples to count: give at least one")
         self._check()
-        if (np.diff(keys) <= 0).any() or not first_counts.all():
+        if not counting.are_merged(self._counts):
             raise InputError(
                 "keys must be increasing, each with an example: sort them and add up equal keys"
             )
@@ -87,13 +86,15 @@ class AnyTally(ABC):
     def named_counts(self) -> dict[str, IntArray]:
         """Keys and counts, by the name of their attribute."""
         _, *counted_names = self._columns
-        attributes = ["keys", *(f"{name}_at" for name in counted_names)]
-        return {attribute: getattr(self, attribute) for attribute in attributes}
+        counts_by_attribute = {"keys": self.keys}
+        for counted_name in counted_names:
+            counts_by_attribute[f"{counted_name}_at"] = getattr(self, f"{counted_name}_at")
+        return counts_by_attribute
 
     @property
     def _counts(self) -> counting.Counts:
-        keys, first, second = self.named_counts.values()
-        return keys, first, second
+        keys, first_counts, second_counts = self.named_counts.values()
+        return keys, first_counts, second_counts
 
     @property
     @abstractmethod
@@ -108,13 +109,13 @@ class AnyTally(ABC):
     @property
     def digest(self) -> str:
         """SHA-256 of bits, keys and counts, and of how pairs were made: 64 hexadecimal digits."""
-        digested = dict(self._described)
-        digested.pop("shards", None)
-        preamble = f"leakbound/tally/{_VERSION}/{json.dumps(digested)}:"
-        hashed = hashlib.sha256(preamble.encode())
-        for column in self._counts:
-            hashed.update(np.ascontiguousarray(column, dtype="<i8").data)
-        return hashed.hexdigest()
+        described_without_shards = dict(self._described)
+        described_without_shards.pop("shards", None)
+        preamble = f"leakbound/tally/{_VERSION}/{json.dumps(described_without_shards)}:"
+        digest_of_counts = hashlib.sha256(preamble.encode())
+        for keys_or_counts in self._counts:
+            digest_of_counts.update(np.ascontiguousarray(keys_or_counts, dtype="<i8").data)
+        return digest_of_counts.hexdigest()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, type(self)):
@@ -136,16 +137,18 @@ class AnyTally(ABC):
 
     def to_arrow(self) -> "pa.RecordBatch":
         """Return a pyarrow.RecordBatch of the counts, with all else as metadata."""
-        described = {"version": _VERSION, "kind": self._kind, **self._described}
-        columns = counting.records_of_counts(self._counts, names=self._columns)
-        return columns.replace_schema_metadata({METADATA: json.dumps(described)})
+        described_with_version = {"version": _VERSION, "kind": self._kind, **self._described}
+        records_of_counts = counting.records_of_counts(self._counts, names=self._columns)
+        return records_of_counts.replace_schema_metadata(
+            {METADATA: json.dumps(described_with_version)}
+        )
 
     def to_parquet(self, path: PathInput) -> None:
         """Write what `to_arrow` returns to a parquet file."""
-        pa = counting.arrow("writing a tally")
+        pyarrow = counting.arrow("writing a tally")
         with replacing(path) as file:
-            table = pa.Table.from_batches([self.to_arrow()])
-            pa.parquet.write_table(table, file)
+            table_of_counts = pyarrow.Table.from_batches([self.to_arrow()])
+            pyarrow.parquet.write_table(table_of_counts, file)
 
     @classmethod
     def from_parquet(cls, path: PathInput) -> Self:
@@ -154,47 +157,42 @@ class AnyTally(ABC):
         It is read in batches, and FormatError is raised where they have more than a gigabyte and
         more than 100 times the bytes of the file.
         """
-        pa = counting.arrow("reading a tally")
+        pyarrow = counting.arrow("reading a tally")
         try:
             schema, batches = parquet_batches(path)
-        except pa.ArrowException as error:
-            raise InputError(f"{path} is not a tally: {error}") from error
-        metadata = schema.metadata or {}
-        if METADATA not in metadata:
-            raise InputError(
-                f"{path} is not a tally, because its metadata do not say so: if it holds scores, "
-                f"count them by {cls.__name__}.of"
-            )
-        try:
-            reader = pa.RecordBatchReader.from_batches(schema, batches)
-            return cls.from_arrow(reader)
-        except pa.ArrowException as error:
+            if METADATA not in (schema.metadata or {}):
+                raise InputError(
+                    f"{path} is not a tally, because its metadata do not say so: if it holds "
+                    f"scores, count them by {cls.__name__}.of"
+                )
+            batch_reader = pyarrow.RecordBatchReader.from_batches(schema, batches)
+            return cls.from_arrow(batch_reader)
+        except pyarrow.ArrowException as error:
             raise InputError(f"{path} is not a tally: {error}") from error
 
     @classmethod
     def _streamed(cls, data: object) -> tuple[Named | None, Iterator[counting.Counts]]:
         """Return what metadata describe, if there are any, and the counts of each batch."""
-        pa = counting.arrow("reading a tally")
-        if isinstance(data, pa.RecordBatch):
-            data = pa.Table.from_batches([data])
+        pyarrow = counting.arrow("reading a tally")
+        if isinstance(data, pyarrow.RecordBatch):
+            data = pyarrow.Table.from_batches([data])
         if not hasattr(data, "__arrow_c_stream__"):
             raise InputTypeError(
                 f"data must be Arrow data, such as a pyarrow.Table, got {type(data).__name__}"
             )
-        stream: Any = data
-        if not isinstance(data, pa.RecordBatchReader):
-            stream = pa.RecordBatchReader.from_stream(data)
+        batch_reader: Any = data
+        if not isinstance(data, pyarrow.RecordBatchReader):
+            batch_reader = pyarrow.RecordBatchReader.from_stream(data)
 
         def counts_of_batches() -> Iterator[counting.Counts]:
-            for batch in stream:
+            for batch in batch_reader:
                 columns = counting.arrow_columns(batch, cls._columns)
-                keys, examples, members = (
-                    counting.whole_numbers_of(values, name)
-                    for values, name in zip(columns, cls._columns, strict=True)
+                keys, first_counts, second_counts = map(
+                    counting.whole_numbers_of, columns, cls._columns
                 )
-                yield keys, examples, members
+                yield keys, first_counts, second_counts
 
-        described = _described_by(stream.schema.metadata, kind=cls._kind)
+        described = _described_by(batch_reader.schema.metadata, kind=cls._kind)
         return described, counts_of_batches()
 
 
@@ -253,7 +251,8 @@ class Tally(AnyTally):
         object.__setattr__(self, "bits", counting.check_bits(self.bits))
         super().__post_init__()
         if not self.shards:
-            object.__setattr__(self, "shards", frozenset({self.digest}))
+            digest_of_own_counts = frozenset({self.digest})
+            object.__setattr__(self, "shards", digest_of_own_counts)
 
     def _check(self) -> None:
         counting.check_counts(*self._counts, self.bits)
@@ -263,15 +262,15 @@ class Tally(AnyTally):
         cls, scores: ArrayInput, member: ArrayInput | HasMember, *, bits: int = counting.TALLY_BITS
     ) -> "Tally":
         """Count scores that are in memory: scores and membership as for `audit`, shape (m,)."""
-        bits = counting.check_bits(bits)
+        bits_of_keys = counting.check_bits(bits)
         order = ExampleOrder()
-        values = vector(order.scores(scores, "scores"), name="scores")
-        is_member = order.member(member, values.size)
-        ids = order.told_ids
-        if ids is not None:
-            check_ids(ids, is_member)
-        counts = counting.counts_of_scores(values, member=is_member, bits=bits)
-        return cls(*counts, bits)
+        placed_scores = vector(order.scores(scores, "scores"), name="scores")
+        is_member = order.member(member, placed_scores.size)
+        example_ids = order.told_ids
+        if example_ids is not None:
+            check_ids(example_ids, is_member)
+        counts = counting.counts_of_scores(placed_scores, member=is_member, bits=bits_of_keys)
+        return cls(*counts, bits_of_keys)
 
     @classmethod
     def sum(cls, tallies: Iterable["Tally"]) -> "Tally":
@@ -280,31 +279,31 @@ class Tally(AnyTally):
         A tally with the counts of another one is taken for a shard that was counted twice, and
         refused.
         """
-        bits: set[int] = set()
-        shards: set[str] = set()
+        bits_of_tallies = set[int]()
+        added_shards = set[str]()
 
         def counts_of_tallies() -> Iterator[counting.Counts]:
             for tally in tallies:
                 instance(tally, name="each of the tallies", types=cls)
-                bits.add(tally.bits)
-                if len(bits) > 1:
+                bits_of_tallies.add(tally.bits)
+                if len(bits_of_tallies) > 1:
                     raise InputError(
-                        f"keys of {max(bits)} and {min(bits)} bits cannot be added: count all "
-                        "shards with the same number of bits"
+                        f"keys of {max(bits_of_tallies)} and {min(bits_of_tallies)} bits cannot be "
+                        "added: count all shards with the same number of bits"
                     )
-                repeated_shards = sorted(shards & tally.shards)
+                repeated_shards = sorted(added_shards & tally.shards)
                 if repeated_shards:
                     raise InputError(
                         f"{len(repeated_shards)} of these shards were added before, the first with "
                         f"the digest {repeated_shards[0][:12]}…: no example may be counted twice; "
                         "if small shards have equal counts by chance, count them as one shard"
                     )
-                shards.update(tally.shards)
+                added_shards.update(tally.shards)
                 yield tally.keys, tally.examples_at, tally.members_at
 
-        counts = counting.sums_of_counts(counts_of_tallies())
-        bits_of_all = next(iter(bits), counting.TALLY_BITS)
-        return cls(*counts, bits_of_all, frozenset(shards))
+        summed_counts = counting.sums_of_counts(counts_of_tallies())
+        bits = next(iter(bits_of_tallies), counting.TALLY_BITS)
+        return cls(*summed_counts, bits, frozenset(added_shards))
 
     def __add__(self, other: "Tally") -> "Tally":
         return Tally.sum([self, other])
@@ -352,8 +351,7 @@ class Tally(AnyTally):
         return self.keys.size
 
     def __repr__(self) -> str:
-        counts = f"m={self.m}, members={self.members}, keys={len(self)}"
-        return f"Tally({counts}, bits={self.bits})"
+        return f"Tally(m={self.m}, members={self.members}, keys={len(self)}, bits={self.bits})"
 
     @staticmethod
     def batch(
@@ -378,8 +376,9 @@ class Tally(AnyTally):
         bits : int
             As for `Tally`.
         """
+        bits_of_keys = counting.check_bits(bits)
         scores, is_member = counting.scores_and_membership(records, score=score, member=member)
-        counts = counting.counts_of_scores(scores, member=is_member, bits=counting.check_bits(bits))
+        counts = counting.counts_of_scores(scores, member=is_member, bits=bits_of_keys)
         return counting.records_of_counts(counts, names=counting.COLUMNS, like=records)
 
     @classmethod
@@ -396,9 +395,7 @@ class Tally(AnyTally):
         """
         described, counts_of_batches = cls._streamed(data)
         if described is None:
-            described = {"bits": counting.TALLY_BITS, "shards": ()}
-            if bits is not None:
-                described["bits"] = bits
+            described = {"bits": bits or counting.TALLY_BITS, "shards": ()}
         with reading():
             bits_of_keys = counting.check_bits(described["bits"])
             shards = frozenset(map(str, described["shards"]))
@@ -417,51 +414,54 @@ class Tally(AnyTally):
 
 def by_attack(scores: object, kind: type[T]) -> dict[str, T] | None:
     """Return tallies of one attack, named "", or of several; None if scores are listed."""
+    scores_by_attack: object = scores
     if isinstance(scores, AnyTally):
-        return _tallies_of_kind({"": scores}, kind)
-    if isinstance(scores, Mapping) and scores:
-        return _tallies_of_kind(scores, kind)
-    return None
-
-
-def _tallies_of_kind(scores: Mapping[str, object], kind: type[T]) -> dict[str, T] | None:
-    """Return tallies of the same examples by name; None if some are none."""
-    tallies = dict[str, T]()
-    for name, values in scores.items():
-        if isinstance(values, kind):
-            tallies[name] = values
-        elif isinstance(values, AnyTally):
-            raise OptionError(values.refusal)
-    if len(tallies) < len(scores):
+        scores_by_attack = {"": scores}
+    if not isinstance(scores_by_attack, Mapping) or not scores_by_attack:
         return None
-    (first_name, first_tally), *others = tallies.items()
-    for name, tally in others:
-        for quantity, value in first_tally.audited.items():
+    tallies_by_attack = dict[str, T]()
+    for attack_name, attack_scores in scores_by_attack.items():
+        if isinstance(attack_scores, kind):
+            tallies_by_attack[attack_name] = attack_scores
+        elif isinstance(attack_scores, AnyTally):
+            raise OptionError(attack_scores.refusal)
+    if len(tallies_by_attack) < len(scores_by_attack):
+        return None
+    _check_same_examples(tallies_by_attack)
+    return tallies_by_attack
+
+
+def _check_same_examples(tallies_by_attack: Mapping[str, AnyTally]) -> None:
+    """Check that the tallies of all attacks are of the same examples."""
+    first_attack = next(iter(tallies_by_attack))
+    for quantity, first_value in tallies_by_attack[first_attack].audited.items():
+        for attack_name, tally in tallies_by_attack.items():
             other_value = tally.audited[quantity]
-            if value != other_value:
+            if first_value != other_value:
                 raise InputError(
-                    f"{quantity} is {value} in the tally of {first_name!r} and {other_value} in "
-                    f"that of {name!r}: all attacks must score the same examples"
+                    f"{quantity} is {first_value} in the tally of {first_attack!r} and "
+                    f"{other_value} in that of {attack_name!r}: all attacks must score the same "
+                    "examples"
                 )
-    return tallies
 
 
 def recorded(
     tallies: Mapping[str, AnyTally],
 ) -> tuple[JsonObject, dict[str, NDArray[np.generic]]]:
     """Return what options record of tallies, and their counts under the names of their digests."""
-    sizes: JsonObject = {}
-    inputs: dict[str, NDArray[np.generic]] = {}
-    for name, tally in tallies.items():
-        sizes[name] = tally.size
+    sizes_by_attack: JsonObject = {}
+    counts_by_input_name: dict[str, NDArray[np.generic]] = {}
+    for attack_name, tally in tallies.items():
+        sizes_by_attack[attack_name] = tally.size
         of_attack = ""
-        if name:
-            of_attack = f" of {name}"
-        for attribute, counts in tally.named_counts.items():
-            inputs[f"tally {attribute.removesuffix('_at')}{of_attack}"] = counts
-    if list(sizes) == [""]:
-        return {"tally": sizes[""]}, inputs
-    return {"tally": sizes}, inputs
+        if attack_name:
+            of_attack = f" of {attack_name}"
+        for attribute, keys_or_counts in tally.named_counts.items():
+            counted_name = attribute.removesuffix("_at")
+            counts_by_input_name[f"tally {counted_name}{of_attack}"] = keys_or_counts
+    if list(sizes_by_attack) == [""]:
+        return {"tally": sizes_by_attack[""]}, counts_by_input_name
+    return {"tally": sizes_by_attack}, counts_by_input_name
 
 
 @contextmanager
@@ -479,13 +479,13 @@ def _described_by(metadata: dict[bytes, bytes] | None, kind: str) -> Named | Non
         return None
     with reading():
         described: Named = dict(json.loads(metadata[METADATA]))
-        version = described.pop("version")
-        if version != _VERSION:
+        stored_version = described.pop("version")
+        if stored_version != _VERSION:
             raise InputError(
-                f"schema version {version}; this version of leakbound reads {_VERSION}"
+                f"schema version {stored_version}; this version of leakbound reads {_VERSION}"
             )
-        described_kind = _KINDS[described.pop("kind")]
-    if described_kind != _KINDS[kind]:
+        stored_kind = _KINDS[described.pop("kind")]
+    if stored_kind != _KINDS[kind]:
         message = "these are the counts of {found}, and not of {wanted}"
-        raise InputError(Message(message, found=described_kind, wanted=_KINDS[kind]))
+        raise InputError(Message(message, found=stored_kind, wanted=_KINDS[kind]))
     return described

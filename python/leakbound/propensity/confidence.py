@@ -140,10 +140,12 @@ class ConfidenceSet:
 
     def log_odds(self, coefficients: ArrayInput | None = None) -> FloatArray:
         """Return the log-odds of the audited examples, at the best coefficients if None."""
-        theta = self.coefficients
+        evaluated_coefficients = self.coefficients
         if coefficients is not None:
-            theta = _vector_of_size(coefficients, "coefficients", theta.size)
-        intercept_and_slopes = theta[None, : self.features.shape[1] + 1]
+            evaluated_coefficients = _vector_of_size(
+                coefficients, "coefficients", evaluated_coefficients.size
+            )
+        intercept_and_slopes = evaluated_coefficients[None, : self.features.shape[1] + 1]
         (linear_part,) = _core.linear_log_odds(
             np.ascontiguousarray(intercept_and_slopes), self.features
         )
@@ -156,12 +158,12 @@ class ConfidenceSet:
         Those of D' come first.
         """
         features, member, offsets = self._all
-        end_of_slopes = features.shape[1] + 1
-        design = np.ones((member.size, self.coefficients.size))
-        design[:, 1:end_of_slopes] = features
+        columns_before_own_intercept = features.shape[1] + 1
+        model_columns = np.ones((member.size, self.coefficients.size))
+        model_columns[:, 1:columns_before_own_intercept] = features
         # The intercept that D' has in addition, if it has one.
-        design[self.reference :, end_of_slopes:] = 0.0
-        return features, design, design @ self.coefficients + offsets
+        model_columns[self.reference :, columns_before_own_intercept:] = 0.0
+        return features, model_columns, model_columns @ self.coefficients + offsets
 
     @property
     def labels(self) -> BoolArray:
@@ -244,6 +246,6 @@ def _labelled_rows(
 
 def _vector_of_size(values: ArrayInput, name: str, size: int) -> FloatArray:
     """Read so many numbers, none of them NaN."""
-    vector_of_numbers = numbers(vector(values, name), name)
-    check_length(vector_of_numbers, size, name)
-    return np.ascontiguousarray(vector_of_numbers, dtype=np.float64)
+    checked_numbers = numbers(vector(values, name), name)
+    check_length(checked_numbers, size, name)
+    return np.ascontiguousarray(checked_numbers, dtype=np.float64)

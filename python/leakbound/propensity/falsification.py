@@ -507,7 +507,7 @@ def _largest_score_test(
                 break
             coefficients_of_term = np.linalg.solve(triangle, loadings_on_model[:, column])
             unexplained_term = columns[:, column] - design @ coefficients_of_term
-            signed_root = _signed_root(unexplained_term, log_odds, label_residuals)
+            signed_root = _signed_root_of_score(unexplained_term, log_odds, label_residuals)
             smaller_statistic = min(normal_statistic, signed_root)
             if smaller_statistic > largest_statistic:
                 largest_statistic = smaller_statistic
@@ -532,7 +532,7 @@ def _corrected_normal_p_value(largest_statistic: float, tested_terms: int) -> fl
     return min(1.0, bonferroni_factor * one_sided)
 
 
-def _signed_root(term: FloatArray, log_odds: FloatArray, residuals: FloatArray) -> float:
+def _signed_root_of_score(term: FloatArray, log_odds: FloatArray, residuals: FloatArray) -> float:
     """Return √(2 sup (ts - K(t))) of a sum s = Σ zᵢ(yᵢ - πᵢ), or a little less.
 
     z is the term, π are the propensities, and y - π the residuals. The tilt t is found by Newton's

@@ -120,8 +120,8 @@ class Rows:
     ) -> "Rows":
         """Check the arguments of a fit."""
         order = ExampleOrder()
-        given = placed_features(order, features, "X")
-        feature_rows = np.array(given.rows, order="C")
+        feature_table = placed_features(order, features, "X")
+        feature_rows = np.array(feature_table.rows, order="C")
         labels = np.array(order.member(member, feature_rows.shape[0]))
         example_ids = order.distinct_ids
         if ids is not None:
@@ -129,11 +129,11 @@ class Rows:
             example_ids = vector(ids, "ids", kinds="biufSUOT")
         if example_ids is not None:
             example_ids = np.array(example_ids)
-        if given.unmarked is not None:  # of which features do not tell all
-            feature_rows = feature_rows[given.told]
-            labels = labels[given.told]
+        if feature_table.unmarked is not None:  # of which features do not tell all
+            feature_rows = feature_rows[feature_table.told]
+            labels = labels[feature_table.told]
             if example_ids is not None:
-                example_ids = example_ids[given.told]
+                example_ids = example_ids[feature_table.told]
         _check_both_classes(labels)
         fold_of_row = None
         if folds:
@@ -146,7 +146,7 @@ class Rows:
             member=labels,
             folds=fold_of_row,
             ids=example_ids,
-            encoding=given.encoding,
+            encoding=feature_table.encoding,
         )
 
     @classmethod
@@ -288,9 +288,9 @@ class PropensityFit:
         It is NaN in rows of a table with a rare word, or a value missing in few rows: the model
         was fitted without such rows, and nothing is known of them.
         """
-        table = self._features(X)
-        log_odds = self._model._log_odds(self._state, table.rows) + self.offset  # noqa: SLF001
-        return np.where(table.told, log_odds, np.nan)
+        feature_table = self._feature_table(X)
+        log_odds = self._model._log_odds(self._state, feature_table.rows) + self.offset  # noqa: SLF001
+        return np.where(feature_table.told, log_odds, np.nan)
 
     def predict(self, X: ArrayInput) -> FloatArray:
         """Return the propensities P(member | x): see `log_odds`."""
@@ -305,13 +305,15 @@ class PropensityFit:
         alone. `X` has features of other examples than those of D', shape (m, d). Where `log_odds`
         is NaN, refits are NaN.
         """
-        table = self._features(X)
+        feature_table = self._feature_table(X)
         replicates = integer(K, "K", least=1, most=MOST_REPLICATES)
-        drawn = seed_of(seed)
-        refits = self._model._refits(self.rows, table.rows, replicates, drawn)  # noqa: SLF001
-        refits += self.offset
-        refits[:, ~table.told] = np.nan
-        return refits
+        seed_of_resamples = seed_of(seed)
+        log_odds_of_refits = self._model._refits(  # noqa: SLF001
+            self.rows, feature_table.rows, replicates, seed_of_resamples
+        )
+        log_odds_of_refits += self.offset
+        log_odds_of_refits[:, ~feature_table.told] = np.nan
+        return log_odds_of_refits
 
     @property
     def own_intercept(self) -> bool:
@@ -371,12 +373,12 @@ class PropensityFit:
         Rows of which `log_odds` is NaN are left out.
         """
         order = ExampleOrder()
-        given = placed_features(order, X, "X", self.rows.encoding)
-        log_odds = self.log_odds(given.rows)
+        feature_table = placed_features(order, X, "X", self.rows.encoding)
+        log_odds = self.log_odds(feature_table.rows)
         labels = order.member(member, log_odds.size)
-        return overlap(log_odds[given.told], labels[given.told])
+        return overlap(log_odds[feature_table.told], labels[feature_table.told])
 
-    def _features(self, X: ArrayInput) -> FeatureTable:
+    def _feature_table(self, X: ArrayInput) -> FeatureTable:
         table = read_features(X, "X", self.rows.encoding)
         check_features(table.rows, "X", columns=self.rows.features.shape[1])
         return table

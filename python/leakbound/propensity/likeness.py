@@ -43,12 +43,12 @@ def usual(features: FloatArray, sources: Sequence[str] = ()) -> FloatArray:
     as the share of rows that are at least as far out. Columns with the same name in `sources`,
     next to each other, are one column of words.
     """
-    column_numbers = range(features.shape[1])
-    source_of_column: Sequence[object] = sources or column_numbers
+    numbers_of_columns = range(features.shape[1])
+    source_of_column: Sequence[object] = sources or numbers_of_columns
     log_likelihoods = np.zeros(len(features))
-    for _, same_source in groupby(column_numbers, key=source_of_column.__getitem__):
-        columns = features[:, list(same_source)]
-        log_likelihoods += np.log(_joint_frequencies(columns))
+    for _, columns_with_source in groupby(numbers_of_columns, key=source_of_column.__getitem__):
+        columns_of_source = features[:, list(columns_with_source)]
+        log_likelihoods += np.log(_joint_frequencies(columns_of_source))
     return log_likelihoods
 
 

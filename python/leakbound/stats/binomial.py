@@ -169,7 +169,7 @@ def poisson_binomial_tail(
     >>> poisson_binomial_tail(2, [0.5, 0.25, 1.0])
     0.625
     """
-    return _tails(
+    return _poisson_binomial_tails(
         v,
         values=_read_vector(p, "p"),
         epsilon=_NO_EPSILON,
@@ -204,7 +204,7 @@ def poisson_binomial_tail_offsets(
     >>> round(poisson_binomial_tail_offsets(8, [-1.0, 0.0, 1.0], 0.25, counts=[5, 5, 5]), 6)
     0.675674
     """
-    return _tails(
+    return _poisson_binomial_tails(
         v,
         values=_read_vector(offsets, "offsets"),
         epsilon=numbers(epsilon, name="epsilon", least=-_FINITE, most=_FINITE),
@@ -265,7 +265,7 @@ def poisson_binomial_epsilon(
     return in_shape(epsilons, thresholds.shape)
 
 
-def _tails(
+def _poisson_binomial_tails(
     v: ArrayLike,
     values: FloatArray,
     epsilon: AnyArray,

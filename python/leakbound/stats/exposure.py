@@ -67,15 +67,15 @@ def _log_likelihood_ratio_integrals(
     Counts are columns, shape (n, 1).
     """
     all_guesses = right_guesses + wrong_guesses
-    modes = np.sqrt(2 * wrong_guesses / all_guesses)
+    modes_of_integrand = np.sqrt(2 * wrong_guesses / all_guesses)
     largest_deviations = _MOST_DEVIATIONS * (np.sqrt(right_guesses) / all_guesses)
-    lower_limits = np.maximum(modes - largest_deviations, 0.0)
-    upper_limits = np.minimum(modes + largest_deviations, 1.0)
+    lower_limits = np.maximum(modes_of_integrand - largest_deviations, 0.0)
+    upper_limits = np.minimum(modes_of_integrand + largest_deviations, 1.0)
     half_widths = (upper_limits - lower_limits) / 2
     t = lower_limits + half_widths * (1 + _NODES)
     # ln of the integrand (2 - t²)^w t^2i
-    log_of_right_factor = right_guesses * np.log(2 - t**2)
-    log_integrand = log_of_right_factor + 2 * wrong_guesses * np.log(t)
+    log_of_right_guesses = right_guesses * np.log(2 - t**2)
+    log_integrand = log_of_right_guesses + 2 * wrong_guesses * np.log(t)
     largest_logarithms = log_integrand.max(axis=1, keepdims=True)
     weighted_integrand = np.exp(log_integrand - largest_logarithms) * _WEIGHTS * half_widths
     log_of_scaled_integral = np.log(weighted_integrand.sum(axis=1, keepdims=True))
@@ -97,8 +97,8 @@ def surely_seen_from(level: float) -> int:
     level : float
         Probability β of a false count, in (0, 1).
     """
-    most_needed = int(-np.log2(level)) + 64  # e(w, 0) is 2^w / (2w + 2) at least
-    right_guesses = np.arange(1, most_needed)
+    most_right_guesses_needed = int(-np.log2(level)) + 64  # e(w, 0) is 2^w / (2w + 2) at least
+    right_guesses = np.arange(1, most_right_guesses_needed)
     no_wrong_guesses = np.zeros_like(right_guesses)
     p_values = _p_value_of_evidence(log_evidence(right_guesses, no_wrong_guesses))
     return int(right_guesses[p_values <= level].min())

@@ -71,7 +71,7 @@ def one_run_p_value(
     0.002023
     """
     counts = read_counts(correct, guesses=guesses, m=m, k=k, one_sided=one_sided)
-    options = _options(counts, delta=delta, bound=bound)
+    options = _options_of_tail(counts, delta=delta, bound=bound)
     claimed = checks.real(epsilon, name="epsilon", least=0, below=math.inf)
     return _core.approx_p_value(counts["correct"], counts["guesses"], claimed, options)
 
@@ -102,7 +102,7 @@ def one_run_epsilon(
     1.9277
     """
     counts = read_counts(correct, guesses=guesses, m=m, k=k, one_sided=one_sided)
-    options = _options(counts, delta=delta, bound=bound)
+    options = _options_of_tail(counts, delta=delta, bound=bound)
     level = checks.real(beta, name="beta", above=0, below=1)
     return _core.approx_epsilon(counts["correct"], counts["guesses"], level, options)
 
@@ -120,7 +120,7 @@ def read_counts(correct: int, guesses: int, m: float, k: int, *, one_sided: bool
     return counts_of(right, guesses=made, m=examples, one_sided=members_only, k=k)
 
 
-def _options(counts: CountOptions, delta: float, bound: TailBound) -> TailOptions:
+def _options_of_tail(counts: CountOptions, delta: float, bound: TailBound) -> TailOptions:
     checks.choice(bound, name="bound", allowed=TailBound)
     if counts["k"] > 2 and bound != "exact":
         raise OptionError(f'bound="{bound}" is for membership, k=2, got k={counts["k"]}: set k=2')
@@ -172,10 +172,13 @@ def fdp_rejects(
     >>> fdp_rejects(80, 100, 100, tradeoff=TradeOff.gaussian(0.5))
     True
     """
-    counts = _counts(correct, guesses=guesses, m=m, k=k, one_sided=one_sided)
+    counts = _counts_under_f_dp(correct, guesses=guesses, m=m, k=k, one_sided=one_sided)
     checks.choice(test, name="test", allowed=FdpTest)
     return _core.fdp_rejects(
-        counts, _tested(tradeoff, counts).core, checks.real(tau, name="tau", above=0, below=1), test
+        counts,
+        _tested_tradeoff(tradeoff, counts).core,
+        checks.real(tau, name="tau", above=0, below=1),
+        test,
     )
 
 
@@ -204,9 +207,9 @@ def fdp_p_value(
     >>> round(fdp_p_value(60, 100, 100, tradeoff=TradeOff.gaussian(0.0)), 4)
     0.0284
     """
-    counts = _counts(correct, guesses=guesses, m=m, k=k, one_sided=one_sided)
+    counts = _counts_under_f_dp(correct, guesses=guesses, m=m, k=k, one_sided=one_sided)
     checks.choice(test, name="test", allowed=FdpTest)
-    return _core.fdp_p_value(counts, _tested(tradeoff, counts).core, test)
+    return _core.fdp_p_value(counts, _tested_tradeoff(tradeoff, counts).core, test)
 
 
 def fdp_lower_bound(
@@ -238,13 +241,13 @@ def fdp_lower_bound(
     >>> round(fdp_lower_bound(80, 100, 100, claim=GaussianDP(), test="recursion"), 4)
     0.5307
     """
-    counts = _counts(correct, guesses=guesses, m=m, k=k, one_sided=one_sided)
+    counts = _counts_under_f_dp(correct, guesses=guesses, m=m, k=k, one_sided=one_sided)
     checks.instance(claim, name="claim", types=FAMILIES)
     checks.choice(test, name="test", allowed=FdpTest)
     return claim.critical(counts, checks.real(tau, name="tau", above=0, below=1), test) or 0.0
 
 
-def _tested(tradeoff: TradeOff, counts: CountOptions) -> TradeOff:
+def _tested_tradeoff(tradeoff: TradeOff, counts: CountOptions) -> TradeOff:
     """Return the curve that bounds the guesses: both orders of the two, where both are guessed."""
     checks.instance(tradeoff, name="tradeoff", types=TradeOff)
     both = counts["k"] == 2 and not counts["one_sided"]
@@ -253,7 +256,9 @@ def _tested(tradeoff: TradeOff, counts: CountOptions) -> TradeOff:
     return tradeoff
 
 
-def _counts(correct: int, guesses: int, m: float, k: int, *, one_sided: bool) -> CountOptions:
+def _counts_under_f_dp(
+    correct: int, guesses: int, m: float, k: int, *, one_sided: bool
+) -> CountOptions:
     made = checks.integer(guesses, name="guesses", least=1)
     most = FamilyClaim.most_guesses
     if made > most:
