@@ -95,17 +95,17 @@ def mislabelled(x: ArrayInput, y: ArrayInput, n: int, *, seed: int | None = None
     canaries = integer(n, name="n", least=1, most=len(inputs))
     checked_seed = seed_of(seed, bits=128)
     rng = Purpose.CANARY_EXAMPLES.rng(checked_seed)
-    examples = rng.permutation(len(inputs))[:canaries]
-    right_class = np.searchsorted(classes, labels[examples])
+    drawn_examples = rng.permutation(len(inputs))[:canaries]
+    right_class = np.searchsorted(classes, labels[drawn_examples])
     # A step of at least one class around the circle of classes: never the right one.
-    steps = rng.integers(1, classes.size, canaries)
-    wrong_labels = classes[(right_class + steps) % classes.size]
+    class_steps = rng.integers(1, classes.size, canaries)
+    wrong_labels = classes[(right_class + class_steps) % classes.size]
     return _canaries_with_coins(
         "mislabelled",
-        x=inputs[examples],
+        x=inputs[drawn_examples],
         y=wrong_labels,
         seed=checked_seed,
-        taken=examples[:, None],
+        taken=drawn_examples[:, None],
     )
 
 
@@ -132,8 +132,8 @@ def random_pixels(x: ArrayInput, y: ArrayInput, n: int, *, seed: int | None = No
     canaries = integer(n, name="n", least=1, most=MOST_EXAMPLES)
     checked_seed = seed_of(seed, bits=128)
     rng = Purpose.CANARY_PIXELS.rng(checked_seed)
-    shape = (canaries, *inputs.shape[1:])
-    pixels = rng.uniform(inputs.min(), inputs.max(), shape)
+    shape_of_canaries = (canaries, *inputs.shape[1:])
+    pixels = rng.uniform(inputs.min(), inputs.max(), shape_of_canaries)
     if inputs.dtype.kind in "iu":  # integers stay integers
         pixels = np.rint(pixels)
     labels = classes[rng.integers(classes.size, size=canaries)]
@@ -147,18 +147,18 @@ def random_pixels(x: ArrayInput, y: ArrayInput, n: int, *, seed: int | None = No
 
 def _inputs_and_labels(x: ArrayInput, y: ArrayInput) -> tuple[AnyArray, IntArray, IntArray]:
     """Read inputs and labels, and return the classes in order."""
-    inputs = np.asarray(numbers(x, name="x", least=-_LARGEST_INPUT, most=_LARGEST_INPUT))
+    input_rows = np.asarray(numbers(x, name="x", least=-_LARGEST_INPUT, most=_LARGEST_INPUT))
     labels = np.asarray(numbers(y, name="y", whole=True)).astype(np.int64)
-    if inputs.ndim < 2 or not inputs.size or labels.ndim != 1:
+    if input_rows.ndim < 2 or not input_rows.size or labels.ndim != 1:
         raise InputError(
             "x must have a row for each example and y one class, got shapes "
-            f"{inputs.shape} and {labels.shape}"
+            f"{input_rows.shape} and {labels.shape}"
         )
-    check_length(labels, examples=len(inputs), name="y")
+    check_length(labels, examples=len(input_rows), name="y")
     classes = np.unique(labels)
     if classes.size < 2:
         raise InputError(f"y must have at least two classes, got {classes.tolist()} only")
-    return inputs, labels, classes
+    return input_rows, labels, classes
 
 
 def random_tokens(n: int, length: int, *, vocabulary: int, seed: int | None = None) -> Canaries:

@@ -51,7 +51,7 @@ class Commitment:
     scheme: str = SCHEME
 
     def __post_init__(self) -> None:
-        _check_scheme(self.scheme)
+        _check_commitment_scheme(self.scheme)
         if not is_digest(self.sha256) or type(self.examples) is not int or self.examples < 1:
             raise FormatError(
                 "a commitment has a digest of 64 hexadecimal digits and a number of examples"
@@ -83,7 +83,7 @@ class Commitment:
         not start with a brace is a path.
         """
         field_names = {"scheme", "sha256", "examples"}
-        content = _json_object(source, names=field_names, what="a commitment")
+        content = _json_object_with_fields(source, field_names, what="a commitment")
         return cls(**content)
 
 
@@ -194,8 +194,8 @@ class Opening:
 def read_opening(source: str | bytes | os.PathLike[str], plan: object) -> Opening:
     """Read nonce and protocol next to a plan; raise FormatError if they are invalid."""
     field_names = {"scheme", "nonce", "protocol"}
-    content = _json_object(source, names=field_names, what="an opening")
-    _check_scheme(content["scheme"])
+    content = _json_object_with_fields(source, field_names, what="an opening")
+    _check_commitment_scheme(content["scheme"])
     try:
         return Opening(plan=plan, protocol=content["protocol"], nonce=content["nonce"])
     except (OptionError, TypeError) as error:
@@ -216,37 +216,39 @@ def read_protocol(path: PathInput) -> JsonObject:
         is the guarantee to check, `canaries_sha256` the digest of a
         file of canaries, and `notes` are remarks for readers.
     """
-    file = Path(path)
-    parse: Callable[[str], object] = _parsed_toml
-    if file.suffix == ".json":
-        parse = parsed
+    protocol_file = Path(path)
+    parse_protocol: Callable[[str], object] = _parsed_toml_protocol
+    if protocol_file.suffix == ".json":
+        parse_protocol = parsed
     try:
-        content = parse(text_of(file, _MOST_BYTES))
+        content = parse_protocol(text_of(protocol_file, _MOST_BYTES))
     except (ValueError, RecursionError) as error:
         message = " ".join(str(error).split())
-        raise OptionError(f"{file} is not a protocol: {message}") from error
+        raise OptionError(f"{protocol_file} is not a protocol: {message}") from error
     return checked_protocol(content)
 
 
-def _check_scheme(scheme: object) -> None:
+def _check_commitment_scheme(scheme: object) -> None:
     if scheme != SCHEME:
         raise FormatError(f"this version reads the scheme {SCHEME!r}, got {scheme!r:.60}")
 
 
-def _parsed_toml(text: str) -> Named:
+def _parsed_toml_protocol(text: str) -> Named:
     if any(line.count(".") > _MOST_DOTS for line in text.split("\n")):
         raise ValueError(f"it has a line of more than {_MOST_DOTS} dots")
     return tomllib.loads(text)
 
 
-def _json_object(source: str | bytes | os.PathLike[str], names: set[str], what: str) -> Named:
+def _json_object_with_fields(
+    source: str | bytes | os.PathLike[str], field_names: set[str], what: str
+) -> Named:
     """Read an object of JSON that has certain fields and no others."""
     try:
         content = parsed(text_of(source, _MOST_BYTES))
-        flaw = f"it must have exactly {', '.join(sorted(names))}"
+        flaw = f"it must have exactly {', '.join(sorted(field_names))}"
     except FormatError as error:
         content = None
         flaw = str(error)
-    if not isinstance(content, dict) or content.keys() != names:
+    if not isinstance(content, dict) or content.keys() != field_names:
         raise FormatError(f"not {what} of leakbound: {flaw}")
     return content

@@ -86,8 +86,8 @@ class Plan:
         protocol_with_seed: JsonObject = {"seed": secrets.randbelow(2**53), **protocol}
         if self.copies > 1:
             protocol_with_seed = {"copies": self.copies, **protocol_with_seed}
-        nonce = secrets.token_hex(NONCE)
-        opening = Opening(plan=self, protocol=protocol_with_seed, nonce=nonce)
+        random_nonce = secrets.token_hex(NONCE)
+        opening = Opening(plan=self, protocol=protocol_with_seed, nonce=random_nonce)
         # The audit is rehearsed on uninformative scores, so that errors appear before training.
         opening.agreed.rehearse(self.drawn, self.k)
         return opening
@@ -107,14 +107,14 @@ class Plan:
             most=len(self) - 1,
             whole=True,
         )
-        positions = checked_rows.astype(np.int64)
-        options: Named = {"ids": self.ids[positions], "copies": self.copies}
+        positions_of_rows = checked_rows.astype(np.int64)
+        options_of_plan: Named = {"ids": self.ids[positions_of_rows], "copies": self.copies}
         plan_type: Any = type(self)
         if self.k:
-            options["k"] = self.k
+            options_of_plan["k"] = self.k
         else:
-            options["unit"] = self.unit
-        plan: Self = plan_type(self.drawn[positions], **options)
+            options_of_plan["unit"] = self.unit
+        plan: Self = plan_type(self.drawn[positions_of_rows], **options_of_plan)
         return plan
 
     def save(self, path: PathInput) -> None:
@@ -125,22 +125,22 @@ class Plan:
     def write(self, file: IO[bytes]) -> None:
         """Write the plan to a binary file that is open, as `save` does."""
         further_arrays: Named = {}
-        schema = SCHEMA
+        layout_number = SCHEMA
         if self.copies > 1:
             further_arrays = {"copies": np.int64(self.copies)}
-            schema = _SCHEMA_OF_COPIES
+            layout_number = _SCHEMA_OF_COPIES
         if self.unit != "example":  # a word for sentences, which older versions do without
             further_arrays["unit"] = np.str_(self.unit)
-        seed = ""
+        seed_as_text = ""
         if self.seed is not None:
-            seed = str(self.seed)
+            seed_as_text = str(self.seed)
         np.savez_compressed(
             file,
-            inclusion_plan=np.int64(schema),
+            inclusion_plan=np.int64(layout_number),
             drawn=self.drawn,
             k=np.int64(self.k),
             ids=self.ids,
-            seed=np.str_(seed),
+            seed=np.str_(seed_as_text),
             **further_arrays,
         )
 
@@ -177,14 +177,14 @@ class Plan:
 
     @classmethod
     def _of_archive(cls, archive: Archive) -> Self:
-        layout = int(archive["inclusion_plan"])
-        if layout not in {SCHEMA, _SCHEMA_OF_COPIES}:
+        layout_number = int(archive["inclusion_plan"])
+        if layout_number not in {SCHEMA, _SCHEMA_OF_COPIES}:
             raise FormatError(f"its layout must be number {SCHEMA} or {_SCHEMA_OF_COPIES}")
         seed_as_text = str(archive["seed"])
         k = int(archive["k"])
-        copies = 1
-        if layout == _SCHEMA_OF_COPIES:
-            copies = int(archive["copies"])
+        stored_copies = 1
+        if layout_number == _SCHEMA_OF_COPIES:
+            stored_copies = int(archive["copies"])
         plan_type: Any = InclusionPlan
         if k:
             plan_type = ChoicePlan
@@ -193,12 +193,12 @@ class Plan:
         seed = None
         if seed_as_text:
             seed = int(seed_as_text)
-        options: Named = {"ids": archive["ids"], "seed": seed, "copies": copies}
+        options_of_plan: Named = {"ids": archive["ids"], "seed": seed, "copies": stored_copies}
         if k:
-            options["k"] = k
+            options_of_plan["k"] = k
         elif "unit" in archive.names:
-            options["unit"] = str(archive["unit"])
-        plan: Self = plan_type(archive["drawn"], **options)
+            options_of_plan["unit"] = str(archive["unit"])
+        plan: Self = plan_type(archive["drawn"], **options_of_plan)
         return plan
 
     def _set_draws(
@@ -213,12 +213,12 @@ class Plan:
         """Set draws, ids, seed, copies and unit; arrays are read-only."""
         copies = integer(copies, name="copies", least=1)
         check_copies(copies, drawn.size)
-        coins = drawn
+        drawn_coins = drawn
         if k:
-            coins = np.ones(drawn.size, dtype=np.bool_)
+            drawn_coins = np.ones(drawn.size, dtype=np.bool_)
         read_ids: AnyArray = np.arange(drawn.size)
         if ids is not None:
-            read_ids = _read_ids(ids, coins)
+            read_ids = _ids_without_pickle(ids, drawn_coins)
         for array in (drawn, read_ids):
             array.flags.writeable = False
         if seed is not None:
@@ -493,18 +493,20 @@ class ChoicePlan(Plan):
                     f"items must have k = {self.k} candidates for each secret, got "
                     f"{shown(candidates)} for secret {secret}"
                 )
-            distinct = {np.asarray(readable(one)).tobytes() for one in candidates}
-            if len(candidates) != self.k or len(distinct) < self.k:
+            distinct_candidates = {
+                np.asarray(readable(candidate)).tobytes() for candidate in candidates
+            }
+            if len(candidates) != self.k or len(distinct_candidates) < self.k:
                 raise InputError(
                     f"items must have k = {self.k} different candidates each: secret {secret} has "
-                    f"{len(candidates)}, of which {len(distinct)} differ"
+                    f"{len(candidates)}, of which {len(distinct_candidates)} differ"
                 )
         if hasattr(items, "shape"):
-            rows = np.repeat(np.arange(len(self)), self.copies)
-            return items[rows, np.repeat(self.chosen, self.copies)]
+            rows_of_secrets = np.repeat(np.arange(len(self)), self.copies)
+            return items[rows_of_secrets, np.repeat(self.chosen, self.copies)]
         return [
-            candidates[one]
-            for candidates, one in zip(items, self.chosen, strict=True)
+            candidates[candidate]
+            for candidates, candidate in zip(items, self.chosen, strict=True)
             for _ in range(self.copies)
         ]
 
@@ -527,7 +529,7 @@ def load_opening(folder: PathInput) -> Opening:
     return read_opening(place / "opening.json", Plan.load(place / "plan.npz"))
 
 
-def _read_ids(ids: ArrayInput, member: BoolArray) -> AnyArray:
+def _ids_without_pickle(ids: ArrayInput, member: BoolArray) -> AnyArray:
     """Return `ids` as a new array of integers or of fixed-width strings, which need no pickle."""
     values = whole_numbers(vector(ids, name="ids", kinds="iuUTO"))
     if values.dtype.kind == "O":

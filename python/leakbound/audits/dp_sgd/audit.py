@@ -213,9 +213,7 @@ class _WatchedRun:
         correct_of_steps = correct_guesses(self.observed, plan.guesses)
         return dp_sgd.BettingResult(
             bound=_noise_multiplier_of_mu(
-                largest_refuted(
-                    plan, correct=correct_of_steps, coins=design.step_canaries, level=level
-                )
+                largest_refuted(plan, correct_of_steps, coins=design.step_canaries, level=level)
             ),
             coins=design.step_canaries,
             steps=self.observed.steps,

@@ -58,9 +58,9 @@ class Noise:
 
 def helmert_contrasts(run_values: FloatArray) -> FloatArray:
     """Return Helmert contrasts: one row less, independent, with the same covariance and mean 0."""
-    rows_before = np.arange(1, len(run_values))[:, None]
-    means_before = np.cumsum(run_values, axis=0)[:-1] / rows_before
-    helmert_scale = np.sqrt(rows_before / (rows_before + 1))
+    number_of_rows_before = np.arange(1, len(run_values))[:, None]
+    means_before = np.cumsum(run_values, axis=0)[:-1] / number_of_rows_before
+    helmert_scale = np.sqrt(number_of_rows_before / (number_of_rows_before + 1))
     contrasts: FloatArray = (run_values[1:] - means_before) * helmert_scale
     return contrasts
 
@@ -70,13 +70,13 @@ def choose_tested_positions(
 ) -> dict[str, NDArray[np.intp]]:
     """Return which values of each tensor the tests of assumptions look at, those with noise."""
     tensors = max(1, len(noiseless))
-    most_of_tensor = max(_FEWEST_TESTED_VALUES, _TESTED_VALUES // tensors)
+    most_positions = max(_FEWEST_TESTED_VALUES, _TESTED_VALUES // tensors)
     tested_positions = {}
     for tensor_name, without_noise in noiseless.items():
         noisy_positions = np.flatnonzero(~without_noise)
-        if noisy_positions.size > most_of_tensor:
-            chosen = rng.choice(noisy_positions, size=most_of_tensor, replace=False)
-            noisy_positions = np.sort(chosen)
+        if noisy_positions.size > most_positions:
+            drawn_positions = rng.choice(noisy_positions, size=most_positions, replace=False)
+            noisy_positions = np.sort(drawn_positions)
         tested_positions[tensor_name] = noisy_positions
     return tested_positions
 
@@ -89,7 +89,10 @@ def measured_noise(
     direction: Released,
 ) -> Noise:
     """Run a batch with fresh seeds and return its noise; one run is held in memory at a time."""
-    means = {tensor_name: np.zeros(flags.size) for tensor_name, flags in noiseless.items()}
+    mean_values = {
+        tensor_name: np.zeros(without_noise.size)
+        for tensor_name, without_noise in noiseless.items()
+    }
     sums_of_squares = dict.fromkeys(noiseless, 0.0)
     tested_values: dict[str, list[FloatArray]] = {tensor_name: [] for tensor_name in noiseless}
     inner_products = []
@@ -97,14 +100,14 @@ def measured_noise(
         released = run_with_fresh_seed()
         inner_product = 0.0
         for tensor_name, tensor in released.items():
-            values = as_floats(tensor)
-            tested_values[tensor_name].append(values[tested_positions[tensor_name]])
-            inner_product += float(values @ as_floats(direction[tensor_name]))
+            released_values = as_floats(tensor)
+            tested_values[tensor_name].append(released_values[tested_positions[tensor_name]])
+            inner_product += float(released_values @ as_floats(direction[tensor_name]))
             # Welford's update: these squares are those of the Helmert contrasts
-            deviations = values - means[tensor_name]
+            deviations = released_values - mean_values[tensor_name]
             squared_deviations = float(deviations @ deviations)
             sums_of_squares[tensor_name] += squared_deviations * runs_before / (runs_before + 1)
-            means[tensor_name] += deviations / (runs_before + 1)
+            mean_values[tensor_name] += deviations / (runs_before + 1)
         inner_products.append(inner_product)
     degrees_of_freedom = {}
     for tensor_name, without_noise in noiseless.items():

@@ -102,12 +102,12 @@ class StepRunner:
             self.precision[tensor_name] = precision
             self.smallest_numbers[tensor_name] = _smallest_number(tensor_values, precision)
         # few values do not show their type: it is that of the others
-        coarsest = max(self.precision.values())
-        largest = max(self.smallest_numbers.values())
-        for tensor_name, size in self.sizes.items():
-            if size < _TOO_FEW_VALUES:
-                self.precision[tensor_name] = coarsest
-                self.smallest_numbers[tensor_name] = largest
+        coarsest_precision = max(self.precision.values())
+        largest_smallest_number = max(self.smallest_numbers.values())
+        for tensor_name, number_of_values in self.sizes.items():
+            if number_of_values < _TOO_FEW_VALUES:
+                self.precision[tensor_name] = coarsest_precision
+                self.smallest_numbers[tensor_name] = largest_smallest_number
 
     def _raise_for_other_shapes(
         self, tensor_shapes: dict[str, tuple[int, ...]], where: str
@@ -209,10 +209,10 @@ def _relative_precision(tensor_values: AnyArray) -> float:
     single precision, whatever the type that holds the values.
     """
     own_precision = max(_SINGLE_PRECISION, float(np.finfo(tensor_values.dtype).eps))
-    layout = _MANTISSAS.get(tensor_values.dtype.itemsize)
-    if layout is None or np.count_nonzero(tensor_values) < _TOO_FEW_VALUES:
+    type_layout = _MANTISSAS.get(tensor_values.dtype.itemsize)
+    if type_layout is None or np.count_nonzero(tensor_values) < _TOO_FEW_VALUES:
         return own_precision
-    unsigned_type, mantissa_bits = layout
+    unsigned_type, mantissa_bits = type_layout
     # Bits that are set in the mantissa of any value
     used_bits = int(np.bitwise_or.reduce(tensor_values.view(unsigned_type)))
     used_bits &= (1 << mantissa_bits) - 1
@@ -233,7 +233,7 @@ def _smallest_number(tensor_values: AnyArray, precision: float) -> float:
     own_smallest = max(_SMALLEST_SINGLE, float(np.finfo(tensor_values.dtype).smallest_subnormal))
     if precision < _HALF_PRECISION:
         return own_smallest
-    multiples = as_floats(tensor_values) / _SMALLEST_HALF
-    if (multiples == np.floor(multiples)).all():
+    multiples_of_smallest_half = as_floats(tensor_values) / _SMALLEST_HALF
+    if (multiples_of_smallest_half == np.floor(multiples_of_smallest_half)).all():
         return max(own_smallest, _SMALLEST_HALF)
     return own_smallest
