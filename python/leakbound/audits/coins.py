@@ -150,10 +150,8 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
         single_members = membership_of_single_examples(self.member, scores, Tally)
         order, attacks, member, groups = self._read(scores, single_members, request)
         rowwise: Named = {"groups": groups}
-        if not isinstance(self.prior, float | int | np.floating | np.integer):
-            prior = vector(order.placed(self.prior, "prior"), name="prior")
-            check_length(prior, examples=member.size, name="prior")
-            rowwise["prior"] = prior
+        if not self._has_single_prior:
+            rowwise["prior"] = self._prior_of_rows(order, member.size)
         aligned_scores = road.AlignedScores(order, attacks, member)
         return audit_each(self, aligned_scores, request, by, rowwise)
 
@@ -377,19 +375,29 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
         """Whether nothing was said of the coins, or that they are fair."""
         return isinstance(self.prior, float) and self.prior == _HALF
 
+    @property
+    def _has_single_prior(self) -> bool:
+        """Whether all coins have one probability."""
+        return isinstance(self.prior, float | int | np.floating | np.integer)
+
+    def _prior_of_rows(self, order: ExampleOrder, examples: int) -> GenericArray:
+        """Return the probability of each row's coin, in the order of the rows."""
+        prior_of_rows = vector(order.placed(self.prior, "prior"), name="prior")
+        check_length(prior_of_rows, examples=examples, name="prior")
+        return prior_of_rows
+
     def _prior_of(self, rows: "_Rows", claim: Claim) -> FloatArray | None:
         """Read probabilities of membership, one for all or one each; None if all are ½.
 
         Those of all rows of a group are one.
         """
         examples = rows.member.size
-        if isinstance(self.prior, float | int | np.floating | np.integer):
+        if self._has_single_prior:
             single_prior = real(self.prior, name="prior", above=0, below=1)
             prior = np.full(examples, single_prior)
         else:
-            placed_prior = vector(rows.order.placed(self.prior, "prior"), name="prior")
-            check_length(placed_prior, examples=examples, name="prior")
-            probabilities = numbers(placed_prior, name="prior", least=0, most=1)
+            prior_of_rows = self._prior_of_rows(rows.order, examples)
+            probabilities = numbers(prior_of_rows, name="prior", least=0, most=1)
             prior = probabilities.astype(np.float64)
         certain_rows = np.flatnonzero((prior <= 0) | (prior >= 1))
         if certain_rows.size:

@@ -122,14 +122,18 @@ def filled(
         ):
             first_score = scores[int(np.argmax(in_part))]
             if _is_score_of_part(scores, score=first_score, in_part=in_part):
-                warning = _warning_of_part(scores, in_part, called=called, other=other)
+                warning = _warning_of_part(
+                    scores, first_score, in_part=in_part, called=called, other=other
+                )
                 if warning:
                     warnings[name] = warning
                     break
     return warnings
 
 
-def _warning_of_part(scores: FloatArray, in_part: BoolArray, called: str, other: str) -> str:
+def _warning_of_part(
+    scores: FloatArray, score: float, in_part: BoolArray, called: str, other: str
+) -> str:
     """Say that all of one part have a value; "" of few, or if others have one value, too."""
     examples = int(np.count_nonzero(in_part))
     other_scores = scores[~in_part]
@@ -140,7 +144,6 @@ def _warning_of_part(scores: FloatArray, in_part: BoolArray, called: str, other:
         or other_scores.min() == other_scores.max()
     ):
         return ""
-    score = scores[int(np.argmax(in_part))]
     return _warning_in_words(
         examples,
         called=called,

@@ -11,7 +11,7 @@ from leakbound._base.formatting import number
 from leakbound._base.types import Batches, FloatArray
 from leakbound.audits.choices import Choices
 from leakbound.audits.coins import Coins
-from leakbound.audits.dp_sgd.betting import correct_guesses, largest_refuted, plan_bet
+from leakbound.audits.dp_sgd.betting import BetPlan, correct_guesses, largest_refuted, plan_bet
 from leakbound.audits.dp_sgd.canaries import Observed
 from leakbound.audits.dp_sgd.noise import audit_noise
 from leakbound.audits.dp_sgd.sampling import audit_batch_sizes, rate_limits
@@ -186,41 +186,39 @@ class _WatchedRun:
         self, level: float
     ) -> tuple[dp_sgd.NoiseResult, dp_sgd.BettingResult, AuditResult]:
         """Audit the noise of steps by its squares, by bets on coins, and as one game of coins."""
-        design = self.design
         noise_audit = audit_noise(self.observed, shares.NOISE.of(level))
         level = shares.COINS.of(level)
-        plan = plan_bet(
-            1 / self.planned_noise_multiplier,
-            coins=design.step_canaries,
-            steps=design.max_steps,
-            level=level,
-        )
+        bet_plan = self._plan_bets(level)
         level_of_favoured = shares.FAVOURED.of(level)
         level_of_other = shares.OTHER.of(level)
-        if plan.proves > self._plan_game(level)[1]:
+        if bet_plan.proves > self._plan_game(level)[1]:
             return noise_audit, self.audit_bets(level_of_favoured), self.audit_game(level_of_other)
         return noise_audit, self.audit_bets(level_of_other), self.audit_game(level_of_favoured)
 
     def audit_bets(self, level: float) -> dp_sgd.BettingResult:
         """Bet on the coins of each step, as planned from what was declared."""
-        design = self.design
-        plan = plan_bet(
-            1 / self.planned_noise_multiplier,
-            coins=design.step_canaries,
-            steps=design.max_steps,
-            level=level,
-        )
-        correct_of_steps = correct_guesses(self.observed, plan.guesses)
+        step_canaries = self.design.step_canaries
+        bet_plan = self._plan_bets(level)
+        correct_of_steps = correct_guesses(self.observed, bet_plan.guesses)
         return dp_sgd.BettingResult(
             bound=_noise_multiplier_of_mu(
-                largest_refuted(plan, correct_of_steps, coins=design.step_canaries, level=level)
+                largest_refuted(bet_plan, correct_of_steps, coins=step_canaries, level=level)
             ),
-            coins=design.step_canaries,
+            coins=step_canaries,
             steps=self.observed.steps,
-            guesses=plan.guesses,
-            stake=plan.stake,
+            guesses=bet_plan.guesses,
+            stake=bet_plan.stake,
             correct=int(correct_of_steps.sum()),
             confidence=1 - level,
+        )
+
+    def _plan_bets(self, level: float) -> BetPlan:
+        """Return the guesses and the stake for the coins of each step."""
+        return plan_bet(
+            1 / self.planned_noise_multiplier,
+            coins=self.design.step_canaries,
+            steps=self.design.max_steps,
+            level=level,
         )
 
     def audit_game(self, level: float) -> AuditResult:

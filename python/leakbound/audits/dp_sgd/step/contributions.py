@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from leakbound._base.types import BoolArray, FloatArray
-from leakbound.audits.dp_sgd.step.runs import Released, as_floats
+from leakbound.audits.dp_sgd.step.runs import Released, as_floats, is_finite
 
 # Rounding that is allowed for, in units of the precision of the summands
 _ALLOWED_ULPS = 8.0
@@ -95,6 +95,11 @@ class TwoSeedRuns:
             self._largest_magnitudes[tensor_name] = max(
                 float(largest_of_first), float(largest_of_second)
             )
+
+    @property
+    def are_finite(self) -> bool:
+        """Whether all released numbers are finite at both seeds."""
+        return is_finite(self.first) and is_finite(self.second)
 
     def blocks(self) -> Iterator[_BlockOfValues]:
         """Yield blocks of tensors, each small enough to be treated in double precision."""

@@ -134,10 +134,8 @@ class _PairMaker:
             ]
             if self.empty or self.replaces:
                 named_contexts.append(("alone", empty_batch))
-            copies_of_candidate = Batch([candidate] * self.largest_size, loss_factor=loss_factor)
-            copies_of_opposed = Batch(
-                [opposed_candidate] * self.largest_size, loss_factor=loss_factor
-            )
+            copies_of_candidate = self._copies(candidate, loss_factor)
+            copies_of_opposed = self._copies(opposed_candidate, loss_factor)
             single_opposed = Batch([opposed_candidate], loss_factor=loss_factor)
             named_contexts.append(("beside its copies", copies_of_candidate))
             named_contexts.append(("against others", copies_of_opposed))
@@ -162,7 +160,7 @@ class _PairMaker:
             swept_candidates.append(("candidate 0, inputs times 0", zero_inputs))
         for position, power in enumerate(_SWEPT_POWERS.tolist()):
             loss_factor = 10.0**power
-            copies_of_first = Batch([first_candidate] * self.largest_size, loss_factor=loss_factor)
+            copies_of_first = self._copies(first_candidate, loss_factor)
             added_candidates = swept_candidates
             if position % _ALL_CANDIDATES_EVERY:
                 added_candidates = swept_candidates[:2]
@@ -174,6 +172,10 @@ class _PairMaker:
                 yield self._pair_of_neighbours(
                     pair_name, copies_of_first, candidate, opposed_candidate
                 )
+
+    def _copies(self, candidate: object, loss_factor: float) -> Batch:
+        """Return a batch of copies of a candidate, as large as the largest batch."""
+        return Batch([candidate] * self.largest_size, loss_factor=loss_factor)
 
     def _pair_of_neighbours(
         self, pair_name: str, other_examples: Batch, candidate: object, opposed_candidate: object

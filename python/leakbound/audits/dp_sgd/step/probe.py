@@ -34,7 +34,6 @@ from leakbound.audits.dp_sgd.step.runs import (
     as_floats,
     check_finite,
     check_repeats,
-    is_finite,
 )
 from leakbound.report.parts import Assumption, Provenance
 from leakbound.results.dp_step import (
@@ -259,12 +258,12 @@ class _StepProbe:
         """Run D' of a pair, and return what the pair shows."""
         where = f"D' of {pair.name!r}"
         runs_with = self._run_with_coupling_seeds(pair.with_, where)
-        finite_without = is_finite(runs_without.first) and is_finite(runs_without.second)
-        finite_with = is_finite(runs_with.first) and is_finite(runs_with.second)
-        if not finite_without and not finite_with:
+        is_finite_without = runs_without.are_finite
+        is_finite_with = runs_with.are_finite
+        if not is_finite_without and not is_finite_with:
             check_finite(runs_with.first, where)
             check_finite(runs_with.second, where)
-        if not finite_without or not finite_with:
+        if not is_finite_without or not is_finite_with:
             no_lengths = dict.fromkeys(self.runner.sizes, 0.0)
             return Contribution(pair.name, lengths=no_lengths, finite=False)
         contribution, delta = compare_neighbours(
