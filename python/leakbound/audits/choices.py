@@ -1,7 +1,7 @@
 """One training run that saw, of each secret, one of k candidates that was drawn for it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -94,9 +94,7 @@ class Choices(road.Design[road.Listed, AuditResult]):
 
     def audit(self, scores: road.Listed, request: road.Request, /) -> AuditResult:
         """See `Design.audit`."""
-        claim = premises.claim_of_replacing(request.claim)
-        if claim is not request.claim:
-            request = replace(request, claim=claim)
+        request = request.about_replacing()
         # 1. Scores of all candidates and the chosen ones, in one order.
         order = ExampleOrder(request.ids)
         named: Any = scores

@@ -134,7 +134,7 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
 
         Classifiers that challenge the split bet on `most_bets` pairs at most, if that is a number.
         """
-        request = _request_of_replacing(request)
+        request = request.about_replacing()
         if isinstance(scores, Mapping | AnyTally):
             tallies = by_attack(scores, PairTally)
             if tallies is not None:
@@ -302,14 +302,6 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
             filled=premises.filled_tallies(scores),
             inputs=inputs,
         )
-
-
-def _request_of_replacing(request: road.Request) -> road.Request:
-    """Return a request whose claim is about replacing an example."""
-    claim = premises.claim_of_replacing(request.claim)
-    if claim is request.claim:
-        return request
-    return replace(request, claim=claim)
 
 
 def _grounds(

@@ -7,7 +7,7 @@ proof is recorded.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar, overload
 
 import numpy as np
@@ -83,6 +83,13 @@ class Request:
         checks.choice(self.sides, "sides", CoinSides)
         object.__setattr__(self, "level", checks.complement(self.confidence))
         object.__setattr__(self, "confidence", float(self.confidence))
+
+    def about_replacing(self) -> "Request":
+        """Return the request with a claim about replacing an example."""
+        claim = premises.claim_of_replacing(self.claim)
+        if claim is self.claim:
+            return self
+        return replace(self, claim=claim)
 
 
 class Design(ABC, Generic[S_contra, R_co]):
