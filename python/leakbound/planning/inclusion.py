@@ -309,10 +309,10 @@ class InclusionPlan(Plan):
     ) -> None:
         refuse_copies(member)
         coins = np.array(check_membership(member, membership_vector(member).size))
-        names = ids
+        example_ids = ids
         if ids is None:
-            names = row_names(member)
-        self._set_draws(coins, names, seed, copies, unit=unit)
+            example_ids = row_names(member)
+        self._set_draws(coins, example_ids, seed, copies, unit=unit)
 
     @classmethod
     def create(
@@ -442,10 +442,10 @@ class ChoicePlan(Plan):
         drawn = numbers(
             vector(chosen, name="chosen"), name="chosen", least=0, most=k - 1, whole=True
         )
-        names = ids
+        example_ids = ids
         if ids is None:
-            names = row_names(chosen)
-        self._set_draws(drawn.astype(np.int64), names, seed, copies, k)
+            example_ids = row_names(chosen)
+        self._set_draws(drawn.astype(np.int64), example_ids, seed, copies, k)
 
     @classmethod
     def create(
@@ -465,8 +465,8 @@ class ChoicePlan(Plan):
         m = integer(m, name="m", least=1, most=MOST_EXAMPLES)
         k = integer(k, name="k", least=2, most=MOST_K)
         seed = seed_of(seed, bits=128)
-        words = Purpose.CHOICES.philox(seed).random_raw(m)
-        drawn = (words % np.uint64(k)).astype(np.int64)
+        random_words = Purpose.CHOICES.philox(seed).random_raw(m)
+        drawn = (random_words % np.uint64(k)).astype(np.int64)
         return cls(chosen=drawn, k=k, ids=ids, seed=seed, copies=copies)
 
     @property
@@ -531,10 +531,10 @@ def load_opening(folder: PathInput) -> Opening:
 
 def _ids_without_pickle(ids: ArrayInput, member: BoolArray) -> AnyArray:
     """Return `ids` as a new array of integers or of fixed-width strings, which need no pickle."""
-    values = whole_numbers(vector(ids, name="ids", kinds="iuUTO"))
-    if values.dtype.kind == "O":
+    checked_ids = whole_numbers(vector(ids, name="ids", kinds="iuUTO"))
+    if checked_ids.dtype.kind == "O":
         raise InputTypeError("ids must be all 64-bit integers or all strings; convert them first")
-    check_ids(values, member)
-    if values.dtype.kind in "iu":
-        return np.array(values)
-    return values.astype(np.str_)
+    check_ids(checked_ids, member)
+    if checked_ids.dtype.kind in "iu":
+        return np.array(checked_ids)
+    return checked_ids.astype(np.str_)

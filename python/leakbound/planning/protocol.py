@@ -83,17 +83,17 @@ class Agreement:
     @classmethod
     def of(cls, protocol: Mapping[str, JsonValue]) -> "Agreement":
         """Read a protocol; OptionError says which of its names is wrong, and how."""
-        arrays = {option_name for option_name in ARRAYS if option_name in protocol}
+        names_of_arrays = {option_name for option_name in ARRAYS if option_name in protocol}
         if isinstance(protocol.get("prior"), str):
-            arrays |= {"prior"}
-        for option_name in ("unit", "canaries", *sorted(arrays)):
+            names_of_arrays |= {"prior"}
+        for option_name in ("unit", "canaries", *sorted(names_of_arrays)):
             text = protocol[option_name]
             if not isinstance(text, str) or not text.strip():
                 _refuse_protocol(f"{option_name} is {shown(text)}: give text")
         options: Named = {
             option_name: protocol[option_name]
             for option_name in OPTIONS
-            if option_name in protocol and option_name not in arrays
+            if option_name in protocol and option_name not in names_of_arrays
         }
         options["claim"] = build(protocol["claim"], name="claim", kinds=_CLAIMS)
         options["cuts"] = None
@@ -114,24 +114,24 @@ class Agreement:
         return cls(
             attacks=_attack_names(protocol["attacks"]),
             options=options,
-            arrays=frozenset(arrays),
+            arrays=frozenset(names_of_arrays),
             checked=checked_guarantee,
             canaries_sha256=canaries_digest,
         )
 
     def audit(self, scores: Listed, member: MemberInput, **options: object) -> AuditResult:
         """Audit scores by options of the protocol."""
-        design = str(options.pop("design", Coins.name))
-        for option_name in options.keys() - parameters_of(design):
+        design_name = str(options.pop("design", Coins.name))
+        for option_name in options.keys() - parameters_of(design_name):
             option_value = options.pop(option_name)
             is_default = isinstance(
                 option_value, str | float | int
             ) and option_value == DEFAULTS.get(option_name)
             if not is_default:
                 _refuse_protocol(
-                    f"{option_name}= does not apply to {DESIGNS[design]}: leave it out"
+                    f"{option_name}= does not apply to {DESIGNS[design_name]}: leave it out"
                 )
-        result: AuditResult = audit_of(design, scores, member=member, **options)
+        result: AuditResult = audit_of(design_name, scores, member=member, **options)
         return result
 
     def with_checked_guarantee(self, result: AuditResult) -> AuditResult:
@@ -148,19 +148,21 @@ class Agreement:
         options = dict(self.options)
         if k:
             options["k"] = k
-        examples = drawn.size
-        share_of_members = (drawn.astype(bool).sum() + 1) / (examples + 2)
+        number_of_examples = drawn.size
+        share_of_members = (drawn.astype(bool).sum() + 1) / (number_of_examples + 2)
         # Arrays that the protocol only names: each says nothing about membership.
         uninformative_arrays = {
-            "prior": np.full(examples, share_of_members),
-            "strata": np.zeros(examples, np.int64),
-            "groups": np.arange(examples),
-            "features": np.zeros((examples, 1)),
+            "prior": np.full(number_of_examples, share_of_members),
+            "strata": np.zeros(number_of_examples, np.int64),
+            "groups": np.arange(number_of_examples),
+            "features": np.zeros((number_of_examples, 1)),
         }
         options |= {name: uninformative_arrays[name] for name in self.arrays}
-        uninformative_scores: FloatArray = np.arange(examples * max(1, k), dtype=np.float64)
+        uninformative_scores: FloatArray = np.arange(
+            number_of_examples * max(1, k), dtype=np.float64
+        )
         if k:
-            uninformative_scores = uninformative_scores.reshape(examples, k)
+            uninformative_scores = uninformative_scores.reshape(number_of_examples, k)
         uninformative_attacks = dict.fromkeys(self.attacks, uninformative_scores)
         try:
             self.with_checked_guarantee(self.audit(uninformative_attacks, drawn, **options))
@@ -171,7 +173,7 @@ class Agreement:
                 "the protocol cannot be kept: its audit of these {size:,} examples is refused: "
                 "{error}"
             )
-            raise OptionError(Message(message, size=examples, error=error)) from error
+            raise OptionError(Message(message, size=number_of_examples, error=error)) from error
 
 
 def checked_protocol(protocol: object) -> JsonObject:

@@ -48,9 +48,9 @@ class Gaussian:
             return 0.0
         return gaussian(1, self.mu, seed=0).epsilon(claim.delta)
 
-    def pairs(self, pairs: int, rng: np.random.Generator) -> tuple[FloatArray, BoolArray]:
+    def pairs(self, number_of_pairs: int, rng: np.random.Generator) -> tuple[FloatArray, BoolArray]:
         """Return the confidence of guesses about pairs, and which are right."""
-        score_differences = self.mu / 2 + rng.normal(size=pairs)
+        score_differences = self.mu / 2 + rng.normal(size=number_of_pairs)
         return np.abs(score_differences), score_differences > 0
 
 
@@ -84,15 +84,15 @@ class Response:
         """Return the smallest parameter of a claim that is true."""
         if isinstance(claim, GaussianDP):  # the curve whose fixed point is that of the response
             return 2 * float(normal_quantile(self._accuracy))
-        response = randomized_response(1, self.epsilon, seed=0)
-        return response.epsilon(claim.delta)
+        response_game = randomized_response(1, self.epsilon, seed=0)
+        return response_game.epsilon(claim.delta)
 
-    def pairs(self, pairs: int, rng: np.random.Generator) -> tuple[FloatArray, BoolArray]:
+    def pairs(self, number_of_pairs: int, rng: np.random.Generator) -> tuple[FloatArray, BoolArray]:
         """Return the confidence of guesses about pairs, and which are right."""
-        is_leaking = rng.random(pairs) < self.fraction
+        is_leaking = rng.random(number_of_pairs) < self.fraction
         accuracy = np.where(is_leaking, self._accuracy, 0.5)
-        guess_confidence = is_leaking + rng.random(pairs)
-        is_correct = rng.random(pairs) < accuracy
+        guess_confidence = is_leaking + rng.random(number_of_pairs)
+        is_correct = rng.random(number_of_pairs) < accuracy
         return guess_confidence, is_correct
 
 

@@ -102,12 +102,14 @@ def independence_p_value(noise: Noise, level: float, rng: np.random.Generator) -
         noise.contrasts[name] for name in noise.noisy_tensors if name in noise.contrasts
     ]
     if len(tensor_contrasts) > _MOST_TENSORS:
-        chosen = rng.choice(len(tensor_contrasts), size=_MOST_TENSORS, replace=False)
-        tensor_contrasts = [tensor_contrasts[position] for position in chosen]
+        chosen_tensors = rng.choice(len(tensor_contrasts), size=_MOST_TENSORS, replace=False)
+        tensor_contrasts = [tensor_contrasts[tensor_number] for tensor_number in chosen_tensors]
     if not tensor_contrasts:
         return _NOTHING_TO_TEST
-    all_values = sum(contrasts.shape[1] for contrasts in tensor_contrasts)
-    contrast_count = min(len(tensor_contrasts[0]), _MOST_CONTRASTS, max(2, all_values // 4))
+    values_of_all_tensors = sum(contrasts.shape[1] for contrasts in tensor_contrasts)
+    contrast_count = min(
+        len(tensor_contrasts[0]), _MOST_CONTRASTS, max(2, values_of_all_tensors // 4)
+    )
     if contrast_count < 2:
         return _NOTHING_TO_TEST
     # Where rounding leaves nothing of the noise, there is nothing to test
@@ -263,9 +265,9 @@ def freshness_p_value(
         )
         p_values_of_lags.append(p_value)
     # each lag has an equal part of the share
-    smallest = min(p_value.value for p_value in p_values_of_lags)
+    smallest_p_value = min(p_value.value for p_value in p_values_of_lags)
     smallest_possible = max(p_value.smallest_possible for p_value in p_values_of_lags)
-    return PValue(min(1.0, len(lags) * smallest), len(lags) * smallest_possible)
+    return PValue(min(1.0, len(lags) * smallest_p_value), len(lags) * smallest_possible)
 
 
 def _lagged_differences(tensor_steps: FloatArray, lag: int) -> FloatArray:

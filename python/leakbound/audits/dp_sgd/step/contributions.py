@@ -139,17 +139,19 @@ def compare_neighbours(
     for block_without, block_with in zip(without.blocks(), with_.blocks(), strict=True):
         tensor_name = block_without.tensor
         positions = block_without.positions
-        possible_rounding = block_without.possible_rounding + block_with.possible_rounding
+        possible_rounding_of_both = block_without.possible_rounding + block_with.possible_rounding
         noise_change = np.abs(block_with.noise - block_without.noise)
-        if (noise_change > possible_rounding).any():
+        if (noise_change > possible_rounding_of_both).any():
             contribution.coupled = False
         # Δ with each of both seeds, and their mean
         first_differences = block_with.first_values - block_without.first_values
         second_differences = block_with.second_values - block_without.second_values
         mean_difference = (first_differences + second_differences) / 2
         squared_lengths[tensor_name] += float(mean_difference @ mean_difference)
-        squared_rounding_lengths[tensor_name] += float(possible_rounding @ possible_rounding)
-        is_moved = np.abs(mean_difference) > possible_rounding
+        squared_rounding_lengths[tensor_name] += float(
+            possible_rounding_of_both @ possible_rounding_of_both
+        )
+        is_moved = np.abs(mean_difference) > possible_rounding_of_both
         noiseless_difference = mean_difference[noiseless[tensor_name][positions] & is_moved]
         squared_noiseless_length += float(noiseless_difference @ noiseless_difference)
         mean_differences[tensor_name][positions] = mean_difference
@@ -187,31 +189,34 @@ def noise_ratio(numerator: TwoSeedRuns, denominator: TwoSeedRuns) -> float | Non
     if not squared_denominator:
         return None if squared_numerator else 1.0
     # Least squares, without an intercept
-    ratio = inner_product / squared_denominator
-    if ratio <= 0:
+    least_squares_ratio = inner_product / squared_denominator
+    if least_squares_ratio <= 0:
         return None
-    if abs(ratio - 1) <= _SAME_SCALE_TOLERANCE:
-        ratio = 1.0
+    if abs(least_squares_ratio - 1) <= _SAME_SCALE_TOLERANCE:
+        least_squares_ratio = 1.0
     for numerator_block, denominator_block in zip(
         numerator.blocks(), denominator.blocks(), strict=True
     ):
         numerator_noise = numerator_block.noise
-        residuals = np.abs(numerator_noise - ratio * denominator_block.noise)
-        possible_rounding = (
-            numerator_block.possible_rounding + ratio * denominator_block.possible_rounding
+        absolute_residuals = np.abs(numerator_noise - least_squares_ratio * denominator_block.noise)
+        possible_rounding_of_both = (
+            numerator_block.possible_rounding
+            + least_squares_ratio * denominator_block.possible_rounding
         )
-        tolerance = 2 * possible_rounding + _SAME_SCALE_TOLERANCE * np.abs(numerator_noise)
-        if (residuals > tolerance).any():
+        allowed_residuals = 2 * possible_rounding_of_both + _SAME_SCALE_TOLERANCE * np.abs(
+            numerator_noise
+        )
+        if (absolute_residuals > allowed_residuals).any():
             return None
-    return ratio
+    return least_squares_ratio
 
 
 def _is_noise_the_same(first: TwoSeedRuns, second: TwoSeedRuns) -> bool:
     """Return whether two noises differ by rounding at most."""
     for first_block, second_block in zip(first.blocks(), second.blocks(), strict=True):
-        difference = np.abs(first_block.noise - second_block.noise)
-        possible_rounding = first_block.possible_rounding + second_block.possible_rounding
-        if (difference > possible_rounding).any():
+        noise_difference = np.abs(first_block.noise - second_block.noise)
+        possible_rounding_of_both = first_block.possible_rounding + second_block.possible_rounding
+        if (noise_difference > possible_rounding_of_both).any():
             return False
     return True
 

@@ -158,11 +158,11 @@ class _PairMaker:
         zero_inputs = with_scaled_inputs(first_candidate, 0.0)
         if zero_inputs is not None:
             swept_candidates.append(("candidate 0, inputs times 0", zero_inputs))
-        for position, power in enumerate(_SWEPT_POWERS.tolist()):
-            loss_factor = 10.0**power
+        for factor_number, power_of_ten in enumerate(_SWEPT_POWERS.tolist()):
+            loss_factor = 10.0**power_of_ten
             copies_of_first = self._copies(first_candidate, loss_factor)
             added_candidates = swept_candidates
-            if position % _ALL_CANDIDATES_EVERY:
+            if factor_number % _ALL_CANDIDATES_EVERY:
                 added_candidates = swept_candidates[:2]
             for candidate_number, (candidate_name, candidate) in enumerate(added_candidates):
                 _, opposed_candidate = added_candidates[

@@ -113,16 +113,16 @@ def _check_batches_of_pair(pair: Pair) -> None:
 
 def _check_sizes_of_neighbours(pair: Pair, relation: Relation) -> None:
     """Check that one batch has as many examples more as the relation says."""
-    size_without = len(pair.without)
-    size_with = len(pair.with_)
-    if size_with - size_without == _number_of_added_examples(relation):
+    examples_without = len(pair.without)
+    examples_with = len(pair.with_)
+    if examples_with - examples_without == _number_of_added_examples(relation):
         return
     requirement = "as many examples as D, one of them replaced"
     if relation == "add_remove":
         requirement = "one example more than D"
     raise InputError(
         f"{pair.name!r} are not neighbours under relation={relation!r}: D' must have "
-        f"{requirement}, and they have {size_with} and {size_without}"
+        f"{requirement}, and they have {examples_with} and {examples_without}"
     )
 
 
@@ -133,17 +133,19 @@ def _number_of_added_examples(relation: Relation) -> int:
 
 def _check_common_examples(pair: Pair, relation: Relation) -> None:
     """Check that two batches have all but one example in common, in the same order."""
-    first_difference = len(pair.without)
+    first_different_row = len(pair.without)
     for row_number, row_examples in enumerate(zip_longest(pair.without, pair.with_)):
         if not _are_equal_examples(*row_examples):
-            first_difference = row_number
+            first_different_row = row_number
             break
-    rest_without = list(pair.without)[first_difference + 1 - _number_of_added_examples(relation) :]
-    rest_with = list(pair.with_)[first_difference + 1 :]
-    if not _are_equal_examples(rest_without, rest_with):
+    later_examples_without = list(pair.without)[
+        first_different_row + 1 - _number_of_added_examples(relation) :
+    ]
+    later_examples_with = list(pair.with_)[first_different_row + 1 :]
+    if not _are_equal_examples(later_examples_without, later_examples_with):
         raise InputError(
             f"{pair.name!r} differ in more than one example (in the first at row "
-            f"{first_difference}): give all other examples of D and D' in the same order"
+            f"{first_different_row}): give all other examples of D and D' in the same order"
         )
 
 
