@@ -120,7 +120,7 @@ def filled(
             (~member, one_other, one_member),
             (member, one_member, one_other),
         ):
-            first_score = scores[int(np.argmax(in_part))]
+            first_score = scores[np.argmax(in_part)]
             if _is_score_of_part(scores, score=first_score, in_part=in_part):
                 warning = _warning_of_part(
                     scores, first_score, in_part=in_part, called=called, other=other
